@@ -1,0 +1,3 @@
+//! Tar archives as bytes: encoding, decoding, chunks of compression and the index of a set.
+
+pub mod member;

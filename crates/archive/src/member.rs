@@ -1,0 +1,101 @@
+//! What a tar archive says about one object: the type that the encoder takes and the decoder gives.
+//!
+//! Every crate above speaks of archived objects in these terms. There is no file system access and
+//! no byte layout here; the layout is in `header`, `pax` and `sparse`.
+
+/// A point in time as tar keeps it: seconds since 1970 (negative before) and nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp {
+    /// Whole seconds since 1970-01-01 00:00:00 UTC, rounded towards minus infinity.
+    pub seconds: i64,
+    /// Nanoseconds after `seconds`, 0 to 999,999,999.
+    pub nanoseconds: u32,
+}
+
+/// What kind of object a member is, with what only that kind has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file; `Member::size_bytes` and `Member::sparse` belong to it.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link and the bytes it points to.
+    SymbolicLink {
+        /// Target, any bytes.
+        target: Vec<u8>,
+    },
+    /// Another name of an earlier member.
+    HardLink {
+        /// Path of the earlier member, as stored in the archive.
+        target: Vec<u8>,
+    },
+    /// A named pipe.
+    Fifo,
+    /// A character device.
+    CharacterDevice {
+        /// Major number.
+        major: u32,
+        /// Minor number.
+        minor: u32,
+    },
+    /// A block device.
+    BlockDevice {
+        /// Major number.
+        major: u32,
+        /// Minor number.
+        minor: u32,
+    },
+}
+
+/// One run of data in a sparse file; what lies between runs is a hole and reads as zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Offset of the run in the file, in bytes.
+    pub offset_bytes: u64,
+    /// Length of the run in bytes.
+    pub length_bytes: u64,
+}
+
+/// One archived object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Path as stored: any bytes but NUL, no trailing slash (the encoder adds a directory's).
+    /// The decoder hands it on unchecked: it may be absolute or hold `..`.
+    pub path: Vec<u8>,
+    /// Kind of object.
+    pub kind: Kind,
+    /// Permission bits with set-user-ID, set-group-ID and sticky: the low 12 bits.
+    pub mode: u32,
+    /// Numeric owner.
+    pub uid: u64,
+    /// Numeric group.
+    pub gid: u64,
+    /// Name of the owner, empty when unknown.
+    pub user: Vec<u8>,
+    /// Name of the group, empty when unknown.
+    pub group: Vec<u8>,
+    /// Time of the last change of the content.
+    pub modified: Timestamp,
+    /// Size of the file as a reader of the file sees it, holes included. 0 for all other kinds.
+    pub size_bytes: u64,
+    /// The data runs of a sparse file in ascending order, not overlapping; `None` when not sparse.
+    pub sparse: Option<Vec<Extent>>,
+    /// Extended attributes as (name, value), in ascending order of name, without POSIX ACLs.
+    pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    /// POSIX access ACL in the kernel's binary form (`system.posix_acl_access`).
+    pub acl_access: Option<Vec<u8>>,
+    /// POSIX default ACL in the kernel's binary form (`system.posix_acl_default`).
+    pub acl_default: Option<Vec<u8>>,
+}
+
+impl Member {
+    /// Bytes of content that the archive holds for this member, sparse map and padding not counted:
+    /// the size of the file, or the sum of its data runs when it is sparse.
+    pub fn content_bytes(&self) -> u64 {
+        match (&self.kind, &self.sparse) {
+            (Kind::File, None) => self.size_bytes,
+            (Kind::File, Some(runs)) => runs.iter().map(|run| run.length_bytes).sum(),
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! takeup
+fn main() {}
