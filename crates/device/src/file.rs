@@ -1,0 +1,124 @@
+//! Questions to the kernel about an open file.
+//!
+//! One system call here, `cachestat`, has no safe wrapper in any library yet, so this is a small
+//! exception to the rule that `unsafe` lives in the engine and the tape module.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use rustix::fs::{AtFlags, OFlags, StatxFlags};
+
+/// How direct I/O on a file must be aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectAlignment {
+    /// Alignment of the address in memory, bytes.
+    pub memory_bytes: u32,
+    /// Alignment of offset and length in the file, bytes.
+    pub offset_bytes: u32,
+}
+
+/// The alignment that direct I/O on `file` needs, or `None` where the kernel (before 6.1) or the
+/// file system does not say, or says that there is no direct I/O.
+pub fn direct_alignment(file: impl AsFd) -> Option<DirectAlignment> {
+    let mask = StatxFlags::from_bits_retain(libc::STATX_DIOALIGN);
+    let status = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, mask).ok()?;
+    let told = status.stx_mask & libc::STATX_DIOALIGN != 0;
+    let alignment = DirectAlignment {
+        memory_bytes: status.stx_dio_mem_align,
+        offset_bytes: status.stx_dio_offset_align,
+    };
+    (told && alignment.offset_bytes > 0 && alignment.memory_bytes > 0).then_some(alignment)
+}
+
+/// Switches direct I/O on or off for an open file description.
+pub fn set_direct(file: impl AsFd, direct: Direct) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(&file)?;
+    let flags = match direct {
+        Direct::On => flags | OFlags::DIRECT,
+        Direct::Off => flags - OFlags::DIRECT,
+    };
+    Ok(rustix::fs::fcntl_setfl(&file, flags)?)
+}
+
+/// Past the page cache or through it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direct {
+    /// Past it.
+    On,
+    /// Through it.
+    Off,
+}
+
+/// Bytes of the first `length_bytes` of `file` that the page cache holds, by `cachestat(2)` (Linux
+/// 6.5); `None` on older kernels.
+pub fn cached_bytes(file: BorrowedFd<'_>, length_bytes: u64) -> Option<u64> {
+    #[repr(C)]
+    struct Range {
+        offset: u64,
+        length: u64,
+    }
+    /// `struct cachestat` of `include/uapi/linux/mman.h`: pages cached, dirty, under write-back,
+    /// evicted and recently evicted.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Pages {
+        cached: u64,
+        dirty: u64,
+        writeback: u64,
+        evicted: u64,
+        recently_evicted: u64,
+    }
+    const CACHESTAT: libc::c_long = 451;
+    let range = Range { offset: 0, length: length_bytes };
+    let mut pages = Pages::default();
+    // SAFETY: both structures live across the call and have the layout that the kernel expects.
+    let result = unsafe {
+        libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut pages, 0u32)
+    };
+    (result == 0).then(|| pages.cached.saturating_mul(rustix::param::page_size() as u64))
+}
+
+/// Starts writing dirty pages of a range to the disk and does not wait. Advice: errors are of no
+/// consequence, fsync reports what matters.
+pub fn start_write_back(file: impl AsFd, offset_bytes: u64, length_bytes: u64) {
+    // SAFETY: no memory is passed.
+    unsafe {
+        libc::sync_file_range(
+            file.as_fd().as_raw_fd(),
+            offset_bytes as i64,
+            length_bytes as i64,
+            libc::SYNC_FILE_RANGE_WRITE,
+        )
+    };
+}
+
+/// Waits until a range is on the disk and drops its pages from the cache.
+///
+/// An error of the write-back itself must not be lost: the kernel reports it once for each open
+/// file, here (`file_check_and_advance_wb_err`), and a later fsync would be silent about it. That
+/// the file system knows no `sync_file_range` is no error.
+pub fn drop_written(file: impl AsFd, offset_bytes: u64, length_bytes: u64) -> io::Result<()> {
+    let all = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let fd = file.as_fd().as_raw_fd();
+    // SAFETY: no memory is passed.
+    let result =
+        unsafe { libc::sync_file_range(fd, offset_bytes as i64, length_bytes as i64, all) };
+    if result != 0 {
+        let error = io::Error::last_os_error();
+        let unknown = [libc::EINVAL, libc::ENOSYS, libc::ESPIPE, libc::EOPNOTSUPP];
+        if !error.raw_os_error().is_some_and(|code| unknown.contains(&code)) {
+            return Err(error);
+        }
+    }
+    drop_cached(file, offset_bytes, length_bytes);
+    Ok(())
+}
+
+/// Drops clean pages of a range from the page cache. Advice, as above.
+pub fn drop_cached(file: impl AsFd, offset_bytes: u64, length_bytes: u64) {
+    let length = std::num::NonZeroU64::new(length_bytes);
+    let _ = rustix::fs::fadvise(file, offset_bytes, length, rustix::fs::Advice::DontNeed);
+}

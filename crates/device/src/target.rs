@@ -1,0 +1,295 @@
+//! What a backup is written to, from its opening to the moment when it may be called good.
+//!
+//! A regular file is written as `.NAME.takeup-partial` beside its final name, under a lock, and
+//! renamed only after fsync: whatever kills the run, the final name either does not exist, or is
+//! what it was before, or is complete. A partial file that a killed run left behind is not locked,
+//! and the next run to the same name takes it over.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+/// What to do when the target holds something already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Leave it and fail.
+    Keep,
+    /// Put the new content in its place, once that is complete.
+    Replace,
+}
+
+/// What a target is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetKind {
+    /// A regular file, written beside its name.
+    File,
+    /// A block device, written from its start.
+    BlockDevice,
+    /// A character device.
+    CharacterDevice,
+    /// A pipe, named or not.
+    Pipe,
+    /// A socket, or a terminal's or another program's file on standard output.
+    Stream,
+}
+
+/// Why a target cannot be written to, or not be called good.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// It cannot be opened or created.
+    #[error("cannot open {}", path.display())]
+    Open {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something of this name exists.
+    #[error("{} exists already", path.display())]
+    Exists {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A block device that is not blank.
+    #[error("{} holds data", path.display())]
+    HoldsData {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Another run is writing to the same name.
+    #[error("another run is writing to {}", path.display())]
+    Busy {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A directory.
+    #[error("{} is a directory; name a file in it", path.display())]
+    Directory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Standard output is a terminal.
+    #[error("standard output is a terminal; an archive is not for reading")]
+    Terminal,
+    /// It took the data, but could not confirm that they are stored.
+    #[error("cannot {step} {}", path.display())]
+    Complete {
+        /// What failed: synchronise, rename.
+        step: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// An opened target.
+#[derive(Debug)]
+pub struct Target {
+    /// The open file.
+    pub file: Arc<OwnedFd>,
+    /// What it is.
+    pub kind: TargetKind,
+    /// Name for messages.
+    pub name: String,
+    path: PathBuf,
+    pending: Option<Pending>,
+}
+
+/// A file that has not got its final name yet.
+#[derive(Debug)]
+struct Pending {
+    directory: OwnedFd,
+    partial: OsString,
+    name: OsString,
+    existing: Existing,
+}
+
+impl Target {
+    /// Opens `path`; `-` is standard output.
+    pub fn open(path: &OsStr, existing: Existing) -> Result<Target, TargetError> {
+        if path == "-" {
+            return Target::standard_output();
+        }
+        let shown = PathBuf::from(path);
+        let status = match rustix::fs::stat(path) {
+            Ok(status) => status,
+            Err(Errno::NOENT) => return Target::new_file(&shown, existing),
+            Err(error) => return Err(TargetError::Open { path: shown, source: error.into() }),
+        };
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::RegularFile if existing == Existing::Keep => {
+                Err(TargetError::Exists { path: shown })
+            }
+            FileType::RegularFile => Target::new_file(&shown, existing),
+            FileType::Directory => Err(TargetError::Directory { path: shown }),
+            FileType::BlockDevice => Target::block_device(&shown, existing),
+            FileType::Fifo => Target::open_special(&shown, TargetKind::Pipe),
+            FileType::CharacterDevice => Target::open_special(&shown, TargetKind::CharacterDevice),
+            _ => Target::open_special(&shown, TargetKind::Stream),
+        }
+    }
+
+    /// Device and inode number of what is being written, so that a backup does not swallow itself.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        let status = rustix::fs::fstat(&self.file).ok()?;
+        let regular = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+        regular.then_some((status.st_dev, status.st_ino))
+    }
+
+    /// Makes what was written durable, and gives a file its name. Only after this has returned may
+    /// anybody say that the backup is done.
+    pub fn complete(mut self) -> Result<(), TargetError> {
+        let path = self.path.clone();
+        let fail = |step, error: Errno| TargetError::Complete {
+            step,
+            path: path.clone(),
+            source: error.into(),
+        };
+        match rustix::fs::fsync(&self.file) {
+            Ok(()) => {}
+            // Pipes, sockets and most character devices have nothing to synchronise.
+            Err(Errno::INVAL | Errno::ROFS | Errno::NOTSUP) if self.pending.is_none() => {}
+            Err(error) => return Err(fail("synchronise", error)),
+        }
+        let Some(pending) = &self.pending else { return Ok(()) };
+        let flags = match pending.existing {
+            Existing::Keep => rustix::fs::RenameFlags::NOREPLACE,
+            Existing::Replace => rustix::fs::RenameFlags::empty(),
+        };
+        let directory = &pending.directory;
+        let (from, to) = (&pending.partial, &pending.name);
+        match rustix::fs::renameat_with(directory, from, directory, to, flags) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => return Err(TargetError::Exists { path }),
+            // Some network file systems know no flags: the check at the start has to do then.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                rustix::fs::renameat(directory, from, directory, to)
+                    .map_err(|error| fail("rename", error))?;
+            }
+            Err(error) => return Err(fail("rename", error)),
+        }
+        rustix::fs::fsync(directory).map_err(|error| fail("synchronise the folder of", error))?;
+        self.pending = None;
+        Ok(())
+    }
+
+    fn standard_output() -> Result<Target, TargetError> {
+        if rustix::termios::isatty(rustix::stdio::stdout()) {
+            return Err(TargetError::Terminal);
+        }
+        let path = PathBuf::from("-");
+        let open_error =
+            |error: Errno| TargetError::Open { path: path.clone(), source: error.into() };
+        let file =
+            rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3).map_err(open_error)?;
+        let status = rustix::fs::fstat(&file).map_err(open_error)?;
+        let kind = match FileType::from_raw_mode(status.st_mode) {
+            FileType::Fifo => TargetKind::Pipe,
+            FileType::CharacterDevice => TargetKind::CharacterDevice,
+            _ => TargetKind::Stream,
+        };
+        crate::pipe::enlarge(file.as_fd());
+        let name = "standard output".to_owned();
+        Ok(Target { file: Arc::new(file), kind, name, path, pending: None })
+    }
+
+    fn open_special(path: &Path, kind: TargetKind) -> Result<Target, TargetError> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let file = rustix::fs::open(path, flags, Mode::empty())
+            .map_err(|error| TargetError::Open { path: path.into(), source: error.into() })?;
+        crate::pipe::enlarge(file.as_fd());
+        Ok(Target::of(file, kind, path, None))
+    }
+
+    fn of(file: OwnedFd, kind: TargetKind, path: &Path, pending: Option<Pending>) -> Target {
+        let name = path.display().to_string();
+        Target { file: Arc::new(file), kind, name, path: path.into(), pending }
+    }
+
+    fn block_device(path: &Path, existing: Existing) -> Result<Target, TargetError> {
+        // O_EXCL on a block device fails with EBUSY while it is mounted or part of an array.
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::EXCL;
+        let open_error =
+            |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
+        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(open_error)?;
+        if existing == Existing::Keep {
+            let mut start = vec![0u8; 1 << 20];
+            let read = rustix::io::pread(&file, &mut start[..], 0).map_err(open_error)?;
+            if start[..read].iter().any(|&byte| byte != 0) {
+                return Err(TargetError::HoldsData { path: path.into() });
+            }
+        }
+        Ok(Target::of(file, TargetKind::BlockDevice, path, None))
+    }
+
+    fn new_file(path: &Path, existing: Existing) -> Result<Target, TargetError> {
+        let open_error =
+            |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
+        // An existing target may be a symbolic link: write beside the file that it leads to.
+        let real = match existing {
+            Existing::Replace => std::fs::canonicalize(path).unwrap_or_else(|_| path.into()),
+            Existing::Keep => path.to_path_buf(),
+        };
+        let name = real.file_name().ok_or_else(|| open_error(Errno::ISDIR))?.to_owned();
+        let parent = match real.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+            Some(parent) => parent,
+            None => Path::new("/"),
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(parent, flags, Mode::empty()).map_err(open_error)?;
+        let mut partial = OsString::from(".");
+        partial.push(&name);
+        partial.push(".takeup-partial");
+        if partial.as_bytes().len() > 255 {
+            return Err(open_error(Errno::NAMETOOLONG));
+        }
+        let file = lock_partial(&directory, &partial, path)?;
+        let pending = Pending { directory, partial, name, existing };
+        Ok(Target::of(file, TargetKind::File, path, Some(pending)))
+    }
+}
+
+impl Drop for Target {
+    /// A target that is not completed leaves no partial file behind.
+    fn drop(&mut self) {
+        if let Some(pending) = &self.pending {
+            let _ = rustix::fs::unlinkat(&pending.directory, &pending.partial, AtFlags::empty());
+        }
+    }
+}
+
+/// Opens and locks the partial file. A lock that is held means another run; a file without a lock
+/// was left by a run that was killed and is taken over.
+fn lock_partial(directory: &OwnedFd, partial: &OsStr, path: &Path) -> Result<OwnedFd, TargetError> {
+    let open_error = |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
+    const TRIES: usize = 16;
+    for _ in 0..TRIES {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let mode = Mode::from_raw_mode(0o666);
+        let file = rustix::fs::openat(directory, partial, flags, mode).map_err(open_error)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(TargetError::Busy { path: path.into() }),
+            // Without locks on this file system two runs are told apart by nothing: go on.
+            Err(Errno::NOTSUP | Errno::NOLCK) => {}
+            Err(error) => return Err(open_error(error)),
+        }
+        // Between open and lock the other run may have renamed or removed the file: the lock is
+        // then on something that no longer has this name.
+        let mine = rustix::fs::fstat(&file).map_err(open_error)?;
+        let there = rustix::fs::statat(directory, partial, AtFlags::SYMLINK_NOFOLLOW);
+        if there.is_ok_and(|there| (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)) {
+            rustix::fs::ftruncate(&file, 0).map_err(open_error)?;
+            return Ok(file);
+        }
+    }
+    Err(TargetError::Busy { path: path.into() })
+}

@@ -1,0 +1,174 @@
+//! State accounting: how long each stage worked, starved and was blocked.
+//!
+//! Every thread of a stage holds an [`Account`]. It is *working* unless it says otherwise; around a
+//! wait it switches to *starved* (for input) or *blocked* (for room in its output). The three times
+//! of a thread add up to the wall time between its first and its last moment, by construction: each
+//! switch closes one interval and opens the next at the same instant.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// What a thread of a stage is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Doing its job, system calls of the job included.
+    Working = 0,
+    /// Waiting for input.
+    Starved = 1,
+    /// Waiting for room in its output.
+    Blocked = 2,
+}
+
+/// The counters of one stage, shared by its threads.
+#[derive(Debug)]
+pub struct Stage {
+    name: &'static str,
+    state_ns: [AtomicU64; 3],
+    bytes: AtomicU64,
+    threads: AtomicU64,
+    processor_ns: AtomicU64,
+}
+
+/// What a stage did over a run. The times are means over its threads and add up to the mean wall
+/// time of a thread of the stage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageReport {
+    /// Name of the stage: scan, read, compress, hash, write ...
+    pub name: &'static str,
+    /// Threads that took part.
+    pub threads: u64,
+    /// Seconds of doing its job, per thread.
+    pub working_seconds: f64,
+    /// Seconds of waiting for input, per thread.
+    pub starved_seconds: f64,
+    /// Seconds of waiting for room in its output, per thread.
+    pub blocked_seconds: f64,
+    /// Seconds of processor time, summed over its threads.
+    pub processor_seconds: f64,
+    /// Bytes that passed through the stage.
+    pub bytes: u64,
+}
+
+impl Stage {
+    /// A stage with all counters at zero.
+    pub fn new(name: &'static str) -> Arc<Stage> {
+        Arc::new(Stage {
+            name,
+            state_ns: Default::default(),
+            bytes: AtomicU64::new(0),
+            threads: AtomicU64::new(0),
+            processor_ns: AtomicU64::new(0),
+        })
+    }
+
+    /// Opens the account of one thread, which is working from this moment on. To be called on the
+    /// thread itself, since its processor time is read when the account closes.
+    pub fn open(self: &Arc<Stage>) -> Account {
+        self.threads.fetch_add(1, Ordering::Relaxed);
+        Account {
+            stage: Arc::clone(self),
+            state: State::Working,
+            since: Instant::now(),
+            processor_ns_at_start: thread_processor_ns(),
+        }
+    }
+
+    /// Counts bytes that passed through.
+    pub fn add_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that have passed through so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// What has been counted so far; complete once all accounts are closed.
+    pub fn report(&self) -> StageReport {
+        let threads = self.threads.load(Ordering::Relaxed);
+        let seconds = |state: State| {
+            self.state_ns[state as usize].load(Ordering::Relaxed) as f64
+                / 1e9
+                / threads.max(1) as f64
+        };
+        StageReport {
+            name: self.name,
+            threads,
+            working_seconds: seconds(State::Working),
+            starved_seconds: seconds(State::Starved),
+            blocked_seconds: seconds(State::Blocked),
+            processor_seconds: self.processor_ns.load(Ordering::Relaxed) as f64 / 1e9,
+            bytes: self.bytes(),
+        }
+    }
+}
+
+/// The account of one thread; closed when dropped.
+#[derive(Debug)]
+pub struct Account {
+    stage: Arc<Stage>,
+    state: State,
+    since: Instant,
+    processor_ns_at_start: u64,
+}
+
+impl Account {
+    /// Runs `wait` in the given state and returns to the state before it.
+    pub fn during<T>(&mut self, state: State, wait: impl FnOnce() -> T) -> T {
+        let before = self.state;
+        self.switch(state);
+        let result = wait();
+        self.switch(before);
+        result
+    }
+
+    /// Enters a state; the time since the last switch belongs to the state before.
+    pub fn switch(&mut self, state: State) {
+        let now = Instant::now();
+        let elapsed_ns = now.duration_since(self.since).as_nanos() as u64;
+        self.stage.state_ns[self.state as usize].fetch_add(elapsed_ns, Ordering::Relaxed);
+        self.state = state;
+        self.since = now;
+    }
+
+    /// The stage whose account this is.
+    pub fn stage(&self) -> &Arc<Stage> {
+        &self.stage
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.switch(State::Working);
+        let used_ns = thread_processor_ns().saturating_sub(self.processor_ns_at_start);
+        self.stage.processor_ns.fetch_add(used_ns, Ordering::Relaxed);
+    }
+}
+
+fn thread_processor_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_states_of_a_thread_add_up_to_its_wall_time() {
+        let stage = Stage::new("read");
+        let before = Instant::now();
+        let mut account = stage.open();
+        account.during(State::Starved, || std::thread::sleep(Duration::from_millis(5)));
+        account.during(State::Blocked, || std::thread::sleep(Duration::from_millis(3)));
+        drop(account);
+        let wall = before.elapsed().as_secs_f64();
+        let report = stage.report();
+        let sum = report.working_seconds + report.starved_seconds + report.blocked_seconds;
+        assert!(report.starved_seconds >= 0.005 && report.blocked_seconds >= 0.003);
+        assert!(sum <= wall, "{sum} of {wall}");
+        assert!(wall - sum < 0.002 + wall * 0.2, "{sum} of {wall}");
+    }
+}

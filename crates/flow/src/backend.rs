@@ -1,0 +1,143 @@
+//! Bulk input and output behind one trait: io_uring where the kernel allows it, threads that call
+//! pread and pwrite where it does not.
+//!
+//! A back end belongs to one thread of a stage. It is given operations that own their memory (a
+//! [`Piece`] to fill or a [`Block`] to drain), keeps up to `depth` of them in flight, and gives them
+//! back as they complete, in any order. Memory that the kernel may still write to is therefore
+//! never in other hands, also when a run is torn down.
+
+mod threads;
+mod uring;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::ring::{Block, Piece};
+
+pub use threads::ThreadBackend;
+pub use uring::UringBackend;
+
+/// Memory of an operation.
+#[derive(Debug)]
+pub enum Memory {
+    /// To be filled by a read.
+    Fill(Piece),
+    /// To be written out.
+    Drain(Block),
+}
+
+impl Memory {
+    fn len(&self) -> usize {
+        match self {
+            Memory::Fill(piece) => piece.len(),
+            Memory::Drain(block) => block.len(),
+        }
+    }
+}
+
+/// One transfer between memory and a place in a file.
+#[derive(Debug)]
+pub struct Operation {
+    /// The file.
+    pub file: Arc<OwnedFd>,
+    /// Where in the file, in bytes.
+    pub offset_bytes: u64,
+    /// How much of the memory takes part: all of it but for the first `done_bytes`, which an
+    /// earlier, short transfer has already moved.
+    pub done_bytes: usize,
+    /// What is filled or written.
+    pub memory: Memory,
+}
+
+/// An operation that has ended.
+#[derive(Debug)]
+pub struct Completion {
+    /// The operation, with its memory.
+    pub operation: Operation,
+    /// Bytes transferred, possibly fewer than asked for, or the error.
+    pub result: io::Result<usize>,
+}
+
+/// Keeps transfers in flight.
+pub trait Backend: Send {
+    /// Name, as `-v` shows it.
+    fn name(&self) -> &'static str;
+    /// Most operations that may be in flight.
+    fn depth(&self) -> usize;
+    /// Operations in flight.
+    fn in_flight(&self) -> usize;
+    /// Starts an operation. `in_flight() < depth()` must hold.
+    fn submit(&mut self, operation: Operation) -> io::Result<()>;
+    /// Waits for one operation to end. `in_flight() > 0` must hold.
+    fn wait(&mut self) -> io::Result<Completion>;
+}
+
+/// Which back end to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// io_uring if the kernel allows it, else threads.
+    #[default]
+    Auto,
+    /// io_uring or an error.
+    IoUring,
+    /// Threads with pread and pwrite.
+    Threads,
+}
+
+impl FromStr for Engine {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Engine, String> {
+        match text {
+            "auto" => Ok(Engine::Auto),
+            "io_uring" => Ok(Engine::IoUring),
+            "pread" => Ok(Engine::Threads),
+            _ => Err(format!("unknown engine {text:?}; known are auto, io_uring and pread")),
+        }
+    }
+}
+
+/// A back end that was chosen at the start of a run, with the reason.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    io_uring: bool,
+    /// Why this one: a fragment for `-v`.
+    pub reason: String,
+}
+
+impl Choice {
+    /// Looks what the kernel allows. Fails only if io_uring was demanded and is not to be had.
+    pub fn new(engine: Engine) -> io::Result<Choice> {
+        match engine {
+            Engine::Threads => {
+                Ok(Choice { io_uring: false, reason: "pread and pwrite, as asked for".into() })
+            }
+            Engine::IoUring => {
+                UringBackend::new(1)?;
+                Ok(Choice { io_uring: true, reason: "io_uring, as asked for".into() })
+            }
+            Engine::Auto => Ok(match UringBackend::new(1) {
+                Ok(_) => Choice { io_uring: true, reason: "io_uring, the kernel allows it".into() },
+                Err(error) => Choice {
+                    io_uring: false,
+                    reason: format!("pread and pwrite, since io_uring cannot be set up: {error}"),
+                },
+            }),
+        }
+    }
+
+    /// Name of what was chosen.
+    pub fn name(&self) -> &'static str {
+        if self.io_uring { "io_uring" } else { "pread" }
+    }
+
+    /// Makes a back end for one thread.
+    pub fn open(&self, depth: usize) -> io::Result<Box<dyn Backend>> {
+        if self.io_uring {
+            Ok(Box::new(UringBackend::new(depth)?))
+        } else {
+            Ok(Box::new(ThreadBackend::new(depth)?))
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The back end without io_uring: a few threads that call pread and pwrite.
+//!
+//! Capacity: `depth` operations in all, so neither channel ever holds more and no sender blocks.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use super::{Backend, Completion, Memory, Operation};
+use crate::turnstile::lock;
+
+/// Transfers through threads of its own.
+pub struct ThreadBackend {
+    requests: Option<SyncSender<Operation>>,
+    completions: Receiver<Completion>,
+    threads: Vec<JoinHandle<()>>,
+    depth: usize,
+    in_flight: usize,
+}
+
+impl ThreadBackend {
+    /// A back end with `depth` threads.
+    pub fn new(depth: usize) -> io::Result<ThreadBackend> {
+        let depth = depth.max(1);
+        let (requests, taken) = sync_channel::<Operation>(depth);
+        let (done, completions) = sync_channel(depth);
+        let taken = Arc::new(Mutex::new(taken));
+        let mut threads = Vec::with_capacity(depth);
+        for _ in 0..depth {
+            let (taken, done) = (Arc::clone(&taken), done.clone());
+            let thread = std::thread::Builder::new().name("takeup-io".into()).spawn(move || {
+                loop {
+                    let next = lock(&taken).recv();
+                    let Ok(mut operation) = next else { return };
+                    let result = transfer(&mut operation);
+                    if done.send(Completion { operation, result }).is_err() {
+                        return;
+                    }
+                }
+            })?;
+            threads.push(thread);
+        }
+        Ok(ThreadBackend { requests: Some(requests), completions, threads, depth, in_flight: 0 })
+    }
+}
+
+fn transfer(operation: &mut Operation) -> io::Result<usize> {
+    let file = operation.file.as_fd();
+    let done = operation.done_bytes;
+    loop {
+        let result = match &mut operation.memory {
+            Memory::Fill(piece) => {
+                rustix::io::pread(file, &mut piece.bytes_mut()[done..], operation.offset_bytes)
+            }
+            Memory::Drain(block) => {
+                rustix::io::pwrite(file, &block[done..], operation.offset_bytes)
+            }
+        };
+        match result {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+impl Backend for ThreadBackend {
+    fn name(&self) -> &'static str {
+        "pread"
+    }
+
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    fn submit(&mut self, operation: Operation) -> io::Result<()> {
+        let requests = self.requests.as_ref().expect("requests are taken until drop");
+        requests.send(operation).map_err(|_| io::ErrorKind::BrokenPipe)?;
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    fn wait(&mut self) -> io::Result<Completion> {
+        let completion = self.completions.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
+        self.in_flight -= 1;
+        Ok(completion)
+    }
+}
+
+impl Drop for ThreadBackend {
+    fn drop(&mut self) {
+        self.requests = None;
+        while self.in_flight > 0 && self.wait().is_ok() {}
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! How the libraries tell what they are doing: through one small trait, never by printing.
+//!
+//! The terminal, the JSON stream and the tests are three implementations of it.
+
+/// What is counted while a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Counter {
+    /// Objects handled: files, directories, links, devices.
+    Members,
+    /// Bytes of content read from or written to the tree.
+    SourceBytes,
+    /// Bytes of the archive before compression.
+    ArchiveBytes,
+    /// Bytes handed to the target.
+    TargetBytes,
+}
+
+/// Something to tell that is not an error of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// How much it matters.
+    pub level: Level,
+    /// Object that it is about, as the user knows it; empty when it is about the run.
+    pub object: Vec<u8>,
+    /// What happened: a lowercase fragment.
+    pub text: String,
+}
+
+/// How much a notice matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Only of interest with `-v`: which back end was chosen and why.
+    Detail,
+    /// Worth a line, no reason for exit code 2: a socket that was skipped.
+    Note,
+    /// Something was not done or not as asked: exit code 2.
+    Warning,
+}
+
+/// Receives what a run counts and notices. Called from many threads at once.
+pub trait Monitor: Send + Sync {
+    /// Adds to a counter.
+    fn count(&self, counter: Counter, amount: u64);
+    /// Takes a notice.
+    fn notice(&self, notice: Notice);
+}
+
+/// A monitor that nobody looks at.
+#[derive(Debug, Default)]
+pub struct Silent;
+
+impl Monitor for Silent {
+    fn count(&self, _: Counter, _: u64) {}
+    fn notice(&self, _: Notice) {}
+}

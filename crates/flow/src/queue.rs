@@ -1,0 +1,94 @@
+//! A bounded queue between two stages, for things that are not bytes (batches of entries, pieces
+//! of work). Whoever pushes into a full queue is blocked, whoever pops from an empty one starves;
+//! both look for a stop every 50 ms.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex};
+
+use crate::account::{Account, State};
+use crate::cancel::{Cancel, Stopped};
+use crate::turnstile::lock;
+
+/// First in, first out, with a capacity; shared by reference between threads.
+#[derive(Debug)]
+pub struct Queue<T> {
+    inner: Mutex<Inner<T>>,
+    room: Condvar,
+    ready: Condvar,
+    capacity: usize,
+    cancel: Cancel,
+}
+
+#[derive(Debug)]
+struct Inner<T> {
+    items: VecDeque<T>,
+    closed: bool,
+}
+
+impl<T> Queue<T> {
+    /// An empty queue that holds up to `capacity` items.
+    pub fn new(capacity: usize, cancel: Cancel) -> Queue<T> {
+        let items = VecDeque::with_capacity(capacity);
+        Queue {
+            inner: Mutex::new(Inner { items, closed: false }),
+            room: Condvar::new(),
+            ready: Condvar::new(),
+            capacity: capacity.max(1),
+            cancel,
+        }
+    }
+
+    /// Appends an item; waits for room.
+    pub fn push(&self, item: T, account: &mut Account) -> Result<(), Stopped> {
+        let mut inner = lock(&self.inner);
+        if inner.items.len() >= self.capacity {
+            account.switch(State::Blocked);
+            while inner.items.len() >= self.capacity {
+                let waited = self.cancel.wait(&self.room, inner);
+                inner = waited.inspect_err(|_| account.switch(State::Working))?;
+            }
+            account.switch(State::Working);
+        }
+        self.cancel.check()?;
+        inner.items.push_back(item);
+        drop(inner);
+        self.ready.notify_one();
+        Ok(())
+    }
+
+    /// Takes the oldest item; waits for one. `None` when the queue is closed and empty.
+    pub fn pop(&self, account: &mut Account) -> Result<Option<T>, Stopped> {
+        let mut inner = lock(&self.inner);
+        if inner.items.is_empty() && !inner.closed {
+            account.switch(State::Starved);
+            while inner.items.is_empty() && !inner.closed {
+                let waited = self.cancel.wait(&self.ready, inner);
+                inner = waited.inspect_err(|_| account.switch(State::Working))?;
+            }
+            account.switch(State::Working);
+        }
+        self.cancel.check()?;
+        let item = inner.items.pop_front();
+        drop(inner);
+        if item.is_some() {
+            self.room.notify_one();
+        }
+        Ok(item)
+    }
+
+    /// Says that nothing more will be pushed.
+    pub fn close(&self) {
+        lock(&self.inner).closed = true;
+        self.ready.notify_all();
+    }
+
+    /// Items that wait.
+    pub fn len(&self) -> usize {
+        lock(&self.inner).items.len()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,527 @@
+//! The ring: a stream of bytes cut into page-aligned blocks, filled out of order, drained in order.
+//!
+//! A [`Producer`] reserves the next bytes of the stream, in order; what it gets is a
+//! [`Reservation`] made of [`Piece`]s, one for each block it touches, which may be filled by any
+//! thread in any order. A block is complete when all its bytes are committed. Blocks pass through
+//! one or more [`Consumer`]s in order: each sees a block only after the consumer before it has let
+//! it go, and the last one frees it. So a hash stage and a writer share one ring without a copy.
+//!
+//! Capacity: `blocks` blocks, taken at the start. The producer waits when all are in use, a
+//! consumer waits when the block it wants is not there yet. The safety of the spans rests on two
+//! rules kept here: a byte of a slot belongs to at most one piece, and a slot is reserved again
+//! only after the last [`Block`] of its earlier use is gone.
+#![allow(unsafe_code)]
+
+mod region;
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Deref;
+use std::sync::{Arc, Condvar, Mutex};
+
+use crate::account::{Account, State};
+use crate::cancel::{Cancel, Stopped};
+use crate::turnstile::lock;
+use region::{Region, Span};
+
+/// Size and shape of a ring.
+#[derive(Clone, Copy, Debug)]
+pub struct RingOptions {
+    /// Bytes of a full block; a multiple of 512.
+    pub block_bytes: usize,
+    /// Number of blocks, at least 2.
+    pub blocks: usize,
+    /// Number of consumers that every block passes through, at least 1.
+    pub consumers: usize,
+}
+
+#[derive(Debug)]
+struct Shared {
+    options: RingOptions,
+    region: Arc<Region>,
+    state: Mutex<Inner>,
+    room: Condvar,
+    ready: Vec<Condvar>,
+    cancel: Cancel,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Bytes of the stream reserved so far.
+    reserved_bytes: u64,
+    /// Length of the stream, once it is known.
+    length_bytes: Option<u64>,
+    /// Committed bytes of the blocks from `first` on.
+    committed: VecDeque<usize>,
+    /// Number of the first block that is not complete.
+    complete: u64,
+    /// For each consumer: blocks handed out, and blocks let go in order.
+    taken: Vec<u64>,
+    passed: Vec<u64>,
+    /// Slots that hold a block that is still in use.
+    in_use: Vec<bool>,
+    producer_waits: bool,
+    /// How often the last consumer found nothing to take after it had taken something.
+    ran_empty: u64,
+}
+
+/// Makes a ring. Blocks of less than the full size occur only at the end of the stream.
+pub fn ring(options: RingOptions, cancel: Cancel) -> io::Result<(Producer, Vec<Consumer>)> {
+    assert!(options.blocks >= 2 && options.consumers >= 1 && options.block_bytes >= 512);
+    let region = Region::new(options.block_bytes * options.blocks)?;
+    let shared = Arc::new(Shared {
+        options,
+        region,
+        state: Mutex::new(Inner {
+            reserved_bytes: 0,
+            length_bytes: None,
+            committed: VecDeque::with_capacity(options.blocks + 1),
+            complete: 0,
+            taken: vec![0; options.consumers],
+            passed: vec![0; options.consumers],
+            in_use: vec![false; options.blocks],
+            producer_waits: false,
+            ran_empty: 0,
+        }),
+        room: Condvar::new(),
+        ready: (0..options.consumers).map(|_| Condvar::new()).collect(),
+        cancel,
+    });
+    let consumers = (0..options.consumers)
+        .map(|index| Consumer { shared: Arc::clone(&shared), index })
+        .collect();
+    Ok((Producer { shared }, consumers))
+}
+
+/// The filling end of a ring.
+#[derive(Debug)]
+pub struct Producer {
+    shared: Arc<Shared>,
+}
+
+impl Producer {
+    /// Bytes of a full block.
+    pub fn block_bytes(&self) -> usize {
+        self.shared.options.block_bytes
+    }
+
+    /// Bytes that the whole ring holds.
+    pub fn capacity_bytes(&self) -> u64 {
+        (self.shared.options.block_bytes * self.shared.options.blocks) as u64
+    }
+
+    /// Bytes of the stream reserved so far: the place of the next reservation.
+    pub fn position_bytes(&self) -> u64 {
+        lock(&self.shared.state).reserved_bytes
+    }
+
+    /// Reserves the next `bytes` of the stream and waits for room as long as it takes.
+    ///
+    /// The reservation must be smaller than the ring by at least one block, or it could wait for
+    /// itself.
+    pub fn reserve(&self, bytes: usize, account: &mut Account) -> Result<Reservation, Stopped> {
+        let limit = self.shared.options.block_bytes * (self.shared.options.blocks - 1);
+        assert!(bytes <= limit, "a reservation leaves one block of the ring free");
+        let mut state = lock(&self.shared.state);
+        if !self.has_room(&state, bytes) {
+            account.switch(State::Blocked);
+            while !self.has_room(&state, bytes) {
+                state.producer_waits = true;
+                self.shared.wake_consumers();
+                let waited = self.shared.cancel.wait(&self.shared.room, state);
+                state = waited.inspect_err(|_| account.switch(State::Working))?;
+            }
+            state.producer_waits = false;
+            account.switch(State::Working);
+        }
+        Ok(self.take(&mut state, bytes))
+    }
+
+    /// Reserves the next `bytes` if there is room now.
+    pub fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
+        let mut state = lock(&self.shared.state);
+        self.has_room(&state, bytes).then(|| self.take(&mut state, bytes))
+    }
+
+    /// Ends the stream. The last block may be shorter than the others.
+    pub fn finish(self) {
+        self.end(0);
+    }
+
+    /// Ends the stream with the first `filled_bytes` of the last reservation, which lay in one
+    /// block; the rest of it is given back.
+    pub fn finish_with(self, reservation: Reservation, filled_bytes: usize) {
+        let unused_bytes = reservation.remaining_bytes() - filled_bytes;
+        let mut pieces = reservation.into_pieces();
+        let mut last = pieces.next().expect("a reservation that is cut has a piece");
+        assert!(pieces.next().is_none(), "a reservation that is cut lies in one block");
+        let mut filled = last.split_front(filled_bytes);
+        last.armed = false;
+        self.end(unused_bytes as u64);
+        filled.armed = true;
+        filled.commit();
+    }
+
+    fn end(self, unused_bytes: u64) {
+        let mut state = lock(&self.shared.state);
+        let length_bytes = state.reserved_bytes - unused_bytes;
+        state.length_bytes = Some(length_bytes);
+        self.shared.advance_complete(&mut state);
+        self.shared.wake_consumers();
+    }
+
+    fn has_room(&self, state: &Inner, bytes: usize) -> bool {
+        let options = &self.shared.options;
+        let end = state.reserved_bytes + bytes as u64;
+        let first = state.reserved_bytes.div_ceil(options.block_bytes as u64);
+        let last = end.div_ceil(options.block_bytes as u64);
+        (first..last).all(|block| !state.in_use[(block % options.blocks as u64) as usize])
+    }
+
+    fn take(&self, state: &mut Inner, bytes: usize) -> Reservation {
+        let options = &self.shared.options;
+        let block_bytes = options.block_bytes as u64;
+        let start_bytes = state.reserved_bytes;
+        let mut pieces = VecDeque::with_capacity(bytes / options.block_bytes + 2);
+        let mut at = start_bytes;
+        let end = start_bytes + bytes as u64;
+        while at < end {
+            let block = at / block_bytes;
+            let offset = (at % block_bytes) as usize;
+            if offset == 0 {
+                state.in_use[(block % options.blocks as u64) as usize] = true;
+                state.committed.push_back(0);
+            }
+            let length = (options.block_bytes - offset).min((end - at) as usize);
+            let slot = (block % options.blocks as u64) as usize;
+            // SAFETY: the slot is in use by this block alone, and `reserved_bytes` only grows, so
+            // these bytes belong to no other piece; no `Block` of this slot is handed out before
+            // this piece is committed.
+            let span =
+                unsafe { self.shared.region.span(slot * options.block_bytes + offset, length) };
+            pieces.push_back(Piece { shared: Arc::clone(&self.shared), block, span, armed: true });
+            at += length as u64;
+        }
+        state.reserved_bytes = end;
+        Reservation { start_bytes, pieces }
+    }
+}
+
+impl Shared {
+    fn wake_consumers(&self) {
+        self.ready.iter().for_each(Condvar::notify_all);
+    }
+
+    fn commit(&self, block: u64, bytes: usize) {
+        let mut state = lock(&self.state);
+        let index = (block - state.complete) as usize;
+        state.committed[index] += bytes;
+        if index == 0 && self.advance_complete(&mut state) {
+            self.ready[0].notify_all();
+        }
+    }
+
+    /// Moves `complete` over all complete blocks; true if it moved.
+    fn advance_complete(&self, state: &mut Inner) -> bool {
+        let before = state.complete;
+        while let Some(&committed) = state.committed.front() {
+            let full = self.options.block_bytes;
+            let start = state.complete * full as u64;
+            let whole = match state.length_bytes {
+                Some(length) if start >= length => break,
+                Some(length) => full.min((length - start) as usize),
+                None => full,
+            };
+            if committed < whole {
+                break;
+            }
+            state.committed.pop_front();
+            state.complete += 1;
+        }
+        state.complete > before
+    }
+}
+
+/// The next bytes of a stream, owned by whoever holds this until they are committed.
+#[derive(Debug)]
+pub struct Reservation {
+    start_bytes: u64,
+    pieces: VecDeque<Piece>,
+}
+
+impl Reservation {
+    /// Place of the first byte in the stream.
+    pub fn start_bytes(&self) -> u64 {
+        self.start_bytes
+    }
+
+    /// Bytes that are not handed out or filled yet.
+    pub fn remaining_bytes(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.span.len()).sum()
+    }
+
+    /// The pieces, one for each block touched, in order.
+    pub fn into_pieces(self) -> impl Iterator<Item = Piece> {
+        self.pieces.into_iter()
+    }
+
+    /// Takes the first `bytes` as pieces, to be filled and committed apart from the rest.
+    pub fn split_front(&mut self, bytes: usize) -> Reservation {
+        let mut front = VecDeque::new();
+        let mut left = bytes;
+        while left > 0 {
+            let piece = self.pieces.front_mut().expect("a reservation is cut inside its bounds");
+            if piece.span.len() <= left {
+                left -= piece.span.len();
+                front.extend(self.pieces.pop_front());
+            } else {
+                front.push_back(piece.split_front(left));
+                left = 0;
+            }
+        }
+        let start_bytes = self.start_bytes;
+        self.start_bytes += bytes as u64;
+        Reservation { start_bytes, pieces: front }
+    }
+
+    /// The bytes as slices, one for each block touched.
+    pub fn slices_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.pieces.iter_mut().map(|piece| &mut *piece.span)
+    }
+
+    /// The bytes as slices to read back what was filled.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        self.pieces.iter().map(|piece| &*piece.span)
+    }
+
+    /// Copies `data` to the front and returns the rest of the reservation's slices shortened by it.
+    pub fn fill_from(&mut self, mut data: &[u8]) {
+        for piece in &mut self.pieces {
+            let (now, later) = data.split_at(data.len().min(piece.span.len()));
+            piece.span[..now.len()].copy_from_slice(now);
+            data = later;
+        }
+        assert!(data.is_empty(), "what is filled in fits the reservation");
+    }
+
+    /// Says that all bytes are filled.
+    pub fn commit(self) {
+        self.pieces.into_iter().for_each(Piece::commit);
+    }
+}
+
+/// The part of a reservation that lies in one block.
+#[derive(Debug)]
+pub struct Piece {
+    shared: Arc<Shared>,
+    block: u64,
+    span: Span,
+    armed: bool,
+}
+
+impl Piece {
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.span.len()
+    }
+
+    /// Whether nothing is left of the piece.
+    pub fn is_empty(&self) -> bool {
+        self.span.is_empty()
+    }
+
+    /// The bytes to fill.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.span
+    }
+
+    /// Cuts the first `bytes` off as a piece of its own.
+    pub fn split_front(&mut self, bytes: usize) -> Piece {
+        let span = self.span.split_front(bytes);
+        Piece { shared: Arc::clone(&self.shared), block: self.block, span, armed: true }
+    }
+
+    /// Says that the bytes are filled.
+    pub fn commit(mut self) {
+        self.armed = false;
+        if !self.span.is_empty() {
+            self.shared.commit(self.block, self.span.len());
+        }
+    }
+
+    pub(crate) fn address(&self) -> *mut u8 {
+        self.span.address()
+    }
+}
+
+impl Drop for Piece {
+    /// A piece that is dropped without being filled would leave a hole in the stream: the run is
+    /// stopped, so that no consumer waits for it or takes old bytes for new ones.
+    fn drop(&mut self) {
+        if self.armed && !self.span.is_empty() {
+            self.shared.cancel.fail();
+        }
+    }
+}
+
+/// One of the draining ends of a ring. Several threads may share one.
+#[derive(Debug)]
+pub struct Consumer {
+    shared: Arc<Shared>,
+    index: usize,
+}
+
+impl Consumer {
+    /// The next block, or `None` at the end of the stream.
+    pub fn next(&self, account: &mut Account) -> Result<Option<Block>, Stopped> {
+        self.next_filled(1, account)
+    }
+
+    /// The next block. When none is ready, waits until `start_fill_blocks` are, or the producer
+    /// waits for room, or the stream ends: the writer that ran empty starts again only at a fill
+    /// from which it can run for a while.
+    pub fn next_filled(
+        &self,
+        start_fill_blocks: usize,
+        account: &mut Account,
+    ) -> Result<Option<Block>, Stopped> {
+        let mut state = lock(&self.shared.state);
+        if self.ready_blocks(&state) == 0 && !self.at_end(&state) {
+            if state.taken[self.index] > 0 && self.is_last() {
+                state.ran_empty += 1;
+            }
+            account.switch(State::Starved);
+            while !self.may_start(&state, start_fill_blocks as u64) {
+                let waited = self.shared.cancel.wait(&self.shared.ready[self.index], state);
+                state = waited.inspect_err(|_| account.switch(State::Working))?;
+            }
+            account.switch(State::Working);
+        }
+        self.shared.cancel.check()?;
+        if self.ready_blocks(&state) == 0 {
+            return Ok(None);
+        }
+        let number = state.taken[self.index];
+        state.taken[self.index] += 1;
+        Ok(Some(self.block(number, &state)))
+    }
+
+    /// Blocks that are ready to be taken.
+    pub fn fill_blocks(&self) -> usize {
+        self.ready_blocks(&lock(&self.shared.state)) as usize
+    }
+
+    /// How often the writer found the ring empty after its first block.
+    pub fn times_ran_empty(&self) -> u64 {
+        lock(&self.shared.state).ran_empty
+    }
+
+    /// Number of blocks of the ring.
+    pub fn capacity_blocks(&self) -> usize {
+        self.shared.options.blocks
+    }
+
+    /// Bytes of a full block.
+    pub fn block_bytes(&self) -> usize {
+        self.shared.options.block_bytes
+    }
+
+    fn is_last(&self) -> bool {
+        self.index + 1 == self.shared.options.consumers
+    }
+
+    fn block(&self, number: u64, state: &Inner) -> Block {
+        let full = self.shared.options.block_bytes;
+        let position_bytes = number * full as u64;
+        let length = match state.length_bytes {
+            Some(length) => full.min((length - position_bytes) as usize),
+            None => full,
+        };
+        let slot = (number % self.shared.options.blocks as u64) as usize;
+        // SAFETY: all bytes of the block are committed, so no piece of it is left; consumers only
+        // read, and the slot stays in use until the last consumer's block is gone.
+        let span = unsafe { self.shared.region.span(slot * full, length) };
+        Block(Arc::new(Lease {
+            shared: Arc::clone(&self.shared),
+            consumer: self.index,
+            number,
+            position_bytes,
+            span,
+        }))
+    }
+
+    fn upstream(&self, state: &Inner) -> u64 {
+        match self.index {
+            0 => state.complete,
+            index => state.passed[index - 1],
+        }
+    }
+
+    fn ready_blocks(&self, state: &Inner) -> u64 {
+        self.upstream(state) - state.taken[self.index]
+    }
+
+    fn at_end(&self, state: &Inner) -> bool {
+        let full = self.shared.options.block_bytes as u64;
+        state.length_bytes.is_some_and(|length| state.taken[self.index] >= length.div_ceil(full))
+    }
+
+    fn may_start(&self, state: &Inner, start_fill_blocks: u64) -> bool {
+        let full = self.shared.options.block_bytes as u64;
+        let all_ready =
+            state.length_bytes.is_some_and(|length| self.upstream(state) >= length.div_ceil(full));
+        let ready = self.ready_blocks(state);
+        all_ready || ready >= start_fill_blocks || (ready > 0 && state.producer_waits)
+    }
+}
+
+/// A complete block on loan to a consumer; clones share the loan.
+#[derive(Clone, Debug)]
+pub struct Block(Arc<Lease>);
+
+#[derive(Debug)]
+struct Lease {
+    shared: Arc<Shared>,
+    consumer: usize,
+    number: u64,
+    position_bytes: u64,
+    span: Span,
+}
+
+impl Block {
+    /// Number of the block in the stream, from 0.
+    pub fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    /// Place of its first byte in the stream.
+    pub fn position_bytes(&self) -> u64 {
+        self.0.position_bytes
+    }
+
+    pub(crate) fn address(&self) -> *const u8 {
+        self.0.span.address()
+    }
+}
+
+impl Deref for Block {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0.span
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut state = lock(&self.shared.state);
+        if self.consumer + 1 == self.shared.options.consumers {
+            let slot = (self.number % self.shared.options.blocks as u64) as usize;
+            state.in_use[slot] = false;
+            self.shared.room.notify_all();
+        } else {
+            // A consumer that is not the last one is a single thread that lets go in order.
+            state.passed[self.consumer] = self.number + 1;
+            self.shared.ready[self.consumer + 1].notify_all();
+        }
+    }
+}

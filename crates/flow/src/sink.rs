@@ -1,0 +1,239 @@
+//! The writing stage: the blocks of a ring, in order, to a target.
+//!
+//! One thread writes, one block per call. Files and block devices take writes at an offset, a few
+//! of them in flight; pipes and character devices take one blocking write(2) after the other, which
+//! is what a tape wants too. When the ring runs empty the writer waits for the start fill.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+
+use crate::account::{Account, State};
+use crate::backend::{Backend, Memory, Operation};
+use crate::cancel::{Cancel, Stopped};
+use crate::rate::RateLimit;
+use crate::ring::{Block, Consumer};
+
+/// Why writing ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The run is being stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The target did not take the data.
+    #[error("write at byte {offset_bytes}")]
+    Write {
+        /// Offset in the target.
+        offset_bytes: u64,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Where blocks go.
+pub trait Sink: Send {
+    /// Takes the next block. It may still be on its way when this returns.
+    fn write(&mut self, block: Block) -> Result<(), WriteError>;
+    /// Waits until the kernel has taken everything.
+    fn finish(&mut self) -> Result<(), WriteError>;
+}
+
+/// How the writer drains its ring.
+#[derive(Debug)]
+pub struct WriteOptions {
+    /// Blocks that must be ready before the writer starts, and starts again after the ring ran
+    /// empty.
+    pub start_fill_blocks: usize,
+    /// Limit on the rate.
+    pub rate_limit: Option<RateLimit>,
+}
+
+/// Writes all blocks of `consumer` to `sink`. `seen` is called with each block before it goes.
+/// Returns the bytes written.
+pub fn write_all(
+    consumer: &Consumer,
+    sink: &mut dyn Sink,
+    mut options: WriteOptions,
+    account: &mut Account,
+    cancel: &Cancel,
+    mut seen: impl FnMut(&Block),
+) -> Result<u64, WriteError> {
+    let mut bytes = 0;
+    while let Some(block) = consumer.next_filled(options.start_fill_blocks, account)? {
+        if let Some(limit) = &mut options.rate_limit {
+            let mut wait = limit.book(block.len());
+            // The limit is a wish of the user about the target's side: the stage is blocked.
+            account.switch(State::Blocked);
+            while !wait.is_zero() {
+                let step = wait.min(crate::cancel::POLL);
+                std::thread::sleep(step);
+                wait -= step;
+                cancel.check().inspect_err(|_| account.switch(State::Working))?;
+            }
+            account.switch(State::Working);
+        }
+        seen(&block);
+        let length = block.len() as u64;
+        sink.write(block)?;
+        bytes += length;
+        account.stage().add_bytes(length);
+    }
+    sink.finish()?;
+    Ok(bytes)
+}
+
+/// A target that takes one byte after the other.
+#[derive(Debug)]
+pub struct StreamSink {
+    file: Arc<OwnedFd>,
+    offset_bytes: u64,
+    cancel: Cancel,
+}
+
+impl StreamSink {
+    /// Writes to `file` at its own position.
+    pub fn new(file: Arc<OwnedFd>, cancel: Cancel) -> StreamSink {
+        StreamSink { file, offset_bytes: 0, cancel }
+    }
+
+    /// Waits until the target takes something, so that a cancel is noticed while a reader of the
+    /// pipe sleeps.
+    fn wait_writable(&self) -> Result<(), WriteError> {
+        const SOON: rustix::event::Timespec =
+            rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        loop {
+            let mut poll = [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::OUT)];
+            if !matches!(rustix::event::poll(&mut poll, Some(&SOON)), Ok(0) | Err(Errno::INTR)) {
+                return Ok(());
+            }
+            self.cancel.check()?;
+        }
+    }
+}
+
+impl Sink for StreamSink {
+    fn write(&mut self, block: Block) -> Result<(), WriteError> {
+        let mut rest = &block[..];
+        while !rest.is_empty() {
+            self.wait_writable()?;
+            match rustix::io::write(&self.file, rest) {
+                Ok(0) => return Err(self.failed(io::ErrorKind::WriteZero.into())),
+                Ok(bytes) => {
+                    rest = &rest[bytes..];
+                    self.offset_bytes += bytes as u64;
+                }
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) => return Err(self.failed(error.into())),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), WriteError> {
+        Ok(())
+    }
+}
+
+impl StreamSink {
+    fn failed(&self, source: io::Error) -> WriteError {
+        WriteError::Write { offset_bytes: self.offset_bytes, source }
+    }
+}
+
+/// A target that takes bytes at any offset: a file or a block device.
+///
+/// Dirty pages are sent to the disk as they come, and dropped from the page cache once they are
+/// there, a window behind the writer: the final fsync is short, and the backup does not push the
+/// working set of the machine out.
+pub struct FileSink {
+    file: Arc<OwnedFd>,
+    backend: Box<dyn Backend>,
+    offset_bytes: u64,
+    flushed_bytes: u64,
+    dropped_bytes: u64,
+}
+
+/// Bytes after which write-back is started, and kept behind the writer.
+const WINDOW_BYTES: u64 = 16 << 20;
+
+impl FileSink {
+    /// Writes to `file` from its start.
+    pub fn new(file: Arc<OwnedFd>, backend: Box<dyn Backend>) -> FileSink {
+        FileSink { file, backend, offset_bytes: 0, flushed_bytes: 0, dropped_bytes: 0 }
+    }
+
+    fn submit(&mut self, operation: Operation) -> Result<(), WriteError> {
+        let offset_bytes = operation.offset_bytes;
+        self.backend.submit(operation).map_err(|source| WriteError::Write { offset_bytes, source })
+    }
+
+    fn reap(&mut self) -> Result<(), WriteError> {
+        let failed = |offset_bytes, source| WriteError::Write { offset_bytes, source };
+        let done = self.backend.wait().map_err(|source| failed(self.offset_bytes, source))?;
+        let mut operation = done.operation;
+        let length = match &operation.memory {
+            Memory::Drain(block) => block.len(),
+            Memory::Fill(piece) => piece.len(),
+        };
+        let bytes = match done.result {
+            Ok(0) => {
+                return Err(failed(operation.offset_bytes, io::ErrorKind::WriteZero.into()));
+            }
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(source) => return Err(failed(operation.offset_bytes, source)),
+        };
+        operation.done_bytes += bytes;
+        operation.offset_bytes += bytes as u64;
+        if operation.done_bytes < length { self.submit(operation) } else { Ok(()) }
+    }
+
+    /// Starts write-back of what is new, waits for the window before it, and drops that from the
+    /// cache. A file system that knows none of this loses nothing but speed.
+    fn push_out(&mut self) -> Result<(), WriteError> {
+        while self.backend.in_flight() > 0 {
+            self.reap()?;
+        }
+        let new = self.offset_bytes - self.flushed_bytes;
+        device::file::start_write_back(&self.file, self.flushed_bytes, new);
+        let old = self.flushed_bytes - self.dropped_bytes;
+        if old > 0 {
+            device::file::drop_written(&self.file, self.dropped_bytes, old)
+                .map_err(|source| WriteError::Write { offset_bytes: self.dropped_bytes, source })?;
+        }
+        self.dropped_bytes = self.flushed_bytes;
+        self.flushed_bytes = self.offset_bytes;
+        Ok(())
+    }
+}
+
+impl Sink for FileSink {
+    fn write(&mut self, block: Block) -> Result<(), WriteError> {
+        while self.backend.in_flight() >= self.backend.depth() {
+            self.reap()?;
+        }
+        let offset_bytes = self.offset_bytes;
+        self.offset_bytes += block.len() as u64;
+        let memory = Memory::Drain(block);
+        self.submit(Operation {
+            file: Arc::clone(&self.file),
+            offset_bytes,
+            done_bytes: 0,
+            memory,
+        })?;
+        if self.offset_bytes - self.flushed_bytes >= WINDOW_BYTES {
+            self.push_out()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), WriteError> {
+        while self.backend.in_flight() > 0 {
+            self.reap()?;
+        }
+        Ok(())
+    }
+}

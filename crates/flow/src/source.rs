@@ -1,0 +1,156 @@
+//! The reading stage of a stream: from a file, a device or a pipe into the blocks of a ring.
+//!
+//! Where reads at any offset are possible, several are kept in flight; a pipe is read by one thread
+//! straight into the block, until the block is full: a pipe that gives 4 KiB at a time still makes
+//! blocks of the full size.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+
+use crate::account::{Account, State};
+use crate::backend::{Backend, Memory, Operation};
+use crate::cancel::{Cancel, Stopped};
+use crate::ring::{Piece, Producer};
+
+/// Why reading ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The run is being stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The source failed.
+    #[error("read at byte {offset_bytes}")]
+    Read {
+        /// Offset in the source.
+        offset_bytes: u64,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Reads a stream to its end. Returns the bytes read.
+pub fn read_stream(
+    file: &OwnedFd,
+    producer: Producer,
+    account: &mut Account,
+    cancel: &Cancel,
+) -> Result<u64, ReadError> {
+    let mut offset_bytes = 0u64;
+    let mut ended = false;
+    while !ended {
+        let mut reservation = producer.reserve(producer.block_bytes(), account)?;
+        let mut filled = 0;
+        while filled < reservation.remaining_bytes() {
+            wait_readable(file, account, cancel)?;
+            let slice = reservation.slices_mut().next().expect("a block is one slice");
+            match rustix::io::read(file, &mut slice[filled..]) {
+                Ok(0) => {
+                    ended = true;
+                    break;
+                }
+                Ok(bytes) => filled += bytes,
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) => {
+                    let offset_bytes = offset_bytes + filled as u64;
+                    return Err(ReadError::Read { offset_bytes, source: error.into() });
+                }
+            }
+        }
+        offset_bytes += filled as u64;
+        account.stage().add_bytes(filled as u64);
+        if ended {
+            producer.finish_with(reservation, filled);
+            return Ok(offset_bytes);
+        }
+        reservation.commit();
+    }
+    Ok(offset_bytes)
+}
+
+/// Waits until a read would not block, so that a cancel is noticed on a silent pipe.
+fn wait_readable(file: &OwnedFd, account: &mut Account, cancel: &Cancel) -> Result<(), ReadError> {
+    const NOW: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    const SOON: rustix::event::Timespec =
+        rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    let ready = |timeout| {
+        let mut poll = [PollFd::from_borrowed_fd(file.as_fd(), PollFlags::IN)];
+        // A descriptor that cannot be polled answers an error or POLLNVAL: read it and see.
+        !matches!(rustix::event::poll(&mut poll, Some(timeout)), Ok(0) | Err(Errno::INTR))
+    };
+    if !ready(&NOW) {
+        account.switch(State::Starved);
+        while !ready(&SOON) {
+            cancel.check().inspect_err(|_| account.switch(State::Working))?;
+        }
+        account.switch(State::Working);
+    }
+    Ok(cancel.check()?)
+}
+
+/// Reads `length_bytes` from the start of a file or block device with several reads in flight.
+/// A file that turns out shorter is an error, since what follows would be at the wrong place.
+pub fn read_file(
+    file: &Arc<OwnedFd>,
+    start_bytes: u64,
+    length_bytes: u64,
+    producer: Producer,
+    backend: &mut dyn Backend,
+    account: &mut Account,
+) -> Result<u64, ReadError> {
+    let failed = |offset_bytes, source| ReadError::Read { offset_bytes, source };
+    let mut asked = 0u64;
+    loop {
+        while asked < length_bytes && backend.in_flight() < backend.depth() {
+            let bytes = (length_bytes - asked).min(producer.block_bytes() as u64) as usize;
+            let reservation = if backend.in_flight() == 0 {
+                producer.reserve(bytes, account)?
+            } else {
+                match producer.try_reserve(bytes) {
+                    Some(reservation) => reservation,
+                    None => break,
+                }
+            };
+            for piece in reservation.into_pieces() {
+                let offset_bytes = start_bytes + asked;
+                asked += piece.len() as u64;
+                submit(backend, file, offset_bytes, 0, piece)
+                    .map_err(|source| failed(offset_bytes, source))?;
+            }
+        }
+        if backend.in_flight() == 0 {
+            producer.finish();
+            return Ok(asked);
+        }
+        let done = backend.wait().map_err(|source| failed(start_bytes, source))?;
+        let Operation { offset_bytes, done_bytes, memory, .. } = done.operation;
+        let Memory::Fill(piece) = memory else { continue };
+        let bytes = match done.result {
+            Ok(0) => return Err(failed(offset_bytes, io::ErrorKind::UnexpectedEof.into())),
+            Ok(bytes) => bytes,
+            Err(source) => return Err(failed(offset_bytes, source)),
+        };
+        account.stage().add_bytes(bytes as u64);
+        if done_bytes + bytes < piece.len() {
+            let next = offset_bytes + bytes as u64;
+            submit(backend, file, next, done_bytes + bytes, piece)
+                .map_err(|source| failed(next, source))?;
+        } else {
+            piece.commit();
+        }
+    }
+}
+
+fn submit(
+    backend: &mut dyn Backend,
+    file: &Arc<OwnedFd>,
+    offset_bytes: u64,
+    done_bytes: usize,
+    piece: Piece,
+) -> io::Result<()> {
+    let memory = Memory::Fill(piece);
+    backend.submit(Operation { file: Arc::clone(file), offset_bytes, done_bytes, memory })
+}
