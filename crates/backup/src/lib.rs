@@ -1,1 +1,7 @@
-//! backup
+//! The runs: backup, restore, list, verify and pipe, each put together from stages of `flow`.
+//!
+//! A run takes an options structure, a [`flow::monitor::Monitor`] to tell what it does, and a
+//! [`flow::cancel::Cancel`]; it returns a [`report::RunReport`] or an error. Nothing here prints or
+//! knows a flag.
+
+pub mod report;

@@ -43,6 +43,10 @@ pub trait Monitor: Send + Sync {
     fn count(&self, counter: Counter, amount: u64);
     /// Takes a notice.
     fn notice(&self, notice: Notice);
+    /// Tells how many blocks of the ring before the writer are ready, of how many.
+    fn fill(&self, ready_blocks: usize, capacity_blocks: usize) {
+        let _ = (ready_blocks, capacity_blocks);
+    }
 }
 
 /// A monitor that nobody looks at.
