@@ -1,0 +1,133 @@
+//! What can go wrong with compressed bytes, and with naming a compression.
+
+use std::fmt;
+
+/// A coding that chunks are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Coding {
+    /// RFC 1952.
+    Gzip,
+    /// RFC 8878.
+    Zstd,
+}
+
+impl fmt::Display for Coding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Coding::Gzip => "gzip",
+            Coding::Zstd => "zstd",
+        })
+    }
+}
+
+/// A compression was asked for that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompressionError {
+    /// The name is none of ours.
+    #[error("unknown compression (zstd, gzip and none are known): {name}")]
+    UnknownName {
+        /// The name as given.
+        name: String,
+    },
+    /// What follows the colon is no number.
+    #[error("compression level is not a whole number: {text}")]
+    LevelNotANumber {
+        /// The level as given.
+        text: String,
+    },
+    /// The compression has no such level.
+    #[error("{name} has levels {lowest} to {highest}, not {level}")]
+    LevelOutOfRange {
+        /// Name of the compression.
+        name: &'static str,
+        /// The level as given.
+        level: i64,
+        /// Lowest level.
+        lowest: i32,
+        /// Highest level.
+        highest: i32,
+    },
+    /// `none` was given a level.
+    #[error("compression none takes no level")]
+    LevelOfNone,
+}
+
+/// Compressing or decompressing failed. Offsets are in the compressed stream.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChunkError {
+    /// The bytes are not what the coding allows, or a checksum does not hold.
+    #[error("damaged {coding} data at byte {offset_bytes}: {reason}")]
+    Damaged {
+        /// The coding.
+        coding: Coding,
+        /// Where the frame or member starts.
+        offset_bytes: u64,
+        /// What was found.
+        reason: String,
+    },
+    /// The input ends inside a frame or member.
+    #[error("{coding} data ends at byte {end_bytes}, inside the piece at byte {offset_bytes}")]
+    Truncated {
+        /// The coding.
+        coding: Coding,
+        /// Where the frame or member starts.
+        offset_bytes: u64,
+        /// Where the input ended.
+        end_bytes: u64,
+    },
+    /// The content is larger than the caller allows.
+    #[error("{coding} data at byte {offset_bytes} holds more than {limit_bytes} bytes")]
+    ContentTooLarge {
+        /// The coding.
+        coding: Coding,
+        /// Where the frame or member starts.
+        offset_bytes: u64,
+        /// Most bytes allowed.
+        limit_bytes: u64,
+    },
+    /// Decompressing needs a larger window than the caller allows.
+    #[error(
+        "zstd frame at byte {offset_bytes} needs {window_bytes} bytes of memory \
+         and the limit is {limit_bytes}"
+    )]
+    WindowTooLarge {
+        /// Where the frame starts.
+        offset_bytes: u64,
+        /// Window of the frame.
+        window_bytes: u64,
+        /// Most bytes allowed.
+        limit_bytes: u64,
+    },
+    /// The frame was compressed with a dictionary that the archive does not hold.
+    #[error("zstd frame at byte {offset_bytes} needs dictionary {dictionary_id}")]
+    DictionaryNeeded {
+        /// Where the frame starts.
+        offset_bytes: u64,
+        /// Number of the dictionary.
+        dictionary_id: u32,
+    },
+    /// No frame or member starts here.
+    #[error("no {coding} data starts at byte {offset_bytes}")]
+    NotAFrame {
+        /// The coding expected.
+        coding: Coding,
+        /// Where it was expected.
+        offset_bytes: u64,
+    },
+    /// The compressor refused, which only a lack of memory explains.
+    #[error("{coding} compressor failed: {reason}")]
+    Compress {
+        /// The coding.
+        coding: Coding,
+        /// Its own words.
+        reason: String,
+    },
+    /// The chunk to compress is larger than a chunk can be.
+    #[error("chunk of {length_bytes} bytes is larger than {limit_bytes} bytes")]
+    ChunkTooLarge {
+        /// Its length.
+        length_bytes: usize,
+        /// Most bytes allowed.
+        limit_bytes: usize,
+    },
+}
