@@ -58,8 +58,12 @@ struct Inner {
     /// For each consumer: blocks handed out, and blocks let go in order.
     taken: Vec<u64>,
     passed: Vec<u64>,
-    /// Slots that hold a block that is still in use.
-    in_use: Vec<bool>,
+    /// Slot of each block that is in use, by its number modulo the number of blocks.
+    slots: Vec<usize>,
+    /// Slots that hold no block. The one freed last is used first: while the writer keeps up, a
+    /// few blocks go round that stay in the processor's cache, and the rest of the ring is not
+    /// touched before it is needed.
+    free: Vec<usize>,
     producer_waits: bool,
     /// How often the last consumer found nothing to take after it had taken something.
     ran_empty: u64,
@@ -79,7 +83,8 @@ pub fn ring(options: RingOptions, cancel: Cancel) -> io::Result<(Producer, Vec<C
             complete: 0,
             taken: vec![0; options.consumers],
             passed: vec![0; options.consumers],
-            in_use: vec![false; options.blocks],
+            slots: vec![0; options.blocks],
+            free: (0..options.blocks).rev().collect(),
             producer_waits: false,
             ran_empty: 0,
         }),
@@ -171,11 +176,15 @@ impl Producer {
     }
 
     fn has_room(&self, state: &Inner, bytes: usize) -> bool {
-        let options = &self.shared.options;
+        let block_bytes = self.shared.options.block_bytes as u64;
         let end = state.reserved_bytes + bytes as u64;
-        let first = state.reserved_bytes.div_ceil(options.block_bytes as u64);
-        let last = end.div_ceil(options.block_bytes as u64);
-        (first..last).all(|block| !state.in_use[(block % options.blocks as u64) as usize])
+        let begun = state.reserved_bytes.div_ceil(block_bytes);
+        // A block may be freed before one with a lower number (writes in flight end in any order),
+        // so that the numbers in use may span more than the ring: the table of slots must hold.
+        let oldest = state.oldest;
+        let blocks = self.shared.options.blocks as u64;
+        let needed = end.div_ceil(block_bytes) - begun;
+        needed <= state.free.len() as u64 && begun + needed <= oldest + blocks
     }
 
     fn take(&self, state: &mut Inner, bytes: usize) -> Reservation {
@@ -294,19 +303,58 @@ impl Reservation {
         self.pieces.iter().map(|piece| &*piece.span)
     }
 
-    /// Copies `data` to the front and returns the rest of the reservation's slices shortened by it.
-    pub fn fill_from(&mut self, mut data: &[u8]) {
-        for piece in &mut self.pieces {
-            let (now, later) = data.split_at(data.len().min(piece.span.len()));
-            piece.span[..now.len()].copy_from_slice(now);
-            data = later;
-        }
-        assert!(data.is_empty(), "what is filled in fits the reservation");
+    /// Fills the bytes from the front on.
+    pub fn filler(&mut self) -> Filler<'_> {
+        Filler { current: &mut [], later: self.pieces.iter_mut() }
     }
 
     /// Says that all bytes are filled.
     pub fn commit(self) {
         self.pieces.into_iter().for_each(Piece::commit);
+    }
+}
+
+/// Walks over the bytes of a reservation while they are filled, once and in order.
+#[derive(Debug)]
+pub struct Filler<'a> {
+    current: &'a mut [u8],
+    later: std::collections::vec_deque::IterMut<'a, Piece>,
+}
+
+impl<'a> Filler<'a> {
+    /// The next bytes in one slice, at most `limit` of them; fewer where a block ends, none at the
+    /// end of the reservation.
+    pub fn slice(&mut self, limit: usize) -> &'a mut [u8] {
+        if self.current.is_empty()
+            && let Some(piece) = self.later.next()
+        {
+            self.current = &mut piece.span;
+        }
+        let current = std::mem::take(&mut self.current);
+        let (now, later) = current.split_at_mut(limit.min(current.len()));
+        self.current = later;
+        now
+    }
+
+    /// Copies `data` to the next bytes.
+    pub fn put(&mut self, mut data: &[u8]) {
+        while !data.is_empty() {
+            let slice = self.slice(data.len());
+            assert!(!slice.is_empty(), "what is filled in fits the reservation");
+            let (now, later) = data.split_at(slice.len());
+            slice.copy_from_slice(now);
+            data = later;
+        }
+    }
+
+    /// Sets the next `bytes` to zero.
+    pub fn zeros(&mut self, mut bytes: usize) {
+        while bytes > 0 {
+            let slice = self.slice(bytes);
+            assert!(!slice.is_empty(), "what is filled in fits the reservation");
+            slice.fill(0);
+            bytes -= slice.len();
+        }
     }
 }
 
