@@ -1,1 +1,33 @@
-//! tree
+//! Everything that touches the file-system tree, on both sides: the sorted walk with metadata for a
+//! backup, and the safe way back for a restore.
+//!
+//! Backup: [`Scan`] finds the objects in archive order, [`Capturer`] (one per worker thread) opens
+//! and describes them as [`archive::member::Member`]s. There is no reading of file content here and
+//! no byte of tar.
+
+mod accounts;
+mod attributes;
+mod capture;
+mod error;
+mod exclude;
+mod identity;
+mod links;
+mod listing;
+mod look_ahead;
+mod scan;
+mod source;
+mod sparse;
+
+pub use accounts::Accounts;
+pub use capture::{Attributes, Capture, CaptureError, CaptureOptions, Captured, Capturer, Skip};
+pub use error::ScanError;
+pub use exclude::Excludes;
+pub use identity::{Change, Identity, Version, recheck};
+pub use links::{HardLinks, Link, LinksFull};
+pub use listing::{Directory, EntryKind};
+pub use scan::{
+    BATCH_ITEMS_MAX, Entry, FileSystems, Item, LookAheadLimits, OPEN_LEVELS_MAX, PATH_BYTES_MAX,
+    Progress, Scan, ScanOptions, ScanProblem, ScanProblemKind, WAIT_MAX,
+};
+pub use source::{Stripped, archive_path, identity_of_path};
+pub use sparse::{EXTENTS_MAX, sparse_map};

@@ -1,0 +1,318 @@
+//! From an entry of the walk to a member of the archive: open, look, describe.
+//!
+//! A regular file costs three system calls: openat, fstat, flistxattr. Everything is read from the
+//! descriptor, so name, metadata and content belong to one object even when names are moved about.
+//! All other kinds are opened with O_PATH, which never blocks, rewinds no tape and needs no
+//! permission on the object.
+//!
+//! A file may have turned into something else since it was listed. What is there now is archived;
+//! only a regular file is ever read. Opening it is safe for everything but devices with side
+//! effects on open, and those must have taken a file's name within that moment.
+//!
+//! The content is not read here, and the sparse map is asked for separately ([`crate::sparse_map`])
+//! since only few files need it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use archive::member::{Kind, Member, Timestamp};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, major, minor, openat, readlinkat};
+use rustix::io::Errno;
+
+use crate::accounts::Accounts;
+use crate::attributes::{AttributeReader, Handle};
+use crate::identity::{Identity, Version, timestamp};
+use crate::listing::EntryKind;
+use crate::scan::Entry;
+
+/// Whether extended attributes and ACLs are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Attributes {
+    /// They are: one more system call a file.
+    #[default]
+    Read,
+    /// They are not.
+    Ignore,
+}
+
+/// What a capturer is to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CaptureOptions {
+    /// Extended attributes and ACLs.
+    pub attributes: Attributes,
+    /// The file that the archive is written to; it is skipped when it lies in a source.
+    pub output: Option<Identity>,
+}
+
+/// Turns entries into members. Every worker thread has its own.
+#[derive(Debug)]
+pub struct Capturer {
+    options: CaptureOptions,
+    accounts: Arc<Accounts>,
+    reader: AttributeReader,
+    /// Devices that answered EOPNOTSUPP when asked for attributes.
+    without_attributes: Vec<u64>,
+    /// The directory whose files belong to somebody else, so that O_NOATIME is refused.
+    atime_refused_in: Option<u64>,
+    is_superuser: bool,
+}
+
+/// What became of an entry.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every value is the large one")]
+pub enum Capture {
+    /// To be archived.
+    Object(Captured),
+    /// Left out on purpose.
+    Skipped(Skip),
+}
+
+/// Why an entry is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// A socket: its owner makes it anew, and tar has no way to keep it.
+    Socket,
+    /// The archive itself.
+    Output,
+}
+
+/// An object as it was at one moment.
+#[derive(Debug)]
+pub struct Captured {
+    /// What goes into the archive. `sparse` is `None` and a file with several links is a file.
+    pub member: Member,
+    /// The open file, for regular files, at position 0.
+    pub file: Option<OwnedFd>,
+    /// Device and inode number.
+    pub identity: Identity,
+    /// Link count; only for non-directories does it say that there are other names.
+    pub links: u64,
+    /// State to compare with after reading, see [`crate::recheck`].
+    pub version: Version,
+    /// Space that the file takes, in units of 512 bytes.
+    pub allocated_units: u64,
+    /// What getdents said, when the object is something else now.
+    pub turned_from: Option<EntryKind>,
+    /// Attributes or ACLs could not be read, or not all; the rest is complete.
+    pub attributes_problem: Option<io::Error>,
+}
+
+impl Captured {
+    /// Fewer blocks are allocated than the size needs, so that asking for holes may pay.
+    pub fn may_be_sparse(&self) -> bool {
+        self.allocated_units.saturating_mul(512) < self.version.size_bytes
+    }
+}
+
+/// An entry that cannot be archived. The text names no path: the caller has the entry.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// Gone since it was listed.
+    #[error("vanished before it was read")]
+    Vanished,
+    /// Cannot be opened.
+    #[error("cannot open")]
+    Open(#[source] io::Error),
+    /// Cannot be looked at.
+    #[error("cannot read metadata")]
+    Stat(#[source] io::Error),
+    /// The target of the symbolic link cannot be read.
+    #[error("cannot read symbolic link")]
+    ReadLink(#[source] io::Error),
+    /// It turned from one kind into another each time it was opened.
+    #[error("keeps changing its kind")]
+    Unsteady,
+}
+
+/// How often an object is opened again after it turned into something else.
+const TURNS_MAX: usize = 4;
+/// Devices remembered as being without attributes.
+const DEVICES_MAX: usize = 64;
+
+impl Capturer {
+    /// A capturer for one thread.
+    pub fn new(options: CaptureOptions, accounts: Arc<Accounts>) -> Capturer {
+        Capturer {
+            options,
+            accounts,
+            reader: AttributeReader::new(),
+            without_attributes: Vec::new(),
+            atime_refused_in: None,
+            is_superuser: rustix::process::geteuid().is_root(),
+        }
+    }
+
+    /// Opens and describes the object. `reuse` is a member that is done with; its allocations are
+    /// used again.
+    ///
+    /// # Errors
+    /// See [`CaptureError`]; the object is then not archived.
+    pub fn capture(
+        &mut self,
+        entry: &Entry,
+        reuse: Option<Member>,
+    ) -> Result<Capture, CaptureError> {
+        let listed = entry.kind();
+        if listed == EntryKind::Socket {
+            return Ok(Capture::Skipped(Skip::Socket));
+        }
+        let (descriptor, stat, is_open) = self.open(entry)?;
+        let identity = Identity::of(&stat);
+        if self.options.output == Some(identity) {
+            return Ok(Capture::Skipped(Skip::Output));
+        }
+        let kind = EntryKind::from_file_type(FileType::from_raw_mode(stat.st_mode));
+        let mut member = emptied(reuse);
+        member.kind = match kind {
+            EntryKind::Socket => return Ok(Capture::Skipped(Skip::Socket)),
+            EntryKind::SymbolicLink => Kind::SymbolicLink {
+                target: readlinkat(&descriptor, c"", Vec::new())
+                    .map_err(|error| CaptureError::ReadLink(error.into()))?
+                    .into_bytes(),
+            },
+            EntryKind::Directory => Kind::Directory,
+            EntryKind::Fifo => Kind::Fifo,
+            EntryKind::CharacterDevice => {
+                let number = stat.st_rdev;
+                Kind::CharacterDevice { major: major(number), minor: minor(number) }
+            }
+            EntryKind::BlockDevice => {
+                let number = stat.st_rdev;
+                Kind::BlockDevice { major: major(number), minor: minor(number) }
+            }
+            EntryKind::File | EntryKind::Unknown => Kind::File,
+        };
+        entry.append_path(&mut member.path);
+        let version = Version::of(&stat);
+        self.describe(&stat, &version, &mut member);
+        let handle = match is_open {
+            true => Handle::Open(descriptor.as_fd()),
+            false => Handle::Path(descriptor.as_fd()),
+        };
+        let attributes_problem = self.read_attributes(handle, identity.device, &mut member);
+        Ok(Capture::Object(Captured {
+            file: (member.kind == Kind::File).then_some(descriptor),
+            member,
+            identity,
+            links: stat.st_nlink as _,
+            version,
+            allocated_units: u64::try_from(stat.st_blocks).unwrap_or(0),
+            turned_from: (kind != listed && listed != EntryKind::Unknown).then_some(listed),
+            attributes_problem,
+        }))
+    }
+
+    /// Opens the object in the way that suits its kind; the flag says that it is open for reading
+    /// rather than with O_PATH.
+    fn open(&mut self, entry: &Entry) -> Result<(OwnedFd, Stat, bool), CaptureError> {
+        let mut looks_like_file = entry.kind() == EntryKind::File;
+        for _ in 0..TURNS_MAX {
+            if looks_like_file {
+                match self.open_file(entry) {
+                    Ok(descriptor) => {
+                        let stat = stat(&descriptor)?;
+                        return Ok((descriptor, stat, true));
+                    }
+                    // A symbolic link, or a socket or device without a driver: not a file now.
+                    Err(Errno::LOOP | Errno::NXIO | Errno::NODEV) => {}
+                    Err(error) => return Err(cannot_open(error)),
+                }
+            }
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let descriptor = openat(&**entry.directory(), entry.name(), flags, Mode::empty())
+                .map_err(cannot_open)?;
+            let stat = stat(&descriptor)?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+                return Ok((descriptor, stat, false));
+            }
+            looks_like_file = true;
+        }
+        Err(CaptureError::Unsteady)
+    }
+
+    /// Opens for reading, without touching the access time where that is allowed: to the owner and
+    /// to the superuser, see open(2).
+    fn open_file(&mut self, entry: &Entry) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let directory = entry.directory();
+        // Files in one directory tend to have one owner, so a refusal is remembered that long.
+        let inode = directory.names().identity.inode;
+        if self.is_superuser || self.atime_refused_in != Some(inode) {
+            match openat(&**directory, entry.name(), flags | OFlags::NOATIME, Mode::empty()) {
+                Err(Errno::PERM) => self.atime_refused_in = Some(inode),
+                result => return result,
+            }
+        }
+        openat(&**directory, entry.name(), flags, Mode::empty())
+    }
+
+    fn describe(&self, stat: &Stat, version: &Version, member: &mut Member) {
+        member.mode = stat.st_mode & 0o7777;
+        member.uid = stat.st_uid.into();
+        member.gid = stat.st_gid.into();
+        self.accounts.append_user_name(stat.st_uid, &mut member.user);
+        self.accounts.append_group_name(stat.st_gid, &mut member.group);
+        member.modified = timestamp(stat.st_mtime, stat.st_mtime_nsec as _);
+        member.size_bytes = if member.kind == Kind::File { version.size_bytes } else { 0 };
+    }
+
+    fn read_attributes(
+        &mut self,
+        handle: Handle<'_>,
+        device: u64,
+        member: &mut Member,
+    ) -> Option<io::Error> {
+        if self.options.attributes == Attributes::Ignore
+            || self.without_attributes.contains(&device)
+        {
+            return None;
+        }
+        let error = self.reader.read(handle, member).err()?;
+        if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) {
+            if self.without_attributes.len() < DEVICES_MAX {
+                self.without_attributes.push(device);
+            }
+            return None;
+        }
+        Some(error)
+    }
+}
+
+fn stat(descriptor: &OwnedFd) -> Result<Stat, CaptureError> {
+    fstat(descriptor).map_err(|error| CaptureError::Stat(error.into()))
+}
+
+fn cannot_open(error: Errno) -> CaptureError {
+    match error {
+        Errno::NOENT => CaptureError::Vanished,
+        error => CaptureError::Open(error.into()),
+    }
+}
+
+/// An empty member with the allocations of one that is done with.
+fn emptied(reuse: Option<Member>) -> Member {
+    let mut member = reuse.unwrap_or_else(|| Member {
+        path: Vec::with_capacity(128),
+        kind: Kind::File,
+        mode: 0,
+        uid: 0,
+        gid: 0,
+        user: Vec::new(),
+        group: Vec::new(),
+        modified: Timestamp::default(),
+        size_bytes: 0,
+        sparse: None,
+        xattrs: Vec::new(),
+        acl_access: None,
+        acl_default: None,
+    });
+    member.path.clear();
+    member.user.clear();
+    member.group.clear();
+    member.xattrs.clear();
+    member.sparse = None;
+    member.acl_access = None;
+    member.acl_default = None;
+    member
+}

@@ -1,0 +1,34 @@
+//! What keeps a scan from starting.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A scan could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    /// The list of sources is empty.
+    #[error("no source given")]
+    NoSource,
+    /// A source is not there or cannot be reached.
+    #[error("cannot find source: {}", path.display())]
+    Source {
+        /// As given.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// An exclude glob is malformed.
+    #[error("bad exclude glob: {glob}: {reason}")]
+    Exclude {
+        /// As given.
+        glob: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A thread could not be started.
+    #[error("cannot start a scan thread")]
+    Thread {
+        /// What the kernel said.
+        source: io::Error,
+    },
+}

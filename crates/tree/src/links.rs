@@ -1,0 +1,159 @@
+//! Which files were archived already under another name.
+//!
+//! A file with several links is kept here from its first name to its last, so the table holds only
+//! files whose other names are still to come (or lie outside the sources). It is bounded: 24 bytes
+//! a file, about 26 MiB when full. What no longer fits is archived as a file of its own, which
+//! loses the link and nothing else; the caller is told so that it can say so.
+
+use std::collections::HashMap;
+
+use crate::identity::Identity;
+
+/// The table of files with several links.
+#[derive(Debug, Default)]
+pub struct HardLinks {
+    devices: Vec<u64>,
+    files: HashMap<Key, First>,
+}
+
+/// What the table says about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// Not seen before: archive the content.
+    First,
+    /// Seen before; this is what the caller gave at the first name.
+    Again(u64),
+}
+
+/// The table is full: archive the content; later names of this file will not be links to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many files with hard links at once, archived as separate files")]
+pub struct LinksFull;
+
+/// Files in the table at most: seven eighths of 2^20, the load at which the table would double.
+pub const FILES_MAX: usize = (1 << 20) / 8 * 7;
+/// Devices at most. Each mounted file system is one.
+const DEVICES_MAX: usize = 1 << 16;
+
+/// Halves of 64-bit numbers keep key and value at 24 bytes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    inode: [u32; 2],
+    device_index: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct First {
+    reference: [u32; 2],
+    remaining: u32,
+}
+
+impl HardLinks {
+    /// An empty table.
+    pub fn new() -> HardLinks {
+        HardLinks::default()
+    }
+
+    /// Notes one name of a file that has `links` names in all. `reference` is kept at the first
+    /// name and given back at the later ones. Call it for `links > 1` only.
+    ///
+    /// # Errors
+    /// [`LinksFull`].
+    pub fn note(
+        &mut self,
+        identity: Identity,
+        links: u64,
+        reference: u64,
+    ) -> Result<Link, LinksFull> {
+        let key = Key {
+            inode: halves(identity.inode),
+            device_index: self.device_index(identity.device).ok_or(LinksFull)?,
+        };
+        if let Some(first) = self.files.get_mut(&key) {
+            let reference = whole(first.reference);
+            first.remaining -= 1;
+            if first.remaining == 0 {
+                self.files.remove(&key);
+            }
+            return Ok(Link::Again(reference));
+        }
+        if self.files.len() == FILES_MAX {
+            return Err(LinksFull);
+        }
+        let remaining = u32::try_from(links.saturating_sub(1)).unwrap_or(u32::MAX);
+        if remaining > 0 {
+            self.files.insert(key, First { reference: halves(reference), remaining });
+        }
+        Ok(Link::First)
+    }
+
+    /// Forgets a file whose content could not be archived under its first name, so that the next
+    /// name brings it.
+    pub fn forget(&mut self, identity: Identity) {
+        if let Some(device_index) = self.device_index(identity.device) {
+            self.files.remove(&Key { inode: halves(identity.inode), device_index });
+        }
+    }
+
+    /// Files whose other names are still to come.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// No file is waiting for another name.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    fn device_index(&mut self, device: u64) -> Option<u32> {
+        let index = self.devices.iter().position(|&known| known == device).or_else(|| {
+            (self.devices.len() < DEVICES_MAX).then(|| {
+                self.devices.push(device);
+                self.devices.len() - 1
+            })
+        })?;
+        u32::try_from(index).ok()
+    }
+}
+
+fn halves(number: u64) -> [u32; 2] {
+    [(number >> 32) as u32, number as u32]
+}
+
+fn whole(halves: [u32; 2]) -> u64 {
+    u64::from(halves[0]) << 32 | u64::from(halves[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_leaves_the_table_with_its_last_name() {
+        let mut links = HardLinks::new();
+        let file = Identity { device: 7, inode: u64::MAX - 3 };
+        let elsewhere = Identity { device: 8, ..file };
+        assert_eq!(links.note(file, 3, u64::MAX - 1), Ok(Link::First));
+        assert_eq!(links.note(elsewhere, 2, 5), Ok(Link::First));
+        assert_eq!(links.note(file, 3, 9), Ok(Link::Again(u64::MAX - 1)));
+        assert_eq!(links.note(file, 3, 9), Ok(Link::Again(u64::MAX - 1)));
+        assert_eq!(links.len(), 1);
+        assert_eq!(links.note(elsewhere, 2, 9), Ok(Link::Again(5)));
+        assert!(links.is_empty());
+    }
+
+    #[test]
+    fn a_forgotten_file_is_new_again() {
+        let mut links = HardLinks::new();
+        let file = Identity { device: 7, inode: 1 };
+        assert_eq!(links.note(file, 2, 1), Ok(Link::First));
+        links.forget(file);
+        assert_eq!(links.note(file, 2, 2), Ok(Link::First));
+        assert_eq!(links.note(file, 2, 3), Ok(Link::Again(2)));
+    }
+
+    #[test]
+    fn a_slot_is_24_bytes() {
+        assert_eq!(size_of::<(Key, First)>(), 24);
+    }
+}

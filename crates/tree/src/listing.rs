@@ -1,0 +1,527 @@
+//! One directory of a scan: its open descriptor, its place in the archive and its sorted names.
+//!
+//! A million names must cost megabytes and no allocation each, so the names lie in one arena, each
+//! with its kind, its length and a NUL behind it (system calls take them as they lie), and a sorted
+//! table of 4-byte offsets points at them. Objects of the scan are an `Arc` of the directory and a
+//! number. The path of a directory is kept once for all its names; from [`TAIL_BYTES_MAX`] on it is
+//! kept as a continuation of an ancestor's, so that a tree a hundred thousand levels deep does not
+//! hold the square of its depth in path bytes.
+
+use std::ffi::CStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, fstat, openat, statat};
+use rustix::io::Errno;
+
+use crate::exclude::{Candidacy, Excludes};
+use crate::identity::Identity;
+use crate::scan::{FileSystems, ScanProblem};
+use crate::source::kind_of;
+
+/// What getdents(2) says an object is (or stat(2), where it says nothing).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// Neither getdents nor stat told.
+    Unknown,
+    /// Regular file.
+    File,
+    /// Directory.
+    Directory,
+    /// Symbolic link.
+    SymbolicLink,
+    /// Named pipe.
+    Fifo,
+    /// Socket: tar has no way to keep one.
+    Socket,
+    /// Character device.
+    CharacterDevice,
+    /// Block device.
+    BlockDevice,
+}
+
+impl EntryKind {
+    pub(crate) fn from_file_type(kind: FileType) -> EntryKind {
+        match kind {
+            FileType::RegularFile => EntryKind::File,
+            FileType::Directory => EntryKind::Directory,
+            FileType::Symlink => EntryKind::SymbolicLink,
+            FileType::Fifo => EntryKind::Fifo,
+            FileType::Socket => EntryKind::Socket,
+            FileType::CharacterDevice => EntryKind::CharacterDevice,
+            FileType::BlockDevice => EntryKind::BlockDevice,
+            FileType::Unknown => EntryKind::Unknown,
+        }
+    }
+
+    fn from_byte(byte: u8) -> EntryKind {
+        KINDS.get(usize::from(byte)).copied().unwrap_or(EntryKind::Unknown)
+    }
+}
+
+/// In the order of the enum's discriminants.
+const KINDS: [EntryKind; 8] = [
+    EntryKind::Unknown,
+    EntryKind::File,
+    EntryKind::Directory,
+    EntryKind::SymbolicLink,
+    EntryKind::Fifo,
+    EntryKind::Socket,
+    EntryKind::CharacterDevice,
+    EntryKind::BlockDevice,
+];
+
+/// A directory that stays open as long as an entry of it is in flight.
+#[derive(Debug)]
+pub struct Directory {
+    descriptor: OwnedFd,
+    names: Arc<Names>,
+}
+
+impl Directory {
+    pub(crate) fn new(descriptor: OwnedFd, names: Names) -> Arc<Directory> {
+        Arc::new(Directory { descriptor, names: Arc::new(names) })
+    }
+
+    pub(crate) fn reopened(descriptor: OwnedFd, names: Arc<Names>) -> Arc<Directory> {
+        Arc::new(Directory { descriptor, names })
+    }
+
+    pub(crate) fn names(&self) -> &Arc<Names> {
+        &self.names
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// The names of a directory in archive order, without the descriptor.
+#[derive(Debug)]
+pub(crate) struct Names {
+    pub(crate) identity: Identity,
+    pub(crate) source: u32,
+    /// The source was absolute: a slash before the archive path makes the full path.
+    absolute: bool,
+    /// Set on the holder of a source alone: the archive path of its one entry.
+    entry_path: Option<Vec<u8>>,
+    base: Option<Arc<Names>>,
+    tail: Vec<u8>,
+    path_bytes: usize,
+    /// Where the path from the source starts in a path of this directory's entries.
+    source_path_bytes: usize,
+    arena: Vec<u8>,
+    offsets: Vec<u32>,
+}
+
+/// A path this long is continued from its ancestor's instead of being copied.
+const TAIL_BYTES_MAX: usize = 4096;
+/// Kind and length in front of a name in the arena.
+const RECORD_HEAD_BYTES: usize = 3;
+
+impl Names {
+    /// The holder of a source: one name, called `path` in the archive.
+    pub(crate) fn of_source(
+        source: u32,
+        path: Vec<u8>,
+        absolute: bool,
+        name: &CStr,
+        kind: EntryKind,
+    ) -> Names {
+        let mut names = Names {
+            identity: Identity { device: 0, inode: 0 },
+            source,
+            absolute,
+            entry_path: Some(path),
+            base: None,
+            tail: Vec::new(),
+            path_bytes: 0,
+            source_path_bytes: 0,
+            arena: Vec::new(),
+            offsets: vec![0],
+        };
+        names.append(name, kind);
+        names
+    }
+
+    /// Names of the directory that entry `index` of `parent` is; none yet.
+    fn of_child(parent: &Arc<Names>, index: u32, identity: Identity) -> Names {
+        let mut names = Names {
+            identity,
+            source: parent.source,
+            absolute: parent.absolute,
+            entry_path: None,
+            base: parent.base.clone(),
+            tail: Vec::new(),
+            path_bytes: 0,
+            source_path_bytes: 0,
+            arena: Vec::new(),
+            offsets: Vec::new(),
+        };
+        if parent.tail.len() > TAIL_BYTES_MAX {
+            names.base = Some(Arc::clone(parent));
+            names.tail.extend_from_slice(parent.name(index).to_bytes());
+        } else {
+            parent.append_tail_path(index, &mut names.tail);
+        }
+        let base_bytes = names.base.as_ref().map_or(0, |base| base.path_bytes + 1);
+        names.path_bytes = base_bytes + names.tail.len();
+        names.source_path_bytes = match parent.is_source_holder() {
+            true if names.path_bytes != 0 => names.path_bytes + 1,
+            true => 0,
+            false => parent.source_path_bytes,
+        };
+        names
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.offsets.len() as u32
+    }
+
+    pub(crate) fn name(&self, index: u32) -> &CStr {
+        let (_, start, length) = self.record(self.offsets[index as usize]);
+        CStr::from_bytes_with_nul(&self.arena[start..start + length + 1])
+            .expect("append() stored a C string")
+    }
+
+    pub(crate) fn kind(&self, index: u32) -> EntryKind {
+        EntryKind::from_byte(self.arena[self.offsets[index as usize] as usize])
+    }
+
+    pub(crate) fn is_source_holder(&self) -> bool {
+        self.entry_path.is_some()
+    }
+
+    /// Length of the directory's own archive path in bytes.
+    pub(crate) fn path_bytes(&self) -> usize {
+        self.path_bytes
+    }
+
+    /// Bytes that the names take.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.arena.len() + self.offsets.len() * size_of::<u32>()
+    }
+
+    /// Appends the archive path of entry `index`.
+    pub(crate) fn append_entry_path(&self, index: u32, path: &mut Vec<u8>) {
+        if let Some(given) = &self.entry_path {
+            path.extend_from_slice(given);
+            return;
+        }
+        self.append_path(path);
+        if self.path_bytes != 0 {
+            path.push(b'/');
+        }
+        path.extend_from_slice(self.name(index).to_bytes());
+    }
+
+    /// Appends the archive path of the directory; nothing for a source called `.`.
+    pub(crate) fn append_path(&self, path: &mut Vec<u8>) {
+        if let Some(base) = &self.base {
+            base.append_path(path);
+            path.push(b'/');
+        }
+        path.extend_from_slice(&self.tail);
+    }
+
+    /// The path of entry `index` as far as it is behind the base.
+    fn append_tail_path(&self, index: u32, tail: &mut Vec<u8>) {
+        match &self.entry_path {
+            Some(given) if given == b"." => {}
+            Some(given) => tail.extend_from_slice(given),
+            None => {
+                tail.extend_from_slice(&self.tail);
+                if self.path_bytes != 0 {
+                    tail.push(b'/');
+                }
+                tail.extend_from_slice(self.name(index).to_bytes());
+            }
+        }
+    }
+
+    /// Positions of the subdirectories.
+    fn subdirectories(&self) -> Vec<u32> {
+        (0..self.len()).filter(|&index| self.kind(index) == EntryKind::Directory).collect()
+    }
+
+    fn append(&mut self, name: &CStr, kind: EntryKind) {
+        let bytes = name.to_bytes_with_nul();
+        // Linux refuses longer names: NAME_MAX is 255, FUSE's own limit 1024 and PATH_MAX 4096.
+        let length = u16::try_from(bytes.len() - 1).expect("a name is shorter than PATH_MAX");
+        self.arena.push(kind as u8);
+        self.arena.extend_from_slice(&length.to_ne_bytes());
+        self.arena.extend_from_slice(bytes);
+    }
+
+    fn record(&self, offset: u32) -> (u8, usize, usize) {
+        let offset = offset as usize;
+        let length = u16::from_ne_bytes([self.arena[offset + 1], self.arena[offset + 2]]);
+        (self.arena[offset], offset + RECORD_HEAD_BYTES, usize::from(length))
+    }
+
+    /// Sorts the names by their bytes. Names of a directory tend to start alike, so what all of
+    /// them share is skipped and the four bytes behind it are compared first.
+    fn sort(&mut self) {
+        let bytes_at = |offset: u32| {
+            let (_, start, length) = self.record(offset);
+            &self.arena[start..start + length]
+        };
+        let mut offset = 0;
+        let mut shared: Option<&[u8]> = None;
+        while offset < self.arena.len() {
+            let name = bytes_at(offset as u32);
+            let prefix = shared.unwrap_or(name);
+            let same = prefix.iter().zip(name).take_while(|(left, right)| left == right).count();
+            shared = Some(&prefix[..same]);
+            offset += RECORD_HEAD_BYTES + name.len() + 1;
+        }
+        let skip = shared.map_or(0, <[u8]>::len);
+        let mut keys: Vec<(u32, u32)> = Vec::new();
+        offset = 0;
+        while offset < self.arena.len() {
+            let name = bytes_at(offset as u32);
+            let mut key = [0; 4];
+            let taken = (name.len() - skip).min(4);
+            key[..taken].copy_from_slice(&name[skip..skip + taken]);
+            keys.push((u32::from_be_bytes(key), offset as u32));
+            offset += RECORD_HEAD_BYTES + name.len() + 1;
+        }
+        keys.sort_unstable_by(|left, right| {
+            let by_key = left.0.cmp(&right.0);
+            by_key.then_with(|| bytes_at(left.1)[skip..].cmp(&bytes_at(right.1)[skip..]))
+        });
+        self.offsets = keys.into_iter().map(|(_, offset)| offset).collect();
+    }
+}
+
+/// A subdirectory to be opened and listed.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) parent: Arc<Directory>,
+    pub(crate) index: u32,
+}
+
+/// What listing a subdirectory gave.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    /// Absent when the directory could not be opened or is not to be entered.
+    pub(crate) directory: Option<Arc<Directory>>,
+    /// Positions of its subdirectories.
+    pub(crate) subdirectories: Vec<u32>,
+    /// What went wrong, to be told before the names.
+    pub(crate) problem: Option<Box<ScanProblem>>,
+    /// Too large for the look-ahead: to be listed again when its turn comes.
+    pub(crate) deferred: bool,
+}
+
+/// Rules that hold for all listings of a scan.
+#[derive(Debug)]
+pub(crate) struct ListRules {
+    pub(crate) excludes: Excludes,
+    pub(crate) file_systems: FileSystems,
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+/// Bytes of names that the look-ahead holds, against their limit.
+#[derive(Debug)]
+pub(crate) struct NamesBudget {
+    pub(crate) held_bytes: AtomicUsize,
+    pub(crate) bytes_max: usize,
+}
+
+impl NamesBudget {
+    pub(crate) fn is_spent(&self) -> bool {
+        self.held_bytes.load(Ordering::Relaxed) >= self.bytes_max
+    }
+}
+
+/// Bytes asked of the kernel per getdents(2); larger buffers bring nothing on ext4 and XFS.
+pub(crate) const GETDENTS_BYTES: usize = 64 << 10;
+/// Offsets into the arena have 32 bits.
+const ARENA_BYTES_MAX: usize = u32::MAX as usize - (64 << 10);
+
+impl Job {
+    /// Opens and lists the directory. With a budget it is a look-ahead, which gives up when the
+    /// budget or the table of open files is full; without one it is needed now.
+    pub(crate) fn list(
+        &self,
+        rules: &ListRules,
+        buffer: &mut Vec<u8>,
+        budget: Option<&NamesBudget>,
+    ) -> Listed {
+        let parent = self.parent.names();
+        let descriptor = match open_directory(&self.parent, parent.name(self.index)) {
+            Ok(descriptor) => descriptor,
+            Err(Errno::MFILE | Errno::NFILE) if budget.is_some() => return Listed::deferred(),
+            Err(error) => return self.failed(ScanProblem::open_directory, error),
+        };
+        let identity = match fstat(&descriptor) {
+            Ok(stat) => Identity::of(&stat),
+            Err(error) => return self.failed(ScanProblem::open_directory, error),
+        };
+        let crosses = !parent.is_source_holder() && identity.device != parent.identity.device;
+        if crosses && rules.file_systems == FileSystems::One {
+            return Listed::default();
+        }
+        let mut names = Names::of_child(parent, self.index, identity);
+        let mut accounted_bytes = 0;
+        let result = names.read(&descriptor, rules, buffer, budget, &mut accounted_bytes);
+        if let Some(budget) = budget {
+            budget.held_bytes.fetch_sub(accounted_bytes, Ordering::Relaxed);
+        }
+        let mut listed = Listed::default();
+        match result {
+            Ok(()) | Err(Stop::Cancelled) => {}
+            Err(Stop::Budget) => return Listed::deferred(),
+            Err(Stop::Error(error)) => {
+                let problem = ScanProblem::read_directory(self.path(), error.into());
+                listed.problem = Some(Box::new(problem));
+            }
+        }
+        names.sort();
+        listed.subdirectories = names.subdirectories();
+        if let Some(budget) = budget {
+            budget.held_bytes.fetch_add(names.held_bytes(), Ordering::Relaxed);
+        }
+        listed.directory = Some(Directory::new(descriptor, names));
+        listed
+    }
+
+    pub(crate) fn path(&self) -> Vec<u8> {
+        let mut path = Vec::new();
+        self.parent.names().append_entry_path(self.index, &mut path);
+        path
+    }
+
+    fn failed(&self, problem: fn(Vec<u8>, io::Error) -> ScanProblem, error: Errno) -> Listed {
+        Listed { problem: Some(Box::new(problem(self.path(), error.into()))), ..Listed::default() }
+    }
+}
+
+impl Listed {
+    fn deferred() -> Listed {
+        Listed { deferred: true, ..Listed::default() }
+    }
+}
+
+/// Why a directory was not read to its end.
+enum Stop {
+    Error(Errno),
+    Budget,
+    Cancelled,
+}
+
+impl Names {
+    fn read(
+        &mut self,
+        descriptor: &OwnedFd,
+        rules: &ListRules,
+        buffer: &mut Vec<u8>,
+        budget: Option<&NamesBudget>,
+        accounted_bytes: &mut usize,
+    ) -> Result<(), Stop> {
+        let mut filter = Filter::new(rules, self);
+        buffer.clear();
+        buffer.reserve(GETDENTS_BYTES);
+        let room: &mut [MaybeUninit<u8>] = buffer.spare_capacity_mut();
+        let mut entries = RawDir::new(descriptor, room);
+        loop {
+            if entries.is_buffer_empty() {
+                if rules.stop.load(Ordering::Relaxed) {
+                    return Err(Stop::Cancelled);
+                }
+                if let Some(budget) = budget {
+                    let more_bytes = self.arena.len() - *accounted_bytes;
+                    *accounted_bytes = self.arena.len();
+                    budget.held_bytes.fetch_add(more_bytes, Ordering::Relaxed);
+                    if budget.is_spent() && *accounted_bytes > GETDENTS_BYTES {
+                        return Err(Stop::Budget);
+                    }
+                }
+            }
+            let entry = match entries.next() {
+                None => return Ok(()),
+                Some(Ok(entry)) => entry,
+                Some(Err(Errno::INTR)) => continue,
+                Some(Err(error)) => return Err(Stop::Error(error)),
+            };
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let mut kind = EntryKind::from_file_type(entry.file_type());
+            if kind == EntryKind::Unknown {
+                kind = statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map_or(EntryKind::Unknown, |stat| kind_of(&stat));
+            }
+            if filter.excludes(name.to_bytes(), kind) {
+                continue;
+            }
+            if self.arena.len() > ARENA_BYTES_MAX {
+                return Err(Stop::Error(Errno::FBIG));
+            }
+            self.append(name, kind);
+        }
+    }
+}
+
+/// Matches the names of one directory; the paths are made only when a glob wants them.
+struct Filter<'a> {
+    excludes: &'a Excludes,
+    /// `/`, the archive path of the directory and a slash, when needed.
+    path: Vec<u8>,
+    /// Where the path from the source starts in `path`.
+    relative_from: usize,
+    absolute: bool,
+}
+
+impl<'a> Filter<'a> {
+    fn new(rules: &'a ListRules, names: &Names) -> Filter<'a> {
+        let excludes = &rules.excludes;
+        let mut filter =
+            Filter { excludes, path: Vec::new(), relative_from: 1, absolute: names.absolute };
+        if excludes.needs_paths() {
+            filter.path.push(b'/');
+            names.append_path(&mut filter.path);
+            if names.path_bytes != 0 {
+                filter.path.push(b'/');
+            }
+            filter.relative_from = 1 + names.source_path_bytes;
+        }
+        filter
+    }
+
+    fn excludes(&mut self, name: &[u8], kind: EntryKind) -> bool {
+        if self.excludes.is_empty() {
+            return false;
+        }
+        let prefix_bytes = self.path.len();
+        if prefix_bytes > 0 {
+            self.path.extend_from_slice(name);
+        }
+        let matches = self.excludes.matches(&Candidacy {
+            name,
+            path: self.path.get(self.relative_from..).unwrap_or_default(),
+            absolute: self.absolute.then_some(&self.path[..]),
+            is_directory: kind == EntryKind::Directory,
+        });
+        self.path.truncate(prefix_bytes);
+        matches
+    }
+}
+
+/// Opens a directory below another one, never through a symbolic link.
+pub(crate) fn open_directory(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let quietly = OFlags::NOATIME | OFlags::NONBLOCK;
+    match openat(&parent, name, flags | quietly, Mode::empty()) {
+        // Only the owner may read without touching the access time.
+        Err(Errno::PERM) => openat(&parent, name, flags, Mode::empty()),
+        result => result,
+    }
+}

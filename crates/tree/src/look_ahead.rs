@@ -1,0 +1,147 @@
+//! The threads that list directories before their turn comes.
+//!
+//! Listing a cold directory is a few dependent reads of the disk, so the only way to make a cold
+//! walk fast is to have several under way. The threads know nothing of the order: they take jobs
+//! from a queue and put results on a board. The scan alone decides what is queued, how much, and
+//! takes what it needs next; a job that no thread has begun it takes back and does itself, so that
+//! a warm walk never waits for a thread to wake up.
+//!
+//! Queue and board together hold at most the look-ahead's number of directories: the scan queues
+//! no more. Threads block when the queue is empty; the scan blocks, for a limited time, when the
+//! job it needs is under way.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::listing::{Job, ListRules, Listed, NamesBudget};
+
+pub(crate) struct LookAhead {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Names a queued job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Ticket(pub(crate) u64);
+
+/// What became of a job that is needed now.
+pub(crate) enum Claim {
+    Done(Listed),
+    /// No thread had begun it: the caller is to do it.
+    NotBegun(Job),
+    /// Still under way after the wait.
+    UnderWay,
+}
+
+struct Shared {
+    board: Mutex<Board>,
+    queued: Condvar,
+    done: Condvar,
+    rules: Arc<ListRules>,
+    budget: Arc<NamesBudget>,
+}
+
+#[derive(Default)]
+struct Board {
+    queue: VecDeque<(Ticket, Job)>,
+    done: HashMap<Ticket, Listed>,
+    closed: bool,
+}
+
+impl LookAhead {
+    pub(crate) fn start(
+        threads: usize,
+        rules: Arc<ListRules>,
+        budget: Arc<NamesBudget>,
+    ) -> io::Result<LookAhead> {
+        let shared = Arc::new(Shared {
+            board: Mutex::default(),
+            queued: Condvar::new(),
+            done: Condvar::new(),
+            rules,
+            budget,
+        });
+        let mut look_ahead = LookAhead { shared, threads: Vec::new() };
+        for number in 0..threads {
+            let shared = Arc::clone(&look_ahead.shared);
+            let builder = thread::Builder::new().name(format!("scan-{number}"));
+            look_ahead.threads.push(builder.spawn(move || shared.work())?);
+        }
+        Ok(look_ahead)
+    }
+
+    /// Queues jobs in the order in which they will be needed.
+    pub(crate) fn queue(&self, jobs: Vec<(Ticket, Job)>) {
+        let count = jobs.len();
+        self.shared.board().queue.extend(jobs);
+        match count {
+            0 => {}
+            1 => self.shared.queued.notify_one(),
+            _ => self.shared.queued.notify_all(),
+        }
+    }
+
+    /// Moves all results that are there into `results`.
+    pub(crate) fn collect(&self, results: &mut HashMap<Ticket, Listed>) {
+        results.extend(self.shared.board().done.drain());
+    }
+
+    /// The result of a job, or the job itself. Waits for `wait` at most.
+    pub(crate) fn claim(&self, ticket: Ticket, wait: Duration) -> Claim {
+        let mut board = self.shared.board();
+        if let Some(at) = board.queue.iter().position(|(queued, _)| *queued == ticket)
+            && let Some((_, job)) = board.queue.remove(at)
+        {
+            return Claim::NotBegun(job);
+        }
+        if !board.done.contains_key(&ticket) && !wait.is_zero() {
+            let ready = self
+                .shared
+                .done
+                .wait_timeout_while(board, wait, |board| !board.done.contains_key(&ticket));
+            board = ready.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        board.done.remove(&ticket).map_or(Claim::UnderWay, Claim::Done)
+    }
+}
+
+impl Drop for LookAhead {
+    fn drop(&mut self) {
+        {
+            let mut board = self.shared.board();
+            board.closed = true;
+            board.queue.clear();
+        }
+        self.shared.queued.notify_all();
+        for thread in self.threads.drain(..) {
+            // A listing does not panic; if it did, the scan is over all the same.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn board(&self) -> MutexGuard<'_, Board> {
+        // No code that can panic runs under the lock.
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let mut buffer = Vec::new();
+        loop {
+            let board = self.board();
+            let waited =
+                self.queued.wait_while(board, |board| board.queue.is_empty() && !board.closed);
+            let mut board = waited.unwrap_or_else(PoisonError::into_inner);
+            let Some((ticket, job)) = board.queue.pop_front() else { return };
+            drop(board);
+            let listed = job.list(&self.rules, &mut buffer, Some(&self.budget));
+            drop(job);
+            self.board().done.insert(ticket, listed);
+            self.done.notify_one();
+        }
+    }
+}

@@ -1,0 +1,629 @@
+//! The walk over the sources of a backup: every object once, in archive order.
+//!
+//! Archive order is: the sources as given; a source itself, then what is in it, depth first, a
+//! directory before its contents, the names of a directory sorted by their bytes. The walk is
+//! relative to descriptors throughout and never follows a symbolic link, so nobody who renames a
+//! directory or swaps it for a link meanwhile can lead it elsewhere.
+//!
+//! The walk lists directories and looks at nothing else: opening and stating the objects is the
+//! work of many threads at once ([`crate::Capturer`]). Subdirectories are listed ahead of their
+//! turn by a few threads ([`crate::look_ahead`]); results are put in order here.
+//!
+//! What is alive at any time: the listings from the source down to where the walk is, the
+//! look-ahead's (bounded by number and by bytes of names), and the directories of entries that the
+//! caller still holds. Of the first kind only the innermost [`OPEN_LEVELS_MAX`] keep their
+//! descriptors; on the way back up a directory is opened again as `..` of its child and its
+//! identity compared. So at most `LookAheadLimits::directories + OPEN_LEVELS_MAX + 2` descriptors
+//! are open on top of those that entries in flight hold.
+//!
+//! A directory of a million names is listed as a whole (sorting needs that), about 25 bytes a name
+//! plus the names.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ffi::CStr;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rustix::fs::fstat;
+use rustix::io::Errno;
+
+use crate::ScanError;
+use crate::exclude::Excludes;
+use crate::identity::Identity;
+use crate::listing::{Directory, EntryKind, Job, ListRules, Listed, Names, NamesBudget};
+use crate::listing::{GETDENTS_BYTES, open_directory};
+use crate::look_ahead::{Claim, LookAhead, Ticket};
+use crate::source::{Source, Stripped};
+
+/// Whether the walk stays on the file system of each source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileSystems {
+    /// Mounted file systems are walked too.
+    #[default]
+    All,
+    /// A directory on which another file system is mounted is an entry, but is not entered.
+    One,
+}
+
+/// How far directories are listed before their turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookAheadLimits {
+    /// Threads that list. 0: the thread that calls [`Scan::next_batch`] does it all.
+    pub threads: usize,
+    /// Directories listed or being listed ahead; each holds one descriptor.
+    pub directories: usize,
+    /// Bytes of their names. A directory that does not fit waits for its turn.
+    pub names_bytes: usize,
+}
+
+impl Default for LookAheadLimits {
+    fn default() -> LookAheadLimits {
+        LookAheadLimits { threads: 8, directories: 64, names_bytes: 8 << 20 }
+    }
+}
+
+/// What to walk and how.
+#[derive(Clone, Debug, Default)]
+pub struct ScanOptions {
+    /// Names left out.
+    pub excludes: Excludes,
+    /// Stay on one file system or not.
+    pub file_systems: FileSystems,
+    /// Limits of the look-ahead.
+    pub look_ahead: LookAheadLimits,
+    /// Set from any thread, this ends the scan within one read of a directory.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// One object, found but not yet looked at. Cheap to clone and to send to another thread; it keeps
+/// the directory that it is in open.
+#[derive(Clone)]
+pub struct Entry {
+    directory: Arc<Directory>,
+    index: u32,
+}
+
+impl Entry {
+    /// The directory that the object is in.
+    pub fn directory(&self) -> &Arc<Directory> {
+        &self.directory
+    }
+
+    /// Name in that directory.
+    pub fn name(&self) -> &CStr {
+        self.directory.names().name(self.index)
+    }
+
+    /// What getdents(2) said. It may have changed since.
+    pub fn kind(&self) -> EntryKind {
+        self.directory.names().kind(self.index)
+    }
+
+    /// Which of the sources it belongs to, counted from 0.
+    pub fn source(&self) -> usize {
+        self.directory.names().source as usize
+    }
+
+    /// Appends the path in the archive.
+    pub fn append_path(&self, path: &mut Vec<u8>) {
+        self.directory.names().append_entry_path(self.index, path);
+    }
+
+    /// Path in the archive.
+    pub fn path(&self) -> Vec<u8> {
+        let mut path = Vec::new();
+        self.append_path(&mut path);
+        path
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = String::from_utf8_lossy(&self.path()).into_owned();
+        formatter.debug_struct("Entry").field("path", &path).field("kind", &self.kind()).finish()
+    }
+}
+
+/// What the walk gives.
+#[derive(Debug)]
+pub enum Item {
+    /// An object to archive.
+    Entry(Entry),
+    /// Something could not be walked. The entry of the directory itself came before.
+    Problem(Box<ScanProblem>),
+}
+
+/// Why a directory's contents are missing from the walk, or some of them.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {}", String::from_utf8_lossy(path))]
+pub struct ScanProblem {
+    /// Path in the archive.
+    pub path: Vec<u8>,
+    /// What went wrong.
+    pub what: ScanProblemKind,
+    /// What the kernel said, when it was asked.
+    pub source: Option<io::Error>,
+}
+
+/// What went wrong with a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanProblemKind {
+    /// It cannot be opened; nothing of its contents follows.
+    OpenDirectory,
+    /// It cannot be read to its end; what was read follows.
+    ReadDirectory,
+    /// It was moved or replaced while something in it was walked; the rest of it does not follow.
+    Moved,
+    /// It is one of its own ancestors (by a bind mount); it is not entered again.
+    Loop,
+    /// Its path is longer than [`PATH_BYTES_MAX`]; it is not entered.
+    PathTooLong,
+}
+
+impl fmt::Display for ScanProblemKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            ScanProblemKind::OpenDirectory => "cannot open directory",
+            ScanProblemKind::ReadDirectory => "cannot read directory to its end",
+            ScanProblemKind::Moved => "directory moved away while it was read",
+            ScanProblemKind::Loop => "directory is inside itself, not entered again",
+            ScanProblemKind::PathTooLong => "path too long, directory not entered",
+        })
+    }
+}
+
+impl ScanProblem {
+    pub(crate) fn open_directory(path: Vec<u8>, source: io::Error) -> ScanProblem {
+        ScanProblem { path, what: ScanProblemKind::OpenDirectory, source: Some(source) }
+    }
+
+    pub(crate) fn read_directory(path: Vec<u8>, source: io::Error) -> ScanProblem {
+        ScanProblem { path, what: ScanProblemKind::ReadDirectory, source: Some(source) }
+    }
+}
+
+/// Whether more is to come after a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Ask again. The batch may be empty, when a slow directory kept the walk waiting for
+    /// [`WAIT_MAX`].
+    More,
+    /// Everything has been given.
+    End,
+    /// [`ScanOptions::stop`] was set.
+    Stopped,
+}
+
+/// Most items that one batch adds.
+pub const BATCH_ITEMS_MAX: usize = 64;
+/// Longest that [`Scan::next_batch`] waits for a listing that is under way.
+pub const WAIT_MAX: Duration = Duration::from_millis(50);
+/// Innermost directories on the way from the source that keep their descriptors.
+pub const OPEN_LEVELS_MAX: usize = 32;
+/// Longest archive path of a directory that is entered: 256 KiB.
+pub const PATH_BYTES_MAX: usize = 256 << 10;
+
+/// The walk. One thread draws from it.
+pub struct Scan {
+    sources: VecDeque<Source>,
+    stripped: Vec<Stripped>,
+    /// The holder of the source being walked, then one level per directory.
+    levels: Vec<Level>,
+    /// Directories among `levels`.
+    ancestors: HashSet<Identity>,
+    /// The last entry given was a directory that is still to be entered.
+    entering: bool,
+    look_ahead: LookAhead,
+    results: HashMap<Ticket, Listed>,
+    next_ticket: u64,
+    /// Queued below a directory that was not walked after all.
+    abandoned: Vec<Ticket>,
+    /// Slots that are neither entered nor dropped yet, of all levels.
+    slots_ahead: usize,
+    limits: LookAheadLimits,
+    budget: Arc<NamesBudget>,
+    rules: Arc<ListRules>,
+    buffer: Vec<u8>,
+}
+
+/// A directory on the way from the source to where the walk is, or one that is ready ahead.
+struct Level {
+    names: Arc<Names>,
+    /// Absent when so many levels are open further down.
+    directory: Option<Arc<Directory>>,
+    next_index: u32,
+    /// Positions of the subdirectories, and how many of them the walk has been to.
+    subdirectories: Vec<u32>,
+    entered: usize,
+    /// The subdirectories that follow, as far as they were queued.
+    ahead: VecDeque<Slot>,
+}
+
+enum Slot {
+    Queued(Ticket),
+    Ready(Box<Arrived>),
+}
+
+struct Arrived {
+    level: Option<Level>,
+    problem: Option<Box<ScanProblem>>,
+    deferred: bool,
+}
+
+impl Scan {
+    /// Checks all sources and starts the walk.
+    ///
+    /// # Errors
+    /// [`ScanError::NoSource`], [`ScanError::Source`] for the first source that is not there,
+    /// [`ScanError::Thread`].
+    pub fn start(sources: &[PathBuf], options: ScanOptions) -> Result<Scan, ScanError> {
+        if sources.is_empty() {
+            return Err(ScanError::NoSource);
+        }
+        let opened = sources.iter().zip(0..).map(|(path, number)| Source::open(path, number));
+        let mut opened: VecDeque<Source> = opened.collect::<Result<_, _>>()?;
+        let stripped = opened.iter_mut().filter_map(|source| source.stripped.take()).collect();
+        let limits = options.look_ahead;
+        let budget = Arc::new(NamesBudget {
+            held_bytes: AtomicUsize::new(0),
+            bytes_max: limits.names_bytes,
+        });
+        let rules = Arc::new(ListRules {
+            excludes: options.excludes,
+            file_systems: options.file_systems,
+            stop: options.stop,
+        });
+        let (for_threads, its_budget) = (Arc::clone(&rules), Arc::clone(&budget));
+        let look_ahead = LookAhead::start(limits.threads, for_threads, its_budget)
+            .map_err(|source| ScanError::Thread { source })?;
+        Ok(Scan {
+            sources: opened,
+            stripped,
+            levels: Vec::new(),
+            ancestors: HashSet::new(),
+            entering: false,
+            look_ahead,
+            results: HashMap::new(),
+            next_ticket: 0,
+            abandoned: Vec::new(),
+            slots_ahead: 0,
+            limits,
+            budget,
+            rules,
+            buffer: Vec::with_capacity(GETDENTS_BYTES),
+        })
+    }
+
+    /// What was taken off the sources' paths, for those where something was.
+    pub fn stripped(&self) -> &[Stripped] {
+        &self.stripped
+    }
+
+    /// Appends the next items, [`BATCH_ITEMS_MAX`] at most. Waits only when there is none to give,
+    /// and then for [`WAIT_MAX`] at most unless this thread lists the directory itself.
+    pub fn next_batch(&mut self, items: &mut Vec<Item>) -> Progress {
+        let full = items.len() + BATCH_ITEMS_MAX;
+        let had = items.len();
+        while items.len() < full {
+            if self.rules.stop.load(Ordering::Relaxed) {
+                return Progress::Stopped;
+            }
+            if self.entering {
+                let wait = if items.len() == had { Wait::Some } else { Wait::No };
+                if !self.enter(items, wait) {
+                    return Progress::More;
+                }
+                continue;
+            }
+            let Some(level) = self.levels.last_mut() else {
+                let Some(source) = self.sources.pop_front() else { return Progress::End };
+                self.levels.push(Level::of_holder(source.holder));
+                continue;
+            };
+            if level.next_index == level.names.len() {
+                self.leave(items);
+                continue;
+            }
+            let directory = level.directory.as_ref().expect("the innermost level is open");
+            let entry = Entry { directory: Arc::clone(directory), index: level.next_index };
+            level.next_index += 1;
+            self.entering = entry.kind() == EntryKind::Directory;
+            items.push(Item::Entry(entry));
+        }
+        Progress::More
+    }
+
+    /// Enters the directory that was given last. False when that would mean to wait.
+    fn enter(&mut self, items: &mut Vec<Item>, wait: Wait) -> bool {
+        let Some(arrived) = self.arrive(wait) else { return false };
+        self.entering = false;
+        let level = self.levels.last_mut().expect("the entry's own directory");
+        level.entered += 1;
+        items.extend(arrived.problem.map(Item::Problem));
+        if let Some(level) = arrived.level {
+            self.push(level, items);
+        }
+        self.plan();
+        true
+    }
+
+    /// The listing of the directory that was given last, from the look-ahead or made now.
+    fn arrive(&mut self, wait: Wait) -> Option<Arrived> {
+        let level = self.levels.last_mut().expect("the entry's own directory");
+        let mut job = None;
+        match level.ahead.pop_front() {
+            None => {}
+            Some(Slot::Ready(arrived)) => {
+                self.slots_ahead -= 1;
+                if !arrived.deferred {
+                    if let Some(level) = &arrived.level {
+                        let held_bytes = level.names.held_bytes();
+                        self.budget.held_bytes.fetch_sub(held_bytes, Ordering::Relaxed);
+                    }
+                    return Some(*arrived);
+                }
+            }
+            Some(Slot::Queued(ticket)) => {
+                let claim = match self.results.remove(&ticket) {
+                    Some(listed) => Claim::Done(listed),
+                    None => self.look_ahead.claim(ticket, wait.limit()),
+                };
+                match claim {
+                    Claim::UnderWay => {
+                        level.ahead.push_front(Slot::Queued(ticket));
+                        return None;
+                    }
+                    Claim::Done(listed) => {
+                        level.ahead.push_front(Slot::Ready(Box::new(Arrived::new(listed))));
+                        return self.arrive(wait);
+                    }
+                    Claim::NotBegun(taken) => {
+                        self.slots_ahead -= 1;
+                        job = Some(taken);
+                    }
+                }
+            }
+        }
+        let level = self.levels.last().expect("the entry's own directory");
+        let directory = level.directory.as_ref().expect("the innermost level is open");
+        let job = job
+            .unwrap_or_else(|| Job { parent: Arc::clone(directory), index: level.next_index - 1 });
+        Some(Arrived::new(job.list(&self.rules, &mut self.buffer, None)))
+    }
+
+    fn push(&mut self, level: Level, items: &mut Vec<Item>) {
+        let what = if level.names.path_bytes() > PATH_BYTES_MAX {
+            Some(ScanProblemKind::PathTooLong)
+        } else if !self.ancestors.insert(level.names.identity) {
+            Some(ScanProblemKind::Loop)
+        } else {
+            None
+        };
+        if let Some(what) = what {
+            items.push(problem(&level.names, what, None));
+            self.drop_ahead(level);
+            return;
+        }
+        self.levels.push(level);
+        if self.levels.len() > OPEN_LEVELS_MAX {
+            let outer = self.levels.len() - 1 - OPEN_LEVELS_MAX;
+            self.levels[outer].directory = None;
+        }
+    }
+
+    /// Goes back to the directory above, which may have to be opened again.
+    fn leave(&mut self, items: &mut Vec<Item>) {
+        let Some(level) = self.levels.pop() else { return };
+        if !level.names.is_source_holder() {
+            self.ancestors.remove(&level.names.identity);
+        }
+        let mut below = level.directory;
+        while let Some(outer) = self.levels.last() {
+            if outer.directory.is_some() {
+                break;
+            }
+            match self.reopen(below.take()) {
+                Ok(directory) => {
+                    let outer = self.levels.last_mut().expect("looked at above");
+                    outer.directory = Some(directory);
+                }
+                Err(error) => {
+                    let lost = self.levels.pop().expect("looked at above");
+                    self.ancestors.remove(&lost.names.identity);
+                    if lost.next_index < lost.names.len() {
+                        items.push(problem(&lost.names, ScanProblemKind::Moved, Some(error)));
+                    }
+                    self.drop_ahead(lost);
+                }
+            }
+        }
+    }
+
+    /// Opens the innermost level again: as `..` of what was left, or from further up by its name.
+    fn reopen(&self, below: Option<Arc<Directory>>) -> io::Result<Arc<Directory>> {
+        let names = &self.levels.last().expect("there is a level to reopen").names;
+        if let Some(below) = below
+            && let Ok(descriptor) = open_directory(&*below, c"..")
+            && is(&descriptor, names.identity)
+        {
+            return Ok(Directory::reopened(descriptor, Arc::clone(names)));
+        }
+        let open_at = self.levels.iter().rposition(|level| level.directory.is_some());
+        let (mut descriptor, from) = match open_at {
+            Some(at) => (self.open_next(at, None)?, at + 1),
+            None => return Err(Errno::STALE.into()),
+        };
+        for at in from..self.levels.len() - 1 {
+            descriptor = self.open_next(at, Some(&descriptor))?;
+        }
+        if !is(&descriptor, names.identity) {
+            return Err(Errno::STALE.into());
+        }
+        Ok(Directory::reopened(descriptor, Arc::clone(names)))
+    }
+
+    /// Opens the level below level `at` by its name.
+    fn open_next(&self, at: usize, descriptor: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+        let level = &self.levels[at];
+        let name = level.names.name(level.next_index - 1);
+        Ok(match (descriptor, &level.directory) {
+            (Some(descriptor), _) => open_directory(descriptor, name)?,
+            (None, Some(directory)) => open_directory(&**directory, name)?,
+            (None, None) => return Err(Errno::STALE.into()),
+        })
+    }
+
+    /// Forgets what was listed ahead below a directory that will not be walked.
+    fn drop_ahead(&mut self, level: Level) {
+        self.slots_ahead -= level.ahead.len();
+        for slot in level.ahead {
+            match slot {
+                Slot::Queued(ticket) => self.abandoned.push(ticket),
+                Slot::Ready(arrived) => {
+                    let Some(level) = arrived.level else { continue };
+                    self.budget.held_bytes.fetch_sub(level.names.held_bytes(), Ordering::Relaxed);
+                    self.drop_ahead(level);
+                }
+            }
+        }
+    }
+
+    /// Queues what comes next, in the order of the walk, as far as the limits allow. Not at every
+    /// step: looking through what is ahead has its price.
+    fn plan(&mut self) {
+        let limit = self.limits.directories;
+        if self.limits.threads == 0 || self.slots_ahead > limit - limit / 4 {
+            return;
+        }
+        self.look_ahead.collect(&mut self.results);
+        self.forget_abandoned();
+        if self.budget.is_spent() {
+            return;
+        }
+        let mut plan = Plan {
+            results: &mut self.results,
+            next_ticket: &mut self.next_ticket,
+            jobs: Vec::new(),
+            room: limit - self.slots_ahead,
+        };
+        for level in self.levels.iter_mut().rev() {
+            plan.extend(level);
+        }
+        self.slots_ahead += plan.jobs.len();
+        self.look_ahead.queue(plan.jobs);
+    }
+
+    fn forget_abandoned(&mut self) {
+        let (results, budget) = (&mut self.results, &self.budget);
+        self.abandoned.retain(|ticket| match results.remove(ticket) {
+            Some(listed) => {
+                let names = listed.directory.map_or(0, |directory| directory.names().held_bytes());
+                budget.held_bytes.fetch_sub(names, Ordering::Relaxed);
+                false
+            }
+            None => true,
+        });
+    }
+}
+
+/// The choice of what to list ahead.
+struct Plan<'a> {
+    results: &'a mut HashMap<Ticket, Listed>,
+    next_ticket: &'a mut u64,
+    jobs: Vec<(Ticket, Job)>,
+    room: usize,
+}
+
+impl Plan<'_> {
+    /// Queues what follows below `level`: first below its subdirectories that are ready, then
+    /// further ones. The depth of the recursion is bounded by the number of slots.
+    fn extend(&mut self, level: &mut Level) {
+        for slot in &mut level.ahead {
+            if self.jobs.len() == self.room {
+                return;
+            }
+            if let Slot::Queued(ticket) = slot {
+                let Some(listed) = self.results.remove(ticket) else { continue };
+                *slot = Slot::Ready(Box::new(Arrived::new(listed)));
+            }
+            if let Slot::Ready(arrived) = slot
+                && let Some(level) = &mut arrived.level
+            {
+                self.extend(level);
+            }
+        }
+        let Some(directory) = &level.directory else { return };
+        let queued = level.entered + level.ahead.len();
+        for &index in level.subdirectories[queued..].iter().take(self.room - self.jobs.len()) {
+            let ticket = Ticket(*self.next_ticket);
+            *self.next_ticket += 1;
+            level.ahead.push_back(Slot::Queued(ticket));
+            self.jobs.push((ticket, Job { parent: Arc::clone(directory), index }));
+        }
+    }
+}
+
+impl Level {
+    fn of_holder(holder: Arc<Directory>) -> Level {
+        let names = Arc::clone(holder.names());
+        let subdirectories = match names.kind(0) {
+            EntryKind::Directory => vec![0],
+            _ => Vec::new(),
+        };
+        Level::new(holder, names, subdirectories)
+    }
+
+    fn new(directory: Arc<Directory>, names: Arc<Names>, subdirectories: Vec<u32>) -> Level {
+        Level {
+            names,
+            directory: Some(directory),
+            next_index: 0,
+            subdirectories,
+            entered: 0,
+            ahead: VecDeque::new(),
+        }
+    }
+}
+
+impl Arrived {
+    fn new(listed: Listed) -> Arrived {
+        let level = listed.directory.map(|directory| {
+            let names = Arc::clone(directory.names());
+            Level::new(directory, names, listed.subdirectories)
+        });
+        Arrived { level, problem: listed.problem, deferred: listed.deferred }
+    }
+}
+
+fn problem(names: &Names, what: ScanProblemKind, source: Option<io::Error>) -> Item {
+    let mut path = Vec::new();
+    names.append_path(&mut path);
+    if path.is_empty() {
+        path.push(b'.');
+    }
+    Item::Problem(Box::new(ScanProblem { path, what, source }))
+}
+
+fn is(descriptor: &OwnedFd, identity: Identity) -> bool {
+    fstat(descriptor).is_ok_and(|stat| Identity::of(&stat) == identity)
+}
+
+#[derive(Clone, Copy)]
+enum Wait {
+    No,
+    Some,
+}
+
+impl Wait {
+    fn limit(self) -> Duration {
+        match self {
+            Wait::No => Duration::ZERO,
+            Wait::Some => WAIT_MAX,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! From a source as the user typed it to the directory that holds it and its path in the archive.
+//!
+//! The rule is GNU tar's, so that nobody has to learn another one: a leading `/` goes, and so does
+//! everything up to the last `..`. On top of that `.` and doubled slashes vanish, and a source that
+//! leaves nothing (`.`, `/`, `..`) is called `.` itself while what lies in it has no prefix at all.
+//! The rule is textual; only the name in the archive follows from it. The object itself is found
+//! by the kernel from the path exactly as typed.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, openat, statat};
+
+use crate::ScanError;
+use crate::identity::Identity;
+use crate::listing::{Directory, EntryKind, Names};
+
+/// What was taken off a source's path to make its path in the archive, to be told once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stripped {
+    /// The source as given.
+    pub source: PathBuf,
+    /// The part that is not in the archive: `/`, `../`, `a/../` and the like.
+    pub prefix: Vec<u8>,
+}
+
+/// Path in the archive of a source, and what was taken off in front. Never absolute, never with
+/// `..`, never empty.
+pub fn archive_path(source: &Path) -> (Vec<u8>, Vec<u8>) {
+    let bytes = source.as_os_str().as_bytes();
+    let mut rest_from = 0;
+    let mut at = 0;
+    for component in bytes.split(|&byte| byte == b'/') {
+        let end = at + component.len();
+        let is_leading_slash = at == 0 && component.is_empty() && end < bytes.len();
+        if component == b".." || is_leading_slash {
+            rest_from = (end + 1).min(bytes.len());
+        }
+        at = end + 1;
+    }
+    let mut path = Vec::with_capacity(bytes.len() - rest_from);
+    for component in bytes[rest_from..].split(|&byte| byte == b'/') {
+        if component.is_empty() || component == b"." {
+            continue;
+        }
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(component);
+    }
+    if path.is_empty() {
+        path.push(b'.');
+    }
+    (path, bytes[..rest_from].to_vec())
+}
+
+/// One checked source: a directory of one name, whose only entry is the source itself.
+pub(crate) struct Source {
+    pub(crate) holder: std::sync::Arc<Directory>,
+    pub(crate) stripped: Option<Stripped>,
+}
+
+impl Source {
+    /// Opens the directory that holds `source` and checks that the source is there. A symbolic
+    /// link is a source by itself; with a slash behind it, what it points to is.
+    pub(crate) fn open(source: &Path, number: u32) -> Result<Source, ScanError> {
+        let missing = |error: rustix::io::Errno| ScanError::Source {
+            path: source.into(),
+            source: error.into(),
+        };
+        let bytes = source.as_os_str().as_bytes();
+        let (parent, name) = split(bytes);
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let descriptor = openat(CWD, parent, flags, Mode::empty()).map_err(missing)?;
+        let name = CString::new(name).map_err(|_| missing(rustix::io::Errno::INVAL))?;
+        let stat =
+            statat(&descriptor, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW).map_err(missing)?;
+        let (path, prefix) = archive_path(source);
+        let absolute = !prefix.is_empty() && prefix.iter().all(|&byte| byte == b'/');
+        let names = Names::of_source(number, path, absolute, name.as_c_str(), kind_of(&stat));
+        let stripped = (!prefix.is_empty()).then(|| Stripped { source: source.into(), prefix });
+        Ok(Source { holder: Directory::new(descriptor, names), stripped })
+    }
+}
+
+/// The kind of object behind a stat result.
+pub(crate) fn kind_of(stat: &Stat) -> EntryKind {
+    EntryKind::from_file_type(FileType::from_raw_mode(stat.st_mode))
+}
+
+/// Identity of what a path names, symbolic links followed: for the output file and the like.
+///
+/// # Errors
+/// What stat(2) says.
+pub fn identity_of_path(path: &Path) -> std::io::Result<Identity> {
+    Ok(Identity::of(&rustix::fs::stat(path)?))
+}
+
+/// Splits into the directory to open and the name in it. A path that ends in `/`, `.` or `..` is
+/// a directory to open as a whole, with `.` as the name in it.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    let (parent, name) = match path.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&path[..=slash], &path[slash + 1..]),
+        None => (&b"."[..], path),
+    };
+    match name {
+        b"" if path.is_empty() => (path, b"."),
+        b"" | b"." | b".." => (path, b"."),
+        _ => (parent, name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    fn check(source: &str, path: &str, prefix: &str) {
+        let (got_path, got_prefix) = archive_path(Path::new(OsStr::from_bytes(source.as_bytes())));
+        assert_eq!(String::from_utf8(got_path).unwrap(), path, "{source}");
+        assert_eq!(String::from_utf8(got_prefix).unwrap(), prefix, "{source}");
+    }
+
+    #[test]
+    fn paths_of_sources() {
+        check("/usr/share", "usr/share", "/");
+        check("/usr//share/", "usr/share", "/");
+        check("//usr", "usr", "/");
+        check(".", ".", "");
+        check("./", ".", "");
+        check("./a/./b", "a/b", "");
+        check("/", ".", "/");
+        check("..", ".", "..");
+        check("../", ".", "../");
+        check("../../foo/bar", "foo/bar", "../../");
+        check("a/../b", "b", "a/../");
+        check("/a/../../b", "b", "/a/../../");
+        check("..a/b", "..a/b", "");
+        check("a/..b", "a/..b", "");
+        check("", ".", "");
+    }
+
+    #[test]
+    fn directory_and_name() {
+        assert_eq!(split(b"/usr/share"), (&b"/usr/"[..], &b"share"[..]));
+        assert_eq!(split(b"a"), (&b"."[..], &b"a"[..]));
+        assert_eq!(split(b"link/"), (&b"link/"[..], &b"."[..]));
+        assert_eq!(split(b"a/.."), (&b"a/.."[..], &b"."[..]));
+        assert_eq!(split(b"/"), (&b"/"[..], &b"."[..]));
+    }
+}
