@@ -1,4 +1,11 @@
 //! Tar archives as bytes: encoding, decoding, chunks of compression and the index of a set.
 
+pub mod acl;
 pub mod chunk;
+pub mod decode;
+pub mod encode;
+pub mod header;
 pub mod member;
+pub mod pax;
+pub mod sparse;
+mod xattr;

@@ -1,0 +1,686 @@
+//! Bytes to members: a decoder that is fed header units in order and says what each one means.
+//!
+//! It does no I/O and sees no content: after a member the caller consumes the stored bytes and
+//! their padding itself, as fast as it likes, and comes back with the next header unit. Extended
+//! headers, long names and sparse maps are collected inside, within [`Limits`].
+//!
+//! It reads v7, ustar, pax, GNU, star and Solaris headers. Whatever the bytes are, it answers with
+//! an event or a typed error and goes on with the next unit: an archive is worth reading behind a
+//! damaged place. Joining the parts of a multi-volume member is not here.
+
+mod fields;
+mod overrides;
+
+use crate::acl::{AclError, NameLookup, NoNames};
+use crate::header::{self, Layout, UNIT_BYTES, Unit};
+use crate::member::{Extent, Kind, Member};
+use crate::pax::{RecordError, Records};
+use crate::sparse::{self, MapError, MapReader};
+use overrides::{Overrides, SparseFormat};
+
+/// What a decoder accepts before it answers with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes of extended headers for one member, and of all global headers together.
+    pub extended_bytes_max: u64,
+    /// Longest GNU long name or long link.
+    pub long_name_bytes_max: u64,
+    /// Most data runs in one sparse file.
+    pub extents_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            extended_bytes_max: crate::encode::EXTENDED_BYTES_MAX,
+            long_name_bytes_max: 1 << 20,
+            extents_max: sparse::EXTENTS_MAX,
+        }
+    }
+}
+
+/// What a unit meant.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Nothing yet: the next unit belongs to the same header.
+    More,
+    /// An object. `stored_bytes` of content and then [`header::padding_bytes`] of padding follow;
+    /// for kinds other than `File` the content means nothing and is passed over.
+    Member {
+        /// The object. Its `path` is as stored: it may be absolute or hold `..`.
+        member: Box<Member>,
+        /// Bytes of content in the archive: the data runs only when it is sparse.
+        stored_bytes: u64,
+        /// What could not be understood or is not kept.
+        notes: Vec<Note>,
+    },
+    /// A pax global header, which also changes the members behind it.
+    GlobalHeader {
+        /// Keywords and values in the order of the header.
+        records: Vec<(Vec<u8>, Vec<u8>)>,
+    },
+    /// Something that is no object; the caller passes over its content and padding.
+    Skip {
+        /// Bytes of content in the archive.
+        stored_bytes: u64,
+        /// What it is.
+        why: Skipped,
+    },
+    /// A unit of zeros. A second one in a row is [`Event::EndOfArchive`].
+    ZeroUnit,
+    /// The second unit of zeros in a row. Another archive may follow: the decoder starts afresh.
+    EndOfArchive,
+    /// No header. The caller counts the unit as garbage and tries the next.
+    NotAHeader {
+        /// What gave it away.
+        why: HeaderFault,
+    },
+}
+
+/// What [`Event::Skip`] passes over.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Skipped {
+    /// GNU volume label (`V`).
+    VolumeLabel(Vec<u8>),
+    /// The rest of a file that began on an earlier volume (`M`, or pax `GNU.volume.*` records).
+    Continuation {
+        /// What the header says of the file; `size_bytes` is that of the part stored here.
+        member: Box<Member>,
+        /// Offset in the stored content of the whole member at which this part begins.
+        offset_bytes: u64,
+        /// Stored bytes of the whole member, all parts together.
+        total_bytes: u64,
+    },
+    /// Access rules in Solaris' form (`A`) for the member behind.
+    SolarisAcl,
+    /// GNU's obsolete list of renames (`N`).
+    OldNames,
+    /// An object without a path.
+    EmptyPath,
+}
+
+/// Why a unit is no header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderFault {
+    /// The checksum does not hold.
+    #[error("the checksum does not match")]
+    Checksum,
+    /// The size is no number, negative, or out of range.
+    #[error("the size is impossible")]
+    Size,
+}
+
+/// Something about a member that the caller should tell the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Note {
+    /// A type that no known format has; POSIX wants it read as a regular file.
+    #[error("unknown type {:?}, read as a regular file", char::from(*.0))]
+    UnknownTypeflag(u8),
+    /// A header field that cannot be read: the owner becomes 65534 (nobody), the rest 0.
+    #[error("the header's {field} cannot be read")]
+    BadField {
+        /// Name of the field as in POSIX.
+        field: &'static str,
+    },
+    /// A record whose value cannot be read; the header's own field stays in force.
+    #[error("the value of {} cannot be read", String::from_utf8_lossy(.keyword))]
+    BadValue {
+        /// Keyword of the record.
+        keyword: Vec<u8>,
+    },
+    /// An ACL that cannot be read and is left out.
+    #[error("the ACL is left out: {0}")]
+    BadAcl(AclError),
+    /// An ACL entry for a user or group whom nobody knows here; the entry is left out.
+    #[error("the ACL entry of {} is left out: unknown here", String::from_utf8_lossy(.name))]
+    UnknownAclName {
+        /// Name in the entry.
+        name: Vec<u8>,
+    },
+}
+
+/// Why a header cannot be decoded. The member it belongs to is lost or incomplete; the decoder
+/// passes over what belongs to the failed header (answering [`Event::More`]) and goes on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// An extended or global header holds a broken record; none of its records count.
+    #[error("extended header: {0}")]
+    Record(#[from] RecordError),
+    /// A record without which the member cannot be read has an impossible value.
+    #[error("extended header: {} has an impossible value", String::from_utf8_lossy(.keyword))]
+    Value {
+        /// Keyword of the record.
+        keyword: Vec<u8>,
+    },
+    /// Extended or global headers beyond [`Limits::extended_bytes_max`].
+    #[error("an extended header of {bytes} bytes exceeds the limit of {limit_bytes}")]
+    ExtendedTooLarge {
+        /// All extended headers of the member, or all global ones.
+        bytes: u64,
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// A long name beyond [`Limits::long_name_bytes_max`].
+    #[error("a name of {bytes} bytes exceeds the limit of {limit_bytes}")]
+    NameTooLong {
+        /// Length of the name.
+        bytes: u64,
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// A sparse file whose map cannot be trusted; the member's content is passed over.
+    #[error("{}: {source}", String::from_utf8_lossy(.path))]
+    Sparse {
+        /// Path of the member.
+        path: Vec<u8>,
+        /// What is wrong with the map.
+        source: MapError,
+    },
+    /// An extended header or a long name without a member behind it.
+    #[error("a header that extends the next member has no member behind it")]
+    Dangling,
+    /// The input ended inside a header.
+    #[error("the archive ends inside a header")]
+    Truncated,
+}
+
+/// Decodes a stream of header units; see the module's text.
+pub struct Decoder {
+    limits: Limits,
+    names: Box<dyn NameLookup + Send>,
+    state: State,
+    pending: Pending,
+    /// Records of global headers that change members, the latest of each keyword.
+    globals: Vec<(Vec<u8>, Vec<u8>)>,
+    globals_bytes: u64,
+    /// From `GNU.volume.offset` and `GNU.volume.filename`: the next file is a continuation.
+    volume: Option<Volume>,
+    /// An extended header was seen: this is a pax archive, and hard links may have content.
+    pax: bool,
+    zero_units: u8,
+}
+
+/// What a global header of a continuation volume says.
+#[derive(Default)]
+struct Volume {
+    offset_bytes: u64,
+    path: Option<Vec<u8>>,
+}
+
+enum State {
+    Header,
+    Payload {
+        what: Payload,
+        left_bytes: u64,
+        data: Vec<u8>,
+    },
+    /// Extension headers of old GNU and star sparse files.
+    OldSparse(Box<PartialFile>),
+    /// A map of format 1.0 at the front of the content.
+    Map(Box<PartialFile>, MapReader),
+    Discard {
+        left_units: u64,
+    },
+}
+
+/// A sparse file whose map is still coming in.
+struct PartialFile {
+    member: Box<Member>,
+    stored_bytes: u64,
+    extents: Vec<Extent>,
+    notes: Vec<Note>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Payload {
+    Extended,
+    Global,
+    LongName,
+    LongLink,
+}
+
+/// What earlier headers said about the next member.
+#[derive(Default)]
+struct Pending {
+    long_name: Option<Vec<u8>>,
+    long_link: Option<Vec<u8>>,
+    overrides: Option<Overrides>,
+    extended_bytes: u64,
+    notes: Vec<Note>,
+}
+
+impl Pending {
+    fn is_empty(&self) -> bool {
+        self.long_name.is_none() && self.long_link.is_none() && self.extended_bytes == 0
+    }
+}
+
+impl Decoder {
+    /// A decoder at the start of an archive that leaves names in ACLs unresolved.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self::with_names(limits, Box::new(NoNames))
+    }
+
+    /// A decoder that asks `names` for ids where an ACL has only names.
+    #[must_use]
+    pub fn with_names(limits: Limits, names: Box<dyn NameLookup + Send>) -> Self {
+        Self {
+            limits,
+            names,
+            state: State::Header,
+            pending: Pending::default(),
+            globals: Vec::new(),
+            globals_bytes: 0,
+            volume: None,
+            pax: false,
+            zero_units: 0,
+        }
+    }
+
+    /// Takes the next unit.
+    ///
+    /// # Errors
+    /// See [`DecodeError`]; the next unit may be pushed all the same.
+    pub fn push(&mut self, unit: &Unit) -> Result<Event, DecodeError> {
+        match std::mem::replace(&mut self.state, State::Header) {
+            State::Header => self.push_header(unit),
+            State::Payload { what, left_bytes, mut data } => {
+                let taken = left_bytes.min(UNIT_BYTES as u64);
+                data.extend_from_slice(&unit[..taken as usize]);
+                let left_bytes = left_bytes - taken;
+                if left_bytes == 0 {
+                    return self.finish_payload(what, &data);
+                }
+                self.state = State::Payload { what, left_bytes, data };
+                Ok(Event::More)
+            }
+            State::OldSparse(mut partial) => {
+                let extended = fields::read_sparse_extension(unit, &mut partial.extents);
+                self.advance_old_sparse(partial, extended)
+            }
+            State::Map(partial, map) => self.push_map(partial, map, unit),
+            State::Discard { left_units } => {
+                self.discard(left_units - 1);
+                Ok(Event::More)
+            }
+        }
+    }
+
+    /// To be called at the end of the input: whether that end falls between members.
+    ///
+    /// # Errors
+    /// `Truncated` inside a header, `Dangling` between an extended header and its member.
+    pub fn finish(&self) -> Result<(), DecodeError> {
+        match self.state {
+            State::Header if self.pending.is_empty() => Ok(()),
+            State::Header => Err(DecodeError::Dangling),
+            _ => Err(DecodeError::Truncated),
+        }
+    }
+
+    fn discard(&mut self, left_units: u64) {
+        self.state = if left_units == 0 { State::Header } else { State::Discard { left_units } };
+    }
+
+    /// Passes over `bytes` of content that belong to what failed.
+    fn discard_bytes(&mut self, bytes: u64) {
+        self.discard(bytes.div_ceil(UNIT_BYTES as u64));
+    }
+
+    fn push_header(&mut self, unit: &Unit) -> Result<Event, DecodeError> {
+        if unit[0] == 0 && unit.iter().all(|byte| *byte == 0) {
+            return self.push_zero_unit();
+        }
+        self.zero_units = 0;
+        if !header::checksum_holds(unit) {
+            self.pending = Pending::default();
+            return Ok(Event::NotAHeader { why: HeaderFault::Checksum });
+        }
+        let Some(size_bytes) = header::unsigned(&unit[header::SIZE]).filter(|s| size_is_sane(*s))
+        else {
+            self.pending = Pending::default();
+            return Ok(Event::NotAHeader { why: HeaderFault::Size });
+        };
+        match unit[header::TYPEFLAG] {
+            b'x' | b'X' => self.start_payload(Payload::Extended, size_bytes),
+            b'g' => self.start_payload(Payload::Global, size_bytes),
+            b'L' => self.start_payload(Payload::LongName, size_bytes),
+            b'K' => self.start_payload(Payload::LongLink, size_bytes),
+            b'V' => {
+                let label = header::text(&unit[header::NAME]).to_vec();
+                Ok(Event::Skip { stored_bytes: size_bytes, why: Skipped::VolumeLabel(label) })
+            }
+            b'A' if Layout::of(unit) != Layout::Gnu => {
+                Ok(Event::Skip { stored_bytes: size_bytes, why: Skipped::SolarisAcl })
+            }
+            b'N' if Layout::of(unit) == Layout::Gnu => {
+                Ok(Event::Skip { stored_bytes: size_bytes, why: Skipped::OldNames })
+            }
+            _ => self.push_member(unit, size_bytes),
+        }
+    }
+
+    fn push_zero_unit(&mut self) -> Result<Event, DecodeError> {
+        let dangling = !self.pending.is_empty();
+        self.pending = Pending::default();
+        self.zero_units += 1;
+        if self.zero_units == 2 {
+            self.zero_units = 0;
+            self.globals.clear();
+            self.globals_bytes = 0;
+            self.volume = None;
+            self.pax = false;
+            return Ok(Event::EndOfArchive);
+        }
+        if dangling { Err(DecodeError::Dangling) } else { Ok(Event::ZeroUnit) }
+    }
+
+    fn start_payload(&mut self, what: Payload, size_bytes: u64) -> Result<Event, DecodeError> {
+        let (before, limit_bytes) = match what {
+            Payload::Extended => (self.pending.extended_bytes, self.limits.extended_bytes_max),
+            Payload::Global => (self.globals_bytes, self.limits.extended_bytes_max),
+            Payload::LongName | Payload::LongLink => (0, self.limits.long_name_bytes_max),
+        };
+        let bytes = size_bytes.saturating_add(before);
+        if bytes > limit_bytes {
+            self.pending = Pending::default();
+            self.discard_bytes(size_bytes);
+            return Err(match what {
+                Payload::Extended | Payload::Global => {
+                    DecodeError::ExtendedTooLarge { bytes, limit_bytes }
+                }
+                _ => DecodeError::NameTooLong { bytes, limit_bytes },
+            });
+        }
+        if size_bytes == 0 {
+            return self.finish_payload(what, &[]);
+        }
+        // Grown as units come in: the size in the header alone reserves nothing.
+        self.state = State::Payload { what, left_bytes: size_bytes, data: Vec::new() };
+        Ok(Event::More)
+    }
+
+    fn finish_payload(&mut self, what: Payload, data: &[u8]) -> Result<Event, DecodeError> {
+        match what {
+            Payload::LongName => self.pending.long_name = Some(header::text(data).to_vec()),
+            Payload::LongLink => self.pending.long_link = Some(header::text(data).to_vec()),
+            Payload::Global => {
+                self.pax = true;
+                return self.finish_global(data);
+            }
+            Payload::Extended => {
+                self.pax = true;
+                if let Err(error) = self.apply_records(data) {
+                    self.pending = Pending::default();
+                    return Err(error);
+                }
+                // At least one, so that a header without records still wants a member behind it.
+                self.pending.extended_bytes += (data.len() as u64).max(1);
+            }
+        }
+        Ok(Event::More)
+    }
+
+    fn finish_global(&mut self, data: &[u8]) -> Result<Event, DecodeError> {
+        let records = Records::new(data).collect::<Result<Vec<_>, _>>()?;
+        for (keyword, value) in records.iter().copied() {
+            match keyword {
+                b"GNU.volume.offset" => {
+                    let offset_bytes = crate::pax::decimal(value)
+                        .ok_or_else(|| DecodeError::Value { keyword: keyword.to_vec() })?;
+                    self.volume.get_or_insert_default().offset_bytes = offset_bytes;
+                }
+                b"GNU.volume.filename" => {
+                    self.volume.get_or_insert_default().path = Some(value.to_vec());
+                }
+                _ if Overrides::is_global(keyword) => {
+                    // Refused here and once, not at every member that it would change.
+                    let mut notes = Vec::new();
+                    Overrides::default().apply(keyword, value, &self.limits, &mut notes)?;
+                    self.set_global(keyword, value);
+                }
+                _ => {}
+            }
+        }
+        let owned = records.iter().map(|(keyword, value)| (keyword.to_vec(), value.to_vec()));
+        Ok(Event::GlobalHeader { records: owned.collect() })
+    }
+
+    fn set_global(&mut self, keyword: &[u8], value: &[u8]) {
+        if let Some(at) = self.globals.iter().position(|(known, _)| known == keyword) {
+            let (_, old) = self.globals.remove(at);
+            self.globals_bytes -= (keyword.len() + old.len()) as u64;
+        }
+        self.globals_bytes += (keyword.len() + value.len()) as u64;
+        self.globals.push((keyword.to_vec(), value.to_vec()));
+    }
+
+    /// The overrides of the next member, begun from the global ones.
+    fn overrides(&mut self) -> Result<&mut Overrides, DecodeError> {
+        if self.pending.overrides.is_none() {
+            let mut overrides = Overrides::default();
+            for (keyword, value) in &self.globals {
+                overrides.apply(keyword, value, &self.limits, &mut self.pending.notes)?;
+            }
+            self.pending.overrides = Some(overrides);
+        }
+        Ok(self.pending.overrides.get_or_insert_default())
+    }
+
+    fn apply_records(&mut self, data: &[u8]) -> Result<(), DecodeError> {
+        let limits = self.limits;
+        let mut notes = Vec::new();
+        let overrides = self.overrides()?;
+        for record in Records::new(data) {
+            let (keyword, value) = record?;
+            overrides.apply(keyword, value, &limits, &mut notes)?;
+        }
+        self.pending.notes.append(&mut notes);
+        Ok(())
+    }
+
+    fn push_member(&mut self, unit: &Unit, size_bytes: u64) -> Result<Event, DecodeError> {
+        self.overrides()?;
+        let Pending { long_name, long_link, overrides, mut notes, .. } =
+            std::mem::take(&mut self.pending);
+        let mut overrides = overrides.unwrap_or_default();
+        let mut member = fields::member(unit, size_bytes, &mut notes);
+        if let Some(path) = long_name {
+            member.path = path;
+        }
+        if let (Some(link), Kind::SymbolicLink { target } | Kind::HardLink { target }) =
+            (long_link, &mut member.kind)
+        {
+            *target = link;
+        }
+        let size_bytes = overrides.size_bytes.unwrap_or(size_bytes);
+        overrides.apply_to(&mut member, &mut *self.names, &mut notes);
+        fields::settle_path(&mut member, unit[header::TYPEFLAG]);
+        let stored_bytes = self.stored_bytes(unit, &member.kind, size_bytes);
+        member.size_bytes = if member.kind == Kind::File { stored_bytes } else { 0 };
+        if member.path.is_empty() {
+            return Ok(Event::Skip { stored_bytes, why: Skipped::EmptyPath });
+        }
+        if let Some(event) = self.continuation(unit, &mut member, stored_bytes) {
+            return event;
+        }
+        let partial =
+            PartialFile { member: Box::new(member), stored_bytes, extents: Vec::new(), notes };
+        self.dispatch_member(unit, partial, overrides)
+    }
+
+    /// Bytes of content that follow a header, which for most kinds are none whatever it says.
+    fn stored_bytes(&self, unit: &Unit, kind: &Kind, size_bytes: u64) -> u64 {
+        match (unit[header::TYPEFLAG], kind) {
+            // A dump of the names in the directory (GNU incremental).
+            (b'D', _) | (_, Kind::File) => size_bytes,
+            // Before pax the size of a link was that of the file, which is not stored again; pax
+            // allows content (POSIX.1-2017, pax, "ustar Header Block", typeflag 1).
+            (_, Kind::HardLink { .. }) if self.pax && Layout::of(unit) != Layout::Gnu => size_bytes,
+            // A "file" whose name ends in a slash is a directory, but keeps its content.
+            (b'0' | b'\0' | b'7', Kind::Directory) => size_bytes,
+            _ => 0,
+        }
+    }
+
+    /// The event for the rest of a file that began on another volume.
+    fn continuation(
+        &mut self,
+        unit: &Unit,
+        member: &mut Member,
+        stored_bytes: u64,
+    ) -> Option<Result<Event, DecodeError>> {
+        let offset_bytes = if unit[header::TYPEFLAG] == b'M' {
+            header::unsigned(&unit[header::GNU_OFFSET])
+        } else if member.kind == Kind::File {
+            let volume = self.volume.take()?;
+            if let Some(path) = volume.path {
+                member.path = path;
+            }
+            Some(volume.offset_bytes)
+        } else {
+            return None;
+        };
+        let total =
+            offset_bytes.and_then(|offset| Some((offset, offset.checked_add(stored_bytes)?)));
+        let Some((offset_bytes, total_bytes)) = total else {
+            self.discard_bytes(stored_bytes);
+            return Some(Err(DecodeError::Value { keyword: b"offset".to_vec() }));
+        };
+        let member = Box::new(member.clone());
+        let why = Skipped::Continuation { member, offset_bytes, total_bytes };
+        Some(Ok(Event::Skip { stored_bytes, why }))
+    }
+
+    /// Hands out a member, or starts on its sparse map.
+    fn dispatch_member(
+        &mut self,
+        unit: &Unit,
+        mut partial: PartialFile,
+        mut overrides: Overrides,
+    ) -> Result<Event, DecodeError> {
+        let format = overrides.sparse_format();
+        if partial.member.kind != Kind::File {
+            return self.hand_out(partial);
+        }
+        match format {
+            SparseFormat::None if unit[header::TYPEFLAG] == b'S' => {
+                match fields::read_sparse_header(unit, &mut partial.extents) {
+                    Some((size_bytes, extended)) => {
+                        partial.member.size_bytes = overrides.real_size_bytes.unwrap_or(size_bytes);
+                        self.advance_old_sparse(Box::new(partial), Some(extended))
+                    }
+                    None => self.fail_sparse(&partial, MapError::Number),
+                }
+            }
+            SparseFormat::None => self.hand_out(partial),
+            SparseFormat::Unknown { major, minor } => {
+                self.fail_sparse(&partial, MapError::Version { major, minor })
+            }
+            SparseFormat::Records | SparseFormat::Map => {
+                let Some(size_bytes) = overrides.real_size_bytes else {
+                    return self.fail_sparse(&partial, MapError::NoSize);
+                };
+                partial.member.size_bytes = size_bytes;
+                if format == SparseFormat::Records {
+                    partial.extents = std::mem::take(&mut overrides.extents);
+                    return self.finish_sparse(partial);
+                }
+                // The entry that marks a final hole is none of the runs that the limit counts.
+                let map = MapReader::new(self.limits.extents_max.saturating_add(1));
+                if partial.stored_bytes == 0 {
+                    return self.fail_sparse(&partial, MapError::Stored { stored_bytes: 0 });
+                }
+                self.state = State::Map(Box::new(partial), map);
+                Ok(Event::More)
+            }
+        }
+    }
+
+    /// After a sparse header or extension of old GNU or star: `extended` says whether another one
+    /// follows, `None` that it could not be read.
+    fn advance_old_sparse(
+        &mut self,
+        partial: Box<PartialFile>,
+        extended: Option<bool>,
+    ) -> Result<Event, DecodeError> {
+        let limit = self.limits.extents_max;
+        match extended {
+            None => self.fail_sparse(&partial, MapError::Number),
+            Some(_) if partial.extents.len() > limit => {
+                self.fail_sparse(&partial, MapError::TooMany { limit })
+            }
+            Some(true) => {
+                self.state = State::OldSparse(partial);
+                Ok(Event::More)
+            }
+            Some(false) => self.finish_sparse(*partial),
+        }
+    }
+
+    fn push_map(
+        &mut self,
+        mut partial: Box<PartialFile>,
+        mut map: MapReader,
+        unit: &Unit,
+    ) -> Result<Event, DecodeError> {
+        let done = map.push(unit);
+        let used_bytes = map.units() * UNIT_BYTES as u64;
+        let stored_bytes = partial.stored_bytes;
+        // The padding of the last unit of content is not stored content, that of the map is.
+        let left_bytes = stored_bytes.checked_sub(used_bytes);
+        match (done, left_bytes) {
+            (Ok(true), Some(left_bytes)) => {
+                partial.stored_bytes = left_bytes;
+                partial.extents = map.into_extents();
+                self.finish_sparse(*partial)
+            }
+            (Ok(false), Some(1..)) => {
+                self.state = State::Map(partial, map);
+                Ok(Event::More)
+            }
+            (done, left_bytes) => {
+                partial.stored_bytes = left_bytes.unwrap_or(0);
+                let source = done.err().unwrap_or(MapError::Stored { stored_bytes });
+                self.fail_sparse(&partial, source)
+            }
+        }
+    }
+
+    fn finish_sparse(&mut self, mut partial: PartialFile) -> Result<Event, DecodeError> {
+        let limit = self.limits.extents_max;
+        let stored_bytes = partial.stored_bytes;
+        partial.extents.retain(|extent| extent.length_bytes > 0);
+        if partial.extents.len() > limit {
+            return self.fail_sparse(&partial, MapError::TooMany { limit });
+        }
+        match sparse::check_extents(&partial.extents, partial.member.size_bytes) {
+            Ok(sum) if sum == stored_bytes => {
+                partial.member.sparse = Some(std::mem::take(&mut partial.extents));
+                self.hand_out(partial)
+            }
+            Ok(_) => self.fail_sparse(&partial, MapError::Stored { stored_bytes }),
+            Err(source) => self.fail_sparse(&partial, source),
+        }
+    }
+
+    fn hand_out(&mut self, partial: PartialFile) -> Result<Event, DecodeError> {
+        let PartialFile { member, stored_bytes, notes, .. } = partial;
+        Ok(Event::Member { member, stored_bytes, notes })
+    }
+
+    fn fail_sparse(
+        &mut self,
+        partial: &PartialFile,
+        source: MapError,
+    ) -> Result<Event, DecodeError> {
+        self.discard_bytes(partial.stored_bytes);
+        Err(DecodeError::Sparse { path: partial.member.path.clone(), source })
+    }
+}
+
+/// Whether a size can be rounded up to whole units and still be a file offset.
+fn size_is_sane(size_bytes: u64) -> bool {
+    size_bytes <= i64::MAX as u64 - UNIT_BYTES as u64
+}
