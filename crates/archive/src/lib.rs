@@ -5,6 +5,7 @@ pub mod chunk;
 pub mod decode;
 pub mod encode;
 pub mod header;
+pub mod index;
 pub mod member;
 pub mod pax;
 pub mod sparse;

@@ -1,0 +1,80 @@
+//! The index of a set: what is where in the archive, with the checksums to prove it.
+//!
+//! It is a tar archive of its own behind the end-of-archive mark (or a filemark) of the archive it
+//! describes, so a plain tar reader stops before it and extracts nothing foreign. Its members are
+//! the four *sections* (files, blocks, chunks, warnings) and last a *trailer* of fixed length that
+//! says where everything is. A reader with random access starts from the trailer at the end, one
+//! without meets the sections in passing.
+//!
+//! A section is a sequence of groups of records ([`IndexWriter`], [`IndexReader`]). A group stands
+//! alone (paths are compressed against the previous path within the group only) and has a checksum,
+//! so both sides hold one group at a time however many files there are, and damage is noticed where
+//! it is. All functions work on bytes: spooling sections to a temporary file, compressing and
+//! placing them is the caller's. `docs/format.md` draws the bytes.
+
+mod chunk_record;
+mod content;
+mod envelope;
+mod error;
+mod file_record;
+mod section;
+mod trailer;
+mod varint;
+mod warning;
+
+pub use chunk_record::{BlockChecksum, ChunkRecord};
+pub use content::{BlockHasher, ContentHasher, SetIdHasher, block_checksum};
+pub use envelope::{
+    INDEX_COMMENT, INDEX_HEADER_BYTES, IndexLayout, SectionPlace, SectionSummary, UNIT_BYTES,
+    encode_index_header, encode_section_header, index_version, is_index_header, padding_bytes,
+};
+pub use error::IndexError;
+pub use file_record::{FileLayout, FileRecord, RecordKind};
+pub use section::{GROUP_BYTES_MAX, IndexReader, IndexWriter, Record};
+pub use trailer::{
+    FoundTrailer, TRAILER_CONTENT_BYTES, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer,
+    encode_trailer, find_trailer,
+};
+pub use warning::WarningRecord;
+
+/// Version of everything in this module, written into the header, every section and the trailer.
+pub const INDEX_VERSION: u8 = 1;
+
+/// The four sections, in the order in which they are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Section {
+    /// [`FileRecord`]s, one for every member of the archive, in archive order.
+    Files,
+    /// [`BlockChecksum`]s of the archive's uncompressed blocks.
+    Blocks,
+    /// [`ChunkRecord`]s of a compressed archive; none otherwise.
+    Chunks,
+    /// [`WarningRecord`]s of the run that wrote the archive.
+    Warnings,
+}
+
+impl Section {
+    /// All sections in order.
+    pub const ALL: [Section; 4] =
+        [Section::Files, Section::Blocks, Section::Chunks, Section::Warnings];
+
+    /// Name of the section as a member of the index archive.
+    pub fn member_name(self) -> &'static str {
+        match self {
+            Section::Files => "takeup-index/files",
+            Section::Blocks => "takeup-index/blocks",
+            Section::Chunks => "takeup-index/chunks",
+            Section::Warnings => "takeup-index/warnings",
+        }
+    }
+
+    /// First bytes of the section; the version follows.
+    pub(crate) fn magic(self) -> [u8; 7] {
+        match self {
+            Section::Files => *b"TKUPFIL",
+            Section::Blocks => *b"TKUPBLK",
+            Section::Chunks => *b"TKUPCHK",
+            Section::Warnings => *b"TKUPWRN",
+        }
+    }
+}

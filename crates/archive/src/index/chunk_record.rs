@@ -1,0 +1,96 @@
+//! The two sections of plain numbers: where the chunks are, and the checksums of the blocks.
+
+use super::Section;
+use super::section::{Record, private::Codec};
+use super::varint::{self, Body, Reason};
+
+/// One chunk of a compressed archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkRecord {
+    /// Where the chunk starts in the compressed stream.
+    pub compressed_offset_bytes: u64,
+    /// Its length there.
+    pub compressed_bytes: u32,
+    /// Where its content starts in the uncompressed archive.
+    pub content_offset_bytes: u64,
+    /// Length of its content.
+    pub content_bytes: u32,
+}
+
+impl Record for ChunkRecord {
+    const SECTION: Section = Section::Chunks;
+}
+
+/// Where the chunk before ended, in the compressed and in the uncompressed stream. Chunks follow
+/// each other without gaps, so that only the first of a group says where it starts.
+#[derive(Default)]
+pub struct ChunkState {
+    end: Option<(u64, u64)>,
+}
+
+impl ChunkRecord {
+    fn end(&self) -> Result<(u64, u64), Reason> {
+        let compressed = self.compressed_offset_bytes.checked_add(self.compressed_bytes.into());
+        let content = self.content_offset_bytes.checked_add(self.content_bytes.into());
+        compressed.zip(content).ok_or("offset is larger than 64 bits")
+    }
+}
+
+impl Codec for ChunkRecord {
+    type State = ChunkState;
+
+    fn encode(&self, state: &mut ChunkState, body: &mut Vec<u8>) -> Result<(), Reason> {
+        let start = (self.compressed_offset_bytes, self.content_offset_bytes);
+        let end = self.end()?;
+        match state.end {
+            Some(before) if before != start => return Err("chunk does not follow the one before"),
+            Some(_) => {}
+            None => {
+                varint::put(body, start.0);
+                varint::put(body, start.1);
+            }
+        }
+        varint::put(body, self.compressed_bytes.into());
+        varint::put(body, self.content_bytes.into());
+        state.end = Some(end);
+        Ok(())
+    }
+
+    fn decode(state: &mut ChunkState, body: &mut Body<'_>) -> Result<ChunkRecord, Reason> {
+        let (compressed_offset_bytes, content_offset_bytes) = match state.end {
+            Some(end) => end,
+            None => (body.number()?, body.number()?),
+        };
+        let (compressed_bytes, content_bytes) = (body.number_u32()?, body.number_u32()?);
+        let record = ChunkRecord {
+            compressed_offset_bytes,
+            compressed_bytes,
+            content_offset_bytes,
+            content_bytes,
+        };
+        state.end = Some(record.end()?);
+        Ok(record)
+    }
+}
+
+/// Checksum of one block of the uncompressed archive: `block_checksum`. The blocks are as long as
+/// the trailer says, the last one ends with the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlockChecksum(pub u64);
+
+impl Record for BlockChecksum {
+    const SECTION: Section = Section::Blocks;
+}
+
+impl Codec for BlockChecksum {
+    type State = ();
+
+    fn encode(&self, _state: &mut (), body: &mut Vec<u8>) -> Result<(), Reason> {
+        body.extend_from_slice(&self.0.to_le_bytes());
+        Ok(())
+    }
+
+    fn decode(_state: &mut (), body: &mut Body<'_>) -> Result<BlockChecksum, Reason> {
+        Ok(BlockChecksum(u64::from_le_bytes(body.take()?)))
+    }
+}

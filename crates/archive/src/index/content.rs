@@ -1,0 +1,133 @@
+//! The hashes that the index holds, defined once for writers and readers.
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::member::Extent;
+
+/// Context of the derived key for the content of sparse files (blake3's own rule: a constant,
+/// globally unique, with date and purpose).
+const SPARSE_CONTEXT: &str = "takeup 2026-11-20 content of a sparse file";
+const SET_CONTEXT: &str = "takeup 2026-11-20 set id";
+
+/// Hashes the content of a regular file into the 32 bytes that the index keeps.
+///
+/// A file that is stored whole has the plain blake3 of its content: what `b3sum` prints. Of a
+/// sparse file the archive holds runs and a map; hashing the zeros of its holes could take hours
+/// for nothing, so its hash is blake3 in key-derivation mode over: size of the file (8 bytes,
+/// little endian, like all), number of runs (8), offset and length of every run (8 + 8), and then
+/// the bytes of the runs. It can be computed from the archive alone, and from a live file with the
+/// archive's map.
+#[derive(Clone, Debug)]
+pub struct ContentHasher {
+    hasher: blake3::Hasher,
+}
+
+impl ContentHasher {
+    /// For a file that is stored whole.
+    pub fn whole() -> ContentHasher {
+        ContentHasher { hasher: blake3::Hasher::new() }
+    }
+
+    /// For a sparse file of `size_bytes` with these runs.
+    pub fn sparse(size_bytes: u64, runs: &[Extent]) -> ContentHasher {
+        let mut hasher = blake3::Hasher::new_derive_key(SPARSE_CONTEXT);
+        hasher.update(&size_bytes.to_le_bytes());
+        hasher.update(&(runs.len() as u64).to_le_bytes());
+        for run in runs {
+            hasher.update(&run.offset_bytes.to_le_bytes());
+            hasher.update(&run.length_bytes.to_le_bytes());
+        }
+        ContentHasher { hasher }
+    }
+
+    /// Adds the next bytes as the archive stores them.
+    pub fn update(&mut self, stored: &[u8]) {
+        self.hasher.update(stored);
+    }
+
+    /// The hash of everything added.
+    pub fn finish(&self) -> [u8; 32] {
+        *self.hasher.finalize().as_bytes()
+    }
+
+    /// The hash of a file that is stored whole and at hand in one piece.
+    pub fn hash_whole(content: &[u8]) -> [u8; 32] {
+        *blake3::hash(content).as_bytes()
+    }
+}
+
+/// Derives the id of a set from what is in it: from the bytes of its files section, then those of
+/// its blocks section. The same tree and the same options give the same id.
+#[derive(Clone, Debug)]
+pub struct SetIdHasher {
+    hasher: blake3::Hasher,
+}
+
+impl Default for SetIdHasher {
+    fn default() -> Self {
+        SetIdHasher::new()
+    }
+}
+
+impl SetIdHasher {
+    /// A hasher that has seen nothing.
+    pub fn new() -> SetIdHasher {
+        SetIdHasher { hasher: blake3::Hasher::new_derive_key(SET_CONTEXT) }
+    }
+
+    /// Adds the next bytes of the sections.
+    pub fn update(&mut self, section: &[u8]) {
+        self.hasher.update(section);
+    }
+
+    /// The id.
+    pub fn finish(&self) -> [u8; 32] {
+        *self.hasher.finalize().as_bytes()
+    }
+}
+
+/// Checksum of one block of the uncompressed archive: xxh3-64 with seed 0.
+pub fn block_checksum(block: &[u8]) -> u64 {
+    xxh3_64(block)
+}
+
+/// Checksums of the blocks of an archive that comes in pieces of any length.
+#[derive(Clone)]
+pub struct BlockHasher {
+    block_bytes: usize,
+    hasher: Xxh3,
+    filled_bytes: usize,
+}
+
+impl BlockHasher {
+    /// For blocks of `block_bytes`, which is at least 1.
+    pub fn new(block_bytes: usize) -> BlockHasher {
+        assert!(block_bytes > 0, "a block holds something");
+        BlockHasher { block_bytes, hasher: Xxh3::new(), filled_bytes: 0 }
+    }
+
+    /// Adds the next bytes and hands on the checksum of every block that they complete.
+    pub fn update(&mut self, mut bytes: &[u8], mut completed: impl FnMut(u64)) {
+        while !bytes.is_empty() {
+            let wanted = self.block_bytes - self.filled_bytes;
+            let (part, rest) = bytes.split_at(wanted.min(bytes.len()));
+            bytes = rest;
+            if part.len() == self.block_bytes {
+                completed(block_checksum(part));
+                continue;
+            }
+            self.hasher.update(part);
+            self.filled_bytes += part.len();
+            if self.filled_bytes == self.block_bytes {
+                completed(self.hasher.digest());
+                self.hasher.reset();
+                self.filled_bytes = 0;
+            }
+        }
+    }
+
+    /// The checksum of the last, short block; `None` when the archive ended with a full one.
+    pub fn finish(self) -> Option<u64> {
+        (self.filled_bytes > 0).then(|| self.hasher.digest())
+    }
+}

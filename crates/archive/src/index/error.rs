@@ -1,0 +1,66 @@
+//! What can go wrong with an index.
+
+use super::Section;
+
+/// Writing or reading an index failed.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The bytes could not be read.
+    #[error("cannot read the index section {}", section.member_name())]
+    Read {
+        /// The section.
+        section: Section,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The section ends too early.
+    #[error("index section {} is cut off after {offset_bytes} bytes", section.member_name())]
+    Truncated {
+        /// The section.
+        section: Section,
+        /// Bytes of the section that were there.
+        offset_bytes: u64,
+    },
+    /// The section holds what was never written so.
+    #[error(
+        "index section {} is damaged in the group at byte {offset_bytes}: {reason}",
+        section.member_name()
+    )]
+    Damaged {
+        /// The section.
+        section: Section,
+        /// Where the group starts in the section.
+        offset_bytes: u64,
+        /// What was found.
+        reason: &'static str,
+    },
+    /// A newer version of the format, or no section at all.
+    #[error("index section {} does not open as version 1", section.member_name())]
+    UnknownVersion {
+        /// The section.
+        section: Section,
+    },
+    /// A record that the format cannot hold. It is not written.
+    #[error("record for the index section {} cannot be written: {reason}", section.member_name())]
+    Unwritable {
+        /// The section.
+        section: Section,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A section too large for the tar header that names its length.
+    #[error("index section {} of {length_bytes} bytes is too large", section.member_name())]
+    SectionTooLarge {
+        /// The section.
+        section: Section,
+        /// Its length.
+        length_bytes: u64,
+    },
+    /// There is a trailer, and it makes no sense.
+    #[error("damaged index trailer: {reason}")]
+    Trailer {
+        /// What was found.
+        reason: &'static str,
+    },
+}

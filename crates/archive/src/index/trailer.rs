@@ -1,0 +1,210 @@
+//! The trailer: the last member of an index archive, of fixed length, that says where the rest is.
+//!
+//! Its content is one unit; all numbers are little endian:
+//!
+//! ```text
+//!   0  16  "takeup trailer" and two zero bytes
+//!  16   4  version: 1
+//!  20   4  coding: 0 none, 1 gzip, 2 zstd
+//!  24   4  level, signed
+//!  28   4  archive bytes in a chunk, 0 without compression
+//!  32   4  block size in bytes
+//!  36   4  0
+//!  40  32  set id
+//!  72   8  length of the archive: where the index starts in the uncompressed stream
+//!  80   8  where the chunk that starts the index is in the compressed stream; as above without
+//!  88  24  files: offset in the index archive, length, records
+//! 112  24  blocks
+//! 136  24  chunks
+//! 160  24  warnings
+//! 184 312  0
+//! 496   8  xxh3-64 of bytes 0 to 495
+//! 504   8  "takeup.\n"
+//! ```
+//!
+//! The last byte is not zero, so the end of the trailer is the last byte of a stream that is not
+//! zero, whatever padding a target added.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::envelope::{SectionPlace, SectionSummary, UNIT_BYTES, encode_header};
+use super::error::IndexError;
+use super::{INDEX_VERSION, Section};
+use crate::chunk::Compression;
+
+/// Length of the trailer's content.
+pub const TRAILER_CONTENT_BYTES: usize = UNIT_BYTES;
+/// Length of the trailer as it ends an archive: header, content, two zero units.
+pub const TRAILER_MEMBER_BYTES: usize = 4 * UNIT_BYTES;
+/// As much of the end of a stream as is ever needed to find the trailer: behind it lie at most
+/// 16 MiB of zeros, the padding of a last full block.
+pub const TRAILER_TAIL_BYTES_MAX: usize = TRAILER_MEMBER_BYTES + (16 << 20);
+
+const MAGIC: &[u8; 16] = b"takeup trailer\0\0";
+const END_MARK: &[u8; 8] = b"takeup.\n";
+const CHECKSUM_AT: usize = 496;
+const SECTIONS_AT: usize = 88;
+const SECTIONS_END: usize = SECTIONS_AT + 24 * 4;
+
+/// What the trailer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trailer {
+    /// Id of the set: `SetIdHasher`.
+    pub set_id: [u8; 32],
+    /// How the archive is compressed.
+    pub compression: Compression,
+    /// Archive bytes in a full chunk; 0 without compression.
+    pub chunk_bytes: u32,
+    /// Bytes of the blocks that have checksums.
+    pub block_bytes: u32,
+    /// Length of the uncompressed archive, end-of-archive mark included: where the index starts.
+    pub archive_bytes: u64,
+    /// Where the chunk with the start of the index starts in the compressed stream. Without
+    /// compression it is `archive_bytes`.
+    pub index_compressed_offset_bytes: u64,
+    /// The sections in the order of [`Section::ALL`], as `IndexLayout` places them.
+    pub sections: [SectionPlace; 4],
+}
+
+impl Trailer {
+    /// Place of a section.
+    pub fn section(&self, section: Section) -> SectionPlace {
+        self.sections[section as usize]
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        self.compression.check().map_err(|_| "unknown compression level")?;
+        if self.block_bytes == 0 {
+            return Err("block size is 0");
+        }
+        if !self.archive_bytes.is_multiple_of(UNIT_BYTES as u64) {
+            return Err("archive is not whole units");
+        }
+        if (self.compression == Compression::None) != (self.chunk_bytes == 0) {
+            return Err("chunk size and compression do not agree");
+        }
+        let mut end_bytes = 0;
+        for place in &self.sections {
+            if place.offset_bytes < end_bytes || !place.offset_bytes.is_multiple_of(512) {
+                return Err("sections are not in order");
+            }
+            let end = place.offset_bytes.checked_add(place.summary.length_bytes);
+            end_bytes = end.ok_or("section is larger than 64 bits")?;
+        }
+        let blocks = self.archive_bytes.div_ceil(self.block_bytes.into());
+        if self.section(Section::Blocks).summary.records != blocks {
+            return Err("number of block checksums does not fit the archive");
+        }
+        Ok(())
+    }
+}
+
+/// The trailer as the last [`TRAILER_MEMBER_BYTES`] of an index archive.
+///
+/// # Errors
+/// `IndexError::Trailer` when a reader would refuse it.
+pub fn encode_trailer(trailer: &Trailer) -> Result<[u8; TRAILER_MEMBER_BYTES], IndexError> {
+    trailer.check().map_err(|reason| IndexError::Trailer { reason })?;
+    let mut content = [0; TRAILER_CONTENT_BYTES];
+    let mut put = |at: usize, bytes: &[u8]| content[at..at + bytes.len()].copy_from_slice(bytes);
+    let (coding, level) = match trailer.compression {
+        Compression::None => (0u32, 0),
+        Compression::Gzip { level } => (1, level),
+        Compression::Zstd { level } => (2, level),
+    };
+    put(0, MAGIC);
+    put(16, &u32::from(INDEX_VERSION).to_le_bytes());
+    put(20, &coding.to_le_bytes());
+    put(24, &level.to_le_bytes());
+    put(28, &trailer.chunk_bytes.to_le_bytes());
+    put(32, &trailer.block_bytes.to_le_bytes());
+    put(40, &trailer.set_id);
+    put(72, &trailer.archive_bytes.to_le_bytes());
+    put(80, &trailer.index_compressed_offset_bytes.to_le_bytes());
+    for (number, place) in trailer.sections.iter().enumerate() {
+        let at = SECTIONS_AT + 24 * number;
+        put(at, &place.offset_bytes.to_le_bytes());
+        put(at + 8, &place.summary.length_bytes.to_le_bytes());
+        put(at + 16, &place.summary.records.to_le_bytes());
+    }
+    put(504, END_MARK);
+    let checksum = xxh3_64(&content[..CHECKSUM_AT]);
+    content[CHECKSUM_AT..CHECKSUM_AT + 8].copy_from_slice(&checksum.to_le_bytes());
+    let mut member = [0; TRAILER_MEMBER_BYTES];
+    let header = encode_header("takeup-index/trailer", b'0', content.len() as u64);
+    member[..UNIT_BYTES].copy_from_slice(&header);
+    member[UNIT_BYTES..2 * UNIT_BYTES].copy_from_slice(&content);
+    Ok(member)
+}
+
+/// A trailer and where it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundTrailer {
+    /// What it says.
+    pub trailer: Trailer,
+    /// Bytes of the tail from the start of the trailer member to the end: the index archive ends
+    /// [`TRAILER_MEMBER_BYTES`] behind that start.
+    pub member_to_end_bytes: usize,
+}
+
+/// Finds the trailer in the last bytes of an uncompressed stream ([`TRAILER_TAIL_BYTES_MAX`] are
+/// enough, and in the last chunk of a compressed one). `None` when the stream does not end in one:
+/// a plain archive.
+///
+/// # Errors
+/// `IndexError::Trailer` when there is one that is damaged or of another version.
+pub fn find_trailer(tail: &[u8]) -> Result<Option<FoundTrailer>, IndexError> {
+    let Some(last) = tail.iter().rposition(|&byte| byte != 0) else { return Ok(None) };
+    let (written, _padding) = tail.split_at(last + 1);
+    if !written.ends_with(END_MARK) || written.len() < 2 * UNIT_BYTES {
+        return Ok(None);
+    }
+    let start = written.len() - 2 * UNIT_BYTES;
+    let content = written.last_chunk::<TRAILER_CONTENT_BYTES>().expect("two units are there");
+    if content[..16] != *MAGIC {
+        return Ok(None);
+    }
+    let member_to_end_bytes = tail.len() - start;
+    let trailer = decode_content(content).map_err(|reason| IndexError::Trailer { reason })?;
+    Ok(Some(FoundTrailer { trailer, member_to_end_bytes }))
+}
+
+fn decode_content(content: &[u8; TRAILER_CONTENT_BYTES]) -> Result<Trailer, &'static str> {
+    let long = |at: usize| {
+        let bytes = content[at..].first_chunk().expect("an offset inside the trailer");
+        u64::from_le_bytes(*bytes)
+    };
+    let short = |at: usize| long(at) as u32;
+    if xxh3_64(&content[..CHECKSUM_AT]) != long(CHECKSUM_AT) {
+        return Err("checksum differs");
+    }
+    if short(16) != u32::from(INDEX_VERSION) {
+        return Err("unknown version");
+    }
+    if short(36) != 0 || content[SECTIONS_END..CHECKSUM_AT].iter().any(|&byte| byte != 0) {
+        return Err("reserved bytes are set");
+    }
+    let level = short(24) as i32;
+    let compression = match short(20) {
+        0 if level == 0 => Compression::None,
+        1 => Compression::Gzip { level },
+        2 => Compression::Zstd { level },
+        _ => return Err("unknown coding"),
+    };
+    let mut sections = [SectionPlace::default(); 4];
+    for (number, place) in sections.iter_mut().enumerate() {
+        let at = SECTIONS_AT + 24 * number;
+        let summary = SectionSummary { length_bytes: long(at + 8), records: long(at + 16) };
+        *place = SectionPlace { offset_bytes: long(at), summary };
+    }
+    let trailer = Trailer {
+        set_id: *content[40..].first_chunk().expect("an offset inside the trailer"),
+        compression,
+        chunk_bytes: short(28),
+        block_bytes: short(32),
+        archive_bytes: long(72),
+        index_compressed_offset_bytes: long(80),
+        sections,
+    };
+    trailer.check().map(|()| trailer)
+}
