@@ -1,2 +1,56 @@
-//! xtask
-fn main() {}
+//! The project's own chores: `cargo xtask NAME`.
+//!
+//! One subcommand a chore, one module a subcommand. The hidden subcommands are programs that the
+//! peers benchmark starts in its pipelines; they live in this binary so that a checkout needs
+//! nothing else. What the product does is not here: this crate only runs it.
+
+// A chore talks to the person who started it.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod peers;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "xtask", about = "The project's own chores")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Run Takeup and other tools side by side and compare
+    Peers(peers::PeersArguments),
+    /// Run one program of a pipeline and report what it used
+    #[command(hide = true)]
+    Stage(peers::StageArguments),
+    /// Write BYTES to standard output in writes of 1 MiB
+    #[command(hide = true)]
+    Produce(peers::ProduceArguments),
+    /// Read standard input to its end and print the number of bytes
+    #[command(hide = true)]
+    Count,
+    /// Open, read and close the listed files with parallel threads
+    #[command(hide = true)]
+    Floor(peers::FloorArguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().chore {
+        Chore::Peers(arguments) => peers::run(&arguments),
+        Chore::Stage(arguments) => peers::run_stage(&arguments),
+        Chore::Produce(arguments) => peers::produce(&arguments),
+        Chore::Count => peers::count(),
+        Chore::Floor(arguments) => peers::run_floor(&arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! The order of things: data, search for the comparisons' best settings, one check of everybody,
+//! then rounds in which each contender runs once, the order turned by one from round to round.
+//!
+//! Alternating is what makes ratios trustworthy on a machine whose speed drifts: the runs of one
+//! round are neighbours in time. A contender that is missing or fails is named, recorded, and left
+//! out; the others go on. What is run is in `contenders.rs`, how one run is measured in
+//! `pipeline.rs`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+use super::contenders::{
+    self, BACKUP_TO_FILE, COUNT, Cache, Clock, Contender, Group, Job, TAR_TO_FILE, Work,
+};
+use super::data::{self, DataSet, Recipe};
+use super::environment;
+use super::pipeline::{self, Outcome, Output};
+use super::record::{Phase, Record, RecordWriter, Run, Skipped};
+
+/// Everything that stays the same over a campaign.
+pub struct Campaign {
+    /// Its name: the time of its start.
+    pub name: String,
+    /// Folder on a real disk for data and scratch files.
+    pub folder: PathBuf,
+    /// The product's binary.
+    pub takeup: PathBuf,
+    /// Number of timed rounds.
+    pub rounds: u32,
+    /// Names of the contenders that take part; all when empty.
+    pub only_contenders: Vec<String>,
+    /// Where the records go.
+    pub records: RecordWriter,
+}
+
+/// A contender at a work, with its data.
+#[derive(Clone)]
+struct Cell {
+    work: Work,
+    data: Option<DataSet>,
+    contender: Contender,
+}
+
+impl Campaign {
+    /// Runs works that alternate with each other. Data of scale works is removed after.
+    ///
+    /// # Errors
+    /// When data cannot be made or a record cannot be written; a failing contender is no error.
+    pub fn run(&mut self, works: &[Work]) -> anyhow::Result<()> {
+        fs::create_dir_all(self.scratch()).context("create the scratch folder")?;
+        let result = self.run_rounds(works);
+        for work in works {
+            if let (Group::Scale(_), Some((name, _))) = (work.group, work.data) {
+                data::remove(&self.data_folder(), name)?;
+            }
+        }
+        let _ = fs::remove_dir_all(self.scratch());
+        result
+    }
+
+    fn run_rounds(&mut self, works: &[Work]) -> anyhow::Result<()> {
+        let mut cells = Vec::new();
+        for work in works {
+            match self.prepare_work(work)? {
+                Ok(more) => cells.extend(more),
+                Err(reason) => self.skip(work, None, &reason)?,
+            }
+        }
+        let mut checked = Vec::new();
+        for cell in cells {
+            match self.check(&cell) {
+                Ok(run) => {
+                    self.records.append(&Record::Run(run))?;
+                    checked.push(cell);
+                }
+                Err(error) => {
+                    self.skip(&cell.work, Some(&cell.contender.name), &format!("{error:#}"))?;
+                }
+            }
+        }
+        for round in 1..=self.rounds {
+            for place in 0..checked.len() {
+                let cell = checked[(place + round as usize - 1) % checked.len()].clone();
+                match self.execute(&cell, Output::Discard) {
+                    Ok(outcome) => {
+                        let run = self.run_record(&cell, Phase::Timed, (round, place), outcome);
+                        self.say(&run);
+                        self.records.append(&Record::Run(run))?;
+                    }
+                    Err(error) => {
+                        let reason = format!("round {round}: {error:#}");
+                        self.skip(&cell.work, Some(&cell.contender.name), &reason)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the data and lists who takes part; the inner error is why the work cannot be run.
+    fn prepare_work(&mut self, work: &Work) -> anyhow::Result<Result<Vec<Cell>, String>> {
+        if work.cache == Cache::Cold && !rustix::process::geteuid().is_root() {
+            return Ok(Err("dropping the page cache needs root".to_string()));
+        }
+        let data = match work.data {
+            Some((name, recipe)) => {
+                eprintln!("{}: data", work.name);
+                fs::create_dir_all(self.data_folder())?;
+                let data = data::ensure(&self.data_folder(), name, recipe)?;
+                let needed_bytes = data.bytes + data.bytes / 4;
+                if work.cache == Cache::Warm && environment::available_memory_bytes() < needed_bytes
+                {
+                    return Ok(Err(format!("needs {} MiB of memory", needed_bytes >> 20)));
+                }
+                Some(data)
+            }
+            None => None,
+        };
+        let mut cells = Vec::new();
+        for contender in contenders::contenders(work) {
+            if !self.takes_part(&contender.name) {
+                continue;
+            }
+            let missing = self.missing_program(&contender, work)?;
+            match missing {
+                Some(reason) => self.skip(work, Some(&contender.name), &reason)?,
+                None => cells.push(Cell { work: *work, data: data.clone(), contender }),
+            }
+        }
+        let searched = match (work.job, work.data, work.cache) {
+            (Job::Archive, Some((_, Recipe::SmallFiles(_))), _) => {
+                self.write_lists(data.as_ref())?;
+                Some(("floor", contenders::floor_candidates()))
+            }
+            (Job::Archive, Some((_, Recipe::OneFile(_))), Cache::Cold) => {
+                Some(("fio", contenders::fio_candidates()))
+            }
+            _ => None,
+        };
+        if let Some((name, candidates)) = searched
+            && self.takes_part(name)
+        {
+            cells.extend(self.best(work, data.as_ref(), candidates)?);
+        }
+        if work.job == Job::Restore {
+            self.make_archives(&mut cells)?;
+        }
+        Ok(Ok(cells))
+    }
+
+    /// The fastest candidate, each run once; none if all fail.
+    fn best(
+        &mut self,
+        work: &Work,
+        data: Option<&DataSet>,
+        candidates: Vec<Contender>,
+    ) -> anyhow::Result<Option<Cell>> {
+        let mut best: Option<(f64, Cell)> = None;
+        for contender in candidates {
+            let cell = Cell { work: *work, data: data.cloned(), contender };
+            match self.execute(&cell, Output::Keep) {
+                Ok(outcome) => {
+                    let run = self.run_record(&cell, Phase::Sweep, (0, 0), outcome);
+                    self.say(&run);
+                    if best.as_ref().is_none_or(|(seconds, _)| run.seconds < *seconds) {
+                        best = Some((run.seconds, cell));
+                    }
+                    self.records.append(&Record::Run(run))?;
+                }
+                Err(error) => {
+                    self.skip(work, Some(&cell.contender.name), &format!("{error:#}"))?;
+                }
+            }
+        }
+        Ok(best.map(|(_, cell)| cell))
+    }
+
+    /// Runs a cell once, counting what comes out, and refuses results that cannot be right.
+    fn check(&self, cell: &Cell) -> anyhow::Result<Run> {
+        let mut counted = cell.clone();
+        let is_stream = cell.contender.clock == Clock::Wall && cell.work.job != Job::Restore;
+        if is_stream && let Some(last) = counted.contender.stages.last_mut() {
+            *last = contenders::owned(COUNT);
+        }
+        let output = if is_stream { Output::Keep } else { Output::Discard };
+        let outcome = self.execute(&counted, output)?;
+        let printed = outcome.printed.trim().to_string();
+        let mut run = self.run_record(&counted, Phase::Check, (0, 0), outcome);
+        if is_stream {
+            run.output_bytes = Some(printed.parse().context("count")?);
+        }
+        if cell.work.job == Job::Restore {
+            let (files, bytes) = data::measure(&self.restored())?;
+            if (files, bytes) != (run.input_files, run.input_bytes) {
+                bail!("restored {files} files, {bytes} bytes; the tree has {}", run.input_files);
+            }
+        }
+        let least_bytes = match cell.work.job {
+            Job::Archive | Job::ArchiveScale | Job::Pipe(_) => run.input_bytes,
+            // A fifth is packed already, so no honest compressor gets below a tenth.
+            Job::ArchiveZstd | Job::ArchiveGzip => run.input_bytes / 10,
+            Job::Restore => 0,
+        };
+        if let Some(output_bytes) = run.output_bytes
+            && output_bytes < least_bytes
+        {
+            bail!("{output_bytes} bytes came out, at least {least_bytes} must");
+        }
+        self.say(&run);
+        Ok(run)
+    }
+
+    /// Brings the machine into the state that the work asks for and runs the pipeline.
+    fn execute(&self, cell: &Cell, output: Output) -> anyhow::Result<Outcome> {
+        let values = self.values(&cell.work);
+        let stages: Vec<_> =
+            cell.contender.stages.iter().map(|argv| contenders::fill(argv, &values)).collect();
+        let folder = self.data_folder();
+        fs::create_dir_all(&folder).context("create the data folder")?;
+        if cell.work.job == Job::Restore {
+            self.empty_into()?;
+            data::warm(&self.archive())?;
+            if cell.contender.name == "takeup-own" {
+                data::warm(&self.own_archive())?;
+            }
+        } else if let Some(data) = &cell.data {
+            match cell.work.cache {
+                Cache::Cold => drop_caches(&stages)?,
+                // A contender may have dropped what it read, so warm is made before each run.
+                Cache::Warm => data::warm(&data.path)?,
+            }
+        }
+        let clock = cell.contender.clock;
+        pipeline::run(&stages, clock, output, &folder, &self.scratch())
+    }
+
+    fn run_record(
+        &self,
+        cell: &Cell,
+        phase: Phase,
+        (round, place): (u32, usize),
+        outcome: Outcome,
+    ) -> Run {
+        let (input_files, input_bytes) = match (&cell.data, cell.work.job) {
+            (Some(data), _) => (data.files, data.bytes),
+            (None, Job::Pipe(bytes)) => (0, bytes),
+            (None, _) => (0, 0),
+        };
+        Run {
+            campaign: self.name.clone(),
+            work: cell.work.name.to_string(),
+            contender: cell.contender.name.clone(),
+            phase,
+            round,
+            place: place as u32,
+            cache: cell.work.cache,
+            stages: cell.contender.stages.clone(),
+            seconds: outcome.seconds,
+            uses: outcome.stages,
+            input_files,
+            input_bytes,
+            output_bytes: None,
+            other_cpu_seconds: outcome.other_cpu_seconds,
+            steal_seconds: outcome.steal_seconds,
+        }
+    }
+
+    /// Why a contender cannot run here, if it cannot.
+    fn missing_program(
+        &self,
+        contender: &Contender,
+        work: &Work,
+    ) -> anyhow::Result<Option<String>> {
+        let values = self.values(work);
+        for argv in &contender.stages {
+            let argv = contenders::fill(argv, &values);
+            let is_takeup = Path::new(&argv[0]) == self.takeup;
+            let there = environment::find_program(&argv[0]).is_some();
+            if is_takeup && (!there || !knows_command(&argv)) {
+                return Ok(Some(format!("the binary does not know `{}` yet", argv[1])));
+            }
+            if !there {
+                return Ok(Some(format!("{} is not installed", argv[0])));
+            }
+        }
+        Ok(None)
+    }
+
+    fn make_archives(&self, cells: &mut Vec<Cell>) -> anyhow::Result<()> {
+        let Some(work) = cells.first().map(|cell| cell.work) else { return Ok(()) };
+        let values = self.values(&work);
+        let run = |argv: &[&str]| {
+            let argv = contenders::fill(&contenders::owned(argv), &values);
+            let folder = self.data_folder();
+            pipeline::run(&[argv], Clock::Wall, Output::Discard, &folder, &self.scratch())
+        };
+        run(TAR_TO_FILE).context("make the archive to restore")?;
+        if cells.iter().any(|cell| cell.contender.name == "takeup-own") {
+            let _ = fs::remove_file(self.own_archive());
+            if let Err(error) = run(BACKUP_TO_FILE) {
+                eprintln!("restore-small: takeup-own: no archive: {error:#}");
+                cells.retain(|cell| cell.contender.name != "takeup-own");
+            }
+        }
+        Ok(())
+    }
+
+    fn write_lists(&self, data: Option<&DataSet>) -> anyhow::Result<()> {
+        let data = data.context("no data to list")?;
+        let mut paths = Vec::new();
+        let folder = self.data_folder();
+        data::for_each_file(&data.path, &mut |path, _| {
+            let relative = path.strip_prefix(&folder).unwrap_or(path);
+            paths.push(relative.to_string_lossy().into_owned());
+        })?;
+        fs::write(self.scratch().join("directory-order"), paths.join("\n"))?;
+        paths.sort();
+        fs::write(self.scratch().join("path-order"), paths.join("\n"))?;
+        Ok(())
+    }
+
+    fn values(&self, work: &Work) -> BTreeMap<&'static str, String> {
+        let text = |path: PathBuf| path.to_string_lossy().into_owned();
+        let own = std::env::current_exe().unwrap_or_default();
+        let bytes = match work.job {
+            Job::Pipe(bytes) => bytes,
+            _ => 0,
+        };
+        BTreeMap::from([
+            ("takeup", text(self.takeup.clone())),
+            ("xtask", text(own)),
+            ("data", work.data.map_or_else(String::new, |(name, _)| name.to_string())),
+            ("bytes", bytes.to_string()),
+            ("archive", text(self.archive())),
+            ("own_archive", text(self.own_archive())),
+            ("into", text(self.restored())),
+            ("path_order", text(self.scratch().join("path-order"))),
+            ("directory_order", text(self.scratch().join("directory-order"))),
+        ])
+    }
+
+    fn skip(&mut self, work: &Work, contender: Option<&str>, reason: &str) -> anyhow::Result<()> {
+        let who = contender.unwrap_or("all");
+        eprintln!("{:18} {who:32} skipped: {reason}", work.name);
+        self.records.append(&Record::Skipped(Skipped {
+            campaign: self.name.clone(),
+            work: work.name.to_string(),
+            contender: contender.map(str::to_string),
+            reason: self.without_paths(reason),
+        }))
+    }
+
+    /// Messages of programs may quote paths; records hold none.
+    fn without_paths(&self, text: &str) -> String {
+        let folder = self.folder.to_string_lossy().into_owned();
+        let takeup = self.takeup.to_string_lossy().into_owned();
+        text.replace(&takeup, "{takeup}").replace(&folder, "{work}")
+    }
+
+    fn say(&self, run: &Run) {
+        let phase = match run.phase {
+            Phase::Check => "check".to_string(),
+            Phase::Sweep => "search".to_string(),
+            Phase::Timed => format!("{}/{}", run.round, self.rounds),
+        };
+        eprintln!("{:18} {:32} {phase:8} {:9.3} s", run.work, run.contender, run.seconds);
+    }
+
+    fn takes_part(&self, contender: &str) -> bool {
+        self.only_contenders.is_empty() || self.only_contenders.iter().any(|name| name == contender)
+    }
+
+    fn empty_into(&self) -> anyhow::Result<()> {
+        let into = self.restored();
+        if into.exists() {
+            fs::remove_dir_all(&into).context("remove what was restored")?;
+        }
+        fs::create_dir_all(&into).context("create the folder to restore into")?;
+        rustix::fs::sync();
+        Ok(())
+    }
+
+    fn data_folder(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    fn scratch(&self) -> PathBuf {
+        self.folder.join("scratch")
+    }
+
+    fn archive(&self) -> PathBuf {
+        self.scratch().join("small.tar")
+    }
+
+    fn own_archive(&self) -> PathBuf {
+        self.scratch().join("small-own.tar")
+    }
+
+    fn restored(&self) -> PathBuf {
+        self.scratch().join("restored")
+    }
+}
+
+/// Empties the page cache (Documentation/admin-guide/sysctl/vm.rst: clean pages, dentries and
+/// inodes only, hence the sync), then loads the programs themselves again, which are no part of
+/// the data.
+fn drop_caches(stages: &[Vec<String>]) -> anyhow::Result<()> {
+    rustix::fs::sync();
+    fs::write("/proc/sys/vm/drop_caches", "3").context("drop the page cache")?;
+    for argv in stages {
+        let _ = Command::new(&argv[0])
+            .arg("--version")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+    }
+    Ok(())
+}
+
+/// Whether the product prints help for the command of `argv`; an unfinished one does not.
+fn knows_command(argv: &[String]) -> bool {
+    let Some((program, rest)) = argv.split_first() else { return false };
+    let output = Command::new(program).args(rest.first()).arg("--help").output();
+    output.is_ok_and(|output| output.status.success() && !output.stdout.is_empty())
+}

@@ -1,0 +1,172 @@
+//! `cargo xtask peers`: the product and its peers side by side, on data made for it.
+//!
+//! Arguments become works (`contenders.rs`), a [`campaign::Campaign`] runs them and appends one
+//! record a run (`record.rs`), and the tables are computed from the records alone (`table.rs`,
+//! `targets.rs`), so that they can be printed again at any time from the file.
+
+mod campaign;
+mod contenders;
+mod content;
+mod data;
+mod environment;
+mod pipeline;
+mod programs;
+mod random;
+mod record;
+mod statistics;
+mod table;
+mod targets;
+
+pub use programs::{
+    FloorArguments, ProduceArguments, StageArguments, count, produce, run_floor, run_stage,
+};
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, bail};
+
+use self::campaign::Campaign;
+use self::contenders::{Group, Size, Work};
+use self::record::{Record, RecordWriter};
+
+/// Arguments of `cargo xtask peers`.
+#[derive(clap::Args)]
+pub struct PeersArguments {
+    /// A hundredth of the data and two rounds: shows that everything works, its ratios mean little
+    #[arg(long)]
+    quick: bool,
+    /// Folder on a real disk for data and scratch files [default: target/peers]
+    #[arg(long, value_name = "DIR")]
+    work: Option<PathBuf>,
+    /// Works to run [default: all but scale works]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Contenders that take part [default: all]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    contenders: Vec<String>,
+    /// Also run the scale works: up to 1,000,000 files and 16 GiB, made and removed again
+    #[arg(long)]
+    scale: bool,
+    /// Timed rounds [default: 5, with --quick 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: Option<u32>,
+    /// Append the records to this file [default: benchmarks/HOST-CLASS/DATE-peers.ndjson, with
+    /// --quick a file in the work folder]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Measure this binary [default: build target/release/takeup and measure it]
+    #[arg(long, value_name = "FILE")]
+    takeup: Option<PathBuf>,
+    /// Run nothing, print the tables of this file
+    #[arg(long, value_name = "FILE")]
+    table: Option<PathBuf>,
+    /// How to print the tables
+    #[arg(long, value_enum, default_value_t = table::Format::Terminal)]
+    format: table::Format,
+}
+
+/// Runs the benchmark, or prints the tables of an earlier one.
+///
+/// # Errors
+/// When arguments name nothing, data cannot be made, or records cannot be written. A contender
+/// that is missing or fails is reported and left out, and is no error.
+pub fn run(arguments: &PeersArguments) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &arguments.table {
+        print!("{}", table::render(&record::read(path)?, arguments.format));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let size = if arguments.quick { Size::Quick } else { Size::Full };
+    let works = chosen_works(arguments, size)?;
+    let takeup = match &arguments.takeup {
+        Some(path) => path.canonicalize().with_context(|| format!("find {}", path.display()))?,
+        None => build_takeup()?,
+    };
+    let target = build_folder()?;
+    let folder = arguments
+        .work
+        .clone()
+        .unwrap_or_else(|| target.join(if arguments.quick { "peers-quick" } else { "peers" }));
+    std::fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+    let folder = folder.canonicalize()?;
+    let word = if arguments.quick { "quick" } else { "full" };
+    let environment = environment::describe(&folder, &takeup, word)?;
+    let out = arguments.out.clone().unwrap_or_else(|| {
+        let date = environment.campaign.get(..10).unwrap_or("undated");
+        let name = format!("{date}-peers.ndjson");
+        if arguments.quick {
+            folder.join(name)
+        } else {
+            repository().join("benchmarks").join(environment::host_class(&environment)).join(name)
+        }
+    });
+    let mut records = RecordWriter::open(&out)?;
+    let name = environment.campaign.clone();
+    records.append(&Record::Campaign(environment))?;
+    let rounds = arguments.repeats.unwrap_or(if arguments.quick { 2 } else { 5 });
+    let only_contenders = arguments.contenders.clone();
+    let mut campaign = Campaign { name, folder, takeup, rounds, only_contenders, records };
+    for together in groups(&works) {
+        campaign.run(&together)?;
+    }
+    println!("{}", table::render(&record::read(&out)?, arguments.format));
+    println!("records: {}", out.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn chosen_works(arguments: &PeersArguments, size: Size) -> anyhow::Result<Vec<Work>> {
+    let all = contenders::works(size);
+    for name in &arguments.only {
+        if !all.iter().any(|work| work.name == name) {
+            let names: Vec<_> = all.iter().map(|work| work.name).collect();
+            bail!("--only: no such work: {name} (there are: {})", names.join(", "));
+        }
+    }
+    let wanted = |work: &Work| {
+        if arguments.only.is_empty() {
+            arguments.scale || work.group == Group::Ordinary
+        } else {
+            arguments.only.iter().any(|name| name == work.name)
+        }
+    };
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+/// Works that alternate with each other: the scales of one kind; all others stand alone.
+fn groups(works: &[Work]) -> Vec<Vec<Work>> {
+    let mut groups: Vec<Vec<Work>> = Vec::new();
+    for work in works {
+        match groups.last_mut() {
+            Some(group) if work.group != Group::Ordinary && group[0].group == work.group => {
+                group.push(*work);
+            }
+            _ => groups.push(vec![*work]),
+        }
+    }
+    groups
+}
+
+fn build_takeup() -> anyhow::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--quiet", "--release", "--package", "takeup"])
+        .current_dir(repository())
+        .status()
+        .context("start cargo")?;
+    if !status.success() {
+        bail!("building takeup failed; --takeup FILE measures a binary that is there");
+    }
+    Ok(build_folder()?.join("release/takeup"))
+}
+
+/// The build's output folder: this program lies in `release/` or `debug/` inside it.
+fn build_folder() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("own path")?;
+    let folder = own.parent().and_then(Path::parent).context("no folder above this program")?;
+    Ok(folder.to_path_buf())
+}
+
+fn repository() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_path_buf()
+}

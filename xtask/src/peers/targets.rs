@@ -1,0 +1,351 @@
+//! What the product must reach, and whether runs show it.
+//!
+//! Every comparison is a ratio formed within a round; which way a target points is in its bound.
+//! The targets stand here once, in the words of the table that users see.
+
+use super::contenders::RING_BYTES;
+use super::record::{Phase, Run};
+use super::statistics::{Estimate, estimate, median};
+
+const MEBIBYTE: f64 = (1u64 << 20) as f64;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Seconds of the other over seconds of the product.
+    Speed,
+    /// Seconds of the product over seconds of the other.
+    Time,
+    /// Bytes that the product puts out over those of the other.
+    OutputSize,
+    /// Processor time of the product's whole pipeline over that of the other's.
+    Cpu,
+    /// Processor time of the product alone over that of the other program alone.
+    ProgramCpu,
+    /// Largest resident set of the product beyond the ring, in MiB.
+    MemoryBeyondRing,
+    /// Seconds per file, largest over smallest scale that differ most.
+    ProportionPerFile,
+    /// Seconds per byte, likewise.
+    ProportionPerByte,
+}
+
+/// Which side of a number is good.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// The number or more.
+    AtLeast(f64),
+    /// The number or less.
+    AtMost(f64),
+}
+
+/// One line of the table of targets.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Name of the work; the start of the name for a row over several works.
+    pub work: &'static str,
+    /// Whom it is compared with; the floor and fio go by the first word of their names.
+    pub against: &'static str,
+    /// What is compared.
+    pub measure: Measure,
+    /// What is asked.
+    pub bound: Bound,
+}
+
+/// Whether a target is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The whole spread is on the good side.
+    Reached,
+    /// The median is, a part of the spread is not.
+    MedianOnly,
+    /// The median is on the bad side.
+    Missed,
+    /// There are no runs to say it from.
+    NotMeasured,
+}
+
+/// The targets, in the order of the works.
+pub const TARGETS: &[Target] = &[
+    target("small-cold", "tar", Measure::Speed, Bound::AtLeast(3.5)),
+    target("small-cold", "floor", Measure::Time, Bound::AtMost(1.5)),
+    target("small-warm", "tar", Measure::Speed, Bound::AtLeast(2.0)),
+    target("large-cold", "tar", Measure::Speed, Bound::AtLeast(1.8)),
+    target("large-cold", "fio", Measure::Speed, Bound::AtLeast(0.9)),
+    target("large-warm", "tar", Measure::Speed, Bound::AtLeast(1.3)),
+    target("mixed-zstd", "tar|zstd", Measure::Speed, Bound::AtLeast(1.15)),
+    target("mixed-zstd", "tar|zstd", Measure::OutputSize, Bound::AtMost(1.01)),
+    target("mixed-gzip", "tar|pigz", Measure::Speed, Bound::AtLeast(2.5)),
+    target("mixed-gzip", "tar|pigz", Measure::OutputSize, Bound::AtMost(1.02)),
+    target("restore-small", "tar", Measure::Speed, Bound::AtLeast(2.0)),
+    target("pipe", "mbuffer", Measure::Speed, Bound::AtLeast(1.2)),
+    target("pipe", "mbuffer", Measure::Cpu, Bound::AtMost(1.0)),
+    target("pipe", "mbuffer", Measure::ProgramCpu, Bound::AtMost(1.0)),
+    target("scale-files-100k", "ring", Measure::MemoryBeyondRing, Bound::AtMost(64.0)),
+    target("scale-files-1m", "ring", Measure::MemoryBeyondRing, Bound::AtMost(64.0)),
+    target("scale-files-", "itself", Measure::ProportionPerFile, Bound::AtMost(1.15)),
+    target("scale-bytes-", "itself", Measure::ProportionPerByte, Bound::AtMost(1.15)),
+];
+
+impl Target {
+    /// What the runs say: one number and its spread.
+    pub fn measured(&self, runs: &[Run]) -> Option<Estimate> {
+        let ours = |run: &&Run| run.work == self.work && run.contender == "takeup";
+        match self.measure {
+            Measure::Speed => self.paired(runs, |product, other| other.seconds / product.seconds),
+            Measure::Time => self.paired(runs, |product, other| product.seconds / other.seconds),
+            Measure::Cpu => {
+                self.paired(runs, |product, other| product.cpu_seconds() / other.cpu_seconds())
+            }
+            Measure::ProgramCpu => self.paired(runs, |product, other| {
+                program_cpu_seconds(product, "takeup") / program_cpu_seconds(other, self.against)
+            }),
+            Measure::OutputSize => {
+                let size = |name: &str| {
+                    let found = runs.iter().rev().find(|run| {
+                        run.work == self.work
+                            && is(&run.contender, name)
+                            && run.output_bytes.is_some()
+                    });
+                    found.and_then(|run| run.output_bytes).map(|bytes| bytes as f64)
+                };
+                estimate(&[size("takeup")? / size(self.against)?])
+            }
+            Measure::MemoryBeyondRing => {
+                let beyond: Vec<f64> = runs
+                    .iter()
+                    .filter(ours)
+                    .flat_map(|run| &run.uses)
+                    .filter(|stage| stage.program == "takeup")
+                    .map(|stage| stage.max_rss_bytes.saturating_sub(RING_BYTES) as f64 / MEBIBYTE)
+                    .collect();
+                estimate(&beyond)
+            }
+            Measure::ProportionPerFile => {
+                self.proportion(runs, |run| run.seconds / run.input_files as f64)
+            }
+            Measure::ProportionPerByte => {
+                self.proportion(runs, |run| run.seconds / run.input_bytes as f64)
+            }
+        }
+    }
+
+    /// Compares a measured number with what is asked.
+    pub fn verdict(&self, measured: Option<Estimate>) -> Verdict {
+        let Some(measured) = measured else { return Verdict::NotMeasured };
+        let (median, all) = match self.bound {
+            Bound::AtLeast(least) => (measured.median >= least, measured.low >= least),
+            Bound::AtMost(most) => (measured.median <= most, measured.high <= most),
+        };
+        match (median, all) {
+            (true, true) => Verdict::Reached,
+            (true, false) => Verdict::MedianOnly,
+            (false, _) => Verdict::Missed,
+        }
+    }
+
+    /// What is asked, in words.
+    pub fn asked(&self) -> String {
+        let (word, number) = match self.bound {
+            Bound::AtLeast(number) => ("at least", number),
+            Bound::AtMost(number) => ("at most", number),
+        };
+        let what = match self.measure {
+            Measure::Speed => "times as fast",
+            Measure::Time => "times its time",
+            Measure::OutputSize => "times its size",
+            Measure::Cpu => "times its processor time, whole pipeline",
+            Measure::ProgramCpu => "times its processor time, program alone",
+            Measure::MemoryBeyondRing => "MiB beyond the ring",
+            Measure::ProportionPerFile => "between scales, per file",
+            Measure::ProportionPerByte => "between scales, per byte",
+        };
+        format!("{word} {number} {what}")
+    }
+
+    fn paired(&self, runs: &[Run], ratio: impl Fn(&Run, &Run) -> f64) -> Option<Estimate> {
+        estimate(&paired(runs, self.work, "takeup", self.against, ratio))
+    }
+
+    /// The scales whose medians differ most, compared round by round.
+    fn proportion(&self, runs: &[Run], cost: impl Fn(&Run) -> f64) -> Option<Estimate> {
+        let ours: Vec<&Run> = runs
+            .iter()
+            .filter(|run| run.work.starts_with(self.work) && run.contender == "takeup")
+            .filter(|run| run.phase == Phase::Timed)
+            .collect();
+        let mut names: Vec<&str> = ours.iter().map(|run| run.work.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let costs_of = |name: &str| -> Vec<(u32, f64)> {
+            let those = ours.iter().filter(|run| run.work == name);
+            those.map(|run| (run.round, cost(run))).collect()
+        };
+        let mut scales: Vec<(f64, &str)> = names
+            .iter()
+            .filter_map(|name| {
+                let costs: Vec<f64> = costs_of(name).iter().map(|(_, cost)| *cost).collect();
+                Some((median(&costs)?, *name))
+            })
+            .collect();
+        scales.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (Some((_, cheap)), Some((_, dear))) = (scales.first(), scales.last()) else {
+            return None;
+        };
+        if cheap == dear {
+            return None;
+        }
+        let cheap = costs_of(cheap);
+        let ratios: Vec<f64> = costs_of(dear)
+            .iter()
+            .filter_map(|(round, cost)| {
+                let (_, other) = cheap.iter().find(|(other, _)| other == round)?;
+                Some(cost / other)
+            })
+            .collect();
+        estimate(&ratios)
+    }
+}
+
+/// Ratios of the timed runs of two contenders at a work, one for each round that has both.
+pub fn paired(
+    runs: &[Run],
+    work: &str,
+    first: &str,
+    second: &str,
+    ratio: impl Fn(&Run, &Run) -> f64,
+) -> Vec<f64> {
+    let of = |name: &str| -> Vec<&Run> {
+        let timed = |run: &&Run| run.phase == Phase::Timed && run.work == work;
+        runs.iter().filter(timed).filter(|run| is(&run.contender, name)).collect()
+    };
+    let seconds = of(second);
+    of(first)
+        .iter()
+        .filter_map(|run| {
+            let other = seconds
+                .iter()
+                .find(|other| other.round == run.round && other.campaign == run.campaign)?;
+            Some(ratio(run, other))
+        })
+        .collect()
+}
+
+const fn target(
+    work: &'static str,
+    against: &'static str,
+    measure: Measure,
+    bound: Bound,
+) -> Target {
+    Target { work, against, measure, bound }
+}
+
+/// Whether a contender goes by this name; "fio" stands for "fio io_uring 1M depth 8" too.
+fn is(contender: &str, name: &str) -> bool {
+    contender.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+fn program_cpu_seconds(run: &Run, program: &str) -> f64 {
+    let those = run.uses.iter().filter(|stage| stage.program == program);
+    those.map(|stage| stage.user_seconds + stage.system_seconds).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::contenders::Cache;
+    use super::super::pipeline::StageUse;
+    use super::*;
+
+    fn run(work: &str, contender: &str, round: u32, seconds: f64) -> Run {
+        Run {
+            campaign: "c".to_string(),
+            work: work.to_string(),
+            contender: contender.to_string(),
+            phase: Phase::Timed,
+            round,
+            place: 0,
+            cache: Cache::Warm,
+            stages: Vec::new(),
+            seconds,
+            uses: vec![StageUse {
+                program: contender.to_string(),
+                user_seconds: seconds,
+                system_seconds: 1.0,
+                max_rss_bytes: RING_BYTES + (10 << 20),
+            }],
+            input_files: if work.ends_with("1m") { 100 } else { 10 },
+            input_bytes: 1000,
+            output_bytes: None,
+            other_cpu_seconds: 0.0,
+            steal_seconds: 0.0,
+        }
+    }
+
+    fn find(work: &str, against: &str, measure: Measure) -> Target {
+        let those = |t: &&Target| (t.work, t.against, t.measure) == (work, against, measure);
+        *TARGETS.iter().find(those).unwrap()
+    }
+
+    #[test]
+    fn ratios_are_formed_within_rounds() {
+        let tar = find("small-cold", "tar", Measure::Speed);
+        // Round 2 of the product is missing, round 3 is twice as slow for both.
+        let runs = [
+            run("small-cold", "takeup", 1, 1.0),
+            run("small-cold", "tar", 1, 4.0),
+            run("small-cold", "tar", 2, 1.0),
+            run("small-cold", "takeup", 3, 2.0),
+            run("small-cold", "tar", 3, 8.0),
+            run("small-cold", "tar|pv", 3, 1.0),
+            run("small-warm", "tar", 3, 1.0),
+        ];
+        let measured = tar.measured(&runs).unwrap();
+        assert_eq!((measured.median, measured.low, measured.high), (4.0, 4.0, 4.0));
+        assert_eq!(tar.verdict(Some(measured)), Verdict::Reached);
+    }
+
+    #[test]
+    fn the_spread_decides_between_reached_and_median_only() {
+        let floor = find("small-cold", "floor", Measure::Time);
+        let runs = |last| {
+            [1.0, 1.4, last].into_iter().enumerate().flat_map(move |(round, seconds)| {
+                let round = round as u32 + 1;
+                let name = "floor 32 threads, path order";
+                [run("small-cold", "takeup", round, seconds), run("small-cold", name, round, 1.0)]
+            })
+        };
+        let verdict = |last| {
+            let runs: Vec<_> = runs(last).collect();
+            floor.verdict(floor.measured(&runs))
+        };
+        assert_eq!(verdict(1.2), Verdict::Reached);
+        assert_eq!(verdict(1.6), Verdict::MedianOnly);
+        assert_eq!(floor.verdict(None), Verdict::NotMeasured);
+        let slow: Vec<_> = runs(1.2)
+            .map(|mut run| {
+                run.seconds *= if run.contender == "takeup" { 2.0 } else { 1.0 };
+                run
+            })
+            .collect();
+        assert_eq!(floor.verdict(floor.measured(&slow)), Verdict::Missed);
+    }
+
+    #[test]
+    fn memory_processor_time_and_proportion() {
+        let runs = [
+            run("scale-files-1m", "takeup", 1, 11.0),
+            run("scale-files-10k", "takeup", 1, 1.0),
+            run("pipe", "takeup", 1, 2.0),
+            run("pipe", "mbuffer", 1, 5.0),
+        ];
+        let value = |work, against, measure| {
+            let target = find(work, against, measure);
+            target.measured(&runs).unwrap().median
+        };
+        assert_eq!(value("scale-files-1m", "ring", Measure::MemoryBeyondRing), 10.0);
+        let proportion = value("scale-files-", "itself", Measure::ProportionPerFile);
+        assert!((proportion - 1.1).abs() < 1e-9);
+        assert_eq!(value("pipe", "mbuffer", Measure::Cpu), 0.5);
+        assert_eq!(value("pipe", "mbuffer", Measure::ProgramCpu), 0.5);
+    }
+}
