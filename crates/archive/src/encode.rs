@@ -277,6 +277,7 @@ impl<'a> Plan<'a> {
                 return Err(MapError::TooMany { limit: sparse::EXTENTS_MAX }.into());
             }
             self.stored_bytes = sparse::check_extents(extents, size_bytes)?;
+            sparse::check_whole_units(extents)?;
             self.map_bytes = sparse::map_bytes(extents, size_bytes);
             self.stored_bytes += self.map_bytes;
             self.placement = Placement::SparseName;

@@ -79,6 +79,7 @@ pub struct Member {
     /// Size of the file as a reader of the file sees it, holes included. 0 for all other kinds.
     pub size_bytes: u64,
     /// The data runs of a sparse file in ascending order, not overlapping; `None` when not sparse.
+    /// The encoder wants all runs but the last to be whole units long (`sparse::align_extents`).
     pub sparse: Option<Vec<Extent>>,
     /// Extended attributes as (name, value), in ascending order of name, without POSIX ACLs.
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,

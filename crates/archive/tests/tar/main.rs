@@ -1,4 +1,9 @@
 //! Tar archives against themselves, against GNU tar, bsdtar and Python, and against hostile bytes.
 
+mod damage;
+mod header_fixtures;
+mod others_read_by_us;
+mod ours_read_by_others;
 mod read_all;
 mod round_trip;
+mod tools;

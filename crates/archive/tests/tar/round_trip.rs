@@ -64,12 +64,16 @@ fn target() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn extents() -> impl Strategy<Value = (u64, Vec<Extent>)> {
-    (vec((0u64..100_000, 1u64..2_000), 0..60), 0u64..5_000).prop_map(|(gaps, tail)| {
+    let gaps = vec((0u64..100_000, 1u64..5), 0..60);
+    (gaps, 0u64..512, 0u64..5_000).prop_map(|(gaps, cut, tail)| {
         let mut end = 0;
         let mut extents = Vec::new();
-        for (gap, length_bytes) in gaps {
-            extents.push(Extent { offset_bytes: end + gap, length_bytes });
-            end += gap + length_bytes;
+        for (gap, units) in gaps {
+            extents.push(Extent { offset_bytes: end + gap, length_bytes: units * 512 });
+            end += gap + units * 512;
+        }
+        if let Some(last) = extents.last_mut() {
+            last.length_bytes -= cut;
         }
         (end + tail, extents)
     })
@@ -244,6 +248,16 @@ fn what_no_reader_could_get_back_is_refused() {
     check(
         |m| m.sparse = Some(vec![Extent { offset_bytes: 0, length_bytes: 1 }]),
         EncodeError::Sparse(archive::sparse::MapError::BeyondEnd { offset_bytes: 0 }),
+    );
+    check(
+        |m| {
+            m.size_bytes = 5000;
+            m.sparse = Some(vec![
+                Extent { offset_bytes: 7, length_bytes: 100 },
+                Extent { offset_bytes: 4096, length_bytes: 100 },
+            ]);
+        },
+        EncodeError::Sparse(archive::sparse::MapError::PartialUnit { offset_bytes: 7 }),
     );
     let mut member = plain(b"file");
     member.xattrs = vec![(b"user.large".to_vec(), vec![0; 17 << 20])];
