@@ -59,12 +59,15 @@ struct Inner {
     taken: Vec<u64>,
     passed: Vec<u64>,
     /// Slot of each block that is in use, by its number modulo the number of blocks.
-    slots: Vec<usize>,
+    slots: Vec<Option<usize>>,
     /// Slots that hold no block. The one freed last is used first: while the writer keeps up, a
     /// few blocks go round that stay in the processor's cache, and the rest of the ring is not
     /// touched before it is needed.
     free: Vec<usize>,
-    producer_waits: bool,
+    /// Threads that wait for room, and for a block of each consumer: who is not waited for is not
+    /// called, which saves a system call for each block.
+    producers_waiting: usize,
+    consumers_waiting: Vec<usize>,
     /// How often the last consumer found nothing to take after it had taken something.
     ran_empty: u64,
 }
@@ -83,9 +86,10 @@ pub fn ring(options: RingOptions, cancel: Cancel) -> io::Result<(Producer, Vec<C
             complete: 0,
             taken: vec![0; options.consumers],
             passed: vec![0; options.consumers],
-            slots: vec![0; options.blocks],
+            slots: vec![None; options.blocks],
             free: (0..options.blocks).rev().collect(),
-            producer_waits: false,
+            producers_waiting: 0,
+            consumers_waiting: vec![0; options.consumers],
             ran_empty: 0,
         }),
         room: Condvar::new(),
@@ -95,16 +99,33 @@ pub fn ring(options: RingOptions, cancel: Cancel) -> io::Result<(Producer, Vec<C
     let consumers = (0..options.consumers)
         .map(|index| Consumer { shared: Arc::clone(&shared), index })
         .collect();
-    Ok((Producer { shared }, consumers))
+    Ok((Producer { shared, last_block: LastBlock::Short }, consumers))
+}
+
+/// What happens to a last block that the stream does not fill.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LastBlock {
+    /// It stays short.
+    #[default]
+    Short,
+    /// It is filled up with zeros.
+    Padded,
 }
 
 /// The filling end of a ring.
 #[derive(Debug)]
 pub struct Producer {
     shared: Arc<Shared>,
+    last_block: LastBlock,
 }
 
 impl Producer {
+    /// Says what happens to a last block that the stream does not fill. Without this call it stays
+    /// short.
+    pub fn set_last_block(&mut self, last_block: LastBlock) {
+        self.last_block = last_block;
+    }
+
     /// Bytes of a full block.
     pub fn block_bytes(&self) -> usize {
         self.shared.options.block_bytes
@@ -131,12 +152,19 @@ impl Producer {
         if !self.has_room(&state, bytes) {
             account.switch(State::Blocked);
             while !self.has_room(&state, bytes) {
-                state.producer_waits = true;
-                self.shared.wake_consumers();
+                state.producers_waiting += 1;
+                self.shared.wake_consumers(&state);
                 let waited = self.shared.cancel.wait(&self.shared.room, state);
-                state = waited.inspect_err(|_| account.switch(State::Working))?;
+                state = match waited {
+                    Ok(state) => state,
+                    Err(stopped) => {
+                        lock(&self.shared.state).producers_waiting -= 1;
+                        account.switch(State::Working);
+                        return Err(stopped);
+                    }
+                };
+                state.producers_waiting -= 1;
             }
-            state.producer_waits = false;
             account.switch(State::Working);
         }
         Ok(self.take(&mut state, bytes))
@@ -150,6 +178,13 @@ impl Producer {
 
     /// Ends the stream. The last block may be shorter than the others.
     pub fn finish(self) {
+        let over_bytes = (self.position_bytes() % self.block_bytes() as u64) as usize;
+        if self.last_block == LastBlock::Padded && over_bytes > 0 {
+            let rest = self.try_reserve(self.block_bytes() - over_bytes);
+            let mut rest = rest.expect("the rest of a block that has begun needs no new slot");
+            rest.slices_mut().for_each(|slice| slice.fill(0));
+            rest.commit();
+        }
         self.end(0);
     }
 
@@ -160,6 +195,12 @@ impl Producer {
         let mut pieces = reservation.into_pieces();
         let mut last = pieces.next().expect("a reservation that is cut has a piece");
         assert!(pieces.next().is_none(), "a reservation that is cut lies in one block");
+        let end_bytes = self.position_bytes() - unused_bytes as u64;
+        if self.last_block == LastBlock::Padded && end_bytes % self.block_bytes() as u64 > 0 {
+            last.bytes_mut()[filled_bytes..].fill(0);
+            last.commit();
+            return self.finish();
+        }
         let mut filled = last.split_front(filled_bytes);
         last.armed = false;
         self.end(unused_bytes as u64);
@@ -172,19 +213,15 @@ impl Producer {
         let length_bytes = state.reserved_bytes - unused_bytes;
         state.length_bytes = Some(length_bytes);
         self.shared.advance_complete(&mut state);
-        self.shared.wake_consumers();
+        self.shared.wake_consumers(&state);
     }
 
     fn has_room(&self, state: &Inner, bytes: usize) -> bool {
-        let block_bytes = self.shared.options.block_bytes as u64;
+        let options = &self.shared.options;
         let end = state.reserved_bytes + bytes as u64;
-        let begun = state.reserved_bytes.div_ceil(block_bytes);
-        // A block may be freed before one with a lower number (writes in flight end in any order),
-        // so that the numbers in use may span more than the ring: the table of slots must hold.
-        let oldest = state.oldest;
-        let blocks = self.shared.options.blocks as u64;
-        let needed = end.div_ceil(block_bytes) - begun;
-        needed <= state.free.len() as u64 && begun + needed <= oldest + blocks
+        let first = state.reserved_bytes.div_ceil(options.block_bytes as u64);
+        let last = end.div_ceil(options.block_bytes as u64);
+        (first..last).all(|block| state.slots[(block % options.blocks as u64) as usize].is_none())
     }
 
     fn take(&self, state: &mut Inner, bytes: usize) -> Reservation {
@@ -197,12 +234,13 @@ impl Producer {
         while at < end {
             let block = at / block_bytes;
             let offset = (at % block_bytes) as usize;
+            let entry = (block % options.blocks as u64) as usize;
             if offset == 0 {
-                state.in_use[(block % options.blocks as u64) as usize] = true;
+                state.slots[entry] = state.free.pop();
                 state.committed.push_back(0);
             }
             let length = (options.block_bytes - offset).min((end - at) as usize);
-            let slot = (block % options.blocks as u64) as usize;
+            let slot = state.slots[entry].expect("a block that has begun has a slot");
             // SAFETY: the slot is in use by this block alone, and `reserved_bytes` only grows, so
             // these bytes belong to no other piece; no `Block` of this slot is handed out before
             // this piece is committed.
@@ -217,8 +255,14 @@ impl Producer {
 }
 
 impl Shared {
-    fn wake_consumers(&self) {
-        self.ready.iter().for_each(Condvar::notify_all);
+    fn wake_consumers(&self, state: &Inner) {
+        (0..self.ready.len()).for_each(|index| self.wake_consumer(index, state));
+    }
+
+    fn wake_consumer(&self, index: usize, state: &Inner) {
+        if state.consumers_waiting[index] > 0 {
+            self.ready[index].notify_all();
+        }
     }
 
     fn commit(&self, block: u64, bytes: usize) {
@@ -226,7 +270,7 @@ impl Shared {
         let index = (block - state.complete) as usize;
         state.committed[index] += bytes;
         if index == 0 && self.advance_complete(&mut state) {
-            self.ready[0].notify_all();
+            self.wake_consumer(0, &state);
         }
     }
 
@@ -440,8 +484,17 @@ impl Consumer {
             }
             account.switch(State::Starved);
             while !self.may_start(&state, start_fill_blocks as u64) {
+                state.consumers_waiting[self.index] += 1;
                 let waited = self.shared.cancel.wait(&self.shared.ready[self.index], state);
-                state = waited.inspect_err(|_| account.switch(State::Working))?;
+                state = match waited {
+                    Ok(state) => state,
+                    Err(stopped) => {
+                        lock(&self.shared.state).consumers_waiting[self.index] -= 1;
+                        account.switch(State::Working);
+                        return Err(stopped);
+                    }
+                };
+                state.consumers_waiting[self.index] -= 1;
             }
             account.switch(State::Working);
         }
@@ -485,7 +538,8 @@ impl Consumer {
             Some(length) => full.min((length - position_bytes) as usize),
             None => full,
         };
-        let slot = (number % self.shared.options.blocks as u64) as usize;
+        let entry = (number % self.shared.options.blocks as u64) as usize;
+        let slot = state.slots[entry].expect("a block has its slot until it is freed");
         // SAFETY: all bytes of the block are committed, so no piece of it is left; consumers only
         // read, and the slot stays in use until the last consumer's block is gone.
         let span = unsafe { self.shared.region.span(slot * full, length) };
@@ -519,7 +573,7 @@ impl Consumer {
         let all_ready =
             state.length_bytes.is_some_and(|length| self.upstream(state) >= length.div_ceil(full));
         let ready = self.ready_blocks(state);
-        all_ready || ready >= start_fill_blocks || (ready > 0 && state.producer_waits)
+        all_ready || ready >= start_fill_blocks || (ready > 0 && state.producers_waiting > 0)
     }
 }
 
@@ -563,13 +617,16 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.state);
         if self.consumer + 1 == self.shared.options.consumers {
-            let slot = (self.number % self.shared.options.blocks as u64) as usize;
-            state.in_use[slot] = false;
-            self.shared.room.notify_all();
+            let entry = (self.number % self.shared.options.blocks as u64) as usize;
+            let slot = state.slots[entry].take();
+            state.free.extend(slot);
+            if state.producers_waiting > 0 {
+                self.shared.room.notify_all();
+            }
         } else {
             // A consumer that is not the last one is a single thread that lets go in order.
             state.passed[self.consumer] = self.number + 1;
-            self.shared.ready[self.consumer + 1].notify_all();
+            self.shared.wake_consumer(self.consumer + 1, &state);
         }
     }
 }

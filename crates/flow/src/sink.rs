@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::account::{Account, State};
@@ -91,19 +92,31 @@ pub struct StreamSink {
     file: Arc<OwnedFd>,
     offset_bytes: u64,
     cancel: Cancel,
+    waiting: Waiting,
 }
+
+/// How a write waits for a slow reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// In write(2) itself: a block in one piece, as a tape demands.
+    InWrite,
+    /// In poll(2), so that a cancel is noticed while the reader of a pipe sleeps. `RWF_NOWAIT`
+    /// changes nothing for others who have the same pipe open, as O_NONBLOCK would.
+    InPoll,
+}
+
+const SOON: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 impl StreamSink {
     /// Writes to `file` at its own position.
     pub fn new(file: Arc<OwnedFd>, cancel: Cancel) -> StreamSink {
-        StreamSink { file, offset_bytes: 0, cancel }
+        let is_pipe = rustix::fs::fstat(&file)
+            .is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Fifo);
+        let waiting = if is_pipe { Waiting::InPoll } else { Waiting::InWrite };
+        StreamSink { file, offset_bytes: 0, cancel, waiting }
     }
 
-    /// Waits until the target takes something, so that a cancel is noticed while a reader of the
-    /// pipe sleeps.
     fn wait_writable(&self) -> Result<(), WriteError> {
-        const SOON: rustix::event::Timespec =
-            rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
         loop {
             let mut poll = [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::OUT)];
             if !matches!(rustix::event::poll(&mut poll, Some(&SOON)), Ok(0) | Err(Errno::INTR)) {
@@ -112,20 +125,45 @@ impl StreamSink {
             self.cancel.check()?;
         }
     }
+
+    /// One write. With [`Waiting::InPoll`] it may end with `AGAIN`.
+    fn write_some(&mut self, bytes: &[u8]) -> rustix::io::Result<usize> {
+        if self.waiting == Waiting::InWrite {
+            return rustix::io::write(&self.file, bytes);
+        }
+        // The offset -1 stands for the position of the file itself, see pwritev2(2).
+        let slices = [io::IoSlice::new(bytes)];
+        let flags = rustix::io::ReadWriteFlags::NOWAIT;
+        match rustix::io::pwritev2(&self.file, &slices, u64::MAX, flags) {
+            // Pipes know the flag since Linux 6.4.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::SPIPE) => {
+                self.waiting = Waiting::InWrite;
+                Err(Errno::AGAIN)
+            }
+            result => result,
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> WriteError {
+        WriteError::Write { offset_bytes: self.offset_bytes, source }
+    }
 }
 
 impl Sink for StreamSink {
     fn write(&mut self, block: Block) -> Result<(), WriteError> {
         let mut rest = &block[..];
-        while !rest.is_empty() {
+        if self.waiting == Waiting::InWrite {
             self.wait_writable()?;
-            match rustix::io::write(&self.file, rest) {
+        }
+        while !rest.is_empty() {
+            match self.write_some(rest) {
                 Ok(0) => return Err(self.failed(io::ErrorKind::WriteZero.into())),
                 Ok(bytes) => {
                     rest = &rest[bytes..];
                     self.offset_bytes += bytes as u64;
                 }
-                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(Errno::INTR) => self.cancel.check()?,
+                Err(Errno::AGAIN) => self.wait_writable()?,
                 Err(error) => return Err(self.failed(error.into())),
             }
         }
@@ -134,12 +172,6 @@ impl Sink for StreamSink {
 
     fn finish(&mut self) -> Result<(), WriteError> {
         Ok(())
-    }
-}
-
-impl StreamSink {
-    fn failed(&self, source: io::Error) -> WriteError {
-        WriteError::Write { offset_bytes: self.offset_bytes, source }
     }
 }
 

@@ -1,0 +1,293 @@
+//! The `pipe` run: a buffer between the two ends of a pipeline.
+//!
+//! Two stages over one ring: `read` takes what comes from the source, `write` hands out blocks of
+//! one size. The two run at the same time, so that a source and a target that take turns in being
+//! slow do not wait for each other. Nothing here looks at the bytes.
+
+use std::ffi::OsString;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use device::source::{Source, SourceError};
+use device::target::{Existing, Target, TargetError, TargetKind};
+use flow::account::{Account, Stage};
+use flow::backend::{Choice, Engine};
+use flow::cancel::{Cancel, Stopped};
+use flow::monitor::{Counter, Level, Monitor, Notice};
+use flow::rate::RateLimit;
+use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
+use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all};
+use flow::source::{ReadError, read_file, read_stream};
+
+use crate::report::RunReport;
+
+/// What to move, and how.
+#[derive(Clone, Debug)]
+pub struct PipeOptions {
+    /// Path of the source; `-` is standard input.
+    pub from: OsString,
+    /// Path of the target; `-` is standard output.
+    pub to: OsString,
+    /// Bytes of a block: what one write hands to the target.
+    pub block_bytes: usize,
+    /// Bytes of the ring; at least two blocks are used.
+    pub ring_bytes: usize,
+    /// How full the ring must be, in percent, before the writer starts, and starts again after the
+    /// ring ran empty.
+    pub start_fill_percent: u8,
+    /// Most bytes per second that go to the target.
+    pub rate_limit_bytes_per_second: Option<u64>,
+    /// What happens to a last block that is not full.
+    pub last_block: LastBlock,
+    /// Back end for files and block devices.
+    pub engine: Engine,
+    /// What happens when the target exists.
+    pub existing: Existing,
+}
+
+/// Smallest and largest block.
+pub const BLOCK_BYTES_LIMITS: (usize, usize) = (512, 64 << 20);
+
+/// Why a run ended without success.
+#[derive(Debug, thiserror::Error)]
+pub enum PipeError {
+    /// The options do not fit each other.
+    #[error("{0}")]
+    Options(String),
+    /// The source cannot be opened.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The target cannot be opened, or not be completed.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The ring or the back end cannot be set up.
+    #[error("set up {what}")]
+    SetUp {
+        /// What.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// Reading failed.
+    #[error("read {object} at byte {offset_bytes}")]
+    Read {
+        /// Name of the source.
+        object: String,
+        /// Where in it.
+        offset_bytes: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// Writing failed.
+    #[error("write {object} at byte {offset_bytes}")]
+    Write {
+        /// Name of the target.
+        object: String,
+        /// Where in it.
+        offset_bytes: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// The reader of the target went away.
+    #[error("the reader of {object} went away after {offset_bytes} bytes")]
+    Closed {
+        /// Name of the target.
+        object: String,
+        /// Bytes that it had been given.
+        offset_bytes: u64,
+    },
+    /// The user stopped the run.
+    #[error("cancelled after {written_bytes} bytes")]
+    Cancelled {
+        /// Bytes that had been given to the target.
+        written_bytes: u64,
+    },
+}
+
+/// How many transfers are kept in flight on files and block devices.
+const DEPTH: usize = 8;
+
+/// Moves everything from the source to the target and makes it durable there.
+pub fn pipe(
+    options: &PipeOptions,
+    monitor: &dyn Monitor,
+    cancel: &Cancel,
+) -> Result<RunReport, PipeError> {
+    let blocks = check(options)?;
+    let source = Source::open(&options.from)?;
+    let target = Target::open(&options.to, options.existing)?;
+    let start = Instant::now();
+    let engine = Choice::new(options.engine)
+        .map_err(|source| PipeError::SetUp { what: "io_uring", source })?;
+    tell_engine(&engine, &source, &target, monitor);
+    let ring_options = RingOptions { block_bytes: options.block_bytes, blocks, consumers: 1 };
+    let (mut producer, mut consumers) = ring(ring_options, cancel.clone())
+        .map_err(|source| PipeError::SetUp { what: "the ring", source })?;
+    producer.set_last_block(options.last_block);
+    let consumer = consumers.remove(0);
+    let (read, write) = (Stage::new("read"), Stage::new("write"));
+    let (read_result, write_result) = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut account = read.open();
+            let result = read_source(&source, producer, &engine, &mut account, cancel);
+            result.inspect_err(|_| cancel.fail())
+        });
+        let mut account = write.open();
+        let writer = Writer { options, target: &target, engine: &engine, monitor, cancel };
+        let written = writer.run(&consumer, blocks, &mut account).inspect_err(|_| cancel.fail());
+        drop(account);
+        (reader.join(), written)
+    });
+    let read_result = read_result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let source_bytes = settle(read_result, write_result, &source, &target, write.bytes())?;
+    let endpoint = kind_name(target.kind);
+    let before_synchronise = Instant::now();
+    target.complete()?;
+    Ok(RunReport {
+        source_bytes,
+        archive_bytes: write.bytes(),
+        target_bytes: write.bytes(),
+        seconds: start.elapsed().as_secs_f64(),
+        synchronise_seconds: before_synchronise.elapsed().as_secs_f64(),
+        stages: vec![read.report(), write.report()],
+        times_ran_empty: consumer.times_ran_empty(),
+        ring_bytes: (blocks * options.block_bytes) as u64,
+        engine: engine.name(),
+        cores: cores(),
+        endpoint,
+        compression: "none".to_owned(),
+        ..RunReport::default()
+    })
+}
+
+/// Cores that this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn check(options: &PipeOptions) -> Result<usize, PipeError> {
+    let (smallest, largest) = BLOCK_BYTES_LIMITS;
+    if !(smallest..=largest).contains(&options.block_bytes) || options.block_bytes % 512 != 0 {
+        return Err(PipeError::Options(format!(
+            "a block of {} bytes: it has to be a multiple of 512 from {smallest} to {largest}",
+            options.block_bytes
+        )));
+    }
+    if options.start_fill_percent > 100 {
+        let percent = options.start_fill_percent;
+        return Err(PipeError::Options(format!("a start fill of {percent} %: more than full")));
+    }
+    Ok((options.ring_bytes / options.block_bytes).max(2))
+}
+
+fn tell_engine(engine: &Choice, source: &Source, target: &Target, monitor: &dyn Monitor) {
+    let bulk = source.length_bytes.is_some() || is_seekable(target.kind);
+    let text = match bulk {
+        true => format!("engine: {}", engine.reason),
+        false => "engine: read and write, since both ends are streams".to_owned(),
+    };
+    monitor.notice(Notice { level: Level::Detail, object: Vec::new(), text });
+}
+
+fn is_seekable(kind: TargetKind) -> bool {
+    matches!(kind, TargetKind::File | TargetKind::BlockDevice)
+}
+
+fn kind_name(kind: TargetKind) -> &'static str {
+    match kind {
+        TargetKind::File => "file",
+        TargetKind::BlockDevice => "block device",
+        TargetKind::CharacterDevice => "character device",
+        TargetKind::Pipe => "pipe",
+        TargetKind::Stream => "stream",
+    }
+}
+
+fn read_source(
+    source: &Source,
+    producer: Producer,
+    engine: &Choice,
+    account: &mut Account,
+    cancel: &Cancel,
+) -> Result<u64, ReadError> {
+    match source.length_bytes {
+        Some(length_bytes) if length_bytes > 0 => {
+            let mut backend =
+                engine.open(DEPTH).map_err(|source| ReadError::Read { offset_bytes: 0, source })?;
+            read_file(&source.file, 0, length_bytes, producer, &mut *backend, account)
+        }
+        // Files of /proc and /sys say that they are empty.
+        _ => read_stream(&source.file, producer, account, cancel),
+    }
+}
+
+/// The writing stage.
+struct Writer<'a> {
+    options: &'a PipeOptions,
+    target: &'a Target,
+    engine: &'a Choice,
+    monitor: &'a dyn Monitor,
+    cancel: &'a Cancel,
+}
+
+impl Writer<'_> {
+    fn run(
+        &self,
+        consumer: &Consumer,
+        blocks: usize,
+        account: &mut Account,
+    ) -> Result<u64, WriteError> {
+        let file = Arc::clone(&self.target.file);
+        let mut sink: Box<dyn Sink> = if is_seekable(self.target.kind) {
+            let backend = self
+                .engine
+                .open(DEPTH.min(blocks / 2).max(1))
+                .map_err(|source| WriteError::Write { offset_bytes: 0, source })?;
+            Box::new(FileSink::new(file, backend))
+        } else {
+            Box::new(StreamSink::new(file, self.cancel.clone()))
+        };
+        let start_fill_blocks =
+            (blocks * usize::from(self.options.start_fill_percent)).div_ceil(100).max(1);
+        let rate_limit = self.options.rate_limit_bytes_per_second.map(RateLimit::new);
+        let options = WriteOptions { start_fill_blocks, rate_limit };
+        write_all(consumer, &mut *sink, options, account, self.cancel, |block| {
+            self.monitor.count(Counter::SourceBytes, block.len() as u64);
+            self.monitor.count(Counter::TargetBytes, block.len() as u64);
+            self.monitor.fill(consumer.fill_blocks(), blocks);
+        })
+    }
+}
+
+/// Picks the error to report: the one that came first, never its echo in the other stage.
+fn settle(
+    read: Result<u64, ReadError>,
+    write: Result<u64, WriteError>,
+    source: &Source,
+    target: &Target,
+    written_bytes: u64,
+) -> Result<u64, PipeError> {
+    match (read, write) {
+        (Ok(bytes), Ok(_)) => Ok(bytes),
+        (_, Err(WriteError::Write { offset_bytes, source })) => {
+            let object = target.name.clone();
+            Err(match source.kind() {
+                io::ErrorKind::BrokenPipe => PipeError::Closed { object, offset_bytes },
+                _ => PipeError::Write { object, offset_bytes, source },
+            })
+        }
+        (Err(ReadError::Read { offset_bytes, source: error }), _) => {
+            Err(PipeError::Read { object: source.name.clone(), offset_bytes, source: error })
+        }
+        (Err(ReadError::Stopped(Stopped::Cancelled)), _)
+        | (_, Err(WriteError::Stopped(Stopped::Cancelled))) => {
+            Err(PipeError::Cancelled { written_bytes })
+        }
+        (Err(ReadError::Stopped(Stopped::Failed)), _)
+        | (_, Err(WriteError::Stopped(Stopped::Failed))) => {
+            // Both ends were told of a failure that neither had: a piece was lost on the way.
+            unreachable!("a run fails only after one of its stages has failed")
+        }
+    }
+}
