@@ -4,4 +4,5 @@
 //! [`flow::cancel::Cancel`]; it returns a [`report::RunReport`] or an error. Nothing here prints or
 //! knows a flag.
 
+pub mod pipe;
 pub mod report;
