@@ -177,7 +177,7 @@ impl Producer {
     }
 
     /// Ends the stream. The last block may be shorter than the others.
-    pub fn finish(self) {
+    pub fn finish(&self) {
         let over_bytes = (self.position_bytes() % self.block_bytes() as u64) as usize;
         if self.last_block == LastBlock::Padded && over_bytes > 0 {
             let rest = self.try_reserve(self.block_bytes() - over_bytes);
@@ -208,7 +208,7 @@ impl Producer {
         filled.commit();
     }
 
-    fn end(self, unused_bytes: u64) {
+    fn end(&self, unused_bytes: u64) {
         let mut state = lock(&self.shared.state);
         let length_bytes = state.reserved_bytes - unused_bytes;
         state.length_bytes = Some(length_bytes);
