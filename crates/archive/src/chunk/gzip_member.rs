@@ -102,15 +102,12 @@ pub fn encode_stored_member(content: &[u8], out: &mut Vec<u8>) -> Result<(), Chu
 pub fn find_stored_member(tail: &[u8], content_bytes: usize) -> Option<Vec<u8>> {
     let member_bytes = stored_member_bytes(content_bytes);
     let member = &tail[tail.len().checked_sub(member_bytes)?..];
-    let header = decode_header(member, 0).ok()??;
-    let lengths = header.lengths?;
-    let named = (lengths.member_bytes as usize, lengths.content_bytes as usize);
-    if named != (member_bytes, content_bytes) {
-        return None;
-    }
     let mut content = vec![0; content_bytes];
-    let length = libdeflater::Decompressor::new().gzip_decompress(member, &mut content).ok()?;
-    (length == content_bytes).then_some(content)
+    libdeflater::Decompressor::new().gzip_decompress(member, &mut content).ok()?;
+    // There is one way to store the content, so any other bytes are damage.
+    let mut expected = Vec::with_capacity(member_bytes);
+    encode_stored_member(&content, &mut expected).ok()?;
+    (member == expected).then_some(content)
 }
 
 /// Reads the header at the start of `prefix`. `None` means that more bytes are needed.
