@@ -28,6 +28,7 @@ pub struct Stage {
     bytes: AtomicU64,
     threads: AtomicU64,
     processor_ns: AtomicU64,
+    core_wait_ns: AtomicU64,
 }
 
 /// What a stage did over a run. The times are means over its threads and add up to the mean wall
@@ -46,6 +47,9 @@ pub struct StageReport {
     pub blocked_seconds: f64,
     /// Seconds of processor time, summed over its threads.
     pub processor_seconds: f64,
+    /// Seconds in which its threads could have run but had no core, summed over its threads; zero
+    /// where the kernel does not tell. They are part of the three states.
+    pub core_wait_seconds: f64,
     /// Bytes that passed through the stage.
     pub bytes: u64,
 }
@@ -59,6 +63,7 @@ impl Stage {
             bytes: AtomicU64::new(0),
             threads: AtomicU64::new(0),
             processor_ns: AtomicU64::new(0),
+            core_wait_ns: AtomicU64::new(0),
         })
     }
 
@@ -71,7 +76,13 @@ impl Stage {
             state: State::Working,
             since: Instant::now(),
             processor_ns_at_start: thread_processor_ns(),
+            core_wait_ns_at_start: thread_core_wait_ns(),
         }
+    }
+
+    /// Name of the stage.
+    pub fn name(&self) -> &'static str {
+        self.name
     }
 
     /// Counts bytes that passed through.
@@ -99,6 +110,7 @@ impl Stage {
             starved_seconds: seconds(State::Starved),
             blocked_seconds: seconds(State::Blocked),
             processor_seconds: self.processor_ns.load(Ordering::Relaxed) as f64 / 1e9,
+            core_wait_seconds: self.core_wait_ns.load(Ordering::Relaxed) as f64 / 1e9,
             bytes: self.bytes(),
         }
     }
@@ -111,6 +123,7 @@ pub struct Account {
     state: State,
     since: Instant,
     processor_ns_at_start: u64,
+    core_wait_ns_at_start: u64,
 }
 
 impl Account {
@@ -143,12 +156,21 @@ impl Drop for Account {
         self.switch(State::Working);
         let used_ns = thread_processor_ns().saturating_sub(self.processor_ns_at_start);
         self.stage.processor_ns.fetch_add(used_ns, Ordering::Relaxed);
+        let waited_ns = thread_core_wait_ns().saturating_sub(self.core_wait_ns_at_start);
+        self.stage.core_wait_ns.fetch_add(waited_ns, Ordering::Relaxed);
     }
 }
 
 fn thread_processor_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Time that this thread has waited on a run queue: the second number of its schedstat
+/// (Documentation/scheduler/sched-stats.rst).
+fn thread_core_wait_ns() -> u64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    told.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,1 +1,394 @@
-//! limit
+//! Which stage held a run back, and what it would have been without it. Numbers only; the words are
+//! made elsewhere.
+//!
+//! A stage is *busy* while it works, and also while it waits for something that is no stage: the
+//! first one for the source, the last one for the target or for the user's own rate limit. All
+//! other waiting is the fault of a neighbour. In a pipeline whose stages overlap the run takes as
+//! long as its busiest stage, which is why that one is the limit, and why the run without it would
+//! take as long as the busiest of the others.
+//!
+//! Two cases need more than that. Stages that share too few cores are all busy at once, since
+//! waiting for a core looks like work from inside: there the processor is the limit. And when no
+//! stage is busy for most of the run they take turns, as they do with a ring that is too small.
+
+use crate::account::StageReport;
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The stages in the order in which data pass through them.
+    pub stages: &'a [StageReport],
+    /// Wall time of the run.
+    pub seconds: f64,
+    /// Part of it at the end in which the target was synchronised: counts for the last stage.
+    pub synchronise_seconds: f64,
+    /// Cores that the run could use.
+    pub cores: usize,
+}
+
+/// What held the run back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Nothing can be said: no stages, or a run of less than [`SHORTEST_SECONDS`].
+    Unknown,
+    /// The job of the bottleneck stage.
+    Stage,
+    /// What the first stage waited for.
+    Source,
+    /// What the last stage waited for without working: the rate limit.
+    RateLimit,
+    /// The cores, which several stages or other programs share.
+    Processor,
+    /// No stage was busy for [`BUSY_SHARE`] of the run: they waited for each other in turn.
+    Turns,
+}
+
+/// A run that is shorter says nothing: starting threads takes a part of it.
+pub const SHORTEST_SECONDS: f64 = 0.02;
+/// A stage that is busy for less of the run than this is not its limit alone.
+pub const BUSY_SHARE: f64 = 0.6;
+/// Share of the time of all cores from which on they count as used up.
+pub const PROCESSOR_SHARE: f64 = 0.85;
+/// Share of a stage's time without a core from which on the processor counts as its limit.
+pub const CORE_WAIT_SHARE: f64 = 0.35;
+
+/// One stage of an analysed run. Shares are from 0 to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageShare {
+    /// Name of the stage.
+    pub name: &'static str,
+    /// Its threads.
+    pub threads: u64,
+    /// Seconds of being busy, per thread.
+    pub busy_seconds: f64,
+    /// The same as a share of the run.
+    pub busy_share: f64,
+    /// Bytes per second of being busy, all threads together.
+    pub bytes_per_second: f64,
+    /// Share of its busy time in which it had a core.
+    pub on_core_share: f64,
+    /// Its share of the processor time that all stages used.
+    pub processor_share: f64,
+}
+
+/// What there is to say about a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Analysis {
+    /// What held it back.
+    pub limit: Limit,
+    /// The stages.
+    pub stages: Vec<StageShare>,
+    /// Index of the stage to blame.
+    pub bottleneck: Option<usize>,
+    /// Index of the stage that would be to blame without it.
+    pub next: Option<usize>,
+    /// Wall time of the run.
+    pub seconds: f64,
+    /// What it would have taken if the bottleneck cost nothing, at least.
+    pub seconds_without: f64,
+    /// What the stages would have taken more, one after the other.
+    pub saved_seconds: f64,
+    /// Share of the time of all cores that the stages used.
+    pub processor_share: f64,
+    /// Cores that the run could use.
+    pub cores: usize,
+}
+
+/// Looks for the limit of a run.
+pub fn analyse(run: &Run<'_>) -> Analysis {
+    let seconds = sane(run.seconds);
+    let times: Vec<Times> = (0..run.stages.len()).map(|index| Times::new(run, index)).collect();
+    let processor_seconds: f64 = times.iter().map(|stage| stage.processor_seconds).sum();
+    let overlapped_seconds = (seconds - sane(run.synchronise_seconds)).max(0.0);
+    let processor_share = share(processor_seconds, overlapped_seconds * run.cores.max(1) as f64);
+    let stages = run
+        .stages
+        .iter()
+        .zip(&times)
+        .map(|(report, stage)| StageShare {
+            name: report.name,
+            threads: report.threads,
+            busy_seconds: stage.busy_seconds,
+            busy_share: share(stage.busy_seconds, seconds),
+            bytes_per_second: match stage.busy_seconds > 1e-9 {
+                true => report.bytes as f64 / stage.busy_seconds,
+                false => 0.0,
+            },
+            on_core_share: share(stage.processor_seconds, stage.busy_seconds * stage.threads),
+            processor_share: share(stage.processor_seconds, processor_seconds),
+        })
+        .collect();
+    let (limit, bottleneck) = find(run, &times, seconds, processor_share);
+    let others = |index: &usize| Some(*index) != bottleneck;
+    let next = (0..times.len()).filter(others).max_by(|a, b| order(&times, *a, *b));
+    Analysis {
+        limit,
+        stages,
+        bottleneck,
+        next,
+        seconds,
+        seconds_without: seconds_without(run, &times, bottleneck, seconds),
+        saved_seconds: saved_seconds(&times, seconds),
+        processor_share,
+        cores: run.cores,
+    }
+}
+
+/// The times of one stage, per thread unless it says otherwise, cleaned of what cannot be.
+struct Times {
+    threads: f64,
+    /// From the first to the last moment of its threads.
+    whole_seconds: f64,
+    busy_seconds: f64,
+    /// Part of it that is spent waiting for the source (first stage) or a rate limit (last).
+    outside_seconds: f64,
+    /// What it would take with a core of its own for each thread.
+    alone_seconds: f64,
+    /// All threads together.
+    processor_seconds: f64,
+    core_wait_seconds: f64,
+}
+
+impl Times {
+    fn new(run: &Run<'_>, index: usize) -> Times {
+        let report = &run.stages[index];
+        let threads = report.threads.max(1) as f64;
+        let working = sane(report.working_seconds);
+        let (starved, blocked) = (sane(report.starved_seconds), sane(report.blocked_seconds));
+        let is_last = index + 1 == run.stages.len();
+        let mut outside_seconds = 0.0;
+        if index == 0 {
+            outside_seconds += starved;
+        }
+        if is_last {
+            outside_seconds += blocked;
+        }
+        let synchronise = if is_last { sane(run.synchronise_seconds) } else { 0.0 };
+        let busy_seconds = working + outside_seconds + synchronise;
+        let core_wait_seconds = sane(report.core_wait_seconds).min(busy_seconds * threads);
+        Times {
+            threads,
+            whole_seconds: working + starved + blocked + synchronise,
+            busy_seconds,
+            outside_seconds,
+            alone_seconds: busy_seconds - core_wait_seconds / threads,
+            processor_seconds: sane(report.processor_seconds),
+            core_wait_seconds,
+        }
+    }
+}
+
+fn find(
+    run: &Run<'_>,
+    times: &[Times],
+    seconds: f64,
+    processor_share: f64,
+) -> (Limit, Option<usize>) {
+    let Some(busiest) = (0..times.len()).max_by(|a, b| order(times, *a, *b)) else {
+        return (Limit::Unknown, None);
+    };
+    if seconds < SHORTEST_SECONDS {
+        return (Limit::Unknown, Some(busiest));
+    }
+    let stage = &times[busiest];
+    let core_wait_share = share(stage.core_wait_seconds, stage.busy_seconds * stage.threads);
+    if processor_share >= PROCESSOR_SHARE || core_wait_share >= CORE_WAIT_SHARE {
+        return processor_limit(times, processor_share);
+    }
+    if share(stage.busy_seconds, seconds) < BUSY_SHARE {
+        return (Limit::Turns, Some(busiest));
+    }
+    let mostly_outside = stage.outside_seconds > stage.busy_seconds / 2.0;
+    let limit = match mostly_outside {
+        true if busiest + 1 == run.stages.len() && run.stages.len() > 1 => Limit::RateLimit,
+        true => Limit::Source,
+        false => Limit::Stage,
+    };
+    (limit, Some(busiest))
+}
+
+/// The cores are used up: by one stage nearly alone, or by several.
+fn processor_limit(times: &[Times], processor_share: f64) -> (Limit, Option<usize>) {
+    let used: f64 = times.iter().map(|stage| stage.processor_seconds).sum();
+    let by_use =
+        |a: &usize, b: &usize| times[*a].processor_seconds.total_cmp(&times[*b].processor_seconds);
+    let Some(most) = (0..times.len()).max_by(by_use) else { return (Limit::Unknown, None) };
+    let nearly_alone = share(times[most].processor_seconds, used) >= PROCESSOR_SHARE;
+    let limit = match nearly_alone && processor_share >= PROCESSOR_SHARE {
+        true => Limit::Stage,
+        false => Limit::Processor,
+    };
+    (limit, Some(most))
+}
+
+fn seconds_without(run: &Run<'_>, times: &[Times], bottleneck: Option<usize>, seconds: f64) -> f64 {
+    let Some(bottleneck) = bottleneck else { return seconds };
+    let longest = times.iter().map(|stage| stage.whole_seconds).fold(0.0, f64::max);
+    let serial_seconds = (seconds - longest).max(0.0);
+    let others = || times.iter().enumerate().filter(|(index, _)| *index != bottleneck);
+    let busiest = others().map(|(_, stage)| stage.alone_seconds).fold(0.0, f64::max);
+    let processor: f64 = others().map(|(_, stage)| stage.processor_seconds).sum();
+    let shortest = busiest.max(processor / run.cores.max(1) as f64);
+    (serial_seconds + shortest).min(seconds)
+}
+
+fn saved_seconds(times: &[Times], seconds: f64) -> f64 {
+    let one_after_the_other: f64 = times.iter().map(|stage| stage.alone_seconds).sum();
+    (one_after_the_other - seconds).max(0.0)
+}
+
+/// By busy time; of equals the later stage is the lower, since what is read first is waited for
+/// first.
+fn order(times: &[Times], a: usize, b: usize) -> std::cmp::Ordering {
+    times[a].busy_seconds.total_cmp(&times[b].busy_seconds).then(b.cmp(&a))
+}
+
+fn sane(seconds: f64) -> f64 {
+    // A year and more is no run of ours; the limit keeps sums finite.
+    if seconds.is_finite() { seconds.clamp(0.0, 1e9) } else { 0.0 }
+}
+
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stage(name: &'static str, states: [f64; 3], processor_seconds: f64) -> StageReport {
+        let [working_seconds, starved_seconds, blocked_seconds] = states;
+        StageReport {
+            name,
+            threads: 1,
+            working_seconds,
+            starved_seconds,
+            blocked_seconds,
+            processor_seconds,
+            core_wait_seconds: 0.0,
+            bytes: 1_000_000_000,
+        }
+    }
+
+    fn check(stages: &[StageReport], expected: (Limit, &str)) -> Analysis {
+        let run = Run { stages, seconds: 10.0, synchronise_seconds: 0.0, cores: 2 };
+        let analysis = analyse(&run);
+        let name = analysis.bottleneck.map(|index| analysis.stages[index].name);
+        assert_eq!((analysis.limit, name), (expected.0, Some(expected.1)), "{analysis:?}");
+        analysis
+    }
+
+    #[test]
+    fn the_stage_that_works_while_the_others_wait_is_the_limit() {
+        let analysis = check(
+            &[
+                stage("read", [2.0, 0.0, 8.0], 1.0),
+                stage("compress", [9.8, 0.2, 0.0], 9.5),
+                stage("write", [4.0, 6.0, 0.0], 1.0),
+            ],
+            (Limit::Stage, "compress"),
+        );
+        assert_eq!(analysis.next, Some(2));
+        assert!((analysis.seconds_without - 4.0).abs() < 0.3);
+        assert!((analysis.saved_seconds - 5.8).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_first_stage_that_starves_waits_for_the_source() {
+        let read = stage("read", [0.5, 9.5, 0.0], 0.5);
+        check(&[read, stage("write", [0.4, 9.6, 0.0], 0.4)], (Limit::Source, "read"));
+    }
+
+    #[test]
+    fn a_last_stage_that_is_blocked_is_held_to_a_rate() {
+        let write = stage("write", [0.4, 0.1, 9.5], 0.4);
+        check(&[stage("read", [0.5, 0.0, 9.5], 0.5), write], (Limit::RateLimit, "write"));
+    }
+
+    #[test]
+    fn stages_that_share_all_cores_are_limited_by_the_processor() {
+        let analysis = check(
+            &[
+                stage("read", [9.0, 0.0, 1.0], 7.4),
+                stage("compress", [9.9, 0.1, 0.0], 9.9),
+                stage("write", [3.0, 7.0, 0.0], 2.0),
+            ],
+            (Limit::Processor, "compress"),
+        );
+        assert!((analysis.processor_share - 0.965).abs() < 1e-6);
+    }
+
+    #[test]
+    fn one_stage_that_uses_all_cores_is_the_limit_itself() {
+        let mut compress = stage("compress", [9.9, 0.1, 0.0], 19.0);
+        compress.threads = 2;
+        let read = stage("read", [1.0, 0.0, 9.0], 0.5);
+        check(&[read, compress, stage("write", [1.0, 9.0, 0.0], 0.3)], (Limit::Stage, "compress"));
+    }
+
+    #[test]
+    fn synchronising_counts_for_the_last_stage() {
+        let stages = [stage("read", [3.0, 0.0, 1.0], 1.0), stage("write", [2.0, 2.0, 0.0], 1.0)];
+        let run = Run { stages: &stages, seconds: 10.0, synchronise_seconds: 6.0, cores: 2 };
+        let analysis = analyse(&run);
+        assert_eq!((analysis.limit, analysis.bottleneck), (Limit::Stage, Some(1)));
+        assert!((analysis.seconds_without - 3.0).abs() < 1e-6, "{analysis:?}");
+    }
+
+    #[test]
+    fn stages_that_take_turns_are_told() {
+        let read = stage("read", [5.0, 0.0, 5.0], 1.0);
+        check(&[read, stage("write", [5.0, 5.0, 0.0], 1.0)], (Limit::Turns, "read"));
+    }
+
+    fn any_seconds() -> impl Strategy<Value = f64> {
+        prop_oneof![
+            Just(0.0),
+            0.0..1e-9f64,
+            0.0..100.0f64,
+            Just(f64::NAN),
+            Just(f64::INFINITY),
+            Just(-1.0),
+            Just(f64::MAX)
+        ]
+    }
+
+    prop_compose! {
+        fn any_stage()(
+            threads in 0u64..64, working_seconds in any_seconds(),
+            starved_seconds in any_seconds(), blocked_seconds in any_seconds(),
+            processor_seconds in any_seconds(), core_wait_seconds in any_seconds(),
+            bytes in any::<u64>(),
+        ) -> StageReport {
+            StageReport {
+                name: "stage", threads, working_seconds, starved_seconds, blocked_seconds,
+                processor_seconds, core_wait_seconds, bytes,
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_input_has_a_sensible_answer(
+            stages in proptest::collection::vec(any_stage(), 0..6),
+            seconds in any_seconds(), synchronise_seconds in any_seconds(), cores in 0usize..130,
+        ) {
+            let analysis =
+                analyse(&Run { stages: &stages, seconds, synchronise_seconds, cores });
+            prop_assert_eq!(analysis.bottleneck.is_some(), !stages.is_empty());
+            prop_assert_eq!(analysis.next.is_some(), stages.len() > 1);
+            prop_assert!(analysis.next.is_none() || analysis.next != analysis.bottleneck);
+            prop_assert!(analysis.seconds_without.is_finite());
+            prop_assert!((0.0..=analysis.seconds).contains(&analysis.seconds_without));
+            prop_assert!(analysis.saved_seconds.is_finite() && analysis.saved_seconds >= 0.0);
+            prop_assert!((0.0..=1.0).contains(&analysis.processor_share));
+            for stage in &analysis.stages {
+                for share in [stage.busy_share, stage.on_core_share, stage.processor_share] {
+                    prop_assert!((0.0..=1.0).contains(&share));
+                }
+                prop_assert!(stage.busy_seconds.is_finite() && stage.bytes_per_second.is_finite());
+            }
+        }
+    }
+}

@@ -196,7 +196,8 @@ impl Producer {
         let mut last = pieces.next().expect("a reservation that is cut has a piece");
         assert!(pieces.next().is_none(), "a reservation that is cut lies in one block");
         let end_bytes = self.position_bytes() - unused_bytes as u64;
-        if self.last_block == LastBlock::Padded && end_bytes % self.block_bytes() as u64 > 0 {
+        let full = end_bytes.is_multiple_of(self.block_bytes() as u64);
+        if self.last_block == LastBlock::Padded && !full {
             last.bytes_mut()[filled_bytes..].fill(0);
             last.commit();
             return self.finish();
