@@ -8,23 +8,35 @@
 mod accounts;
 mod attributes;
 mod capture;
+mod deferred;
+mod destination;
 mod error;
 mod exclude;
 mod identity;
 mod links;
 mod listing;
 mod look_ahead;
+mod metadata;
+mod placing;
+mod resolve;
+mod restore_error;
+mod restore_file;
 mod scan;
 mod source;
 mod sparse;
 
 pub use accounts::Accounts;
 pub use capture::{Attributes, Capture, CaptureError, CaptureOptions, Captured, Capturer, Skip};
+pub use destination::{Created, Destination, DestinationOptions, Overwrite, PARENTS_MAX, Worker};
 pub use error::ScanError;
 pub use exclude::Excludes;
 pub use identity::{Change, Identity, Version, recheck};
 pub use links::{HardLinks, Link, LinksFull};
 pub use listing::{Directory, EntryKind};
+pub use metadata::{MetadataPart, MetadataProblem, Modes, Owners};
+pub use resolve::{Refusal, ResolveMethod};
+pub use restore_error::RestoreError;
+pub use restore_file::RestoreFile;
 pub use scan::{
     BATCH_ITEMS_MAX, Entry, FileSystems, Item, LookAheadLimits, OPEN_LEVELS_MAX, PATH_BYTES_MAX,
     Progress, Scan, ScanOptions, ScanProblem, ScanProblemKind, WAIT_MAX,
