@@ -11,7 +11,7 @@ use crate::pax;
 use crate::sparse::MapError;
 use crate::xattr;
 
-/// Attributes of a member by name: value, and how much the record that set it is trusted.
+/// Attributes of a member: names and values.
 type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Values that take the place of the header's fields.
@@ -217,16 +217,13 @@ impl Overrides {
             }
             _ => {}
         }
-        let mut acl = |text: Option<Vec<u8>>| {
-            let read = acl::from_text(&text?, names);
-            let read = read.map_err(|error| notes.push(Note::BadAcl(error))).ok()?;
-            let unknown = read.unknown_names.into_iter();
-            notes.extend(unknown.map(|name| Note::UnknownAclName { name }));
-            read.binary
+        let mut xattrs = self.take_xattrs();
+        let mut acl = |text: Option<Vec<u8>>, name: &[u8]| {
+            settle_acl(text, take_xattr(&mut xattrs, name), names, notes)
         };
-        member.acl_access = acl(self.acl_access.take());
-        member.acl_default = acl(self.acl_default.take());
-        member.xattrs = self.take_xattrs();
+        member.acl_access = acl(self.acl_access.take(), b"system.posix_acl_access");
+        member.acl_default = acl(self.acl_default.take(), b"system.posix_acl_default");
+        member.xattrs = xattrs;
     }
 
     /// Attributes in ascending order of name, the last record of each name.
@@ -245,6 +242,37 @@ impl Overrides {
         xattrs.dedup_by(|right, left| right.0 == left.0);
         xattrs
     }
+}
+
+/// An ACL from its text, or from the attribute in the kernel's form that GNU tar's `--xattrs`
+/// stores beside it. The text has names, which are right on another system too; the attribute
+/// steps in where the text is missing or has names that nobody knows.
+fn settle_acl(
+    text: Option<Vec<u8>>,
+    attribute: Option<Vec<u8>>,
+    names: &mut dyn NameLookup,
+    notes: &mut Vec<Note>,
+) -> Option<Vec<u8>> {
+    let attribute = attribute.filter(|binary| acl::text_bytes(binary).is_ok());
+    let Some(text) = text else { return attribute };
+    match acl::from_text(&text, names) {
+        Ok(read) if read.unknown_names.is_empty() => read.binary,
+        _ if attribute.is_some() => attribute,
+        Ok(read) => {
+            let unknown = read.unknown_names.into_iter();
+            notes.extend(unknown.map(|name| Note::UnknownAclName { name }));
+            read.binary
+        }
+        Err(error) => {
+            notes.push(Note::BadAcl(error));
+            None
+        }
+    }
+}
+
+fn take_xattr(xattrs: &mut Xattrs, name: &[u8]) -> Option<Vec<u8>> {
+    let at = xattrs.binary_search_by(|(known, _)| known.as_slice().cmp(name)).ok()?;
+    Some(xattrs.remove(at).1)
 }
 
 enum Family {

@@ -77,7 +77,8 @@ fn long_utf8_names_need_no_character_set() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let archive = folder.path().join("archive.tar");
     let member = plain("é".repeat(60).as_bytes());
-    std::fs::write(&archive, archive_of(&[member.clone()])).expect("space in the folder");
+    std::fs::write(&archive, archive_of(std::slice::from_ref(&member)))
+        .expect("space in the folder");
     for tool in Tool::ALL {
         let into = folder.path().join(format!("{tool:?}"));
         std::fs::create_dir(&into).expect("a new folder");

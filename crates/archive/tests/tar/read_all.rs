@@ -7,7 +7,7 @@ use archive::member::{Extent, Member};
 /// What an archive in memory held, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item {
-    Member { member: Member, content: Vec<u8>, notes: Vec<Note> },
+    Member { member: Box<Member>, content: Vec<u8>, notes: Vec<Note> },
     Global(Vec<(Vec<u8>, Vec<u8>)>),
     Skip { why: Skipped, content: Vec<u8> },
     Garbage(HeaderFault),
@@ -32,7 +32,7 @@ pub fn read_with(mut decoder: Decoder, archive: &[u8]) -> Vec<Item> {
             Event::More | Event::ZeroUnit => {}
             Event::Member { member, stored_bytes, notes } => {
                 let content = take(archive, &mut at, stored_bytes);
-                items.push(Item::Member { member: *member, content, notes });
+                items.push(Item::Member { member, content, notes });
             }
             Event::Skip { stored_bytes, why } => {
                 let content = take(archive, &mut at, stored_bytes);
@@ -61,7 +61,7 @@ pub fn members(archive: &[u8]) -> Vec<(Member, Vec<u8>)> {
         match item {
             Item::Member { member, content, notes } => {
                 assert_eq!(notes, [], "{}", String::from_utf8_lossy(&member.path));
-                members.push((member, content));
+                members.push((*member, content));
             }
             Item::End => {}
             other => panic!("not a member: {other:?}"),

@@ -187,7 +187,7 @@ fn sizes_at_the_edge_of_the_field() {
         encode_member(&member, &mut out).expect("a valid member");
         assert_eq!(out.len(), units * 512);
         match read(&out).as_slice() {
-            [Item::Member { member: read, .. }] => assert_eq!(read, &member),
+            [Item::Member { member: read, .. }] => assert_eq!(**read, member),
             other => panic!("{other:?}"),
         }
     }

@@ -1,0 +1,173 @@
+//! What a decoder says: events, notes and errors; and the limits it is given.
+
+use crate::acl::AclError;
+use crate::encode::EXTENDED_BYTES_MAX;
+use crate::member::Member;
+use crate::pax::RecordError;
+use crate::sparse::{EXTENTS_MAX, MapError};
+
+/// What a decoder accepts before it answers with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes of extended headers for one member, and of all global headers together.
+    pub extended_bytes_max: u64,
+    /// Longest GNU long name or long link.
+    pub long_name_bytes_max: u64,
+    /// Most data runs in one sparse file.
+    pub extents_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            extended_bytes_max: EXTENDED_BYTES_MAX,
+            long_name_bytes_max: 1 << 20,
+            extents_max: EXTENTS_MAX,
+        }
+    }
+}
+
+/// What a unit meant.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Nothing yet: the next unit belongs to the same header.
+    More,
+    /// An object. `stored_bytes` of content and then [`crate::header::padding_bytes`] of padding follow;
+    /// for kinds other than `File` the content means nothing and is passed over.
+    Member {
+        /// The object. Its `path` is as stored: it may be absolute or hold `..`.
+        member: Box<Member>,
+        /// Bytes of content in the archive: the data runs only when it is sparse.
+        stored_bytes: u64,
+        /// What could not be understood or is not kept.
+        notes: Vec<Note>,
+    },
+    /// A pax global header, which also changes the members behind it.
+    GlobalHeader {
+        /// Keywords and values in the order of the header.
+        records: Vec<(Vec<u8>, Vec<u8>)>,
+    },
+    /// Something that is no object; the caller passes over its content and padding.
+    Skip {
+        /// Bytes of content in the archive.
+        stored_bytes: u64,
+        /// What it is.
+        why: Skipped,
+    },
+    /// A unit of zeros. A second one in a row is [`Event::EndOfArchive`].
+    ZeroUnit,
+    /// The second unit of zeros in a row. Another archive may follow: the decoder starts afresh.
+    EndOfArchive,
+    /// No header. The caller counts the unit as garbage and tries the next.
+    NotAHeader {
+        /// What gave it away.
+        why: HeaderFault,
+    },
+}
+
+/// What [`Event::Skip`] passes over.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Skipped {
+    /// GNU volume label (`V`).
+    VolumeLabel(Vec<u8>),
+    /// The rest of a file that began on an earlier volume (`M`, or pax `GNU.volume.*` records).
+    Continuation {
+        /// What the header says of the file; `size_bytes` is that of the part stored here.
+        member: Box<Member>,
+        /// Offset in the stored content of the whole member at which this part begins.
+        offset_bytes: u64,
+        /// Stored bytes of the whole member, all parts together.
+        total_bytes: u64,
+    },
+    /// Access rules in Solaris' form (`A`) for the member behind.
+    SolarisAcl,
+    /// GNU's obsolete list of renames (`N`).
+    OldNames,
+    /// An object without a path.
+    EmptyPath,
+}
+
+/// Why a unit is no header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderFault {
+    /// The checksum does not hold.
+    #[error("the checksum does not match")]
+    Checksum,
+    /// The size is no number, negative, or out of range.
+    #[error("the size is impossible")]
+    Size,
+}
+
+/// Something about a member that the caller should tell the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Note {
+    /// A type that no known format has; POSIX wants it read as a regular file.
+    #[error("unknown type {:?}, read as a regular file", char::from(*.0))]
+    UnknownTypeflag(u8),
+    /// A header field that cannot be read: the owner becomes 65534 (nobody), the rest 0.
+    #[error("the header's {field} cannot be read")]
+    BadField {
+        /// Name of the field as in POSIX.
+        field: &'static str,
+    },
+    /// A record whose value cannot be read; the header's own field stays in force.
+    #[error("the value of {} cannot be read", String::from_utf8_lossy(.keyword))]
+    BadValue {
+        /// Keyword of the record.
+        keyword: Vec<u8>,
+    },
+    /// An ACL that cannot be read and is left out.
+    #[error("the ACL is left out: {0}")]
+    BadAcl(AclError),
+    /// An ACL entry for a user or group whom nobody knows here; the entry is left out.
+    #[error("the ACL entry of {} is left out: unknown here", String::from_utf8_lossy(.name))]
+    UnknownAclName {
+        /// Name in the entry.
+        name: Vec<u8>,
+    },
+}
+
+/// Why a header cannot be decoded. The member it belongs to is lost or incomplete; the decoder
+/// passes over what belongs to the failed header (answering [`Event::More`]) and goes on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// An extended or global header holds a broken record; none of its records count.
+    #[error("extended header: {0}")]
+    Record(#[from] RecordError),
+    /// A record without which the member cannot be read has an impossible value.
+    #[error("extended header: {} has an impossible value", String::from_utf8_lossy(.keyword))]
+    Value {
+        /// Keyword of the record.
+        keyword: Vec<u8>,
+    },
+    /// Extended or global headers beyond [`Limits::extended_bytes_max`].
+    #[error("an extended header of {bytes} bytes exceeds the limit of {limit_bytes}")]
+    ExtendedTooLarge {
+        /// All extended headers of the member, or all global ones.
+        bytes: u64,
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// A long name beyond [`Limits::long_name_bytes_max`].
+    #[error("a name of {bytes} bytes exceeds the limit of {limit_bytes}")]
+    NameTooLong {
+        /// Length of the name.
+        bytes: u64,
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// A sparse file whose map cannot be trusted; the member's content is passed over.
+    #[error("{}: {source}", String::from_utf8_lossy(.path))]
+    Sparse {
+        /// Path of the member.
+        path: Vec<u8>,
+        /// What is wrong with the map.
+        source: MapError,
+    },
+    /// An extended header or a long name without a member behind it.
+    #[error("a header that extends the next member has no member behind it")]
+    Dangling,
+    /// The input ended inside a header.
+    #[error("the archive ends inside a header")]
+    Truncated,
+}
