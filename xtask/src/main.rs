@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod peers;
+mod tidy;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,8 @@ struct Arguments {
 enum Chore {
     /// Run Takeup and other tools side by side and compare
     Peers(peers::PeersArguments),
+    /// Check the rules of style that a machine can check
+    Tidy(tidy::TidyArguments),
     /// Run one program of a pipeline and report what it used
     #[command(hide = true)]
     Stage(peers::StageArguments),
@@ -41,6 +44,7 @@ enum Chore {
 fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
         Chore::Peers(arguments) => peers::run(&arguments),
+        Chore::Tidy(arguments) => tidy::run(&arguments),
         Chore::Stage(arguments) => peers::run_stage(&arguments),
         Chore::Produce(arguments) => peers::produce(&arguments),
         Chore::Count => peers::count(),

@@ -20,6 +20,11 @@ use super::data::{self, DataSet, Recipe};
 use super::environment;
 use super::pipeline::{self, Outcome, Output};
 use super::record::{Phase, Record, RecordWriter, Run, Skipped};
+use super::statistics::median;
+
+/// How often the settings of the floor and of fio are tried, and how many after the first time.
+const SEARCH_PASSES: u32 = 3;
+const SEARCH_FINALISTS: usize = 3;
 
 /// Everything that stays the same over a campaign.
 pub struct Campaign {
@@ -152,31 +157,38 @@ impl Campaign {
         Ok(Ok(cells))
     }
 
-    /// The fastest candidate, each run once; none if all fail.
+    /// The fastest candidate; none if all fail. Each is run once, then the fastest few again, so
+    /// that one lucky or unlucky run does not choose.
     fn best(
         &mut self,
         work: &Work,
         data: Option<&DataSet>,
         candidates: Vec<Contender>,
     ) -> anyhow::Result<Option<Cell>> {
-        let mut best: Option<(f64, Cell)> = None;
-        for contender in candidates {
-            let cell = Cell { work: *work, data: data.cloned(), contender };
-            match self.execute(&cell, Output::Keep) {
-                Ok(outcome) => {
-                    let run = self.run_record(&cell, Phase::Sweep, (0, 0), outcome);
-                    self.say(&run);
-                    if best.as_ref().is_none_or(|(seconds, _)| run.seconds < *seconds) {
-                        best = Some((run.seconds, cell));
+        let mut tried: Vec<(Vec<f64>, Cell)> = candidates
+            .into_iter()
+            .map(|contender| (Vec::new(), Cell { work: *work, data: data.cloned(), contender }))
+            .collect();
+        for pass in 0..SEARCH_PASSES {
+            for (seconds, cell) in &mut tried {
+                match self.execute(cell, Output::Keep) {
+                    Ok(outcome) => {
+                        let run = self.run_record(cell, Phase::Sweep, (pass, 0), outcome);
+                        self.say(&run);
+                        seconds.push(run.seconds);
+                        self.records.append(&Record::Run(run))?;
                     }
-                    self.records.append(&Record::Run(run))?;
-                }
-                Err(error) => {
-                    self.skip(work, Some(&cell.contender.name), &format!("{error:#}"))?;
+                    Err(error) => {
+                        self.skip(work, Some(&cell.contender.name), &format!("{error:#}"))?;
+                    }
                 }
             }
+            tried.retain(|(seconds, _)| !seconds.is_empty());
+            let middle = |seconds: &[f64]| median(seconds).unwrap_or(f64::INFINITY);
+            tried.sort_by(|a, b| middle(&a.0).total_cmp(&middle(&b.0)));
+            tried.truncate(SEARCH_FINALISTS);
         }
-        Ok(best.map(|(_, cell)| cell))
+        Ok(tried.into_iter().next().map(|(_, cell)| cell))
     }
 
     /// Runs a cell once, counting what comes out, and refuses results that cannot be right.

@@ -1,0 +1,251 @@
+//! The rules of style that a machine can check in one file.
+//!
+//! Each takes the text of a file and returns findings; none reads a file or prints. What rustc,
+//! clippy and rustfmt check already is not repeated here.
+
+use super::source;
+
+/// A place where a rule is broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Name of the rule, as in the list of exceptions.
+    pub rule: &'static str,
+    /// Path from the root of the repository.
+    pub path: String,
+    /// Line, from 1; 0 when it concerns the whole file.
+    pub line: usize,
+    /// Function it concerns, if any.
+    pub name: Option<String>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Finding {
+    /// A finding that concerns no function in particular.
+    pub fn new(rule: &'static str, path: &str, line: usize, message: &str) -> Self {
+        Self { rule, path: path.to_string(), line, name: None, message: message.to_string() }
+    }
+}
+
+const COLUMNS_MAX: usize = 100;
+const FILE_LINES_MAX: usize = 600;
+const FUNCTION_LINES_MAX: usize = 70;
+/// Names that say nothing about what is inside.
+const EMPTY_NAMES: &[&str] = &["util", "utils", "helper", "helpers", "common", "misc", "manager"];
+/// Notes to oneself. In two pieces, so that this file passes its own check.
+const NOTES: &[&str] = &[concat!("FIX", "ME"), concat!("TO", "DO"), concat!("XX", "X")];
+/// Words that talk down to the reader.
+const BELITTLING: &[&str] = &[concat!("sim", "ply"), concat!("obvi", "ously")];
+const UNFINISHED: &[&str] = &[concat!("to", "do!"), concat!("unimple", "mented!")];
+
+/// All rules for a Rust file.
+pub fn check_rust(path: &str, text: &str) -> Vec<Finding> {
+    let code = source::code_only(text);
+    let mut findings = check_columns(path, text);
+    findings.extend(check_words(path, text));
+    if !text.starts_with("//!") {
+        let message = "must open with //!: what it is, why it is so, what is not here";
+        findings.push(Finding::new("opening", path, 1, message));
+    }
+    let lines = text.lines().count();
+    if lines > FILE_LINES_MAX {
+        let message = format!("{lines} lines, more than {FILE_LINES_MAX}: look for a seam");
+        findings.push(Finding::new("file-lines", path, 0, &message));
+    }
+    findings.extend(check_functions(path, &code));
+    findings.extend(check_names(path, &code));
+    for word in UNFINISHED {
+        for (at, _) in code.match_indices(word) {
+            let message = format!("{word} is not finished work");
+            findings.push(Finding::new("unfinished", path, source::line_of(&code, at), &message));
+        }
+    }
+    for at in source::words(&code, "unsafe") {
+        let message = "outside of the places that may hold unsafe code";
+        findings.push(Finding::new("unsafe", path, source::line_of(&code, at), message));
+    }
+    findings
+}
+
+/// Rules for a Markdown file, links aside.
+pub fn check_markdown(path: &str, text: &str) -> Vec<Finding> {
+    check_words(path, text)
+}
+
+/// Rules for a shell script.
+pub fn check_script(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = check_columns(path, text);
+    findings.extend(check_words(path, text));
+    findings
+}
+
+/// Raw measurements name no place on the machine they come from.
+pub fn check_records(path: &str, text: &str) -> Vec<Finding> {
+    let lines = text.lines().enumerate();
+    lines
+        .filter(|(_, line)| line.contains("\"/"))
+        .map(|(index, _)| Finding::new("machine-path", path, index + 1, "holds an absolute path"))
+        .collect()
+}
+
+/// Names of dependencies that the document does not mention.
+pub fn unnamed_dependencies(names: &[String], document: &str) -> Vec<String> {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '-';
+    let mentioned = |name: &str| {
+        document.match_indices(name).any(|(start, _)| {
+            let before = document[..start].chars().next_back();
+            let after = document[start + name.len()..].chars().next();
+            !before.is_some_and(is_part) && !after.is_some_and(is_part)
+        })
+    };
+    names.iter().filter(|name| !mentioned(name)).cloned().collect()
+}
+
+/// Keys of `[workspace.dependencies]` in the manifest `text`.
+pub fn workspace_dependencies(text: &str) -> Vec<String> {
+    let section = text.split("[workspace.dependencies]").nth(1).unwrap_or_default();
+    section
+        .lines()
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.split_once('='))
+        .filter(|(key, _)| !key.starts_with(['#', ' ']))
+        .map(|(key, _)| key.trim().to_string())
+        .collect()
+}
+
+fn check_columns(path: &str, text: &str) -> Vec<Finding> {
+    let lines = text.lines().map(|line| line.chars().count()).enumerate();
+    lines
+        .filter(|(_, columns)| *columns > COLUMNS_MAX)
+        .map(|(index, columns)| {
+            let message = format!("{columns} columns, more than {COLUMNS_MAX}");
+            Finding::new("line-columns", path, index + 1, &message)
+        })
+        .collect()
+}
+
+fn check_words(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut find = |text: &str, word: &str, message: &str| {
+        for at in source::words(text, word) {
+            let message = format!("{word}: {message}");
+            findings.push(Finding::new("word", path, source::line_of(text, at), &message));
+        }
+    };
+    for word in NOTES {
+        find(text, word, "finish it or open an issue");
+    }
+    // Only ASCII letters change their case, so places stay where they are.
+    let lowercase = text.to_ascii_lowercase();
+    for word in BELITTLING {
+        find(&lowercase, word, "what is easy for one is not for another");
+    }
+    findings
+}
+
+fn check_functions(path: &str, code: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for function in source::functions(code) {
+        let mut find = |rule, message: String| {
+            let mut finding = Finding::new(rule, path, function.line, &message);
+            finding.name = Some(function.name.clone());
+            findings.push(finding);
+        };
+        if function.lines > FUNCTION_LINES_MAX {
+            let (name, lines) = (&function.name, function.lines);
+            find("function-lines", format!("{name}: {lines} lines, over {FUNCTION_LINES_MAX}"));
+        }
+        let mut parameters = function.parameters.split(',');
+        let is_boolean =
+            |text: &str| text.rsplit_once(':').is_some_and(|(_, t)| t.trim() == "bool");
+        if function.is_public && parameters.any(is_boolean) {
+            find("boolean", format!("{}: a boolean parameter, make it an enum", function.name));
+        }
+    }
+    findings
+}
+
+fn check_names(path: &str, code: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut find = |name: &str, line| {
+        if EMPTY_NAMES.contains(&name) {
+            let message = format!("a module named {name} can hold anything, so it will");
+            findings.push(Finding::new("module-name", path, line, &message));
+        }
+    };
+    let pieces: Vec<&str> = path.trim_end_matches(".rs").rsplit('/').take(2).collect();
+    for piece in pieces {
+        find(piece, 0);
+    }
+    for at in source::words(code, "mod") {
+        let rest = code[at + 3..].trim_start();
+        let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        // `mod name;` has a file of that name, which is found by its path.
+        if let Some(end) = end
+            && rest[end..].trim_start().starts_with('{')
+        {
+            find(&rest[..end], source::line_of(code, at));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(findings: &[Finding]) -> Vec<(&'static str, usize)> {
+        findings.iter().map(|finding| (finding.rule, finding.line)).collect()
+    }
+
+    fn check(text: &str, expected: &[(&'static str, usize)]) {
+        assert_eq!(rules(&check_rust("crates/flow/src/ring.rs", text)), expected, "{text}");
+    }
+
+    #[test]
+    fn a_tidy_file_has_no_findings() {
+        check("//! The ring.\n\n/// Opens.\npub fn open(config: &Config) {}\n", &[]);
+    }
+
+    #[test]
+    fn each_rule_finds_what_it_is_for() {
+        check("// The ring.\n", &[("opening", 1)]);
+        check(&format!("//! Ring.\n// {}\n", "ü".repeat(98)), &[("line-columns", 2)]);
+        check(&format!("//! Ring.\n// {}\n", "ü".repeat(97)), &[]);
+        check("//! Ring.\npub fn open(a: u8, fast: bool) {}\n", &[("boolean", 2)]);
+        check("//! Ring.\nfn open(fast: bool) {}\npub fn f(g: fn(bool) -> bool) {}\n", &[]);
+        check("//! Ring.\nmod helpers {}\nmod tests {}\n", &[("module-name", 2)]);
+        check("//! Ring.\nfn f() { unsafe { g() } }\n", &[("unsafe", 2)]);
+        check("//! Ring.\n// unsafe is a word here.\n", &[]);
+        check(&format!("//! Ring.\nfn f() {{ {}() }}\n", UNFINISHED[0]), &[("unfinished", 2)]);
+        check(&format!("//! Ring.\n\n// {}: later\n", NOTES[0]), &[("word", 3)]);
+        check(&format!("//! Ring, {}.\n", BELITTLING[0].to_uppercase()), &[("word", 1)]);
+        let util = check_rust("crates/flow/src/util.rs", "//! Ring.\n");
+        assert_eq!(rules(&util), [("module-name", 0)]);
+    }
+
+    #[test]
+    fn lengths_count_from_signature_to_brace() {
+        let function = |lines: usize| format!("//! R.\nfn f() {{\n{}}}\n", "\n".repeat(lines - 2));
+        check(&function(70), &[]);
+        check(&function(71), &[("function-lines", 2)]);
+        check(&format!("//! R.\n{}", "\n".repeat(599)), &[]);
+        check(&format!("//! R.\n{}", "\n".repeat(600)), &[("file-lines", 0)]);
+    }
+
+    #[test]
+    fn dependencies_must_be_named_as_whole_words() {
+        let names = ["zstd", "clap", "clap_complete", "io-uring"].map(str::to_string);
+        let document = "We use `clap_complete`, and zstd-safe through `io-uring`.";
+        assert_eq!(unnamed_dependencies(&names, document), ["zstd", "clap"]);
+        let manifest =
+            "[workspace.dependencies]\na = \"1\"\n\nb = { path = \"b\" }\n[profile.dev]\nc = 1\n";
+        assert_eq!(workspace_dependencies(manifest), ["a", "b"]);
+    }
+
+    #[test]
+    fn records_hold_no_paths() {
+        let found = check_records("benchmarks/a.ndjson", "{\"a\":\"b/c\"}\n{\"a\":\"/srv/c\"}\n");
+        assert_eq!(rules(&found), [("machine-path", 2)]);
+    }
+}
