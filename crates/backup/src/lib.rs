@@ -5,4 +5,9 @@
 //! knows a flag.
 
 pub mod pipe;
+pub mod backup;
+pub mod list;
+pub mod read;
+pub mod selection;
+mod warnings;
 pub mod report;

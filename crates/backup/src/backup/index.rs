@@ -1,0 +1,168 @@
+//! The end of a backup: the index archive behind the archive, from the sections that the hash stage
+//! has gathered, chunk by chunk where the archive is compressed, and zstd's seek table last.
+
+use std::io;
+
+use archive::chunk::seek_table::SeekTableBuilder;
+use archive::chunk::{ChunkCompressor, Compression};
+use archive::index::{
+    ChunkRecord, INDEX_HEADER_BYTES, IndexLayout, IndexWriter, Section, Trailer,
+    encode_index_header, encode_section_header, encode_trailer, padding_bytes,
+};
+use flow::account::Account;
+use flow::ring::Producer;
+
+use super::BackupError;
+use super::compressor::{Chunks, put};
+use super::hasher::Gathered;
+use super::spool::Spool;
+
+/// Writes the index to `producer` and ends its stream. Returns the bytes of the index before
+/// compression.
+pub(super) fn write(
+    gathered: Gathered,
+    chunks: Chunks,
+    compression: Compression,
+    block_bytes: usize,
+    producer: Producer,
+    account: &mut Account,
+) -> Result<u64, BackupError> {
+    let mut chunk_section = Spool::default();
+    let mut writer = IndexWriter::new();
+    let mut archive_ends = (0u64, 0u64);
+    for &(compressed_bytes, content_bytes) in &chunks {
+        let record = ChunkRecord {
+            compressed_offset_bytes: archive_ends.0,
+            compressed_bytes,
+            content_offset_bytes: archive_ends.1,
+            content_bytes,
+        };
+        writer.push(&record, chunk_section.buffer()).map_err(BackupError::Index)?;
+        archive_ends.0 += u64::from(compressed_bytes);
+        archive_ends.1 += u64::from(content_bytes);
+    }
+    let chunk_summary = writer.finish(chunk_section.buffer());
+    let summaries = [gathered.files.1, gathered.blocks.1, chunk_summary, gathered.warnings.1];
+    let layout = IndexLayout::new(summaries).map_err(BackupError::Index)?;
+    let is_plain = compression == Compression::None;
+    let trailer = Trailer {
+        set_id: gathered.set_id,
+        compression,
+        chunk_bytes: if is_plain { 0 } else { compression.chunk_bytes() as u32 },
+        block_bytes: block_bytes as u32,
+        archive_bytes: gathered.archive_bytes,
+        index_compressed_offset_bytes: match is_plain {
+            true => gathered.archive_bytes,
+            false => archive_ends.0,
+        },
+        sections: layout.sections,
+    };
+    let mut output = Output::new(compression, chunks, producer, account)?;
+    let header: [u8; INDEX_HEADER_BYTES] = encode_index_header();
+    output.append(&header)?;
+    let spools = [&gathered.files.0, &gathered.blocks.0, &chunk_section, &gathered.warnings.0];
+    for (section, spool) in Section::ALL.into_iter().zip(spools) {
+        let length_bytes = spool.length_bytes();
+        let header = encode_section_header(section, length_bytes).map_err(BackupError::Index)?;
+        output.append(&header)?;
+        spool.try_read_through(|bytes| output.append(bytes))?;
+        output.append(&[0; 512][..padding_bytes(length_bytes)])?;
+    }
+    output.finish(&encode_trailer(&trailer).map_err(BackupError::Index)?)?;
+    Ok(layout.index_bytes)
+}
+
+impl From<io::Error> for BackupError {
+    fn from(error: io::Error) -> BackupError {
+        BackupError::Spool(error)
+    }
+}
+
+/// Takes the bytes of the index and hands on blocks or chunks.
+struct Output<'a> {
+    compressor: Option<ChunkCompressor>,
+    compression: Compression,
+    pending: Vec<u8>,
+    chunk: Vec<u8>,
+    chunks: Chunks,
+    producer: Producer,
+    account: &'a mut Account,
+}
+
+impl<'a> Output<'a> {
+    fn new(
+        compression: Compression,
+        chunks: Chunks,
+        producer: Producer,
+        account: &'a mut Account,
+    ) -> Result<Output<'a>, BackupError> {
+        let compressor = match compression {
+            Compression::None => None,
+            _ => Some(ChunkCompressor::new(compression).map_err(BackupError::Compression)?),
+        };
+        let (pending, chunk) = (Vec::new(), Vec::new());
+        Ok(Output { compressor, compression, pending, chunk, chunks, producer, account })
+    }
+
+    fn append(&mut self, mut bytes: &[u8]) -> Result<(), BackupError> {
+        let full = match self.compressor {
+            Some(_) => self.compression.chunk_bytes(),
+            None => self.producer.block_bytes(),
+        };
+        while !bytes.is_empty() {
+            let room = full - self.pending.len();
+            let (now, later) = bytes.split_at(bytes.len().min(room));
+            self.pending.extend_from_slice(now);
+            if self.pending.len() == full {
+                self.flush()?;
+            }
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), BackupError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let Some(compressor) = &mut self.compressor else {
+            put(&self.producer, &self.pending, self.account)?;
+            self.pending.clear();
+            return Ok(());
+        };
+        compressor.compress(&self.pending, &mut self.chunk).map_err(BackupError::Compress)?;
+        self.put_chunk()
+    }
+
+    fn put_chunk(&mut self) -> Result<(), BackupError> {
+        self.chunks.push((self.chunk.len() as u32, self.pending.len() as u32));
+        self.pending.clear();
+        Ok(put(&self.producer, &self.chunk, self.account)?)
+    }
+
+    /// Writes the trailer as a chunk of its own, which is found from the end of a file.
+    fn finish(mut self, trailer: &[u8]) -> Result<(), BackupError> {
+        self.flush()?;
+        self.pending.extend_from_slice(trailer);
+        match &mut self.compressor {
+            Some(compressor) => {
+                compressor
+                    .compress_last(&self.pending, &mut self.chunk)
+                    .map_err(BackupError::Compress)?;
+                self.put_chunk()?;
+            }
+            None => self.flush()?,
+        }
+        if let Compression::Zstd { .. } = self.compression {
+            let mut table = SeekTableBuilder::new();
+            for &(compressed_bytes, content_bytes) in &self.chunks {
+                table
+                    .push(compressed_bytes.into(), content_bytes.into(), None)
+                    .map_err(BackupError::SeekTable)?;
+            }
+            put(&self.producer, &table.encode(), self.account)?;
+        }
+        self.producer.finish();
+        Ok(())
+    }
+}

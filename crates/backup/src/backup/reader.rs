@@ -1,0 +1,511 @@
+//! The read stage: many workers that turn entries of the scan into bytes of the archive.
+//!
+//! A worker takes a batch of entries and goes through it in two parts. First, in parallel with all
+//! others, it opens and describes the objects and encodes their headers, so that it knows how many
+//! bytes the batch will take. Then it waits for its turn, reserves these bytes in the ring, and
+//! passes the turn on: the place of everything is fixed now, and the contents are read straight
+//! into it, again in parallel. Order costs a few microseconds a batch, and no byte is copied twice.
+//!
+//! Hard links are told apart while the worker has its turn, since "seen before" means earlier in
+//! the archive. A file too large to be reserved at once is streamed while the turn is held.
+
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use archive::index::{ContentHasher, FileLayout, FileRecord, RecordKind, WarningRecord};
+use archive::member::{Extent, Kind};
+use flow::account::{Account, State};
+use flow::backend::{Backend, Choice};
+use flow::cancel::{Cancel, Stopped};
+use flow::monitor::{Counter, Level, Monitor, Notice};
+use flow::queue::Queue;
+use flow::ring::{Filler, Producer, Reservation};
+use flow::turnstile::Turnstile;
+use tree::{Capture, CaptureError, Captured, Capturer, Change, Entry, HardLinks, Item, Link, Skip};
+
+use super::BackupError;
+use super::groups::{Finding, Findings, Group, Groups};
+use super::spool::Spool;
+
+/// Entries with their place in the order.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) ticket: u64,
+    pub(super) items: Vec<Item>,
+}
+
+/// What all read workers share.
+pub(super) struct Shared<'a> {
+    pub(super) batches: Queue<Batch>,
+    pub(super) turnstile: Turnstile,
+    pub(super) producer: &'a Producer,
+    pub(super) groups: &'a Groups,
+    pub(super) links: Mutex<LinkTable>,
+    pub(super) monitor: &'a dyn Monitor,
+    pub(super) cancel: &'a Cancel,
+    pub(super) engine: &'a Choice,
+    /// The file that the target replaces in the end; left out like the target itself.
+    pub(super) replaced: Option<tree::Identity>,
+    /// Most bytes of one reservation; a file with more content is streamed.
+    pub(super) group_bytes_max: usize,
+}
+
+/// Files with several names, and the names under which they are in the archive.
+#[derive(Debug, Default)]
+pub(super) struct LinkTable {
+    links: HardLinks,
+    names: Spool,
+}
+
+/// An object with its place in the batch's headers.
+pub(super) struct Draft {
+    pub(super) captured: Captured,
+    header: Range<usize>,
+    /// Bytes of content that the archive holds, without padding.
+    content_bytes: u64,
+    warnings: Vec<String>,
+}
+
+/// One thread of the read stage.
+pub(super) struct Reader<'a> {
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) account: &'a mut Account,
+    pub(super) backend: Option<Box<dyn Backend>>,
+    capturer: Capturer,
+    headers: Vec<u8>,
+    /// Warnings about objects of the batch that have no place in the archive.
+    passed_over: Vec<Finding>,
+}
+
+const UNIT_BYTES: u64 = 512;
+
+/// Bytes of content with the padding to whole units.
+pub(super) fn padded(content_bytes: u64) -> u64 {
+    content_bytes.next_multiple_of(UNIT_BYTES)
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        shared: &'a Shared<'a>,
+        account: &'a mut Account,
+        capturer: Capturer,
+    ) -> Reader<'a> {
+        Reader {
+            shared,
+            account,
+            backend: None,
+            capturer,
+            headers: Vec::new(),
+            passed_over: vec![],
+        }
+    }
+
+    /// Works until the scan has ended and all batches are done.
+    pub(super) fn run(mut self) -> Result<(), BackupError> {
+        while let Some(batch) = self.shared.batches.pop(self.account)? {
+            self.batch(batch)?;
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: Batch) -> Result<(), BackupError> {
+        self.headers.clear();
+        let mut drafts = Vec::with_capacity(batch.items.len());
+        for item in &batch.items {
+            match item {
+                Item::Entry(entry) => drafts.extend(self.draft(entry)),
+                Item::Problem(problem) => self.warn(&problem.path, problem_text(problem)),
+            }
+        }
+        drop(batch.items);
+        let shared = self.shared;
+        let turn = shared.turnstile.enter(batch.ticket, self.account, State::Blocked)?;
+        self.resolve_links(&mut drafts);
+        self.announce_passed_over();
+        let mut turn = Some(turn);
+        let mut rest = &mut drafts[..];
+        while !rest.is_empty() {
+            let count = self.group_length(rest);
+            let (group, later) = rest.split_at_mut(count.max(1));
+            rest = later;
+            if count == 0 {
+                self.stream(&mut group[0])?;
+                continue;
+            }
+            let (reservation, findings) = self.reserve_group(group)?;
+            if rest.is_empty() {
+                turn = None;
+            }
+            self.read_group(group, reservation, &findings);
+        }
+        drop(turn);
+        Ok(())
+    }
+
+    /// Opens and describes one object, and encodes its header.
+    fn draft(&mut self, entry: &Entry) -> Option<Draft> {
+        let captured = match self.capturer.capture(entry, None) {
+            Ok(Capture::Object(captured)) => captured,
+            Ok(Capture::Skipped(Skip::Socket)) => {
+                self.note(&entry.path(), "socket, not archived".into());
+                return None;
+            }
+            Ok(Capture::Skipped(Skip::Output)) => {
+                self.note(&entry.path(), "is the archive itself, not archived".into());
+                return None;
+            }
+            Err(error) => {
+                self.warn(&entry.path(), capture_text(&error));
+                return None;
+            }
+        };
+        if self.shared.replaced == Some(captured.identity) {
+            let text = "is the archive that this one replaces, not archived";
+            self.note(&captured.member.path, text.into());
+            return None;
+        }
+        let mut draft = Draft { captured, header: 0..0, content_bytes: 0, warnings: Vec::new() };
+        self.look_closer(&mut draft);
+        self.encode(draft)
+    }
+
+    /// What only some objects need: holes, and whatever deserves a warning.
+    fn look_closer(&mut self, draft: &mut Draft) {
+        let captured = &mut draft.captured;
+        if let Some(listed) = captured.turned_from {
+            let text = format!("was a {listed:?} when it was listed, archived as it is now");
+            draft.warnings.push(text.to_lowercase());
+        }
+        if let Some(error) = &captured.attributes_problem {
+            draft.warnings.push(format!("extended attributes are incomplete: {error}"));
+        }
+        if captured.may_be_sparse()
+            && let Some(file) = &captured.file
+        {
+            match tree::sparse_map(file, captured.member.size_bytes) {
+                Ok(map) => captured.member.sparse = map,
+                Err(error) => draft.warnings.push(format!("holes not found: {error}")),
+            }
+        }
+    }
+
+    fn encode(&mut self, mut draft: Draft) -> Option<Draft> {
+        let start = self.headers.len();
+        let member = &draft.captured.member;
+        if let Err(error) = archive::encode::encode_member(member, &mut self.headers) {
+            self.headers.truncate(start);
+            let path = draft.captured.member.path;
+            self.warn(&path, format!("cannot be archived: {error}"));
+            return None;
+        }
+        draft.header = start..self.headers.len();
+        draft.content_bytes = member.content_bytes();
+        Some(draft)
+    }
+
+    /// Turns later names of a file into links to the first one. Called with the turn held.
+    fn resolve_links(&mut self, drafts: &mut Vec<Draft>) {
+        let several = |draft: &Draft| {
+            draft.captured.links > 1 && draft.captured.member.kind != Kind::Directory
+        };
+        if !drafts.iter().any(several) {
+            return;
+        }
+        let shared = self.shared;
+        let mut table = lock(&shared.links);
+        let mut kept = Vec::with_capacity(drafts.len());
+        for mut draft in drafts.drain(..) {
+            let target = if several(&draft) { table.earlier_name(&mut draft) } else { None };
+            if let Some(target) = target {
+                let member = &mut draft.captured.member;
+                member.kind = Kind::HardLink { target };
+                member.size_bytes = 0;
+                member.sparse = None;
+                draft.captured.file = None;
+                kept.extend(self.encode(draft));
+            } else {
+                kept.push(draft);
+            }
+        }
+        *drafts = kept;
+    }
+
+    /// How many of the next drafts are reserved together: 0 if the first is to be streamed.
+    fn group_length(&self, drafts: &[Draft]) -> usize {
+        let mut bytes = 0;
+        let fits = drafts.iter().take_while(|draft| {
+            bytes += draft.total_bytes();
+            bytes <= self.shared.group_bytes_max as u64
+        });
+        fits.count()
+    }
+
+    fn announce_passed_over(&mut self) {
+        if !self.passed_over.is_empty() {
+            let findings = std::mem::take(&mut self.passed_over);
+            self.shared.groups.announce(Group::Members {
+                end_bytes: self.shared.producer.position_bytes(),
+                findings: Arc::new(Mutex::new(findings)),
+            });
+        }
+    }
+
+    fn reserve_group(&mut self, group: &[Draft]) -> Result<(Reservation, Findings), Stopped> {
+        let bytes: u64 = group.iter().map(Draft::total_bytes).sum();
+        let reservation = self.shared.producer.reserve(bytes as usize, self.account)?;
+        let findings = Findings::default();
+        self.shared.groups.announce(Group::Members {
+            end_bytes: reservation.start_bytes() + bytes,
+            findings: Arc::clone(&findings),
+        });
+        Ok((reservation, findings))
+    }
+
+    fn read_group(
+        &mut self,
+        group: &mut [Draft],
+        mut reservation: Reservation,
+        findings: &Findings,
+    ) {
+        let mut at = reservation.start_bytes();
+        let bytes = reservation.remaining_bytes() as u64;
+        let mut source_bytes = 0;
+        let mut filled = Vec::with_capacity(group.len());
+        let mut filler = reservation.filler();
+        for draft in group.iter_mut() {
+            filler.put(&self.headers[draft.header.clone()]);
+            let hash = self.fill_content(draft, &mut filler);
+            draft.find(at, at + draft.header.len() as u64, hash, &mut filled);
+            at += draft.total_bytes();
+            source_bytes += draft.content_bytes;
+        }
+        self.report_group(group, source_bytes, bytes);
+        *lock(findings) = filled;
+        reservation.commit();
+    }
+
+    /// Reads the content of one file into its place and hashes it while it is in the cache.
+    fn fill_content(&mut self, draft: &mut Draft, filler: &mut Filler<'_>) -> Option<[u8; 32]> {
+        if draft.captured.member.kind != Kind::File {
+            return None;
+        }
+        let mut hasher = draft.content_hasher();
+        let content_bytes = draft.content_bytes;
+        if let Some(file) = draft.captured.file.take() {
+            let whole = [Extent { offset_bytes: 0, length_bytes: content_bytes }];
+            let runs = draft.captured.member.sparse.as_deref().unwrap_or(&whole);
+            let mut problem = None;
+            for run in runs {
+                fill_run(&file, run, filler, &mut hasher, &mut problem);
+            }
+            draft.warnings.extend(problem);
+            draft.check_again(&file);
+        }
+        filler.zeros((padded(content_bytes) - content_bytes) as usize);
+        Some(hasher.finish())
+    }
+
+    /// Tells the monitor about members that are done.
+    pub(super) fn report_group(&mut self, group: &[Draft], source_bytes: u64, bytes: u64) {
+        let monitor = self.shared.monitor;
+        monitor.count(Counter::Members, group.len() as u64);
+        monitor.count(Counter::SourceBytes, source_bytes);
+        monitor.count(Counter::ArchiveBytes, bytes);
+        self.account.stage().add_bytes(source_bytes);
+        for draft in group {
+            for text in &draft.warnings {
+                tell(monitor, Level::Warning, &draft.captured.member.path, text.clone());
+            }
+        }
+    }
+
+    pub(super) fn header(&self, draft: &Draft) -> &[u8] {
+        &self.headers[draft.header.clone()]
+    }
+
+    /// An object that is not archived although it should be.
+    fn warn(&mut self, path: &[u8], text: String) {
+        let warning = WarningRecord { path: path.to_vec(), text: text.clone() };
+        self.passed_over.push(Finding::Warning(warning));
+        tell(self.shared.monitor, Level::Warning, path, text);
+    }
+
+    fn note(&self, path: &[u8], text: String) {
+        tell(self.shared.monitor, Level::Note, path, text);
+    }
+}
+
+fn tell(monitor: &dyn Monitor, level: Level, path: &[u8], text: String) {
+    monitor.notice(Notice { level, object: path.to_vec(), text });
+}
+
+impl Draft {
+    pub(super) fn content_bytes(&self) -> u64 {
+        self.content_bytes
+    }
+
+    pub(super) fn add_warning(&mut self, text: String) {
+        self.warnings.push(text);
+    }
+
+    /// Hashes the content in the way that suits how it is stored.
+    pub(super) fn content_hasher(&self) -> ContentHasher {
+        let member = &self.captured.member;
+        match &member.sparse {
+            Some(runs) => ContentHasher::sparse(member.size_bytes, runs),
+            None => ContentHasher::whole(),
+        }
+    }
+
+    /// Adds what the index shall know of this member.
+    pub(super) fn find(
+        &mut self,
+        header_offset_bytes: u64,
+        content_offset_bytes: u64,
+        content_hash: Option<[u8; 32]>,
+        findings: &mut Vec<Finding>,
+    ) {
+        let member = &self.captured.member;
+        let kind = match &member.kind {
+            Kind::File => RecordKind::File {
+                size_bytes: member.size_bytes,
+                stored_bytes: self.content_bytes,
+                layout: match member.sparse {
+                    Some(_) => FileLayout::Sparse,
+                    None => FileLayout::Whole,
+                },
+                content_hash,
+            },
+            Kind::Directory => RecordKind::Directory,
+            Kind::SymbolicLink { .. } => RecordKind::SymbolicLink,
+            Kind::HardLink { target } => RecordKind::HardLink { target: target.clone() },
+            Kind::Fifo => RecordKind::Fifo,
+            Kind::CharacterDevice { .. } => RecordKind::CharacterDevice,
+            Kind::BlockDevice { .. } => RecordKind::BlockDevice,
+        };
+        findings.push(Finding::File(FileRecord {
+            path: member.path.clone(),
+            kind,
+            header_offset_bytes,
+            content_offset_bytes,
+            mode: member.mode,
+            uid: member.uid,
+            gid: member.gid,
+            modified: member.modified,
+            changed: self.captured.version.changed,
+        }));
+        for text in &self.warnings {
+            let warning = WarningRecord { path: member.path.clone(), text: text.clone() };
+            findings.push(Finding::Warning(warning));
+        }
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.header.len() as u64 + padded(self.content_bytes)
+    }
+
+    /// Looks at the file after its content was read, and says what happened to it meanwhile.
+    pub(super) fn check_again(&mut self, file: &OwnedFd) {
+        let text = match tree::recheck(file, &self.captured.version) {
+            Ok(Change::None | Change::Metadata) => return,
+            Ok(Change::Content) => "changed while it was read".to_owned(),
+            Ok(Change::Size { now_bytes }) => {
+                let before = self.captured.version.size_bytes;
+                if now_bytes > before {
+                    format!("grew from {before} to {now_bytes} bytes, archived up to {before}")
+                } else {
+                    format!("shrank from {before} to {now_bytes} bytes, the rest is zeros")
+                }
+            }
+            Err(error) => format!("cannot be checked for changes: {error}"),
+        };
+        self.warnings.push(text);
+    }
+}
+
+impl LinkTable {
+    /// The name under which the file is in the archive already, if it is.
+    fn earlier_name(&mut self, draft: &mut Draft) -> Option<Vec<u8>> {
+        let captured = &draft.captured;
+        let reference = self.names.length_bytes();
+        match self.links.note(captured.identity, captured.links, reference) {
+            Ok(Link::First) => {
+                let path = &captured.member.path;
+                let buffer = self.names.buffer();
+                buffer.extend_from_slice(&(path.len() as u32).to_le_bytes());
+                buffer.extend_from_slice(path);
+                if let Err(error) = self.names.settle() {
+                    draft.warnings.push(format!("names of links cannot be kept: {error}"));
+                }
+                None
+            }
+            Ok(Link::Again(reference)) => match self.name_at(reference) {
+                Ok(name) => Some(name),
+                Err(error) => {
+                    draft.warnings.push(format!("archived as a file of its own: {error}"));
+                    None
+                }
+            },
+            Err(full) => {
+                draft.warnings.push(full.to_string());
+                None
+            }
+        }
+    }
+
+    fn name_at(&self, reference: u64) -> std::io::Result<Vec<u8>> {
+        let length = self.names.read_at(reference, 4)?;
+        let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);
+        self.names.read_at(reference + 4, length as usize)
+    }
+}
+
+/// Reads one run of a file into the archive. After a problem the rest is zeros: its place is fixed.
+fn fill_run(
+    file: &OwnedFd,
+    run: &Extent,
+    filler: &mut Filler<'_>,
+    hasher: &mut ContentHasher,
+    problem: &mut Option<String>,
+) {
+    let mut done = 0;
+    while done < run.length_bytes {
+        let slice = filler.slice((run.length_bytes - done) as usize);
+        let mut filled = 0;
+        while filled < slice.len() && problem.is_none() {
+            let offset = run.offset_bytes + done + filled as u64;
+            match rustix::io::pread(file, &mut slice[filled..], offset) {
+                Ok(0) => *problem = Some(format!("ended at byte {offset}, the rest is zeros")),
+                Ok(bytes) => filled += bytes,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => {
+                    let error = std::io::Error::from(error);
+                    *problem =
+                        Some(format!("read error at byte {offset}, the rest is zeros: {error}"));
+                }
+            }
+        }
+        slice[filled..].fill(0);
+        hasher.update(slice);
+        done += slice.len() as u64;
+    }
+}
+
+fn problem_text(problem: &tree::ScanProblem) -> String {
+    match &problem.source {
+        Some(source) => format!("{}: {source}", problem.what),
+        None => problem.what.to_string(),
+    }
+}
+
+fn capture_text(error: &CaptureError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,134 @@
+//! Bytes that are needed again at the end of a run: the index while it grows.
+//!
+//! A small spool stays in memory; from [`MEMORY_BYTES`] on it goes to an unnamed temporary file, so
+//! that memory does not grow with the number of files and a killed run leaves nothing behind.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use rustix::fs::{Mode, OFlags};
+
+/// What is kept in memory before a temporary file is made, and between two writes to it.
+const MEMORY_BYTES: usize = 1 << 20;
+
+/// An append-only store of bytes.
+#[derive(Debug, Default)]
+pub(super) struct Spool {
+    buffer: Vec<u8>,
+    file: Option<File>,
+    file_bytes: u64,
+}
+
+impl Spool {
+    /// The end of the spool, to be appended to. Call [`Spool::settle`] now and then.
+    pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// Bytes in the spool.
+    pub(super) fn length_bytes(&self) -> u64 {
+        self.file_bytes + self.buffer.len() as u64
+    }
+
+    /// Moves what is in memory to the file if it has become large.
+    pub(super) fn settle(&mut self) -> io::Result<()> {
+        if self.buffer.len() < MEMORY_BYTES {
+            return Ok(());
+        }
+        if self.file.is_none() {
+            self.file = Some(temporary_file()?);
+        }
+        if let Some(file) = &mut self.file {
+            file.write_all(&self.buffer)?;
+        }
+        self.file_bytes += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Reads `bytes` at `offset_bytes`.
+    pub(super) fn read_at(&self, offset_bytes: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        let mut out = vec![0; bytes];
+        if offset_bytes >= self.file_bytes {
+            let start = (offset_bytes - self.file_bytes) as usize;
+            let stored = self.buffer.get(start..start + bytes);
+            out.copy_from_slice(stored.ok_or(io::ErrorKind::UnexpectedEof)?);
+        } else if let Some(file) = &self.file {
+            // `settle` moves the buffer as a whole, so nothing lies half here and half there.
+            file.read_exact_at(&mut out, offset_bytes)?;
+        }
+        Ok(out)
+    }
+
+    /// Hands on all bytes from the start, in slices.
+    pub(super) fn read_through(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        self.try_read_through(|bytes| {
+            each(bytes);
+            Ok::<(), io::Error>(())
+        })
+    }
+
+    /// Hands on all bytes from the start, in slices, until `each` fails.
+    pub(super) fn try_read_through<E: From<io::Error>>(
+        &self,
+        mut each: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if let Some(file) = &self.file {
+            let mut part = vec![0; MEMORY_BYTES.min(self.file_bytes as usize)];
+            let mut at = 0;
+            while at < self.file_bytes {
+                let now = part.len().min((self.file_bytes - at) as usize);
+                file.read_exact_at(&mut part[..now], at)?;
+                each(&part[..now])?;
+                at += now as u64;
+            }
+        }
+        each(&self.buffer)
+    }
+}
+
+/// A file without a name in the folder for temporary files (`TMPDIR`, else `/var/tmp`, which is
+/// on a disk where `/tmp` may be memory).
+fn temporary_file() -> io::Result<File> {
+    let folder =
+        std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
+    let mode = Mode::RUSR | Mode::WUSR;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::open(&folder, flags | OFlags::TMPFILE, mode) {
+        Ok(file) => Ok(file.into()),
+        // Not every file system can make files without a name.
+        Err(_) => {
+            let name = folder.join(format!(".takeup-spool-{}", std::process::id()));
+            let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
+            rustix::fs::unlink(&name)?;
+            Ok(file.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spool_gives_back_what_it_took_in_memory_and_in_a_file() {
+        for records in [10u32, 400_000] {
+            let mut spool = Spool::default();
+            for record in 0..records {
+                spool.buffer().extend_from_slice(&record.to_le_bytes());
+                spool.settle().unwrap();
+            }
+            assert_eq!(spool.length_bytes(), u64::from(records) * 4);
+            for record in [0, records / 2, records - 1] {
+                let stored = spool.read_at(u64::from(record) * 4, 4).unwrap();
+                assert_eq!(stored, record.to_le_bytes());
+            }
+            let mut all = Vec::new();
+            spool.read_through(|bytes| all.extend_from_slice(bytes)).unwrap();
+            let expected: Vec<u8> = (0..records).flat_map(u32::to_le_bytes).collect();
+            assert!(all == expected);
+        }
+    }
+}

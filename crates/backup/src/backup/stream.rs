@@ -1,0 +1,296 @@
+//! One large file, streamed into the archive with several reads in flight.
+//!
+//! The worker holds its turn all the while, since the file takes more than a reservation may. Each
+//! read goes to its place in a block. A file that the page cache does not hold is read past it:
+//! that is faster (one copy less, and the depth is ours to choose instead of read-ahead's), and it
+//! leaves the cache to those who work on the machine.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+
+use archive::member::Extent;
+use device::file::Direct;
+use flow::backend::{Backend, Completion, Memory, Operation};
+use flow::cancel::Stopped;
+use flow::monitor::Counter;
+use flow::ring::Piece;
+
+use super::BackupError;
+use super::groups::{Findings, Group};
+use super::reader::{Draft, Reader, lock, padded};
+
+/// Reads in flight. Eight of 1 MiB reach what a fast disk gives to one stream.
+const DEPTH: usize = 8;
+/// Smallest step in which the readable parts of a damaged region are looked for.
+const SALVAGE_BYTES: usize = 4096;
+/// Failed steps after which the rest of a region is given up: a dying disk takes seconds for each.
+const SALVAGE_FAILURES_MAX: usize = 16;
+
+/// A file while it is streamed.
+struct Stream<'a, 'b> {
+    reader: &'b mut Reader<'a>,
+    file: Arc<OwnedFd>,
+    /// What is still to be asked for, as runs of the file.
+    runs: VecDeque<Extent>,
+    /// Bytes of padding that follow the last run.
+    padding_bytes: usize,
+    direct: Direct,
+    /// Size of the file when it was opened.
+    end_bytes: u64,
+    lost_bytes: u64,
+    first_error: Option<(u64, io::Error)>,
+    shrank_at: Option<u64>,
+    /// The piece that was filled last waits for the next one, or for the end: the record must be
+    /// complete before the last byte is committed.
+    held: Option<Piece>,
+}
+
+impl Reader<'_> {
+    /// Archives one file that is larger than a reservation. Called with the turn held.
+    pub(super) fn stream(&mut self, draft: &mut Draft) -> Result<(), BackupError> {
+        let header_bytes = self.put_header(draft)?;
+        let Some(file) = draft.captured.file.take() else { return Ok(()) };
+        let content_bytes = draft.content_bytes();
+        let start_bytes = self.shared.producer.position_bytes();
+        let findings = Findings::default();
+        self.shared.groups.announce(Group::Stream {
+            content_bytes: start_bytes,
+            length_bytes: content_bytes,
+            end_bytes: start_bytes + padded(content_bytes),
+            hasher: Arc::new(Mutex::new(draft.content_hasher())),
+            findings: Arc::clone(&findings),
+        });
+        let whole = Extent { offset_bytes: 0, length_bytes: content_bytes };
+        let runs = draft.captured.member.sparse.clone().unwrap_or_else(|| vec![whole]);
+        let file = Arc::new(file);
+        let direct = self.choose_direct(&file, &runs, content_bytes);
+        let mut stream = Stream {
+            reader: self,
+            file: Arc::clone(&file),
+            runs: runs.into(),
+            padding_bytes: (padded(content_bytes) - content_bytes) as usize,
+            direct,
+            end_bytes: draft.captured.version.size_bytes,
+            lost_bytes: 0,
+            first_error: None,
+            shrank_at: None,
+            held: None,
+        };
+        stream.run()?;
+        let held = stream.held.take();
+        stream.explain(draft);
+        draft.check_again(&file);
+        draft.find(start_bytes - header_bytes, start_bytes, None, &mut lock(&findings));
+        if let Some(piece) = held {
+            piece.commit();
+        }
+        self.report_group(std::slice::from_ref(draft), 0, 0);
+        Ok(())
+    }
+
+    fn put_header(&mut self, draft: &Draft) -> Result<u64, Stopped> {
+        let shared = self.shared;
+        let bytes = self.header(draft).len();
+        let mut at = 0;
+        // A sparse map may be longer than a reservation.
+        while at < bytes {
+            let now = (bytes - at).min(shared.group_bytes_max);
+            let mut reservation = shared.producer.reserve(now, self.account)?;
+            shared.groups.announce(Group::Members {
+                end_bytes: reservation.start_bytes() + now as u64,
+                findings: Findings::default(),
+            });
+            reservation.filler().put(&self.header(draft)[at..at + now]);
+            reservation.commit();
+            at += now;
+        }
+        Ok(bytes as u64)
+    }
+
+    /// Past the page cache, if the file system can and the cache does not hold most of the file.
+    fn choose_direct(&self, file: &OwnedFd, runs: &[Extent], content_bytes: u64) -> Direct {
+        let aligned = |alignment: u64| {
+            let (last, others) = match runs.split_last() {
+                Some((last, others)) => (last.offset_bytes, others),
+                None => (0, runs),
+            };
+            last.is_multiple_of(alignment)
+                && others.iter().all(|run| {
+                    run.offset_bytes.is_multiple_of(alignment)
+                        && run.length_bytes.is_multiple_of(alignment)
+                })
+        };
+        // The place in the archive is a multiple of 512, and so is the place in memory.
+        let possible = device::file::direct_alignment(file).is_some_and(|alignment| {
+            alignment.memory_bytes <= 512
+                && alignment.offset_bytes <= 512
+                && aligned(alignment.offset_bytes.into())
+        });
+        if !possible {
+            return Direct::Off;
+        }
+        let cached = device::file::cached_bytes(file.as_fd(), content_bytes).unwrap_or(0);
+        if cached * 2 > content_bytes || device::file::set_direct(file, Direct::On).is_err() {
+            return Direct::Off;
+        }
+        Direct::On
+    }
+}
+
+impl Stream<'_, '_> {
+    fn run(&mut self) -> Result<(), BackupError> {
+        let mut backend = match self.reader.backend.take() {
+            Some(backend) => backend,
+            None => self.reader.shared.engine.open(DEPTH).map_err(BackupError::Engine)?,
+        };
+        // After an early end the drop of the back end waits for what is in flight.
+        self.transfer(backend.as_mut())?;
+        self.reader.backend = Some(backend);
+        Ok(())
+    }
+
+    fn transfer(&mut self, backend: &mut dyn Backend) -> Result<(), BackupError> {
+        loop {
+            while backend.in_flight() < backend.depth() {
+                let Some(operation) = self.next_operation(backend.in_flight())? else { break };
+                backend.submit(operation).map_err(BackupError::Engine)?;
+            }
+            if backend.in_flight() == 0 {
+                return Ok(());
+            }
+            let completion = backend.wait().map_err(BackupError::Engine)?;
+            if let Some(operation) = self.completed(completion) {
+                backend.submit(operation).map_err(BackupError::Engine)?;
+            }
+        }
+    }
+
+    /// Reserves the place of the next read; `None` if there is nothing to read, or no room while
+    /// others are in flight.
+    fn next_operation(&mut self, in_flight: usize) -> Result<Option<Operation>, Stopped> {
+        while self.runs.front().is_some_and(|run| run.length_bytes == 0) {
+            self.runs.pop_front();
+        }
+        let is_last_run = self.runs.len() == 1;
+        let Some(run) = self.runs.front_mut() else { return Ok(None) };
+        let producer = self.reader.shared.producer;
+        let block_bytes = producer.block_bytes() as u64;
+        let in_block = block_bytes - producer.position_bytes() % block_bytes;
+        let content = run.length_bytes.min(in_block);
+        // The padding is in the same block: blocks and places are multiples of 512 as well.
+        let ends = is_last_run && content == run.length_bytes;
+        let padding = if ends { self.padding_bytes } else { 0 };
+        let bytes = content as usize + padding;
+        let reservation = if in_flight == 0 {
+            producer.reserve(bytes, self.reader.account)?
+        } else {
+            match producer.try_reserve(bytes) {
+                Some(reservation) => reservation,
+                None => return Ok(None),
+            }
+        };
+        let piece = reservation.into_pieces().next().expect("a piece lies in one block");
+        let offset_bytes = run.offset_bytes;
+        run.offset_bytes += content;
+        run.length_bytes -= content;
+        let file = Arc::clone(&self.file);
+        Ok(Some(Operation { file, offset_bytes, done_bytes: 0, memory: Memory::Fill(piece) }))
+    }
+
+    /// Takes what a read has brought. Returns the operation if it is to go on.
+    fn completed(&mut self, completion: Completion) -> Option<Operation> {
+        let Completion { operation, result } = completion;
+        let Operation { offset_bytes, done_bytes, memory, .. } = operation;
+        let Memory::Fill(mut piece) = memory else { return None };
+        // A read over the end of the file stops there, and the padding stays to be filled.
+        let before_end = self.end_bytes.saturating_sub(offset_bytes) as usize;
+        let wanted = (piece.len() - done_bytes).min(before_end);
+        match result {
+            Ok(bytes) if bytes >= wanted => self.finish_piece(piece, done_bytes + wanted),
+            Ok(0) => {
+                let at = self.shrank_at.get_or_insert(offset_bytes);
+                *at = offset_bytes.min(*at);
+                self.finish_piece(piece, done_bytes);
+            }
+            Ok(bytes) => {
+                return Some(self.again(offset_bytes + bytes as u64, done_bytes + bytes, piece));
+            }
+            Err(error) if is_invalid(&error) && self.leave_direct() => {
+                return Some(self.again(offset_bytes, done_bytes, piece));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                return Some(self.again(offset_bytes, done_bytes, piece));
+            }
+            Err(error) => {
+                let rest = &mut piece.bytes_mut()[done_bytes..][..wanted];
+                self.salvage(rest, offset_bytes, error);
+                self.finish_piece(piece, done_bytes + wanted);
+            }
+        }
+        None
+    }
+
+    /// The operation that goes on where another stopped. A place that is no multiple of 512 is out
+    /// of direct I/O's reach: the file is read through the cache from then on.
+    fn again(&mut self, offset_bytes: u64, done_bytes: usize, piece: Piece) -> Operation {
+        if !offset_bytes.is_multiple_of(512) {
+            self.leave_direct();
+        }
+        let file = Arc::clone(&self.file);
+        Operation { file, offset_bytes, done_bytes, memory: Memory::Fill(piece) }
+    }
+
+    fn leave_direct(&mut self) -> bool {
+        let was_direct = self.direct == Direct::On;
+        self.direct = Direct::Off;
+        was_direct && device::file::set_direct(&self.file, Direct::Off).is_ok()
+    }
+
+    fn finish_piece(&mut self, mut piece: Piece, filled: usize) {
+        piece.bytes_mut()[filled..].fill(0);
+        let bytes = piece.len() as u64;
+        self.reader.shared.monitor.count(Counter::ArchiveBytes, bytes);
+        self.reader.shared.monitor.count(Counter::SourceBytes, filled as u64);
+        self.reader.account.stage().add_bytes(bytes);
+        // The piece that is committed last waits for the record, which is complete only then.
+        if let Some(held) = self.held.replace(piece) {
+            held.commit();
+        }
+    }
+
+    /// Reads a region that failed as a whole in small steps, and leaves zeros where that fails too.
+    fn salvage(&mut self, region: &mut [u8], offset_bytes: u64, error: io::Error) {
+        self.first_error.get_or_insert((offset_bytes, error));
+        self.leave_direct();
+        let mut failures = 0;
+        for (step, slice) in region.chunks_mut(SALVAGE_BYTES).enumerate() {
+            let offset = offset_bytes + (step * SALVAGE_BYTES) as u64;
+            let read = match failures < SALVAGE_FAILURES_MAX {
+                true => rustix::io::pread(&self.file, &mut slice[..], offset).unwrap_or(0),
+                false => 0,
+            };
+            if read < slice.len() {
+                failures += 1;
+                self.lost_bytes += (slice.len() - read) as u64;
+                slice[read..].fill(0);
+            }
+        }
+    }
+
+    fn explain(&self, draft: &mut Draft) {
+        if let Some((offset, error)) = &self.first_error {
+            let lost = self.lost_bytes;
+            let text = format!("read error at byte {offset}, {lost} bytes are zeros: {error}");
+            draft.add_warning(text);
+        }
+        if let Some(at) = self.shrank_at {
+            draft.add_warning(format!("ended at byte {at}, the rest is zeros"));
+        }
+    }
+}
+
+fn is_invalid(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error())
+}
