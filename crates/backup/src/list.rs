@@ -1,0 +1,301 @@
+//! The `list` run: what is in an archive.
+//!
+//! Three ways, the quickest that will do: names and sizes out of the index of the set; from header
+//! to header where the archive is plain and can be read at any offset; else the whole archive goes
+//! by. The index holds neither link targets nor names of owners, so a listing with all details
+//! reads the headers.
+
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::time::Instant;
+
+use archive::index::{FileLayout, FileRecord, RecordKind};
+use archive::member::{Kind, Member};
+use device::source::Source;
+use flow::account::{Account, Stage};
+use flow::backend::Engine;
+use flow::cancel::{Cancel, Stopped};
+use flow::monitor::{Counter, Monitor};
+
+use crate::read::index_file::IndexFile;
+use crate::read::members::{Item, MemberStream};
+use crate::read::{
+    Contents, ReadFailure, ReadSettings, ReadSummary, cores, plain_decoder, read_archive,
+};
+use crate::report::RunReport;
+use crate::selection::Selection;
+use crate::warnings::Warnings;
+
+/// What to list and how.
+#[derive(Clone, Debug)]
+pub struct ListOptions {
+    /// The archive: a path, or `-` for standard input.
+    pub from: OsString,
+    /// Which members.
+    pub selection: Selection,
+    /// How much of each.
+    pub detail: Detail,
+    /// Back end of bulk input.
+    pub engine: Engine,
+    /// Memory of the rings together.
+    pub ring_bytes: usize,
+    /// Decompressing threads; as many as there are cores when `None`.
+    pub threads: Option<NonZero<usize>>,
+}
+
+impl Default for ListOptions {
+    fn default() -> ListOptions {
+        ListOptions {
+            from: "-".into(),
+            selection: Selection::default(),
+            detail: Detail::Everything,
+            engine: Engine::Auto,
+            ring_bytes: 64 << 20,
+            threads: None,
+        }
+    }
+}
+
+/// How much is wanted of each member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What the index has: path, kind, mode, numeric owner, size, time of modification. Link
+    /// targets, names of owners, attributes and ACLs may be missing.
+    Index,
+    /// All that the archive has.
+    Everything,
+}
+
+/// A member as listed.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed<'a> {
+    /// What the archive says.
+    pub member: &'a Member,
+    /// Place of its first header in the archive, before compression.
+    pub header_offset_bytes: u64,
+    /// Place of its content.
+    pub content_offset_bytes: u64,
+    /// Bytes of content in the archive.
+    pub stored_bytes: u64,
+}
+
+/// The end of a listing.
+#[derive(Clone, Debug)]
+pub struct ListReport {
+    /// The numbers.
+    pub run: RunReport,
+    /// Warnings given to the monitor: a reason for exit code 2 if not 0.
+    pub warnings: u64,
+    /// Paths asked for at which nothing was found.
+    pub not_found: Vec<Vec<u8>>,
+    /// Where the list came from.
+    pub way: ListWay,
+}
+
+/// Where a list comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListWay {
+    /// The index of the set.
+    Index,
+    /// The headers in the archive.
+    Headers,
+}
+
+/// Why an archive cannot be listed.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadFailure),
+    /// The run was stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// Lists an archive: `each` is called for every selected member in archive order.
+///
+/// # Errors
+/// See [`ListError`]. Damage is no error but a warning to the monitor.
+pub fn list(
+    options: ListOptions,
+    monitor: &dyn Monitor,
+    cancel: &Cancel,
+    mut each: impl FnMut(&Listed<'_>),
+) -> Result<ListReport, ListError> {
+    let start = Instant::now();
+    let warnings = Warnings::new(monitor);
+    let mut selection = options.selection.clone();
+    if options.detail == Detail::Index && options.from != "-" {
+        let source = Source::open(&options.from).map_err(ReadFailure::from)?;
+        if let Some(index) = IndexFile::find(&source)
+            && let Some(members) = list_index(&index, &mut selection, cancel, &mut each)?
+        {
+            let run = RunReport {
+                members,
+                seconds: start.elapsed().as_secs_f64(),
+                engine: "pread",
+                endpoint: "file",
+                cores: cores(),
+                compression: index.trailer.compression.to_string(),
+                archive_bytes: index.trailer.archive_bytes,
+                ..RunReport::default()
+            };
+            return Ok(report(run, &selection, &warnings, ListWay::Index));
+        }
+    }
+    let settings = ReadSettings {
+        from: &options.from,
+        engine: options.engine,
+        ring_bytes: options.ring_bytes,
+        threads: options.threads,
+        make_decoder: plain_decoder,
+        contents: Contents::NotWanted,
+    };
+    let stage = Stage::new("parse");
+    let (mut run, summary) = read_archive::<_, ListError>(
+        &settings,
+        &stage,
+        monitor,
+        cancel,
+        |stream: &mut MemberStream<'_>, account| {
+            list_stream(stream, account, &mut selection, &warnings, &mut each)
+        },
+    )?;
+    take_summary(&mut run, &summary, &warnings);
+    run.stages.push(stage.report());
+    run.seconds = start.elapsed().as_secs_f64();
+    Ok(report(run, &selection, &warnings, ListWay::Headers))
+}
+
+fn report(
+    run: RunReport,
+    selection: &Selection,
+    warnings: &Warnings<'_>,
+    way: ListWay,
+) -> ListReport {
+    let not_found = selection.not_found().map(<[u8]>::to_vec).collect();
+    ListReport { run, warnings: warnings.count(), not_found, way }
+}
+
+/// Puts what reading has come to into the report of a run.
+pub(crate) fn take_summary(run: &mut RunReport, summary: &ReadSummary, warnings: &Warnings<'_>) {
+    if summary.trailing_bytes > 0 {
+        let bytes = summary.trailing_bytes;
+        warnings.note(b"", format!("{bytes} bytes behind the compressed data were passed over"));
+    }
+    run.archive_bytes = summary.archive_bytes;
+    run.target_bytes = summary.source_bytes;
+    run.stages = summary.stages.clone();
+    run.ring_bytes = summary.ring_bytes;
+    run.engine = summary.engine;
+    run.endpoint = summary.endpoint;
+    run.compression = summary.compression.to_owned();
+    run.cores = cores();
+}
+
+fn list_stream(
+    stream: &mut MemberStream<'_>,
+    account: &mut Account,
+    selection: &mut Selection,
+    warnings: &Warnings<'_>,
+    each: &mut impl FnMut(&Listed<'_>),
+) -> Result<RunReport, ListError> {
+    let mut run = RunReport::default();
+    while let Some(item) = stream.next(account)? {
+        match item {
+            Item::Member(found) => {
+                warnings.monitor().count(Counter::Members, 1);
+                if !selection.selects(&found.member.path) {
+                    continue;
+                }
+                run.members += 1;
+                run.files += u64::from(found.member.kind == Kind::File);
+                run.source_bytes += found.member.content_bytes();
+                for note in &found.notes {
+                    warnings.note(&found.member.path, note.to_string());
+                }
+                each(&Listed {
+                    member: &found.member,
+                    header_offset_bytes: found.header_offset_bytes,
+                    content_offset_bytes: found.content_offset_bytes,
+                    stored_bytes: found.stored_bytes,
+                });
+            }
+            Item::IndexSection { .. } => {}
+            Item::Damage(damage) => warnings.damage(&damage),
+            Item::NextArchive { offset_bytes } => {
+                warnings.note(b"", format!("another archive follows at byte {offset_bytes}"));
+            }
+            Item::Passed { what } => warnings.note(b"", what),
+        }
+    }
+    Ok(run)
+}
+
+/// Lists from the index; `None` when it turned out damaged before anything was listed.
+fn list_index(
+    index: &IndexFile,
+    selection: &mut Selection,
+    cancel: &Cancel,
+    each: &mut impl FnMut(&Listed<'_>),
+) -> Result<Option<u64>, ListError> {
+    // Once over without a word, so that a damaged index leads to the headers and not to half a
+    // list.
+    let sound = index.files().is_ok_and(|mut files| files.all(|record| record.is_ok()));
+    let Ok(files) = index.files() else { return Ok(None) };
+    if !sound {
+        return Ok(None);
+    }
+    let mut members = 0;
+    for record in files.flatten() {
+        cancel.check()?;
+        if !selection.selects(&record.path) {
+            continue;
+        }
+        members += 1;
+        let (header_offset_bytes, content_offset_bytes) =
+            (record.header_offset_bytes, record.content_offset_bytes);
+        let member = member_of(record);
+        let stored_bytes = member.content_bytes();
+        let member = &member;
+        each(&Listed { member, header_offset_bytes, content_offset_bytes, stored_bytes });
+    }
+    Ok(Some(members))
+}
+
+/// A member with what the index knows of it.
+fn member_of(record: FileRecord) -> Member {
+    let mut size = 0;
+    let mut sparse = None;
+    let kind = match record.kind {
+        RecordKind::File { size_bytes, stored_bytes, layout, .. } => {
+            size = size_bytes;
+            if layout == FileLayout::Sparse {
+                let run = archive::member::Extent { offset_bytes: 0, length_bytes: stored_bytes };
+                sparse = Some(vec![run]);
+            }
+            Kind::File
+        }
+        RecordKind::Directory => Kind::Directory,
+        RecordKind::SymbolicLink => Kind::SymbolicLink { target: Vec::new() },
+        RecordKind::HardLink { target } => Kind::HardLink { target },
+        RecordKind::Fifo => Kind::Fifo,
+        RecordKind::CharacterDevice => Kind::CharacterDevice { major: 0, minor: 0 },
+        RecordKind::BlockDevice => Kind::BlockDevice { major: 0, minor: 0 },
+    };
+    Member {
+        path: record.path,
+        kind,
+        mode: record.mode,
+        uid: record.uid,
+        gid: record.gid,
+        user: Vec::new(),
+        group: Vec::new(),
+        modified: record.modified,
+        size_bytes: size,
+        sparse,
+        xattrs: Vec::new(),
+        acl_access: None,
+        acl_default: None,
+    }
+}

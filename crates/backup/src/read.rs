@@ -1,0 +1,433 @@
+//! Reading an archive: the pipeline that list, restore and verify share.
+//!
+//! ```text
+//! read (several reads in flight) --> ring --> [decompress in parallel --> ring] --> MemberStream
+//! ```
+//!
+//! The blocks are parsed where they lie and handed on as leases. Everything is bounded by the two
+//! rings and one chunk for each thread of `decompress`. Damage does not end the stream: what cannot
+//! be read or decompressed is a gap ([`gaps`]), and [`members::MemberStream`] finds the way back.
+//!
+//! A listing of a plain archive with random access does not read the content at all: it goes from
+//! header to header in the file ([`headers`]).
+
+mod cursor;
+mod damage;
+mod decompress;
+mod gaps;
+mod headers;
+pub(crate) mod index_file;
+pub(crate) mod members;
+mod source;
+
+use std::ffi::OsStr;
+use std::io;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{Scope, available_parallelism};
+
+use archive::chunk::{Coding, Format, OtherFormat};
+use archive::decode::{Decoder, Limits};
+use device::source::{Source, SourceError};
+use flow::account::{Account, Stage, StageReport};
+use flow::backend::{Choice, Engine};
+use flow::cancel::{Cancel, Stopped};
+use flow::monitor::{Level, Monitor, Notice};
+use flow::ring::{Consumer, Producer, RingOptions, ring};
+use flow::source::{ReadError, read_stream};
+use rustix::fs::FileType;
+
+use cursor::{Cursor, RingSupply, Supply};
+use decompress::Decompress;
+use gaps::Gaps;
+use members::{AfterEnd, MemberStream};
+use source::SourceReader;
+
+pub(crate) use cursor::Slice;
+pub use damage::{Damage, DamageKind};
+
+/// Bytes of a block of the reading rings. Independent of the blocks that the archive was written
+/// in, which matter to tapes only: there a read returns one of them, whatever is asked for.
+const BLOCK_BYTES: usize = 1 << 20;
+/// Reads in flight: enough to keep a disk busy, few enough for two cores.
+const READS_IN_FLIGHT: usize = 4;
+
+/// Why an archive cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadFailure {
+    /// The source cannot be opened.
+    #[error(transparent)]
+    Open(#[from] SourceError),
+    /// Reading failed where it cannot be gone around.
+    #[error("{name}")]
+    Read {
+        /// The source.
+        name: String,
+        /// Where and why.
+        source: ReadError,
+    },
+    /// The source is empty.
+    #[error("{name} is empty")]
+    Empty {
+        /// The source.
+        name: String,
+    },
+    /// The source holds no tar header.
+    #[error("{name} is not a tar archive")]
+    NotAnArchive {
+        /// The source.
+        name: String,
+    },
+    /// The source is compressed in a way that is not read here.
+    #[error("{name} is compressed with {format}, which is not read here")]
+    OtherCompression {
+        /// The source.
+        name: String,
+        /// The compression, with the command that opens it.
+        format: OtherFormat,
+    },
+    /// Memory, threads or io_uring are not to be had.
+    #[error("cannot set up the {what}")]
+    SetUp {
+        /// What for.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// How an archive is read.
+pub(crate) struct ReadSettings<'a> {
+    pub from: &'a OsStr,
+    pub engine: Engine,
+    /// Bytes of both rings together.
+    pub ring_bytes: usize,
+    /// Decompressing threads; as many as there are cores when `None`.
+    pub threads: Option<NonZero<usize>>,
+    /// Makes the decoder; the one for restores looks up names of users.
+    pub make_decoder: fn() -> Decoder,
+    pub contents: Contents,
+}
+
+/// Whether contents are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    Wanted,
+    /// Headers only: contents may be jumped over.
+    NotWanted,
+}
+
+/// A decoder that leaves names in ACLs unresolved.
+pub(crate) fn plain_decoder() -> Decoder {
+    Decoder::new(Limits::default())
+}
+
+/// What reading has come to.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadSummary {
+    pub endpoint: &'static str,
+    pub engine: &'static str,
+    /// Bytes taken from the source.
+    pub source_bytes: u64,
+    /// Bytes of the archive before compression.
+    pub archive_bytes: u64,
+    pub compression: &'static str,
+    pub ring_bytes: u64,
+    /// Bytes behind the last chunk that are no chunk.
+    pub trailing_bytes: u64,
+    /// `read` and, when compressed, `decompress`.
+    pub stages: Vec<StageReport>,
+}
+
+/// Cores that this process may use.
+pub(crate) fn cores() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Opens the source and lets `body` go through its members, on this thread, whose account belongs
+/// to `stage`.
+pub(crate) fn read_archive<R, E>(
+    settings: &ReadSettings<'_>,
+    stage: &Arc<Stage>,
+    monitor: &dyn Monitor,
+    cancel: &Cancel,
+    body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
+) -> Result<(R, ReadSummary), E>
+where
+    E: From<ReadFailure> + From<Stopped>,
+{
+    let source = Source::open(settings.from).map_err(ReadFailure::from)?;
+    let pipeline = Pipeline::new(&source, settings, monitor, cancel)?;
+    if settings.contents == Contents::NotWanted && pipeline.plain_file {
+        return pipeline.skim(stage, body);
+    }
+    pipeline.run(stage, body)
+}
+
+/// Everything that the threads of a run share.
+struct Pipeline<'a> {
+    source: &'a Source,
+    settings: &'a ReadSettings<'a>,
+    choice: Choice,
+    cancel: &'a Cancel,
+    endpoint: &'static str,
+    /// Not compressed, and read at any offset.
+    plain_file: bool,
+    read: Arc<Stage>,
+    decompress: Arc<Stage>,
+    /// Gaps of the source, and of what the decompressors make of it.
+    source_gaps: Gaps,
+    archive_gaps: Gaps,
+    stop: AtomicBool,
+    ring_bytes: AtomicU64,
+    trailing_bytes: AtomicU64,
+}
+
+impl<'a> Pipeline<'a> {
+    fn new(
+        source: &'a Source,
+        settings: &'a ReadSettings<'a>,
+        monitor: &dyn Monitor,
+        cancel: &'a Cancel,
+    ) -> Result<Pipeline<'a>, ReadFailure> {
+        let choice = Choice::new(settings.engine)
+            .map_err(|source| ReadFailure::SetUp { what: "engine", source })?;
+        let text = format!("engine {}: {}", choice.name(), choice.reason);
+        monitor.notice(Notice { level: Level::Detail, object: Vec::new(), text });
+        Ok(Pipeline {
+            source,
+            settings,
+            choice,
+            cancel,
+            endpoint: endpoint(source),
+            plain_file: is_plain_file(source),
+            read: Stage::new("read"),
+            decompress: Stage::new("decompress"),
+            source_gaps: Gaps::default(),
+            archive_gaps: Gaps::default(),
+            stop: AtomicBool::new(false),
+            ring_bytes: AtomicU64::new(0),
+            trailing_bytes: AtomicU64::new(0),
+        })
+    }
+
+
+    /// Goes from header to header without threads and rings.
+    fn skim<R, E>(
+        self,
+        stage: &Arc<Stage>,
+        body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
+    ) -> Result<(R, ReadSummary), E>
+    where
+        E: From<ReadFailure> + From<Stopped>,
+    {
+        let mut account = stage.open();
+        let file = Arc::clone(&self.source.file);
+        let length_bytes = self.source.length_bytes.unwrap_or(0);
+        let gaps = self.archive_gaps.clone();
+        let supply = headers::HeaderSupply::new(file, length_bytes, gaps.clone(), self.cancel);
+        let bytes_read = supply.bytes_read();
+        let mut stream = self.stream(Box::new(supply), gaps);
+        let result = body(&mut stream, &mut account)?;
+        self.check_archive(&stream)?;
+        let archive_bytes = stream.position_bytes();
+        let mut summary = self.summary(archive_bytes, Format::Plain);
+        summary.source_bytes = bytes_read.load(Ordering::Relaxed);
+        summary.stages.clear();
+        summary.engine = "pread";
+        Ok((result, summary))
+    }
+
+    fn stream<'s>(&self, supply: Box<dyn Supply + 's>, gaps: Gaps) -> MemberStream<'s> {
+        let after_end = match self.endpoint {
+            "block device" => AfterEnd::IndexOnly,
+            _ => AfterEnd::Anything,
+        };
+        MemberStream::new(Cursor::new(supply, gaps), after_end)
+            .with_decoder(self.settings.make_decoder)
+    }
+
+    fn check_archive(&self, stream: &MemberStream<'_>) -> Result<(), ReadFailure> {
+        if stream.is_archive() {
+            return Ok(());
+        }
+        Err(ReadFailure::NotAnArchive { name: self.source.name.clone() })
+    }
+
+    fn run<R, E>(
+        self,
+        stage: &Arc<Stage>,
+        body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
+    ) -> Result<(R, ReadSummary), E>
+    where
+        E: From<ReadFailure> + From<Stopped>,
+    {
+        let (producer, consumer) = self.ring()?;
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let result = self.read_source(producer);
+                if result.is_err() {
+                    self.cancel.fail();
+                }
+                result
+            });
+            let mut account = stage.open();
+            let result = self.parse(scope, consumer, &mut account, body);
+            if result.is_err() {
+                self.cancel.fail();
+            }
+            drop(account);
+            match reader.join().expect("the reading thread does not panic") {
+                // The source's own error explains why the parser was stopped.
+                Err(ReadFailure::Read { source: ReadError::Stopped(_), .. }) | Ok(()) => result,
+                Err(error) => Err(error.into()),
+            }
+        })
+        .map(|(result, archive_bytes, format)| (result, self.summary(archive_bytes, format)))
+    }
+
+    fn parse<'scope, R, E>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        consumer: Consumer,
+        account: &mut Account,
+        body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
+    ) -> Result<(R, u64, Format), E>
+    where
+        E: From<ReadFailure> + From<Stopped>,
+    {
+        let name = || self.source.name.clone();
+        let first = consumer.next(account)?.filter(|block| !block.is_empty());
+        let Some(first) = first else { return Err(ReadFailure::Empty { name: name() }.into()) };
+        let format = Format::detect(&first[..first.len().min(Format::PREFIX_BYTES)]);
+        let (supply, gaps) = match format {
+            Format::Plain => {
+                (RingSupply { first: Some(first), consumer }, self.source_gaps.clone())
+            }
+            Format::Compressed(coding) => {
+                let (producer, plain) = self.ring()?;
+                scope.spawn(move || self.decompress(coding, producer, first, &consumer));
+                (RingSupply { first: None, consumer: plain }, self.archive_gaps.clone())
+            }
+            Format::Other(format) => {
+                return Err(ReadFailure::OtherCompression { name: name(), format }.into());
+            }
+        };
+        let mut stream = self.stream(Box::new(supply), gaps);
+        let result = body(&mut stream, account)?;
+        let archive_bytes = stream.position_bytes();
+        self.stop.store(true, Ordering::Release);
+        stream.drain(account)?;
+        self.check_archive(&stream)?;
+        Ok((result, archive_bytes, format))
+    }
+
+    /// A ring of half the memory: plain archives from a file need but one, and get all of it.
+    fn ring(&self) -> Result<(Producer, Consumer), ReadFailure> {
+        let whole = if self.plain_file { 1 } else { 2 };
+        let blocks = (self.settings.ring_bytes / BLOCK_BYTES / whole).max(4);
+        let options = RingOptions { block_bytes: BLOCK_BYTES, blocks, consumers: 1 };
+        let (producer, mut consumers) = ring(options, self.cancel.clone())
+            .map_err(|source| ReadFailure::SetUp { what: "ring", source })?;
+        self.ring_bytes.fetch_add(producer.capacity_bytes(), Ordering::Relaxed);
+        Ok((producer, consumers.pop().expect("a ring with one consumer")))
+    }
+
+    fn read_source(&self, producer: Producer) -> Result<(), ReadFailure> {
+        let mut account = self.read.open();
+        let failed = |source| ReadFailure::Read { name: self.source.name.clone(), source };
+        let file = &self.source.file;
+        match self.source.length_bytes {
+            Some(length_bytes) => {
+                let mut backend = self
+                    .choice
+                    .open(READS_IN_FLIGHT)
+                    .map_err(|source| ReadFailure::SetUp { what: "engine", source })?;
+                let reader = SourceReader {
+                    file,
+                    length_bytes,
+                    backend: &mut *backend,
+                    stop: &self.stop,
+                    gaps: &self.source_gaps,
+                    bad_steps: 0,
+                };
+                reader.read(producer, &mut account).map_err(failed)?;
+            }
+            None => {
+                read_stream(file, producer, &mut account, self.cancel).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The `decompress` stage: one thread that cuts, and workers.
+    fn decompress(
+        &self,
+        coding: Coding,
+        producer: Producer,
+        first: flow::ring::Block,
+        consumer: &Consumer,
+    ) {
+        let workers = self.settings.threads.map_or_else(cores, NonZero::get);
+        let (gaps, stage) = (self.archive_gaps.clone(), Arc::clone(&self.decompress));
+        let shared = Decompress::new(coding, producer, gaps, stage, workers, self.cancel);
+        let results = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..workers).map(|_| scope.spawn(|| shared.work())).collect();
+            let mut all_well = shared.cut(first, consumer).is_ok();
+            for thread in threads {
+                all_well &= thread.join().is_ok_and(|result| result.is_ok());
+            }
+            all_well
+        });
+        self.trailing_bytes.store(shared.trailing_bytes(), Ordering::Relaxed);
+        if results {
+            shared.finish();
+        } else {
+            self.cancel.fail();
+        }
+    }
+
+    fn summary(&self, archive_bytes: u64, format: Format) -> ReadSummary {
+        let mut stages = vec![self.read.report()];
+        let compression = match format {
+            Format::Compressed(coding) => {
+                stages.push(self.decompress.report());
+                match coding {
+                    Coding::Zstd => "zstd",
+                    Coding::Gzip => "gzip",
+                }
+            }
+            _ => "none",
+        };
+        ReadSummary {
+            endpoint: self.endpoint,
+            engine: self.choice.name(),
+            source_bytes: self.read.bytes(),
+            archive_bytes,
+            compression,
+            ring_bytes: self.ring_bytes.load(Ordering::Relaxed),
+            trailing_bytes: self.trailing_bytes.load(Ordering::Relaxed),
+            stages,
+        }
+    }
+}
+
+fn is_plain_file(source: &Source) -> bool {
+    let mut prefix = [0; Format::PREFIX_BYTES];
+    source.length_bytes.is_some_and(|length| length > 0)
+        && rustix::io::pread(&source.file, &mut prefix, 0)
+            .is_ok_and(|bytes| Format::detect(&prefix[..bytes]) == Format::Plain)
+}
+
+/// What the source is, for the explanation.
+fn endpoint(source: &Source) -> &'static str {
+    let kind = rustix::fs::fstat(&source.file)
+        .map_or(FileType::Unknown, |status| FileType::from_raw_mode(status.st_mode));
+    match kind {
+        FileType::RegularFile => "file",
+        FileType::BlockDevice => "block device",
+        FileType::CharacterDevice => "character device",
+        _ => "pipe",
+    }
+}

@@ -1,0 +1,270 @@
+//! A place in the stream of blocks, and the bytes from there on, handed out as leases.
+//!
+//! Nothing is copied but a unit that lies across two blocks. A [`Slice`] keeps its block on loan
+//! until it is dropped, so content can be passed to other threads as it lies in the ring.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use archive::header::{UNIT_BYTES, Unit};
+use flow::account::Account;
+use flow::cancel::Stopped;
+use flow::ring::{Block, Consumer};
+
+use super::gaps::{Gap, Gaps};
+
+/// Memory that a slice lies in.
+#[derive(Clone, Debug)]
+pub(crate) enum Lease {
+    /// A block of the ring.
+    Ring(Block),
+    /// Memory of its own.
+    Memory(Arc<Vec<u8>>),
+}
+
+impl Deref for Lease {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Lease::Ring(block) => block,
+            Lease::Memory(bytes) => bytes,
+        }
+    }
+}
+
+/// Some bytes of the stream on loan.
+#[derive(Clone, Debug)]
+pub(crate) struct Slice {
+    lease: Lease,
+    from: usize,
+    to: usize,
+}
+
+impl Deref for Slice {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.lease[self.from..self.to]
+    }
+}
+
+/// Where the blocks come from.
+pub(crate) trait Supply {
+    /// The next bytes, `None` at the end. Never empty.
+    fn next(&mut self, account: &mut Account) -> Result<Option<Lease>, Stopped>;
+    /// Passes over up to `bytes` of the stream without handing them out, if that is cheap.
+    /// Returns how many were passed over.
+    fn pass_over(&mut self, bytes: u64) -> u64;
+    /// Whether `next` would wait.
+    fn would_wait(&self) -> bool;
+}
+
+/// Blocks out of a ring.
+pub(crate) struct RingSupply {
+    pub first: Option<Block>,
+    pub consumer: Consumer,
+}
+
+impl Supply for RingSupply {
+    fn next(&mut self, account: &mut Account) -> Result<Option<Lease>, Stopped> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(Lease::Ring(first)));
+        }
+        let block = self.consumer.next(account)?;
+        Ok(block.filter(|block| !block.is_empty()).map(Lease::Ring))
+    }
+
+    fn pass_over(&mut self, _: u64) -> u64 {
+        0
+    }
+
+    fn would_wait(&self) -> bool {
+        self.first.is_none() && self.consumer.fill_blocks() == 0
+    }
+}
+
+/// What the next unit is.
+pub(crate) enum NextUnit {
+    /// A whole unit, which the cursor has passed.
+    Unit(Unit),
+    /// A gap starts before the unit ends; the cursor stands where it stood.
+    Gap(Gap),
+    /// The stream ends here, with this many bytes left, fewer than a unit; the cursor passed them.
+    End(usize),
+}
+
+/// Reads the stream from front to back.
+pub(crate) struct Cursor<'a> {
+    supply: Box<dyn Supply + 'a>,
+    /// What was taken from the supply and not passed yet.
+    segments: VecDeque<Slice>,
+    position_bytes: u64,
+    /// Offset of the end of the last segment.
+    taken_bytes: u64,
+    gaps: Gaps,
+    /// The first gap at or behind the position, once it is known.
+    gap: Option<Gap>,
+    ended: bool,
+}
+
+impl<'a> Cursor<'a> {
+    pub fn new(supply: Box<dyn Supply + 'a>, gaps: Gaps) -> Cursor<'a> {
+        let segments = VecDeque::new();
+        let (position_bytes, taken_bytes) = (0, 0);
+        Cursor { supply, segments, position_bytes, taken_bytes, gaps, gap: None, ended: false }
+    }
+
+    /// Offset of the next byte.
+    pub fn position_bytes(&self) -> u64 {
+        self.position_bytes
+    }
+
+    /// Whether asking for more bytes would wait for them.
+    pub fn would_wait(&self) -> bool {
+        self.segments.is_empty() && !self.ended && self.supply.would_wait()
+    }
+
+    /// Takes another segment; false at the end of the stream.
+    fn take_more(&mut self, account: &mut Account) -> Result<bool, Stopped> {
+        if self.ended {
+            return Ok(false);
+        }
+        let Some(lease) = self.supply.next(account)? else {
+            self.ended = true;
+            return Ok(false);
+        };
+        let to = lease.len();
+        self.taken_bytes += to as u64;
+        self.segments.push_back(Slice { lease, from: 0, to });
+        Ok(true)
+    }
+
+    /// Bytes at hand from the position on, at least one; empty at the end of the stream.
+    pub fn rest(&mut self, account: &mut Account) -> Result<&[u8], Stopped> {
+        if self.segments.is_empty() {
+            self.take_more(account)?;
+        }
+        Ok(self.segments.front().map_or(&[], |front| &**front))
+    }
+
+    /// The first gap that begins before `bytes` from here are over, if what is at hand knows one.
+    /// A seam at the position itself counts until [`Cursor::leave_gap`].
+    pub fn gap_within(&mut self, bytes: u64) -> Option<&Gap> {
+        let end_bytes = self.position_bytes.saturating_add(bytes.max(1));
+        if self.gap.is_none() {
+            let known_bytes = if self.ended { u64::MAX } else { self.taken_bytes };
+            self.gap = self.gaps.take_before(known_bytes);
+        }
+        self.gap.as_ref().filter(|gap| gap.start_bytes < end_bytes)
+    }
+
+    /// Forgets the gap last shown once the position has come to its end.
+    pub fn leave_gap(&mut self) {
+        if self.gap.as_ref().is_some_and(|gap| gap.end_bytes() <= self.position_bytes) {
+            self.gap = None;
+        }
+    }
+
+    /// Passes `bytes` of what `rest` showed.
+    pub fn advance(&mut self, bytes: usize) {
+        let Some(front) = self.segments.front_mut() else { return };
+        front.from += bytes.min(front.to - front.from);
+        self.position_bytes += bytes as u64;
+        if front.from == front.to {
+            self.segments.pop_front();
+        }
+    }
+
+    /// Takes up to `bytes_max` of what is at hand as a lease.
+    pub fn take(&mut self, bytes_max: u64, account: &mut Account) -> Result<Slice, Stopped> {
+        self.rest(account)?;
+        let Some(front) = self.segments.front() else {
+            return Ok(Slice { lease: Lease::Memory(Arc::default()), from: 0, to: 0 });
+        };
+        let bytes = ((front.to - front.from) as u64).min(bytes_max) as usize;
+        let slice = Slice { lease: front.lease.clone(), from: front.from, to: front.from + bytes };
+        self.advance(bytes);
+        Ok(slice)
+    }
+
+    /// Passes over up to `bytes` if the supply can do so without reading them.
+    pub fn jump(&mut self, bytes: u64) -> u64 {
+        if !self.segments.is_empty() || self.ended {
+            return 0;
+        }
+        let passed = self.supply.pass_over(bytes);
+        self.position_bytes += passed;
+        self.taken_bytes += passed;
+        passed
+    }
+
+    /// Passes over `bytes`; returns how many there were. Gaps are passed too.
+    pub fn pass_over(&mut self, bytes: u64, account: &mut Account) -> Result<u64, Stopped> {
+        let mut left = bytes;
+        while left > 0 {
+            left -= self.jump(left);
+            let here = (self.rest(account)?.len() as u64).min(left);
+            if here == 0 {
+                break;
+            }
+            self.advance(here as usize);
+            left -= here;
+        }
+        Ok(bytes - left)
+    }
+
+    /// Passes everything that is left, so that whoever fills the stream comes to an end.
+    pub fn drain(&mut self, account: &mut Account) -> Result<(), Stopped> {
+        self.segments.clear();
+        while self.take_more(account)? {
+            self.segments.clear();
+        }
+        Ok(())
+    }
+
+    /// Puts bytes back that were passed, in front of what is at hand.
+    pub fn unread(&mut self, bytes: Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.position_bytes -= bytes.len() as u64;
+        let to = bytes.len();
+        self.segments.push_front(Slice { lease: Lease::Memory(Arc::new(bytes)), from: 0, to });
+    }
+
+    /// The next unit.
+    pub fn next_unit(&mut self, account: &mut Account) -> Result<NextUnit, Stopped> {
+        if self.rest(account)?.len() >= UNIT_BYTES {
+            if let Some(gap) = self.gap_within(UNIT_BYTES as u64) {
+                return Ok(NextUnit::Gap(gap.clone()));
+            }
+            let rest = self.rest(account)?;
+            let unit = *rest.first_chunk::<UNIT_BYTES>().expect("there are enough bytes");
+            self.advance(UNIT_BYTES);
+            return Ok(NextUnit::Unit(unit));
+        }
+        let (mut unit, mut filled) = ([0; UNIT_BYTES], 0);
+        while filled < UNIT_BYTES {
+            let rest = self.rest(account)?;
+            let here = rest.len().min(UNIT_BYTES - filled);
+            unit[filled..filled + here].copy_from_slice(&rest[..here]);
+            self.advance(here);
+            filled += here;
+            if here == 0 {
+                break;
+            }
+        }
+        let start_bytes = self.position_bytes - filled as u64;
+        self.position_bytes = start_bytes;
+        let gap = self.gap_within(UNIT_BYTES as u64).cloned();
+        self.position_bytes += filled as u64;
+        match gap {
+            Some(gap) => {
+                self.unread(unit[..filled].to_vec());
+                Ok(NextUnit::Gap(gap))
+            }
+            None if filled == UNIT_BYTES => Ok(NextUnit::Unit(unit)),
+            None => Ok(NextUnit::End(filled)),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What is wrong with an archive, as plain data with a sentence.
+
+use std::fmt;
+
+/// One thing found wrong while an archive was read. Offsets count bytes of the archive before
+/// compression, from the start of the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Where it starts.
+    pub offset_bytes: u64,
+    /// How far it reaches; 0 when that is unknown or a single place is meant.
+    pub length_bytes: u64,
+    /// What it is.
+    pub kind: DamageKind,
+    /// Path of the member it lies in, empty when it lies in none.
+    pub path: Vec<u8>,
+}
+
+/// Kinds of damage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DamageKind {
+    /// Bytes in front of the first header.
+    LeadingGarbage,
+    /// Bytes between members that belong to none: what a damaged header described is lost.
+    Garbage {
+        /// What gave it away.
+        why: String,
+    },
+    /// A header that cannot be understood; its member is lost.
+    Header {
+        /// Why.
+        why: String,
+    },
+    /// Bytes that could not be read or decompressed.
+    Lost {
+        /// Why.
+        why: String,
+    },
+    /// The archive ends inside a member or header.
+    Truncated,
+    /// The archive ends behind a member without its end-of-archive mark, so more may be missing.
+    NoEndMark,
+    /// The part of a file that began in another volume.
+    Continuation,
+    /// Bytes behind the end of the archive that are no archive. Not an error: tapes and devices
+    /// hold what was there before.
+    Trailing,
+    /// A checksum or hash of the index does not match what was read.
+    Checksum {
+        /// Which one.
+        what: &'static str,
+    },
+    /// The index itself is damaged.
+    Index {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Damage {
+    pub(crate) fn new(offset_bytes: u64, length_bytes: u64, kind: DamageKind) -> Damage {
+        Damage { offset_bytes, length_bytes, kind, path: Vec::new() }
+    }
+
+    /// Whether it is a reason for exit code 2. Trailing bytes are none.
+    pub fn counts(&self) -> bool {
+        self.kind != DamageKind::Trailing
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Damage { offset_bytes: at, length_bytes: length, .. } = self;
+        match &self.kind {
+            DamageKind::LeadingGarbage => {
+                write!(formatter, "the archive starts at byte {length}, behind bytes that are no tar")
+            }
+            DamageKind::Garbage { why } => write!(
+                formatter,
+                "{length} bytes at byte {at} belong to no member and were passed over: {why}"
+            ),
+            DamageKind::Header { why } => write!(formatter, "damaged header at byte {at}: {why}"),
+            DamageKind::Lost { why } if *length == 0 => {
+                write!(formatter, "an unknown number of bytes is missing at byte {at}: {why}")
+            }
+            DamageKind::Lost { why } => {
+                write!(formatter, "{length} bytes are missing at byte {at}: {why}")
+            }
+            DamageKind::Truncated if self.path.is_empty() => {
+                write!(formatter, "the archive is cut off at byte {at}, inside a header")
+            }
+            DamageKind::Truncated => {
+                write!(formatter, "the archive is cut off at byte {at}, inside this member")
+            }
+            DamageKind::NoEndMark => write!(
+                formatter,
+                "the archive ends at byte {at} without an end-of-archive mark: it may be cut off"
+            ),
+            DamageKind::Continuation => write!(
+                formatter,
+                "continues a file of an earlier volume at byte {at}; this part was passed over"
+            ),
+            DamageKind::Trailing => {
+                write!(formatter, "{length} bytes behind the end of the archive were passed over")
+            }
+            DamageKind::Checksum { what } if *length == 0 => {
+                write!(formatter, "the {what} of the content does not hold")
+            }
+            DamageKind::Checksum { what } => {
+                write!(formatter, "the {what} of the {length} bytes at byte {at} does not hold")
+            }
+            DamageKind::Index { why } => write!(formatter, "the index is damaged: {why}"),
+        }
+    }
+}

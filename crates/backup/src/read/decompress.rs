@@ -1,0 +1,380 @@
+//! The `decompress` stage: blocks of the source in, blocks of the archive out, in order.
+//!
+//! One thread cuts the compressed stream into chunks wherever their ends can be known beforehand
+//! and hands them to workers, which decompress them at the same time and put the contents into the
+//! ring in the order of the chunks (a turnstile). Where an end cannot be known (one long frame, a
+//! foreign gzip member) the cutting thread decodes the stream itself, in its turn.
+//!
+//! A chunk that does not decompress costs its own bytes only: zeros stand for them where their
+//! number is known, else the stream goes on without them (a seam, see `gaps`). Where not even the
+//! end of the chunk is known, the next magic number is searched.
+//!
+//! Capacity: one chunk for each worker waits in the queue; a chunk has at most [`CHUNK_BYTES_MAX`]
+//! in either form, larger ones are streamed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archive::chunk::{
+    Boundary, BoundaryFinder, ChunkDecompressor, ChunkError, Coding, Input, StreamDecoder,
+    StreamState,
+};
+use flow::account::{Account, Stage, State};
+use flow::cancel::{Cancel, Stopped};
+use flow::queue::Queue;
+use flow::ring::{Block, Consumer, Producer};
+use flow::turnstile::Turnstile;
+use std::sync::Arc;
+
+use super::gaps::{Gap, Gaps};
+
+/// Largest chunk that is decompressed as one.
+const CHUNK_BYTES_MAX: usize = 32 << 20;
+/// Most blocks that one reservation of the ring spans.
+const RESERVED_BLOCKS_MAX: usize = 4;
+
+/// One chunk on its way to a worker.
+struct Task {
+    ticket: u64,
+    compressed: Vec<u8>,
+    offset_bytes: u64,
+    content_bytes_max: usize,
+}
+
+/// What the threads of the stage share.
+pub(crate) struct Decompress {
+    pub coding: Coding,
+    pub producer: Producer,
+    pub gaps: Gaps,
+    pub stage: Arc<Stage>,
+    tasks: Queue<Task>,
+    turnstile: Turnstile,
+    chunks: AtomicU64,
+    trailing: AtomicU64,
+    cancel: Cancel,
+}
+
+impl Decompress {
+    pub fn new(
+        coding: Coding,
+        producer: Producer,
+        gaps: Gaps,
+        stage: Arc<Stage>,
+        workers: usize,
+        cancel: &Cancel,
+    ) -> Decompress {
+        Decompress {
+            coding,
+            producer,
+            gaps,
+            stage,
+            tasks: Queue::new(workers, cancel.clone()),
+            turnstile: Turnstile::new(cancel.clone()),
+            chunks: AtomicU64::new(0),
+            trailing: AtomicU64::new(0),
+            cancel: cancel.clone(),
+        }
+    }
+
+    /// Frames or members seen.
+    pub fn chunks(&self) -> u64 {
+        self.chunks.load(Ordering::Relaxed)
+    }
+
+    /// Compressed bytes behind the last frame or member that are none.
+    pub fn trailing_bytes(&self) -> u64 {
+        self.trailing.load(Ordering::Relaxed)
+    }
+
+    /// Ends the stream, once all threads have returned.
+    pub fn finish(self) {
+        self.producer.finish();
+    }
+
+    /// A worker: decompresses chunks until there are no more.
+    pub fn work(&self) -> Result<(), Stopped> {
+        let mut account = self.stage.open();
+        let result = self.work_on_tasks(&mut account);
+        if result.is_err() {
+            self.cancel.fail();
+        }
+        result
+    }
+
+    fn work_on_tasks(&self, account: &mut Account) -> Result<(), Stopped> {
+        let mut decompressor = ChunkDecompressor::new();
+        let mut content = Vec::new();
+        while let Some(task) = self.tasks.pop(account)? {
+            let result = decompressor.decompress(
+                self.coding,
+                &task.compressed,
+                task.offset_bytes,
+                task.content_bytes_max,
+                &mut content,
+            );
+            let turn = self.turnstile.enter(task.ticket, account, State::Blocked)?;
+            match result {
+                Ok(()) => self.put(&content, account)?,
+                Err(error) => {
+                    // Without its length in the frame nobody knows how much is lost.
+                    let exact = self.coding == Coding::Gzip || names_content_bytes(&task.compressed);
+                    let content_bytes = if exact { task.content_bytes_max } else { 0 };
+                    self.put_gap(content_bytes, &error, account)?;
+                }
+            }
+            drop(turn);
+        }
+        Ok(())
+    }
+
+    /// Appends content to the archive. To be called in one's turn only.
+    fn put(&self, mut content: &[u8], account: &mut Account) -> Result<(), Stopped> {
+        let most_bytes = self.reservation_bytes();
+        while !content.is_empty() {
+            let (now, later) = content.split_at(content.len().min(most_bytes));
+            let mut reservation = self.producer.reserve(now.len(), account)?;
+            reservation.filler().put(now);
+            reservation.commit();
+            self.stage.add_bytes(now.len() as u64);
+            content = later;
+        }
+        Ok(())
+    }
+
+    /// Leaves room for a chunk that is lost; a seam when `content_bytes` is 0.
+    fn put_gap(
+        &self,
+        content_bytes: usize,
+        error: &ChunkError,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        let start_bytes = self.producer.position_bytes();
+        let length_bytes = content_bytes as u64;
+        self.gaps.enter(Gap { start_bytes, length_bytes, why: error.to_string() });
+        let zeros = vec![0; content_bytes.min(1 << 20)];
+        let mut left = content_bytes;
+        while left > 0 {
+            let now = left.min(zeros.len());
+            self.put(&zeros[..now], account)?;
+            left -= now;
+        }
+        Ok(())
+    }
+
+    fn reservation_bytes(&self) -> usize {
+        let block_bytes = self.producer.block_bytes();
+        let blocks = (self.producer.capacity_bytes() as usize / block_bytes).saturating_sub(1);
+        blocks.clamp(1, RESERVED_BLOCKS_MAX) * block_bytes
+    }
+
+    /// The cutting thread: takes the source's blocks, of which `first` was taken before.
+    pub fn cut(&self, first: Block, consumer: &Consumer) -> Result<(), Stopped> {
+        let mut account = self.stage.open();
+        let mut cutter = Cutter {
+            shared: self,
+            consumer,
+            finder: BoundaryFinder::new(self.coding, CHUNK_BYTES_MAX),
+            held: first.to_vec(),
+            from: 0,
+            input: Input::MoreMayFollow,
+            ticket: 0,
+        };
+        drop(first);
+        let result = cutter.cut(&mut account);
+        self.tasks.close();
+        if result.is_err() {
+            self.cancel.fail();
+        }
+        result
+    }
+}
+
+/// The state of the cutting thread.
+struct Cutter<'a> {
+    shared: &'a Decompress,
+    consumer: &'a Consumer,
+    finder: BoundaryFinder,
+    /// Compressed bytes at hand: those from `from` on are not cut yet.
+    held: Vec<u8>,
+    from: usize,
+    input: Input,
+    ticket: u64,
+}
+
+impl Cutter<'_> {
+    fn cut(&mut self, account: &mut Account) -> Result<(), Stopped> {
+        loop {
+            match self.finder.examine(&self.held[self.from..], self.input) {
+                Ok(Boundary::Chunk { compressed_bytes, content_bytes_max }) => {
+                    let to = self.from + compressed_bytes;
+                    let task = Task {
+                        ticket: self.take_ticket(),
+                        compressed: self.held[self.from..to].to_vec(),
+                        offset_bytes: self.finder.offset_bytes(),
+                        content_bytes_max,
+                    };
+                    self.shared.tasks.push(task, account)?;
+                    self.pass(compressed_bytes);
+                }
+                Ok(Boundary::Skippable { compressed_bytes }) => {
+                    self.pass_over(compressed_bytes, account)?;
+                }
+                Ok(Boundary::NeedMore { prefix_bytes }) => {
+                    while self.held.len() - self.from < prefix_bytes && self.take_more(account)? {}
+                }
+                Ok(Boundary::Stream) => self.stream(account)?,
+                Ok(Boundary::Trailing) => {
+                    if !self.search_next(None, account)? {
+                        return Ok(());
+                    }
+                }
+                Ok(Boundary::End) => return Ok(()),
+                // What there is of the last chunk is worth having.
+                Err(ChunkError::Truncated { .. }) => self.stream(account)?,
+                Err(error) => {
+                    if !self.search_next(Some(&error), account)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_ticket(&mut self) -> u64 {
+        let ticket = self.ticket;
+        self.ticket += 1;
+        self.shared.chunks.fetch_add(1, Ordering::Relaxed);
+        ticket
+    }
+
+    /// Takes another block of the source; false at its end.
+    fn take_more(&mut self, account: &mut Account) -> Result<bool, Stopped> {
+        if self.from > 0 {
+            self.held.drain(..self.from);
+            self.from = 0;
+        }
+        match self.consumer.next(account)? {
+            Some(block) => {
+                self.held.extend_from_slice(&block);
+                Ok(true)
+            }
+            None => {
+                self.input = Input::Ended;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Goes on behind `bytes` of what is held, a whole frame or what takes the place of one.
+    fn pass(&mut self, bytes: usize) {
+        self.from += bytes;
+        self.finder.advance(bytes as u64);
+    }
+
+    fn pass_over(&mut self, bytes: u64, account: &mut Account) -> Result<(), Stopped> {
+        let mut left = bytes;
+        loop {
+            let here = ((self.held.len() - self.from) as u64).min(left);
+            self.pass(here as usize);
+            left -= here;
+            if left == 0 || !self.take_more(account)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Decodes a frame or member whose end is not known, in its turn.
+    fn stream(&mut self, account: &mut Account) -> Result<(), Stopped> {
+        let ticket = self.take_ticket();
+        let turn = self.shared.turnstile.enter(ticket, account, State::Blocked)?;
+        let offset_bytes = self.finder.offset_bytes();
+        let window_bytes_max = StreamDecoder::WINDOW_BYTES_DEFAULT.max(1 << 31);
+        let mut decoder =
+            StreamDecoder::new(self.shared.coding, offset_bytes, window_bytes_max);
+        let mut out = vec![0; 256 << 10];
+        let failed = loop {
+            let step = match decoder.push(&self.held[self.from..], &mut out) {
+                Ok(step) => step,
+                Err(error) => break Some(error),
+            };
+            self.pass(step.consumed_bytes);
+            self.shared.put(&out[..step.produced_bytes], account)?;
+            if step.state == StreamState::FrameEnded {
+                break None;
+            }
+            let starved = self.from == self.held.len() && step.produced_bytes < out.len();
+            if starved && !self.take_more(account)? {
+                break decoder.finish().err();
+            }
+        };
+        drop(turn);
+        if let Some(error) = failed {
+            self.search_next(Some(&error), account)?;
+        }
+        Ok(())
+    }
+
+    /// Looks for the next frame behind a place that makes no sense, which `error` explains; without
+    /// one it may be nothing but bytes behind the last frame. False at the end of the source.
+    fn search_next(
+        &mut self,
+        error: Option<&ChunkError>,
+        account: &mut Account,
+    ) -> Result<bool, Stopped> {
+        let start_bytes = self.finder.offset_bytes();
+        let mut meaning = error.is_some();
+        let found = loop {
+            let rest = &self.held[self.from..];
+            let ended = self.input == Input::Ended;
+            // The very first byte is where the trouble is.
+            let skip = usize::from(self.finder.offset_bytes() == start_bytes).min(rest.len());
+            if let Some(offset) = find_magic(self.shared.coding, &rest[skip..]) {
+                self.pass(skip + offset);
+                break true;
+            }
+            let keep = if ended { 0 } else { (MAGIC_BYTES - 1).min(rest.len() - skip) };
+            let passed = rest.len() - keep;
+            meaning |= rest[..passed].iter().any(|byte| *byte != 0);
+            self.pass(passed);
+            if ended {
+                break false;
+            }
+            self.take_more(account)?;
+        };
+        let end_bytes = self.finder.offset_bytes();
+        let why = match error {
+            Some(error) => error.to_string(),
+            None if found => format!("no frame starts at byte {start_bytes} of the source"),
+            None => {
+                // Zeros are the padding of a device's last block.
+                let trailing = if meaning { end_bytes - start_bytes } else { 0 };
+                self.shared.trailing.store(trailing, Ordering::Relaxed);
+                return Ok(false);
+            }
+        };
+        let ticket = self.take_ticket();
+        let turn = self.shared.turnstile.enter(ticket, account, State::Blocked)?;
+        let start_bytes = self.shared.producer.position_bytes();
+        self.shared.gaps.enter(Gap { start_bytes, length_bytes: 0, why });
+        drop(turn);
+        Ok(found)
+    }
+}
+
+/// Whether a zstd frame says how long its content is: RFC 8878, 3.1.1.1.1, the upper two bits of
+/// the descriptor or the single-segment bit.
+fn names_content_bytes(frame: &[u8]) -> bool {
+    frame.get(4).is_some_and(|descriptor| descriptor & 0xe0 != 0)
+}
+
+/// Bytes that a frame or member is recognised by.
+const MAGIC_BYTES: usize = 4;
+
+fn find_magic(coding: Coding, bytes: &[u8]) -> Option<usize> {
+    let reserved_gzip_flags = 0xe0;
+    bytes.windows(MAGIC_BYTES).position(|window| match coding {
+        Coding::Gzip => {
+            window[..3] == [0x1f, 0x8b, 8] && window[3] & reserved_gzip_flags == 0
+        }
+        Coding::Zstd => window == [0x28, 0xb5, 0x2f, 0xfd],
+    })
+}

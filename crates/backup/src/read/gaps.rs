@@ -1,0 +1,77 @@
+//! Places of the archive whose bytes could not be had: unreadable parts of the source, and chunks
+//! that do not decompress.
+//!
+//! Where the length of what is missing is known, zeros stand in its place, so that all that follows
+//! keeps its offset; where it is not, the stream goes on without it and the place is a *seam*. The
+//! list travels beside the ring: a gap is entered before its block is complete, so whoever holds
+//! the block finds it here.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A place without data. Offsets count bytes of the archive before compression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    /// Where it starts.
+    pub start_bytes: u64,
+    /// Zeros that stand for it; 0 for a seam.
+    pub length_bytes: u64,
+    /// What happened: a lowercase fragment.
+    pub why: String,
+}
+
+impl Gap {
+    pub fn end_bytes(&self) -> u64 {
+        self.start_bytes + self.length_bytes
+    }
+}
+
+/// The gaps that no one has come to yet, in ascending order; shared by reference.
+///
+/// Capacity: gaps that touch are one, and whoever enters them waits for room in the ring, so there
+/// are never more than the ring has bytes between them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gaps(Arc<Mutex<VecDeque<Gap>>>);
+
+impl Gaps {
+    /// Enters a gap; a place before the last one's (reads end in any order) is sorted in.
+    pub fn enter(&self, gap: Gap) {
+        let mut gaps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = gaps.back_mut()
+            && last.end_bytes() == gap.start_bytes
+            && (last.length_bytes == 0) == (gap.length_bytes == 0)
+        {
+            last.length_bytes += gap.length_bytes;
+            return;
+        }
+        let at = gaps.partition_point(|other| other.start_bytes <= gap.start_bytes);
+        gaps.insert(at, gap);
+    }
+
+    /// Takes the first gap that starts before `end_bytes`.
+    pub fn take_before(&self, end_bytes: u64) -> Option<Gap> {
+        let mut gaps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if gaps.front()?.start_bytes < end_bytes { gaps.pop_front() } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gap(start_bytes: u64, length_bytes: u64) -> Gap {
+        Gap { start_bytes, length_bytes, why: "test".into() }
+    }
+
+    #[test]
+    fn gaps_come_back_in_order_and_touching_ones_as_one() {
+        let gaps = Gaps::default();
+        gaps.enter(gap(4096, 512));
+        gaps.enter(gap(4608, 512));
+        gaps.enter(gap(1024, 512));
+        assert_eq!(gaps.take_before(1024), None);
+        assert_eq!(gaps.take_before(1025), Some(gap(1024, 512)));
+        assert_eq!(gaps.take_before(u64::MAX), Some(gap(4096, 1024)));
+        assert_eq!(gaps.take_before(u64::MAX), None);
+    }
+}

@@ -1,0 +1,211 @@
+//! The index of an archive that can be read at any offset, found from the end of the file.
+//!
+//! A plain archive ends in the trailer; a zstd one in its seek table, with the trailer in the last
+//! frame before it; a gzip one in a stored member of known length. Whatever does not fit together
+//! (another archive appended, something in front) makes the index unusable from here, and the
+//! archive is read through instead, which needs no index.
+
+use std::io::{self, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use archive::chunk::gzip_member::find_stored_member;
+use archive::chunk::seek_table::{SeekTable, SeekTableLookup, parse_seek_table};
+use archive::chunk::{ChunkDecompressor, Coding, Format, StreamDecoder};
+use archive::index::{
+    FileRecord, IndexLayout, IndexReader, Section, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX,
+    Trailer, find_trailer,
+};
+use device::source::Source;
+
+/// Bytes of the end that are looked at first.
+const TAIL_BYTES: u64 = 64 << 10;
+/// Bytes of a read of compressed index.
+const WINDOW_BYTES: usize = 256 << 10;
+
+/// Where the index is and what its trailer says.
+#[derive(Debug)]
+pub(crate) struct IndexFile {
+    file: Arc<OwnedFd>,
+    coding: Option<Coding>,
+    pub trailer: Trailer,
+}
+
+impl IndexFile {
+    /// Looks for the index of `source`; `None` without one that can be used.
+    pub fn find(source: &Source) -> Option<IndexFile> {
+        let length_bytes = source.length_bytes?;
+        let file = &source.file;
+        let prefix = read_at(file, 0, Format::PREFIX_BYTES.min(length_bytes as usize)).ok()?;
+        let tail = read_tail(file, length_bytes, TAIL_BYTES)?;
+        let (trailer, coding) = match Format::detect(&prefix) {
+            Format::Plain => (find_in_plain(file, length_bytes, tail)?, None),
+            Format::Compressed(Coding::Zstd) => {
+                (find_in_zstd(file, length_bytes, tail)?, Some(Coding::Zstd))
+            }
+            Format::Compressed(Coding::Gzip) => {
+                let content = find_stored_member(&tail, TRAILER_MEMBER_BYTES)?;
+                (find_trailer(&content).ok()??.trailer, Some(Coding::Gzip))
+            }
+            Format::Other(_) => return None,
+        };
+        let index = IndexFile { file: Arc::clone(file), coding, trailer };
+        index.starts_as_said().then_some(index)
+    }
+
+    /// Whether an index archive starts where the trailer says.
+    fn starts_as_said(&self) -> bool {
+        let mut start = [0; archive::index::INDEX_HEADER_BYTES];
+        self.reader().read_exact(&mut start).is_ok() && archive::index::is_index_header(&start)
+    }
+
+    fn reader(&self) -> Box<dyn Read> {
+        let file = Arc::clone(&self.file);
+        match self.coding {
+            None => Box::new(FileAt { file, offset_bytes: self.trailer.archive_bytes }),
+            Some(coding) => {
+                let offset_bytes = self.trailer.index_compressed_offset_bytes;
+                let window_bytes_max = StreamDecoder::WINDOW_BYTES_DEFAULT;
+                Box::new(Decoded {
+                    file: FileAt { file, offset_bytes },
+                    decoder: StreamDecoder::new(coding, offset_bytes, window_bytes_max),
+                    window: Vec::new(),
+                    from: 0,
+                    ended: false,
+                })
+            }
+        }
+    }
+
+    /// The content of a section.
+    pub fn section(&self, section: Section) -> io::Result<impl Read> {
+        let place = self.trailer.section(section);
+        let reader: Box<dyn Read> = match self.coding {
+            None => {
+                let file = Arc::clone(&self.file);
+                let offset_bytes = self.trailer.archive_bytes + place.offset_bytes;
+                Box::new(FileAt { file, offset_bytes })
+            }
+            Some(_) => {
+                let mut reader = self.reader();
+                let passed = io::copy(&mut (&mut reader).take(place.offset_bytes), &mut io::sink())?;
+                if passed < place.offset_bytes {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                reader
+            }
+        };
+        Ok(BufReader::with_capacity(64 << 10, reader.take(place.summary.length_bytes)))
+    }
+
+    /// The members of the archive.
+    pub fn files(&self) -> io::Result<IndexReader<FileRecord, impl Read>> {
+        Ok(IndexReader::new(self.section(Section::Files)?))
+    }
+}
+
+fn find_in_plain(file: &OwnedFd, length_bytes: u64, mut tail: Vec<u8>) -> Option<Trailer> {
+    if tail.iter().all(|byte| *byte == 0) {
+        tail = read_tail(file, length_bytes, TRAILER_TAIL_BYTES_MAX as u64)?;
+    }
+    let found = find_trailer(&tail).ok()??;
+    let summaries = found.trailer.sections.map(|place| place.summary);
+    let layout = IndexLayout::new(summaries).ok()?;
+    let trailer_offset_bytes = length_bytes - found.member_to_end_bytes as u64;
+    let start_bytes = trailer_offset_bytes.checked_sub(layout.trailer_offset_bytes)?;
+    (start_bytes == found.trailer.archive_bytes).then_some(found.trailer)
+}
+
+fn find_in_zstd(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trailer> {
+    let table: SeekTable = match parse_seek_table(&tail).ok()? {
+        SeekTableLookup::Found(table) => table,
+        SeekTableLookup::NeedTail { tail_bytes } => {
+            let tail = read_tail(file, length_bytes, tail_bytes as u64)?;
+            match parse_seek_table(&tail).ok()? {
+                SeekTableLookup::Found(table) => table,
+                _ => return None,
+            }
+        }
+        SeekTableLookup::Absent => return None,
+    };
+    if table.compressed_bytes() + table.table_bytes as u64 != length_bytes {
+        return None;
+    }
+    let last = table.frames.iter().rev().find(|frame| frame.content_bytes > 0)?;
+    if last.content_bytes as usize > TRAILER_TAIL_BYTES_MAX {
+        return None;
+    }
+    let offset_bytes = last.compressed_offset_bytes;
+    let frame = read_at(file, offset_bytes, last.compressed_bytes as usize).ok()?;
+    let mut content = Vec::new();
+    ChunkDecompressor::new()
+        .decompress(Coding::Zstd, &frame, offset_bytes, last.content_bytes as usize, &mut content)
+        .ok()?;
+    Some(find_trailer(&content).ok()??.trailer)
+}
+
+fn read_tail(file: &OwnedFd, length_bytes: u64, bytes: u64) -> Option<Vec<u8>> {
+    let bytes = bytes.min(length_bytes);
+    read_at(file, length_bytes - bytes, bytes as usize).ok()
+}
+
+fn read_at(file: &OwnedFd, offset_bytes: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut out = vec![0; bytes];
+    let mut done = 0;
+    while done < bytes {
+        match rustix::io::pread(file, &mut out[done..], offset_bytes + done as u64) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => done += read,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(out)
+}
+
+/// Reads a file from a place on, apart from its own position.
+struct FileAt {
+    file: Arc<OwnedFd>,
+    offset_bytes: u64,
+}
+
+impl Read for FileAt {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let bytes = rustix::io::pread(&self.file, out, self.offset_bytes)?;
+        self.offset_bytes += bytes as u64;
+        Ok(bytes)
+    }
+}
+
+/// Reads what frames or members hold, one after the other.
+struct Decoded {
+    file: FileAt,
+    decoder: StreamDecoder,
+    window: Vec<u8>,
+    from: usize,
+    ended: bool,
+}
+
+impl Read for Decoded {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while !out.is_empty() {
+            let step = self.decoder.push(&self.window[self.from..], out);
+            let step = step.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            self.from += step.consumed_bytes;
+            if step.produced_bytes > 0 {
+                return Ok(step.produced_bytes);
+            }
+            if self.from == self.window.len() {
+                if self.ended {
+                    return Ok(0);
+                }
+                self.window.resize(WINDOW_BYTES, 0);
+                let bytes = self.file.read(&mut self.window)?;
+                self.window.truncate(bytes);
+                self.from = 0;
+                self.ended = bytes == 0;
+            }
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,530 @@
+//! Members out of the stream of blocks, whatever state the archive is in.
+//!
+//! The decoder says what a unit means; this says where it stands, hands the content on as leases,
+//! and finds the way back after damage: leading garbage, headers whose checksum fails, and gaps
+//! are reported, and reading goes on at the next header, at any alignment. Behind the end of an
+//! archive another one may follow (concatenation), the index of the set, or bytes that are none of
+//! it.
+//!
+//! A header inside the content of a lost member (an archive in the archive) cannot be told from
+//! one of the archive itself; every tar reader shares that limit, so after damage the members that
+//! follow are handed on with the damage reported in front of them.
+
+use std::collections::VecDeque;
+
+use archive::decode::{Decoder, Event, HeaderFault, Limits, Note, Skipped};
+use archive::header::{self, UNIT_BYTES};
+use archive::index;
+use archive::member::Member;
+use flow::account::Account;
+use flow::cancel::Stopped;
+
+use super::cursor::{Cursor, NextUnit, Slice};
+use super::damage::{Damage, DamageKind};
+use super::gaps::Gap;
+
+/// Garbage in front of the first header that is searched before giving up.
+const LEADING_GARBAGE_BYTES_MAX: u64 = 1 << 30;
+
+/// A member and where it stands. Its content follows through [`MemberStream::next_piece`].
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub member: Box<Member>,
+    pub notes: Vec<Note>,
+    pub header_offset_bytes: u64,
+    pub content_offset_bytes: u64,
+    /// Bytes that the archive holds: the data runs only when the file is sparse.
+    pub stored_bytes: u64,
+}
+
+/// What comes next in an archive.
+#[derive(Debug)]
+pub(crate) enum Item {
+    /// An object.
+    Member(Found),
+    /// A section of the index; its content follows as that of a member would.
+    IndexSection { path: Vec<u8> },
+    /// Something wrong. Of the member before it, if its content was not asked for to the end.
+    Damage(Damage),
+    /// Another archive starts behind the end of the one before.
+    NextArchive { offset_bytes: u64 },
+    /// Something that is told but not extracted.
+    Passed { what: String },
+}
+
+/// A piece of content.
+#[derive(Debug)]
+pub(crate) enum ContentPiece {
+    /// The next bytes.
+    Data(Slice),
+    /// The next bytes, as many, could not be had.
+    Lost { bytes: u64 },
+    /// All the rest could not be had.
+    Cut { bytes: u64 },
+}
+
+/// What may follow the end of an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterEnd {
+    /// Anything: other archives and the index.
+    Anything,
+    /// The index of this archive only: what lies behind on a device is older and none of it.
+    IndexOnly,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Before the first header.
+    Start,
+    /// Between members.
+    Inside,
+    /// Behind an end-of-archive mark.
+    AfterEnd,
+    /// Nothing follows.
+    Done,
+}
+
+/// The members of an archive.
+pub(crate) struct MemberStream<'a> {
+    cursor: Cursor<'a>,
+    decoder: Decoder,
+    make_decoder: fn() -> Decoder,
+    after_end: AfterEnd,
+    place: Place,
+    in_index: bool,
+    content_left_bytes: u64,
+    padding_left_bytes: u64,
+    /// Path of the member whose content is at hand.
+    path: Vec<u8>,
+    header_start_bytes: Option<u64>,
+    waiting: VecDeque<Item>,
+    saw_header: bool,
+    saw_end: bool,
+}
+
+impl<'a> MemberStream<'a> {
+    pub fn new(cursor: Cursor<'a>, after_end: AfterEnd) -> MemberStream<'a> {
+        let make_decoder: fn() -> Decoder = || Decoder::new(Limits::default());
+        MemberStream {
+            cursor,
+            decoder: make_decoder(),
+            make_decoder,
+            after_end,
+            place: Place::Start,
+            in_index: false,
+            content_left_bytes: 0,
+            padding_left_bytes: 0,
+            path: Vec::new(),
+            header_start_bytes: None,
+            waiting: VecDeque::new(),
+            saw_header: false,
+            saw_end: false,
+        }
+    }
+
+    /// Decodes with decoders made by `make_decoder` from here on.
+    pub fn with_decoder(mut self, make_decoder: fn() -> Decoder) -> MemberStream<'a> {
+        self.decoder = make_decoder();
+        self.make_decoder = make_decoder;
+        self
+    }
+
+    /// Whether anything was seen that makes the source a tar archive.
+    pub fn is_archive(&self) -> bool {
+        self.saw_header || self.saw_end
+    }
+
+    /// Offset of the next byte of the archive.
+    pub fn position_bytes(&self) -> u64 {
+        self.cursor.position_bytes()
+    }
+
+    /// Whether the next step would wait for the source.
+    pub fn would_wait(&self) -> bool {
+        self.cursor.would_wait()
+    }
+
+    /// Passes everything that is left.
+    pub fn drain(&mut self, account: &mut Account) -> Result<(), Stopped> {
+        self.place = Place::Done;
+        self.cursor.drain(account)
+    }
+
+    /// What comes next; content that was not taken is passed over. `None` at the end.
+    pub fn next(&mut self, account: &mut Account) -> Result<Option<Item>, Stopped> {
+        loop {
+            self.pass_over_content(account)?;
+            if let Some(item) = self.waiting.pop_front() {
+                return Ok(Some(item));
+            }
+            if self.place == Place::Done {
+                return Ok(None);
+            }
+            let padding = std::mem::take(&mut self.padding_left_bytes);
+            self.cursor.pass_over(padding, account)?;
+            self.step(account)?;
+        }
+    }
+
+    /// The next piece of the content of the member (or section) last returned; `None` at its end.
+    pub fn next_piece(&mut self, account: &mut Account) -> Result<Option<ContentPiece>, Stopped> {
+        if self.content_left_bytes == 0 {
+            return Ok(None);
+        }
+        let here = self.cursor.rest(account)?.len() as u64;
+        let here = here.min(self.content_left_bytes);
+        let position_bytes = self.cursor.position_bytes();
+        if let Some(gap) = self.cursor.gap_within(here).cloned() {
+            let before_bytes = gap.start_bytes.saturating_sub(position_bytes);
+            if before_bytes > 0 {
+                return Ok(Some(self.take_data(before_bytes, account)?));
+            }
+            return self.lose_content(&gap, account).map(Some);
+        }
+        if here == 0 {
+            let bytes = std::mem::take(&mut self.content_left_bytes);
+            self.padding_left_bytes = 0;
+            self.report(position_bytes, 0, DamageKind::Truncated, InMember::Yes);
+            self.place = Place::Done;
+            return Ok(Some(ContentPiece::Cut { bytes }));
+        }
+        Ok(Some(self.take_data(here, account)?))
+    }
+
+    fn take_data(&mut self, bytes: u64, account: &mut Account) -> Result<ContentPiece, Stopped> {
+        let slice = self.cursor.take(bytes, account)?;
+        self.content_left_bytes -= slice.len() as u64;
+        Ok(ContentPiece::Data(slice))
+    }
+
+    fn lose_content(
+        &mut self,
+        gap: &Gap,
+        account: &mut Account,
+    ) -> Result<ContentPiece, Stopped> {
+        let kind = DamageKind::Lost { why: gap.why.clone() };
+        if gap.length_bytes == 0 {
+            // A seam: what follows is from further on, nobody knows from where.
+            let bytes = std::mem::take(&mut self.content_left_bytes);
+            self.padding_left_bytes = 0;
+            return Ok(ContentPiece::Cut { bytes });
+        }
+        let position_bytes = self.cursor.position_bytes();
+        let bytes = (gap.end_bytes() - position_bytes).min(self.content_left_bytes);
+        self.report(position_bytes, bytes, kind, InMember::Yes);
+        self.cursor.pass_over(bytes, account)?;
+        self.cursor.leave_gap();
+        self.content_left_bytes -= bytes;
+        Ok(ContentPiece::Lost { bytes })
+    }
+
+    fn pass_over_content(&mut self, account: &mut Account) -> Result<(), Stopped> {
+        while self.content_left_bytes > 0 {
+            self.content_left_bytes -= self.cursor.jump(self.content_left_bytes);
+            self.next_piece(account)?;
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, at: u64, length: u64, kind: DamageKind, in_member: InMember) {
+        let mut damage = Damage::new(at, length, kind);
+        if in_member == InMember::Yes {
+            damage.path.clone_from(&self.path);
+        }
+        self.waiting.push_back(Item::Damage(damage));
+    }
+
+    /// Takes one unit and acts on it.
+    fn step(&mut self, account: &mut Account) -> Result<(), Stopped> {
+        let unit_start_bytes = self.cursor.position_bytes();
+        let unit = match self.cursor.next_unit(account)? {
+            NextUnit::Unit(unit) => unit,
+            NextUnit::Gap(gap) => return self.lose_header(gap, account),
+            NextUnit::End(left_bytes) => {
+                self.end_of_stream(left_bytes);
+                return Ok(());
+            }
+        };
+        let zero = unit.iter().all(|byte| *byte == 0);
+        if self.place == Place::AfterEnd {
+            if zero {
+                return Ok(());
+            }
+            if self.after_end == AfterEnd::IndexOnly && !begins_index(&unit) {
+                self.place = Place::Done;
+                return Ok(());
+            }
+        }
+        let start_bytes = *self.header_start_bytes.get_or_insert(unit_start_bytes);
+        match self.decoder.push(&unit) {
+            Ok(Event::More) => {
+                self.enter_archive(start_bytes, &unit);
+                return Ok(());
+            }
+            Ok(Event::NotAHeader { why }) => {
+                self.header_start_bytes = None;
+                return self.not_a_header(unit, why, account);
+            }
+            Ok(event) => {
+                self.enter_archive(start_bytes, &unit);
+                self.take_event(event, start_bytes);
+            }
+            Err(error) => {
+                self.enter_archive(start_bytes, &unit);
+                let kind = DamageKind::Header { why: error.to_string() };
+                self.report(start_bytes, 0, kind, InMember::No);
+            }
+        }
+        self.header_start_bytes = None;
+        Ok(())
+    }
+
+    /// A header was understood: this is, or still is, an archive.
+    fn enter_archive(&mut self, offset_bytes: u64, unit: &header::Unit) {
+        if self.place == Place::AfterEnd && !begins_index(unit) {
+            self.waiting.push_back(Item::NextArchive { offset_bytes });
+        }
+        if unit[0] != 0 {
+            self.saw_header = true;
+        }
+        self.place = Place::Inside;
+    }
+
+    fn take_event(&mut self, event: Event, header_offset_bytes: u64) {
+        let content_offset_bytes = self.cursor.position_bytes();
+        match event {
+            Event::Member { member, stored_bytes, notes } => {
+                self.expect_content(&member.path, stored_bytes);
+                self.waiting.push_back(if self.in_index {
+                    Item::IndexSection { path: member.path }
+                } else {
+                    Item::Member(Found {
+                        member,
+                        notes,
+                        header_offset_bytes,
+                        content_offset_bytes,
+                        stored_bytes,
+                    })
+                });
+            }
+            Event::GlobalHeader { records } => {
+                let versions = records
+                    .iter()
+                    .filter(|(keyword, _)| keyword == b"comment")
+                    .find_map(|(_, comment)| index::index_version(comment));
+                self.in_index |= versions.is_some();
+                if let Some(version) = versions
+                    && version != u32::from(index::INDEX_VERSION)
+                {
+                    let why = format!("version {version} is not known to this program");
+                    self.report(header_offset_bytes, 0, DamageKind::Index { why }, InMember::No);
+                }
+            }
+            Event::Skip { stored_bytes, why } => {
+                self.pass_over_skipped(stored_bytes, why, header_offset_bytes);
+            }
+            Event::EndOfArchive => {
+                self.place = Place::AfterEnd;
+                self.saw_end = true;
+                if std::mem::take(&mut self.in_index) && self.after_end == AfterEnd::IndexOnly {
+                    self.place = Place::Done;
+                }
+            }
+            Event::More | Event::ZeroUnit | Event::NotAHeader { .. } => {}
+        }
+    }
+
+    fn expect_content(&mut self, path: &[u8], stored_bytes: u64) {
+        self.path.clear();
+        self.path.extend_from_slice(path);
+        self.content_left_bytes = stored_bytes;
+        self.padding_left_bytes = header::padding_bytes(stored_bytes);
+    }
+
+    fn pass_over_skipped(&mut self, stored_bytes: u64, why: Skipped, offset_bytes: u64) {
+        let what = match why {
+            Skipped::VolumeLabel(label) => {
+                format!("volume label {}", String::from_utf8_lossy(&label))
+            }
+            Skipped::Continuation { member, .. } => {
+                self.expect_content(&member.path, stored_bytes);
+                self.report(offset_bytes, stored_bytes, DamageKind::Continuation, InMember::Yes);
+                return;
+            }
+            Skipped::SolarisAcl => "access rules in Solaris' form are not restored".to_owned(),
+            Skipped::OldNames => "a list of old names (GNU) is not acted on".to_owned(),
+            Skipped::EmptyPath => "a member without a name".to_owned(),
+        };
+        self.expect_content(b"", stored_bytes);
+        self.waiting.push_back(Item::Passed { what });
+    }
+
+    fn not_a_header(
+        &mut self,
+        unit: header::Unit,
+        why: HeaderFault,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        if self.place == Place::AfterEnd && self.saw_header {
+            let offset_bytes = self.cursor.position_bytes() - UNIT_BYTES as u64;
+            let more_bytes = self.cursor.pass_over(u64::MAX, account)?;
+            let length_bytes = UNIT_BYTES as u64 + more_bytes;
+            self.report(offset_bytes, length_bytes, DamageKind::Trailing, InMember::No);
+            self.place = Place::Done;
+            return Ok(());
+        }
+        // The unit itself is no header where it starts; one may start inside it.
+        self.cursor.unread(unit[1..].to_vec());
+        let mut start_bytes = self.cursor.position_bytes() - 1;
+        if !self.saw_header {
+            // Zeros alone, as in front of an image of a disk, are no archive yet.
+            self.place = Place::Start;
+            start_bytes = 0;
+        }
+        self.resynchronise(start_bytes, &why.to_string(), account)
+    }
+
+    /// A gap where a header should be, or one in padding, which harms nobody.
+    fn lose_header(&mut self, gap: Gap, account: &mut Account) -> Result<(), Stopped> {
+        let kind = DamageKind::Lost { why: gap.why.clone() };
+        let position_bytes = self.cursor.position_bytes();
+        let harmless = gap.length_bytes > 0 && gap.end_bytes() <= position_bytes;
+        let start_bytes = gap.start_bytes.max(position_bytes);
+        let length_bytes = gap.end_bytes().saturating_sub(start_bytes);
+        self.report(start_bytes, length_bytes, kind, InMember::No);
+        self.cursor.pass_over(gap.end_bytes().saturating_sub(position_bytes), account)?;
+        self.cursor.leave_gap();
+        if harmless || matches!(self.place, Place::AfterEnd | Place::Done) {
+            return Ok(());
+        }
+        self.decoder = (self.make_decoder)();
+        self.header_start_bytes = None;
+        let from_bytes = self.cursor.position_bytes();
+        self.resynchronise(from_bytes, "what describes them is missing", account)
+    }
+
+    /// Looks for the next header from the position on; `start_bytes` is where the garbage began.
+    fn resynchronise(
+        &mut self,
+        start_bytes: u64,
+        why: &str,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        self.decoder = (self.make_decoder)();
+        let found = self.find_header(account)?;
+        let length_bytes = self.cursor.position_bytes() - start_bytes;
+        let leading = self.place == Place::Start;
+        if found == Search::Nothing && leading {
+            self.place = Place::Done;
+            return Ok(());
+        }
+        if length_bytes > 0 {
+            let kind = match leading {
+                true if start_bytes == 0 => DamageKind::LeadingGarbage,
+                _ => DamageKind::Garbage { why: why.to_owned() },
+            };
+            self.report(start_bytes, length_bytes, kind, InMember::No);
+        }
+        self.place = Place::Inside;
+        match found {
+            Search::Header => {}
+            Search::EndMark => {
+                self.saw_end = true;
+                self.place = Place::Done;
+            }
+            Search::Nothing => self.end_of_stream(0),
+        }
+        Ok(())
+    }
+
+    /// Advances to the next plausible header, or to the end.
+    fn find_header(&mut self, account: &mut Account) -> Result<Search, Stopped> {
+        let mut tail: Vec<u8> = Vec::with_capacity(2 * UNIT_BYTES);
+        let mut zeros_at_end = 0;
+        loop {
+            let too_far = self.cursor.position_bytes() > LEADING_GARBAGE_BYTES_MAX;
+            if self.place == Place::Start && too_far {
+                return Ok(Search::Nothing);
+            }
+            let mut here = self.cursor.rest(account)?.len();
+            let position_bytes = self.cursor.position_bytes();
+            let gap = self.cursor.gap_within(here as u64).cloned();
+            if let Some(gap) = &gap
+                && gap.start_bytes > position_bytes
+            {
+                here = (gap.start_bytes - position_bytes) as usize;
+            } else if let Some(gap) = gap {
+                let kind = DamageKind::Lost { why: gap.why.clone() };
+                self.report(gap.start_bytes, gap.length_bytes, kind, InMember::No);
+                self.cursor
+                    .pass_over(gap.end_bytes().saturating_sub(position_bytes), account)?;
+                self.cursor.leave_gap();
+                tail.clear();
+                continue;
+            }
+            if here == 0 {
+                // The end mark of an archive whose last header is lost looks like garbage too.
+                let ended = zeros_at_end >= 2 * UNIT_BYTES;
+                return Ok(if ended { Search::EndMark } else { Search::Nothing });
+            }
+            let rest = &self.cursor.rest(account)?[..here];
+            let join_bytes = rest.len().min(UNIT_BYTES - 1);
+            let before_bytes = tail.len();
+            tail.extend_from_slice(&rest[..join_bytes]);
+            if let Some(offset) = header::find_header(&tail)
+                && offset < before_bytes
+            {
+                self.cursor.unread(tail[offset..before_bytes].to_vec());
+                return Ok(Search::Header);
+            }
+            if let Some(offset) = header::find_header(rest) {
+                self.cursor.advance(offset);
+                return Ok(Search::Header);
+            }
+            let zeros = rest.iter().rev().take_while(|byte| **byte == 0).count();
+            zeros_at_end = if zeros == rest.len() { zeros_at_end + zeros } else { zeros };
+            if rest.len() >= UNIT_BYTES {
+                tail.clear();
+                tail.extend_from_slice(&rest[rest.len() - (UNIT_BYTES - 1)..]);
+            } else {
+                let surplus = tail.len().saturating_sub(UNIT_BYTES - 1);
+                tail.drain(..surplus);
+            }
+            self.cursor.advance(here);
+        }
+    }
+
+    fn end_of_stream(&mut self, left_bytes: usize) {
+        let at = self.cursor.position_bytes();
+        if self.place == Place::AfterEnd {
+            if left_bytes > 0 {
+                let start_bytes = at - left_bytes as u64;
+                self.report(start_bytes, left_bytes as u64, DamageKind::Trailing, InMember::No);
+            }
+        } else if self.saw_header {
+            let whole = left_bytes == 0 && self.decoder.finish().is_ok();
+            let kind = if whole { DamageKind::NoEndMark } else { DamageKind::Truncated };
+            self.report(at, 0, kind, InMember::No);
+        }
+        self.place = Place::Done;
+    }
+}
+
+/// Whether damage lies in the content of the current member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InMember {
+    Yes,
+    No,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Search {
+    Header,
+    EndMark,
+    Nothing,
+}
+
+/// Whether a unit is the first of an index archive.
+fn begins_index(unit: &header::Unit) -> bool {
+    index::encode_index_header().starts_with(unit)
+}

@@ -1,0 +1,147 @@
+//! The `read` stage for sources with reads at any offset: several reads in flight, and an
+//! unreadable place is a [`Gap`] instead of the end.
+//!
+//! `flow::source::read_file` gives up at the first error, as a backup must. Who reads an archive
+//! wants everything around the bad place: the failed block is read again in small steps, what
+//! fails then is left as zeros and entered as a gap. Pipes cannot be read around anything and go
+//! through `flow::source::read_stream`.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flow::account::Account;
+use flow::backend::{Backend, Memory, Operation};
+use flow::ring::{Piece, Producer};
+use flow::source::ReadError;
+
+use super::gaps::{Gap, Gaps};
+
+/// Bytes of a second attempt at an unreadable place: one page.
+const STEP_BYTES: usize = 4096;
+/// Unreadable steps after which the source counts as broken: 16 MiB.
+const BAD_STEPS_MAX: usize = 4096;
+
+/// What a reading thread works with.
+pub(crate) struct SourceReader<'a> {
+    pub file: &'a Arc<OwnedFd>,
+    pub length_bytes: u64,
+    pub backend: &'a mut dyn Backend,
+    /// Set by whoever has seen enough; the stream then ends early.
+    pub stop: &'a AtomicBool,
+    pub gaps: &'a Gaps,
+    pub bad_steps: usize,
+}
+
+impl SourceReader<'_> {
+    /// Reads the whole source into the ring. Returns the bytes asked for.
+    pub fn read(mut self, producer: Producer, account: &mut Account) -> Result<u64, ReadError> {
+        let mut asked = 0u64;
+        loop {
+            while asked < self.length_bytes && self.backend.in_flight() < self.backend.depth() {
+                if self.stop.load(Ordering::Acquire) {
+                    self.length_bytes = asked;
+                    break;
+                }
+                let left = self.length_bytes - asked;
+                let bytes = left.min(producer.block_bytes() as u64) as usize;
+                let reservation = if self.backend.in_flight() == 0 {
+                    producer.reserve(bytes, account)?
+                } else {
+                    match producer.try_reserve(bytes) {
+                        Some(reservation) => reservation,
+                        None => break,
+                    }
+                };
+                for piece in reservation.into_pieces() {
+                    let offset_bytes = asked;
+                    asked += piece.len() as u64;
+                    self.submit(offset_bytes, 0, piece)?;
+                }
+            }
+            if self.backend.in_flight() == 0 {
+                producer.finish();
+                return Ok(asked);
+            }
+            self.complete_one(account)?;
+        }
+    }
+
+    fn complete_one(&mut self, account: &mut Account) -> Result<(), ReadError> {
+        let done = self
+            .backend
+            .wait()
+            .map_err(|source| ReadError::Read { offset_bytes: 0, source })?;
+        let Operation { offset_bytes, done_bytes, memory, .. } = done.operation;
+        let Memory::Fill(mut piece) = memory else { return Ok(()) };
+        match done.result {
+            Ok(bytes) if bytes > 0 => {
+                account.stage().add_bytes(bytes as u64);
+                if done_bytes + bytes < piece.len() {
+                    return self.submit(offset_bytes + bytes as u64, done_bytes + bytes, piece);
+                }
+            }
+            Ok(_) => {
+                let length_bytes = (piece.len() - done_bytes) as u64;
+                let why = "the source became shorter while it was read".to_owned();
+                piece.bytes_mut()[done_bytes..].fill(0);
+                self.gaps.enter(Gap { start_bytes: offset_bytes, length_bytes, why });
+            }
+            Err(error) => self.salvage(&mut piece, offset_bytes, done_bytes, &error)?,
+        }
+        piece.commit();
+        Ok(())
+    }
+
+    fn submit(
+        &mut self,
+        offset_bytes: u64,
+        done_bytes: usize,
+        piece: Piece,
+    ) -> Result<(), ReadError> {
+        let (file, memory) = (Arc::clone(self.file), Memory::Fill(piece));
+        self.backend
+            .submit(Operation { file, offset_bytes, done_bytes, memory })
+            .map_err(|source| ReadError::Read { offset_bytes, source })
+    }
+
+    /// Reads what can be read of a piece step by step; `offset_bytes` is that of `done_bytes`.
+    fn salvage(
+        &mut self,
+        piece: &mut Piece,
+        offset_bytes: u64,
+        done_bytes: usize,
+        first: &io::Error,
+    ) -> Result<(), ReadError> {
+        let mut at = offset_bytes;
+        for step in piece.bytes_mut()[done_bytes..].chunks_mut(STEP_BYTES) {
+            if let Err(source) = read_fully(self.file, step, at) {
+                step.fill(0);
+                self.bad_steps += 1;
+                if self.bad_steps > BAD_STEPS_MAX {
+                    return Err(ReadError::Read { offset_bytes: at, source });
+                }
+                let why = format!("cannot be read: {first}");
+                self.gaps.enter(Gap { start_bytes: at, length_bytes: step.len() as u64, why });
+            }
+            at += step.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+fn read_fully(file: &OwnedFd, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::io::pread(file, &mut *bytes, at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => {
+                bytes = &mut bytes[read..];
+                at += read as u64;
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! Counting what a reading run has to warn about, on the way to the monitor.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flow::monitor::{Level, Monitor, Notice};
+
+use crate::read::Damage;
+
+/// Passes notices on and counts the warnings among them. Shared by the threads of a run.
+pub(crate) struct Warnings<'a> {
+    monitor: &'a dyn Monitor,
+    count: AtomicU64,
+}
+
+impl<'a> Warnings<'a> {
+    pub fn new(monitor: &'a dyn Monitor) -> Warnings<'a> {
+        Warnings { monitor, count: AtomicU64::new(0) }
+    }
+
+    pub fn monitor(&self) -> &'a dyn Monitor {
+        self.monitor
+    }
+
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Something was not done or not as asked.
+    pub fn warn(&self, object: &[u8], text: impl Into<String>) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.tell(Level::Warning, object, text);
+    }
+
+    /// Worth a line, no more.
+    pub fn note(&self, object: &[u8], text: impl Into<String>) {
+        self.tell(Level::Note, object, text);
+    }
+
+    /// Damage of the archive.
+    pub fn damage(&self, damage: &Damage) {
+        if damage.counts() {
+            self.warn(&damage.path, damage.to_string());
+        } else {
+            self.note(&damage.path, damage.to_string());
+        }
+    }
+
+    fn tell(&self, level: Level, object: &[u8], text: impl Into<String>) {
+        self.monitor.notice(Notice { level, object: object.to_vec(), text: text.into() });
+    }
+}
+
+/// An error and all its causes, joined by colons.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Transparent errors repeat what stands there already.
+        if !text.ends_with(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
