@@ -1,1 +1,11 @@
-//! report
+//! What a run looks like at its end: numbers as text, aligned tables, the explanation in words, and
+//! the document that `--json` prints.
+//!
+//! Everything here turns plain data into text and returns it; nothing prints, and nothing knows a
+//! device or a flag.
+
+pub mod escape;
+pub mod explanation;
+pub mod format;
+pub mod summary;
+pub mod table;

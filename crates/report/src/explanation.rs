@@ -1,0 +1,354 @@
+//! The limit of a run in words: which stage it was and by how much, what the run would have been
+//! without it, and what to change.
+//!
+//! The numbers come from [`flow::limit`]; the advice is a table by stage and by what is at its
+//! other end.
+
+use flow::limit::{Analysis, Limit, StageShare};
+
+use crate::format::{duration, percent, rate};
+
+/// What the advice depends on besides the numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// What was run.
+    pub command: Command,
+    /// What the first stage reads from, as the user knows it: "file", "pipe", "tree" ...
+    pub source: &'a str,
+    /// What the last stage writes to.
+    pub target: &'a str,
+    /// Compression as the user would write it: `zstd:3`, `gzip`, `none`.
+    pub compression: &'a str,
+    /// Mean size of a regular file, where there are any.
+    pub mean_file_bytes: Option<f64>,
+    /// The user's limit on the rate.
+    pub rate_limit_bytes_per_second: Option<u64>,
+}
+
+/// What was run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// A tree into an archive.
+    Backup,
+    /// An archive into a tree.
+    Restore,
+    /// An archive read back.
+    Verify,
+    /// The names in an archive.
+    List,
+    /// A stream through the ring.
+    Pipe,
+}
+
+/// The words. Lowercase fragments without a full stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// Which stage was the limit, and by how much.
+    pub limit: String,
+    /// What it would have been without it, and what the overlap saved.
+    pub numbers: Option<String>,
+    /// What to change.
+    pub advice: Option<String>,
+}
+
+impl std::fmt::Display for Explanation {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.limit)?;
+        for more in [&self.numbers, &self.advice].into_iter().flatten() {
+            write!(formatter, "; {more}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts an analysis into words.
+pub fn explain(analysis: &Analysis, context: &Context<'_>) -> Explanation {
+    let stage = analysis.bottleneck.and_then(|index| analysis.stages.get(index));
+    let (Some(stage), false) = (stage, analysis.limit == Limit::Unknown) else {
+        let limit = match analysis.stages.is_empty() {
+            true => "nothing was measured, so no limit can be named".to_owned(),
+            false => "the run was too short to say what its limit was".to_owned(),
+        };
+        return Explanation { limit, numbers: None, advice: None };
+    };
+    Explanation {
+        limit: limit_sentence(analysis, stage, context),
+        numbers: Some(numbers_sentence(analysis, stage)),
+        advice: advice(analysis, stage, context),
+    }
+}
+
+fn limit_sentence(analysis: &Analysis, stage: &StageShare, context: &Context<'_>) -> String {
+    let name = stage.name;
+    let share = percent(stage.busy_share);
+    let whole = duration(analysis.seconds);
+    let next = next_clause(analysis);
+    match analysis.limit {
+        Limit::Unknown => String::new(),
+        Limit::Stage => {
+            let rate = rate_clause(stage);
+            format!("{name} was the limit: busy for {share} of {whole}{rate}{next}")
+        }
+        Limit::Source => format!(
+            "the source was the limit: {name} waited for the {} and read it for {share} of \
+             {whole}{next}",
+            context.source
+        ),
+        Limit::RateLimit => {
+            let limit = context.rate_limit_bytes_per_second.map_or(0.0, |limit| limit as f64);
+            let limit = rate(limit);
+            format!("the rate limit of {limit} was the limit: {name} was held back by it{next}")
+        }
+        Limit::Processor => processor_sentence(analysis, stage),
+        Limit::Turns => format!(
+            "no stage was the limit alone: the busiest, {name}, was busy for {share} of \
+             {whole}{next}"
+        ),
+    }
+}
+
+fn processor_sentence(analysis: &Analysis, stage: &StageShare) -> String {
+    // Of those that hardly use the processor there is nothing to say.
+    const WORTH_NAMING: f64 = 0.05;
+    let worth = |stage: &&StageShare| stage.processor_share >= WORTH_NAMING;
+    let names: Vec<&str> = analysis.stages.iter().filter(worth).map(|stage| stage.name).collect();
+    let cores = match analysis.cores {
+        0 | 1 => "1 core".to_owned(),
+        cores => format!("{cores} cores"),
+    };
+    let who = match names.as_slice() {
+        [] => "the stages".to_owned(),
+        [one] => (*one).to_owned(),
+        [front @ .., last] => format!("{} and {last}", front.join(", ")),
+    };
+    let verb = if names.len() == 1 { "uses" } else { "share" };
+    let used = percent(analysis.processor_share);
+    let others = match analysis.processor_share < flow::limit::PROCESSOR_SHARE {
+        true => format!(" with other programs and get {used} of them"),
+        false => String::new(),
+    };
+    let share = percent(stage.processor_share);
+    let name = stage.name;
+    format!("the processor was the limit: {who} {verb} {cores}{others}, {name} takes {share}")
+}
+
+fn rate_clause(stage: &StageShare) -> String {
+    let threads = match stage.threads {
+        0 | 1 => String::new(),
+        threads => format!(" on {threads} threads"),
+    };
+    match stage.bytes_per_second > 0.0 {
+        true => format!(", at {}{threads}", rate(stage.bytes_per_second)),
+        false => threads,
+    }
+}
+
+fn next_clause(analysis: &Analysis) -> String {
+    match analysis.next.and_then(|index| analysis.stages.get(index)) {
+        Some(next) => format!(", the next, {}, for {}", next.name, percent(next.busy_share)),
+        None => String::new(),
+    }
+}
+
+fn numbers_sentence(analysis: &Analysis, stage: &StageShare) -> String {
+    let without = duration(analysis.seconds_without);
+    let whole = duration(analysis.seconds);
+    let whose = match analysis.limit {
+        Limit::Source => "with a source that costs nothing".to_owned(),
+        Limit::RateLimit => "without that limit".to_owned(),
+        _ => format!("if {} cost nothing", stage.name),
+    };
+    let saved = match analysis.saved_seconds {
+        saved if saved < analysis.seconds * 0.01 => String::new(),
+        saved => format!("; the overlap of the stages saved {}", duration(saved)),
+    };
+    format!("{whose} the run would have taken {without} instead of {whole}{saved}")
+}
+
+/// From which share on the processor counts as what a stage waits for.
+const ON_CORE: f64 = 0.7;
+/// Files of this mean size and less are small: opening them costs more than reading.
+const SMALL_FILE_BYTES: f64 = 128e3;
+
+fn advice(analysis: &Analysis, stage: &StageShare, context: &Context<'_>) -> Option<String> {
+    let text = match analysis.limit {
+        Limit::Unknown => return None,
+        Limit::RateLimit => "raise or drop --rate-limit to go faster".to_owned(),
+        Limit::Source => format!("look at what fills the {}", context.source),
+        Limit::Turns => "a larger --ring lets the stages overlap more".to_owned(),
+        Limit::Processor | Limit::Stage => stage_advice(analysis, stage, context),
+    };
+    Some(text)
+}
+
+fn stage_advice(analysis: &Analysis, stage: &StageShare, context: &Context<'_>) -> String {
+    let on_core = stage.on_core_share >= ON_CORE || analysis.limit == Limit::Processor;
+    match stage.name {
+        "scan" => "a tree with fewer, larger directories or a faster disk would help".to_owned(),
+        "read" => read_advice(on_core, context).to_owned(),
+        "encode" | "decode" => "one faster core would help".to_owned(),
+        "compress" => compress_advice(analysis, stage, context),
+        "decompress" => "more cores would help, or zstd for the next backup".to_owned(),
+        "hash" => "one thread hashes in the order of the archive: a faster core would help".into(),
+        "create" => match on_core {
+            true => "more cores would help: every file is created, filled and closed".to_owned(),
+            false => "the file system of the tree takes no more: a faster disk would help".into(),
+        },
+        "compare" => "the disk of the live files gives no more: a faster one would help".into(),
+        "write" => write_advice(on_core, context).to_owned(),
+        _ if on_core => "more or faster cores would help".to_owned(),
+        _ => "a faster device behind it would help".to_owned(),
+    }
+}
+
+fn read_advice(on_core: bool, context: &Context<'_>) -> &'static str {
+    let small = context.mean_file_bytes.is_some_and(|bytes| bytes <= SMALL_FILE_BYTES);
+    match (context.command, on_core) {
+        (Command::Backup, true) if small => {
+            "the cost is in opening small files: more or faster cores would help"
+        }
+        (Command::Backup, false) if small => {
+            "more files in flight (--read-threads) or a faster disk would help"
+        }
+        (_, true) => "the cost is in copying: a faster core would help",
+        (Command::Backup, false) => {
+            "the disk of the tree gives no more: a faster one, or one with more read-ahead, would \
+             help"
+        }
+        (Command::Pipe, false) if context.source == "pipe" => "look at what fills the pipe",
+        (_, false) => "what holds the archive gives no more: a faster device would help",
+    }
+}
+
+fn write_advice(on_core: bool, context: &Context<'_>) -> &'static str {
+    match (context.target, on_core) {
+        ("pipe" | "stream", true) => {
+            "the cost is in copying into the pipe: a file as the target saves that"
+        }
+        ("pipe" | "stream", false) => "the reader of the pipe is slow: look at that program",
+        ("character device", _) => {
+            "the device takes no more: larger blocks (--block-size) may help"
+        }
+        (_, true) => "the cost is in copying to the page cache: a faster core would help",
+        (_, false) => {
+            "the disk of the target takes no more: a faster one or stronger compression would help"
+        }
+    }
+}
+
+fn compress_advice(analysis: &Analysis, stage: &StageShare, context: &Context<'_>) -> String {
+    let (method, level) = context.compression.split_once(':').unwrap_or((context.compression, ""));
+    let level = level.parse::<i32>().unwrap_or(0);
+    let spare_cores = analysis.processor_share < 0.75 && stage.threads < analysis.cores as u64;
+    let mut ways = Vec::new();
+    if spare_cores {
+        ways.push(format!("--compress-threads {}", analysis.cores));
+    }
+    match method {
+        "gzip" => ways.push("--compress zstd".to_owned()),
+        "zstd" if level > 1 => ways.push("a lower level (--compress zstd:1)".to_owned()),
+        _ => {}
+    }
+    if !spare_cores {
+        ways.push("more cores".to_owned());
+    }
+    ways.push("--compress none".to_owned());
+    let last = ways.pop().expect("a way was pushed above");
+    format!("{} or {last} would help", ways.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::account::StageReport;
+    use flow::limit::{Run, analyse};
+
+    fn stage(name: &'static str, states: [f64; 3], processor_seconds: f64) -> StageReport {
+        let [working_seconds, starved_seconds, blocked_seconds] = states;
+        StageReport {
+            name,
+            threads: if name == "compress" { 2 } else { 1 },
+            working_seconds,
+            starved_seconds,
+            blocked_seconds,
+            processor_seconds,
+            core_wait_seconds: 0.0,
+            bytes: 2_000_000_000,
+        }
+    }
+
+    const PIPE: Context<'_> = Context {
+        command: Command::Pipe,
+        source: "pipe",
+        target: "pipe",
+        compression: "none",
+        mean_file_bytes: None,
+        rate_limit_bytes_per_second: None,
+    };
+    const BACKUP: Context<'_> = Context {
+        command: Command::Backup,
+        source: "tree",
+        target: "file",
+        compression: "zstd:9",
+        mean_file_bytes: Some(9e3),
+        ..PIPE
+    };
+
+    fn words(stages: &[StageReport], context: &Context<'_>) -> String {
+        let run = Run { stages, seconds: 10.0, synchronise_seconds: 0.0, cores: 2 };
+        explain(&analyse(&run), context).to_string()
+    }
+
+    #[test]
+    fn sentences() {
+        let mut text = String::new();
+        let mut case = |name: &str, stages: &[StageReport], context: &Context<'_>| {
+            text.push_str(&format!("{name}\n    {}\n", words(stages, context)));
+        };
+        let (slow, fast) = ([9.7, 0.3, 0.0], [2.0, 8.0, 0.0]);
+        case("no stages", &[], &PIPE);
+        let full = [2.0, 0.0, 8.0];
+        case("slow reader", &[stage("read", full, 1.0), stage("write", slow, 1.0)], &PIPE);
+        let held = [0.3, 0.1, 9.6];
+        let limited = Context { rate_limit_bytes_per_second: Some(200_000_000), ..PIPE };
+        case("rate", &[stage("read", [0.4, 0.0, 9.6], 0.4), stage("write", held, 0.3)], &limited);
+        let starved = [0.3, 9.7, 0.0];
+        case("source", &[stage("read", starved, 0.3), stage("write", starved, 0.3)], &PIPE);
+        let tree = |read, compress, write| {
+            [
+                stage("scan", [0.4, 0.0, 9.6], 0.3),
+                stage("read", read, read[0] / 3.0),
+                stage("compress", compress, compress[0] * 1.2),
+                stage("write", write, write[0] / 2.0),
+            ]
+        };
+        case("level", &tree(fast, slow, fast), &BACKUP);
+        let gzip = Context { compression: "gzip:6", ..BACKUP };
+        case("gzip", &tree(fast, slow, fast), &gzip);
+        case("small files", &tree(slow, fast, fast), &BACKUP);
+        let large = Context { mean_file_bytes: Some(4e9), ..BACKUP };
+        case("large files", &tree(slow, fast, fast), &large);
+        case("slow disk", &tree(fast, fast, slow), &BACKUP);
+        let share = [
+            stage("read", [9.0, 0.0, 1.0], 5.0),
+            stage("compress", slow, 11.0),
+            stage("write", [5.0, 5.0, 0.0], 2.0),
+        ];
+        let share = share.map(|stage| {
+            let core_wait_seconds = stage.working_seconds * 0.4;
+            StageReport { core_wait_seconds, ..stage }
+        });
+        case("shared cores", &share, &BACKUP);
+        let turns = [stage("read", [4.9, 0.0, 5.1], 1.0), stage("write", [5.0, 5.0, 0.0], 1.0)];
+        case("turns", &turns, &PIPE);
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_run_of_no_length_has_a_sentence() {
+        let stages = [stage("read", [0.0; 3], 0.0)];
+        let run = Run { stages: &stages, seconds: 0.0, synchronise_seconds: 0.0, cores: 2 };
+        let text = explain(&analyse(&run), &PIPE).to_string();
+        assert_eq!(text, "the run was too short to say what its limit was");
+    }
+}
