@@ -64,7 +64,7 @@ fn digits(value: f64) -> String {
 }
 
 fn finite(value: f64) -> f64 {
-    if value.is_finite() && value > 0.0 { value } else { 0.0 }
+    if value.is_finite() && value > 0.0 { value.min(1e21) } else { 0.0 }
 }
 
 #[cfg(test)]
