@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 
 use super::contenders::{
-    self, BACKUP_TO_FILE, COUNT, Cache, Clock, Contender, Group, Job, TAR_TO_FILE, Work,
+    self, BACKUP_TO_FILE, COUNT, Cache, Clock, Contender, Group, Job, Size, TAR_TO_FILE, Work,
 };
 use super::data::{self, DataSet, Recipe};
 use super::environment;
@@ -22,8 +22,7 @@ use super::pipeline::{self, Outcome, Output};
 use super::record::{Phase, Record, RecordWriter, Run, Skipped};
 use super::statistics::median;
 
-/// How often the settings of the floor and of fio are tried, and how many after the first time.
-const SEARCH_PASSES: u32 = 3;
+/// How many settings of the floor or of fio are tried again after the first time.
 const SEARCH_FINALISTS: usize = 3;
 
 /// Everything that stays the same over a campaign.
@@ -34,6 +33,8 @@ pub struct Campaign {
     pub folder: PathBuf,
     /// The product's binary.
     pub takeup: PathBuf,
+    /// Scale of the data.
+    pub size: Size,
     /// Number of timed rounds.
     pub rounds: u32,
     /// Names of the contenders that take part; all when empty.
@@ -139,10 +140,10 @@ impl Campaign {
         let searched = match (work.job, work.data, work.cache) {
             (Job::Archive, Some((_, Recipe::SmallFiles(_))), _) => {
                 self.write_lists(data.as_ref())?;
-                Some(("floor", contenders::floor_candidates()))
+                Some(("floor", contenders::floor_candidates(self.size)))
             }
             (Job::Archive, Some((_, Recipe::OneFile(_))), Cache::Cold) => {
-                Some(("fio", contenders::fio_candidates()))
+                Some(("fio", contenders::fio_candidates(self.size)))
             }
             _ => None,
         };
@@ -169,7 +170,7 @@ impl Campaign {
             .into_iter()
             .map(|contender| (Vec::new(), Cell { work: *work, data: data.cloned(), contender }))
             .collect();
-        for pass in 0..SEARCH_PASSES {
+        for pass in 0..search_passes(self.size) {
             for (seconds, cell) in &mut tried {
                 match self.execute(cell, Output::Keep) {
                     Ok(outcome) => {
@@ -414,6 +415,14 @@ impl Campaign {
 
     fn restored(&self) -> PathBuf {
         self.scratch().join("restored")
+    }
+}
+
+/// How often settings of the floor and of fio are tried.
+fn search_passes(size: Size) -> u32 {
+    match size {
+        Size::Full => 3,
+        Size::Quick => 1,
     }
 }
 

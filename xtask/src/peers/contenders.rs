@@ -206,9 +206,13 @@ pub fn contenders(work: &Work) -> Vec<Contender> {
 }
 
 /// The settings that the best parallel reading of all files is searched among.
-pub fn floor_candidates() -> Vec<Contender> {
+pub fn floor_candidates(size: Size) -> Vec<Contender> {
+    let all_threads: &[&str] = match size {
+        Size::Full => &["1", "2", "4", "8", "16", "32", "64"],
+        Size::Quick => &["1", "16"],
+    };
     let mut candidates = Vec::new();
-    for threads in ["1", "2", "4", "8", "16", "32", "64"] {
+    for &threads in all_threads {
         for (order, list) in [("path", "{path_order}"), ("directory", "{directory_order}")] {
             let argv = ["{xtask}", "floor", "--threads", threads, "--list", list];
             let stages = vec![owned(&argv)];
@@ -220,11 +224,15 @@ pub fn floor_candidates() -> Vec<Contender> {
 }
 
 /// The settings that fio's best direct sequential reading is searched among.
-pub fn fio_candidates() -> Vec<Contender> {
+pub fn fio_candidates(size: Size) -> Vec<Contender> {
+    let (blocks, depths): (&[&str], &[&str]) = match size {
+        Size::Full => (&["256k", "1M", "4M"], &["1", "4", "8", "16"]),
+        Size::Quick => (&["1M"], &["1"]),
+    };
     let mut candidates = Vec::new();
     for engine in ["io_uring", "libaio", "psync"] {
-        for block in ["256k", "1M", "4M"] {
-            for depth in ["1", "4", "8", "16"] {
+        for &block in blocks {
+            for &depth in depths {
                 // A synchronous engine has one request in flight, whatever the depth says.
                 if engine == "psync" && depth != "1" {
                     continue;
@@ -284,8 +292,8 @@ mod tests {
                 assert!(names.len() >= 2, "{}", work.name);
             }
         }
-        assert_eq!(fio_candidates().len(), 27);
-        assert_eq!(floor_candidates().len(), 14);
+        assert_eq!(fio_candidates(Size::Full).len(), 27);
+        assert_eq!(floor_candidates(Size::Full).len(), 14);
     }
 
     #[test]
@@ -303,8 +311,8 @@ mod tests {
         ];
         let values: BTreeMap<_, _> = names.map(|name| (name, format!("<{name}>"))).into();
         let mut all: Vec<_> = works(Size::Full).iter().flat_map(contenders).collect();
-        all.extend(floor_candidates());
-        all.extend(fio_candidates());
+        all.extend(floor_candidates(Size::Full));
+        all.extend(fio_candidates(Size::Full));
         all.push(Contender::new("prepare", &[BACKUP_TO_FILE, TAR_TO_FILE, COUNT]));
         for argv in all.iter().flat_map(|contender| &contender.stages) {
             let filled = fill(argv, &values).join(" ");

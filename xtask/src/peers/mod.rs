@@ -105,7 +105,7 @@ pub fn run(arguments: &PeersArguments) -> anyhow::Result<ExitCode> {
     records.append(&Record::Campaign(environment))?;
     let rounds = arguments.repeats.unwrap_or(if arguments.quick { 2 } else { 5 });
     let only_contenders = arguments.contenders.clone();
-    let mut campaign = Campaign { name, folder, takeup, rounds, only_contenders, records };
+    let mut campaign = Campaign { name, folder, takeup, size, rounds, only_contenders, records };
     for together in groups(&works) {
         campaign.run(&together)?;
     }
