@@ -253,7 +253,13 @@ fn settle_acl(
     names: &mut dyn NameLookup,
     notes: &mut Vec<Note>,
 ) -> Option<Vec<u8>> {
-    let attribute = attribute.filter(|binary| acl::text_bytes(binary).is_ok());
+    let attribute = attribute.filter(|binary| match acl::text_bytes(binary) {
+        Ok(_) => true,
+        Err(error) => {
+            notes.push(Note::BadAcl(error));
+            false
+        }
+    });
     let Some(text) = text else { return attribute };
     match acl::from_text(&text, names) {
         Ok(read) if read.unknown_names.is_empty() => read.binary,
