@@ -373,7 +373,8 @@ mod tests {
     #[test]
     fn data_is_made_once_and_again_when_the_recipe_changes() {
         // Beside the build's output, which is on a disk even where /tmp is not.
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let beside = std::env::current_exe().unwrap();
+        let folder = tempfile::tempdir_in(beside.parent().unwrap()).unwrap();
         let folder = folder.path();
         for recipe in
             [Recipe::SmallFiles(300), Recipe::MixedTree(1 << 20), Recipe::OneFile(5 << 20)]
