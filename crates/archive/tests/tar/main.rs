@@ -5,5 +5,6 @@ mod header_fixtures;
 mod others_read_by_us;
 mod ours_read_by_others;
 mod read_all;
+mod released;
 mod round_trip;
 mod tools;
