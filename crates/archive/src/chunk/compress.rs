@@ -5,11 +5,11 @@
 //! behind the numbers here. Changing one changes the output of a level, so it needs a release note.
 
 use libdeflater::{CompressionLvl, Compressor};
-use zstd::zstd_safe::{CCtx, CParameter, compress_bound, get_error_name};
+use zstd::zstd_safe::{CCtx, CParameter, Strategy, compress_bound, get_error_name};
 
 use super::error::{ChunkError, Coding};
 use super::gzip_member::{self, FOOTER_BYTES, HEADER_BYTES, MemberLengths};
-use super::{CHUNK_BYTES_MAX, Compression, CompressionError};
+use super::{CHUNK_BYTES_MAX, Compression, CompressionError, ZSTD_LEVEL_DEFAULT};
 
 /// Compresses chunks, one after the other, with one context that is reused. Every worker thread has
 /// its own. The output depends on the input and the compression only.
@@ -20,12 +20,20 @@ pub struct ChunkCompressor {
 
 enum Engine {
     None,
-    Zstd(CCtx<'static>),
+    Zstd(Box<ZstdEngine>),
     Gzip(Compressor),
 }
 
+struct ZstdEngine {
+    /// The level as the library has it, but for the window.
+    regular: CCtx<'static>,
+    /// Something faster, for chunks on which it is nearly as good.
+    fast: Option<CCtx<'static>>,
+    sample: Vec<u8>,
+}
+
 impl ChunkCompressor {
-    /// A compressor with its memory allocated: under 2 MiB up to zstd level 4 and for gzip, tens of
+    /// A compressor with its memory allocated: under 4 MiB up to zstd level 4 and for gzip, tens of
     /// MiB for the highest zstd levels.
     ///
     /// # Errors
@@ -34,7 +42,7 @@ impl ChunkCompressor {
         compression.check()?;
         let engine = match compression {
             Compression::None => Engine::None,
-            Compression::Zstd { level } => Engine::Zstd(zstd_context(level)),
+            Compression::Zstd { level } => Engine::Zstd(Box::new(ZstdEngine::new(level))),
             Compression::Gzip { level } => Engine::Gzip(gzip_compressor(level)),
         };
         Ok(ChunkCompressor { compression, engine })
@@ -61,7 +69,7 @@ impl ChunkCompressor {
                 out.extend_from_slice(input);
                 Ok(())
             }
-            Engine::Zstd(context) => compress_zstd(context, input, out),
+            Engine::Zstd(engine) => engine.compress(input, out),
             Engine::Gzip(compressor) => compress_gzip(compressor, input, out),
         }
     }
@@ -79,6 +87,47 @@ impl ChunkCompressor {
             return gzip_member::encode_stored_member(input, out);
         }
         self.compress(input, out)
+    }
+}
+
+impl ZstdEngine {
+    fn new(level: i32) -> ZstdEngine {
+        let settings = zstd_settings(level);
+        let fast = settings.try_fast.then(|| fast_context(&settings));
+        ZstdEngine { regular: regular_context(level, &settings), fast, sample: Vec::new() }
+    }
+
+    fn compress(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), ChunkError> {
+        let context = match &mut self.fast {
+            Some(fast) if input.len() >= CHOICE_BYTES_MIN => {
+                take_sample(input, &mut self.sample);
+                compress_zstd(fast, &self.sample, out)?;
+                let fast_bytes = out.len();
+                compress_zstd(&mut self.regular, &self.sample, out)?;
+                let accepted_bytes = out.len() + out.len() * FAST_EXCESS_PER_MILLE / 1000;
+                if fast_bytes <= accepted_bytes { fast } else { &mut self.regular }
+            }
+            _ => &mut self.regular,
+        };
+        compress_zstd(context, input, out)
+    }
+}
+
+/// Pieces of a sample, bytes of each, the smallest chunk that is worth a sample, and how much
+/// larger (in thousandths) the sample may come out when it is compressed fast. From measurements:
+/// `docs/design/compression.md`. They decide about the output, like a level does.
+const SAMPLE_PIECES: usize = 3;
+const SAMPLE_PIECE_BYTES: usize = 32 << 10;
+const CHOICE_BYTES_MIN: usize = 1 << 20;
+const FAST_EXCESS_PER_MILLE: usize = 45;
+
+/// Pieces spread evenly over the chunk.
+fn take_sample(input: &[u8], sample: &mut Vec<u8>) {
+    sample.clear();
+    let room_bytes = input.len() - SAMPLE_PIECE_BYTES;
+    for piece in 0..SAMPLE_PIECES {
+        let at = room_bytes * (2 * piece + 1) / (2 * SAMPLE_PIECES);
+        sample.extend_from_slice(&input[at..at + SAMPLE_PIECE_BYTES]);
     }
 }
 
@@ -120,29 +169,28 @@ fn compress_gzip(
     Ok(())
 }
 
-/// What a zstd level is made of.
+/// What a zstd level is made of, where it is not the library's level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ZstdSettings {
     pub chunk_bytes: usize,
     window_log: u32,
-    /// Sizes of the two hash tables of the double-fast strategy, where they differ from the
-    /// library's: smaller tables stay in the processor's second-level cache.
-    tables: Option<(u32, u32)>,
+    /// Whether chunks are tried with the fast strategy first.
+    try_fast: bool,
 }
 
-/// Chunks are 8 MiB, with a window as large as the chunk. From level 13 on, where the library's own
-/// window reaches 4 MiB and more, a chunk holds several windows, as `zstd -T0` would have it.
+/// Chunks are 8 MiB with a window as large as the chunk: what a match cannot reach beyond the edge
+/// of the chunk, it gains by reaching further inside. The slow levels get longer chunks, so that
+/// their longer windows are worth having.
 pub(super) fn zstd_settings(level: i32) -> ZstdSettings {
     let (chunk_bytes, window_log) = match level {
         ..=12 => (8 << 20, 23),
-        13..=19 => (32 << 20, 23),
+        13..=19 => (32 << 20, 25),
         20.. => (CHUNK_BYTES_MAX, 26),
     };
-    ZstdSettings { chunk_bytes, window_log, tables: (level == 3).then_some((16, 14)) }
+    ZstdSettings { chunk_bytes, window_log, try_fast: level == ZSTD_LEVEL_DEFAULT }
 }
 
-fn zstd_context(level: i32) -> CCtx<'static> {
-    let settings = zstd_settings(level);
+fn regular_context(level: i32, settings: &ZstdSettings) -> CCtx<'static> {
     let mut context = CCtx::create();
     let mut set = |parameter| {
         context.set_parameter(parameter).expect("a checked level and constants within bounds");
@@ -151,10 +199,19 @@ fn zstd_context(level: i32) -> CCtx<'static> {
     set(CParameter::WindowLog(settings.window_log));
     set(CParameter::ChecksumFlag(true));
     set(CParameter::ContentSizeFlag(true));
-    if let Some((hash_log, chain_log)) = settings.tables {
-        set(CParameter::HashLog(hash_log));
-        set(CParameter::ChainLog(chain_log));
-    }
+    context
+}
+
+/// One hash table of 2^18 places, which fits a second-level cache of 1 MiB, and matches from six
+/// bytes on: a third faster than level 3 proper, and on many data as small.
+fn fast_context(settings: &ZstdSettings) -> CCtx<'static> {
+    let mut context = regular_context(ZSTD_LEVEL_DEFAULT, settings);
+    let mut set = |parameter| {
+        context.set_parameter(parameter).expect("constants within bounds");
+    };
+    set(CParameter::Strategy(Strategy::ZSTD_fast));
+    set(CParameter::HashLog(18));
+    set(CParameter::MinMatch(6));
     context
 }
 
