@@ -13,6 +13,7 @@ mod compressor;
 mod groups;
 mod hasher;
 mod index;
+mod pace;
 mod reader;
 mod spool;
 mod stream;
@@ -45,6 +46,7 @@ use tree::{
 use crate::report::RunReport;
 use groups::Groups;
 use hasher::{Gathered, Hasher};
+use pace::Pace;
 use reader::{Batch, Reader, lock};
 
 /// What to back up, where to, and how.
@@ -174,6 +176,8 @@ pub enum BackupError {
 const READ_THREADS: usize = 32;
 /// Most batches that wait for a reader.
 const BATCHES_WAITING: usize = 64;
+/// Objects of a batch where readers wait for the disk.
+const BATCH_ITEMS_WHEN_WAITING: usize = 16;
 /// Bytes of one reservation at most, unless the ring is small.
 const GROUP_BYTES_MAX: usize = 8 << 20;
 /// Blocks of the ring that the index goes through.
@@ -474,6 +478,7 @@ impl Run<'_> {
         producer: &Producer,
         groups: &Groups,
     ) -> Result<(), BackupError> {
+        let read_threads = self.options.read_threads.unwrap_or(READ_THREADS).max(1);
         let group_limit = producer.capacity_bytes() as usize / 8;
         let shared = reader::Shared {
             batches: Queue::new(BATCHES_WAITING, self.cancel.clone()),
@@ -482,7 +487,7 @@ impl Run<'_> {
             groups,
             links: Default::default(),
             monitor: self.monitor,
-            cancel: self.cancel,
+            pace: Pace::new(cores(), read_threads, self.cancel.clone()),
             engine: self.engine,
             replaced: self.replaced,
             group_bytes_max: group_limit.clamp(4096, GROUP_BYTES_MAX),
@@ -491,7 +496,7 @@ impl Run<'_> {
         let accounts = Arc::new(Accounts::load());
         std::thread::scope(|scope| {
             let mut threads = Vec::new();
-            for _ in 0..self.options.read_threads.unwrap_or(READ_THREADS).max(1) {
+            for _ in 0..read_threads {
                 let capturer = Capturer::new(capture, Arc::clone(&accounts));
                 let shared = &shared;
                 threads.push(self.spawn(scope, &self.stages.read, move |account| {
@@ -499,7 +504,7 @@ impl Run<'_> {
                 })?);
             }
             let mut account = self.stages.scan.open();
-            let scanned = scan_all(scan, &shared.batches, &mut account, self.cancel);
+            let scanned = scan_all(scan, &shared, &mut account, self.cancel);
             shared.batches.close();
             drop(account);
             for thread in threads {
@@ -666,29 +671,32 @@ impl Drop for StopOnPanic<'_> {
 /// Draws the entries from the scan and hands them on in numbered batches.
 fn scan_all(
     mut scan: Scan,
-    batches: &Queue<Batch>,
+    shared: &reader::Shared<'_>,
     account: &mut Account,
     cancel: &Cancel,
 ) -> Result<(), BackupError> {
-    for ticket in 0.. {
+    let mut ticket = 0;
+    loop {
+        cancel.check()?;
         let mut items = Vec::with_capacity(tree::BATCH_ITEMS_MAX);
-        let progress = loop {
-            cancel.check()?;
-            let progress = scan.next_batch(&mut items);
-            if progress != Progress::More || !items.is_empty() {
-                break progress;
-            }
+        let progress = scan.next_batch(&mut items);
+        // Where readers wait for the disk, smaller batches keep more of them busy.
+        let size = match shared.pace.is_waiting_for_disk() {
+            true => BATCH_ITEMS_WHEN_WAITING,
+            false => tree::BATCH_ITEMS_MAX,
         };
-        if !items.is_empty() {
-            batches.push(Batch { ticket, items }, account)?;
+        while !items.is_empty() {
+            let later = items.split_off(items.len().min(size));
+            shared.batches.push(Batch { ticket, items }, account)?;
+            ticket += 1;
+            items = later;
         }
         match progress {
             Progress::More => {}
-            Progress::End => break,
+            Progress::End => return Ok(()),
             Progress::Stopped => return Err(BackupError::Stopped(Stopped::Failed)),
         }
     }
-    Ok(())
 }
 
 /// Processor cores that this process may use.

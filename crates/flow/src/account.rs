@@ -161,7 +161,8 @@ impl Drop for Account {
     }
 }
 
-fn thread_processor_ns() -> u64 {
+/// Processor time of the calling thread so far, in nanoseconds.
+pub fn thread_processor_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -17,7 +17,7 @@ use archive::index::{ContentHasher, FileLayout, FileRecord, RecordKind, WarningR
 use archive::member::{Extent, Kind};
 use flow::account::{Account, State};
 use flow::backend::{Backend, Choice};
-use flow::cancel::{Cancel, Stopped};
+use flow::cancel::Stopped;
 use flow::monitor::{Counter, Level, Monitor, Notice};
 use flow::queue::Queue;
 use flow::ring::{Filler, Producer, Reservation};
@@ -26,6 +26,7 @@ use tree::{Capture, CaptureError, Captured, Capturer, Change, Entry, HardLinks, 
 
 use super::BackupError;
 use super::groups::{Finding, Findings, Group, Groups};
+use super::pace::{Pace, SleepMeter, Spent};
 use super::spool::Spool;
 
 /// Entries with their place in the order.
@@ -43,7 +44,7 @@ pub(super) struct Shared<'a> {
     pub(super) groups: &'a Groups,
     pub(super) links: Mutex<LinkTable>,
     pub(super) monitor: &'a dyn Monitor,
-    pub(super) cancel: &'a Cancel,
+    pub(super) pace: Pace,
     pub(super) engine: &'a Choice,
     /// The file that the target replaces in the end; left out like the target itself.
     pub(super) replaced: Option<tree::Identity>,
@@ -74,6 +75,7 @@ pub(super) struct Reader<'a> {
     pub(super) backend: Option<Box<dyn Backend>>,
     capturer: Capturer,
     headers: Vec<u8>,
+    meter: SleepMeter,
     /// Warnings about objects of the batch that have no place in the archive.
     passed_over: Vec<Finding>,
 }
@@ -97,19 +99,25 @@ impl<'a> Reader<'a> {
             backend: None,
             capturer,
             headers: Vec::new(),
+            meter: SleepMeter::new(),
             passed_over: vec![],
         }
     }
 
     /// Works until the scan has ended and all batches are done.
     pub(super) fn run(mut self) -> Result<(), BackupError> {
-        while let Some(batch) = self.shared.batches.pop(self.account)? {
-            self.batch(batch)?;
+        let shared = self.shared;
+        loop {
+            let permit = shared.pace.enter(self.account)?;
+            let Some(batch) = shared.batches.pop(self.account)? else { return Ok(()) };
+            let spent = self.batch(batch)?;
+            drop(permit);
+            shared.pace.learn(spent);
         }
-        Ok(())
     }
 
-    fn batch(&mut self, batch: Batch) -> Result<(), BackupError> {
+    fn batch(&mut self, batch: Batch) -> Result<Spent, BackupError> {
+        self.meter.start();
         self.headers.clear();
         let mut drafts = Vec::with_capacity(batch.items.len());
         for item in &batch.items {
@@ -119,6 +127,7 @@ impl<'a> Reader<'a> {
             }
         }
         drop(batch.items);
+        let mut spent = self.meter.spent();
         let shared = self.shared;
         let turn = shared.turnstile.enter(batch.ticket, self.account, State::Blocked)?;
         self.resolve_links(&mut drafts);
@@ -137,10 +146,12 @@ impl<'a> Reader<'a> {
             if rest.is_empty() {
                 turn = None;
             }
+            self.meter.start();
             self.read_group(group, reservation, &findings);
+            spent += self.meter.spent();
         }
         drop(turn);
-        Ok(())
+        Ok(spent)
     }
 
     /// Opens and describes one object, and encodes its header.

@@ -1,0 +1,210 @@
+//! How many readers work at once.
+//!
+//! Reading many small files from a disk is waiting, and the more readers wait at once, the better
+//! the disk is used. Reading them from the page cache is computing, and more readers than cores
+//! then only get in each other's way: with 32 on two cores the same files cost a quarter more
+//! processor time than with two. Which of the two it is changes from folder to folder, so it is
+//! found out while reading: a reader that slept for its batch raises the limit, one that computed
+//! (or waited for a core, which is the same here) lowers it.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Condvar, Mutex};
+use std::time::Instant;
+
+use flow::account::{Account, State};
+use flow::cancel::{Cancel, POLL, Stopped};
+
+use super::reader::lock;
+
+/// Share of the time, in percent, that a reader must have slept for the limit to rise. A little it
+/// does in any case, by contention for locks in the kernel.
+const ASLEEP_PERCENT: u64 = 15;
+
+/// Hands out permits to work, as many as do good.
+#[derive(Debug)]
+pub(super) struct Pace {
+    state: Mutex<Permits>,
+    changed: Condvar,
+    lowest: usize,
+    highest: usize,
+    cancel: Cancel,
+}
+
+#[derive(Debug)]
+struct Permits {
+    limit: usize,
+    used: usize,
+}
+
+/// The right to work; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Permit<'a> {
+    pace: &'a Pace,
+}
+
+impl Pace {
+    /// Between `lowest` and `highest` at once; starts at the highest, since a cold disk is where
+    /// time is lost.
+    pub(super) fn new(lowest: usize, highest: usize, cancel: Cancel) -> Pace {
+        let highest = highest.max(1);
+        let lowest = lowest.clamp(1, highest);
+        let state = Mutex::new(Permits { limit: highest, used: 0 });
+        Pace { state, changed: Condvar::new(), lowest, highest, cancel }
+    }
+
+    /// Waits for the right to work.
+    pub(super) fn enter(&self, account: &mut Account) -> Result<Permit<'_>, Stopped> {
+        let mut state = lock(&self.state);
+        if state.used >= state.limit {
+            account.switch(State::Starved);
+            while state.used >= state.limit {
+                let waited = self.changed.wait_timeout(state, POLL);
+                state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+                self.cancel.check().inspect_err(|_| account.switch(State::Working))?;
+            }
+            account.switch(State::Working);
+        }
+        state.used += 1;
+        Ok(Permit { pace: self })
+    }
+
+    /// Whether readers are waiting for the disk rather than computing.
+    pub(super) fn is_waiting_for_disk(&self) -> bool {
+        lock(&self.state).limit > self.lowest
+    }
+
+    /// Learns from how a reader spent its time.
+    pub(super) fn learn(&self, spent: Spent) {
+        let mut state = lock(&self.state);
+        if spent.asleep_ns * 100 > (spent.asleep_ns + spent.awake_ns) * ASLEEP_PERCENT {
+            state.limit = (state.limit + 4).min(self.highest);
+            drop(state);
+            self.changed.notify_all();
+        } else {
+            state.limit = (state.limit - 1).max(self.lowest);
+        }
+    }
+}
+
+/// How a thread spent a stretch of time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    /// Computing, or waiting for a core.
+    pub(super) awake_ns: u64,
+    /// Waiting for the disk or for a lock.
+    pub(super) asleep_ns: u64,
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, other: Spent) {
+        self.awake_ns += other.awake_ns;
+        self.asleep_ns += other.asleep_ns;
+    }
+}
+
+/// Measures how the thread that made it spends its time.
+#[derive(Debug)]
+pub(super) struct SleepMeter {
+    /// `/proc/thread-self/schedstat`: processor time, time spent waiting for a core, time slices.
+    /// A kernel without it makes every wait for a core look like sleep: more readers than needed.
+    schedstat: Option<File>,
+    since: Instant,
+    awake_ns: u64,
+}
+
+impl SleepMeter {
+    /// A meter for the calling thread.
+    pub(super) fn new() -> SleepMeter {
+        let schedstat = File::open("/proc/thread-self/schedstat").ok();
+        let mut meter = SleepMeter { schedstat, since: Instant::now(), awake_ns: 0 };
+        meter.start();
+        meter
+    }
+
+    /// Starts a stretch.
+    pub(super) fn start(&mut self) {
+        self.awake_ns = self.awake_ns_of_thread();
+        self.since = Instant::now();
+    }
+
+    /// How the thread has spent the time since the start of the stretch.
+    pub(super) fn spent(&self) -> Spent {
+        let wall_ns = self.since.elapsed().as_nanos() as u64;
+        let awake_ns = (self.awake_ns_of_thread() - self.awake_ns).min(wall_ns);
+        Spent { awake_ns, asleep_ns: wall_ns - awake_ns }
+    }
+
+    fn awake_ns_of_thread(&self) -> u64 {
+        let mut text = [0; 64];
+        let read = self.schedstat.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
+        let text = std::str::from_utf8(&text[..read.unwrap_or(0)]).unwrap_or_default();
+        let waited_ns: Option<u64> = text.split(' ').nth(1).and_then(|field| field.parse().ok());
+        flow::account::thread_processor_ns() + waited_ns.unwrap_or(0)
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.pace.state);
+        state.used -= 1;
+        let may_go = state.used < state.limit;
+        drop(state);
+        if may_go {
+            self.pace.changed.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_follows_what_the_readers_see() {
+        let pace = Pace::new(2, 32, Cancel::new());
+        assert!(pace.is_waiting_for_disk());
+        (0..40).for_each(|_| pace.learn(Spent { awake_ns: 95, asleep_ns: 5 }));
+        assert_eq!(lock(&pace.state).limit, 2);
+        assert!(!pace.is_waiting_for_disk());
+        (0..3).for_each(|_| pace.learn(Spent { awake_ns: 30, asleep_ns: 70 }));
+        assert_eq!(lock(&pace.state).limit, 14);
+        (0..40).for_each(|_| pace.learn(Spent { awake_ns: 30, asleep_ns: 70 }));
+        assert_eq!(lock(&pace.state).limit, 32);
+    }
+
+    #[test]
+    fn sleep_is_told_from_work() {
+        let mut meter = SleepMeter::new();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let spent = meter.spent();
+        assert!(spent.asleep_ns > 15_000_000, "{spent:?}");
+        meter.start();
+        let mut number = 1u64;
+        while meter.since.elapsed().as_millis() < 20 {
+            number = std::hint::black_box(number.wrapping_mul(3));
+        }
+        let spent = meter.spent();
+        assert!(spent.awake_ns > spent.asleep_ns, "{spent:?}");
+    }
+
+    #[test]
+    fn no_more_than_the_limit_work_at_once() {
+        let pace = Pace::new(2, 2, Cancel::new());
+        let at_once = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    let mut account = flow::account::Stage::new("read").open();
+                    for _ in 0..200 {
+                        let permit = pace.enter(&mut account).unwrap();
+                        let now = at_once.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                        assert!(now < 2);
+                        at_once.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                        drop(permit);
+                    }
+                });
+            }
+        });
+    }
+}
