@@ -1,0 +1,44 @@
+//! How the memory of a run is divided between its rings, and whether that can work.
+
+use archive::chunk::Compression;
+use flow::ring::RingOptions;
+
+use super::{BackupError, BackupOptions};
+
+/// Sizes of the rings, checked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RingSizes {
+    pub(super) archive: RingOptions,
+    /// The ring behind compression, if there is any.
+    pub(super) output: Option<RingOptions>,
+}
+
+impl RingSizes {
+    pub(super) fn new(options: &BackupOptions) -> Result<RingSizes, BackupError> {
+        let block_bytes = options.block_bytes;
+        if block_bytes == 0 || !block_bytes.is_multiple_of(512) || block_bytes > u32::MAX as usize {
+            return Err(BackupError::BlockSize { block_bytes });
+        }
+        let too_small =
+            |block_bytes| BackupError::RingTooSmall { ring_bytes: options.ring_bytes, block_bytes };
+        let sized = |bytes: usize, block_bytes, consumers| match bytes / block_bytes {
+            0..4 => Err(too_small(block_bytes)),
+            blocks => Ok(RingOptions { block_bytes, blocks, consumers }),
+        };
+        if options.compression == Compression::None {
+            let archive = sized(options.ring_bytes, block_bytes, 2)?;
+            return Ok(RingSizes { archive, output: None });
+        }
+        // Chunks need room in front of the compressors, of which each holds one; what comes out
+        // is smaller.
+        let output_bytes = (options.ring_bytes / 4).max(4 * block_bytes);
+        let archive_bytes = options.ring_bytes.saturating_sub(output_bytes);
+        let archive = sized(archive_bytes, options.compression.chunk_bytes(), 2)?;
+        Ok(RingSizes { archive, output: Some(sized(output_bytes, block_bytes, 1)?) })
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        let bytes = |ring: &RingOptions| (ring.block_bytes * ring.blocks) as u64;
+        bytes(&self.archive) + self.output.as_ref().map_or(0, bytes)
+    }
+}
