@@ -6,15 +6,17 @@
 //! trailer            2048    header 512, content 512, two zero units
 //! ```
 //!
-//! The headers are plain ustar with constant fields, so they are written here and not by the
-//! encoder for members, whose choices depend on the member.
+//! Names are short and sizes below 8 GiB, so that a member has one header unit and no pax records:
+//! the lengths above hold for every index.
 
 use super::error::IndexError;
 use super::trailer::TRAILER_MEMBER_BYTES;
 use super::{INDEX_VERSION, Section};
+use crate::encode::{encode_global_header, encode_member};
+pub use crate::header::UNIT_BYTES;
+use crate::header::{self, Unit};
+use crate::member::{Kind, Member, Timestamp};
 
-/// Bytes of a unit, tar's own grain.
-pub const UNIT_BYTES: usize = 512;
 /// What the pax global header of an index says of itself.
 pub const INDEX_COMMENT: &str = "takeup index 1";
 /// Length of the pax global header in front of the sections.
@@ -76,23 +78,15 @@ impl IndexLayout {
 
 /// Zeros to write behind `length_bytes` of content.
 pub fn padding_bytes(length_bytes: u64) -> usize {
-    (length_bytes.wrapping_neg() % UNIT_BYTES as u64) as usize
+    header::padding_bytes(length_bytes) as usize
 }
 
 /// The first bytes of an index archive.
 pub fn encode_index_header() -> [u8; INDEX_HEADER_BYTES] {
-    let record = comment_record();
-    let mut out = [0; INDEX_HEADER_BYTES];
-    let header = encode_header("takeup-index/header", b'g', record.len() as u64);
-    out[..UNIT_BYTES].copy_from_slice(&header);
-    out[UNIT_BYTES..UNIT_BYTES + record.len()].copy_from_slice(record.as_bytes());
-    out
-}
-
-/// The pax record `comment=takeup index 1`, whose length includes its own digits.
-fn comment_record() -> String {
-    let rest = format!(" comment={INDEX_COMMENT}\n");
-    format!("{}{rest}", rest.len() + 2)
+    let mut out = Vec::with_capacity(INDEX_HEADER_BYTES);
+    encode_global_header(&[(b"comment", INDEX_COMMENT.as_bytes())], &mut out)
+        .expect("a short keyword and value without NULs");
+    *out.first_chunk().expect("a header and one unit of records")
 }
 
 /// Whether `bytes` start with the header of an index archive of a version that is read here.
@@ -111,35 +105,34 @@ pub fn index_version(comment: &[u8]) -> Option<u32> {
 ///
 /// # Errors
 /// `SectionTooLarge` from 8 GiB on.
-pub fn encode_section_header(
-    section: Section,
-    length_bytes: u64,
-) -> Result<[u8; UNIT_BYTES], IndexError> {
+pub fn encode_section_header(section: Section, length_bytes: u64) -> Result<Unit, IndexError> {
     if length_bytes > SIZE_MAX {
         return Err(IndexError::SectionTooLarge { section, length_bytes });
     }
-    Ok(encode_header(section.member_name(), b'0', length_bytes))
+    Ok(encode_header(section.member_name(), length_bytes))
 }
 
-/// A ustar header (POSIX.1-2017, pax, "ustar Interchange Format") with no owner and no time.
-pub(super) fn encode_header(name: &str, type_flag: u8, size_bytes: u64) -> [u8; UNIT_BYTES] {
-    let mut header = [0; UNIT_BYTES];
-    let mut put =
-        |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
-    put(0, name);
-    put(100, "0000644\0");
-    put(108, "0000000\0");
-    put(116, "0000000\0");
-    put(124, &format!("{size_bytes:011o}\0"));
-    put(136, "00000000000\0");
-    put(148, "        ");
-    put(257, "ustar\x0000");
-    put(329, "0000000\0");
-    put(337, "0000000\0");
-    header[156] = type_flag;
-    let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
-    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    header
+/// The header of a regular file with no owner and no time. `size_bytes` is below 8 GiB.
+pub(super) fn encode_header(name: &str, size_bytes: u64) -> Unit {
+    let member = Member {
+        path: name.as_bytes().to_vec(),
+        kind: Kind::File,
+        mode: 0o644,
+        uid: 0,
+        gid: 0,
+        user: Vec::new(),
+        group: Vec::new(),
+        modified: Timestamp::default(),
+        size_bytes,
+        sparse: None,
+        xattrs: Vec::new(),
+        acl_access: None,
+        acl_default: None,
+    };
+    let mut out = Vec::with_capacity(UNIT_BYTES);
+    encode_member(&member, &mut out).expect("a plain name, and a size that fits");
+    debug_assert_eq!(out.len(), UNIT_BYTES, "nothing here needs a pax record");
+    *out.first_chunk().expect("a member has a header")
 }
 
 // The comment and the version are two spellings of one number.

@@ -131,7 +131,7 @@ pub fn encode_trailer(trailer: &Trailer) -> Result<[u8; TRAILER_MEMBER_BYTES], I
     let checksum = xxh3_64(&content[..CHECKSUM_AT]);
     content[CHECKSUM_AT..CHECKSUM_AT + 8].copy_from_slice(&checksum.to_le_bytes());
     let mut member = [0; TRAILER_MEMBER_BYTES];
-    let header = encode_header("takeup-index/trailer", b'0', content.len() as u64);
+    let header = encode_header("takeup-index/trailer", content.len() as u64);
     member[..UNIT_BYTES].copy_from_slice(&header);
     member[UNIT_BYTES..2 * UNIT_BYTES].copy_from_slice(&content);
     Ok(member)

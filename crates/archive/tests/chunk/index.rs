@@ -225,7 +225,8 @@ fn impossible_records_are_not_written() {
         layout,
         content_hash: None,
     };
-    let changes: [(&str, fn(&mut FileRecord)); 8] = [
+    type Change = (&'static str, fn(&mut FileRecord));
+    let changes: [Change; 8] = [
         ("path", |record| record.path.clear()),
         ("path", |record| record.path = vec![b'x'; (1 << 20) + 1]),
         ("path", |record| record.path = b"a\0b".to_vec()),
