@@ -12,8 +12,9 @@
 //! The content is not read here, and the sparse map is asked for separately ([`crate::sparse_map`])
 //! since only few files need it.
 
+use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use archive::member::{Kind, Member, Timestamp};
@@ -24,6 +25,7 @@ use crate::accounts::Accounts;
 use crate::attributes::{AttributeReader, Handle};
 use crate::identity::{Identity, Version, timestamp};
 use crate::listing::EntryKind;
+use crate::resolve::open_path;
 use crate::scan::Entry;
 
 /// Whether extended attributes and ACLs are read.
@@ -125,6 +127,16 @@ pub enum CaptureError {
     Unsteady,
 }
 
+/// Where an object is.
+pub(crate) struct Place<'a> {
+    pub(crate) directory: BorrowedFd<'a>,
+    /// Only to remember something about the directory by.
+    pub(crate) directory_inode: u64,
+    pub(crate) name: &'a CStr,
+    /// What it is thought to be.
+    pub(crate) listed: EntryKind,
+}
+
 /// How often an object is opened again after it turned into something else.
 const TURNS_MAX: usize = 4;
 /// Devices remembered as being without attributes.
@@ -153,17 +165,34 @@ impl Capturer {
         entry: &Entry,
         reuse: Option<Member>,
     ) -> Result<Capture, CaptureError> {
-        let listed = entry.kind();
+        let directory = entry.directory();
+        let place = Place {
+            directory: directory.as_fd(),
+            directory_inode: directory.names().identity.inode,
+            name: entry.name(),
+            listed: entry.kind(),
+        };
+        let mut member = emptied(reuse);
+        entry.append_path(&mut member.path);
+        self.capture_at(&place, member)
+    }
+
+    /// Describes the object at a place. `member` has its path and nothing else.
+    pub(crate) fn capture_at(
+        &mut self,
+        place: &Place<'_>,
+        mut member: Member,
+    ) -> Result<Capture, CaptureError> {
+        let listed = place.listed;
         if listed == EntryKind::Socket {
             return Ok(Capture::Skipped(Skip::Socket));
         }
-        let (descriptor, stat, is_open) = self.open(entry)?;
+        let (descriptor, stat, is_open) = self.open(place)?;
         let identity = Identity::of(&stat);
         if self.options.output == Some(identity) {
             return Ok(Capture::Skipped(Skip::Output));
         }
         let kind = EntryKind::from_file_type(FileType::from_raw_mode(stat.st_mode));
-        let mut member = emptied(reuse);
         member.kind = match kind {
             EntryKind::Socket => return Ok(Capture::Skipped(Skip::Socket)),
             EntryKind::SymbolicLink => Kind::SymbolicLink {
@@ -183,7 +212,6 @@ impl Capturer {
             }
             EntryKind::File | EntryKind::Unknown => Kind::File,
         };
-        entry.append_path(&mut member.path);
         let version = Version::of(&stat);
         self.describe(&stat, &version, &mut member);
         let handle = match is_open {
@@ -205,11 +233,11 @@ impl Capturer {
 
     /// Opens the object in the way that suits its kind; the flag says that it is open for reading
     /// rather than with O_PATH.
-    fn open(&mut self, entry: &Entry) -> Result<(OwnedFd, Stat, bool), CaptureError> {
-        let mut looks_like_file = entry.kind() == EntryKind::File;
+    fn open(&mut self, place: &Place<'_>) -> Result<(OwnedFd, Stat, bool), CaptureError> {
+        let mut looks_like_file = place.listed == EntryKind::File;
         for _ in 0..TURNS_MAX {
             if looks_like_file {
-                match self.open_file(entry) {
+                match self.open_file(place) {
                     Ok(descriptor) => {
                         let stat = stat(&descriptor)?;
                         return Ok((descriptor, stat, true));
@@ -219,9 +247,7 @@ impl Capturer {
                     Err(error) => return Err(cannot_open(error)),
                 }
             }
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let descriptor = openat(&**entry.directory(), entry.name(), flags, Mode::empty())
-                .map_err(cannot_open)?;
+            let descriptor = open_path(place.directory, place.name).map_err(cannot_open)?;
             let stat = stat(&descriptor)?;
             if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
                 return Ok((descriptor, stat, false));
@@ -233,18 +259,17 @@ impl Capturer {
 
     /// Opens for reading, without touching the access time where that is allowed: to the owner and
     /// to the superuser, see open(2).
-    fn open_file(&mut self, entry: &Entry) -> Result<OwnedFd, Errno> {
+    fn open_file(&mut self, place: &Place<'_>) -> Result<OwnedFd, Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let directory = entry.directory();
         // Files in one directory tend to have one owner, so a refusal is remembered that long.
-        let inode = directory.names().identity.inode;
+        let inode = place.directory_inode;
         if self.is_superuser || self.atime_refused_in != Some(inode) {
-            match openat(&**directory, entry.name(), flags | OFlags::NOATIME, Mode::empty()) {
+            match openat(place.directory, place.name, flags | OFlags::NOATIME, Mode::empty()) {
                 Err(Errno::PERM) => self.atime_refused_in = Some(inode),
                 result => return result,
             }
         }
-        openat(&**directory, entry.name(), flags, Mode::empty())
+        openat(place.directory, place.name, flags, Mode::empty())
     }
 
     fn describe(&self, stat: &Stat, version: &Version, member: &mut Member) {
@@ -291,7 +316,7 @@ fn cannot_open(error: Errno) -> CaptureError {
 }
 
 /// An empty member with the allocations of one that is done with.
-fn emptied(reuse: Option<Member>) -> Member {
+pub(crate) fn emptied(reuse: Option<Member>) -> Member {
     let mut member = reuse.unwrap_or_else(|| Member {
         path: Vec::with_capacity(128),
         kind: Kind::File,

@@ -2,12 +2,15 @@
 //! backup, and the safe way back for a restore.
 //!
 //! Backup: [`Scan`] finds the objects in archive order, [`Capturer`] (one per worker thread) opens
-//! and describes them as [`archive::member::Member`]s. There is no reading of file content here and
-//! no byte of tar.
+//! and describes them as [`archive::member::Member`]s. Restore: a [`Destination`] and its
+//! [`Worker`]s make objects from members, beneath one directory and nowhere else. Verify: a
+//! [`LiveTree`] says in what an object differs from a member. There is no reading of file content
+//! here and no byte of tar.
 
 mod accounts;
 mod attributes;
 mod capture;
+mod compare;
 mod deferred;
 mod destination;
 mod error;
@@ -27,6 +30,10 @@ mod sparse;
 
 pub use accounts::Accounts;
 pub use capture::{Attributes, Capture, CaptureError, CaptureOptions, Captured, Capturer, Skip};
+pub use compare::{
+    AttributeDifference, CompareError, CompareOptions, CompareOwners, Comparison, Difference,
+    LiveTree,
+};
 pub use destination::{Created, Destination, DestinationOptions, Overwrite, PARENTS_MAX, Worker};
 pub use error::ScanError;
 pub use exclude::Excludes;

@@ -89,6 +89,11 @@ impl LookAhead {
         results.extend(self.shared.board().done.drain());
     }
 
+    /// The result of a job if it is there.
+    pub(crate) fn take(&self, ticket: Ticket) -> Option<Listed> {
+        self.shared.board().done.remove(&ticket)
+    }
+
     /// The result of a job, or the job itself. Waits for `wait` at most.
     pub(crate) fn claim(&self, ticket: Ticket, wait: Duration) -> Claim {
         let mut board = self.shared.board();
@@ -97,13 +102,9 @@ impl LookAhead {
         {
             return Claim::NotBegun(job);
         }
-        if !board.done.contains_key(&ticket) && !wait.is_zero() {
-            let ready = self
-                .shared
-                .done
-                .wait_timeout_while(board, wait, |board| !board.done.contains_key(&ticket));
-            board = ready.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        let pending = |board: &mut Board| !board.done.contains_key(&ticket);
+        let waited = self.shared.done.wait_timeout_while(board, wait, pending);
+        board = waited.unwrap_or_else(PoisonError::into_inner).0;
         board.done.remove(&ticket).map_or(Claim::UnderWay, Claim::Done)
     }
 }

@@ -355,6 +355,14 @@ impl Scan {
     /// The listing of the directory that was given last, from the look-ahead or made now.
     fn arrive(&mut self, wait: Wait) -> Option<Arrived> {
         let level = self.levels.last_mut().expect("the entry's own directory");
+        let may_be_there = match level.ahead.front() {
+            None => false,
+            Some(Slot::Queued(_)) => true,
+            Some(Slot::Ready(arrived)) => !arrived.deferred,
+        };
+        if !may_be_there && matches!(wait, Wait::No) {
+            return None;
+        }
         let mut job = None;
         match level.ahead.pop_front() {
             None => {}
@@ -369,9 +377,11 @@ impl Scan {
                 }
             }
             Some(Slot::Queued(ticket)) => {
-                let claim = match self.results.remove(&ticket) {
-                    Some(listed) => Claim::Done(listed),
-                    None => self.look_ahead.claim(ticket, wait.limit()),
+                let listed = self.results.remove(&ticket).or_else(|| self.look_ahead.take(ticket));
+                let claim = match (listed, wait) {
+                    (Some(listed), _) => Claim::Done(listed),
+                    (None, Wait::No) => Claim::UnderWay,
+                    (None, Wait::Some) => self.look_ahead.claim(ticket, WAIT_MAX),
                 };
                 match claim {
                     Claim::UnderWay => {
@@ -617,13 +627,4 @@ fn is(descriptor: &OwnedFd, identity: Identity) -> bool {
 enum Wait {
     No,
     Some,
-}
-
-impl Wait {
-    fn limit(self) -> Duration {
-        match self {
-            Wait::No => Duration::ZERO,
-            Wait::Some => WAIT_MAX,
-        }
-    }
 }

@@ -1,0 +1,342 @@
+//! A live tree against what an archive says about it: metadata here, content at the caller's.
+//!
+//! The live object is looked at the same way as for a backup ([`Capturer`]), so both sides mean the
+//! same by every field. The path is resolved as for a restore: never outside of the tree and never
+//! through a symbolic link.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use archive::member::{Kind, Member, Timestamp};
+use rustix::fs::{AtFlags, statat};
+use rustix::io::Errno;
+
+use crate::accounts::Accounts;
+use crate::capture::{Attributes, Capture, CaptureError, CaptureOptions, Capturer, Place, emptied};
+use crate::identity::{Identity, Version};
+use crate::listing::EntryKind;
+use crate::resolve::{Beneath, Missing, Refusal, ResolveError, ResolveMethod, checked, split};
+
+/// One thing in which the live object is not as archived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// There is nothing at the path, or no directory on the way to it.
+    Missing,
+    /// It is of another kind; `live` says of which.
+    Kind {
+        /// What is there.
+        live: EntryKind,
+    },
+    /// Permissions.
+    Mode {
+        /// As archived.
+        archived: u32,
+        /// As it is.
+        live: u32,
+    },
+    /// Owner: the number differs, and so does the name, or there is none.
+    User {
+        /// Number as archived.
+        archived: u64,
+        /// Number as it is.
+        live: u64,
+    },
+    /// Group, likewise.
+    Group {
+        /// Number as archived.
+        archived: u64,
+        /// Number as it is.
+        live: u64,
+    },
+    /// Time of modification. Archives that keep whole seconds are compared to the second.
+    Modified {
+        /// As archived.
+        archived: Timestamp,
+        /// As it is.
+        live: Timestamp,
+    },
+    /// Size of a regular file.
+    Size {
+        /// As archived, in bytes.
+        archived_bytes: u64,
+        /// As it is, in bytes.
+        live_bytes: u64,
+    },
+    /// Where a symbolic link points to.
+    LinkTarget {
+        /// As it is.
+        live: Vec<u8>,
+    },
+    /// It and the archived link target are not one file, or the target is missing.
+    NotLinked,
+    /// Device number.
+    Device {
+        /// Major number as it is.
+        live_major: u32,
+        /// Minor number as it is.
+        live_minor: u32,
+    },
+    /// An extended attribute.
+    Attribute {
+        /// Its name.
+        name: Vec<u8>,
+        /// In what way.
+        how: AttributeDifference,
+    },
+    /// The access ACL.
+    AccessAcl,
+    /// The default ACL.
+    DefaultAcl,
+}
+
+/// How an attribute differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttributeDifference {
+    /// The live object does not have it.
+    Missing,
+    /// The archived object did not have it.
+    Added,
+    /// Its value is another one.
+    Value,
+}
+
+/// A live object next to its archived self.
+#[derive(Debug)]
+pub struct Comparison {
+    /// In what they differ; empty when in nothing.
+    pub differences: Vec<Difference>,
+    /// The live file, opened for reading, when it is a regular file and the archived object is one.
+    pub file: Option<OwnedFd>,
+    /// State of the live object: `changed` after the time of the backup says that somebody touched
+    /// it since.
+    pub version: Option<Version>,
+}
+
+/// The live object could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// The path is not one that is followed.
+    #[error("refused, {0}")]
+    Refused(Refusal),
+    /// A directory on the way cannot be opened.
+    #[error("cannot reach")]
+    Reach(#[source] io::Error),
+    /// The object cannot be opened or described.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompareOptions {
+    /// Whether attributes and ACLs count.
+    pub attributes: Attributes,
+    /// Whether owner and group count.
+    pub owners: CompareOwners,
+}
+
+/// Whether owner and group count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompareOwners {
+    /// They do.
+    Compare,
+    /// They do not: the tree was restored by somebody who cannot set them.
+    Ignore,
+}
+
+/// A directory with which an archive is compared. Every thread has its own.
+#[derive(Debug)]
+pub struct LiveTree {
+    beneath: Beneath,
+    capturer: Capturer,
+    options: CompareOptions,
+}
+
+impl LiveTree {
+    /// Opens the directory that the paths of the archive start in.
+    ///
+    /// # Errors
+    /// What open(2) says.
+    pub fn open(
+        root: &Path,
+        options: CompareOptions,
+        accounts: Arc<Accounts>,
+    ) -> io::Result<LiveTree> {
+        let capture = CaptureOptions { attributes: options.attributes, output: None };
+        Ok(LiveTree {
+            beneath: Beneath::open(root, ResolveMethod::Auto)?,
+            capturer: Capturer::new(capture, accounts),
+            options,
+        })
+    }
+
+    /// Compares the live object at `member.path` with `member`.
+    ///
+    /// # Errors
+    /// See [`CompareError`]: when it cannot be told whether they differ.
+    pub fn compare(&mut self, member: &Member) -> Result<Comparison, CompareError> {
+        let Some((directory, name)) = self.find(&member.path)? else {
+            return Ok(Comparison::of(Difference::Missing));
+        };
+        let place = Place {
+            directory: directory.as_fd(),
+            directory_inode: 0,
+            name: &name,
+            listed: match member.kind {
+                Kind::File => EntryKind::File,
+                _ => EntryKind::Unknown,
+            },
+        };
+        let captured = match self.capturer.capture_at(&place, emptied(None)) {
+            Ok(Capture::Object(captured)) => captured,
+            Ok(Capture::Skipped(_)) => {
+                return Ok(Comparison::of(Difference::Kind { live: EntryKind::Socket }));
+            }
+            Err(CaptureError::Vanished) => return Ok(Comparison::of(Difference::Missing)),
+            Err(error) => return Err(error.into()),
+        };
+        let mut differences = Vec::new();
+        let mut file = None;
+        let live = captured.member;
+        if let Kind::HardLink { target } = &member.kind {
+            if !self.is_same(target, captured.identity)? {
+                differences.push(Difference::NotLinked);
+            }
+        } else if compare_kinds(member, &live, &mut differences) {
+            compare_metadata(member, &live, self.options, &mut differences);
+            file = captured.file.filter(|_| member.kind == Kind::File);
+        }
+        Ok(Comparison { differences, file, version: Some(captured.version) })
+    }
+
+    fn find(&self, path: &[u8]) -> Result<Option<(OwnedFd, CString)>, CompareError> {
+        let path = checked(path).map_err(CompareError::Refused)?;
+        let (directory, name) = split(&path);
+        let name = if name.is_empty() { b"." } else { name };
+        let name = CString::new(name).expect("checked for NUL");
+        match self.beneath.directory(directory, Missing::Fail) {
+            Ok(directory) => Ok(Some((directory, name))),
+            Err(ResolveError::Refused(Refusal::NotADirectory) | ResolveError::Io(Errno::NOENT)) => {
+                Ok(None)
+            }
+            Err(ResolveError::Refused(reason)) => Err(CompareError::Refused(reason)),
+            Err(ResolveError::Io(error)) => Err(CompareError::Reach(error.into())),
+        }
+    }
+
+    fn is_same(&self, target: &[u8], identity: Identity) -> Result<bool, CompareError> {
+        let Some((directory, name)) = self.find(target)? else { return Ok(false) };
+        match statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Identity::of(&stat) == identity),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(CompareError::Reach(error.into())),
+        }
+    }
+}
+
+impl Comparison {
+    fn of(difference: Difference) -> Comparison {
+        Comparison { differences: vec![difference], file: None, version: None }
+    }
+}
+
+/// Compares what kind they are and what only that kind has. False when there is nothing more to
+/// compare.
+fn compare_kinds(archived: &Member, live: &Member, differences: &mut Vec<Difference>) -> bool {
+    match (&archived.kind, &live.kind) {
+        (Kind::SymbolicLink { target }, Kind::SymbolicLink { target: now }) => {
+            if target != now {
+                differences.push(Difference::LinkTarget { live: now.clone() });
+            }
+        }
+        (Kind::CharacterDevice { major, minor }, Kind::CharacterDevice { major: a, minor: b })
+        | (Kind::BlockDevice { major, minor }, Kind::BlockDevice { major: a, minor: b }) => {
+            if (major, minor) != (a, b) {
+                differences.push(Difference::Device { live_major: *a, live_minor: *b });
+            }
+        }
+        (Kind::File, Kind::File) => {
+            let (archived_bytes, live_bytes) = (archived.size_bytes, live.size_bytes);
+            if archived_bytes != live_bytes {
+                differences.push(Difference::Size { archived_bytes, live_bytes });
+            }
+        }
+        (Kind::Directory, Kind::Directory) | (Kind::Fifo, Kind::Fifo) => {}
+        (_, now) => {
+            differences.push(Difference::Kind { live: kind_of(now) });
+            return false;
+        }
+    }
+    true
+}
+
+fn compare_metadata(
+    archived: &Member,
+    live: &Member,
+    options: CompareOptions,
+    differences: &mut Vec<Difference>,
+) {
+    // Permissions of symbolic links mean nothing on Linux, and other systems archive other ones.
+    if archived.mode != live.mode && !matches!(archived.kind, Kind::SymbolicLink { .. }) {
+        differences.push(Difference::Mode { archived: archived.mode, live: live.mode });
+    }
+    if options.owners == CompareOwners::Compare {
+        let differs = |ids: (u64, u64), names: (&[u8], &[u8])| {
+            ids.0 != ids.1 && (names.0.is_empty() || names.0 != names.1)
+        };
+        if differs((archived.uid, live.uid), (&archived.user, &live.user)) {
+            differences.push(Difference::User { archived: archived.uid, live: live.uid });
+        }
+        if differs((archived.gid, live.gid), (&archived.group, &live.group)) {
+            differences.push(Difference::Group { archived: archived.gid, live: live.gid });
+        }
+    }
+    let (was, is) = (archived.modified, live.modified);
+    let same_second = was.seconds == is.seconds && was.nanoseconds == 0;
+    if was != is && !same_second {
+        differences.push(Difference::Modified { archived: was, live: is });
+    }
+    if options.attributes == Attributes::Read {
+        compare_attributes(&archived.xattrs, &live.xattrs, differences);
+        if archived.acl_access != live.acl_access {
+            differences.push(Difference::AccessAcl);
+        }
+        if archived.acl_default != live.acl_default {
+            differences.push(Difference::DefaultAcl);
+        }
+    }
+}
+
+type Named = (Vec<u8>, Vec<u8>);
+
+fn compare_attributes(archived: &[Named], live: &[Named], differences: &mut Vec<Difference>) {
+    let find = |list: &[Named], name: &[u8]| list.iter().position(|(other, _)| other == name);
+    for (name, value) in archived {
+        let how = match find(live, name) {
+            None => AttributeDifference::Missing,
+            Some(at) if live[at].1 != *value => AttributeDifference::Value,
+            Some(_) => continue,
+        };
+        differences.push(Difference::Attribute { name: name.clone(), how });
+    }
+    for (name, _) in live {
+        if find(archived, name).is_none() {
+            let how = AttributeDifference::Added;
+            differences.push(Difference::Attribute { name: name.clone(), how });
+        }
+    }
+}
+
+fn kind_of(kind: &Kind) -> EntryKind {
+    match kind {
+        Kind::File | Kind::HardLink { .. } => EntryKind::File,
+        Kind::Directory => EntryKind::Directory,
+        Kind::SymbolicLink { .. } => EntryKind::SymbolicLink,
+        Kind::Fifo => EntryKind::Fifo,
+        Kind::CharacterDevice { .. } => EntryKind::CharacterDevice,
+        Kind::BlockDevice { .. } => EntryKind::BlockDevice,
+    }
+}
