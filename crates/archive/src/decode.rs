@@ -221,7 +221,7 @@ impl Decoder {
         };
         let bytes = size_bytes.saturating_add(before);
         if bytes > limit_bytes {
-            self.pending = Pending::default();
+            self.lose_pending();
             self.discard_bytes(size_bytes);
             return Err(match what {
                 Payload::Extended | Payload::Global => {
@@ -238,6 +238,11 @@ impl Decoder {
         Ok(Event::More)
     }
 
+    /// After an error in what extends the next member, which is told so by a note.
+    fn lose_pending(&mut self) {
+        self.pending = Pending { notes: vec![Note::ExtensionLost], ..Pending::default() };
+    }
+
     fn finish_payload(&mut self, what: Payload, data: &[u8]) -> Result<Event, DecodeError> {
         match what {
             Payload::LongName => self.pending.long_name = Some(header::text(data).to_vec()),
@@ -249,7 +254,7 @@ impl Decoder {
             Payload::Extended => {
                 self.pax = true;
                 if let Err(error) = self.apply_records(data) {
-                    self.pending = Pending::default();
+                    self.lose_pending();
                     return Err(error);
                 }
                 // At least one, so that a header without records still wants a member behind it.

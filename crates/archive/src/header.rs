@@ -136,9 +136,20 @@ fn base_256(field: &[u8]) -> Option<i64> {
 
 /// Sum of all bytes of a header with the checksum field read as spaces.
 pub(crate) fn checksum(unit: &Unit) -> u32 {
-    let total: u32 = unit.iter().map(|byte| u32::from(*byte)).sum();
     let field: u32 = unit[CHECKSUM].iter().map(|byte| u32::from(*byte)).sum();
-    total - field + 8 * u32::from(b' ')
+    sum(unit) - field + 8 * u32::from(b' ')
+}
+
+/// Sum of all bytes, eight at a time in four lanes of 16 bits: twice per small file on the hot path.
+/// A lane takes two bytes from each of 64 words, at most 32,640.
+fn sum(unit: &Unit) -> u32 {
+    const EVEN_BYTES: u64 = 0x00ff_00ff_00ff_00ff;
+    let (words, _) = unit.as_chunks::<8>();
+    let lanes: u64 = words.iter().fold(0, |lanes, word| {
+        let word = u64::from_le_bytes(*word);
+        lanes + (word & EVEN_BYTES) + (word >> 8 & EVEN_BYTES)
+    });
+    (0..4).map(|lane| (lanes >> (16 * lane)) as u32 & 0xffff).sum()
 }
 
 /// The sum that early tars on machines with signed characters wrote.
@@ -208,6 +219,13 @@ mod tests {
         let mut field = [0u8; 8];
         put_octal(&mut field, 0o1234);
         assert_eq!(&field, b"0001234\0");
+    }
+
+    #[test]
+    fn sums_do_not_overflow_their_lanes() {
+        assert_eq!(sum(&[0xff; UNIT_BYTES]), 512 * 255);
+        let counted: Unit = std::array::from_fn(|at| (at * 7) as u8);
+        assert_eq!(sum(&counted), counted.iter().map(|byte| u32::from(*byte)).sum());
     }
 
     #[test]

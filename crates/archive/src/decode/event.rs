@@ -116,6 +116,10 @@ pub enum Note {
         /// Keyword of the record.
         keyword: Vec<u8>,
     },
+    /// The headers in front of the member that extend it could not be read: path, size and
+    /// attributes may be wrong. The error came before.
+    #[error("what extended its header is lost: path and attributes may be wrong")]
+    ExtensionLost,
     /// An ACL that cannot be read and is left out.
     #[error("the ACL is left out: {0}")]
     BadAcl(AclError),

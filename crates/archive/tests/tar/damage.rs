@@ -19,10 +19,11 @@ fn with_records(records: &[u8]) -> Vec<u8> {
 fn check(archive: &[u8], expected: DecodeError) {
     let items = read(archive);
     assert_eq!(items[0], Item::Error(expected));
-    let [_, Item::Member { content, .. }] = items.as_slice() else {
+    let [_, Item::Member { content, notes, .. }] = items.as_slice() else {
         panic!("{items:?}");
     };
     assert_eq!(content, b"abc");
+    assert_eq!(notes, &[Note::ExtensionLost], "the member may go by a wrong name");
 }
 
 #[test]
