@@ -140,8 +140,9 @@ impl BlockWalk {
                 2 => (size_bytes, block_bytes_max),
                 _ => return Err(damaged(offset_bytes, "reserved block type")),
             };
-            if size_bytes > BLOCK_BYTES_MAX {
-                return Err(damaged(offset_bytes, "block is larger than 128 KiB"));
+            // The library lets some such blocks pass in one call and refuses them in a stream.
+            if size_bytes > block_bytes_max {
+                return Err(damaged(offset_bytes, "block is larger than the window or 128 KiB"));
             }
             self.position_bytes += 3 + stored_bytes;
             self.content_bytes_max += content_bytes_max;

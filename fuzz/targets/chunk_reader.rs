@@ -1,0 +1,89 @@
+//! Any bytes as a compressed stream: boundaries, chunks and streams have to agree with each other;
+//! and as the end of a stream, with a seek table or a stored member.
+
+#![no_main]
+
+use archive::chunk::seek_table::{SeekTableBuilder, SeekTableLookup, parse_seek_table};
+use archive::chunk::{
+    Boundary, BoundaryFinder, ChunkDecompressor, ChunkError, Coding, Format, Input, StreamDecoder,
+    StreamState, gzip_member,
+};
+use libfuzzer_sys::fuzz_target;
+
+const LIMIT_BYTES: usize = 1 << 16;
+
+fuzz_target!(|input: &[u8]| {
+    Format::detect(input);
+    for coding in [Coding::Gzip, Coding::Zstd] {
+        read(coding, input);
+    }
+    gzip_member::find_stored_member(input, input.len().saturating_sub(41));
+    if let Ok(SeekTableLookup::Found(table)) = parse_seek_table(input) {
+        let mut builder = SeekTableBuilder::new();
+        for frame in &table.frames {
+            builder
+                .push(frame.compressed_bytes.into(), frame.content_bytes.into(), frame.checksum)
+                .expect("what was read can be written");
+        }
+        // Two bits of the descriptor have no meaning, and an empty table no checksums.
+        let written = builder.encode();
+        assert_eq!(written.len(), table.table_bytes);
+        let again = parse_seek_table(&written).expect("what was written can be read");
+        assert_eq!(again, SeekTableLookup::Found(table));
+    }
+});
+
+fn read(coding: Coding, stream: &[u8]) {
+    let mut finder = BoundaryFinder::new(coding, LIMIT_BYTES);
+    let mut decompressor = ChunkDecompressor::new();
+    let mut content = Vec::new();
+    let mut rest = stream;
+    while let Ok(boundary) = finder.examine(rest, Input::Ended) {
+        let passed_bytes = match boundary {
+            Boundary::Chunk { compressed_bytes, content_bytes_max } => {
+                let (chunk, offset_bytes) = (&rest[..compressed_bytes], finder.offset_bytes());
+                let whole = decompressor
+                    .decompress(coding, chunk, offset_bytes, content_bytes_max, &mut content)
+                    .is_ok();
+                assert!(!whole || content.len() <= content_bytes_max);
+                let streamed = stream_one(coding, chunk);
+                // Only a stream needs a window.
+                if whole && !matches!(streamed, Err(Some(ChunkError::WindowTooLarge { .. }))) {
+                    assert_eq!(streamed.as_ref(), Ok(&content));
+                }
+                compressed_bytes
+            }
+            Boundary::Skippable { compressed_bytes } => compressed_bytes as usize,
+            Boundary::Stream => {
+                let _ = stream_one(coding, rest);
+                return;
+            }
+            Boundary::NeedMore { .. } => panic!("the input has ended"),
+            Boundary::Trailing | Boundary::End => return,
+        };
+        assert!(passed_bytes > 0);
+        let Some(after) = rest.get(passed_bytes..) else { return };
+        rest = after;
+        finder.advance(passed_bytes as u64);
+    }
+}
+
+/// The content of one frame or member, through slices of odd sizes; no error when it is cut off or
+/// longer than a limit.
+fn stream_one(coding: Coding, mut rest: &[u8]) -> Result<Vec<u8>, Option<ChunkError>> {
+    let mut decoder = StreamDecoder::new(coding, 0, 1 << 20);
+    let mut content = Vec::new();
+    let mut out = [0; 4099];
+    loop {
+        let step = decoder.push(&rest[..rest.len().min(1021)], &mut out).map_err(Some)?;
+        rest = &rest[step.consumed_bytes..];
+        content.extend_from_slice(&out[..step.produced_bytes]);
+        if step.state == StreamState::FrameEnded {
+            return Ok(content);
+        }
+        let used_up = rest.is_empty() && step.produced_bytes < out.len();
+        if used_up || content.len() > 1 << 20 {
+            return Err(None);
+        }
+    }
+}
