@@ -1,9 +1,10 @@
 //! `cargo xtask tidy`: the rules of style that a machine can check, over the whole repository.
 //!
-//! This module reads files and asks `cargo metadata`; what is a finding is decided in `rules.rs`
-//! and `links.rs`, what is excepted stands in `xtask/tidy-allow.txt` with a reason.
+//! This module reads files and asks `cargo metadata`; what is a finding is decided in `rules.rs`,
+//! `links.rs` and `licences.rs`, what is excepted stands in `xtask/tidy-allow.txt` with a reason.
 
 mod allowed;
+mod licences;
 mod links;
 mod rules;
 mod source;
@@ -41,6 +42,7 @@ pub fn run(arguments: &TidyArguments) -> anyhow::Result<ExitCode> {
     let mut findings = check_files(root)?;
     findings.extend(check_changelog(root));
     findings.extend(check_dependencies(root)?);
+    findings.extend(licences::check(root)?);
     let list = fs::read_to_string(root.join(ALLOW_LIST)).unwrap_or_default();
     let mut findings = Allowed::parse(ALLOW_LIST, &list).apply(findings);
     if !arguments.paths.is_empty() {
