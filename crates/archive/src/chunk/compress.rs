@@ -119,7 +119,7 @@ impl ZstdEngine {
 const SAMPLE_PIECES: usize = 3;
 const SAMPLE_PIECE_BYTES: usize = 32 << 10;
 const CHOICE_BYTES_MIN: usize = 1 << 20;
-const FAST_EXCESS_PER_MILLE: usize = 45;
+const FAST_EXCESS_PER_MILLE: usize = 30;
 
 /// Pieces spread evenly over the chunk.
 fn take_sample(input: &[u8], sample: &mut Vec<u8>) {
