@@ -420,8 +420,9 @@ impl Scan {
             return;
         }
         self.levels.push(level);
-        if self.levels.len() > OPEN_LEVELS_MAX {
-            let outer = self.levels.len() - 1 - OPEN_LEVELS_MAX;
+        // The holder of the source stays open: from there everything can be found again.
+        let outer = self.levels.len().saturating_sub(1 + OPEN_LEVELS_MAX);
+        if outer > 0 {
             self.levels[outer].directory = None;
         }
     }
