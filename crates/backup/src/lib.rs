@@ -11,3 +11,4 @@ pub mod read;
 pub mod selection;
 mod warnings;
 pub mod report;
+pub mod restore;

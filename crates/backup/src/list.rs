@@ -150,6 +150,7 @@ pub fn list(
         threads: options.threads,
         make_decoder: plain_decoder,
         contents: Contents::NotWanted,
+        check: None,
     };
     let stage = Stage::new("parse");
     let (mut run, summary) = read_archive::<_, ListError>(

@@ -11,6 +11,7 @@
 //! A listing of a plain archive with random access does not read the content at all: it goes from
 //! header to header in the file ([`headers`]).
 
+pub(crate) mod block_check;
 mod cursor;
 mod damage;
 mod decompress;
@@ -38,7 +39,8 @@ use flow::ring::{Consumer, Producer, RingOptions, ring};
 use flow::source::{ReadError, read_stream};
 use rustix::fs::FileType;
 
-use cursor::{Cursor, RingSupply, Supply};
+use block_check::BlockCheck;
+use cursor::{CheckedSupply, Cursor, RingSupply, Supply};
 use decompress::Decompress;
 use gaps::Gaps;
 use members::{AfterEnd, MemberStream};
@@ -108,6 +110,8 @@ pub(crate) struct ReadSettings<'a> {
     /// Makes the decoder; the one for restores looks up names of users.
     pub make_decoder: fn() -> Decoder,
     pub contents: Contents,
+    /// Checksums to hold against the archive as it goes by.
+    pub check: Option<Arc<BlockCheck>>,
 }
 
 /// Whether contents are wanted.
@@ -314,7 +318,11 @@ impl<'a> Pipeline<'a> {
                 return Err(ReadFailure::OtherCompression { name: name(), format }.into());
             }
         };
-        let mut stream = self.stream(Box::new(supply), gaps);
+        let supply: Box<dyn Supply> = match self.settings.check.clone() {
+            Some(check) => Box::new(CheckedSupply { supply, check }),
+            None => Box::new(supply),
+        };
+        let mut stream = self.stream(supply, gaps);
         let result = body(&mut stream, account)?;
         let archive_bytes = stream.position_bytes();
         self.stop.store(true, Ordering::Release);

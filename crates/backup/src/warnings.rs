@@ -45,6 +45,11 @@ impl<'a> Warnings<'a> {
         }
     }
 
+    /// A part of an object's metadata that could not be restored.
+    pub fn metadata(&self, problem: &tree::MetadataProblem) {
+        self.warn(&problem.path, format!("cannot restore {}: {}", problem.what, problem.source));
+    }
+
     fn tell(&self, level: Level, object: &[u8], text: impl Into<String>) {
         self.monitor.notice(Notice { level, object: object.to_vec(), text: text.into() });
     }

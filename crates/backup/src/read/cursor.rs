@@ -12,6 +12,7 @@ use flow::account::Account;
 use flow::cancel::Stopped;
 use flow::ring::{Block, Consumer};
 
+use super::block_check::BlockCheck;
 use super::gaps::{Gap, Gaps};
 
 /// Memory that a slice lies in.
@@ -80,6 +81,30 @@ impl Supply for RingSupply {
 
     fn would_wait(&self) -> bool {
         self.first.is_none() && self.consumer.fill_blocks() == 0
+    }
+}
+
+/// Blocks out of a ring, held against their checksums.
+pub(crate) struct CheckedSupply {
+    pub supply: RingSupply,
+    pub check: Arc<BlockCheck>,
+}
+
+impl Supply for CheckedSupply {
+    fn next(&mut self, account: &mut Account) -> Result<Option<Lease>, Stopped> {
+        let lease = self.supply.next(account)?;
+        if let Some(bytes) = &lease {
+            self.check.update(bytes);
+        }
+        Ok(lease)
+    }
+
+    fn pass_over(&mut self, _: u64) -> u64 {
+        0
+    }
+
+    fn would_wait(&self) -> bool {
+        self.supply.would_wait()
     }
 }
 

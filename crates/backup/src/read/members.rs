@@ -152,8 +152,8 @@ impl<'a> MemberStream<'a> {
 
     /// What comes next; content that was not taken is passed over. `None` at the end.
     pub fn next(&mut self, account: &mut Account) -> Result<Option<Item>, Stopped> {
+        self.pass_over_content(account)?;
         loop {
-            self.pass_over_content(account)?;
             if let Some(item) = self.waiting.pop_front() {
                 return Ok(Some(item));
             }
@@ -163,6 +163,10 @@ impl<'a> MemberStream<'a> {
             let padding = std::mem::take(&mut self.padding_left_bytes);
             self.cursor.pass_over(padding, account)?;
             self.step(account)?;
+            if self.waiting.is_empty() {
+                // What is told by nobody has content that nobody wants.
+                self.pass_over_content(account)?;
+            }
         }
     }
 

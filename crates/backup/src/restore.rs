@@ -1,0 +1,265 @@
+//! The `restore` run: from an archive back into a directory.
+//!
+//! ```text
+//! read --> ring --> [decompress --> ring] --> parse --> create (several workers)
+//! ```
+//!
+//! The parsing thread goes through the archive and hands members to workers: all members of one
+//! directory to the same worker, in order, because the kernel takes a lock per directory and
+//! because of two members of one name the later one must win. Small files travel in batches with
+//! their content on loan from the ring, large ones piece by piece. What must wait for something
+//! (a hard link for its target, a directory that replaces a file) waits, so the outcome does not
+//! depend on the number of workers; see `order`.
+//!
+//! What is damaged is named and the run goes on. A file whose content is not complete never gets
+//! its name: what there is of it is kept as `NAME.incomplete`, or removed where it would have
+//! replaced something. A full target ends the run.
+
+mod check;
+mod content;
+mod order;
+mod workers;
+
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use archive::acl::NameLookup;
+use archive::decode::{Decoder, Limits};
+use device::source::Source;
+use flow::account::{Account, Stage};
+use flow::backend::Engine;
+use flow::cancel::{Cancel, Stopped};
+use flow::monitor::Monitor;
+use tree::{Accounts, Attributes, Destination, DestinationOptions, Modes, Overwrite, Owners};
+
+use crate::list::take_summary;
+use crate::read::members::MemberStream;
+use crate::read::{Contents, ReadFailure, ReadSettings, read_archive};
+use crate::report::RunReport;
+use crate::selection::Selection;
+use crate::warnings::Warnings;
+
+use crate::read::block_check::BlockCheck;
+use order::Dispatcher;
+use workers::Workers;
+
+/// Ending of the name of a file whose content is not complete.
+pub const INCOMPLETE_SUFFIX: &str = ".incomplete";
+
+/// What to restore and how.
+#[derive(Clone, Debug)]
+pub struct RestoreOptions {
+    /// The archive: a path, or `-` for standard input.
+    pub from: OsString,
+    /// Directory to restore into; made when missing. Nothing is written outside of it.
+    pub into: PathBuf,
+    /// Which members.
+    pub selection: Selection,
+    /// Leading components of every path (and hard link target) that are left out; members with no
+    /// more components than that are not restored.
+    pub strip_components: usize,
+    /// What happens where something exists.
+    pub overwrite: Overwrite,
+    /// Whose the files are; by default those of the archive for root, one's own for others.
+    pub owners: Option<Owners>,
+    /// Permissions; by default those of the archive for root, less the umask for others.
+    pub modes: Option<Modes>,
+    /// Whether extended attributes and ACLs are restored.
+    pub attributes: Attributes,
+    /// Threads that create; as many as there are cores when `None`.
+    pub threads: Option<NonZero<usize>>,
+    /// Back end of bulk input.
+    pub engine: Engine,
+    /// Memory of the rings together.
+    pub ring_bytes: usize,
+    /// Whether the run waits until everything is on the disk.
+    pub synchronise: Synchronise,
+}
+
+/// Whether a restore ends with a synchronisation of the file system that it wrote to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Synchronise {
+    /// The kernel writes back in its own time, as after `tar` or `cp`.
+    #[default]
+    No,
+    /// The run succeeds only after syncfs(2) has.
+    Yes,
+}
+
+impl Default for RestoreOptions {
+    fn default() -> RestoreOptions {
+        RestoreOptions {
+            from: "-".into(),
+            into: ".".into(),
+            selection: Selection::default(),
+            strip_components: 0,
+            overwrite: Overwrite::Refuse,
+            owners: None,
+            modes: None,
+            attributes: Attributes::Read,
+            threads: None,
+            engine: Engine::Auto,
+            ring_bytes: 64 << 20,
+            synchronise: Synchronise::No,
+        }
+    }
+}
+
+/// The end of a restore.
+#[derive(Clone, Debug)]
+pub struct RestoreReport {
+    /// The numbers.
+    pub run: RunReport,
+    /// Warnings given to the monitor: a reason for exit code 2 if not 0.
+    pub warnings: u64,
+    /// Paths asked for at which nothing was found (each was warned of too).
+    pub not_found: Vec<Vec<u8>>,
+    /// What the checksums of the index said.
+    pub checksums: Checksums,
+}
+
+/// What the checksums of the blocks said while they went by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksums {
+    /// There was no index, or none that could be read beforehand (a pipe). Checksums of the
+    /// compression were checked all the same.
+    Unknown,
+    /// All of them hold.
+    Hold {
+        /// Number of blocks.
+        blocks: u64,
+    },
+    /// Some do not: the files in these blocks were warned of.
+    Damaged {
+        /// Number of blocks that differ.
+        blocks: u64,
+    },
+}
+
+/// Why a restore did not come to its end. What was restored before stays.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadFailure),
+    /// The target does not take more: it is full, read-only or broken.
+    #[error(transparent)]
+    Target(#[from] tree::RestoreError),
+    /// The run was stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// Restores an archive.
+///
+/// # Errors
+/// See [`RestoreError`]. A member that cannot be restored is no error but a warning to the monitor.
+pub fn restore(
+    options: RestoreOptions,
+    monitor: &dyn Monitor,
+    cancel: &Cancel,
+) -> Result<RestoreReport, RestoreError> {
+    let start = Instant::now();
+    let warnings = Warnings::new(monitor);
+    let targets = Targets::open(&options)?;
+    let check = find_check(&options)?;
+    let settings = ReadSettings {
+        from: &options.from,
+        engine: options.engine,
+        ring_bytes: options.ring_bytes,
+        threads: options.threads,
+        make_decoder: naming_decoder,
+        contents: Contents::Wanted,
+        check: check.clone(),
+    };
+    let parse = Stage::new("parse");
+    let create = Stage::new("create");
+    let mut selection = options.selection.clone();
+    let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
+        let workers = Workers::new(&targets, &options, &create, &warnings, cancel);
+        let result = workers.run(|| {
+            let mut dispatcher =
+                Dispatcher::new(&workers, &targets, &options, &mut selection, &warnings);
+            dispatcher.dispatch(stream, account)?;
+            dispatcher.drain(account)
+        });
+        // A directory that is left without its mode would be closed to its owner's group for good.
+        targets.finish(&warnings);
+        result.map(|()| workers.report())
+    };
+    let (mut run, summary) =
+        read_archive::<_, RestoreError>(&settings, &parse, monitor, cancel, body)?;
+    take_summary(&mut run, &summary, &warnings);
+    run.stages.extend([parse.report(), create.report()]);
+    let not_found: Vec<_> = selection.not_found().map(<[u8]>::to_vec).collect();
+    for path in &not_found {
+        warnings.warn(path, "not found in the archive");
+    }
+    let checksums = check::conclude(check.as_deref(), &options, &warnings);
+    if options.synchronise == Synchronise::Yes {
+        let before = Instant::now();
+        targets.strict.synchronise()?;
+        run.synchronise_seconds = before.elapsed().as_secs_f64();
+    }
+    run.seconds = start.elapsed().as_secs_f64();
+    Ok(RestoreReport { run, warnings: warnings.count(), not_found, checksums })
+}
+
+/// The checksums of the archive's blocks, when they can be had before the blocks.
+fn find_check(options: &RestoreOptions) -> Result<Option<Arc<BlockCheck>>, RestoreError> {
+    if options.from == "-" {
+        return Ok(None);
+    }
+    let source = Source::open(&options.from).map_err(ReadFailure::from)?;
+    Ok(BlockCheck::load(&source).map(Arc::new))
+}
+
+/// Where members go.
+pub(crate) struct Targets {
+    /// As the policy says.
+    pub strict: Arc<Destination>,
+    /// For what this run made itself: it may be replaced by a later member of the same name.
+    pub replacing: Arc<Destination>,
+}
+
+impl Targets {
+    fn open(options: &RestoreOptions) -> Result<Targets, RestoreError> {
+        let default = DestinationOptions::for_this_user();
+        let strict = DestinationOptions {
+            overwrite: options.overwrite,
+            owners: options.owners.unwrap_or(default.owners),
+            modes: options.modes.unwrap_or(default.modes),
+            attributes: options.attributes,
+            ..default
+        };
+        let replacing = DestinationOptions { overwrite: Overwrite::Replace, ..strict };
+        let accounts = Arc::new(Accounts::load());
+        let into = &options.into;
+        let open = |options| Destination::open(into, options, Arc::clone(&accounts));
+        Ok(Targets { strict: open(strict)?, replacing: open(replacing)? })
+    }
+
+    /// Gives the directories their metadata.
+    fn finish(&self, warnings: &Warnings<'_>) {
+        for target in [&self.strict, &self.replacing] {
+            target.finish(|problem| warnings.metadata(&problem));
+        }
+    }
+}
+
+/// A decoder that resolves the names of users and groups in ACLs on this machine.
+fn naming_decoder() -> Decoder {
+    struct Names(Accounts);
+    impl NameLookup for Names {
+        fn user_id(&mut self, name: &[u8]) -> Option<u32> {
+            self.0.user_id(name)
+        }
+        fn group_id(&mut self, name: &[u8]) -> Option<u32> {
+            self.0.group_id(name)
+        }
+    }
+    Decoder::with_names(Limits::default(), Box::new(Names(Accounts::load())))
+}

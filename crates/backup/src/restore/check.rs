@@ -1,0 +1,53 @@
+//! The word on checksums at the end of a restore: which files lie in blocks that differ.
+
+use archive::index::RecordKind;
+
+use super::{Checksums, RestoreOptions};
+use crate::read::block_check::BlockCheck;
+use crate::selection::Selection;
+use crate::warnings::Warnings;
+
+/// Files that are warned of by name.
+const NAMED_MAX: u64 = 10_000;
+
+/// Warns of the files in damaged blocks.
+pub(crate) fn conclude(
+    check: Option<&BlockCheck>,
+    options: &RestoreOptions,
+    warnings: &Warnings<'_>,
+) -> Checksums {
+    let Some(check) = check else { return Checksums::Unknown };
+    let (blocks, differing_count, differing) = check.outcome();
+    if differing_count == 0 {
+        return Checksums::Hold { blocks };
+    }
+    let text = format!("{differing_count} of {blocks} blocks differ from their checksums");
+    warnings.warn(b"", text);
+    name_files(check, &differing, &mut options.selection.clone(), warnings);
+    Checksums::Damaged { blocks: differing_count }
+}
+
+fn name_files(
+    check: &BlockCheck,
+    differing: &[u64],
+    selection: &mut Selection,
+    warnings: &Warnings<'_>,
+) {
+    let block_bytes = u64::from(check.index.trailer.block_bytes);
+    let Ok(files) = check.index.files() else { return };
+    let mut named = 0;
+    for record in files.map_while(Result::ok) {
+        let stored_bytes = match record.kind {
+            RecordKind::File { stored_bytes, .. } => stored_bytes,
+            _ => 0,
+        };
+        let end_bytes = record.content_offset_bytes + stored_bytes;
+        let first = record.header_offset_bytes / block_bytes;
+        let at = differing.partition_point(|block| *block < first);
+        let inside = differing.get(at).is_some_and(|block| block * block_bytes < end_bytes);
+        if inside && selection.selects(&record.path) && named < NAMED_MAX {
+            named += 1;
+            warnings.warn(&record.path, "lies in a block whose checksum does not hold");
+        }
+    }
+}

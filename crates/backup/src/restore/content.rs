@@ -1,0 +1,71 @@
+//! Stored content to places in a file: as it lies for a whole file, run by run for a sparse one.
+
+use std::io;
+
+use archive::member::{Extent, Member};
+use tree::RestoreFile;
+
+/// Where the next stored byte of a file belongs.
+#[derive(Debug)]
+pub(crate) struct Placement {
+    runs: Option<Vec<Extent>>,
+    /// Run that is being filled, and how much of it is.
+    run: usize,
+    filled_bytes: u64,
+}
+
+impl Placement {
+    pub fn of(member: &Member) -> Placement {
+        Placement { runs: member.sparse.clone(), run: 0, filled_bytes: 0 }
+    }
+
+    /// Writes the next stored bytes.
+    pub fn write(&mut self, file: &mut RestoreFile, mut bytes: &[u8]) -> io::Result<()> {
+        if self.runs.is_none() {
+            file.write_at(self.filled_bytes, bytes)?;
+            self.filled_bytes += bytes.len() as u64;
+            return Ok(());
+        }
+        while !bytes.is_empty() {
+            // The decoder has checked that the runs hold what is stored.
+            let run = self.runs.as_ref().and_then(|runs| runs.get(self.run));
+            let Some(run) = run.copied() else { return Ok(()) };
+            let room_bytes = run.length_bytes - self.filled_bytes;
+            let now_bytes = (bytes.len() as u64).min(room_bytes) as usize;
+            let (now, later) = bytes.split_at(now_bytes);
+            if !now.is_empty() {
+                file.write_at(run.offset_bytes + self.filled_bytes, now)?;
+            }
+            self.advance(now_bytes as u64);
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Passes over stored bytes that are missing.
+    pub fn skip(&mut self, bytes: u64) {
+        let mut left = bytes;
+        while left > 0 {
+            let room_bytes = match &self.runs {
+                None => left,
+                Some(runs) => match runs.get(self.run) {
+                    Some(run) => run.length_bytes - self.filled_bytes,
+                    None => return,
+                },
+            };
+            let now = left.min(room_bytes);
+            self.advance(now);
+            left -= now;
+        }
+    }
+
+    fn advance(&mut self, bytes: u64) {
+        self.filled_bytes += bytes;
+        let length_bytes =
+            self.runs.as_ref().and_then(|runs| runs.get(self.run)).map(|run| run.length_bytes);
+        if length_bytes == Some(self.filled_bytes) {
+            self.run += 1;
+            self.filled_bytes = 0;
+        }
+    }
+}

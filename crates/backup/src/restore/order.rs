@@ -1,0 +1,425 @@
+//! What is handed to which worker, and what waits for what.
+//!
+//! The rules, which make the outcome that of one thread going through the archive in order:
+//!
+//! - All objects of one directory go to one worker, first in, first out.
+//! - Directories are made by the parsing thread at once, so they are there before what is in them.
+//! - A hard link is made by the parsing thread after the workers of its target and of its own
+//!   directory have done all they were given.
+//! - Where a directory meets something else of its name that may still be under way (in an archive
+//!   that holds both), everything under way is waited for. Whether it may is answered by a bit
+//!   table of hashed paths: a false yes costs a short wait and nothing else.
+//! - A name that comes twice replaces what this run made of it, and nothing else. Known by hashes
+//!   of the paths made, up to [`MADE_MAX`] of them; a duplicate beyond is refused like any other
+//!   existing object, and warned of.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use archive::member::{Kind, Member};
+use flow::account::Account;
+use flow::cancel::Stopped;
+use tree::{Overwrite, Worker};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::workers::{Job, Made, Object, Workers};
+use super::{RestoreOptions, Targets};
+use crate::read::members::{ContentPiece, Found, Item, MemberStream};
+use crate::selection::{Selection, strip_components};
+use crate::warnings::Warnings;
+
+/// Files of up to this many stored bytes travel in batches.
+const SMALL_BYTES_MAX: u64 = 256 << 10;
+/// A batch is handed over with this many objects,
+const BATCH_OBJECTS_MAX: usize = 32;
+/// or this many bytes of content.
+const BATCH_BYTES_MAX: u64 = 512 << 10;
+/// Hashes of objects made that are kept: 8 bytes each, in a table of up to 36 MiB.
+const MADE_MAX: usize = 1 << 21;
+/// Hashes of directories that are kept.
+const DIRECTORIES_MAX: usize = 1 << 20;
+/// Bits of the table of paths under way.
+const UNDER_WAY_BITS: usize = 1 << 23;
+
+/// Keys are hashes already.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are numbers");
+    }
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+type Hashes = HashSet<u64, BuildHasherDefault<AsItIs>>;
+
+/// What one worker was given.
+#[derive(Default)]
+struct Given {
+    jobs: u64,
+    batch: Vec<Object>,
+    batch_bytes: u64,
+}
+
+/// The parsing thread's side of a restore.
+pub(crate) struct Dispatcher<'a> {
+    workers: &'a Workers<'a>,
+    selection: &'a mut Selection,
+    strip_components: usize,
+    overwrite: Overwrite,
+    warnings: &'a Warnings<'a>,
+    strict: Worker,
+    replacing: Worker,
+    given: Vec<Given>,
+    directories: Hashes,
+    made: Hashes,
+    under_way: Vec<u64>,
+    /// Directory of the last object, and its hash.
+    parent: Vec<u8>,
+    parent_key: u64,
+}
+
+impl<'a> Dispatcher<'a> {
+    pub fn new(
+        workers: &'a Workers<'a>,
+        targets: &'a Targets,
+        options: &RestoreOptions,
+        selection: &'a mut Selection,
+        warnings: &'a Warnings<'a>,
+    ) -> Dispatcher<'a> {
+        Dispatcher {
+            workers,
+            selection,
+            strip_components: options.strip_components,
+            overwrite: options.overwrite,
+            warnings,
+            strict: targets.strict.worker(),
+            replacing: targets.replacing.worker(),
+            given: (0..workers.len()).map(|_| Given::default()).collect(),
+            directories: Hashes::default(),
+            made: Hashes::default(),
+            under_way: vec![0; UNDER_WAY_BITS / 64],
+            parent: Vec::new(),
+            parent_key: xxh3_64(b""),
+        }
+    }
+
+    /// Goes through the archive.
+    pub fn dispatch(
+        &mut self,
+        stream: &mut MemberStream<'_>,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        loop {
+            if stream.would_wait() {
+                // What is held back would keep blocks of the ring, and workers idle.
+                self.flush_all(account)?;
+            }
+            match stream.next(account)? {
+                Some(Item::Member(found)) => self.member(found, stream, account)?,
+                Some(Item::IndexSection { .. }) => {}
+                Some(Item::Damage(damage)) => self.warnings.damage(&damage),
+                Some(Item::NextArchive { offset_bytes }) => {
+                    let text = format!("another archive follows at byte {offset_bytes}");
+                    self.warnings.note(b"", text);
+                }
+                Some(Item::Passed { what }) => self.warnings.note(b"", what),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Waits until all workers have done what they were given.
+    pub fn drain(&mut self, account: &mut Account) -> Result<(), Stopped> {
+        self.flush_all(account)?;
+        for worker in 0..self.given.len() {
+            self.workers.wait_for(worker, self.given[worker].jobs, account)?;
+        }
+        self.under_way.fill(0);
+        Ok(())
+    }
+
+    fn member(
+        &mut self,
+        found: Found,
+        stream: &mut MemberStream<'_>,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        let Found { mut member, notes, stored_bytes, .. } = found;
+        if !self.selection.selects(&member.path) {
+            return Ok(());
+        }
+        for note in &notes {
+            self.warnings.warn(&member.path, note.to_string());
+        }
+        if self.strip_components > 0 {
+            let Some(path) = strip_components(&member.path, self.strip_components) else {
+                return Ok(());
+            };
+            member.path = path;
+            if let Kind::HardLink { target } = &mut member.kind {
+                *target = strip_components(target, self.strip_components).unwrap_or_default();
+            }
+        }
+        match &member.kind {
+            Kind::Directory => self.directory(&member, account),
+            Kind::HardLink { target } => {
+                let target = target.clone();
+                self.hard_link(&member, &target, account)
+            }
+            Kind::File => self.file(member, stored_bytes, stream, account),
+            _ => self.object(member, Vec::new(), 0, account),
+        }
+    }
+
+    fn directory(&mut self, member: &Member, account: &mut Account) -> Result<(), Stopped> {
+        let path = plain(&member.path);
+        let (parent, _) = split(&path);
+        self.enter(parent, account)?;
+        let key = xxh3_64(&path);
+        self.settle(key, account)?;
+        let made = self.made.contains(&key);
+        let worker = if made { &mut self.replacing } else { &mut self.strict };
+        match worker.create_directory(member) {
+            Ok(()) => {
+                self.workers.count_member();
+                if self.directories.len() < DIRECTORIES_MAX {
+                    self.directories.insert(key);
+                }
+            }
+            Err(error) => self.workers.refuse(member, error),
+        }
+        Ok(())
+    }
+
+    fn hard_link(
+        &mut self,
+        member: &Member,
+        target: &[u8],
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        let target = plain(target);
+        let target_worker = self.worker_of(xxh3_64(split(&target).0));
+        self.wait_for(target_worker, account)?;
+        let path = plain(&member.path);
+        self.enter(split(&path).0, account)?;
+        self.wait_for(self.worker_of(self.parent_key), account)?;
+        let key = xxh3_64(&path);
+        self.replace_directory(key, account)?;
+        let worker = match self.remember(key) {
+            Made::First => &mut self.strict,
+            Made::Again => &mut self.replacing,
+        };
+        match worker.create(member) {
+            Ok(problems) => {
+                problems.iter().for_each(|problem| self.warnings.metadata(problem));
+                self.workers.count_member();
+            }
+            Err(error) => self.workers.refuse(member, error),
+        }
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        member: Box<Member>,
+        stored_bytes: u64,
+        stream: &mut MemberStream<'_>,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        let mut content = Vec::new();
+        if stored_bytes <= SMALL_BYTES_MAX {
+            loop {
+                if stream.would_wait() {
+                    self.flush_all(account)?;
+                }
+                match stream.next_piece(account)? {
+                    Some(ContentPiece::Data(slice)) => content.push(slice),
+                    None => return self.object(member, content, stored_bytes, account),
+                    Some(ContentPiece::Lost { bytes } | ContentPiece::Cut { bytes }) => {
+                        let (worker, made) = self.place(&member.path, account)?;
+                        self.give(worker, Job::Begin(member, made), account)?;
+                        for slice in content {
+                            self.give(worker, Job::Data(slice), account)?;
+                        }
+                        self.give(worker, Job::Missing { bytes }, account)?;
+                        return self.stream_content(worker, stream, account);
+                    }
+                }
+            }
+        }
+        let (worker, made) = self.place(&member.path, account)?;
+        self.give(worker, Job::Begin(member, made), account)?;
+        self.stream_content(worker, stream, account)
+    }
+
+    fn stream_content(
+        &mut self,
+        worker: usize,
+        stream: &mut MemberStream<'_>,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        while let Some(piece) = stream.next_piece(account)? {
+            let job = match piece {
+                ContentPiece::Data(slice) => Job::Data(slice),
+                ContentPiece::Lost { bytes } | ContentPiece::Cut { bytes } => {
+                    Job::Missing { bytes }
+                }
+            };
+            self.give(worker, job, account)?;
+            if stream.would_wait() {
+                self.flush_all(account)?;
+            }
+        }
+        self.give(worker, Job::End, account)
+    }
+
+    /// Hands over an object that is whole.
+    fn object(
+        &mut self,
+        member: Box<Member>,
+        content: Vec<crate::read::Slice>,
+        stored_bytes: u64,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        let (worker, made) = self.place(&member.path, account)?;
+        let given = &mut self.given[worker];
+        given.batch.push(Object { member, content, made });
+        given.batch_bytes += stored_bytes;
+        if given.batch.len() >= BATCH_OBJECTS_MAX || given.batch_bytes >= BATCH_BYTES_MAX {
+            self.flush(worker, account)?;
+        }
+        Ok(())
+    }
+
+    /// The worker for an object that is no directory, after everything that it must wait for.
+    fn place(
+        &mut self,
+        path: &[u8],
+        account: &mut Account,
+    ) -> Result<(usize, Made), Stopped> {
+        let path = plain(path);
+        self.enter(split(&path).0, account)?;
+        let key = xxh3_64(&path);
+        self.replace_directory(key, account)?;
+        let made = self.remember(key);
+        let bit = key as usize % UNDER_WAY_BITS;
+        self.under_way[bit / 64] |= 1 << (bit % 64);
+        Ok((self.worker_of(self.parent_key), made))
+    }
+
+    /// Sees to it that nothing else that is to be where `parent` is (or leads to) is under way.
+    fn enter(&mut self, parent: &[u8], account: &mut Account) -> Result<(), Stopped> {
+        if self.parent == parent {
+            return Ok(());
+        }
+        let key = xxh3_64(parent);
+        if !parent.is_empty() && !self.directories.contains(&key) {
+            let mut end = 0;
+            while end < parent.len() {
+                end = parent[end + 1..]
+                    .iter()
+                    .position(|byte| *byte == b'/')
+                    .map_or(parent.len(), |next| end + 1 + next);
+                self.settle(xxh3_64(&parent[..end]), account)?;
+            }
+            if self.directories.len() < DIRECTORIES_MAX {
+                self.directories.insert(key);
+            }
+        }
+        self.parent.clear();
+        self.parent.extend_from_slice(parent);
+        self.parent_key = key;
+        Ok(())
+    }
+
+    /// If something of this name may be under way, waits for everything that is.
+    fn settle(&mut self, key: u64, account: &mut Account) -> Result<(), Stopped> {
+        let bit = key as usize % UNDER_WAY_BITS;
+        if self.under_way[bit / 64] & 1 << (bit % 64) == 0 {
+            return Ok(());
+        }
+        self.drain(account)
+    }
+
+    /// Something else is to be where a directory was made.
+    fn replace_directory(&mut self, key: u64, account: &mut Account) -> Result<(), Stopped> {
+        if self.directories.remove(&key) {
+            self.drain(account)?;
+            self.parent.clear();
+            self.parent.push(b'/');
+        }
+        Ok(())
+    }
+
+    /// Whether this run made an object of this name before.
+    fn remember(&mut self, key: u64) -> Made {
+        if self.overwrite == Overwrite::Replace {
+            return Made::First;
+        }
+        if self.made.contains(&key) {
+            return Made::Again;
+        }
+        if self.made.len() < MADE_MAX {
+            self.made.insert(key);
+        }
+        Made::First
+    }
+
+    fn worker_of(&self, parent_key: u64) -> usize {
+        // The upper half: the lower bits choose the place in tables.
+        ((parent_key >> 32) % self.given.len() as u64) as usize
+    }
+
+    fn wait_for(&mut self, worker: usize, account: &mut Account) -> Result<(), Stopped> {
+        self.flush(worker, account)?;
+        self.workers.wait_for(worker, self.given[worker].jobs, account)
+    }
+
+    /// Hands over a job behind everything that was held back for the worker.
+    fn give(&mut self, worker: usize, job: Job, account: &mut Account) -> Result<(), Stopped> {
+        self.flush(worker, account)?;
+        self.given[worker].jobs += 1;
+        self.workers.push(worker, job, account)
+    }
+
+    fn flush(&mut self, worker: usize, account: &mut Account) -> Result<(), Stopped> {
+        let given = &mut self.given[worker];
+        if given.batch.is_empty() {
+            return Ok(());
+        }
+        let batch = std::mem::replace(&mut given.batch, Vec::with_capacity(BATCH_OBJECTS_MAX));
+        given.batch_bytes = 0;
+        given.jobs += 1;
+        self.workers.push(worker, Job::Batch(batch), account)
+    }
+
+    fn flush_all(&mut self, account: &mut Account) -> Result<(), Stopped> {
+        (0..self.given.len()).try_for_each(|worker| self.flush(worker, account))
+    }
+}
+
+/// A path in the one spelling that is compared: `a/b`, whatever slashes and dots it came with.
+fn plain(path: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+    let odd = path.first().is_none_or(|byte| matches!(byte, b'/' | b'.'))
+        || path.ends_with(b"/")
+        || path.windows(2).any(|pair| matches!(pair, b"//" | b"/."));
+    match odd {
+        true => strip_components(path, 0).unwrap_or_default().into(),
+        false => path.into(),
+    }
+}
+
+/// The directory and the name of a plain path.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}

@@ -1,0 +1,387 @@
+//! The `create` stage: threads that make what the parsing thread hands them.
+//!
+//! Every worker has a queue of its own, so that what belongs in one order (all of one directory)
+//! goes through one of them. Capacity: [`JOBS_MAX`] jobs each; the content in them is on loan from
+//! the ring, which bounds their bytes.
+
+use std::io;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use archive::member::{Kind, Member};
+use flow::account::{Account, Stage, State};
+use flow::cancel::{Cancel, POLL, Stopped};
+use flow::monitor::Counter;
+use flow::queue::Queue;
+use tree::{Created, Overwrite, RestoreFile, Worker};
+
+use super::content::Placement;
+use super::{INCOMPLETE_SUFFIX, RestoreError, RestoreOptions, Targets};
+use crate::read::{Slice, cores};
+use crate::report::RunReport;
+use crate::warnings::{Warnings, with_causes};
+
+/// Jobs that wait for one worker.
+const JOBS_MAX: usize = 256;
+
+/// Whether an object of this name was made by this run already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    First,
+    Again,
+}
+
+/// One object with all of its content.
+#[derive(Debug)]
+pub(crate) struct Object {
+    pub member: Box<Member>,
+    pub content: Vec<Slice>,
+    pub made: Made,
+}
+
+/// Work for a worker.
+#[derive(Debug)]
+pub(crate) enum Job {
+    Batch(Vec<Object>),
+    /// A file that is too large for a batch: its content follows.
+    Begin(Box<Member>, Made),
+    Data(Slice),
+    Missing { bytes: u64 },
+    End,
+}
+
+/// All workers and what they share.
+pub(crate) struct Workers<'a> {
+    targets: &'a Targets,
+    /// Policy of the user; with `Refuse` a new file is written under its own name.
+    overwrite: Overwrite,
+    stage: &'a Arc<Stage>,
+    warnings: &'a Warnings<'a>,
+    cancel: &'a Cancel,
+    queues: Vec<Queue<Job>>,
+    done: Vec<Done>,
+    failure: Mutex<Option<tree::RestoreError>>,
+    members: AtomicU64,
+    files: AtomicU64,
+    source_bytes: AtomicU64,
+}
+
+/// Jobs that one worker has finished.
+#[derive(Default)]
+struct Done {
+    jobs: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl<'a> Workers<'a> {
+    pub fn new(
+        targets: &'a Targets,
+        options: &RestoreOptions,
+        stage: &'a Arc<Stage>,
+        warnings: &'a Warnings<'a>,
+        cancel: &'a Cancel,
+    ) -> Workers<'a> {
+        let threads = options.threads.map_or_else(cores, NonZero::get);
+        Workers {
+            targets,
+            overwrite: options.overwrite,
+            stage,
+            warnings,
+            cancel,
+            queues: (0..threads).map(|_| Queue::new(JOBS_MAX, cancel.clone())).collect(),
+            done: (0..threads).map(|_| Done::default()).collect(),
+            failure: Mutex::new(None),
+            members: AtomicU64::new(0),
+            files: AtomicU64::new(0),
+            source_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Number of workers.
+    pub fn len(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Runs the workers while `feed` gives them jobs, and until all jobs are done.
+    pub fn run(
+        &self,
+        feed: impl FnOnce() -> Result<(), Stopped>,
+    ) -> Result<(), RestoreError> {
+        let fed = std::thread::scope(|scope| {
+            for index in 0..self.len() {
+                scope.spawn(move || self.work(index));
+            }
+            let fed = feed();
+            if fed.is_err() {
+                self.cancel.fail();
+            }
+            self.queues.iter().for_each(Queue::close);
+            fed
+        });
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match failure {
+            Some(failure) => Err(failure.into()),
+            None => Ok(fed?),
+        }
+    }
+
+    /// Gives a worker a job.
+    pub fn push(&self, worker: usize, job: Job, account: &mut Account) -> Result<(), Stopped> {
+        self.queues[worker].push(job, account)
+    }
+
+    /// Waits until a worker has finished `jobs` jobs.
+    pub fn wait_for(
+        &self,
+        worker: usize,
+        jobs: u64,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        let done = &self.done[worker];
+        let mut finished = done.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if *finished >= jobs {
+            return Ok(());
+        }
+        account.switch(State::Blocked);
+        while *finished < jobs {
+            let waited = done.changed.wait_timeout(finished, POLL);
+            (finished, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            self.cancel.check().inspect_err(|_| account.switch(State::Working))?;
+        }
+        account.switch(State::Working);
+        Ok(())
+    }
+
+    /// What the workers have made.
+    pub fn report(&self) -> RunReport {
+        RunReport {
+            members: self.members.load(Ordering::Relaxed),
+            files: self.files.load(Ordering::Relaxed),
+            source_bytes: self.source_bytes.load(Ordering::Relaxed),
+            ..RunReport::default()
+        }
+    }
+
+    /// An object was made by somebody.
+    pub fn count_member(&self) {
+        self.members.fetch_add(1, Ordering::Relaxed);
+        self.warnings.monitor().count(Counter::Members, 1);
+    }
+
+    /// Warns of a member that cannot be made, or ends the run when nothing more can be.
+    pub fn refuse(&self, member: &Member, error: tree::RestoreError) {
+        if !ends_the_run(&error) {
+            self.warnings.warn(&member.path, sentence(&error));
+            return;
+        }
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(error);
+        self.cancel.fail();
+    }
+
+    fn work(&self, index: usize) {
+        let mut hands = Hands {
+            shared: self,
+            strict: self.targets.strict.worker(),
+            replacing: self.targets.replacing.worker(),
+            open: None,
+        };
+        let mut account = self.stage.open();
+        while let Ok(Some(job)) = self.queues[index].pop(&mut account) {
+            match job {
+                Job::Batch(objects) => objects.into_iter().for_each(|object| hands.make(object)),
+                Job::Begin(member, made) => hands.begin(member, made),
+                Job::Data(slice) => hands.write(&slice),
+                Job::Missing { bytes } => hands.miss(bytes),
+                Job::End => hands.end(),
+            }
+            let done = &self.done[index];
+            *done.jobs.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            done.changed.notify_all();
+        }
+    }
+}
+
+/// Whether nothing more can be written after this error.
+fn ends_the_run(error: &tree::RestoreError) -> bool {
+    let source: &io::Error = match error {
+        tree::RestoreError::Write { source, .. }
+        | tree::RestoreError::Create { source, .. }
+        | tree::RestoreError::Parent { source, .. }
+        | tree::RestoreError::Link { source, .. }
+        | tree::RestoreError::Rename { source, .. } => source,
+        tree::RestoreError::Destination { .. } | tree::RestoreError::Synchronise { .. } => {
+            return true;
+        }
+        _ => return false,
+    };
+    const EIO: i32 = 5;
+    matches!(
+        source.kind(),
+        io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::ReadOnlyFilesystem
+    ) || source.raw_os_error() == Some(EIO)
+}
+
+/// What went wrong, without the path, which the notice carries.
+fn sentence(error: &tree::RestoreError) -> String {
+    use tree::RestoreError as E;
+    match error {
+        E::Refused { reason, .. } => format!("refused, {reason}"),
+        E::LinkRefused { target, reason, .. } => {
+            format!("refused, link target {}: {reason}", String::from_utf8_lossy(target))
+        }
+        E::Exists { .. } => "already exists".to_owned(),
+        E::DirectoryInTheWay { .. } => "a directory that is not empty is in the way".to_owned(),
+        E::Parent { source, .. } => format!("cannot reach its directory: {source}"),
+        E::Create { source, .. } => format!("cannot create: {source}"),
+        E::Link { target, source, .. } => {
+            format!("cannot link to {}: {source}", String::from_utf8_lossy(target))
+        }
+        E::DeviceNeedsRoot { .. } => "devices can be restored by root only".to_owned(),
+        E::Write { source, .. } => format!("cannot write: {source}"),
+        E::Rename { source, .. } => format!("cannot put in place: {source}"),
+        E::Destination { .. } | E::Synchronise { .. } => with_causes(error),
+    }
+}
+
+/// A file whose content is on its way.
+struct OpenFile {
+    member: Box<Member>,
+    made: Made,
+    file: RestoreFile,
+    placement: Placement,
+    missing_bytes: u64,
+}
+
+/// What one worker works with.
+struct Hands<'a> {
+    shared: &'a Workers<'a>,
+    strict: Worker,
+    replacing: Worker,
+    open: Option<OpenFile>,
+}
+
+impl Hands<'_> {
+    fn worker(&mut self, made: Made) -> &mut Worker {
+        match made {
+            Made::First => &mut self.strict,
+            Made::Again => &mut self.replacing,
+        }
+    }
+
+    /// Makes an object that came whole.
+    fn make(&mut self, object: Object) {
+        if object.member.kind != Kind::File {
+            match self.worker(object.made).create(&object.member) {
+                Ok(problems) => {
+                    problems.iter().for_each(|problem| self.shared.warnings.metadata(problem));
+                    self.shared.count_member();
+                }
+                Err(error) => self.shared.refuse(&object.member, error),
+            }
+            return;
+        }
+        self.begin(object.member, object.made);
+        for slice in &object.content {
+            self.write(slice);
+        }
+        self.end();
+    }
+
+    fn begin(&mut self, member: Box<Member>, made: Made) {
+        self.open = None;
+        match self.worker(made).create_file(&member) {
+            Ok(Created::File(file)) => {
+                let placement = Placement::of(&member);
+                self.open = Some(OpenFile { member, made, file, placement, missing_bytes: 0 });
+            }
+            Ok(Created::Kept) => {}
+            Err(error) => self.shared.refuse(&member, error),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let Some(open) = &mut self.open else { return };
+        match open.placement.write(&mut open.file, bytes) {
+            Ok(()) => self.shared.stage.add_bytes(bytes.len() as u64),
+            Err(source) => {
+                let path = open.member.path.clone();
+                let error = tree::RestoreError::Write { path, source };
+                if let Some(open) = self.open.take() {
+                    self.shared.refuse(&open.member, error);
+                }
+            }
+        }
+    }
+
+    fn miss(&mut self, bytes: u64) {
+        if let Some(open) = &mut self.open {
+            open.placement.skip(bytes);
+            open.missing_bytes += bytes;
+        }
+    }
+
+    fn end(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        if open.missing_bytes > 0 {
+            self.end_incomplete(open);
+            return;
+        }
+        let OpenFile { member, file, .. } = open;
+        match file.finish(&member.path) {
+            Ok(problems) => {
+                problems.iter().for_each(|problem| self.shared.warnings.metadata(problem));
+                let bytes = member.content_bytes();
+                self.shared.files.fetch_add(1, Ordering::Relaxed);
+                self.shared.source_bytes.fetch_add(bytes, Ordering::Relaxed);
+                self.shared.count_member();
+                self.shared.warnings.monitor().count(Counter::SourceBytes, bytes);
+            }
+            Err(error) => self.shared.refuse(&member, error),
+        }
+    }
+
+    /// A file that was begun under its own name and lacks content gets another one.
+    fn end_incomplete(&mut self, open: OpenFile) {
+        let OpenFile { member, made, file, missing_bytes, .. } = open;
+        // Under the other policies the file may lie under a temporary name, and what has the name
+        // is the old one.
+        let has_its_name = made == Made::First && self.shared.overwrite == Overwrite::Refuse;
+        let mut other = (*member).clone();
+        other.path.extend_from_slice(INCOMPLETE_SUFFIX.as_bytes());
+        other.kind = Kind::HardLink { target: member.path.clone() };
+        let kept = match has_its_name && self.strict.create(&other).is_ok() {
+            true => Kept::BesideIt,
+            false => Kept::Not,
+        };
+        // Dropped unfinished, the file loses its name.
+        drop(file);
+        self.warn_incomplete(&member.path, missing_bytes, kept);
+    }
+
+    fn warn_incomplete(&self, path: &[u8], missing_bytes: u64, kept: Kept) {
+        let what = match kept {
+            Kept::BesideIt => "what there is was kept as",
+            Kept::Not => "what there is was removed; it would have been",
+        };
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+        let name = String::from_utf8_lossy(name);
+        self.shared.warnings.warn(
+            path,
+            format!(
+                "not restored: {missing_bytes} bytes of its content are missing; \
+                 {what} {name}{INCOMPLETE_SUFFIX}"
+            ),
+        );
+    }
+}
+
+/// What became of a file without all its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    BesideIt,
+    Not,
+}
