@@ -36,6 +36,9 @@ pub enum EncodeError {
         /// Which text.
         what: &'static str,
     },
+    /// A keyword of a global record that would end at its own equals sign.
+    #[error("a keyword contains an equals sign")]
+    Keyword,
     /// The path of something other than a directory ends in a slash, which would make it one.
     #[error("the path ends in a slash and is no directory")]
     TrailingSlash,
@@ -127,12 +130,12 @@ pub fn encode_end_of_archive(out: &mut Vec<u8>) {
 /// Appends a pax global header with `records` in the order given.
 ///
 /// # Errors
-/// `Nul` or `Empty` for a keyword that no reader could get back, `ExtendedTooLarge`.
+/// `Nul`, `Empty` or `Keyword` for a keyword that no reader could get back, `ExtendedTooLarge`.
 pub fn encode_global_header(records: &[Record<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
     for (keyword, _) in records {
         check_text("keyword", keyword)?;
         if keyword.contains(&b'=') {
-            return Err(EncodeError::Nul { what: "keyword" });
+            return Err(EncodeError::Keyword);
         }
     }
     let sizes = records.iter().map(|(key, value)| pax::record_bytes(key.len(), value.len()));

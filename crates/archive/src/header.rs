@@ -140,8 +140,8 @@ pub(crate) fn checksum(unit: &Unit) -> u32 {
     sum(unit) - field + 8 * u32::from(b' ')
 }
 
-/// Sum of all bytes, eight at a time in four lanes of 16 bits: twice per small file on the hot path.
-/// A lane takes two bytes from each of 64 words, at most 32,640.
+/// Sum of all bytes, eight at a time in four lanes of 16 bits: twice per small file on the hot
+/// path. A lane takes two bytes from each of 64 words, at most 32,640.
 fn sum(unit: &Unit) -> u32 {
     const EVEN_BYTES: u64 = 0x00ff_00ff_00ff_00ff;
     let (words, _) = unit.as_chunks::<8>();

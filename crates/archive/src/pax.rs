@@ -281,7 +281,8 @@ mod tests {
 
         #[test]
         fn any_bytes_end(content: Vec<u8>) {
-            let total: usize = Records::new(&content).flatten().map(|(k, v)| k.len() + v.len()).sum();
+            let sizes = Records::new(&content).flatten().map(|(key, value)| key.len() + value.len());
+            let total: usize = sizes.sum();
             prop_assert!(total <= content.len());
         }
     }

@@ -2,7 +2,7 @@
 //! every map has to pass, and how much a map may hold.
 //!
 //! Format 1.0 is what we write and read; the maps of formats 0.0 and 0.1 (pax records) and of old
-//! GNU and star headers (binary entries) are collected in `overrides` and `decode` and checked here.
+//! GNU and star headers (binary entries) are collected in `decode` and checked here.
 //! Source: GNU tar manual, "Storing Sparse Files".
 
 use crate::header::{UNIT_BYTES, Unit};

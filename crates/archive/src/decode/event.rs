@@ -32,8 +32,8 @@ impl Default for Limits {
 pub enum Event {
     /// Nothing yet: the next unit belongs to the same header.
     More,
-    /// An object. `stored_bytes` of content and then [`crate::header::padding_bytes`] of padding follow;
-    /// for kinds other than `File` the content means nothing and is passed over.
+    /// An object. `stored_bytes` of content and then [`crate::header::padding_bytes`] of padding
+    /// follow; for kinds other than `File` the content means nothing and is passed over.
     Member {
         /// The object. Its `path` is as stored: it may be absolute or hold `..`.
         member: Box<Member>,

@@ -168,6 +168,18 @@ proptest! {
 }
 
 #[test]
+fn keywords_that_no_reader_could_get_back_are_refused() {
+    let check = |keyword: &[u8], expected| {
+        let mut out = Vec::new();
+        assert_eq!(encode_global_header(&[(keyword, b"v")], &mut out), Err(expected));
+        assert_eq!(out, b"");
+    };
+    check(b"a=b", EncodeError::Keyword);
+    check(b"", EncodeError::Empty { what: "keyword" });
+    check(b"a\0", EncodeError::Nul { what: "keyword" });
+}
+
+#[test]
 fn a_plain_file_without_fractions_is_one_unit() {
     let mut member = plain(b"etc/fstab");
     member.modified.nanoseconds = 0;
