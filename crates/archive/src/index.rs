@@ -14,6 +14,7 @@
 
 mod chunk_record;
 mod content;
+mod content_batch;
 mod envelope;
 mod error;
 mod file_record;
@@ -24,6 +25,7 @@ mod warning;
 
 pub use chunk_record::{BlockChecksum, ChunkRecord};
 pub use content::{BlockHasher, ContentHasher, SetIdHasher, block_checksum};
+pub use content_batch::ContentBatch;
 pub use envelope::{
     INDEX_COMMENT, INDEX_HEADER_BYTES, IndexLayout, SectionPlace, SectionSummary, UNIT_BYTES,
     encode_index_header, encode_section_header, index_version, is_index_header, padding_bytes,

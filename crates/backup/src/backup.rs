@@ -11,6 +11,8 @@
 
 mod compressor;
 mod crew;
+mod descriptors;
+mod draft;
 mod groups;
 mod hasher;
 mod index;
@@ -36,10 +38,11 @@ use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::sink::WriteError;
-use tree::{Attributes, FileSystems, Scan, ScanError};
+use tree::{Attributes, FileSystems, LookAheadLimits, Scan, ScanError};
 
 use crate::report::RunReport;
 use crew::Crew;
+use descriptors::InHand;
 use run::{Run, Stages};
 use sizes::RingSizes;
 
@@ -178,7 +181,8 @@ pub fn backup(
     let engine = Choice::new(options.engine).map_err(BackupError::Engine)?;
     detail(monitor, format!("bulk input and output: {}", engine.reason));
     let stop_scan = Arc::new(AtomicBool::new(false));
-    let scan = start_scan(options, &stop_scan, monitor)?;
+    let in_hand = InHand::for_run(options.read_threads, monitor);
+    let scan = start_scan(options, in_hand.look_ahead, &stop_scan, monitor)?;
     let replaced = check_target_is_no_source(options)?;
     let target = Target::open(&options.target, options.existing)?;
     let run = Run {
@@ -187,6 +191,7 @@ pub fn backup(
         cancel,
         engine: &engine,
         sizes,
+        in_hand,
         crew: Crew::new(cancel),
         stages: Stages::new(),
         replaced,
@@ -230,6 +235,7 @@ fn endpoint(target: &Target) -> &'static str {
 
 fn start_scan(
     options: &BackupOptions,
+    look_ahead: LookAheadLimits,
     stop: &Arc<AtomicBool>,
     monitor: &dyn Monitor,
 ) -> Result<Scan, BackupError> {
@@ -238,8 +244,8 @@ fn start_scan(
         tree::ScanOptions {
             excludes: tree::Excludes::new(&options.excludes)?,
             file_systems: options.file_systems,
+            look_ahead,
             stop: Arc::clone(stop),
-            ..Default::default()
         },
     )?;
     for stripped in scan.stripped() {
@@ -264,7 +270,9 @@ fn check_target_is_no_source(
         let target = options.target.to_string_lossy().into_owned();
         return Err(BackupError::TargetIsSource { target });
     }
-    Ok(Some(existing))
+    // A device or a pipe stays what it is, and is archived as that.
+    let is_file = std::fs::metadata(&options.target).is_ok_and(|status| status.is_file());
+    Ok(is_file.then_some(existing))
 }
 
 fn detail(monitor: &dyn Monitor, text: String) {

@@ -9,22 +9,21 @@
 //! Hard links are told apart while the worker has its turn, since "seen before" means earlier in
 //! the archive. A file too large to be reserved at once is streamed while the turn is held.
 
-use std::ops::Range;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use archive::index::{ContentHasher, FileLayout, FileRecord, RecordKind, WarningRecord};
-use archive::member::{Extent, Kind};
+use archive::index::{ContentBatch, WarningRecord};
+use archive::member::Kind;
 use flow::account::{Account, State};
 use flow::backend::{Backend, Choice};
 use flow::cancel::Stopped;
 use flow::monitor::{Counter, Level, Monitor, Notice};
 use flow::queue::Queue;
-use flow::ring::{Filler, Producer, Reservation};
+use flow::ring::{Producer, Reservation};
 use flow::turnstile::Turnstile;
-use tree::{Capture, CaptureError, Captured, Capturer, Change, Entry, HardLinks, Item, Link, Skip};
+use tree::{Capture, CaptureError, Capturer, Entry, HardLinks, Item, Link, Skip};
 
 use super::BackupError;
+use super::draft::{Content, Draft, fill_content};
 use super::groups::{Finding, Findings, Group, Groups};
 use super::pace::{Pace, SleepMeter, Spent};
 use super::spool::Spool;
@@ -59,15 +58,6 @@ pub(super) struct LinkTable {
     names: Spool,
 }
 
-/// An object with its place in the batch's headers.
-pub(super) struct Draft {
-    pub(super) captured: Captured,
-    header: Range<usize>,
-    /// Bytes of content that the archive holds, without padding.
-    content_bytes: u64,
-    warnings: Vec<String>,
-}
-
 /// One thread of the read stage.
 pub(super) struct Reader<'a> {
     pub(super) shared: &'a Shared<'a>,
@@ -76,15 +66,10 @@ pub(super) struct Reader<'a> {
     capturer: Capturer,
     headers: Vec<u8>,
     meter: SleepMeter,
+    content_batch: ContentBatch,
+    small_hashes: Vec<[u8; 32]>,
     /// Warnings about objects of the batch that have no place in the archive.
     passed_over: Vec<Finding>,
-}
-
-const UNIT_BYTES: u64 = 512;
-
-/// Bytes of content with the padding to whole units.
-pub(super) fn padded(content_bytes: u64) -> u64 {
-    content_bytes.next_multiple_of(UNIT_BYTES)
 }
 
 impl<'a> Reader<'a> {
@@ -100,6 +85,8 @@ impl<'a> Reader<'a> {
             capturer,
             headers: Vec::new(),
             meter: SleepMeter::new(),
+            content_batch: ContentBatch::new(),
+            small_hashes: Vec::new(),
             passed_over: vec![],
         }
     }
@@ -195,7 +182,11 @@ impl<'a> Reader<'a> {
             && let Some(file) = &captured.file
         {
             match tree::sparse_map(file, captured.member.size_bytes) {
-                Ok(map) => captured.member.sparse = map,
+                Ok(map) => {
+                    let size_bytes = captured.member.size_bytes;
+                    captured.member.sparse =
+                        map.map(|runs| archive::sparse::align_extents(&runs, size_bytes));
+                }
                 Err(error) => draft.warnings.push(format!("holes not found: {error}")),
             }
         }
@@ -281,40 +272,32 @@ impl<'a> Reader<'a> {
     ) {
         let mut at = reservation.start_bytes();
         let bytes = reservation.remaining_bytes() as u64;
-        let mut source_bytes = 0;
-        let mut filled = Vec::with_capacity(group.len());
         let mut filler = reservation.filler();
-        for draft in group.iter_mut() {
+        let mut small = Vec::with_capacity(group.len());
+        let mut hashes = vec![None; group.len()];
+        for (number, draft) in group.iter_mut().enumerate() {
             filler.put(&self.headers[draft.header.clone()]);
-            let hash = self.fill_content(draft, &mut filler);
-            draft.find(at, at + draft.header.len() as u64, hash, &mut filled);
-            at += draft.total_bytes();
-            source_bytes += draft.content_bytes;
-        }
-        self.report_group(group, source_bytes, bytes);
-        *lock(findings) = filled;
-        reservation.commit();
-    }
-
-    /// Reads the content of one file into its place and hashes it while it is in the cache.
-    fn fill_content(&mut self, draft: &mut Draft, filler: &mut Filler<'_>) -> Option<[u8; 32]> {
-        if draft.captured.member.kind != Kind::File {
-            return None;
-        }
-        let mut hasher = draft.content_hasher();
-        let content_bytes = draft.content_bytes;
-        if let Some(file) = draft.captured.file.take() {
-            let whole = [Extent { offset_bytes: 0, length_bytes: content_bytes }];
-            let runs = draft.captured.member.sparse.as_deref().unwrap_or(&whole);
-            let mut problem = None;
-            for run in runs {
-                fill_run(&file, run, filler, &mut hasher, &mut problem);
+            match fill_content(draft, &mut filler) {
+                Content::None => {}
+                Content::Small(content) => small.push((number, content)),
+                Content::Hashed(hash) => hashes[number] = Some(hash),
             }
-            draft.warnings.extend(problem);
-            draft.check_again(&file);
         }
-        filler.zeros((padded(content_bytes) - content_bytes) as usize);
-        Some(hasher.finish())
+        // The small contents are hashed together, while they are still in the processor's cache.
+        let contents: Vec<&[u8]> = small.iter().map(|(_, content)| *content).collect();
+        self.content_batch.hash_whole(&contents, &mut self.small_hashes);
+        for ((number, _), hash) in small.iter().zip(&self.small_hashes) {
+            hashes[*number] = Some(*hash);
+        }
+        let mut found = Vec::with_capacity(group.len());
+        for (draft, hash) in group.iter_mut().zip(hashes) {
+            draft.find(at, at + draft.header.len() as u64, hash, &mut found);
+            at += draft.total_bytes();
+        }
+        let source_bytes = group.iter().map(|draft| draft.content_bytes).sum();
+        self.report_group(group, source_bytes, bytes);
+        *lock(findings) = found;
+        reservation.commit();
     }
 
     /// Tells the monitor about members that are done.
@@ -351,90 +334,6 @@ fn tell(monitor: &dyn Monitor, level: Level, path: &[u8], text: String) {
     monitor.notice(Notice { level, object: path.to_vec(), text });
 }
 
-impl Draft {
-    pub(super) fn content_bytes(&self) -> u64 {
-        self.content_bytes
-    }
-
-    pub(super) fn add_warning(&mut self, text: String) {
-        self.warnings.push(text);
-    }
-
-    /// Hashes the content in the way that suits how it is stored.
-    pub(super) fn content_hasher(&self) -> ContentHasher {
-        let member = &self.captured.member;
-        match &member.sparse {
-            Some(runs) => ContentHasher::sparse(member.size_bytes, runs),
-            None => ContentHasher::whole(),
-        }
-    }
-
-    /// Adds what the index shall know of this member.
-    pub(super) fn find(
-        &mut self,
-        header_offset_bytes: u64,
-        content_offset_bytes: u64,
-        content_hash: Option<[u8; 32]>,
-        findings: &mut Vec<Finding>,
-    ) {
-        let member = &self.captured.member;
-        let kind = match &member.kind {
-            Kind::File => RecordKind::File {
-                size_bytes: member.size_bytes,
-                stored_bytes: self.content_bytes,
-                layout: match member.sparse {
-                    Some(_) => FileLayout::Sparse,
-                    None => FileLayout::Whole,
-                },
-                content_hash,
-            },
-            Kind::Directory => RecordKind::Directory,
-            Kind::SymbolicLink { .. } => RecordKind::SymbolicLink,
-            Kind::HardLink { target } => RecordKind::HardLink { target: target.clone() },
-            Kind::Fifo => RecordKind::Fifo,
-            Kind::CharacterDevice { .. } => RecordKind::CharacterDevice,
-            Kind::BlockDevice { .. } => RecordKind::BlockDevice,
-        };
-        findings.push(Finding::File(FileRecord {
-            path: member.path.clone(),
-            kind,
-            header_offset_bytes,
-            content_offset_bytes,
-            mode: member.mode,
-            uid: member.uid,
-            gid: member.gid,
-            modified: member.modified,
-            changed: self.captured.version.changed,
-        }));
-        for text in &self.warnings {
-            let warning = WarningRecord { path: member.path.clone(), text: text.clone() };
-            findings.push(Finding::Warning(warning));
-        }
-    }
-
-    fn total_bytes(&self) -> u64 {
-        self.header.len() as u64 + padded(self.content_bytes)
-    }
-
-    /// Looks at the file after its content was read, and says what happened to it meanwhile.
-    pub(super) fn check_again(&mut self, file: &OwnedFd) {
-        let text = match tree::recheck(file, &self.captured.version) {
-            Ok(Change::None | Change::Metadata) => return,
-            Ok(Change::Content) => "changed while it was read".to_owned(),
-            Ok(Change::Size { now_bytes }) => {
-                let before = self.captured.version.size_bytes;
-                if now_bytes > before {
-                    format!("grew from {before} to {now_bytes} bytes, archived up to {before}")
-                } else {
-                    format!("shrank from {before} to {now_bytes} bytes, the rest is zeros")
-                }
-            }
-            Err(error) => format!("cannot be checked for changes: {error}"),
-        };
-        self.warnings.push(text);
-    }
-}
-
 impl LinkTable {
     /// The name under which the file is in the archive already, if it is.
     fn earlier_name(&mut self, draft: &mut Draft) -> Option<Vec<u8>> {
@@ -469,37 +368,6 @@ impl LinkTable {
         let length = self.names.read_at(reference, 4)?;
         let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);
         self.names.read_at(reference + 4, length as usize)
-    }
-}
-
-/// Reads one run of a file into the archive. After a problem the rest is zeros: its place is fixed.
-fn fill_run(
-    file: &OwnedFd,
-    run: &Extent,
-    filler: &mut Filler<'_>,
-    hasher: &mut ContentHasher,
-    problem: &mut Option<String>,
-) {
-    let mut done = 0;
-    while done < run.length_bytes {
-        let slice = filler.slice((run.length_bytes - done) as usize);
-        let mut filled = 0;
-        while filled < slice.len() && problem.is_none() {
-            let offset = run.offset_bytes + done + filled as u64;
-            match rustix::io::pread(file, &mut slice[filled..], offset) {
-                Ok(0) => *problem = Some(format!("ended at byte {offset}, the rest is zeros")),
-                Ok(bytes) => filled += bytes,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => {
-                    let error = std::io::Error::from(error);
-                    *problem =
-                        Some(format!("read error at byte {offset}, the rest is zeros: {error}"));
-                }
-            }
-        }
-        slice[filled..].fill(0);
-        hasher.update(slice);
-        done += slice.len() as u64;
     }
 }
 

@@ -7,10 +7,11 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
-use archive::member::Extent;
+use archive::member::{Extent, Kind};
 use device::file::Direct;
 use flow::backend::{Backend, Completion, Memory, Operation};
 use flow::cancel::Stopped;
@@ -18,8 +19,9 @@ use flow::monitor::Counter;
 use flow::ring::Piece;
 
 use super::BackupError;
+use super::draft::{Draft, padded};
 use super::groups::{Findings, Group};
-use super::reader::{Draft, Reader, lock, padded};
+use super::reader::{Reader, lock};
 
 /// Reads in flight. Eight of 1 MiB reach what a fast disk gives to one stream.
 const DEPTH: usize = 8;
@@ -48,12 +50,15 @@ struct Stream<'a, 'b> {
 }
 
 impl Reader<'_> {
-    /// Archives one file that is larger than a reservation. Called with the turn held.
+    /// Archives one object that is larger than a reservation, mostly a large file. Called with the
+    /// turn held.
     pub(super) fn stream(&mut self, draft: &mut Draft) -> Result<(), BackupError> {
-        let header_bytes = self.put_header(draft)?;
-        let Some(file) = draft.captured.file.take() else { return Ok(()) };
-        let content_bytes = draft.content_bytes();
-        let start_bytes = self.shared.producer.position_bytes();
+        let content_bytes = draft.content_bytes;
+        let Some(file) = draft.captured.file.take().filter(|_| content_bytes > 0) else {
+            return self.stream_header_alone(draft);
+        };
+        let start_bytes = self.put_header(draft, 0..self.header(draft).len())?;
+        let header_bytes = self.header(draft).len() as u64;
         let findings = Findings::default();
         self.shared.groups.announce(Group::Stream {
             content_bytes: start_bytes,
@@ -90,13 +95,35 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn put_header(&mut self, draft: &Draft) -> Result<u64, Stopped> {
+    /// An object without content whose header alone is larger than a reservation. The last unit of
+    /// the header goes as a group of its own, which carries what the index shall know.
+    fn stream_header_alone(&mut self, draft: &mut Draft) -> Result<(), BackupError> {
+        let header_bytes = self.header(draft).len();
+        let last_unit = header_bytes - 512..header_bytes;
+        let before_last = self.put_header(draft, 0..last_unit.start)?;
+        let start_bytes = before_last + last_unit.len() as u64;
+        let mut found = Vec::new();
+        let hash =
+            (draft.captured.member.kind == Kind::File).then(|| draft.content_hasher().finish());
+        draft.find(start_bytes - header_bytes as u64, start_bytes, hash, &mut found);
+        let mut reservation = self.shared.producer.reserve(last_unit.len(), self.account)?;
+        self.shared.groups.announce(Group::Members {
+            end_bytes: start_bytes,
+            findings: Arc::new(Mutex::new(found)),
+        });
+        reservation.filler().put(&self.header(draft)[last_unit]);
+        reservation.commit();
+        self.report_group(std::slice::from_ref(draft), 0, 512);
+        Ok(())
+    }
+
+    /// Puts a part of the header into the archive, and returns the place behind it. A sparse map
+    /// may be longer than a reservation.
+    fn put_header(&mut self, draft: &Draft, part: Range<usize>) -> Result<u64, Stopped> {
         let shared = self.shared;
-        let bytes = self.header(draft).len();
-        let mut at = 0;
-        // A sparse map may be longer than a reservation.
-        while at < bytes {
-            let now = (bytes - at).min(shared.group_bytes_max);
+        let mut at = part.start;
+        while at < part.end {
+            let now = (part.end - at).min(shared.group_bytes_max);
             let mut reservation = shared.producer.reserve(now, self.account)?;
             shared.groups.announce(Group::Members {
                 end_bytes: reservation.start_bytes() + now as u64,
@@ -106,7 +133,8 @@ impl Reader<'_> {
             reservation.commit();
             at += now;
         }
-        Ok(bytes as u64)
+        shared.monitor.count(Counter::ArchiveBytes, part.len() as u64);
+        Ok(shared.producer.position_bytes())
     }
 
     /// Past the page cache, if the file system can and the cache does not hold most of the file.
@@ -184,6 +212,11 @@ impl Stream<'_, '_> {
         let padding = if ends { self.padding_bytes } else { 0 };
         let bytes = content as usize + padding;
         let reservation = if in_flight == 0 {
+            // More content follows, so what is held is not the end: it must not keep the ring from
+            // moving on, or a small ring would wait for this thread and this thread for the ring.
+            if let Some(held) = self.held.take() {
+                held.commit();
+            }
             producer.reserve(bytes, self.reader.account)?
         } else {
             match producer.try_reserve(bytes) {
@@ -283,10 +316,10 @@ impl Stream<'_, '_> {
         if let Some((offset, error)) = &self.first_error {
             let lost = self.lost_bytes;
             let text = format!("read error at byte {offset}, {lost} bytes are zeros: {error}");
-            draft.add_warning(text);
+            draft.warnings.push(text);
         }
         if let Some(at) = self.shrank_at {
-            draft.add_warning(format!("ended at byte {at}, the rest is zeros"));
+            draft.warnings.push(format!("ended at byte {at}, the rest is zeros"));
         }
     }
 }

@@ -1,0 +1,222 @@
+//! The content hashes of many small files at once.
+//!
+//! blake3 is fast because it hashes 16 chunks of 1 KiB side by side. A file of 5 KiB has five, and
+//! its last one is rarely whole, so one file at a time gets half the speed that a large file gets.
+//! Here the chunks of all files of a batch that stand at the same place in their file go side by
+//! side, and so do the inner nodes of their trees, level by level. On 100,000 files averaging 9 KB
+//! that saves a third of the time for hashing (`cargo run --release -p archive --example
+//! hash_rates`).
+//!
+//! The parallel kernel is reached through `blake3::platform`, which the crate keeps out of its
+//! documentation and its promise of stability: its version is pinned, and a property test compares
+//! every hash with the documented function. The tree is that of the BLAKE3 paper, sections 2.1
+//! and 2.4.
+
+use blake3::platform::Platform;
+use blake3::{CHUNK_LEN, IncrementCounter, hazmat::HasherExt};
+
+type ChainingValue = [u8; 32];
+const NODE_BYTES: usize = 64;
+
+/// The initial key words of the plain hash: those of SHA-256 (BLAKE3 paper, table 1).
+const KEY: [u32; 8] = [
+    0x6A09_E667,
+    0xBB67_AE85,
+    0x3C6E_F372,
+    0xA54F_F53A,
+    0x510E_527F,
+    0x9B05_688C,
+    0x1F83_D9AB,
+    0x5BE0_CD19,
+];
+// Domain flags (BLAKE3 paper, table 3).
+const CHUNK_START: u8 = 1;
+const CHUNK_END: u8 = 2;
+const PARENT: u8 = 4;
+const ROOT: u8 = 8;
+
+/// Files with at least this many whole chunks fill the kernel by themselves.
+const CHUNKS_BY_THEMSELVES: usize = 16;
+
+/// Hashes batches; keeps its memory between them.
+#[derive(Debug, Default)]
+pub struct ContentBatch {
+    /// The tree nodes of all files of the batch, those of a file next to each other.
+    nodes: Vec<u8>,
+    /// Of each file that has several chunks: number in the batch, first node, nodes left.
+    trees: Vec<Tree>,
+    results: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Tree {
+    number: usize,
+    first_node: usize,
+    nodes: usize,
+}
+
+impl ContentBatch {
+    /// An empty batch.
+    pub fn new() -> ContentBatch {
+        ContentBatch::default()
+    }
+
+    /// Replaces `hashes` by the plain blake3 of each of `contents`, in order: what
+    /// `ContentHasher::hash_whole` gives.
+    pub fn hash_whole(&mut self, contents: &[&[u8]], hashes: &mut Vec<[u8; 32]>) {
+        hashes.clear();
+        hashes.resize(contents.len(), [0; 32]);
+        self.plant(contents, hashes);
+        self.hash_chunks(contents);
+        while !self.trees.is_empty() {
+            self.join_nodes(hashes);
+        }
+    }
+
+    /// Makes room for the trees, and hashes what has none.
+    fn plant(&mut self, contents: &[&[u8]], hashes: &mut [[u8; 32]]) {
+        self.trees.clear();
+        let mut first_node = 0;
+        for (number, content) in contents.iter().enumerate() {
+            if content.len() <= CHUNK_LEN {
+                hashes[number] = *blake3::hash(content).as_bytes();
+                continue;
+            }
+            let nodes = content.len().div_ceil(CHUNK_LEN);
+            self.trees.push(Tree { number, first_node, nodes });
+            first_node += nodes;
+        }
+        self.nodes.clear();
+        self.nodes.resize(first_node * size_of::<ChainingValue>(), 0);
+    }
+
+    fn hash_chunks(&mut self, contents: &[&[u8]]) {
+        let platform = Platform::detect();
+        let trees = std::mem::take(&mut self.trees);
+        let mut columns: [Vec<(usize, &[u8; CHUNK_LEN])>; CHUNKS_BY_THEMSELVES] =
+            Default::default();
+        for tree in &trees {
+            let content = contents[tree.number];
+            let (chunks, partial) = content.as_chunks::<CHUNK_LEN>();
+            if chunks.len() < CHUNKS_BY_THEMSELVES {
+                for (place, chunk) in chunks.iter().enumerate() {
+                    columns[place].push((tree.first_node + place, chunk));
+                }
+            } else {
+                let chunks: Vec<&[u8; CHUNK_LEN]> = chunks.iter().collect();
+                let out = self.nodes_mut(tree.first_node, chunks.len());
+                let counting = IncrementCounter::Yes;
+                platform.hash_many(&chunks, &KEY, 0, counting, 0, CHUNK_START, CHUNK_END, out);
+            }
+            if !partial.is_empty() {
+                let start_bytes = content.len() - partial.len();
+                let mut hasher = blake3::Hasher::new();
+                hasher.set_input_offset(start_bytes as u64).update(partial);
+                let node = tree.first_node + tree.nodes - 1;
+                self.nodes_mut(node, 1).copy_from_slice(&hasher.finalize_non_root());
+            }
+        }
+        self.trees = trees;
+        for (place, column) in columns.iter().enumerate() {
+            let chunks: Vec<&[u8; CHUNK_LEN]> = column.iter().map(|(_, chunk)| *chunk).collect();
+            self.results.resize(chunks.len() * size_of::<ChainingValue>(), 0);
+            let (place, same) = (place as u64, IncrementCounter::No);
+            let out = &mut self.results[..];
+            platform.hash_many(&chunks, &KEY, place, same, 0, CHUNK_START, CHUNK_END, out);
+            let (results, _) = self.results.as_chunks::<32>();
+            for ((node, _), result) in column.iter().zip(results) {
+                let start = node * size_of::<ChainingValue>();
+                self.nodes[start..start + result.len()].copy_from_slice(result);
+            }
+        }
+    }
+
+    /// Joins the nodes of every tree in pairs; an odd one goes up as it is. Trees that are down to
+    /// two nodes end here, with their root.
+    fn join_nodes(&mut self, hashes: &mut [[u8; 32]]) {
+        // Roots first: a tree that comes down to two nodes below has its root in the next round.
+        for flags in [PARENT | ROOT, PARENT] {
+            let is_root = flags & ROOT != 0;
+            let takes_part = |tree: &Tree| match is_root {
+                true => tree.nodes == 2,
+                false => tree.nodes > 2,
+            };
+            let mut parents: Vec<&[u8; NODE_BYTES]> = Vec::new();
+            for tree in self.trees.iter().filter(|tree| takes_part(tree)) {
+                let start = tree.first_node * size_of::<ChainingValue>();
+                let end = start + tree.nodes * size_of::<ChainingValue>();
+                parents.extend(self.nodes[start..end].as_chunks::<NODE_BYTES>().0);
+            }
+            self.results.resize(parents.len() * size_of::<ChainingValue>(), 0);
+            let same = IncrementCounter::No;
+            let out = &mut self.results[..];
+            Platform::detect().hash_many(&parents, &KEY, 0, same, flags, 0, 0, out);
+            let mut results = self.results.as_chunks::<32>().0;
+            for tree in self.trees.iter_mut().filter(|tree| takes_part(tree)) {
+                let (own, others) = results.split_at(tree.nodes / 2);
+                results = others;
+                if is_root {
+                    hashes[tree.number] = own[0];
+                    tree.nodes = 0;
+                    continue;
+                }
+                let start = tree.first_node * size_of::<ChainingValue>();
+                let nodes = &mut self.nodes[start..start + tree.nodes * 32];
+                let joined = own.as_flattened();
+                let odd = nodes.len() - nodes.len() % NODE_BYTES;
+                nodes[..joined.len()].copy_from_slice(joined);
+                nodes.copy_within(odd.., joined.len());
+                tree.nodes = tree.nodes.div_ceil(2);
+            }
+        }
+        self.trees.retain(|tree| tree.nodes > 0);
+    }
+
+    fn nodes_mut(&mut self, first: usize, count: usize) -> &mut [u8] {
+        let bytes = size_of::<ChainingValue>();
+        &mut self.nodes[first * bytes..(first + count) * bytes]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(lengths: &[usize]) {
+        let data: Vec<u8> = (0..100_000u32).map(|at| (at * 31 + at / 257) as u8).collect();
+        let contents: Vec<&[u8]> = lengths
+            .iter()
+            .enumerate()
+            .map(|(number, &length)| &data[number * 7 % 500..][..length])
+            .collect();
+        let mut hashes = vec![[9; 32]; 3];
+        let mut batch = ContentBatch::new();
+        for _ in 0..2 {
+            batch.hash_whole(&contents, &mut hashes);
+            for (content, hash) in contents.iter().zip(&hashes) {
+                assert_eq!(hash, blake3::hash(content).as_bytes(), "{} bytes", content.len());
+            }
+            assert_eq!(contents.len(), hashes.len());
+        }
+    }
+
+    #[test]
+    fn every_number_of_chunks_and_every_edge() {
+        check(&[]);
+        let edges: Vec<usize> = (0..40)
+            .flat_map(|chunks| [-1i64, 0, 1, 500].map(|over| chunks * 1024 + over))
+            .filter_map(|length| usize::try_from(length).ok())
+            .collect();
+        check(&edges);
+        edges.iter().for_each(|&length| check(&[length]));
+        check(&[65_535, 65_536, 65_537, 99_000, 3, 4096, 16_384]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_batch(lengths in proptest::collection::vec(0usize..50_000, 0..70)) {
+            check(&lengths);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! One object on its way into the archive: what is known of it, and its content on the way to its
+//! place.
+
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+
+use archive::index::{ContentHasher, FileLayout, FileRecord, RecordKind, WarningRecord};
+use archive::member::{Extent, Kind};
+use flow::ring::Filler;
+use tree::{Captured, Change};
+
+use super::groups::Finding;
+
+/// An object with its place in the batch's headers.
+pub(super) struct Draft {
+    pub(super) captured: Captured,
+    pub(super) header: Range<usize>,
+    /// Bytes of content that the archive holds, without padding.
+    pub(super) content_bytes: u64,
+    pub(super) warnings: Vec<String>,
+}
+
+const UNIT_BYTES: u64 = 512;
+
+/// Bytes of content with the padding to whole units.
+pub(super) fn padded(content_bytes: u64) -> u64 {
+    content_bytes.next_multiple_of(UNIT_BYTES)
+}
+
+impl Draft {
+    /// Hashes the content in the way that suits how it is stored.
+    pub(super) fn content_hasher(&self) -> ContentHasher {
+        let member = &self.captured.member;
+        match &member.sparse {
+            Some(runs) => ContentHasher::sparse(member.size_bytes, runs),
+            None => ContentHasher::whole(),
+        }
+    }
+
+    /// Adds what the index shall know of this member.
+    pub(super) fn find(
+        &mut self,
+        header_offset_bytes: u64,
+        content_offset_bytes: u64,
+        content_hash: Option<[u8; 32]>,
+        findings: &mut Vec<Finding>,
+    ) {
+        let member = &self.captured.member;
+        let kind = match &member.kind {
+            Kind::File => RecordKind::File {
+                size_bytes: member.size_bytes,
+                stored_bytes: self.content_bytes,
+                layout: match member.sparse {
+                    Some(_) => FileLayout::Sparse,
+                    None => FileLayout::Whole,
+                },
+                content_hash,
+            },
+            Kind::Directory => RecordKind::Directory,
+            Kind::SymbolicLink { .. } => RecordKind::SymbolicLink,
+            Kind::HardLink { target } => RecordKind::HardLink { target: target.clone() },
+            Kind::Fifo => RecordKind::Fifo,
+            Kind::CharacterDevice { .. } => RecordKind::CharacterDevice,
+            Kind::BlockDevice { .. } => RecordKind::BlockDevice,
+        };
+        findings.push(Finding::File(FileRecord {
+            path: member.path.clone(),
+            kind,
+            header_offset_bytes,
+            content_offset_bytes,
+            mode: member.mode,
+            uid: member.uid,
+            gid: member.gid,
+            modified: member.modified,
+            changed: self.captured.version.changed,
+        }));
+        for text in &self.warnings {
+            let warning = WarningRecord { path: member.path.clone(), text: text.clone() };
+            findings.push(Finding::Warning(warning));
+        }
+    }
+
+    pub(super) fn total_bytes(&self) -> u64 {
+        self.header.len() as u64 + padded(self.content_bytes)
+    }
+
+    /// Looks at the file after its content was read, and says what happened to it meanwhile.
+    pub(super) fn check_again(&mut self, file: &OwnedFd) {
+        let text = match tree::recheck(file, &self.captured.version) {
+            Ok(Change::None | Change::Metadata) => return,
+            Ok(Change::Content) => "changed while it was read".to_owned(),
+            Ok(Change::Size { now_bytes }) => {
+                let before = self.captured.version.size_bytes;
+                if now_bytes > before {
+                    format!("grew from {before} to {now_bytes} bytes, archived up to {before}")
+                } else {
+                    format!("shrank from {before} to {now_bytes} bytes, the rest is zeros")
+                }
+            }
+            Err(error) => format!("cannot be checked for changes: {error}"),
+        };
+        self.warnings.push(text);
+    }
+}
+
+/// What became of the content of a member.
+pub(super) enum Content<'a> {
+    /// It has none.
+    None,
+    /// It lies in one piece in the block, to be hashed with others.
+    Small(&'a [u8]),
+    /// It is hashed.
+    Hashed([u8; 32]),
+}
+
+/// Longest content that is hashed with others; a longer one keeps the processor busy by itself.
+const SMALL_BYTES_MAX: u64 = 64 << 10;
+
+/// Reads the content of one file into its place.
+pub(super) fn fill_content<'a>(draft: &mut Draft, filler: &mut Filler<'a>) -> Content<'a> {
+    let Some(file) = draft.captured.file.take() else { return Content::None };
+    let content_bytes = draft.content_bytes;
+    let mut problem = None;
+    let mut start: &'a mut [u8] = &mut [];
+    if draft.captured.member.sparse.is_none() && content_bytes <= SMALL_BYTES_MAX {
+        start = filler.slice(content_bytes as usize);
+        fill_slice(&file, 0, start, &mut problem);
+    }
+    let content = match start.len() as u64 == content_bytes {
+        true => Content::Small(start),
+        false => Content::Hashed(fill_rest(&file, draft, start, filler, &mut problem)),
+    };
+    draft.warnings.extend(problem);
+    draft.check_again(&file);
+    filler.zeros((padded(content_bytes) - content_bytes) as usize);
+    content
+}
+
+/// Reads what follows the `start` of a content, which may end in the next block or have holes, and
+/// hashes it while it is in the processor's cache.
+fn fill_rest(
+    file: &OwnedFd,
+    draft: &Draft,
+    start: &[u8],
+    filler: &mut Filler<'_>,
+    problem: &mut Option<String>,
+) -> [u8; 32] {
+    let mut hasher = draft.content_hasher();
+    hasher.update(start);
+    let whole = [Extent { offset_bytes: 0, length_bytes: draft.content_bytes }];
+    let mut done_bytes = start.len() as u64;
+    for run in draft.captured.member.sparse.as_deref().unwrap_or(&whole) {
+        while done_bytes < run.length_bytes {
+            let wanted_bytes = (run.length_bytes - done_bytes).min(HASH_STEP_BYTES);
+            let slice = filler.slice(wanted_bytes as usize);
+            fill_slice(file, run.offset_bytes + done_bytes, slice, problem);
+            hasher.update(slice);
+            done_bytes += slice.len() as u64;
+        }
+        done_bytes = 0;
+    }
+    hasher.finish()
+}
+
+/// Bytes that are read before they are hashed: they fit the processor's second-level cache.
+const HASH_STEP_BYTES: u64 = 256 << 10;
+
+/// Fills one slice. After a problem the rest is zeros, since its place is fixed.
+fn fill_slice(file: &OwnedFd, offset_bytes: u64, slice: &mut [u8], problem: &mut Option<String>) {
+    let mut filled = 0;
+    while filled < slice.len() && problem.is_none() {
+        let offset = offset_bytes + filled as u64;
+        match rustix::io::pread(file, &mut slice[filled..], offset) {
+            Ok(0) => *problem = Some(format!("ended at byte {offset}, the rest is zeros")),
+            Ok(bytes) => filled += bytes,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => {
+                let error = std::io::Error::from(error);
+                *problem = Some(format!("read error at byte {offset}, the rest is zeros: {error}"));
+            }
+        }
+    }
+    slice[filled..].fill(0);
+}
