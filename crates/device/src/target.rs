@@ -3,7 +3,8 @@
 //! A regular file is written as `.NAME.takeup-partial` beside its final name, under a lock, and
 //! renamed only after fsync: whatever kills the run, the final name either does not exist, or is
 //! what it was before, or is complete. A partial file that a killed run left behind is not locked,
-//! and the next run to the same name takes it over.
+//! and the next run to the same name takes its place. It is never written into: in a folder that
+//! others may write to, it could be theirs, or a hard link to something else of ours.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -120,6 +121,10 @@ impl Target {
         let shown = PathBuf::from(path);
         let status = match rustix::fs::stat(path) {
             Ok(status) => status,
+            // A symbolic link that leads nowhere is in the way as well.
+            Err(Errno::NOENT) if existing == Existing::Keep && rustix::fs::lstat(path).is_ok() => {
+                return Err(TargetError::Exists { path: shown });
+            }
             Err(Errno::NOENT) => return Target::new_file(&shown, existing),
             Err(error) => return Err(TargetError::Open { path: shown, source: error.into() }),
         };
@@ -159,6 +164,10 @@ impl Target {
             Err(error) => return Err(fail("synchronise", error)),
         }
         let Some(pending) = &self.pending else { return Ok(()) };
+        // Whoever removed the partial file made room for another run's, which is not complete.
+        if !is_at(&self.file, &pending.directory, &pending.partial) {
+            return Err(fail("rename", Errno::NOENT));
+        }
         let flags = match pending.existing {
             Existing::Keep => rustix::fs::RenameFlags::NOREPLACE,
             Existing::Replace => rustix::fs::RenameFlags::empty(),
@@ -175,7 +184,11 @@ impl Target {
             }
             Err(error) => return Err(fail("rename", error)),
         }
-        rustix::fs::fsync(directory).map_err(|error| fail("synchronise the folder of", error))?;
+        match rustix::fs::fsync(directory) {
+            // File systems that know no fsync of a folder write names through.
+            Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::NOSYS) => {}
+            Err(error) => return Err(fail("synchronise the folder of", error)),
+        }
         self.pending = None;
         Ok(())
     }
@@ -260,36 +273,87 @@ impl Target {
 impl Drop for Target {
     /// A target that is not completed leaves no partial file behind.
     fn drop(&mut self) {
-        if let Some(pending) = &self.pending {
-            let _ = rustix::fs::unlinkat(&pending.directory, &pending.partial, AtFlags::empty());
+        if let Some(pending) = &self.pending
+            && is_at(&self.file, &pending.directory, &pending.partial)
+        {
+            let _ = unlink(&pending.directory, &pending.partial);
         }
     }
 }
 
-/// Opens and locks the partial file. A lock that is held means another run; a file without a lock
-/// was left by a run that was killed and is taken over.
+/// Whether `name` is the name of the open file still.
+fn is_at(file: &OwnedFd, directory: &OwnedFd, name: &OsStr) -> bool {
+    let there = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    let mine = rustix::fs::fstat(file);
+    let identity = |status: rustix::fs::Stat| (status.st_dev, status.st_ino);
+    mine.is_ok_and(|mine| there.is_ok_and(|there| identity(there) == identity(mine)))
+}
+
+/// Makes and locks the partial file. A lock that is held means another run; a file without a lock
+/// was left by a run that was killed and is removed.
 fn lock_partial(directory: &OwnedFd, partial: &OsStr, path: &Path) -> Result<OwnedFd, TargetError> {
     let open_error = |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
     const TRIES: usize = 16;
     for _ in 0..TRIES {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let mode = Mode::from_raw_mode(0o666);
-        let file = rustix::fs::openat(directory, partial, flags, mode).map_err(open_error)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(directory, partial, flags, Mode::from_raw_mode(0o666)) {
+            Ok(file) => file,
+            Err(Errno::EXIST) => {
+                remove_left_over(directory, partial, path)?;
+                continue;
+            }
+            Err(error) => return Err(open_error(error)),
+        };
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(TargetError::Busy { path: path.into() }),
-            // Without locks on this file system two runs are told apart by nothing: go on.
-            Err(Errno::NOTSUP | Errno::NOLCK) => {}
+            // Another run takes it for a left-over just now: look again who was faster.
+            Err(Errno::WOULDBLOCK) => continue,
+            Err(error) if knows_no_locks(error) => {}
             Err(error) => return Err(open_error(error)),
         }
-        // Between open and lock the other run may have renamed or removed the file: the lock is
-        // then on something that no longer has this name.
-        let mine = rustix::fs::fstat(&file).map_err(open_error)?;
-        let there = rustix::fs::statat(directory, partial, AtFlags::SYMLINK_NOFOLLOW);
-        if there.is_ok_and(|there| (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)) {
-            rustix::fs::ftruncate(&file, 0).map_err(open_error)?;
+        if is_at(&file, directory, partial) {
             return Ok(file);
         }
     }
     Err(TargetError::Busy { path: path.into() })
+}
+
+/// Removes a partial file that nobody writes to.
+fn remove_left_over(directory: &OwnedFd, partial: &OsStr, path: &Path) -> Result<(), TargetError> {
+    let error_of = |error: Errno| TargetError::Open {
+        path: path.with_file_name(partial),
+        source: error.into(),
+    };
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::openat(directory, partial, flags, Mode::empty()) {
+        Ok(file) => {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => return Err(TargetError::Busy { path: path.into() }),
+                // Two runs are told apart by nothing then: the first one will find its file gone.
+                Err(error) if knows_no_locks(error) => {}
+                Err(error) => return Err(error_of(error)),
+            }
+            // Between open and lock the other run may have given the file its name.
+            if !is_at(&file, directory, partial) {
+                return Ok(());
+            }
+            unlink(directory, partial).map_err(error_of)
+        }
+        Err(Errno::NOENT) => Ok(()),
+        // A symbolic link: no run of ours has made it.
+        Err(Errno::LOOP) => unlink(directory, partial).map_err(error_of),
+        Err(error) => Err(error_of(error)),
+    }
+}
+
+fn unlink(directory: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
+    match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        result => result,
+    }
+}
+
+fn knows_no_locks(error: Errno) -> bool {
+    matches!(error, Errno::NOTSUP | Errno::NOLCK | Errno::NOSYS)
 }

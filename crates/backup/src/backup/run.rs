@@ -15,6 +15,7 @@ use flow::turnstile::Turnstile;
 use tree::{Accounts, CaptureOptions, Capturer, Progress, Scan};
 
 use super::crew::Crew;
+use super::descriptors::InHand;
 use super::groups::Groups;
 use super::hasher::{Gathered, Hasher};
 use super::pace::Pace;
@@ -22,12 +23,6 @@ use super::reader::{self, Batch, Reader, lock};
 use super::sizes::RingSizes;
 use super::{BackupError, BackupOptions, compressor, cores, index};
 
-/// Threads that read when the user does not say how many: what it takes to keep a solid-state disk
-/// busy with small files. On a cold tree of 100,000 files 32 threads were five times as fast as
-/// one and 64 no faster.
-const READ_THREADS: usize = 32;
-/// Most batches that wait for a reader.
-const BATCHES_WAITING: usize = 64;
 /// Objects of a batch where readers wait for the disk.
 const BATCH_ITEMS_WHEN_WAITING: usize = 16;
 /// Bytes of one reservation at most, unless the ring is small.
@@ -65,6 +60,7 @@ pub(super) struct Run<'a> {
     pub(super) cancel: &'a Cancel,
     pub(super) engine: &'a Choice,
     pub(super) sizes: RingSizes,
+    pub(super) in_hand: InHand,
     pub(super) stages: Stages,
     pub(super) crew: Crew<'a>,
     pub(super) replaced: Option<tree::Identity>,
@@ -187,10 +183,12 @@ impl Run<'_> {
         producer: &Producer,
         groups: &Groups,
     ) -> Result<(), BackupError> {
-        let read_threads = self.options.read_threads.unwrap_or(READ_THREADS).max(1);
+        let read_threads = self.in_hand.read_threads;
+        // A reservation leaves one block of the ring free.
+        let reservation_bytes_max = producer.capacity_bytes() as usize - producer.block_bytes();
         let group_limit = producer.capacity_bytes() as usize / 8;
         let shared = reader::Shared {
-            batches: Queue::new(BATCHES_WAITING, self.cancel.clone()),
+            batches: Queue::new(self.in_hand.batches_waiting, self.cancel.clone()),
             turnstile: Turnstile::new(self.cancel.clone()),
             producer,
             groups,
@@ -199,7 +197,7 @@ impl Run<'_> {
             pace: Pace::new(cores(), read_threads, self.cancel.clone()),
             engine: self.engine,
             replaced: self.replaced,
-            group_bytes_max: group_limit.clamp(4096, GROUP_BYTES_MAX),
+            group_bytes_max: group_limit.clamp(4096, GROUP_BYTES_MAX).min(reservation_bytes_max),
         };
         let capture = CaptureOptions { attributes: self.options.attributes, output: self.output };
         let accounts = Arc::new(Accounts::load());
@@ -213,7 +211,8 @@ impl Run<'_> {
                 })?);
             }
             let mut account = self.stages.scan.open();
-            let scanned = scan_all(scan, &shared, &mut account, self.cancel);
+            let items_max = self.in_hand.batch_items;
+            let scanned = scan_all(scan, &shared, items_max, &mut account, self.cancel);
             shared.batches.close();
             drop(account);
             for thread in threads {
@@ -305,6 +304,7 @@ impl Run<'_> {
 fn scan_all(
     mut scan: Scan,
     shared: &reader::Shared<'_>,
+    batch_items: usize,
     account: &mut Account,
     cancel: &Cancel,
 ) -> Result<(), BackupError> {
@@ -315,8 +315,8 @@ fn scan_all(
         let progress = scan.next_batch(&mut items);
         // Where readers wait for the disk, smaller batches keep more of them busy.
         let size = match shared.pace.is_waiting_for_disk() {
-            true => BATCH_ITEMS_WHEN_WAITING,
-            false => tree::BATCH_ITEMS_MAX,
+            true => BATCH_ITEMS_WHEN_WAITING.min(batch_items),
+            false => batch_items,
         };
         while !items.is_empty() {
             let later = items.split_off(items.len().min(size));

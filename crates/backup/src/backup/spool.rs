@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Mode, OFlags};
 
@@ -100,7 +101,10 @@ fn temporary_file() -> io::Result<File> {
         Ok(file) => Ok(file.into()),
         // Not every file system can make files without a name.
         Err(_) => {
-            let name = folder.join(format!(".takeup-spool-{}", std::process::id()));
+            static NUMBER: AtomicU64 = AtomicU64::new(0);
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let process = std::process::id();
+            let name = folder.join(format!(".takeup-spool-{process}-{number}"));
             let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
             rustix::fs::unlink(&name)?;
             Ok(file.into())
