@@ -13,6 +13,7 @@
 #![allow(unsafe_code)]
 
 mod region;
+mod reservation;
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,6 +24,7 @@ use crate::account::{Account, State};
 use crate::cancel::{Cancel, Stopped};
 use crate::turnstile::lock;
 use region::{Region, Span};
+pub use reservation::{Filler, Piece, Reservation};
 
 /// Size and shape of a ring.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +60,12 @@ struct Inner {
     /// For each consumer: blocks handed out, and blocks let go in order.
     taken: Vec<u64>,
     passed: Vec<u64>,
-    /// Slot of each block that is in use, by its number modulo the number of blocks.
-    slots: Vec<Option<usize>>,
+    /// Slot of each block from number `oldest` on, `None` for those that are freed. A write that is
+    /// overtaken by others keeps its block while later ones are freed, so the numbers in use may
+    /// span more than the ring.
+    slots: VecDeque<Option<usize>>,
+    /// Number of the first block in `slots`.
+    oldest: u64,
     /// Slots that hold no block. The one freed last is used first: while the writer keeps up, a
     /// few blocks go round that stay in the processor's cache, and the rest of the ring is not
     /// touched before it is needed.
@@ -70,6 +76,23 @@ struct Inner {
     consumers_waiting: Vec<usize>,
     /// How often the last consumer found nothing to take after it had taken something.
     ran_empty: u64,
+}
+
+impl Inner {
+    /// Slot of a block that has begun and is not freed.
+    fn slot(&self, number: u64) -> usize {
+        let entry = self.slots.get((number - self.oldest) as usize);
+        entry.copied().flatten().expect("a block has its slot until it is freed")
+    }
+
+    fn free_block(&mut self, number: u64) {
+        let slot = self.slots[(number - self.oldest) as usize].take();
+        self.free.extend(slot);
+        while let Some(None) = self.slots.front() {
+            self.slots.pop_front();
+            self.oldest += 1;
+        }
+    }
 }
 
 /// Makes a ring. Blocks of less than the full size occur only at the end of the stream.
@@ -86,7 +109,8 @@ pub fn ring(options: RingOptions, cancel: Cancel) -> io::Result<(Producer, Vec<C
             complete: 0,
             taken: vec![0; options.consumers],
             passed: vec![0; options.consumers],
-            slots: vec![None; options.blocks],
+            slots: VecDeque::with_capacity(2 * options.blocks),
+            oldest: 0,
             free: (0..options.blocks).rev().collect(),
             producers_waiting: 0,
             consumers_waiting: vec![0; options.consumers],
@@ -220,9 +244,9 @@ impl Producer {
     fn has_room(&self, state: &Inner, bytes: usize) -> bool {
         let options = &self.shared.options;
         let end = state.reserved_bytes + bytes as u64;
-        let first = state.reserved_bytes.div_ceil(options.block_bytes as u64);
-        let last = end.div_ceil(options.block_bytes as u64);
-        (first..last).all(|block| state.slots[(block % options.blocks as u64) as usize].is_none())
+        let begun = state.reserved_bytes.div_ceil(options.block_bytes as u64);
+        let needed = end.div_ceil(options.block_bytes as u64) - begun;
+        needed <= state.free.len() as u64
     }
 
     fn take(&self, state: &mut Inner, bytes: usize) -> Reservation {
@@ -235,13 +259,13 @@ impl Producer {
         while at < end {
             let block = at / block_bytes;
             let offset = (at % block_bytes) as usize;
-            let entry = (block % options.blocks as u64) as usize;
             if offset == 0 {
-                state.slots[entry] = state.free.pop();
+                let slot = state.free.pop().expect("there is room for what is taken");
+                state.slots.push_back(Some(slot));
                 state.committed.push_back(0);
             }
             let length = (options.block_bytes - offset).min((end - at) as usize);
-            let slot = state.slots[entry].expect("a block that has begun has a slot");
+            let slot = state.slot(block);
             // SAFETY: the slot is in use by this block alone, and `reserved_bytes` only grows, so
             // these bytes belong to no other piece; no `Block` of this slot is handed out before
             // this piece is committed.
@@ -293,167 +317,6 @@ impl Shared {
             state.complete += 1;
         }
         state.complete > before
-    }
-}
-
-/// The next bytes of a stream, owned by whoever holds this until they are committed.
-#[derive(Debug)]
-pub struct Reservation {
-    start_bytes: u64,
-    pieces: VecDeque<Piece>,
-}
-
-impl Reservation {
-    /// Place of the first byte in the stream.
-    pub fn start_bytes(&self) -> u64 {
-        self.start_bytes
-    }
-
-    /// Bytes that are not handed out or filled yet.
-    pub fn remaining_bytes(&self) -> usize {
-        self.pieces.iter().map(|piece| piece.span.len()).sum()
-    }
-
-    /// The pieces, one for each block touched, in order.
-    pub fn into_pieces(self) -> impl Iterator<Item = Piece> {
-        self.pieces.into_iter()
-    }
-
-    /// Takes the first `bytes` as pieces, to be filled and committed apart from the rest.
-    pub fn split_front(&mut self, bytes: usize) -> Reservation {
-        let mut front = VecDeque::new();
-        let mut left = bytes;
-        while left > 0 {
-            let piece = self.pieces.front_mut().expect("a reservation is cut inside its bounds");
-            if piece.span.len() <= left {
-                left -= piece.span.len();
-                front.extend(self.pieces.pop_front());
-            } else {
-                front.push_back(piece.split_front(left));
-                left = 0;
-            }
-        }
-        let start_bytes = self.start_bytes;
-        self.start_bytes += bytes as u64;
-        Reservation { start_bytes, pieces: front }
-    }
-
-    /// The bytes as slices, one for each block touched.
-    pub fn slices_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        self.pieces.iter_mut().map(|piece| &mut *piece.span)
-    }
-
-    /// The bytes as slices to read back what was filled.
-    pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
-        self.pieces.iter().map(|piece| &*piece.span)
-    }
-
-    /// Fills the bytes from the front on.
-    pub fn filler(&mut self) -> Filler<'_> {
-        Filler { current: &mut [], later: self.pieces.iter_mut() }
-    }
-
-    /// Says that all bytes are filled.
-    pub fn commit(self) {
-        self.pieces.into_iter().for_each(Piece::commit);
-    }
-}
-
-/// Walks over the bytes of a reservation while they are filled, once and in order.
-#[derive(Debug)]
-pub struct Filler<'a> {
-    current: &'a mut [u8],
-    later: std::collections::vec_deque::IterMut<'a, Piece>,
-}
-
-impl<'a> Filler<'a> {
-    /// The next bytes in one slice, at most `limit` of them; fewer where a block ends, none at the
-    /// end of the reservation.
-    pub fn slice(&mut self, limit: usize) -> &'a mut [u8] {
-        if self.current.is_empty()
-            && let Some(piece) = self.later.next()
-        {
-            self.current = &mut piece.span;
-        }
-        let current = std::mem::take(&mut self.current);
-        let (now, later) = current.split_at_mut(limit.min(current.len()));
-        self.current = later;
-        now
-    }
-
-    /// Copies `data` to the next bytes.
-    pub fn put(&mut self, mut data: &[u8]) {
-        while !data.is_empty() {
-            let slice = self.slice(data.len());
-            assert!(!slice.is_empty(), "what is filled in fits the reservation");
-            let (now, later) = data.split_at(slice.len());
-            slice.copy_from_slice(now);
-            data = later;
-        }
-    }
-
-    /// Sets the next `bytes` to zero.
-    pub fn zeros(&mut self, mut bytes: usize) {
-        while bytes > 0 {
-            let slice = self.slice(bytes);
-            assert!(!slice.is_empty(), "what is filled in fits the reservation");
-            slice.fill(0);
-            bytes -= slice.len();
-        }
-    }
-}
-
-/// The part of a reservation that lies in one block.
-#[derive(Debug)]
-pub struct Piece {
-    shared: Arc<Shared>,
-    block: u64,
-    span: Span,
-    armed: bool,
-}
-
-impl Piece {
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        self.span.len()
-    }
-
-    /// Whether nothing is left of the piece.
-    pub fn is_empty(&self) -> bool {
-        self.span.is_empty()
-    }
-
-    /// The bytes to fill.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.span
-    }
-
-    /// Cuts the first `bytes` off as a piece of its own.
-    pub fn split_front(&mut self, bytes: usize) -> Piece {
-        let span = self.span.split_front(bytes);
-        Piece { shared: Arc::clone(&self.shared), block: self.block, span, armed: true }
-    }
-
-    /// Says that the bytes are filled.
-    pub fn commit(mut self) {
-        self.armed = false;
-        if !self.span.is_empty() {
-            self.shared.commit(self.block, self.span.len());
-        }
-    }
-
-    pub(crate) fn address(&self) -> *mut u8 {
-        self.span.address()
-    }
-}
-
-impl Drop for Piece {
-    /// A piece that is dropped without being filled would leave a hole in the stream: the run is
-    /// stopped, so that no consumer waits for it or takes old bytes for new ones.
-    fn drop(&mut self) {
-        if self.armed && !self.span.is_empty() {
-            self.shared.cancel.fail();
-        }
     }
 }
 
@@ -539,8 +402,7 @@ impl Consumer {
             Some(length) => full.min((length - position_bytes) as usize),
             None => full,
         };
-        let entry = (number % self.shared.options.blocks as u64) as usize;
-        let slot = state.slots[entry].expect("a block has its slot until it is freed");
+        let slot = state.slot(number);
         // SAFETY: all bytes of the block are committed, so no piece of it is left; consumers only
         // read, and the slot stays in use until the last consumer's block is gone.
         let span = unsafe { self.shared.region.span(slot * full, length) };
@@ -618,9 +480,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.state);
         if self.consumer + 1 == self.shared.options.consumers {
-            let entry = (self.number % self.shared.options.blocks as u64) as usize;
-            let slot = state.slots[entry].take();
-            state.free.extend(slot);
+            state.free_block(self.number);
             if state.producers_waiting > 0 {
                 self.shared.room.notify_all();
             }

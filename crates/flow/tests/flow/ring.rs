@@ -1,0 +1,296 @@
+//! The ring against a naive model: any order of commits, any number of consumers.
+
+use std::collections::VecDeque;
+use std::sync::mpsc;
+
+use flow::cancel::Cancel;
+use flow::ring::{Block, Consumer, LastBlock, Piece, Producer, RingOptions, ring};
+use proptest::prelude::*;
+
+use crate::{account, byte_at, bytes_at};
+
+fn new_ring(blocks: usize, consumers: usize) -> (Producer, Vec<Consumer>) {
+    ring(RingOptions { block_bytes: BLOCK, blocks, consumers }, Cancel::new()).unwrap()
+}
+
+const BLOCK: usize = 512;
+
+/// One step of a schedule; what cannot be done now is passed over.
+#[derive(Clone, Debug)]
+enum Step {
+    Reserve { bytes: usize },
+    Commit { pick: prop::sample::Index, cut: prop::sample::Index },
+    Take { consumer: usize },
+    Release { pick: prop::sample::Index },
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0usize..4 * BLOCK).prop_map(|bytes| Step::Reserve { bytes }),
+        (any::<prop::sample::Index>(), any::<prop::sample::Index>())
+            .prop_map(|(pick, cut)| Step::Commit { pick, cut }),
+        (0usize..3).prop_map(|consumer| Step::Take { consumer }),
+        any::<prop::sample::Index>().prop_map(|pick| Step::Release { pick }),
+    ]
+}
+
+/// A ring and what a naive reader knows of it, driven by one thread.
+struct Driven {
+    producer: Option<Producer>,
+    consumers: Vec<Consumer>,
+    reserved_bytes: u64,
+    /// Pieces to be filled, with the place of their first byte.
+    open: Vec<(u64, Piece)>,
+    /// Bytes seen by each consumer, and the blocks it holds.
+    seen_bytes: Vec<u64>,
+    held: Vec<VecDeque<Block>>,
+}
+
+impl Driven {
+    fn new(blocks: usize, consumers: usize) -> Driven {
+        let (producer, consumers) = new_ring(blocks, consumers);
+        Driven {
+            producer: Some(producer),
+            seen_bytes: vec![0; consumers.len()],
+            held: consumers.iter().map(|_| VecDeque::new()).collect(),
+            consumers,
+            reserved_bytes: 0,
+            open: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Reserve { bytes } => self.reserve(*bytes),
+            Step::Commit { pick, cut } if !self.open.is_empty() => {
+                let (position, mut piece) = self.open.swap_remove(pick.index(self.open.len()));
+                let front = piece.split_front(cut.index(piece.len() + 1));
+                let middle = position + front.len() as u64;
+                // The rear first: bytes of one block may come in any order.
+                fill_and_commit(middle, piece);
+                fill_and_commit(position, front);
+            }
+            Step::Take { consumer } => self.take(*consumer),
+            Step::Release { pick } => self.release(pick),
+            Step::Commit { .. } => {}
+        }
+    }
+
+    fn reserve(&mut self, bytes: usize) {
+        let Some(producer) = &self.producer else { return };
+        assert_eq!(producer.position_bytes(), self.reserved_bytes);
+        let Some(reservation) = producer.try_reserve(bytes) else { return };
+        let mut position = reservation.start_bytes();
+        assert_eq!(position, self.reserved_bytes);
+        for piece in reservation.into_pieces() {
+            let length = piece.len() as u64;
+            assert_eq!(position / BLOCK as u64, (position + length - 1) / BLOCK as u64);
+            self.open.push((position, piece));
+            position += length;
+        }
+        assert_eq!(position, self.reserved_bytes + bytes as u64);
+        self.reserved_bytes = position;
+    }
+
+    fn take(&mut self, index: usize) {
+        let Some(consumer) = self.consumers.get(index) else { return };
+        if consumer.fill_blocks() == 0 {
+            return;
+        }
+        let block = consumer.next(&mut account()).unwrap().expect("a block is ready");
+        self.check(index, block);
+    }
+
+    fn check(&mut self, index: usize, block: Block) {
+        assert_eq!(block.position_bytes(), self.seen_bytes[index]);
+        assert_eq!(block.to_vec(), bytes_at(self.seen_bytes[index], block.len()));
+        self.seen_bytes[index] += block.len() as u64;
+        self.held[index].push_back(block);
+    }
+
+    fn release(&mut self, pick: &prop::sample::Index) {
+        let index = pick.index(self.held.len());
+        let held = &mut self.held[index];
+        if held.is_empty() {
+            return;
+        }
+        // All but the last consumer let go in order.
+        let place = if index + 1 == self.consumers.len() { pick.index(held.len()) } else { 0 };
+        drop(held.remove(place));
+    }
+
+    fn finish(mut self) {
+        for (position, piece) in std::mem::take(&mut self.open) {
+            fill_and_commit(position, piece);
+        }
+        self.producer.take().expect("finished once").finish();
+        for index in 0..self.consumers.len() {
+            while let Some(block) = self.consumers[index].next(&mut account()).unwrap() {
+                self.check(index, block);
+                self.held[index].clear();
+            }
+            self.held[index].clear();
+            assert_eq!(self.seen_bytes[index], self.reserved_bytes);
+        }
+    }
+}
+
+fn fill_and_commit(position: u64, mut piece: Piece) {
+    let bytes = bytes_at(position, piece.len());
+    piece.bytes_mut().copy_from_slice(&bytes);
+    piece.commit();
+}
+
+proptest! {
+    #[test]
+    fn every_consumer_sees_the_stream(
+        blocks in 2usize..8, consumers in 1usize..4,
+        steps in proptest::collection::vec(any_step(), 0..300),
+    ) {
+        let mut driven = Driven::new(blocks, consumers);
+        steps.iter().for_each(|step| driven.step(step));
+        driven.finish();
+    }
+
+    #[test]
+    fn threads_that_fill_in_any_order_make_the_stream(
+        sizes in proptest::collection::vec(0usize..3 * BLOCK, 1..200),
+        consumers in 1usize..4,
+        start_fill_blocks in 1usize..8,
+    ) {
+        let total: u64 = sizes.iter().map(|&bytes| bytes as u64).sum();
+        let (producer, consumers) = new_ring(7, consumers);
+        let seen: Vec<u64> = std::thread::scope(|scope| {
+            let readers: Vec<_> = consumers
+                .iter()
+                .map(|consumer| scope.spawn(move || drain(consumer, start_fill_blocks)))
+                .collect();
+            fill_with_threads(scope, producer, &sizes);
+            readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+        });
+        prop_assert!(seen.iter().all(|&bytes| bytes == total), "{:?} of {}", seen, total);
+    }
+
+    #[test]
+    fn a_padded_stream_ends_with_zeros(bytes in 0usize..5 * BLOCK, cut in any::<bool>()) {
+        let (mut producer, consumers) = new_ring(8, 1);
+        producer.set_last_block(LastBlock::Padded);
+        let whole = bytes / BLOCK * BLOCK;
+        let mut reservation = producer.try_reserve(whole).unwrap();
+        reservation.filler().put(&bytes_at(0, whole));
+        reservation.commit();
+        let rest = bytes_at(whole as u64, bytes - whole);
+        if cut {
+            let mut last = producer.try_reserve(BLOCK).unwrap();
+            last.filler().put(&[0xff; BLOCK]);
+            last.slices_mut().next().unwrap()[..rest.len()].copy_from_slice(&rest);
+            producer.finish_with(last, rest.len());
+        } else {
+            let mut last = producer.try_reserve(rest.len()).unwrap();
+            last.filler().put(&rest);
+            last.commit();
+            producer.finish();
+        }
+        let mut seen = Vec::new();
+        while let Some(block) = consumers[0].next(&mut account()).unwrap() {
+            seen.extend_from_slice(&block);
+        }
+        let mut expected = bytes_at(0, bytes);
+        expected.resize(bytes.next_multiple_of(BLOCK), 0);
+        prop_assert_eq!(seen, expected);
+    }
+}
+
+fn drain(consumer: &Consumer, start_fill_blocks: usize) -> u64 {
+    let mut account = account();
+    let mut position = 0;
+    while let Some(block) = consumer.next_filled(start_fill_blocks, &mut account).unwrap() {
+        assert_eq!(block.position_bytes(), position);
+        assert!(block.iter().zip(position..).all(|(&byte, at)| byte == byte_at(at)));
+        position += block.len() as u64;
+    }
+    position
+}
+
+fn fill_with_threads<'scope>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    producer: Producer,
+    sizes: &[usize],
+) {
+    let fillers: Vec<_> = (0..3)
+        .map(|_| {
+            let (sender, receiver) = mpsc::channel::<(u64, Piece)>();
+            scope.spawn(move || {
+                receiver.iter().for_each(|(position, piece)| fill_and_commit(position, piece));
+            });
+            sender
+        })
+        .collect();
+    for (number, &bytes) in sizes.iter().enumerate() {
+        let reservation = producer.reserve(bytes, &mut account()).unwrap();
+        let mut position = reservation.start_bytes();
+        for piece in reservation.into_pieces() {
+            let length = piece.len() as u64;
+            fillers[(number + position as usize) % 3].send((position, piece)).unwrap();
+            position += length;
+        }
+    }
+    producer.finish();
+}
+
+#[test]
+fn a_writer_that_ran_empty_starts_again_at_the_start_fill() {
+    const START: usize = 4;
+    let (producer, consumers) = new_ring(8, 1);
+    let consumer = &consumers[0];
+    let starts = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut account = account();
+            let mut fills_at_start = Vec::new();
+            let mut was_empty = true;
+            while let Some(block) = consumer.next_filled(START, &mut account).unwrap() {
+                let left = consumer.fill_blocks();
+                if was_empty {
+                    fills_at_start.push((block.number(), left + 1));
+                }
+                was_empty = left == 0;
+            }
+            fills_at_start
+        });
+        for number in 0..64u64 {
+            let mut reservation = producer.reserve(BLOCK, &mut account()).unwrap();
+            reservation.filler().put(&bytes_at(number * BLOCK as u64, BLOCK));
+            reservation.commit();
+            if number % 8 == 7 {
+                // Let the writer run empty, without telling how long that takes.
+                while consumer.fill_blocks() >= START {
+                    std::thread::yield_now();
+                }
+            }
+        }
+        producer.finish();
+        writer.join().unwrap()
+    });
+    assert!(!starts.is_empty());
+    for (block, fill) in starts {
+        let rest = 64 - block as usize;
+        assert!(fill >= START.min(rest), "started at block {block} with a fill of {fill}");
+    }
+}
+
+#[test]
+fn a_start_fill_that_can_not_be_reached_does_not_stop_the_run() {
+    // Three blocks are reserved at once in a ring of four: it is never fuller than three.
+    let (producer, consumers) = new_ring(4, 1);
+    let bytes = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| drain(&consumers[0], 4));
+        for number in 0..30u64 {
+            let mut reservation = producer.reserve(3 * BLOCK, &mut account()).unwrap();
+            reservation.filler().put(&bytes_at(number * 3 * BLOCK as u64, 3 * BLOCK));
+            reservation.commit();
+        }
+        producer.finish();
+        writer.join().unwrap()
+    });
+    assert_eq!(bytes, 90 * BLOCK as u64);
+}

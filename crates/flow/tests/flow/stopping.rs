@@ -1,0 +1,89 @@
+//! What ends a run early: the user, a failed stage, a piece that was lost.
+
+use flow::account::{Stage, State};
+use flow::cancel::{Cancel, Stopped};
+use flow::queue::Queue;
+use flow::ring::{Consumer, Producer, RingOptions, ring};
+use flow::turnstile::Turnstile;
+
+use crate::account;
+
+fn new_ring(cancel: &Cancel) -> (Producer, Consumer) {
+    let options = RingOptions { block_bytes: 512, blocks: 4, consumers: 1 };
+    let (producer, mut consumers) = ring(options, cancel.clone()).unwrap();
+    (producer, consumers.remove(0))
+}
+
+/// Runs a wait on a thread, and cancels once the wait has begun.
+fn cancelled(cancel: &Cancel, wait: impl FnOnce(&mut flow::account::Account) -> Stopped + Send) {
+    let stage = Stage::new("waits");
+    let stopped = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let mut account = stage.open();
+            wait(&mut account)
+        });
+        while !waiter.is_finished() {
+            cancel.cancel();
+            std::thread::yield_now();
+        }
+        waiter.join().unwrap()
+    });
+    assert_eq!(stopped, Stopped::Cancelled);
+}
+
+#[test]
+fn a_consumer_that_starves_notices_a_cancel() {
+    let cancel = Cancel::new();
+    let (_producer, consumer) = new_ring(&cancel);
+    cancelled(&cancel, |account| consumer.next(account).unwrap_err());
+}
+
+#[test]
+fn a_producer_that_is_blocked_notices_a_cancel() {
+    let cancel = Cancel::new();
+    let (producer, _consumer) = new_ring(&cancel);
+    let mut account = account();
+    producer.reserve(3 * 512, &mut account).unwrap().commit();
+    producer.reserve(512, &mut account).unwrap().commit();
+    cancelled(&cancel, |account| producer.reserve(512, account).unwrap_err());
+}
+
+#[test]
+fn queues_and_turnstiles_notice_a_cancel() {
+    let cancel = Cancel::new();
+    let queue = Queue::<u8>::new(1, cancel.clone());
+    cancelled(&cancel, |account| queue.pop(account).unwrap_err());
+    let cancel = Cancel::new();
+    let queue = Queue::new(1, cancel.clone());
+    queue.push(1, &mut account()).unwrap();
+    cancelled(&cancel, |account| queue.push(2, account).unwrap_err());
+    let cancel = Cancel::new();
+    let turnstile = Turnstile::new(cancel.clone());
+    cancelled(&cancel, |account| turnstile.enter(1, account, State::Blocked).unwrap_err());
+}
+
+#[test]
+fn a_lost_piece_stops_the_run() {
+    let cancel = Cancel::new();
+    let (producer, consumer) = new_ring(&cancel);
+    let mut account = account();
+    let first = producer.reserve(512, &mut account).unwrap();
+    let second = producer.reserve(512, &mut account).unwrap();
+    first.commit();
+    drop(second);
+    assert_eq!(cancel.check(), Err(Stopped::Failed));
+    producer.finish();
+    assert_eq!(consumer.next(&mut account).unwrap_err(), Stopped::Failed);
+}
+
+#[test]
+fn the_first_cause_is_kept() {
+    let cancel = Cancel::new();
+    cancel.cancel();
+    cancel.fail();
+    assert_eq!(cancel.check(), Err(Stopped::Cancelled));
+    let cancel = Cancel::new();
+    cancel.fail();
+    cancel.cancel();
+    assert_eq!(cancel.check(), Err(Stopped::Failed));
+}
