@@ -1,0 +1,50 @@
+//! The subcommands: one file each, with its arguments, its help and one function.
+
+mod backup;
+mod completions;
+mod list;
+mod man;
+mod pipe;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Backs up, restores and measures at the speed of the machine
+///
+/// Archives are plain tar: what is written here can be read by tar, bsdtar, zstd and gzip. Every
+/// run ends with the stage that was its limit.
+#[derive(Debug, Parser)]
+#[command(
+    name = "takeup",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Exit codes: 0 done, 1 failed, 2 done with warnings.
+Sizes: k M G T P are powers of 1024, kB MB GB TB PB powers of 1000."
+)]
+pub struct TakeupArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Backup(backup::BackupArgs),
+    List(list::ListArgs),
+    Pipe(pipe::PipeArgs),
+    Completions(completions::CompletionsArgs),
+    #[command(hide = true)]
+    Man(man::ManArgs),
+}
+
+/// Runs what the arguments ask for.
+pub fn run(arguments: TakeupArgs) -> ExitCode {
+    match arguments.command {
+        Command::Backup(arguments) => backup::run(&arguments),
+        Command::List(arguments) => list::run(&arguments),
+        Command::Pipe(arguments) => pipe::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
+    }
+}

@@ -1,0 +1,35 @@
+//! `takeup completions`: from the same definitions as the help.
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::commands::TakeupArgs;
+use crate::failure::FAILED;
+use crate::outcome::to_standard_output;
+use crate::terminal::to_standard_error;
+
+/// Print the completions of a shell
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup completions bash > ~/.local/share/bash-completion/completions/takeup
+  takeup completions fish > ~/.config/fish/completions/takeup.fish")]
+pub struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+/// Prints them.
+pub fn run(arguments: &CompletionsArgs) -> ExitCode {
+    let mut text = Vec::new();
+    clap_complete::generate(arguments.shell, &mut TakeupArgs::command(), "takeup", &mut text);
+    match to_standard_output(&text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            to_standard_error(&failure.to_text());
+            ExitCode::from(FAILED)
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! `takeup list`: what is in an archive.
+
+use std::ffi::OsString;
+use std::io::{BufWriter, StdoutLock, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::process::ExitCode;
+
+use archive::member::{Kind, Member, Timestamp};
+use backup::list::{Detail, ListOptions, Listed, list};
+use backup::selection::Selection;
+use clap::Args;
+use flow::cancel::Cancel;
+use flow::monitor::{Level, Monitor, Notice};
+use report::escape::escape;
+use report::explanation::Command;
+use serde_json::json;
+
+use crate::failure::{Failure, with_causes};
+use crate::options::{ArchiveArgs, CommonArgs};
+use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, summarise};
+use crate::terminal::Terminal;
+
+/// List what is in an archive
+///
+/// Reads what this program writes, and plain, gzip and zstd archives of all common tar programs.
+/// Control characters, backslashes and bytes that are no UTF-8 are shown as in C.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup list srv.tar.zst
+  takeup list -l srv.tar etc/ssh
+  ssh host 'cat srv.tar' | takeup list -
+
+With --json there is one line for each member, and a last one with the summary.")]
+pub struct ListArgs {
+    /// The archive; - is standard input
+    #[arg(value_name = "FROM")]
+    from: OsString,
+    /// Only these members and what is below them
+    #[arg(value_name = "PATH")]
+    paths: Vec<OsString>,
+    /// With mode, owner, size, time and where links lead to
+    #[arg(short, long)]
+    long: bool,
+    /// Names as they are, each closed by a NUL
+    #[arg(short = '0', long, conflicts_with_all = ["long", "json"])]
+    null: bool,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// How a member is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Name,
+    NameAndNul,
+    Long,
+    Json,
+}
+
+/// Runs the command.
+pub fn run(arguments: &ListArgs) -> ExitCode {
+    let result = list_members(arguments);
+    finish(result, "list", &arguments.common, SummaryPlace::Output)
+}
+
+fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let form = match (arguments.common.json, arguments.long, arguments.null) {
+        (true, ..) => Form::Json,
+        (_, true, _) => Form::Long,
+        (_, _, true) => Form::NameAndNul,
+        _ => Form::Name,
+    };
+    let options = ListOptions {
+        from: arguments.from.clone(),
+        selection: Selection::new(arguments.paths.iter().cloned().map(OsString::into_vec)),
+        detail: match form {
+            Form::Name | Form::NameAndNul => Detail::Index,
+            Form::Long | Form::Json => Detail::Everything,
+        },
+        engine: arguments.common.engine.into(),
+        ring_bytes: arguments.archive.ring.bytes(),
+        threads: arguments.archive.threads,
+    };
+    let mut terminal = Terminal::new(&arguments.common);
+    let mut printer = Printer::new(form, &cancel);
+    let result = list(options, &terminal, &cancel, |listed| printer.print(listed));
+    let printed = printer.finish();
+    terminal.close();
+    // A reader that has seen enough (`| head`) ends the list, and that is no failure of ours.
+    if let Some(error) = printed {
+        return match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Ok(Outcome::Done),
+            _ => Err(Failure::of(format!("write standard output: {}", with_causes(&error)), None)),
+        };
+    }
+    let report = result?;
+    for path in &report.not_found {
+        let text = "not in the archive".to_owned();
+        terminal.notice(Notice { level: Level::Warning, object: path.clone(), text });
+    }
+    if form == Form::Json {
+        let kind = kind_of(&arguments.from, rustix::stdio::stdin());
+        let ends = Ends {
+            command: Command::List,
+            source: kind,
+            target: "list",
+            rate_limit_bytes_per_second: None,
+        };
+        let summary = summarise(&report.run, &ends, &terminal);
+        let line = json!({ "summary": summary }).to_string() + "\n";
+        crate::outcome::to_standard_output(line.as_bytes())?;
+    }
+    match terminal.warnings_total() {
+        0 => Ok(Outcome::Done),
+        _ => Ok(Outcome::Warned),
+    }
+}
+
+/// Writes the list, and stops the run when nobody takes it.
+struct Printer<'a> {
+    form: Form,
+    output: BufWriter<StdoutLock<'static>>,
+    error: Option<std::io::Error>,
+    cancel: &'a Cancel,
+}
+
+impl Printer<'_> {
+    fn new(form: Form, cancel: &Cancel) -> Printer<'_> {
+        let output = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+        Printer { form, output, error: None, cancel }
+    }
+
+    fn print(&mut self, listed: &Listed<'_>) {
+        if self.error.is_some() {
+            return;
+        }
+        let member = listed.member;
+        let written = match self.form {
+            Form::Name => writeln!(self.output, "{}", shown_path(member)),
+            Form::NameAndNul => {
+                self.output.write_all(&member.path).and_then(|()| self.output.write_all(b"\0"))
+            }
+            Form::Long => writeln!(self.output, "{}", long_line(member)),
+            Form::Json => writeln!(self.output, "{}", document(listed)),
+        };
+        if let Err(error) = written {
+            self.error = Some(error);
+            self.cancel.cancel();
+        }
+    }
+
+    fn finish(mut self) -> Option<std::io::Error> {
+        let flushed = self.output.flush().err();
+        self.error.take().or(flushed)
+    }
+}
+
+fn shown_path(member: &Member) -> String {
+    let slash = if member.kind == Kind::Directory { "/" } else { "" };
+    escape(&member.path) + slash
+}
+
+/// As `ls -l` has it, times in UTC.
+fn long_line(member: &Member) -> String {
+    let name = |name: &[u8], number: u64| match name.is_empty() {
+        true => number.to_string(),
+        false => escape(name),
+    };
+    let owner = format!("{}/{}", name(&member.user, member.uid), name(&member.group, member.gid));
+    let size = match &member.kind {
+        Kind::CharacterDevice { major, minor } | Kind::BlockDevice { major, minor } => {
+            format!("{major},{minor}")
+        }
+        _ => member.size_bytes.to_string(),
+    };
+    let leads_to = match &member.kind {
+        Kind::SymbolicLink { target } => format!(" -> {}", escape(target)),
+        Kind::HardLink { target } => format!(" link to {}", escape(target)),
+        _ => String::new(),
+    };
+    let (mode, time, path) = (mode_text(member), time_text(member.modified), shown_path(member));
+    format!("{mode} {owner} {size:>12} {time} {path}{leads_to}")
+}
+
+fn mode_text(member: &Member) -> String {
+    let kind = match member.kind {
+        Kind::File => '-',
+        Kind::HardLink { .. } => 'h',
+        Kind::Directory => 'd',
+        Kind::SymbolicLink { .. } => 'l',
+        Kind::Fifo => 'p',
+        Kind::CharacterDevice { .. } => 'c',
+        Kind::BlockDevice { .. } => 'b',
+    };
+    let mut text = String::from(kind);
+    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
+        let bits = member.mode >> shift;
+        text.push(if bits & 4 != 0 { 'r' } else { '-' });
+        text.push(if bits & 2 != 0 { 'w' } else { '-' });
+        text.push(match (bits & 1 != 0, member.mode & special != 0) {
+            (true, true) => letter,
+            (false, true) => letter.to_ascii_uppercase(),
+            (true, false) => 'x',
+            (false, false) => '-',
+        });
+    }
+    text
+}
+
+/// `2026-11-20 08:33:01` in UTC.
+fn time_text(time: Timestamp) -> String {
+    let (days, second) = (time.seconds.div_euclid(86_400), time.seconds.rem_euclid(86_400));
+    // Far outside of the calendar's useful part the number itself says more.
+    if !(-1_000_000..=3_000_000).contains(&days) {
+        return format!("@{}", time.seconds);
+    }
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+/// Year, month and day of a day counted from 1970-01-01, by walking whole eras of 400 years, each
+/// of 146,097 days, whose years begin in March.
+fn date(days: i64) -> (i64, i64, i64) {
+    let from_march_0000 = days + 719_468;
+    let (era, day_of_era) =
+        (from_march_0000.div_euclid(146_097), from_march_0000.rem_euclid(146_097));
+    let leaps = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / 146_096;
+    let year_of_era = (day_of_era - leaps) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+}
+
+fn document(listed: &Listed<'_>) -> serde_json::Value {
+    let member = listed.member;
+    let (kind, target) = match &member.kind {
+        Kind::File => ("file", None),
+        Kind::Directory => ("directory", None),
+        Kind::SymbolicLink { target } => ("symbolic link", Some(target)),
+        Kind::HardLink { target } => ("hard link", Some(target)),
+        Kind::Fifo => ("fifo", None),
+        Kind::CharacterDevice { .. } => ("character device", None),
+        Kind::BlockDevice { .. } => ("block device", None),
+    };
+    json!({
+        "path": escape(&member.path),
+        "kind": kind,
+        "target": target.map(|target| escape(target)),
+        "mode": format!("{:04o}", member.mode),
+        "uid": member.uid,
+        "gid": member.gid,
+        "user": escape(&member.user),
+        "group": escape(&member.group),
+        "size_bytes": member.size_bytes,
+        "stored_bytes": listed.stored_bytes,
+        "modified_seconds": member.modified.seconds,
+        "modified_nanoseconds": member.modified.nanoseconds,
+        "header_offset_bytes": listed.header_offset_bytes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn times_are_those_of_date() {
+        let cases = [
+            (0, "1970-01-01 00:00:00"),
+            (-1, "1969-12-31 23:59:59"),
+            (951_782_400, "2000-02-29 00:00:00"),
+            (1_795_163_581, "2026-11-20 08:33:01"),
+            (i64::MAX, "@9223372036854775807"),
+        ];
+        for (seconds, expected) in cases {
+            assert_eq!(time_text(Timestamp { seconds, nanoseconds: 0 }), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn dates_agree_with_a_walk_over_the_calendar(years in 0i64..300, day_of_year in 0i64..365) {
+            let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let days: i64 = (1970..1970 + years).map(|year| 365 + i64::from(is_leap(year))).sum();
+            let mut left = day_of_year;
+            let mut month = 1;
+            let february = 28 + i64::from(is_leap(1970 + years));
+            let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            while left >= lengths[month - 1] {
+                left -= lengths[month - 1];
+                month += 1;
+            }
+            prop_assert_eq!(date(days + day_of_year), (1970 + years, month as i64, left + 1));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `takeup pipe`: a buffer in a pipeline.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use backup::pipe::{PipeOptions, pipe};
+use clap::Args;
+use flow::cancel::Cancel;
+use flow::ring::LastBlock;
+use report::explanation::Command;
+
+use crate::failure::Failure;
+use crate::options::{CommonArgs, TargetArgs};
+use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, print, summarise};
+use crate::terminal::Terminal;
+
+/// Buffer a stream between two programs, files or devices
+///
+/// Reading and writing go on at the same time over a ring of blocks, so that a source and a target
+/// that are slow in turn do not wait for each other. It takes the place of `dd obs=512k` or mbuffer
+/// in a pipeline. Nothing is changed in the data; every write but the last has the size of a block.
+/// A target that is a file gets its name when it is complete and synchronised.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  tar cf - /srv | gzip | takeup pipe --block-size 512k --to /dev/nst0
+  ssh host 'tar cf - /srv' | takeup pipe --ring 256M --start-fill 50 > srv.tar
+  takeup pipe --from disk.img --to /dev/sdx --replace")]
+pub struct PipeArgs {
+    /// Where the data come from; - is standard input
+    #[arg(long, default_value = "-", value_name = "FILE")]
+    from: OsString,
+    /// Where they go; - is standard output
+    #[arg(long, default_value = "-", value_name = "FILE")]
+    to: OsString,
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Fill the last block up with zeros, for devices that take whole blocks only
+    #[arg(long)]
+    pad: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Runs the command.
+pub fn run(arguments: &PipeArgs) -> ExitCode {
+    let place = match arguments.to == "-" {
+        true => SummaryPlace::Error,
+        false => SummaryPlace::Output,
+    };
+    finish(move_data(arguments, place), "pipe", &arguments.common, place)
+}
+
+fn move_data(arguments: &PipeArgs, place: SummaryPlace) -> Result<Outcome, Failure> {
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let target = &arguments.target;
+    let options = PipeOptions {
+        from: arguments.from.clone(),
+        to: arguments.to.clone(),
+        block_bytes: target.block_size.bytes(),
+        ring_bytes: target.ring.bytes(),
+        start_fill_percent: target.start_fill,
+        rate_limit_bytes_per_second: target.rate_limit.map(|rate| rate.0),
+        last_block: if arguments.pad { LastBlock::Padded } else { LastBlock::Short },
+        engine: arguments.common.engine.into(),
+        existing: target.existing(),
+    };
+    let source_kind = kind_of(&options.from, rustix::stdio::stdin());
+    let mut terminal = Terminal::new(&arguments.common);
+    let result = pipe(&options, &terminal, &cancel);
+    terminal.close();
+    let ends = Ends {
+        command: Command::Pipe,
+        source: source_kind,
+        target: kind_of(&options.to, rustix::stdio::stdout()),
+        rate_limit_bytes_per_second: options.rate_limit_bytes_per_second,
+    };
+    print(&summarise(&result?, &ends, &terminal), &arguments.common, place)?;
+    Ok(Outcome::Done)
+}

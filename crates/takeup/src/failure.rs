@@ -1,0 +1,230 @@
+//! Errors as the user sees them: one line `takeup: what: which object: why`, and a hint where there
+//! is something to do.
+//!
+//! Libraries say what went wrong; only here is known which option would have helped. The hints are
+//! one table per kind of error.
+
+use std::error::Error;
+use std::io;
+use std::process::ExitCode;
+
+use backup::backup::BackupError;
+use backup::list::ListError;
+use backup::pipe::PipeError;
+use backup::read::ReadFailure;
+use device::source::SourceError;
+use device::target::TargetError;
+use report::escape::escape;
+use serde_json::json;
+
+/// Exit code of a run that failed, misuse included.
+pub const FAILED: u8 = 1;
+
+/// Why a command did not do its job.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure from an error and all its causes.
+    pub fn new(error: &(dyn Error + 'static), hint: Option<String>) -> Failure {
+        Failure { message: with_causes(error), hint: hint.or_else(|| cause_hint(error)) }
+    }
+
+    /// A failure that has no error behind it.
+    pub fn of(message: impl Into<String>, hint: Option<&str>) -> Failure {
+        Failure { message: message.into(), hint: hint.map(str::to_owned) }
+    }
+
+    /// The lines for standard error.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("takeup: {}\n", escape(self.message.as_bytes()));
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("hint: {}\n", escape(hint.as_bytes())));
+        }
+        text
+    }
+
+    /// The document that `--json` prints instead of a summary.
+    pub fn to_json(&self, command: &str) -> String {
+        let document = json!({ "command": command, "error": self.message, "hint": self.hint });
+        format!("{document:#}\n")
+    }
+}
+
+/// Prints what clap has to say: help to standard output, misuse in our own form.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // A closed standard output is no reason to fail a request for help.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    crate::terminal::to_standard_error(&format!("takeup: {text}"));
+    ExitCode::from(FAILED)
+}
+
+impl From<PipeError> for Failure {
+    fn from(error: PipeError) -> Failure {
+        let hint = match &error {
+            PipeError::Source(source) => source_hint(source),
+            PipeError::Target(target) => target_hint(target),
+            PipeError::SetUp { what: "io_uring", .. } => Some(NO_URING.to_owned()),
+            PipeError::Closed { .. } => Some(READER_GONE.to_owned()),
+            _ => None,
+        };
+        Failure::new(&error, hint)
+    }
+}
+
+impl From<BackupError> for Failure {
+    fn from(error: BackupError) -> Failure {
+        let hint = match &error {
+            BackupError::Target(target) => target_hint(target),
+            BackupError::TargetIsSource { .. } => {
+                Some("write the archive to a place outside of what is backed up".to_owned())
+            }
+            BackupError::RingTooSmall { block_bytes, .. } => {
+                let least = report::format::size(8 * *block_bytes as u64);
+                Some(format!("--ring of at least {least}, or smaller blocks with --block-size"))
+            }
+            BackupError::Engine(_) => Some(NO_URING.to_owned()),
+            _ => None,
+        };
+        Failure::new(&error, hint)
+    }
+}
+
+impl From<ListError> for Failure {
+    fn from(error: ListError) -> Failure {
+        let hint = match &error {
+            ListError::Read(failure) => read_hint(failure),
+            ListError::Stopped(_) => None,
+        };
+        Failure::new(&error, hint)
+    }
+}
+
+const NO_URING: &str = "--engine pread works without io_uring";
+const READER_GONE: &str = "the program behind the pipe ended first: its messages say why";
+
+/// What can be done when an archive cannot be read.
+pub fn read_hint(failure: &ReadFailure) -> Option<String> {
+    match failure {
+        ReadFailure::Open(source) => source_hint(source),
+        ReadFailure::NotAnArchive { .. } => {
+            Some("`file NAME` tells what it is; encrypted archives have to be opened first".into())
+        }
+        ReadFailure::SetUp { .. } => Some(NO_URING.to_owned()),
+        _ => None,
+    }
+}
+
+fn source_hint(error: &SourceError) -> Option<String> {
+    match error {
+        SourceError::Terminal => Some("name a file, or send it in with < or |".to_owned()),
+        SourceError::NotReadable { what: "a directory", .. } => {
+            Some("`takeup backup` archives a directory".to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn target_hint(error: &TargetError) -> Option<String> {
+    let text = match error {
+        TargetError::Exists { .. } => "--replace puts the new one in its place when it is complete",
+        TargetError::HoldsData { .. } => "--replace writes over it from its start",
+        TargetError::Busy { .. } => "wait for that run to end, or choose another name",
+        TargetError::Terminal => "name a file with --to, or send it on with | or >",
+        TargetError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            "the folder has to exist already"
+        }
+        TargetError::Open { source, .. } if source.kind() == io::ErrorKind::ResourceBusy => {
+            "it is mounted or part of an array: release it first"
+        }
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// Hints that depend on the cause alone, whatever failed with it.
+fn cause_hint(error: &(dyn Error + 'static)) -> Option<String> {
+    let text = match root_kind(error)? {
+        io::ErrorKind::StorageFull => "nothing of it is kept; free some space, or compress more",
+        io::ErrorKind::PermissionDenied => "run as a user who may, for example with sudo",
+        io::ErrorKind::BrokenPipe => READER_GONE,
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+fn root_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
+    let mut at = Some(error);
+    while let Some(error) = at {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return Some(error.kind());
+        }
+        at = error.source();
+    }
+    None
+}
+
+/// The error and its causes, joined by colons, without what is said twice.
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = String::new();
+    let mut at = Some(error);
+    while let Some(error) = at {
+        let more = match error.downcast_ref::<io::Error>() {
+            Some(error) => system_text(error),
+            None => error.to_string(),
+        };
+        if text.is_empty() {
+            text = more;
+        } else if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        at = error.source();
+    }
+    text
+}
+
+/// `No such file or directory (os error 2)` becomes `no such file or directory`.
+fn system_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            format!("{}{}", first.to_lowercase(), &text[first.len_utf8()..])
+        }
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_one_line_and_a_hint() {
+        let error = PipeError::Target(TargetError::Open {
+            path: "/no\nwhere/x".into(),
+            source: io::Error::from_raw_os_error(2),
+        });
+        let expected = "takeup: cannot open /no\\nwhere/x: no such file or directory\n\
+                        hint: the folder has to exist already\n";
+        assert_eq!(Failure::from(error).to_text(), expected);
+    }
+
+    #[test]
+    fn a_full_target_is_told_whatever_the_step() {
+        let source = io::Error::from_raw_os_error(28);
+        let error = PipeError::Write { object: "/x".into(), offset_bytes: 7, source };
+        let text = Failure::from(error).to_text();
+        let expected = "takeup: write /x at byte 7: no space left on device\n";
+        assert!(text.starts_with(expected) && text.contains("hint: nothing"), "{text}");
+    }
+}

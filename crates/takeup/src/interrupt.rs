@@ -1,0 +1,36 @@
+//! SIGINT and SIGTERM: the first one ends the run at the next block, the second one at once.
+//!
+//! A target that is a file never has its final name before it is complete, so ending at once leaves
+//! at worst a partial file beside it, which the next run to that name takes over.
+
+use std::io;
+use std::thread;
+
+use flow::cancel::Cancel;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Ends `cancel`'s run on the first signal and the process on the second. Where signals cannot be
+/// watched they keep their usual meaning and end the process.
+pub fn watch(cancel: &Cancel) {
+    let _ = start(cancel);
+}
+
+fn start(cancel: &Cancel) -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let cancel = cancel.clone();
+    thread::Builder::new().name("takeup-signals".to_owned()).spawn(move || {
+        let mut stopping = false;
+        for _ in signals.forever() {
+            if stopping {
+                std::process::exit(crate::failure::FAILED.into());
+            }
+            stopping = true;
+            cancel.cancel();
+            crate::terminal::to_standard_error(
+                "takeup: stopping at the next block; once more stops at once\n",
+            );
+        }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Options that several subcommands share.
+
+use std::num::NonZero;
+
+use clap::{Args, ValueEnum};
+use device::target::Existing;
+use flow::backend::Engine;
+
+use crate::quantity::{Rate, Size};
+
+/// What every command knows.
+#[derive(Args, Clone, Debug)]
+pub struct CommonArgs {
+    /// Print one JSON document at the end instead of text
+    ///
+    /// It goes to standard output, and nothing else does; where standard output carries the data
+    /// themselves (--to -), it goes to standard error.
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// Print nothing but warnings and errors
+    #[arg(short, long, help_heading = "Output", conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Tell what was chosen and why
+    #[arg(short, long, help_heading = "Output")]
+    pub verbose: bool,
+    /// No live line, also on a terminal
+    #[arg(long, help_heading = "Output")]
+    pub no_progress: bool,
+    /// How files and block devices are read and written
+    #[arg(long, value_enum, default_value_t = EngineName::Auto, value_name = "ENGINE")]
+    pub engine: EngineName,
+}
+
+/// Names of the back ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineName {
+    /// io_uring if the kernel allows it, else pread
+    Auto,
+    /// io_uring, or fail
+    #[value(name = "io_uring")]
+    IoUring,
+    /// Threads that call pread and pwrite
+    Pread,
+}
+
+impl From<EngineName> for Engine {
+    fn from(name: EngineName) -> Engine {
+        match name {
+            EngineName::Auto => Engine::Auto,
+            EngineName::IoUring => Engine::IoUring,
+            EngineName::Pread => Engine::Threads,
+        }
+    }
+}
+
+/// How data are buffered on their way to a target.
+#[derive(Args, Clone, Debug)]
+pub struct TargetArgs {
+    /// Put the new content in the place of a target that exists, once it is complete
+    #[arg(long)]
+    pub replace: bool,
+    /// Bytes that one write hands to the target; a multiple of 512
+    #[arg(short, long, default_value = "1M", value_name = "SIZE")]
+    pub block_size: Size,
+    /// Memory for blocks that wait for the target
+    #[arg(long, default_value = "64M", value_name = "SIZE")]
+    pub ring: Size,
+    /// How full the ring has to be before the writer starts, and starts again after it ran empty
+    #[arg(long, default_value_t = 0, value_name = "PERCENT",
+          value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub start_fill: u8,
+    /// Most bytes per second that go to the target
+    #[arg(long, value_name = "RATE")]
+    pub rate_limit: Option<Rate>,
+}
+
+impl TargetArgs {
+    /// What happens when the target exists.
+    pub fn existing(&self) -> Existing {
+        if self.replace { Existing::Replace } else { Existing::Keep }
+    }
+}
+
+/// How an archive is read.
+#[derive(Args, Clone, Debug)]
+pub struct ArchiveArgs {
+    /// Memory for what is read and decompressed ahead
+    #[arg(long, default_value = "64M", value_name = "SIZE")]
+    pub ring: Size,
+    /// Threads that decompress; by default one for each core
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZero<usize>>,
+}

@@ -1,0 +1,131 @@
+//! Sizes and rates as typed by the user.
+//!
+//! The suffixes are those of dd: `k M G T P` are powers of 1024, `kB MB GB TB PB` powers of 1000;
+//! `KiB MiB ...` are understood too.
+
+use std::str::FromStr;
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+/// A number of bytes per second; `/s` may be appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate(pub u64);
+
+/// Why a text is no size.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// No digit at its start.
+    #[error("a size starts with a number, for example 512k or 64M")]
+    NoNumber,
+    /// What follows the digits is not known.
+    #[error("unknown suffix {suffix:?}; known are k M G T P (1024) and kB MB GB TB PB (1000)")]
+    UnknownSuffix {
+        /// What follows.
+        suffix: String,
+    },
+    /// More than 2^64 - 1 bytes.
+    #[error("more bytes than can be counted")]
+    TooLarge,
+    /// Nothing would ever be moved.
+    #[error("zero is not possible here")]
+    Zero,
+}
+
+impl FromStr for Size {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Size, QuantityError> {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, suffix) = text.split_at(digits);
+        if number.is_empty() {
+            return Err(QuantityError::NoNumber);
+        }
+        let number: u64 = number.parse().map_err(|_| QuantityError::TooLarge)?;
+        let factor = factor(suffix)
+            .ok_or_else(|| QuantityError::UnknownSuffix { suffix: suffix.to_owned() })?;
+        let bytes = number.checked_mul(factor).ok_or(QuantityError::TooLarge)?;
+        if bytes == 0 { Err(QuantityError::Zero) } else { Ok(Size(bytes)) }
+    }
+}
+
+impl FromStr for Rate {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Rate, QuantityError> {
+        let size: Size = text.strip_suffix("/s").unwrap_or(text).parse()?;
+        Ok(Rate(size.0))
+    }
+}
+
+impl Size {
+    /// As the engine wants it. Linux on 64 bits has the same range.
+    pub fn bytes(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+fn factor(suffix: &str) -> Option<u64> {
+    const LETTERS: &str = "KMGTP";
+    if matches!(suffix, "" | "B") {
+        return Some(1);
+    }
+    let letter = suffix.chars().next()?.to_ascii_uppercase();
+    let power = LETTERS.find(letter)? as u32 + 1;
+    match &suffix[1..] {
+        "" | "iB" => Some(1024u64.pow(power)),
+        "B" => Some(1000u64.pow(power)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &str, expected: Result<u64, QuantityError>) {
+        assert_eq!(text.parse().map(|size: Size| size.0), expected, "{text}");
+    }
+
+    #[test]
+    fn suffixes_are_those_of_dd() {
+        check("512", Ok(512));
+        check("512k", Ok(512 << 10));
+        check("1M", Ok(1 << 20));
+        check("1MB", Ok(1_000_000));
+        check("2MiB", Ok(2 << 20));
+        check("3kB", Ok(3000));
+        check("", Err(QuantityError::NoNumber));
+        check("k", Err(QuantityError::NoNumber));
+        check("-1", Err(QuantityError::NoNumber));
+        check("0k", Err(QuantityError::Zero));
+        check("1 M", Err(QuantityError::UnknownSuffix { suffix: " M".to_owned() }));
+        check("1Mb", Err(QuantityError::UnknownSuffix { suffix: "Mb".to_owned() }));
+        check("1ß", Err(QuantityError::UnknownSuffix { suffix: "ß".to_owned() }));
+        check("99999999999999999999", Err(QuantityError::TooLarge));
+        check("20000P", Err(QuantityError::TooLarge));
+        assert_eq!("50MB/s".parse(), Ok(Rate(50_000_000)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_size_is_its_number_times_its_suffix(
+            number in 1u64..1_000_000,
+            (suffix, factor) in prop_oneof![
+                Just(("", 1u64)), Just(("k", 1 << 10)), Just(("K", 1 << 10)), Just(("M", 1 << 20)),
+                Just(("G", 1 << 30)), Just(("T", 1 << 40)), Just(("kB", 1000)),
+                Just(("MB", 1_000_000)), Just(("GB", 1_000_000_000)),
+            ],
+        ) {
+            let size: Size = format!("{number}{suffix}").parse().unwrap();
+            prop_assert_eq!(size.0, number * factor);
+        }
+
+        #[test]
+        fn no_text_panics(text in any::<String>()) {
+            let _ = text.parse::<Rate>();
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The monitor of the command line: warnings as they come, a live line on a terminal, and the
+//! counts that the summary needs.
+//!
+//! Everything goes to standard error. Every second warning that is printed makes the next one less
+//! likely to be read, so that after [`SHOWN_WARNINGS`] of them only their number is told. Output
+//! that cannot be written is dropped: nobody is there to read about it.
+
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use flow::monitor::{Counter, Level, Monitor, Notice};
+use report::escape::escape;
+use report::format::{count, duration, percent, rate, size};
+use report::summary::Warning;
+use report::table::Colour;
+
+use crate::options::CommonArgs;
+
+/// Warnings that are printed and kept for the JSON document; the rest is counted.
+pub const SHOWN_WARNINGS: usize = 1000;
+
+/// How much is told while a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Detail {
+    /// Warnings.
+    Quiet,
+    /// Notes too.
+    Normal,
+    /// What was chosen and why.
+    Verbose,
+}
+
+/// Prints, counts and remembers.
+pub struct Terminal {
+    detail: Detail,
+    shared: Arc<Shared>,
+    live: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    counters: [AtomicU64; 4],
+    ready_blocks: AtomicU64,
+    capacity_blocks: AtomicU64,
+    warnings: Mutex<Vec<Warning>>,
+    warnings_total: AtomicU64,
+    notes_total: AtomicU64,
+    /// Whether a live line stands on the terminal.
+    line: Mutex<bool>,
+    done: AtomicBool,
+    wake: Condvar,
+}
+
+impl Terminal {
+    /// A monitor as the user wants it; starts the live line where there is a terminal.
+    pub fn new(common: &CommonArgs) -> Terminal {
+        let detail = match (common.quiet, common.verbose) {
+            (true, _) => Detail::Quiet,
+            (_, true) => Detail::Verbose,
+            _ => Detail::Normal,
+        };
+        let shared = Arc::new(Shared {
+            counters: Default::default(),
+            ready_blocks: AtomicU64::new(0),
+            capacity_blocks: AtomicU64::new(0),
+            warnings: Mutex::new(Vec::new()),
+            warnings_total: AtomicU64::new(0),
+            notes_total: AtomicU64::new(0),
+            line: Mutex::new(false),
+            done: AtomicBool::new(false),
+            wake: Condvar::new(),
+        });
+        let wanted = detail > Detail::Quiet && !common.no_progress;
+        let live = (wanted && std::io::stderr().is_terminal())
+            .then(|| {
+                let shared = Arc::clone(&shared);
+                let name = "takeup-live-line".to_owned();
+                std::thread::Builder::new().name(name).spawn(move || shared.live_line()).ok()
+            })
+            .flatten();
+        Terminal { detail, shared, live }
+    }
+
+    /// Takes the live line off the terminal, and tells how many warnings were not shown.
+    pub fn close(&mut self) {
+        {
+            let _line = lock(&self.shared.line);
+            self.shared.done.store(true, Ordering::Release);
+            self.shared.wake.notify_all();
+        }
+        if let Some(live) = self.live.take() {
+            let _ = live.join();
+        }
+        let hidden = self.warnings_total().saturating_sub(SHOWN_WARNINGS as u64);
+        if hidden > 0 {
+            let (hidden, total) = (count(hidden), count(self.warnings_total()));
+            self.shared.print(&format!("takeup: and {hidden} more warnings, {total} in all\n"));
+        }
+    }
+
+    /// The first [`SHOWN_WARNINGS`] warnings.
+    pub fn warnings(&self) -> Vec<Warning> {
+        lock(&self.shared.warnings).clone()
+    }
+
+    /// All of them counted.
+    pub fn warnings_total(&self) -> u64 {
+        self.shared.warnings_total.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if self.live.is_some() {
+            self.close();
+        }
+    }
+}
+
+impl Monitor for Terminal {
+    fn count(&self, counter: Counter, amount: u64) {
+        self.shared.counters[index(counter)].fetch_add(amount, Ordering::Relaxed);
+    }
+
+    fn notice(&self, notice: Notice) {
+        let object = escape(&notice.object);
+        let text = escape(notice.text.as_bytes());
+        let line = match object.is_empty() {
+            true => text.clone(),
+            false => format!("{object}: {text}"),
+        };
+        match notice.level {
+            Level::Warning => {
+                self.shared.warnings_total.fetch_add(1, Ordering::AcqRel);
+                let mut warnings = lock(&self.shared.warnings);
+                if warnings.len() < SHOWN_WARNINGS {
+                    warnings.push(Warning { object, text });
+                    drop(warnings);
+                    self.shared.print(&format!("takeup: warning: {line}\n"));
+                }
+            }
+            Level::Note if self.detail >= Detail::Normal => {
+                let before = self.shared.notes_total.fetch_add(1, Ordering::Relaxed);
+                if before < SHOWN_WARNINGS as u64 {
+                    self.shared.print(&format!("takeup: note: {line}\n"));
+                }
+            }
+            Level::Detail if self.detail >= Detail::Verbose => {
+                self.shared.print(&format!("takeup: {line}\n"));
+            }
+            Level::Note | Level::Detail => {}
+        }
+    }
+
+    fn fill(&self, ready_blocks: usize, capacity_blocks: usize) {
+        self.shared.ready_blocks.store(ready_blocks as u64, Ordering::Relaxed);
+        self.shared.capacity_blocks.store(capacity_blocks as u64, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    fn value(&self, counter: Counter) -> u64 {
+        self.counters[index(counter)].load(Ordering::Relaxed)
+    }
+
+    /// Prints `text` in the place of the live line, which comes again by itself.
+    fn print(&self, text: &str) {
+        let mut line = lock(&self.line);
+        let clear = if *line { CLEAR } else { "" };
+        to_standard_error(&format!("{clear}{text}"));
+        *line = false;
+    }
+
+    /// Draws the line five times a second until the run is done.
+    fn live_line(&self) {
+        const STEP: Duration = Duration::from_millis(200);
+        let start = Instant::now();
+        let mut speed = Speed::new(start);
+        let mut line = lock(&self.line);
+        while !self.done.load(Ordering::Acquire) {
+            let waited = self.wake.wait_timeout(line, STEP);
+            line = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            let text = self.live_text(&mut speed, start);
+            let text: String = text.chars().take(columns().saturating_sub(1)).collect();
+            to_standard_error(&format!("{CLEAR}{text}"));
+            *line = true;
+        }
+        to_standard_error(CLEAR);
+        *line = false;
+    }
+
+    fn live_text(&self, speed: &mut Speed, start: Instant) -> String {
+        let (read, written) = (self.value(Counter::SourceBytes), self.value(Counter::TargetBytes));
+        let (rate_in, rate_out) = speed.update(read, written, Instant::now());
+        let mut parts = vec![format!("in {}", rate(rate_in)), format!("out {}", rate(rate_out))];
+        let capacity = self.capacity_blocks.load(Ordering::Relaxed);
+        if capacity > 0 {
+            let ready = self.ready_blocks.load(Ordering::Relaxed);
+            parts.push(format!("ring {}", percent(ready as f64 / capacity as f64)));
+        }
+        let members = self.value(Counter::Members);
+        if members > 0 {
+            parts.push(format!("{} members", count(members)));
+        }
+        parts.push(size(read.max(written)));
+        parts.push(duration(start.elapsed().as_secs_f64()));
+        parts.join("  ")
+    }
+}
+
+/// Back to the start of the line, and clear to its end.
+const CLEAR: &str = "\r\x1b[K";
+
+/// Rates over the last two seconds or so.
+struct Speed {
+    samples: std::collections::VecDeque<(Instant, u64, u64)>,
+}
+
+impl Speed {
+    const SAMPLES: usize = 10;
+
+    fn new(start: Instant) -> Speed {
+        Speed { samples: [(start, 0, 0)].into() }
+    }
+
+    fn update(&mut self, read: u64, written: u64, now: Instant) -> (f64, f64) {
+        let (since, read_then, written_then) = self.samples[0];
+        self.samples.push_back((now, read, written));
+        if self.samples.len() > Speed::SAMPLES {
+            self.samples.pop_front();
+        }
+        let seconds = now.duration_since(since).as_secs_f64().max(1e-3);
+        let rate = |then: u64, now: u64| now.saturating_sub(then) as f64 / seconds;
+        (rate(read_then, read), rate(written_then, written))
+    }
+}
+
+/// Colour only where there is a terminal that wants it (no-color.org).
+pub fn colour(stream: &impl IsTerminal) -> Colour {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    if stream.is_terminal() && !refused && !dumb { Colour::Ansi } else { Colour::Plain }
+}
+
+/// Writes to standard error and does not care whether anybody reads it.
+pub fn to_standard_error(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+fn columns() -> usize {
+    rustix::termios::tcgetwinsize(rustix::stdio::stderr())
+        .map_or(80, |size| usize::from(size.ws_col))
+        .max(20)
+}
+
+fn index(counter: Counter) -> usize {
+    match counter {
+        Counter::Members => 0,
+        Counter::SourceBytes => 1,
+        Counter::ArchiveBytes => 2,
+        Counter::TargetBytes => 3,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
