@@ -4,11 +4,12 @@
 //! [`flow::cancel::Cancel`]; it returns a [`report::RunReport`] or an error. Nothing here prints or
 //! knows a flag.
 
-pub mod pipe;
 pub mod backup;
 pub mod list;
+pub mod pipe;
 pub mod read;
-pub mod selection;
-mod warnings;
 pub mod report;
 pub mod restore;
+pub mod verify;
+pub mod selection;
+mod warnings;

@@ -19,6 +19,7 @@ mod gaps;
 mod headers;
 pub(crate) mod index_file;
 pub(crate) mod members;
+pub(crate) mod placement;
 mod source;
 
 use std::ffi::OsStr;
@@ -215,7 +216,6 @@ impl<'a> Pipeline<'a> {
             trailing_bytes: AtomicU64::new(0),
         })
     }
-
 
     /// Goes from header to header without threads and rings.
     fn skim<R, E>(

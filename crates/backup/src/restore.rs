@@ -16,7 +16,6 @@
 //! replaced something. A full target ends the run.
 
 mod check;
-mod content;
 mod order;
 mod workers;
 

@@ -73,7 +73,10 @@ impl fmt::Display for Damage {
         let Damage { offset_bytes: at, length_bytes: length, .. } = self;
         match &self.kind {
             DamageKind::LeadingGarbage => {
-                write!(formatter, "the archive starts at byte {length}, behind bytes that are no tar")
+                write!(
+                    formatter,
+                    "the archive starts at byte {length}, behind bytes that are no tar"
+                )
             }
             DamageKind::Garbage { why } => write!(
                 formatter,

@@ -48,7 +48,6 @@ pub(crate) struct Decompress {
     pub stage: Arc<Stage>,
     tasks: Queue<Task>,
     turnstile: Turnstile,
-    chunks: AtomicU64,
     trailing: AtomicU64,
     cancel: Cancel,
 }
@@ -69,15 +68,9 @@ impl Decompress {
             stage,
             tasks: Queue::new(workers, cancel.clone()),
             turnstile: Turnstile::new(cancel.clone()),
-            chunks: AtomicU64::new(0),
             trailing: AtomicU64::new(0),
             cancel: cancel.clone(),
         }
-    }
-
-    /// Frames or members seen.
-    pub fn chunks(&self) -> u64 {
-        self.chunks.load(Ordering::Relaxed)
     }
 
     /// Compressed bytes behind the last frame or member that are none.
@@ -116,7 +109,8 @@ impl Decompress {
                 Ok(()) => self.put(&content, account)?,
                 Err(error) => {
                     // Without its length in the frame nobody knows how much is lost.
-                    let exact = self.coding == Coding::Gzip || names_content_bytes(&task.compressed);
+                    let exact =
+                        self.coding == Coding::Gzip || names_content_bytes(&task.compressed);
                     let content_bytes = if exact { task.content_bytes_max } else { 0 };
                     self.put_gap(content_bytes, &error, account)?;
                 }
@@ -242,7 +236,6 @@ impl Cutter<'_> {
     fn take_ticket(&mut self) -> u64 {
         let ticket = self.ticket;
         self.ticket += 1;
-        self.shared.chunks.fetch_add(1, Ordering::Relaxed);
         ticket
     }
 
@@ -288,8 +281,7 @@ impl Cutter<'_> {
         let turn = self.shared.turnstile.enter(ticket, account, State::Blocked)?;
         let offset_bytes = self.finder.offset_bytes();
         let window_bytes_max = StreamDecoder::WINDOW_BYTES_DEFAULT.max(1 << 31);
-        let mut decoder =
-            StreamDecoder::new(self.shared.coding, offset_bytes, window_bytes_max);
+        let mut decoder = StreamDecoder::new(self.shared.coding, offset_bytes, window_bytes_max);
         let mut out = vec![0; 256 << 10];
         let failed = loop {
             let step = match decoder.push(&self.held[self.from..], &mut out) {
@@ -372,9 +364,7 @@ const MAGIC_BYTES: usize = 4;
 fn find_magic(coding: Coding, bytes: &[u8]) -> Option<usize> {
     let reserved_gzip_flags = 0xe0;
     bytes.windows(MAGIC_BYTES).position(|window| match coding {
-        Coding::Gzip => {
-            window[..3] == [0x1f, 0x8b, 8] && window[3] & reserved_gzip_flags == 0
-        }
+        Coding::Gzip => window[..3] == [0x1f, 0x8b, 8] && window[3] & reserved_gzip_flags == 0,
         Coding::Zstd => window == [0x28, 0xb5, 0x2f, 0xfd],
     })
 }

@@ -88,7 +88,8 @@ impl IndexFile {
             }
             Some(_) => {
                 let mut reader = self.reader();
-                let passed = io::copy(&mut (&mut reader).take(place.offset_bytes), &mut io::sink())?;
+                let passed =
+                    io::copy(&mut (&mut reader).take(place.offset_bytes), &mut io::sink())?;
                 if passed < place.offset_bytes {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }

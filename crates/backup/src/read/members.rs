@@ -201,11 +201,7 @@ impl<'a> MemberStream<'a> {
         Ok(ContentPiece::Data(slice))
     }
 
-    fn lose_content(
-        &mut self,
-        gap: &Gap,
-        account: &mut Account,
-    ) -> Result<ContentPiece, Stopped> {
+    fn lose_content(&mut self, gap: &Gap, account: &mut Account) -> Result<ContentPiece, Stopped> {
         let kind = DamageKind::Lost { why: gap.why.clone() };
         if gap.length_bytes == 0 {
             // A seam: what follows is from further on, nobody knows from where.
@@ -460,8 +456,7 @@ impl<'a> MemberStream<'a> {
             } else if let Some(gap) = gap {
                 let kind = DamageKind::Lost { why: gap.why.clone() };
                 self.report(gap.start_bytes, gap.length_bytes, kind, InMember::No);
-                self.cursor
-                    .pass_over(gap.end_bytes().saturating_sub(position_bytes), account)?;
+                self.cursor.pass_over(gap.end_bytes().saturating_sub(position_bytes), account)?;
                 self.cursor.leave_gap();
                 tail.clear();
                 continue;

@@ -69,10 +69,8 @@ impl SourceReader<'_> {
     }
 
     fn complete_one(&mut self, account: &mut Account) -> Result<(), ReadError> {
-        let done = self
-            .backend
-            .wait()
-            .map_err(|source| ReadError::Read { offset_bytes: 0, source })?;
+        let done =
+            self.backend.wait().map_err(|source| ReadError::Read { offset_bytes: 0, source })?;
         let Operation { offset_bytes, done_bytes, memory, .. } = done.operation;
         let Memory::Fill(mut piece) = memory else { return Ok(()) };
         match done.result {

@@ -299,11 +299,7 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// The worker for an object that is no directory, after everything that it must wait for.
-    fn place(
-        &mut self,
-        path: &[u8],
-        account: &mut Account,
-    ) -> Result<(usize, Made), Stopped> {
+    fn place(&mut self, path: &[u8], account: &mut Account) -> Result<(usize, Made), Stopped> {
         let path = plain(path);
         self.enter(split(&path).0, account)?;
         let key = xxh3_64(&path);

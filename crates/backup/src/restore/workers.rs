@@ -16,8 +16,8 @@ use flow::monitor::Counter;
 use flow::queue::Queue;
 use tree::{Created, Overwrite, RestoreFile, Worker};
 
-use super::content::Placement;
 use super::{INCOMPLETE_SUFFIX, RestoreError, RestoreOptions, Targets};
+use crate::read::placement::Placement;
 use crate::read::{Slice, cores};
 use crate::report::RunReport;
 use crate::warnings::{Warnings, with_causes};
@@ -47,7 +47,9 @@ pub(crate) enum Job {
     /// A file that is too large for a batch: its content follows.
     Begin(Box<Member>, Made),
     Data(Slice),
-    Missing { bytes: u64 },
+    Missing {
+        bytes: u64,
+    },
     End,
 }
 
@@ -104,10 +106,7 @@ impl<'a> Workers<'a> {
     }
 
     /// Runs the workers while `feed` gives them jobs, and until all jobs are done.
-    pub fn run(
-        &self,
-        feed: impl FnOnce() -> Result<(), Stopped>,
-    ) -> Result<(), RestoreError> {
+    pub fn run(&self, feed: impl FnOnce() -> Result<(), Stopped>) -> Result<(), RestoreError> {
         let fed = std::thread::scope(|scope| {
             for index in 0..self.len() {
                 scope.spawn(move || self.work(index));
@@ -132,12 +131,7 @@ impl<'a> Workers<'a> {
     }
 
     /// Waits until a worker has finished `jobs` jobs.
-    pub fn wait_for(
-        &self,
-        worker: usize,
-        jobs: u64,
-        account: &mut Account,
-    ) -> Result<(), Stopped> {
+    pub fn wait_for(&self, worker: usize, jobs: u64, account: &mut Account) -> Result<(), Stopped> {
         let done = &self.done[worker];
         let mut finished = done.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         if *finished >= jobs {
@@ -305,7 +299,8 @@ impl Hands<'_> {
 
     fn write(&mut self, bytes: &[u8]) {
         let Some(open) = &mut self.open else { return };
-        match open.placement.write(&mut open.file, bytes) {
+        let OpenFile { placement, file, .. } = open;
+        match placement.place(bytes, |offset, bytes| file.write_at(offset, bytes)) {
             Ok(()) => self.shared.stage.add_bytes(bytes.len() as u64),
             Err(source) => {
                 let path = open.member.path.clone();

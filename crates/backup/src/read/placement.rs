@@ -1,9 +1,6 @@
 //! Stored content to places in a file: as it lies for a whole file, run by run for a sparse one.
 
-use std::io;
-
 use archive::member::{Extent, Member};
-use tree::RestoreFile;
 
 /// Where the next stored byte of a file belongs.
 #[derive(Debug)]
@@ -19,10 +16,14 @@ impl Placement {
         Placement { runs: member.sparse.clone(), run: 0, filled_bytes: 0 }
     }
 
-    /// Writes the next stored bytes.
-    pub fn write(&mut self, file: &mut RestoreFile, mut bytes: &[u8]) -> io::Result<()> {
+    /// Hands the next stored bytes to `put` with their offset in the file.
+    pub fn place<E>(
+        &mut self,
+        mut bytes: &[u8],
+        mut put: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         if self.runs.is_none() {
-            file.write_at(self.filled_bytes, bytes)?;
+            put(self.filled_bytes, bytes)?;
             self.filled_bytes += bytes.len() as u64;
             return Ok(());
         }
@@ -34,7 +35,7 @@ impl Placement {
             let now_bytes = (bytes.len() as u64).min(room_bytes) as usize;
             let (now, later) = bytes.split_at(now_bytes);
             if !now.is_empty() {
-                file.write_at(run.offset_bytes + self.filled_bytes, now)?;
+                put(run.offset_bytes + self.filled_bytes, now)?;
             }
             self.advance(now_bytes as u64);
             bytes = later;

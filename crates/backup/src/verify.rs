@@ -1,0 +1,270 @@
+//! The `verify` run: reads every byte of an archive back, and compares it with the live files.
+//!
+//! ```text
+//! read --> ring --> [decompress --> ring] --> parse --> check (several workers)
+//! ```
+//!
+//! What is checked, whatever there is to check it with: the structure of the archive, the checksums
+//! of the compression, and, when the archive carries its index, the checksum of every block, the
+//! content hash of every file, and the index's own checksums. A file that the index knows and the
+//! archive does not give is named.
+//!
+//! Against a directory every member is compared with the live object of its path, content included.
+//! What differs is sorted by whether the live object was touched since the backup: *changed* is
+//! what a backup is for, *differs although it did not change* is what nobody did.
+
+mod live;
+mod order;
+mod spool;
+mod workers;
+
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use device::source::Source;
+use flow::account::{Account, Stage};
+use flow::backend::Engine;
+use flow::cancel::{Cancel, Stopped};
+use flow::monitor::Monitor;
+use tree::{Attributes, CompareOwners, Difference};
+
+use crate::list::take_summary;
+use crate::read::block_check::BlockCheck;
+use crate::read::members::MemberStream;
+use crate::read::{Contents, Damage, ReadFailure, ReadSettings, plain_decoder, read_archive};
+use crate::report::RunReport;
+use crate::warnings::Warnings;
+
+use order::Verifier;
+use workers::Workers;
+
+/// Most entries of each list in a [`VerifyReport`]; the totals count on.
+pub const LISTED_MAX: usize = 10_000;
+
+/// What to verify and how.
+#[derive(Clone, Debug)]
+pub struct VerifyOptions {
+    /// The archive: a path, or `-` for standard input.
+    pub from: OsString,
+    /// Directory that the paths of the archive start in, when it is to be compared with.
+    pub against: Option<PathBuf>,
+    /// Whether attributes and ACLs are compared.
+    pub attributes: Attributes,
+    /// Whether owners are compared.
+    pub owners: CompareOwners,
+    /// Threads that check; as many as there are cores when `None`, four for each against a
+    /// directory, whose files are waited for.
+    pub threads: Option<NonZero<usize>>,
+    /// Back end of bulk input.
+    pub engine: Engine,
+    /// Memory of the rings together.
+    pub ring_bytes: usize,
+}
+
+impl Default for VerifyOptions {
+    fn default() -> VerifyOptions {
+        VerifyOptions {
+            from: "-".into(),
+            against: None,
+            attributes: Attributes::Read,
+            owners: CompareOwners::Compare,
+            threads: None,
+            engine: Engine::Auto,
+            ring_bytes: 64 << 20,
+        }
+    }
+}
+
+/// Some entries and the number of all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounded<T> {
+    /// The first [`LISTED_MAX`].
+    pub items: Vec<T>,
+    /// How many there are in all.
+    pub total: u64,
+}
+
+impl<T> Default for Bounded<T> {
+    fn default() -> Bounded<T> {
+        Bounded { items: Vec::new(), total: 0 }
+    }
+}
+
+impl<T> Bounded<T> {
+    pub(crate) fn push(&mut self, item: T) {
+        self.total += 1;
+        if self.items.len() < LISTED_MAX {
+            self.items.push(item);
+        }
+    }
+}
+
+/// Something with a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Path in the archive, or below the directory compared with; empty for the archive as a whole.
+    pub path: Vec<u8>,
+    /// What is wrong: a lowercase fragment.
+    pub what: String,
+}
+
+/// A live object that is not as archived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Differing {
+    /// Path in the archive.
+    pub path: Vec<u8>,
+    /// In what the metadata differ.
+    pub differences: Vec<Difference>,
+    /// First byte of the content that differs, when both have the same length.
+    pub content_differs_at_bytes: Option<u64>,
+}
+
+/// What there was to check with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Whether the archive carries an index, and it was read whole.
+    pub index: bool,
+    /// Files whose content was held against a hash of the index.
+    pub content_hashes: u64,
+    /// Blocks held against a checksum of the index; `None` where they cannot be had before the
+    /// blocks (a pipe).
+    pub blocks: Option<u64>,
+    /// Members compared with live objects.
+    pub compared: u64,
+}
+
+/// The end of a verification.
+#[derive(Clone, Debug, Default)]
+pub struct VerifyReport {
+    /// The numbers.
+    pub run: RunReport,
+    /// Warnings given to the monitor: damage, what differs, is missing or could not be compared. A
+    /// reason for exit code 2 if not 0.
+    pub warnings: u64,
+    /// What there was to check with.
+    pub checked: Checked,
+    /// What is wrong with the archive.
+    pub damaged: Bounded<Problem>,
+    /// Live objects that changed since the backup.
+    pub changed: Bounded<Differing>,
+    /// Live objects that differ although neither size nor times say that anybody touched them.
+    pub differs: Bounded<Differing>,
+    /// Members without a live object.
+    pub missing: Bounded<Vec<u8>>,
+    /// Live objects that are not in the archive, in directories that are. Below an extra directory
+    /// nothing is listed.
+    pub extra: Bounded<Vec<u8>>,
+    /// Members that could not be compared.
+    pub not_compared: Bounded<Problem>,
+}
+
+impl VerifyReport {
+    /// Whether the archive itself is sound.
+    pub fn is_sound(&self) -> bool {
+        self.damaged.total == 0
+    }
+
+    /// Records damage and warns of it.
+    fn damage(&mut self, damage: &Damage, warnings: &Warnings<'_>) {
+        if damage.counts() {
+            let path = damage.path.clone();
+            self.damaged.push(Problem { path, what: damage.to_string() });
+        }
+        warnings.damage(damage);
+    }
+
+    fn problem(&mut self, path: &[u8], what: String, warnings: &Warnings<'_>) {
+        warnings.warn(path, what.clone());
+        self.damaged.push(Problem { path: path.to_vec(), what });
+    }
+}
+
+/// Why an archive could not be verified to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadFailure),
+    /// The directory to compare with cannot be opened.
+    #[error("cannot open {}", path.display())]
+    Against {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The temporary file for what was found fails.
+    #[error("cannot keep what was found in a temporary file")]
+    Spool(#[source] std::io::Error),
+    /// The run was stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// Verifies an archive.
+///
+/// # Errors
+/// See [`VerifyError`]. Damage and differences are no errors: they are in the report.
+pub fn verify(
+    options: VerifyOptions,
+    monitor: &dyn Monitor,
+    cancel: &Cancel,
+) -> Result<VerifyReport, VerifyError> {
+    let start = Instant::now();
+    let warnings = Warnings::new(monitor);
+    let check = find_check(&options)?;
+    let settings = ReadSettings {
+        from: &options.from,
+        engine: options.engine,
+        ring_bytes: options.ring_bytes,
+        threads: options.threads,
+        make_decoder: plain_decoder,
+        contents: Contents::Wanted,
+        check: check.clone(),
+    };
+    let parse = Stage::new("parse");
+    let stage = Stage::new(if options.against.is_some() { "compare" } else { "hash" });
+    let workers = Workers::new(&options, &stage, &warnings, cancel)?;
+    let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
+        let mut verifier = Verifier::new(&workers, &warnings);
+        workers.run(|| verifier.dispatch(stream, account))?;
+        verifier.conclude()
+    };
+    let (mut report, summary) =
+        read_archive::<_, VerifyError>(&settings, &parse, monitor, cancel, body)?;
+    take_summary(&mut report.run, &summary, &warnings);
+    report.run.stages.extend([parse.report(), stage.report()]);
+    if let Some(check) = &check {
+        conclude_blocks(check, &mut report, &warnings);
+    }
+    if let Some(against) = &options.against {
+        live::find_extra(against, &workers, &mut report, &warnings, cancel)?;
+    }
+    report.run.seconds = start.elapsed().as_secs_f64();
+    report.warnings = warnings.count();
+    Ok(report)
+}
+
+/// The checksums of the archive's blocks, when they can be had before the blocks.
+fn find_check(options: &VerifyOptions) -> Result<Option<Arc<BlockCheck>>, VerifyError> {
+    if options.from == "-" {
+        return Ok(None);
+    }
+    let source = Source::open(&options.from).map_err(ReadFailure::from)?;
+    Ok(BlockCheck::load(&source).map(Arc::new))
+}
+
+fn conclude_blocks(check: &BlockCheck, report: &mut VerifyReport, warnings: &Warnings<'_>) {
+    let (blocks, differing_count, differing) = check.outcome();
+    report.checked.blocks = Some(blocks);
+    let block_bytes = u64::from(check.index.trailer.block_bytes);
+    for block in &differing {
+        let at = block * block_bytes;
+        let what = format!("the checksum of the {block_bytes} bytes at byte {at} does not hold");
+        report.problem(b"", what, warnings);
+    }
+    report.damaged.total += differing_count.saturating_sub(differing.len() as u64);
+}

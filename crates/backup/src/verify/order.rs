@@ -1,0 +1,426 @@
+//! The parsing thread's side of a verification: what goes to the workers, and the index against
+//! what they found.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+use archive::index::{FileRecord, IndexReader, RecordKind, Section};
+use archive::member::Kind;
+use flow::account::Account;
+use flow::cancel::Stopped;
+
+use super::spool::{Seen, SpoolReader};
+use super::workers::{Candidate, Job, Object, Workers, remember};
+use super::{VerifyError, VerifyReport};
+use crate::read::members::{ContentPiece, Found, Item, MemberStream};
+use crate::read::{Damage, DamageKind, Slice};
+use crate::warnings::Warnings;
+
+/// Files of up to this many stored bytes travel in batches.
+const SMALL_BYTES_MAX: u64 = 256 << 10;
+/// Members that are looked at to find out where the archive starts.
+const AHEAD_MAX: usize = 64;
+const BATCH_OBJECTS_MAX: usize = 64;
+const BATCH_BYTES_MAX: u64 = 512 << 10;
+
+/// Goes through the archive and gathers the report.
+pub(crate) struct Verifier<'a> {
+    workers: &'a Workers<'a>,
+    warnings: &'a Warnings<'a>,
+    report: VerifyReport,
+    ticket: u64,
+    next_worker: usize,
+    batch: Vec<Object>,
+    batch_bytes: u64,
+    /// Offset at which the archive at hand starts: offsets in its index count from there.
+    base_bytes: u64,
+    /// Bytes there that are no header: garbage in front, or a damaged first header.
+    leading_bytes: u64,
+}
+
+impl<'a> Verifier<'a> {
+    pub fn new(workers: &'a Workers<'a>, warnings: &'a Warnings<'a>) -> Verifier<'a> {
+        Verifier {
+            workers,
+            warnings,
+            report: VerifyReport::default(),
+            ticket: 0,
+            next_worker: 0,
+            batch: Vec::new(),
+            batch_bytes: 0,
+            base_bytes: 0,
+            leading_bytes: 0,
+        }
+    }
+
+    /// Goes through the archive.
+    pub fn dispatch(
+        &mut self,
+        stream: &mut MemberStream<'_>,
+        account: &mut Account,
+    ) -> Result<(), VerifyError> {
+        loop {
+            if stream.would_wait() {
+                self.flush(account)?;
+            }
+            match stream.next(account)? {
+                Some(Item::Member(found)) => self.member(found, stream, account)?,
+                Some(Item::IndexSection { path }) => {
+                    self.settle(account)?;
+                    self.index_section(&path, stream, account)?;
+                }
+                Some(Item::Damage(damage)) => {
+                    if damage.kind == DamageKind::LeadingGarbage {
+                        self.leading_bytes = damage.length_bytes;
+                    }
+                    self.report.damage(&damage, self.warnings);
+                }
+                Some(Item::NextArchive { offset_bytes }) => {
+                    let text = format!("another archive follows at byte {offset_bytes}");
+                    self.warnings.note(b"", text);
+                    self.settle(account)?;
+                    self.workers.results().spool.clear();
+                    self.base_bytes = offset_bytes;
+                    self.leading_bytes = 0;
+                }
+                Some(Item::Passed { what }) => self.warnings.note(b"", what),
+                None => {
+                    self.settle(account)?;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// The report, once all workers are done.
+    pub fn conclude(mut self) -> Result<VerifyReport, VerifyError> {
+        let mut results = self.workers.results();
+        let candidates = std::mem::take(&mut results.candidates);
+        for candidate in candidates {
+            let untouched = candidate.looks_untouched;
+            sort(&mut self.report, candidate, untouched, self.warnings);
+        }
+        let report = &mut self.report;
+        report.changed.total += results.changed_more;
+        report.differs.total += results.differs_more;
+        report.missing = std::mem::take(&mut results.missing);
+        report.not_compared = std::mem::take(&mut results.not_compared);
+        report.checked.compared = results.compared;
+        report.run.members = results.members;
+        report.run.files = results.files;
+        report.run.source_bytes = results.source_bytes;
+        Ok(self.report)
+    }
+
+    fn member(
+        &mut self,
+        found: Found,
+        stream: &mut MemberStream<'_>,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        let Found { member, notes, header_offset_bytes, stored_bytes, .. } = found;
+        for note in &notes {
+            self.warnings.note(&member.path, note.to_string());
+        }
+        if let Some(mut paths) = self.workers.paths() {
+            remember(&mut paths, &member);
+        }
+        let stored_bytes = if member.kind == Kind::File { stored_bytes } else { 0 };
+        let mut object =
+            Object { member, header_offset_bytes, content: Vec::new(), missing_bytes: 0 };
+        if stored_bytes > SMALL_BYTES_MAX {
+            return self.large(object, stream, account);
+        }
+        loop {
+            if stored_bytes == 0 {
+                break;
+            }
+            if stream.would_wait() {
+                self.flush(account)?;
+            }
+            match stream.next_piece(account)? {
+                Some(ContentPiece::Data(slice)) => object.content.push(slice),
+                Some(ContentPiece::Lost { bytes } | ContentPiece::Cut { bytes }) => {
+                    object.missing_bytes += bytes;
+                }
+                None => break,
+            }
+        }
+        self.batch.push(object);
+        self.batch_bytes += stored_bytes;
+        if self.batch.len() >= BATCH_OBJECTS_MAX || self.batch_bytes >= BATCH_BYTES_MAX {
+            self.flush(account)?;
+        }
+        Ok(())
+    }
+
+    fn large(
+        &mut self,
+        object: Object,
+        stream: &mut MemberStream<'_>,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        self.flush(account)?;
+        let worker = self.take_worker();
+        let ticket = self.take_ticket();
+        self.workers.push(worker, Job::Begin(ticket, object), account)?;
+        while let Some(piece) = stream.next_piece(account)? {
+            let job = match piece {
+                ContentPiece::Data(slice) => Job::Data(slice),
+                ContentPiece::Lost { bytes } | ContentPiece::Cut { bytes } => {
+                    Job::Missing { bytes }
+                }
+            };
+            self.workers.push(worker, job, account)?;
+        }
+        self.workers.push(worker, Job::End, account)
+    }
+
+    fn flush(&mut self, account: &mut Account) -> Result<(), Stopped> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH_OBJECTS_MAX));
+        self.batch_bytes = 0;
+        let worker = self.take_worker();
+        let ticket = self.take_ticket();
+        self.workers.push(worker, Job::Batch(ticket, batch), account)
+    }
+
+    /// Waits until the workers have entered everything that they were given.
+    fn settle(&mut self, account: &mut Account) -> Result<(), Stopped> {
+        self.flush(account)?;
+        let ticket = self.take_ticket();
+        self.workers.wait_for_turn(ticket, account)
+    }
+
+    fn take_ticket(&mut self) -> u64 {
+        self.ticket += 1;
+        self.ticket - 1
+    }
+
+    fn take_worker(&mut self) -> usize {
+        self.next_worker = (self.next_worker + 1) % self.workers.len();
+        self.next_worker
+    }
+
+    fn index_section(
+        &mut self,
+        path: &[u8],
+        stream: &mut MemberStream<'_>,
+        account: &mut Account,
+    ) -> Result<(), VerifyError> {
+        let is = |section: Section| path == section.member_name().as_bytes();
+        let mut reader = SectionReader { stream, account, slice: None, used: 0, stopped: None };
+        let buffered = io::BufReader::with_capacity(64 << 10, &mut reader);
+        let result = if is(Section::Files) {
+            self.files(IndexReader::new(buffered))?
+        } else if is(Section::Blocks) {
+            read_through::<archive::index::BlockChecksum>(buffered)
+        } else if is(Section::Chunks) {
+            read_through::<archive::index::ChunkRecord>(buffered)
+        } else if is(Section::Warnings) {
+            read_through::<archive::index::WarningRecord>(buffered)
+        } else {
+            Ok(())
+        };
+        if let Some(stopped) = reader.stopped {
+            return Err(stopped.into());
+        }
+        if let Err(why) = result {
+            let damage = Damage {
+                offset_bytes: 0,
+                length_bytes: 0,
+                kind: DamageKind::Index { why },
+                path: Vec::new(),
+            };
+            self.report.damage(&damage, self.warnings);
+            self.report.checked.index = false;
+        }
+        Ok(())
+    }
+
+    /// Holds what was found against the index. The inner error is damage of the index.
+    fn files<R: Read>(
+        &mut self,
+        mut records: IndexReader<FileRecord, R>,
+    ) -> Result<Result<(), String>, VerifyError> {
+        let mut results = self.workers.results();
+        let spool = std::mem::take(&mut results.spool);
+        let candidates = std::mem::take(&mut results.candidates);
+        drop(results);
+        let mut found = Lockstep {
+            seen: spool.into_reader().map_err(VerifyError::Spool)?,
+            ahead: VecDeque::new(),
+            candidates: candidates.into_iter().peekable(),
+        };
+        self.report.checked.index = true;
+        let mut head = VecDeque::new();
+        while head.len() < AHEAD_MAX
+            && let Ok(Some(record)) = records.next_record()
+        {
+            head.push_back(record);
+        }
+        let base_bytes = self.choose_base(&head, &mut found).map_err(VerifyError::Spool)?;
+        loop {
+            let record =
+                match head.pop_front().map_or_else(|| records.next_record(), |r| Ok(Some(r))) {
+                    Ok(Some(record)) => record,
+                    Ok(None) => break,
+                    Err(error) => return Ok(Err(error.to_string())),
+                };
+            let offset_bytes = record.header_offset_bytes + base_bytes;
+            let seen = found.take_at(offset_bytes).map_err(VerifyError::Spool)?;
+            let (unknown, seen) = seen;
+            if unknown > 0 {
+                let what = format!("{unknown} members of the archive are not in its index");
+                self.report.problem(&record.path, what, self.warnings);
+            }
+            match seen {
+                None => {
+                    let what = "is in the index and not in the archive: it is lost".to_owned();
+                    self.report.problem(&record.path, what, self.warnings);
+                }
+                Some(seen) => self.hold_against(&record, &seen),
+            }
+            if let Some(candidate) = found.candidate_at(offset_bytes) {
+                let untouched =
+                    candidate.looks_untouched && candidate.live_changed == Some(record.changed);
+                sort(&mut self.report, candidate, untouched, self.warnings);
+            }
+        }
+        // Candidates that the index does not know are sorted by what the archive says.
+        self.workers.results().candidates = found.candidates.collect();
+        Ok(Ok(()))
+    }
+
+    /// Where the archive that the index describes starts: behind the bytes in front that are no
+    /// header, or with them, whatever fits the first members better.
+    fn choose_base(&self, head: &VecDeque<FileRecord>, found: &mut Lockstep) -> io::Result<u64> {
+        while found.ahead.len() < AHEAD_MAX
+            && let Some(seen) = found.seen.next()?
+        {
+            found.ahead.push_back(seen);
+        }
+        let fits = |base: u64| {
+            let is_there = |record: &&FileRecord| {
+                let offset_bytes = record.header_offset_bytes + base;
+                found.ahead.iter().any(|seen| seen.header_offset_bytes == offset_bytes)
+            };
+            head.iter().filter(is_there).count()
+        };
+        let behind = self.base_bytes + self.leading_bytes;
+        Ok(if fits(behind) > fits(self.base_bytes) { behind } else { self.base_bytes })
+    }
+
+    fn hold_against(&mut self, record: &FileRecord, seen: &Seen) {
+        let RecordKind::File { content_hash: Some(expected), .. } = &record.kind else { return };
+        match seen.content_hash {
+            Some(hash) if hash == *expected => self.report.checked.content_hashes += 1,
+            Some(_) => {
+                self.report.checked.content_hashes += 1;
+                let what = "its content is not what was backed up (the hash differs)".to_owned();
+                self.report.problem(&record.path, what, self.warnings);
+            }
+            None => {
+                let what = "its content is not whole".to_owned();
+                self.report.problem(&record.path, what, self.warnings);
+            }
+        }
+    }
+}
+
+/// Puts a live object that differs where it belongs.
+fn sort(report: &mut VerifyReport, candidate: Candidate, untouched: bool, warnings: &Warnings<'_>) {
+    let differing = candidate.differing;
+    if untouched {
+        warnings.warn(&differing.path, "differs from the archive although it did not change");
+        report.differs.push(differing);
+    } else {
+        warnings.warn(&differing.path, "changed since the backup");
+        report.changed.push(differing);
+    }
+}
+
+fn read_through<T: archive::index::Record>(reader: impl Read) -> Result<(), String> {
+    let mut records = IndexReader::<T, _>::new(reader);
+    loop {
+        match records.next_record() {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}
+
+/// What was found, walked along the index.
+struct Lockstep {
+    seen: SpoolReader,
+    ahead: VecDeque<Seen>,
+    candidates: std::iter::Peekable<std::vec::IntoIter<Candidate>>,
+}
+
+impl Lockstep {
+    /// What was found at an offset, and how many were found before that the index does not know.
+    fn take_at(&mut self, offset_bytes: u64) -> io::Result<(u64, Option<Seen>)> {
+        let mut unknown = 0;
+        loop {
+            if self.ahead.is_empty() {
+                self.ahead.extend(self.seen.next()?);
+            }
+            match self.ahead.front().copied() {
+                Some(seen) if seen.header_offset_bytes < offset_bytes => {
+                    unknown += 1;
+                    self.ahead.pop_front();
+                }
+                Some(seen) if seen.header_offset_bytes == offset_bytes => {
+                    self.ahead.pop_front();
+                    return Ok((unknown, Some(seen)));
+                }
+                _ => return Ok((unknown, None)),
+            }
+        }
+    }
+
+    fn candidate_at(&mut self, offset_bytes: u64) -> Option<Candidate> {
+        self.candidates.next_if(|candidate| candidate.header_offset_bytes == offset_bytes)
+    }
+}
+
+/// The content of a section as a reader.
+struct SectionReader<'s, 'a, 'b> {
+    stream: &'s mut MemberStream<'a>,
+    account: &'b mut Account,
+    slice: Option<Slice>,
+    used: usize,
+    stopped: Option<Stopped>,
+}
+
+impl Read for SectionReader<'_, '_, '_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(slice) = &self.slice {
+                let rest = &slice[self.used..];
+                if !rest.is_empty() {
+                    let bytes = rest.len().min(out.len());
+                    out[..bytes].copy_from_slice(&rest[..bytes]);
+                    self.used += bytes;
+                    return Ok(bytes);
+                }
+            }
+            self.slice = None;
+            self.used = 0;
+            match self.stream.next_piece(self.account) {
+                Ok(Some(ContentPiece::Data(slice))) => self.slice = Some(slice),
+                Ok(Some(ContentPiece::Lost { .. } | ContentPiece::Cut { .. })) => {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+                Ok(None) => return Ok(0),
+                Err(stopped) => {
+                    self.stopped = Some(stopped);
+                    return Err(io::Error::other(stopped));
+                }
+            }
+        }
+    }
+}

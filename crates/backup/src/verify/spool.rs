@@ -1,0 +1,123 @@
+//! What was found of every file, until the index behind the archive says what should have been.
+//!
+//! One record for each member in archive order; from [`MEMORY_BYTES`] on they go to a file without
+//! a name in the folder for temporary files, so that memory does not grow with the archive.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use rustix::fs::{Mode, OFlags};
+
+const MEMORY_BYTES: usize = 4 << 20;
+/// Bytes of a record: place, whether there is a hash, hash.
+const RECORD_BYTES: usize = 8 + 1 + 32;
+
+/// A member as found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub header_offset_bytes: u64,
+    /// `None` for all but files, and for files with content missing.
+    pub content_hash: Option<[u8; 32]>,
+}
+
+/// The records.
+#[derive(Debug, Default)]
+pub(crate) struct Spool {
+    memory: Vec<u8>,
+    file: Option<File>,
+}
+
+impl Spool {
+    pub fn push(&mut self, seen: Seen) -> io::Result<()> {
+        self.memory.extend_from_slice(&seen.header_offset_bytes.to_le_bytes());
+        self.memory.push(u8::from(seen.content_hash.is_some()));
+        self.memory.extend_from_slice(&seen.content_hash.unwrap_or_default());
+        if self.memory.len() >= MEMORY_BYTES {
+            if self.file.is_none() {
+                self.file = Some(temporary_file()?);
+            }
+            if let Some(file) = &mut self.file {
+                file.write_all(&self.memory)?;
+            }
+            self.memory.clear();
+        }
+        Ok(())
+    }
+
+    /// Forgets everything: another archive starts.
+    pub fn clear(&mut self) {
+        *self = Spool::default();
+    }
+
+    /// The records in order.
+    pub fn into_reader(self) -> io::Result<SpoolReader> {
+        let file: Box<dyn Read> = match self.file {
+            Some(mut file) => {
+                file.seek(SeekFrom::Start(0))?;
+                Box::new(BufReader::with_capacity(1 << 16, file))
+            }
+            None => Box::new(io::empty()),
+        };
+        Ok(SpoolReader { records: file.chain(io::Cursor::new(self.memory)) })
+    }
+}
+
+/// Reads records back.
+pub(crate) struct SpoolReader {
+    records: io::Chain<Box<dyn Read>, io::Cursor<Vec<u8>>>,
+}
+
+impl SpoolReader {
+    /// The next record, `None` behind the last.
+    pub fn next(&mut self) -> io::Result<Option<Seen>> {
+        let mut record = [0; RECORD_BYTES];
+        match self.records.read_exact(&mut record) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let (offset, rest) = record.split_at(8);
+        let header_offset_bytes = u64::from_le_bytes(offset.try_into().expect("eight bytes"));
+        let hash: [u8; 32] = rest[1..].try_into().expect("32 bytes");
+        Ok(Some(Seen { header_offset_bytes, content_hash: (rest[0] == 1).then_some(hash) }))
+    }
+}
+
+fn temporary_file() -> io::Result<File> {
+    let folder =
+        std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
+    let (mode, flags) = (Mode::RUSR | Mode::WUSR, OFlags::RDWR | OFlags::CLOEXEC);
+    match rustix::fs::open(&folder, flags | OFlags::TMPFILE, mode) {
+        Ok(file) => Ok(file.into()),
+        // Not every file system can make files without a name.
+        Err(_) => {
+            let name = folder.join(format!(".takeup-verify-{}", std::process::id()));
+            let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
+            rustix::fs::unlink(&name)?;
+            Ok(file.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_in_order_from_memory_and_file() {
+        for count in [0u64, 3, 250_000] {
+            let mut spool = Spool::default();
+            let seen = |number: u64| Seen {
+                header_offset_bytes: number * 512,
+                content_hash: number.is_multiple_of(3).then_some([number as u8; 32]),
+            };
+            (0..count).for_each(|number| spool.push(seen(number)).unwrap());
+            let mut reader = spool.into_reader().unwrap();
+            for number in 0..count {
+                assert_eq!(reader.next().unwrap(), Some(seen(number)));
+            }
+            assert_eq!(reader.next().unwrap(), None);
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! The `hash` or `compare` stage: threads that hash what was archived and hold it against the live
+//! files.
+//!
+//! Members travel in batches, large files piece by piece to one worker. Each batch has a ticket, and
+//! results are entered in the order of the tickets, which is that of the archive.
+
+use std::collections::HashSet;
+use std::io;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use archive::index::ContentHasher;
+use archive::member::{Kind, Member, Timestamp};
+use flow::account::{Account, Stage, State};
+use flow::cancel::{Cancel, Stopped};
+use flow::monitor::Counter;
+use flow::queue::Queue;
+use flow::turnstile::Turnstile;
+use tree::{Accounts, CompareOptions, LiveTree};
+
+use super::live::LiveFile;
+use super::spool::{Seen, Spool};
+use super::{Bounded, Differing, LISTED_MAX, Problem, VerifyError, VerifyOptions};
+use crate::read::{Slice, cores};
+use crate::warnings::{Warnings, with_causes};
+
+/// Jobs that wait for one worker.
+const JOBS_MAX: usize = 64;
+/// Paths that are remembered (by a hash of 8 bytes) to find what is extra.
+const PATHS_MAX: usize = 1 << 22;
+
+/// A member to be checked.
+#[derive(Debug)]
+pub(crate) struct Object {
+    pub member: Box<Member>,
+    pub header_offset_bytes: u64,
+    pub content: Vec<Slice>,
+    pub missing_bytes: u64,
+}
+
+/// Work for a worker.
+#[derive(Debug)]
+pub(crate) enum Job {
+    Batch(u64, Vec<Object>),
+    /// A large file, whose content follows.
+    Begin(u64, Object),
+    Data(Slice),
+    Missing {
+        bytes: u64,
+    },
+    End,
+}
+
+/// A live object that differs, until the index says when it was last touched before.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub header_offset_bytes: u64,
+    pub differing: Differing,
+    /// Whether size and time of modification are as archived.
+    pub looks_untouched: bool,
+    pub live_changed: Option<Timestamp>,
+}
+
+/// What the workers have found, in archive order.
+#[derive(Default)]
+pub(crate) struct Results {
+    pub spool: Spool,
+    pub candidates: Vec<Candidate>,
+    /// More candidates than are kept: changed, and not touched as far as can be told.
+    pub changed_more: u64,
+    pub differs_more: u64,
+    pub missing: Bounded<Vec<u8>>,
+    pub not_compared: Bounded<Problem>,
+    pub compared: u64,
+    pub members: u64,
+    pub files: u64,
+    pub source_bytes: u64,
+    pub spool_error: Option<io::Error>,
+}
+
+/// Paths of the archive, to find what is extra in the live tree.
+#[derive(Default)]
+pub(crate) struct Paths {
+    pub hashes: HashSet<u64>,
+    pub directories: Vec<Vec<u8>>,
+    pub overflowed: bool,
+}
+
+/// All workers and what they share.
+pub(crate) struct Workers<'a> {
+    stage: &'a Arc<Stage>,
+    warnings: &'a Warnings<'a>,
+    cancel: &'a Cancel,
+    live: Mutex<Vec<LiveTree>>,
+    queues: Vec<Queue<Job>>,
+    turnstile: Turnstile,
+    results: Mutex<Results>,
+    paths: Option<Mutex<Paths>>,
+}
+
+impl<'a> Workers<'a> {
+    pub fn new(
+        options: &VerifyOptions,
+        stage: &'a Arc<Stage>,
+        warnings: &'a Warnings<'a>,
+        cancel: &'a Cancel,
+    ) -> Result<Workers<'a>, VerifyError> {
+        let for_each_core = if options.against.is_some() { 4 } else { 1 };
+        let threads = options.threads.map_or_else(|| cores() * for_each_core, NonZero::get);
+        let mut live = Vec::new();
+        if let Some(root) = &options.against {
+            let accounts = Arc::new(Accounts::load());
+            let compare = CompareOptions { attributes: options.attributes, owners: options.owners };
+            for _ in 0..threads {
+                let tree = LiveTree::open(root, compare, Arc::clone(&accounts));
+                let failed = |source| VerifyError::Against { path: PathBuf::from(root), source };
+                live.push(tree.map_err(failed)?);
+            }
+        }
+        Ok(Workers {
+            stage,
+            warnings,
+            cancel,
+            paths: options.against.is_some().then(Mutex::default),
+            live: Mutex::new(live),
+            queues: (0..threads).map(|_| Queue::new(JOBS_MAX, cancel.clone())).collect(),
+            turnstile: Turnstile::new(cancel.clone()),
+            results: Mutex::default(),
+        })
+    }
+
+    /// Number of workers.
+    pub fn len(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// What was found so far.
+    pub fn results(&self) -> MutexGuard<'_, Results> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The paths seen, when they are of interest.
+    pub fn paths(&self) -> Option<MutexGuard<'_, Paths>> {
+        Some(self.paths.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Runs the workers while `feed` gives them jobs, and until all jobs are done.
+    pub fn run<T>(&self, feed: impl FnOnce() -> Result<T, VerifyError>) -> Result<T, VerifyError> {
+        let fed = std::thread::scope(|scope| {
+            for index in 0..self.len() {
+                scope.spawn(move || {
+                    if self.work(index).is_err() {
+                        self.cancel.fail();
+                    }
+                });
+            }
+            let fed = feed();
+            if fed.is_err() {
+                self.cancel.fail();
+            }
+            self.queues.iter().for_each(Queue::close);
+            fed
+        });
+        match self.results().spool_error.take() {
+            Some(error) => Err(VerifyError::Spool(error)),
+            None => fed,
+        }
+    }
+
+    pub fn push(&self, worker: usize, job: Job, account: &mut Account) -> Result<(), Stopped> {
+        self.queues[worker].push(job, account)
+    }
+
+    /// Waits until everything before `ticket` has been entered.
+    pub fn wait_for_turn(&self, ticket: u64, account: &mut Account) -> Result<(), Stopped> {
+        self.turnstile.enter(ticket, account, State::Blocked).map(drop)
+    }
+
+    fn work(&self, index: usize) -> Result<(), Stopped> {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut hands = Hands { shared: self, live, buffer: Vec::new() };
+        let mut account = self.stage.open();
+        let mut open: Option<(u64, Checking)> = None;
+        while let Some(job) = self.queues[index].pop(&mut account)? {
+            match job {
+                Job::Batch(ticket, objects) => {
+                    let outcomes = objects.into_iter().map(|object| hands.check(object)).collect();
+                    self.enter(ticket, outcomes, &mut account)?;
+                }
+                Job::Begin(ticket, object) => open = Some((ticket, hands.begin(object))),
+                Job::Data(slice) => {
+                    if let Some((_, checking)) = &mut open {
+                        hands.update(checking, &slice);
+                    }
+                }
+                Job::Missing { bytes } => {
+                    if let Some((_, checking)) = &mut open {
+                        checking.missing_bytes += bytes;
+                    }
+                }
+                Job::End => {
+                    if let Some((ticket, checking)) = open.take() {
+                        let outcome = hands.end(checking);
+                        self.enter(ticket, vec![outcome], &mut account)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(
+        &self,
+        ticket: u64,
+        outcomes: Vec<Outcome>,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        let turn = self.turnstile.enter(ticket, account, State::Blocked)?;
+        let mut results = self.results();
+        self.warnings.monitor().count(Counter::Members, outcomes.len() as u64);
+        for outcome in outcomes {
+            results.enter(outcome, self.warnings);
+        }
+        let failed = results.spool_error.is_some();
+        drop(results);
+        drop(turn);
+        if failed { Err(Stopped::Failed) } else { Ok(()) }
+    }
+}
+
+impl Results {
+    fn enter(&mut self, outcome: Outcome, warnings: &Warnings<'_>) {
+        let Outcome { member, seen, comparison, source_bytes } = outcome;
+        self.members += 1;
+        self.files += u64::from(member.kind == Kind::File);
+        self.source_bytes += source_bytes;
+        if let Err(error) = self.spool.push(seen) {
+            self.spool_error = Some(error);
+        }
+        match comparison {
+            Compared::NotAsked => return,
+            Compared::Same => {}
+            Compared::Missing => {
+                warnings.warn(&member.path, "in the archive, and missing in the live tree");
+                self.missing.push(member.path.clone());
+            }
+            Compared::Failed(what) => {
+                warnings.warn(&member.path, format!("cannot be compared: {what}"));
+                self.not_compared.push(Problem { path: member.path.clone(), what });
+                return;
+            }
+            Compared::Differs(candidate) if self.candidates.len() < 2 * LISTED_MAX => {
+                self.candidates.push(candidate);
+            }
+            Compared::Differs(candidate) if candidate.looks_untouched => self.differs_more += 1,
+            Compared::Differs(_) => self.changed_more += 1,
+        }
+        self.compared += 1;
+    }
+}
+
+/// What came of one member.
+struct Outcome {
+    member: Box<Member>,
+    seen: Seen,
+    comparison: Compared,
+    source_bytes: u64,
+}
+
+enum Compared {
+    NotAsked,
+    Same,
+    Missing,
+    Failed(String),
+    Differs(Candidate),
+}
+
+/// A member whose content goes by.
+struct Checking {
+    member: Box<Member>,
+    header_offset_bytes: u64,
+    hasher: Option<ContentHasher>,
+    comparison: Compared,
+    live: Option<LiveFile>,
+    missing_bytes: u64,
+    source_bytes: u64,
+}
+
+/// What one worker works with.
+struct Hands<'a> {
+    shared: &'a Workers<'a>,
+    live: Option<LiveTree>,
+    buffer: Vec<u8>,
+}
+
+impl Hands<'_> {
+    fn check(&mut self, mut object: Object) -> Outcome {
+        let content = std::mem::take(&mut object.content);
+        let mut checking = self.begin(object);
+        for slice in &content {
+            self.update(&mut checking, slice);
+        }
+        self.end(checking)
+    }
+
+    fn begin(&mut self, object: Object) -> Checking {
+        let Object { member, header_offset_bytes, missing_bytes, .. } = object;
+        let hasher = (member.kind == Kind::File).then(|| match &member.sparse {
+            Some(runs) => ContentHasher::sparse(member.size_bytes, runs),
+            None => ContentHasher::whole(),
+        });
+        let (comparison, live) = self.compare(&member, header_offset_bytes);
+        Checking {
+            member,
+            header_offset_bytes,
+            hasher,
+            comparison,
+            live,
+            missing_bytes,
+            source_bytes: 0,
+        }
+    }
+
+    fn compare(
+        &mut self,
+        member: &Member,
+        header_offset_bytes: u64,
+    ) -> (Compared, Option<LiveFile>) {
+        use tree::Difference;
+        let Some(live) = &mut self.live else { return (Compared::NotAsked, None) };
+        let found = match live.compare(member) {
+            Ok(found) => found,
+            Err(error) => return (Compared::Failed(with_causes(&error)), None),
+        };
+        if found.differences.contains(&Difference::Missing) {
+            return (Compared::Missing, None);
+        }
+        let touched = |difference: &Difference| {
+            matches!(difference, Difference::Size { .. } | Difference::Modified { .. })
+        };
+        let looks_untouched = !found.differences.iter().any(touched);
+        let same_size =
+            !found.differences.iter().any(|other| matches!(other, Difference::Size { .. }));
+        let file = found.file.filter(|_| same_size).map(|file| LiveFile::new(file, member));
+        let candidate = Candidate {
+            header_offset_bytes,
+            differing: Differing {
+                path: member.path.clone(),
+                differences: found.differences,
+                content_differs_at_bytes: None,
+            },
+            looks_untouched,
+            live_changed: found.version.map(|version| version.changed),
+        };
+        (Compared::Differs(candidate), file)
+    }
+
+    fn update(&mut self, checking: &mut Checking, bytes: &[u8]) {
+        self.shared.stage.add_bytes(bytes.len() as u64);
+        self.shared.warnings.monitor().count(Counter::SourceBytes, bytes.len() as u64);
+        checking.source_bytes += bytes.len() as u64;
+        if let Some(hasher) = &mut checking.hasher {
+            hasher.update(bytes);
+        }
+        if checking.missing_bytes == 0
+            && let Some(live) = &mut checking.live
+        {
+            live.update(bytes, &mut self.buffer);
+        }
+    }
+
+    fn end(&mut self, checking: Checking) -> Outcome {
+        let Checking { member, header_offset_bytes, hasher, mut comparison, live, .. } = checking;
+        let whole = checking.missing_bytes == 0;
+        if !whole && self.live.is_some() {
+            comparison = Compared::Failed("its content in the archive is not whole".to_owned());
+        } else if let Some(live) = live {
+            match live.finish(&mut self.buffer) {
+                Ok(at) => {
+                    if let Compared::Differs(candidate) = &mut comparison {
+                        candidate.differing.content_differs_at_bytes = at;
+                    }
+                }
+                Err(error) => {
+                    comparison = Compared::Failed(format!("the live file cannot be read: {error}"));
+                }
+            }
+        }
+        if let Compared::Differs(candidate) = &comparison
+            && candidate.differing.differences.is_empty()
+            && candidate.differing.content_differs_at_bytes.is_none()
+        {
+            comparison = Compared::Same;
+        }
+        let content_hash = hasher.filter(|_| whole).map(|hasher| hasher.finish());
+        let seen = Seen { header_offset_bytes, content_hash };
+        Outcome { member, seen, comparison, source_bytes: checking.source_bytes }
+    }
+}
+
+/// Remembers a path of the archive.
+pub(crate) fn remember(paths: &mut Paths, member: &Member) {
+    let path = crate::selection::strip_components(&member.path, 0).unwrap_or_default();
+    if paths.hashes.len() >= PATHS_MAX {
+        paths.overflowed = true;
+        return;
+    }
+    paths.hashes.insert(xxhash_rust::xxh3::xxh3_64(&path));
+    if member.kind == Kind::Directory {
+        paths.directories.push(path);
+    }
+}
