@@ -26,7 +26,12 @@ pub struct Stage {
     name: &'static str,
     state_ns: [AtomicU64; 3],
     bytes: AtomicU64,
-    threads: AtomicU64,
+    /// Accounts that are open, and the most that were open at once: a stage whose thread is
+    /// followed by another later on is a stage of one thread.
+    open: AtomicU64,
+    /// Accounts that are open now, and the most that were at the same time.
+    open: AtomicU64,
+    open_most: AtomicU64,
     processor_ns: AtomicU64,
     core_wait_ns: AtomicU64,
 }
@@ -37,7 +42,7 @@ pub struct Stage {
 pub struct StageReport {
     /// Name of the stage: scan, read, compress, hash, write ...
     pub name: &'static str,
-    /// Threads that took part.
+    /// Threads that took part, as many as were there at once.
     pub threads: u64,
     /// Seconds of doing its job, per thread.
     pub working_seconds: f64,
@@ -61,7 +66,9 @@ impl Stage {
             name,
             state_ns: Default::default(),
             bytes: AtomicU64::new(0),
-            threads: AtomicU64::new(0),
+            open: AtomicU64::new(0),
+            open: AtomicU64::new(0),
+            open_most: AtomicU64::new(0),
             processor_ns: AtomicU64::new(0),
             core_wait_ns: AtomicU64::new(0),
         })
@@ -70,7 +77,8 @@ impl Stage {
     /// Opens the account of one thread, which is working from this moment on. To be called on the
     /// thread itself, since its processor time is read when the account closes.
     pub fn open(self: &Arc<Stage>) -> Account {
-        self.threads.fetch_add(1, Ordering::Relaxed);
+        let open = self.open.fetch_add(1, Ordering::AcqRel) + 1;
+        self.threads.fetch_max(open, Ordering::AcqRel);
         Account {
             stage: Arc::clone(self),
             state: State::Working,
@@ -97,7 +105,7 @@ impl Stage {
 
     /// What has been counted so far; complete once all accounts are closed.
     pub fn report(&self) -> StageReport {
-        let threads = self.threads.load(Ordering::Relaxed);
+        let threads = self.open_most.load(Ordering::Relaxed);
         let seconds = |state: State| {
             self.state_ns[state as usize].load(Ordering::Relaxed) as f64
                 / 1e9
@@ -158,6 +166,8 @@ impl Drop for Account {
         self.stage.processor_ns.fetch_add(used_ns, Ordering::Relaxed);
         let waited_ns = thread_core_wait_ns().saturating_sub(self.core_wait_ns_at_start);
         self.stage.core_wait_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        self.stage.open.fetch_sub(1, Ordering::Relaxed);
+        self.stage.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -178,6 +188,18 @@ fn thread_core_wait_ns() -> u64 {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn accounts_one_after_the_other_are_one_thread() {
+        let stage = Stage::new("write");
+        for _ in 0..3 {
+            let mut account = stage.open();
+            account.during(State::Starved, || std::thread::sleep(Duration::from_millis(2)));
+        }
+        let report = stage.report();
+        assert_eq!(report.threads, 1);
+        assert!(report.starved_seconds >= 0.006, "{report:?}");
+    }
 
     #[test]
     fn the_states_of_a_thread_add_up_to_its_wall_time() {
