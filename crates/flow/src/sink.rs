@@ -38,6 +38,9 @@ pub enum WriteError {
 pub trait Sink: Send {
     /// Takes the next block. It may still be on its way when this returns.
     fn write(&mut self, block: Block) -> Result<(), WriteError>;
+    /// Gives back all blocks that were taken, before the writer waits for the next one: in a small
+    /// ring that one may be waiting for theirs.
+    fn settle(&mut self) -> Result<(), WriteError>;
     /// Waits until the kernel has taken everything.
     fn finish(&mut self) -> Result<(), WriteError>;
 }
@@ -63,7 +66,11 @@ pub fn write_all(
     mut seen: impl FnMut(&Block),
 ) -> Result<u64, WriteError> {
     let mut bytes = 0;
-    while let Some(block) = consumer.next_filled(options.start_fill_blocks, account)? {
+    loop {
+        if consumer.fill_blocks() == 0 {
+            sink.settle()?;
+        }
+        let Some(block) = consumer.next_filled(options.start_fill_blocks, account)? else { break };
         if let Some(limit) = &mut options.rate_limit {
             let mut wait = limit.book(block.len());
             // The limit is a wish of the user about the target's side: the stage is blocked.
@@ -170,6 +177,10 @@ impl Sink for StreamSink {
         Ok(())
     }
 
+    fn settle(&mut self) -> Result<(), WriteError> {
+        Ok(())
+    }
+
     fn finish(&mut self) -> Result<(), WriteError> {
         Ok(())
     }
@@ -226,9 +237,7 @@ impl FileSink {
     /// Starts write-back of what is new, waits for the window before it, and drops that from the
     /// cache. A file system that knows none of this loses nothing but speed.
     fn push_out(&mut self) -> Result<(), WriteError> {
-        while self.backend.in_flight() > 0 {
-            self.reap()?;
-        }
+        self.settle()?;
         let new = self.offset_bytes - self.flushed_bytes;
         device::file::start_write_back(&self.file, self.flushed_bytes, new);
         let old = self.flushed_bytes - self.dropped_bytes;
@@ -262,10 +271,14 @@ impl Sink for FileSink {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), WriteError> {
+    fn settle(&mut self) -> Result<(), WriteError> {
         while self.backend.in_flight() > 0 {
             self.reap()?;
         }
         Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), WriteError> {
+        self.settle()
     }
 }

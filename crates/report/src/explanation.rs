@@ -121,10 +121,10 @@ fn processor_sentence(analysis: &Analysis, stage: &StageShare) -> String {
         [one] => (*one).to_owned(),
         [front @ .., last] => format!("{} and {last}", front.join(", ")),
     };
-    let verb = if names.len() == 1 { "uses" } else { "share" };
+    let (verb, get) = if names.len() == 1 { ("uses", "gets") } else { ("share", "get") };
     let used = percent(analysis.processor_share);
     let others = match analysis.processor_share < flow::limit::PROCESSOR_SHARE {
-        true => format!(" with other programs and get {used} of them"),
+        true => format!(" with other programs and {get} {used} of them"),
         false => String::new(),
     };
     let share = percent(stage.processor_share);
@@ -176,6 +176,10 @@ fn advice(analysis: &Analysis, stage: &StageShare, context: &Context<'_>) -> Opt
         Limit::RateLimit => "raise or drop --rate-limit to go faster".to_owned(),
         Limit::Source => format!("look at what fills the {}", context.source),
         Limit::Turns => "a larger --ring lets the stages overlap more".to_owned(),
+        Limit::Processor if analysis.processor_share < flow::limit::PROCESSOR_SHARE => {
+            "other programs use the cores: run it when they do not, or let it go first with nice"
+                .to_owned()
+        }
         Limit::Processor | Limit::Stage => stage_advice(analysis, stage, context),
     };
     Some(text)

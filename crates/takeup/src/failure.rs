@@ -62,8 +62,12 @@ pub fn usage(error: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let text = error.render().to_string();
-    let text = text.strip_prefix("error: ").unwrap_or(&text);
-    crate::terminal::to_standard_error(&format!("takeup: {text}"));
+    let text = match text.strip_prefix("error: ") {
+        Some(misuse) => format!("takeup: {misuse}"),
+        // No arguments at all: the help.
+        None => text,
+    };
+    crate::terminal::to_standard_error(&text);
     ExitCode::from(FAILED)
 }
 
