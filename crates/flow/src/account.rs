@@ -26,10 +26,8 @@ pub struct Stage {
     name: &'static str,
     state_ns: [AtomicU64; 3],
     bytes: AtomicU64,
-    /// Accounts that are open, and the most that were open at once: a stage whose thread is
-    /// followed by another later on is a stage of one thread.
-    open: AtomicU64,
-    /// Accounts that are open now, and the most that were at the same time.
+    /// Accounts that are open now, and the most that were at the same time: a stage whose thread
+    /// is followed by another later on is a stage of one thread.
     open: AtomicU64,
     open_most: AtomicU64,
     processor_ns: AtomicU64,
@@ -67,7 +65,6 @@ impl Stage {
             state_ns: Default::default(),
             bytes: AtomicU64::new(0),
             open: AtomicU64::new(0),
-            open: AtomicU64::new(0),
             open_most: AtomicU64::new(0),
             processor_ns: AtomicU64::new(0),
             core_wait_ns: AtomicU64::new(0),
@@ -78,7 +75,7 @@ impl Stage {
     /// thread itself, since its processor time is read when the account closes.
     pub fn open(self: &Arc<Stage>) -> Account {
         let open = self.open.fetch_add(1, Ordering::AcqRel) + 1;
-        self.threads.fetch_max(open, Ordering::AcqRel);
+        self.open_most.fetch_max(open, Ordering::AcqRel);
         Account {
             stage: Arc::clone(self),
             state: State::Working,
@@ -166,7 +163,6 @@ impl Drop for Account {
         self.stage.processor_ns.fetch_add(used_ns, Ordering::Relaxed);
         let waited_ns = thread_core_wait_ns().saturating_sub(self.core_wait_ns_at_start);
         self.stage.core_wait_ns.fetch_add(waited_ns, Ordering::Relaxed);
-        self.stage.open.fetch_sub(1, Ordering::Relaxed);
         self.stage.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
