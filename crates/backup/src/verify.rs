@@ -34,11 +34,13 @@ use tree::{Attributes, CompareOwners, Difference};
 use crate::list::take_summary;
 use crate::read::block_check::BlockCheck;
 use crate::read::members::MemberStream;
-use crate::read::{Contents, Damage, ReadFailure, ReadSettings, plain_decoder, read_archive};
+use crate::read::{
+    Contents, Damage, DamageKind, ReadFailure, ReadSettings, plain_decoder, read_archive,
+};
 use crate::report::RunReport;
 use crate::warnings::Warnings;
 
-use order::Verifier;
+use order::{IndexFromEnd, Verifier};
 use workers::Workers;
 
 /// Most entries of each list in a [`VerifyReport`]; the totals count on.
@@ -233,12 +235,17 @@ pub fn verify(
         workers.run(|| verifier.dispatch(stream, account))?;
         verifier.conclude()
     };
-    let (mut report, summary) =
+    let ((mut report, from_end), summary) =
         read_archive::<_, VerifyError>(&settings, &parse, monitor, cancel, body)?;
     take_summary(&mut report.run, &summary, &warnings);
     report.run.stages.extend([parse.report(), stage.report()]);
     if let Some(check) = &check {
         conclude_blocks(check, &mut report, &warnings);
+    } else if from_end == IndexFromEnd::Expected && summary.endpoint == "file" {
+        let why = "it cannot be found from the end of the file, so the checksums of the blocks \
+                   were not checked"
+            .to_owned();
+        report.damage(&Damage::new(0, 0, DamageKind::Index { why }), &warnings);
     }
     if let Some(against) = &options.against {
         live::find_extra(against, &workers, &mut report, &warnings, cancel)?;

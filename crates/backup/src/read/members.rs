@@ -160,8 +160,7 @@ impl<'a> MemberStream<'a> {
             if self.place == Place::Done {
                 return Ok(None);
             }
-            let padding = std::mem::take(&mut self.padding_left_bytes);
-            self.cursor.pass_over(padding, account)?;
+            self.pass_over_padding(account)?;
             self.step(account)?;
             if self.waiting.is_empty() {
                 // What is told by nobody has content that nobody wants.
@@ -232,6 +231,30 @@ impl<'a> MemberStream<'a> {
             damage.path.clone_from(&self.path);
         }
         self.waiting.push_back(Item::Damage(damage));
+    }
+
+    fn pass_over_padding(&mut self, account: &mut Account) -> Result<(), Stopped> {
+        let mut left_bytes = std::mem::take(&mut self.padding_left_bytes);
+        if !self.in_index {
+            self.cursor.pass_over(left_bytes, account)?;
+            return Ok(());
+        }
+        // No checksum covers the padding of the index, but its value is known.
+        let mut zero = true;
+        while left_bytes > 0 {
+            let slice = self.cursor.take(left_bytes, account)?;
+            if slice.is_empty() {
+                break;
+            }
+            left_bytes -= slice.len() as u64;
+            zero &= slice.iter().all(|byte| *byte == 0);
+        }
+        if !zero {
+            let why = "its padding is not zero".to_owned();
+            let at = self.cursor.position_bytes();
+            self.report(at, 0, DamageKind::Index { why }, InMember::No);
+        }
+        Ok(())
     }
 
     /// Takes one unit and acts on it.
@@ -366,10 +389,7 @@ impl<'a> MemberStream<'a> {
         account: &mut Account,
     ) -> Result<(), Stopped> {
         if self.place == Place::AfterEnd && self.saw_header {
-            let offset_bytes = self.cursor.position_bytes() - UNIT_BYTES as u64;
-            let more_bytes = self.cursor.pass_over(u64::MAX, account)?;
-            let length_bytes = UNIT_BYTES as u64 + more_bytes;
-            self.report(offset_bytes, length_bytes, DamageKind::Trailing, InMember::No);
+            self.pass_over_trailing(&unit, account)?;
             self.place = Place::Done;
             return Ok(());
         }
@@ -382,6 +402,35 @@ impl<'a> MemberStream<'a> {
             start_bytes = 0;
         }
         self.resynchronise(start_bytes, &why.to_string(), account)
+    }
+
+    /// Goes to the end of what follows an archive and is none. An index whose header is damaged is
+    /// not nothing, though: the names of its sections give it away.
+    fn pass_over_trailing(
+        &mut self,
+        unit: &header::Unit,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        let offset_bytes = self.cursor.position_bytes() - UNIT_BYTES as u64;
+        let mut length_bytes = UNIT_BYTES as u64;
+        let mut holds_index = names_index(unit);
+        loop {
+            let rest = self.cursor.rest(account)?;
+            if rest.is_empty() {
+                break;
+            }
+            let here = rest.len();
+            holds_index |= names_index(rest);
+            self.cursor.advance(here);
+            length_bytes += here as u64;
+        }
+        if holds_index {
+            let why = format!("no header where it starts, at byte {offset_bytes}");
+            self.report(offset_bytes, length_bytes, DamageKind::Index { why }, InMember::No);
+        } else {
+            self.report(offset_bytes, length_bytes, DamageKind::Trailing, InMember::No);
+        }
+        Ok(())
     }
 
     /// A gap where a header should be, or one in padding, which harms nobody.
@@ -521,6 +570,12 @@ enum Search {
     Header,
     EndMark,
     Nothing,
+}
+
+/// Whether the name of a section of an index stands somewhere in the bytes.
+fn names_index(bytes: &[u8]) -> bool {
+    const NAME: &[u8] = b"takeup-index/";
+    bytes.windows(NAME.len()).any(|window| window == NAME)
 }
 
 /// Whether a unit is the first of an index archive.

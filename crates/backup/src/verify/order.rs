@@ -23,6 +23,15 @@ const AHEAD_MAX: usize = 64;
 const BATCH_OBJECTS_MAX: usize = 64;
 const BATCH_BYTES_MAX: u64 = 512 << 10;
 
+/// Whether the index of a file must have been found from its end too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexFromEnd {
+    /// One archive with its index and nothing else.
+    Expected,
+    /// There is none, or something in front of or behind it.
+    NotExpected,
+}
+
 /// Goes through the archive and gathers the report.
 pub(crate) struct Verifier<'a> {
     workers: &'a Workers<'a>,
@@ -34,6 +43,8 @@ pub(crate) struct Verifier<'a> {
     batch_bytes: u64,
     /// Offset at which the archive at hand starts: offsets in its index count from there.
     base_bytes: u64,
+    /// How many archives there were in all.
+    archives: u64,
     /// Bytes there that are no header: garbage in front, or a damaged first header.
     leading_bytes: u64,
 }
@@ -49,6 +60,7 @@ impl<'a> Verifier<'a> {
             batch: Vec::new(),
             batch_bytes: 0,
             base_bytes: 0,
+            archives: 1,
             leading_bytes: 0,
         }
     }
@@ -82,6 +94,7 @@ impl<'a> Verifier<'a> {
                     self.workers.results().spool.clear();
                     self.base_bytes = offset_bytes;
                     self.leading_bytes = 0;
+                    self.archives += 1;
                 }
                 Some(Item::Passed { what }) => self.warnings.note(b"", what),
                 None => {
@@ -93,7 +106,7 @@ impl<'a> Verifier<'a> {
     }
 
     /// The report, once all workers are done.
-    pub fn conclude(mut self) -> Result<VerifyReport, VerifyError> {
+    pub fn conclude(mut self) -> Result<(VerifyReport, IndexFromEnd), VerifyError> {
         let mut results = self.workers.results();
         let candidates = std::mem::take(&mut results.candidates);
         for candidate in candidates {
@@ -109,7 +122,11 @@ impl<'a> Verifier<'a> {
         report.run.members = results.members;
         report.run.files = results.files;
         report.run.source_bytes = results.source_bytes;
-        Ok(self.report)
+        let from_end = match self.archives == 1 && self.leading_bytes == 0 && report.checked.index {
+            true => IndexFromEnd::Expected,
+            false => IndexFromEnd::NotExpected,
+        };
+        Ok((self.report, from_end))
     }
 
     fn member(
@@ -256,10 +273,12 @@ impl<'a> Verifier<'a> {
         };
         self.report.checked.index = true;
         let mut head = VecDeque::new();
-        while head.len() < AHEAD_MAX
-            && let Ok(Some(record)) = records.next_record()
-        {
-            head.push_back(record);
+        while head.len() < AHEAD_MAX {
+            match records.next_record() {
+                Ok(Some(record)) => head.push_back(record),
+                Ok(None) => break,
+                Err(error) => return Ok(Err(error.to_string())),
+            }
         }
         let base_bytes = self.choose_base(&head, &mut found).map_err(VerifyError::Spool)?;
         loop {

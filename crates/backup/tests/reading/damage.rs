@@ -1,0 +1,263 @@
+//! The damage matrix: what is reported and what is restored when something is cut off, flipped, in
+//! front, or missing in the middle.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use backup::restore::RestoreOptions;
+
+use crate::bench::{Bench, Kept, list_paths, noise, shell, verify_archive, write};
+
+/// Files of the tree below `root` by path, with their content.
+fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![root.to_path_buf()];
+    while let Some(folder) = waiting.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+struct Outcome {
+    files: BTreeMap<String, Vec<u8>>,
+    warnings: Vec<String>,
+    failed: Option<String>,
+}
+
+/// Restores bytes as an archive.
+fn restore(bench: &Bench, archive: &[u8]) -> Outcome {
+    let path = write(&bench.path("damaged"), archive);
+    let _ = fs::remove_dir_all(bench.path("out"));
+    let kept = Kept::default();
+    let options = RestoreOptions { from: path.into(), ring_bytes: 4 << 20, ..Default::default() };
+    let result = bench.try_restore(options, "out", &kept);
+    let failed = result.err().map(|error| error.to_string());
+    Outcome { files: files(&bench.path("out")), warnings: kept.warnings(), failed }
+}
+
+/// A tree of eight files and its archive.
+fn small(bench: &Bench, command: &str) -> (BTreeMap<String, Vec<u8>>, Vec<u8>) {
+    let root = bench.path("t");
+    fs::create_dir_all(root.join("folder")).unwrap();
+    for number in 0..8usize {
+        let name = format!("folder/file{number}");
+        fs::write(root.join(name), noise(number as u64 + 1, number * 700)).unwrap();
+    }
+    shell(command, bench.folder.path());
+    let archive = fs::read(bench.path("a")).unwrap();
+    let expected =
+        files(&root).into_iter().map(|(name, content)| (format!("t/{name}"), content)).collect();
+    (expected, archive)
+}
+
+#[test]
+fn cut_off_at_every_place() {
+    for command in [
+        "tar --format=posix -cf a t",
+        "tar --format=gnu -cf a t",
+        "tar -cf - t | zstd -qc > a",
+        "tar -cf - t | gzip -c > a",
+    ] {
+        let bench = Bench::new();
+        let (expected, archive) = small(&bench, command);
+        let step = if command.contains('|') { 487 } else { 256 };
+        for length in (1..archive.len()).step_by(step) {
+            let outcome = restore(&bench, &archive[..length]);
+            let mut whole = 0;
+            for (name, content) in &outcome.files {
+                if let Some(original) = expected.get(name) {
+                    assert!(original == content, "{command} cut at {length}: {name} is not whole");
+                    whole += 1;
+                } else {
+                    assert!(name.ends_with(".incomplete"), "{name}");
+                }
+            }
+            if whole < expected.len() {
+                let told = outcome.failed.is_some() || !outcome.warnings.is_empty();
+                assert!(told, "{command} cut at {length}: nothing was said");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flipped_byte_anywhere() {
+    for command in
+        ["tar --format=posix -cf a t", "tar -cf - t | zstd -qc > a", "tar -cf - t | gzip -c > a"]
+    {
+        let bench = Bench::new();
+        let (expected, archive) = small(&bench, command);
+        let compressed = command.contains('|');
+        for at in (0..archive.len()).step_by(193) {
+            let mut damaged = archive.clone();
+            damaged[at] ^= 0x55;
+            let outcome = restore(&bench, &damaged);
+            let told = outcome.failed.is_some() || !outcome.warnings.is_empty();
+            let sound = outcome.files == expected;
+            if compressed {
+                let own_names =
+                    outcome.files.iter().all(|(name, content)| match expected.get(name) {
+                        Some(original) => original == content,
+                        None => name.ends_with(".incomplete"),
+                    });
+                assert!(
+                    sound || (told && (own_names || outcome.failed.is_some())),
+                    "{command} {at}"
+                );
+            } else if !sound && !told {
+                // A plain archive of another tool has no checksum over contents: the file has its
+                // length and one byte that differs, and nobody can know.
+                let differing: Vec<_> = expected
+                    .iter()
+                    .filter(|(name, content)| outcome.files.get(*name) != Some(content))
+                    .collect();
+                assert_eq!(differing.len(), 1, "{command} {at}");
+                let (name, content) = differing[0];
+                let found = &outcome.files[name];
+                assert_eq!(found.len(), content.len());
+                let bytes = found.iter().zip(content).filter(|(a, b)| a != b).count();
+                assert_eq!(bytes, 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn garbage_in_front_at_any_alignment() {
+    let bench = Bench::new();
+    let (expected, archive) = small(&bench, "tar --format=posix -cf a t");
+    for length in [1, 511, 512, 1000, 1024, 65_536, 3_000_003] {
+        let mut shifted = noise(99, length);
+        shifted.extend_from_slice(&archive);
+        let outcome = restore(&bench, &shifted);
+        assert_eq!(outcome.failed, None);
+        assert_eq!(outcome.files, expected, "{length}");
+        let expected_warning =
+            format!(": the archive starts at byte {length}, behind bytes that are no tar");
+        assert_eq!(outcome.warnings, [expected_warning]);
+        let (paths, _, kept) = list_paths(&bench.path("damaged"));
+        assert_eq!(paths.len(), expected.len() + 2);
+        assert_eq!(kept.warnings().len(), 1);
+    }
+}
+
+#[test]
+fn a_lost_header_costs_its_member_only() {
+    let bench = Bench::new();
+    let (expected, mut archive) = small(&bench, "tar --format=ustar -cf a t");
+    // The header of file4: its name starts its unit.
+    let at = archive.windows(14).position(|window| window == b"t/folder/file4").unwrap();
+    assert_eq!(at % 512, 0);
+    archive[at + 120] ^= 0xff;
+    let outcome = restore(&bench, &archive);
+    assert_eq!(outcome.files.len(), expected.len() - 1);
+    assert!(!outcome.files.contains_key("t/folder/file4"));
+    assert_eq!(outcome.warnings.len(), 1);
+    assert!(outcome.warnings[0].contains("belong to no member"), "{:?}", outcome.warnings);
+    let (report, _) = verify_archive(&bench.path("damaged"), None);
+    assert_eq!(report.damaged.total, 1);
+}
+
+/// Frames of 20,000 bytes of archive each; one of them is damaged.
+#[test]
+fn a_lost_chunk_costs_what_is_in_it() {
+    for (compress, coding) in [("zstd -qc", "zstd"), ("gzip -c", "gzip")] {
+        let bench = Bench::new();
+        let root = bench.path("t");
+        fs::create_dir_all(&root).unwrap();
+        for number in 0..60 {
+            fs::write(root.join(format!("file{number:02}")), noise(number + 1, 4000)).unwrap();
+        }
+        let command = format!(
+            "tar -cf a t && split -b 20000 a p. && for p in p.*; do {compress} $p > $p.c; done"
+        );
+        shell(&command, bench.folder.path());
+        let mut pieces: Vec<_> = fs::read_dir(bench.folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+            .collect();
+        pieces.sort();
+        let mut archive = Vec::new();
+        for (number, piece) in pieces.iter().enumerate() {
+            let mut bytes = fs::read(piece).unwrap();
+            if number == 5 {
+                let middle = bytes.len() / 2;
+                bytes[middle] ^= 0xff;
+                bytes[middle + 1] ^= 0xff;
+            }
+            archive.extend_from_slice(&bytes);
+        }
+        let outcome = restore(&bench, &archive);
+        assert_eq!(outcome.failed, None);
+        let names: Vec<_> =
+            outcome.files.keys().filter(|name| !name.ends_with(".incomplete")).collect();
+        for name in &names {
+            let original = fs::read(bench.path(name)).unwrap();
+            // gzip decodes as a stream, and what came before the checksum failed is not known to
+            // be wrong: the file that the damage lies in is the one that may differ.
+            if coding == "zstd" {
+                assert!(outcome.files[*name] == original, "{name}");
+            }
+        }
+        assert!(names.len() >= 50, "{coding}: {} of 60 files came back", names.len());
+        assert!(!outcome.warnings.is_empty());
+    }
+}
+
+#[test]
+fn a_file_without_all_its_content_has_another_name() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("t")).unwrap();
+    let content = noise(5, 2_000_000);
+    fs::write(bench.path("t/large"), &content).unwrap();
+    fs::write(bench.path("t/small"), noise(6, 9000)).unwrap();
+    shell("tar -cf a t/small t/large", bench.folder.path());
+    let archive = fs::read(bench.path("a")).unwrap();
+    let outcome = restore(&bench, &archive[..1_000_000]);
+    assert_eq!(outcome.files.len(), 2, "{:?}", outcome.files.keys());
+    assert!(outcome.files.contains_key("t/small"));
+    let kept = &outcome.files["t/large.incomplete"];
+    assert!(kept.len() > 900_000 && content.starts_with(kept), "{}", kept.len());
+    let warnings = outcome.warnings.join("\n");
+    assert!(warnings.contains("t/large: the archive is cut off at byte 1000000"), "{warnings}");
+    assert!(warnings.contains("what there is was kept as large.incomplete"), "{warnings}");
+}
+
+#[test]
+fn bytes_behind_the_end_are_no_member() {
+    let bench = Bench::new();
+    let (expected, mut archive) = small(&bench, "tar -cf a t");
+    archive.extend_from_slice(&noise(1, 5000));
+    let outcome = restore(&bench, &archive);
+    assert_eq!(outcome.files, expected);
+    assert_eq!(outcome.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn impossible_numbers_are_no_reason_to_panic() {
+    let bench = Bench::new();
+    let (_, archive) = small(&bench, "tar --format=gnu -cf a t");
+    for (field, width) in [(100, 8), (108, 8), (116, 8), (124, 12), (136, 12), (329, 8)] {
+        for fill in [b'9', 0xff, 0x80, b'7', 0] {
+            let mut damaged = archive.clone();
+            let header = &mut damaged[512..1024];
+            header[field..field + width].fill(fill);
+            header[148..156].fill(b' ');
+            let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+            header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+            let outcome = restore(&bench, &damaged);
+            assert!(outcome.files.len() >= 6 || !outcome.warnings.is_empty(), "{field} {fill}");
+        }
+    }
+}

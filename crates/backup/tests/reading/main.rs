@@ -1,0 +1,9 @@
+//! List, restore and verify against archives of the real tools, whole and damaged.
+#![allow(clippy::unwrap_used)]
+
+mod bench;
+mod damage;
+mod listing;
+mod restoring;
+mod round_trip;
+mod verifying;

@@ -1,0 +1,310 @@
+//! Restores of sound archives: whoever made them, however they arrive.
+
+use std::fs;
+use std::num::NonZero;
+use std::path::Path;
+
+use backup::restore::{Checksums, RestoreOptions};
+use backup::selection::Selection;
+use flow::backend::Engine;
+use flow::cancel::Cancel;
+use tree::Overwrite;
+
+use crate::bench::{Bench, Kept, Times, assert_same_tree, exists, noise, run, shell, write};
+
+/// Archives a tree with a shell command that writes `a.tar`, restores it, compares.
+#[track_caller]
+fn check(command: &str, times: Times) {
+    let bench = Bench::new();
+    let tree = bench.tree("tree");
+    shell(command, bench.folder.path());
+    let (report, kept) = bench.restore(&bench.path("a.tar"), "out");
+    assert_eq!(kept.warnings(), Vec::<String>::new(), "{command}");
+    assert_eq!(report.warnings, 0);
+    assert_same_tree(&tree, &bench.path("out/tree"), times);
+}
+
+#[test]
+fn gnu_tar_formats() {
+    for format in ["gnu", "oldgnu", "posix"] {
+        let times = if format == "posix" { Times::Exact } else { Times::Seconds };
+        check(&format!("tar --format={format} -cf a.tar tree"), times);
+        check(&format!("tar --format={format} --sparse -cf a.tar tree"), times);
+    }
+    for version in ["0.0", "0.1", "1.0"] {
+        let sparse = format!("--sparse --sparse-version={version}");
+        check(&format!("tar --format=posix {sparse} -cf a.tar tree"), Times::Exact);
+    }
+}
+
+#[test]
+fn old_formats_hold_what_they_can() {
+    let bench = Bench::new();
+    let tree = bench.path("tree");
+    fs::create_dir_all(tree.join("folder")).unwrap();
+    fs::write(tree.join("folder/file"), noise(1, 5000)).unwrap();
+    fs::write(tree.join("other"), b"other").unwrap();
+    for format in ["v7", "ustar"] {
+        let out = format!("out-{format}");
+        shell(&format!("tar --format={format} -cf a.tar tree"), bench.folder.path());
+        let (_, kept) = bench.restore(&bench.path("a.tar"), &out);
+        assert_eq!(kept.warnings(), Vec::<String>::new());
+        assert_same_tree(&tree, &bench.path(&out).join("tree"), Times::Seconds);
+    }
+}
+
+#[test]
+fn bsdtar_formats() {
+    // bsdtar 3.6 writes fractions of seconds before 1970 with the wrong sign.
+    let touch = "touch -d 1980-01-01 tree/empty";
+    check(&format!("{touch} && bsdtar --format=pax -cf a.tar tree"), Times::Exact);
+    check(&format!("{touch} && bsdtar --format=gnutar -cf a.tar tree"), Times::Seconds);
+}
+
+#[test]
+fn compressions_single_and_many() {
+    check("tar --format=posix -cf - tree | zstd -q > a.tar", Times::Exact);
+    check("tar --format=posix -cf - tree | zstd -q -19 --long=27 > a.tar", Times::Exact);
+    check("tar --format=posix -cf - tree | zstd -q --no-check > a.tar", Times::Exact);
+    check("tar --format=posix -cf - tree | gzip > a.tar", Times::Exact);
+    check("tar --format=posix -cf - tree | pigz -b 128 > a.tar", Times::Exact);
+    check("tar --format=posix -cf - tree | pigz -i > a.tar", Times::Exact);
+    let pieces = "tar --format=posix -cf b.tar tree && split -b 300000 b.tar piece.";
+    check(&format!("{pieces} && for p in piece.*; do zstd -qc $p; done > a.tar"), Times::Exact);
+    check(&format!("{pieces} && for p in piece.*; do gzip -c $p; done > a.tar"), Times::Exact);
+}
+
+#[test]
+fn from_a_pipe() {
+    for command in ["cat", "zstd -qc", "gzip -c"] {
+        let bench = Bench::new();
+        let tree = bench.tree("tree");
+        let folder = bench.folder.path();
+        shell("tar --format=posix -cf a.tar tree && mkfifo fifo", folder);
+        let writer = std::thread::spawn({
+            let folder = folder.to_path_buf();
+            move || shell(&format!("{command} < a.tar > fifo"), &folder)
+        });
+        let (report, kept) = bench.restore(&bench.path("fifo"), "out");
+        writer.join().unwrap();
+        assert_eq!(kept.warnings(), Vec::<String>::new());
+        assert_eq!(report.run.endpoint, "pipe");
+        assert_same_tree(&tree, &bench.path("out/tree"), Times::Exact);
+    }
+}
+
+#[test]
+fn threads_and_engines_make_no_difference() {
+    let bench = Bench::new();
+    let tree = bench.tree("tree");
+    shell("tar --format=posix -cf a.tar tree", bench.folder.path());
+    for (number, (threads, engine)) in
+        [(1, Engine::Threads), (1, Engine::Auto), (2, Engine::Threads), (7, Engine::Auto)]
+            .into_iter()
+            .enumerate()
+    {
+        let options = RestoreOptions {
+            from: bench.path("a.tar").into(),
+            threads: NonZero::new(threads),
+            engine,
+            ring_bytes: 4 << 20,
+            ..Default::default()
+        };
+        let out = format!("out{number}");
+        let (_, kept) = bench.restore_with(options, &out);
+        assert_eq!(kept.warnings(), Vec::<String>::new());
+        assert_same_tree(&tree, &bench.path(&out).join("tree"), Times::Exact);
+    }
+}
+
+#[test]
+fn paths_are_selected_and_components_stripped() {
+    let bench = Bench::new();
+    bench.tree("tree");
+    shell("tar -cf a.tar tree", bench.folder.path());
+    let options = RestoreOptions {
+        from: bench.path("a.tar").into(),
+        selection: Selection::new([b"./tree/folder1/".to_vec(), b"nothing/here".to_vec()]),
+        strip_components: 1,
+        ..Default::default()
+    };
+    let (report, kept) = bench.restore_with(options, "out");
+    assert_eq!(report.not_found, [b"nothing/here".to_vec()]);
+    assert_eq!(kept.warnings(), ["nothing/here: not found in the archive"]);
+    assert_same_tree(&bench.path("tree/folder1"), &bench.path("out/folder1"), Times::Seconds);
+    assert_eq!(fs::read_dir(bench.path("out")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_member_that_comes_twice_is_the_later_one() {
+    for threads in [1, 4] {
+        let bench = Bench::new();
+        let folder = bench.folder.path();
+        shell("mkdir tree && echo first > tree/file && tar cf a.tar tree", folder);
+        shell("for i in $(seq 50); do echo $i > tree/file; tar rf a.tar tree/file; done", folder);
+        shell("ln tree/file tree/again && tar rf a.tar tree/file tree/again", folder);
+        let options = RestoreOptions {
+            from: bench.path("a.tar").into(),
+            threads: NonZero::new(threads),
+            ..Default::default()
+        };
+        let (_, kept) = bench.restore_with(options, "out");
+        assert_eq!(kept.warnings(), Vec::<String>::new());
+        assert_eq!(fs::read(bench.path("out/tree/file")).unwrap(), b"50\n");
+        assert_eq!(fs::read(bench.path("out/tree/again")).unwrap(), b"50\n");
+    }
+}
+
+#[test]
+fn kinds_may_change_on_the_way_through_an_archive() {
+    for threads in [1, 3] {
+        let bench = Bench::new();
+        let folder = bench.folder.path();
+        shell("mkdir -p t/a && echo 1 > t/a/x && tar cf a.tar --no-recursion t/a t/a/x", folder);
+        // The directory becomes a file in another archive that is appended.
+        shell("rm -r t && mkdir t && echo file > t/b && tar rf a.tar t/b", folder);
+        shell("rm t/b && mkdir t/b && echo 2 > t/b/y && tar rf a.tar t/b", folder);
+        let options = RestoreOptions {
+            from: bench.path("a.tar").into(),
+            threads: NonZero::new(threads),
+            ..Default::default()
+        };
+        let (_, kept) = bench.restore_with(options, "out");
+        assert_eq!(kept.warnings(), Vec::<String>::new());
+        assert_eq!(fs::read(bench.path("out/t/b/y")).unwrap(), b"2\n");
+        assert_eq!(fs::read(bench.path("out/t/a/x")).unwrap(), b"1\n");
+    }
+}
+
+#[test]
+fn existing_objects_stay_unless_told_otherwise() {
+    let bench = Bench::new();
+    let folder = bench.folder.path();
+    shell("mkdir tree && echo new > tree/file && tar cf a.tar tree", folder);
+    shell("mkdir -p out/tree && echo old > out/tree/file", folder);
+    let options = RestoreOptions { from: bench.path("a.tar").into(), ..Default::default() };
+    let (report, kept) = bench.restore_with(options.clone(), "out");
+    assert_eq!(kept.warnings(), ["tree/file: already exists"]);
+    assert_eq!(report.warnings, 1);
+    assert_eq!(fs::read(bench.path("out/tree/file")).unwrap(), b"old\n");
+    let options = RestoreOptions { overwrite: Overwrite::Replace, ..options };
+    let (_, kept) = bench.restore_with(options, "out");
+    assert_eq!(kept.warnings(), Vec::<String>::new());
+    assert_eq!(fs::read(bench.path("out/tree/file")).unwrap(), b"new\n");
+}
+
+#[test]
+fn nothing_is_written_outside() {
+    let bench = Bench::new();
+    let folder = bench.folder.path();
+    shell("mkdir -p w/in outside && cd w && echo evil > evil && echo inner > in/x", folder);
+    // `..`, absolute, through a symbolic link planted before, hard link to the outside.
+    shell("cd w/in && tar -P -cf ../../a.tar ../evil", folder);
+    shell("cd w && tar -P -rf ../a.tar --transform='s,.*,/tmp/takeup-absolute-evil,' evil", folder);
+    shell("cd w && ln -s ../outside plant && tar -rf ../a.tar plant && rm plant", folder);
+    shell("cd w && mkdir plant && cp evil plant/evil && tar -rf ../a.tar plant/evil", folder);
+    shell("cd w && echo good > good && tar -rf ../a.tar good", folder);
+    for threads in [1, 4] {
+        let out = format!("out{threads}");
+        let options = RestoreOptions {
+            from: bench.path("a.tar").into(),
+            threads: NonZero::new(threads),
+            ..Default::default()
+        };
+        let (report, kept) = bench.restore_with(options, &out);
+        kept.expect_warning("../evil: refused");
+        kept.expect_warning("plant/evil: refused");
+        assert!(report.warnings >= 2, "{:?}", kept.warnings());
+        assert_eq!(fs::read(bench.path(&out).join("good")).unwrap(), b"good\n");
+    }
+    assert_eq!(fs::read_dir(bench.path("outside")).unwrap().count(), 0);
+    assert!(!exists("/tmp/takeup-absolute-evil"));
+    assert!(!exists(bench.path("evil")));
+}
+
+#[test]
+fn a_cancelled_restore_ends() {
+    let bench = Bench::new();
+    bench.tree("tree");
+    shell("tar -cf a.tar tree", bench.folder.path());
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let options = RestoreOptions {
+        from: bench.path("a.tar").into(),
+        into: bench.path("out"),
+        ..Default::default()
+    };
+    let result = backup::restore::restore(options, &Kept::default(), &cancel);
+    assert!(matches!(result, Err(backup::restore::RestoreError::Stopped(_))), "{result:?}");
+}
+
+/// A silent pipe is where a cancel must be noticed without any data.
+#[test]
+fn a_restore_from_a_silent_pipe_can_be_cancelled() {
+    let bench = Bench::new();
+    shell("mkfifo fifo", bench.folder.path());
+    let holder = fs::OpenOptions::new().read(true).write(true).open(bench.path("fifo")).unwrap();
+    let cancel = Cancel::new();
+    let options = RestoreOptions {
+        from: bench.path("fifo").into(),
+        into: bench.path("out"),
+        ..Default::default()
+    };
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| backup::restore::restore(options, &Kept::default(), &cancel));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        cancel.cancel();
+        let result = run.join().unwrap();
+        assert!(matches!(result, Err(backup::restore::RestoreError::Stopped(_))), "{result:?}");
+    });
+    drop(holder);
+}
+
+#[test]
+fn a_full_target_ends_the_run() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: mounting a small file system needs root");
+        return;
+    }
+    let bench = Bench::new();
+    bench.tree("tree");
+    shell("tar -cf a.tar tree && mkdir out", bench.folder.path());
+    let out = bench.path("out");
+    run("mount", &["-t", "tmpfs", "-o", "size=1M", "none", &out.to_string_lossy()], Path::new("/"));
+    let options = RestoreOptions { from: bench.path("a.tar").into(), ..Default::default() };
+    let result = bench.try_restore(options, "out", &Kept::default());
+    // Whatever was restored is whole.
+    let whole = fs::read(out.join("tree/large")).map(|content| content.len());
+    run("umount", &[&out.to_string_lossy()], Path::new("/"));
+    let Err(backup::restore::RestoreError::Target(error)) = result else { panic!("{result:?}") };
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(source.contains("No space"), "{source}");
+    assert!(whole.is_err(), "a file that did not fit must not look whole");
+}
+
+#[test]
+fn what_is_no_archive_is_an_error() {
+    let bench = Bench::new();
+    let check = |name: &str, bytes: &[u8], expected: &str| {
+        let path = write(&bench.path(name), bytes);
+        let options = RestoreOptions { from: path.into(), ..Default::default() };
+        let error = bench.try_restore(options, "out", &Kept::default()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check("noise", &noise(1, 100_000), "is not a tar archive");
+    check("empty", b"", "is empty");
+    check("short", b"hello", "is not a tar archive");
+    check("xz", b"\xfd7zXZ\0\0\0", "is compressed with xz");
+    let missing = RestoreOptions { from: bench.path("missing").into(), ..Default::default() };
+    let error = bench.try_restore(missing, "out", &Kept::default()).unwrap_err().to_string();
+    assert!(error.contains("cannot open"), "{error}");
+}
+
+#[test]
+fn an_archive_without_index_has_no_checksums() {
+    let bench = Bench::new();
+    bench.tree("tree");
+    shell("tar -cf a.tar tree", bench.folder.path());
+    let (report, _) = bench.restore(&bench.path("a.tar"), "out");
+    assert_eq!(report.checksums, Checksums::Unknown);
+}

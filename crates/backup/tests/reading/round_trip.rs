@@ -1,0 +1,216 @@
+//! Archives of our own, with their index: there and back, damaged, and compared.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use archive::chunk::Compression;
+use backup::backup::{BackupOptions, backup};
+use backup::list::{Detail, ListOptions, ListWay};
+use backup::restore::Checksums;
+use flow::cancel::Cancel;
+
+use crate::bench::{Bench, Kept, Times, assert_same_tree, list_with, shell, verify_archive, write};
+
+/// Backs `tree` up to `a` in the bench's folder. Paths in the archive are absolute ones without
+/// the slash, so the tree is found below the root.
+fn archive_of(bench: &Bench, tree: &Path, compression: &str) -> PathBuf {
+    let target = bench.path("a");
+    let _ = fs::remove_file(&target);
+    let options = BackupOptions {
+        sources: vec![tree.to_path_buf()],
+        target: target.clone().into(),
+        compression: compression.parse::<Compression>().unwrap(),
+        ..Default::default()
+    };
+    backup(&options, &Kept::default(), &Cancel::new()).unwrap();
+    target
+}
+
+const COMPRESSIONS: [&str; 3] = ["none", "zstd:3", "gzip:6"];
+
+#[test]
+fn there_and_back() {
+    for compression in COMPRESSIONS {
+        let bench = Bench::new();
+        let tree = bench.tree("tree");
+        let archive = archive_of(&bench, &tree, compression);
+        let (report, kept) = bench.restore(&archive, "out");
+        assert_eq!(kept.warnings(), Vec::<String>::new(), "{compression}");
+        assert!(matches!(report.checksums, Checksums::Hold { blocks: 1.. }), "{report:?}");
+        let restored = bench.path("out").join(tree.strip_prefix("/").unwrap());
+        assert_same_tree(&tree, &restored, Times::Exact);
+    }
+}
+
+#[test]
+fn a_sound_archive_verifies_and_is_like_the_live_tree() {
+    for compression in COMPRESSIONS {
+        let bench = Bench::new();
+        let tree = bench.tree("tree");
+        let archive = archive_of(&bench, &tree, compression);
+        let (report, kept) = verify_archive(&archive, Some(Path::new("/")));
+        assert_eq!(kept.warnings(), Vec::<String>::new(), "{compression}");
+        assert!(report.is_sound());
+        assert!(report.checked.index);
+        // A second name of a file has no content of its own.
+        assert_eq!(report.checked.content_hashes, report.run.files);
+        assert!(report.checked.blocks.is_some_and(|blocks| blocks > 0));
+        assert_eq!(report.checked.compared, report.run.members);
+    }
+}
+
+#[test]
+fn a_pipe_is_verified_as_well() {
+    for compression in COMPRESSIONS {
+        let bench = Bench::new();
+        let tree = bench.tree("tree");
+        archive_of(&bench, &tree, compression);
+        shell("mkfifo fifo", bench.folder.path());
+        let folder = bench.folder.path().to_path_buf();
+        let writer = std::thread::spawn(move || shell("cat a > fifo", &folder));
+        let (report, kept) = verify_archive(&bench.path("fifo"), None);
+        writer.join().unwrap();
+        assert_eq!(kept.warnings(), Vec::<String>::new());
+        assert!(report.checked.index);
+        assert_eq!(report.checked.content_hashes, report.run.files);
+        assert_eq!(report.checked.blocks, None);
+    }
+}
+
+#[test]
+fn the_index_lists_what_the_headers_list() {
+    for compression in COMPRESSIONS {
+        let bench = Bench::new();
+        let tree = bench.tree("tree");
+        let archive = archive_of(&bench, &tree, compression);
+        let listing = |detail| {
+            let (paths, report, kept) = list_with(ListOptions {
+                from: archive.clone().into(),
+                detail,
+                ..Default::default()
+            });
+            assert_eq!(kept.warnings(), Vec::<String>::new());
+            (paths, report.way)
+        };
+        let (from_headers, way) = listing(Detail::Everything);
+        assert_eq!(way, ListWay::Headers);
+        let (from_index, way) = listing(Detail::Index);
+        assert_eq!(way, ListWay::Index, "{compression}");
+        assert_eq!(from_headers, from_index);
+    }
+}
+
+#[test]
+fn every_flipped_byte_is_found() {
+    for compression in COMPRESSIONS {
+        let bench = Bench::new();
+        let tree = bench.path("t");
+        fs::create_dir(&tree).unwrap();
+        for number in 0..6usize {
+            let content = crate::bench::noise(number as u64 + 1, number * 900);
+            fs::write(tree.join(format!("file{number}")), content).unwrap();
+        }
+        let archive = fs::read(archive_of(&bench, &tree, compression)).unwrap();
+        for at in (0..archive.len()).step_by(101) {
+            let mut damaged = archive.clone();
+            damaged[at] ^= 0x10;
+            let path = write(&bench.path("damaged"), &damaged);
+            let options = backup::verify::VerifyOptions { from: path.into(), ..Default::default() };
+            let kept = Kept::default();
+            match backup::verify::verify(options, &kept, &Cancel::new()) {
+                Ok(report) => {
+                    // Compressed forms have bits that mean nothing (RFC 8878's unused bit): then
+                    // everything was checked and held.
+                    let held = report.checked.index
+                        && report.checked.content_hashes == 6
+                        && report.checked.blocks == Some(1)
+                        && compression != "none";
+                    assert!(
+                        !report.is_sound() || held,
+                        "{compression}: byte {at} of {} {report:?}",
+                        archive.len()
+                    );
+                    assert!(report.warnings > 0 || held);
+                }
+                Err(error) => assert!(at < 512, "{compression} {at}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_is_named_by_file() {
+    let bench = Bench::new();
+    let tree = bench.tree("tree");
+    let archive = archive_of(&bench, &tree, "none");
+    let mut bytes = fs::read(&archive).unwrap();
+    let content = fs::read(tree.join("large")).unwrap();
+    let at = bytes.windows(64).position(|window| window == &content[1_000_000..1_000_064]).unwrap();
+    bytes[at + 3] ^= 1;
+    let damaged = write(&bench.path("damaged"), &bytes);
+    let (report, _) = verify_archive(&damaged, None);
+    let large = format!("{}/large", tree.strip_prefix("/").unwrap().display());
+    let named: Vec<_> =
+        report.damaged.items.iter().filter(|item| item.path == large.as_bytes()).collect();
+    assert_eq!(named.len(), 1, "{:?}", report.damaged);
+    assert!(named[0].what.contains("hash differs"), "{}", named[0].what);
+    let (report, kept) = bench.restore(&damaged, "out");
+    assert_eq!(report.checksums, Checksums::Damaged { blocks: 1 });
+    kept.expect_warning("1 of");
+    kept.expect_warning(&format!("{large}: lies in a block whose checksum does not hold"));
+}
+
+#[test]
+fn a_member_that_is_lost_is_named_by_the_index() {
+    let bench = Bench::new();
+    let tree = bench.tree("tree");
+    let archive = archive_of(&bench, &tree, "none");
+    let mut bytes = fs::read(&archive).unwrap();
+    let (mut place, wanted) = (0, "folder2/file07");
+    let options = ListOptions { from: archive.clone().into(), ..Default::default() };
+    backup::list::list(options, &Kept::default(), &Cancel::new(), |listed| {
+        if listed.member.path.ends_with(wanted.as_bytes()) {
+            place = listed.header_offset_bytes as usize;
+        }
+    })
+    .unwrap();
+    // The pax header and the header proper.
+    for unit in 0..3 {
+        bytes[place + unit * 512 + 150] ^= 0x77;
+    }
+    let (report, _) = verify_archive(&write(&bench.path("damaged"), &bytes), None);
+    let lost = report.damaged.items.iter().find(|item| item.what.contains("it is lost"));
+    let lost = lost.unwrap_or_else(|| panic!("{:?}", report.damaged));
+    assert!(lost.path.ends_with(wanted.as_bytes()), "{:?}", String::from_utf8_lossy(&lost.path));
+}
+
+#[test]
+fn touched_and_untouched_files_are_told_apart_by_the_index() {
+    let bench = Bench::new();
+    let tree = bench.tree("tree");
+    let archive = archive_of(&bench, &tree, "none");
+    // Same size, same time of modification; the time of change gives it away.
+    shell(
+        "touch -r unit stamp && printf X | dd of=unit bs=1 seek=9 conv=notrunc 2>&1 \
+         && touch -r stamp unit && rm stamp",
+        &tree,
+    );
+    let (report, _) = verify_archive(&archive, Some(Path::new("/")));
+    let unit = format!("{}/unit", tree.strip_prefix("/").unwrap().display());
+    let changed: Vec<_> = report.changed.items.iter().map(|item| item.path.clone()).collect();
+    assert!(changed.contains(&unit.into_bytes()), "{report:?}");
+    assert_eq!(report.differs.total, 0);
+}
+
+#[test]
+fn the_index_is_found_behind_a_concatenation_but_not_trusted() {
+    let bench = Bench::new();
+    let tree = bench.tree("tree");
+    archive_of(&bench, &tree, "none");
+    shell("cat a a > twice", bench.folder.path());
+    let (report, kept) = verify_archive(&bench.path("twice"), None);
+    assert_eq!(kept.warnings(), Vec::<String>::new());
+    assert!(report.checked.index);
+    assert_eq!(report.checked.content_hashes, report.run.files);
+    assert_eq!(report.checked.blocks, None);
+}
