@@ -271,17 +271,18 @@ impl Names {
             let (_, start, length) = self.record(offset);
             &self.arena[start..start + length]
         };
-        let mut offset = 0;
+        let (mut offset, mut count) = (0, 0);
         let mut shared: Option<&[u8]> = None;
         while offset < self.arena.len() {
             let name = bytes_at(offset as u32);
             let prefix = shared.unwrap_or(name);
             let same = prefix.iter().zip(name).take_while(|(left, right)| left == right).count();
             shared = Some(&prefix[..same]);
+            count += 1;
             offset += RECORD_HEAD_BYTES + name.len() + 1;
         }
         let skip = shared.map_or(0, <[u8]>::len);
-        let mut keys: Vec<(u32, u32)> = Vec::new();
+        let mut keys: Vec<(u32, u32)> = Vec::with_capacity(count);
         offset = 0;
         while offset < self.arena.len() {
             let name = bytes_at(offset as u32);
@@ -296,6 +297,9 @@ impl Names {
             by_key.then_with(|| bytes_at(left.1)[skip..].cmp(&bytes_at(right.1)[skip..]))
         });
         self.offsets = keys.into_iter().map(|(_, offset)| offset).collect();
+        // collect() keeps the allocation of the keys, and the arena grew by doubling.
+        self.offsets.shrink_to_fit();
+        self.arena.shrink_to_fit();
     }
 }
 

@@ -173,11 +173,11 @@ fn excludes_leave_out_what_they_name() {
     check(&["/**"], &[]);
 }
 
-/// 3,000 levels: longer than PATH_MAX and with more directories than descriptors. On the way back
+/// 1,500 levels: longer than PATH_MAX and with more directories than descriptors. On the way back
 /// every level is found again, with its names behind the way down.
 #[test]
 fn a_deep_tree_needs_few_descriptors() {
-    const LEVELS: usize = 3000;
+    const LEVELS: usize = 1500;
     let home = tempfile::tempdir().unwrap();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let mut here: OwnedFd = fs::File::open(home.path()).unwrap().into();
