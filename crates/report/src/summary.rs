@@ -120,10 +120,9 @@ impl RunSummary {
         self.explanation = explanation.to_string();
     }
 
-    /// The document, closed by a line end.
-    pub fn to_json(&self) -> String {
-        let text = serde_json::to_string_pretty(self);
-        text.expect("strings and numbers can be written as JSON") + "\n"
+    /// The document.
+    pub fn to_document(&self) -> serde_json::Value {
+        serde_json::to_value(self).expect("strings and numbers can be written as JSON")
     }
 
     /// One line with what was done, for example
@@ -257,6 +256,6 @@ mod tests {
 
     #[test]
     fn for_programs() {
-        insta::assert_snapshot!(summary().to_json());
+        insta::assert_snapshot!(format!("{:#}", summary().to_document()));
     }
 }

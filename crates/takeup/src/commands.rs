@@ -5,6 +5,8 @@ mod completions;
 mod list;
 mod man;
 mod pipe;
+mod restore;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -31,7 +33,9 @@ pub struct TakeupArgs {
 #[derive(Debug, Subcommand)]
 enum Command {
     Backup(backup::BackupArgs),
+    Restore(restore::RestoreArgs),
     List(list::ListArgs),
+    Verify(verify::VerifyArgs),
     Pipe(pipe::PipeArgs),
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]
@@ -42,7 +46,9 @@ enum Command {
 pub fn run(arguments: TakeupArgs) -> ExitCode {
     match arguments.command {
         Command::Backup(arguments) => backup::run(&arguments),
+        Command::Restore(arguments) => restore::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
         Command::Pipe(arguments) => pipe::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),

@@ -12,6 +12,8 @@ use backup::backup::BackupError;
 use backup::list::ListError;
 use backup::pipe::PipeError;
 use backup::read::ReadFailure;
+use backup::restore::RestoreError;
+use backup::verify::VerifyError;
 use device::source::SourceError;
 use device::target::TargetError;
 use report::escape::escape;
@@ -107,6 +109,26 @@ impl From<ListError> for Failure {
         let hint = match &error {
             ListError::Read(failure) => read_hint(failure),
             ListError::Stopped(_) => None,
+        };
+        Failure::new(&error, hint)
+    }
+}
+
+impl From<RestoreError> for Failure {
+    fn from(error: RestoreError) -> Failure {
+        let hint = match &error {
+            RestoreError::Read(failure) => read_hint(failure),
+            RestoreError::Target(_) | RestoreError::Stopped(_) => None,
+        };
+        Failure::new(&error, hint)
+    }
+}
+
+impl From<VerifyError> for Failure {
+    fn from(error: VerifyError) -> Failure {
+        let hint = match &error {
+            VerifyError::Read(failure) => read_hint(failure),
+            _ => None,
         };
         Failure::new(&error, hint)
     }

@@ -9,6 +9,7 @@ use flow::limit::{Run, analyse};
 use report::explanation::{Command, Context, explain};
 use report::summary::RunSummary;
 use rustix::fs::FileType;
+use serde_json::Value;
 
 use crate::failure::{FAILED, Failure};
 use crate::options::CommonArgs;
@@ -24,6 +25,8 @@ pub enum Outcome {
     Done,
     /// All but what was warned about.
     Warned,
+    /// All was done, and what was looked at is bad.
+    Bad,
 }
 
 /// Where the summary goes.
@@ -100,15 +103,26 @@ pub fn print(
     common: &CommonArgs,
     place: SummaryPlace,
 ) -> Result<(), Failure> {
+    print_with(summary, &Value::Null, "", common, place)
+}
+
+/// The same with what only one command knows: fields for the document, lines for the text.
+pub fn print_with(
+    summary: &RunSummary,
+    fields: &Value,
+    lines: &str,
+    common: &CommonArgs,
+    place: SummaryPlace,
+) -> Result<(), Failure> {
     let text = match (common.json, common.quiet) {
-        (true, _) => summary.to_json(),
+        (true, _) => format!("{:#}\n", merged(summary, fields)),
         (false, true) => return Ok(()),
         (false, false) => {
             let colour = match place {
                 SummaryPlace::Output => colour(&std::io::stdout()),
                 SummaryPlace::Error => colour(&std::io::stderr()),
             };
-            summary.to_text(colour)
+            summary.to_text(colour) + lines
         }
     };
     match place {
@@ -118,6 +132,14 @@ pub fn print(
             Ok(())
         }
     }
+}
+
+fn merged(summary: &RunSummary, fields: &Value) -> Value {
+    let mut document = summary.to_document();
+    if let (Some(document), Some(fields)) = (document.as_object_mut(), fields.as_object()) {
+        document.extend(fields.clone());
+    }
+    document
 }
 
 /// Writes to standard output and says when that fails.
@@ -140,6 +162,7 @@ pub fn finish(
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Warned) => ExitCode::from(WARNED),
+        Ok(Outcome::Bad) => ExitCode::from(FAILED),
         Err(failure) => {
             if common.json && place == SummaryPlace::Output {
                 // The message on standard error tells the same, should this not be read.

@@ -1,0 +1,161 @@
+//! `takeup restore`: an archive back into a directory.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use backup::restore::{Checksums, RestoreOptions, Synchronise, restore};
+use backup::selection::Selection;
+use clap::{Args, ValueEnum};
+use flow::cancel::Cancel;
+use report::explanation::Command;
+use serde_json::json;
+use tree::{Attributes, Modes, Overwrite, Owners};
+
+use crate::failure::Failure;
+use crate::options::{ArchiveArgs, CommonArgs};
+use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, print_with, summarise};
+use crate::terminal::Terminal;
+
+/// Write what is in an archive into a directory
+///
+/// Nothing is written outside of DIR, whatever the archive says. What exists already stays and is
+/// warned of, unless --overwrite says otherwise. Root restores owners, others own what they
+/// restore. A file whose content is damaged or cut off never gets its name.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup restore srv.tar.zst --into /srv/restored
+  takeup restore home.tar --into / --overwrite replace home/eva/thesis
+  ssh host 'cat srv.tar' | takeup restore - --into srv")]
+pub struct RestoreArgs {
+    /// The archive; - is standard input
+    #[arg(value_name = "FROM")]
+    from: OsString,
+    /// Directory to restore into; made when missing
+    #[arg(short, long, value_name = "DIR")]
+    into: PathBuf,
+    /// Only these members and what is below them
+    #[arg(value_name = "PATH")]
+    paths: Vec<OsString>,
+    /// Leave the first N components of every path out
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    strip_components: usize,
+    /// What happens to what exists already
+    #[arg(long, value_enum, default_value_t = OverwriteName::No, value_name = "WHAT")]
+    overwrite: OverwriteName,
+    /// Whose the files are; by default as archived by name for root, one's own for others
+    #[arg(long, value_enum, value_name = "WHOSE")]
+    owners: Option<OwnersName>,
+    /// Which permissions they get; by default exact for root, less the umask for others
+    #[arg(long, value_enum, value_name = "WHICH")]
+    modes: Option<ModesName>,
+    /// Leave extended attributes and ACLs out
+    #[arg(long)]
+    no_xattrs: bool,
+    /// End only when everything is on the disk
+    #[arg(long)]
+    synchronise: bool,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OverwriteName {
+    /// It stays
+    No,
+    /// It is replaced, a directory only when it is empty
+    Replace,
+    /// It is replaced unless it is a file that is as new as the archived one
+    KeepNewer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OwnersName {
+    /// Whoever restores
+    Ignore,
+    /// Users and groups of the archived names, else of the archived numbers
+    Names,
+    /// Users and groups of the archived numbers
+    Numbers,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ModesName {
+    /// The archived ones
+    Exact,
+    /// What the umask leaves of them
+    Umask,
+}
+
+/// Runs the command.
+pub fn run(arguments: &RestoreArgs) -> ExitCode {
+    finish(restore_members(arguments), "restore", &arguments.common, SummaryPlace::Output)
+}
+
+fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let mut terminal = Terminal::new(&arguments.common);
+    let result = restore(options(arguments), &terminal, &cancel);
+    terminal.close();
+    let report = result?;
+    let ends = Ends {
+        command: Command::Restore,
+        source: kind_of(&arguments.from, rustix::stdio::stdin()),
+        target: "tree",
+        rate_limit_bytes_per_second: None,
+    };
+    let summary = summarise(&report.run, &ends, &terminal);
+    let (checksums, text) = match report.checksums {
+        Checksums::Unknown => (json!(null), String::new()),
+        Checksums::Hold { blocks } => (
+            json!({ "blocks": blocks, "damaged_blocks": 0 }),
+            format!("the checksums of all {blocks} blocks hold\n"),
+        ),
+        Checksums::Damaged { blocks } => (
+            json!({ "damaged_blocks": blocks }),
+            format!("the checksums of {blocks} blocks do not hold\n"),
+        ),
+    };
+    let more = json!({ "checksums": checksums });
+    print_with(&summary, &more, &text, &arguments.common, SummaryPlace::Output)?;
+    Ok(if terminal.warnings_total() == 0 { Outcome::Done } else { Outcome::Warned })
+}
+
+fn options(arguments: &RestoreArgs) -> RestoreOptions {
+    RestoreOptions {
+        from: arguments.from.clone(),
+        into: arguments.into.clone(),
+        selection: Selection::new(arguments.paths.iter().cloned().map(OsString::into_vec)),
+        strip_components: arguments.strip_components,
+        overwrite: match arguments.overwrite {
+            OverwriteName::No => Overwrite::Refuse,
+            OverwriteName::Replace => Overwrite::Replace,
+            OverwriteName::KeepNewer => Overwrite::KeepNewer,
+        },
+        owners: arguments.owners.map(|owners| match owners {
+            OwnersName::Ignore => Owners::Ignore,
+            OwnersName::Names => Owners::Names,
+            OwnersName::Numbers => Owners::Numbers,
+        }),
+        modes: arguments.modes.map(|modes| match modes {
+            ModesName::Exact => Modes::Exact,
+            ModesName::Umask => Modes::Umask,
+        }),
+        attributes: match arguments.no_xattrs {
+            true => Attributes::Ignore,
+            false => Attributes::Read,
+        },
+        threads: arguments.archive.threads,
+        engine: arguments.common.engine.into(),
+        ring_bytes: arguments.archive.ring.bytes(),
+        synchronise: match arguments.synchronise {
+            true => Synchronise::Yes,
+            false => Synchronise::No,
+        },
+    }
+}

@@ -1,0 +1,212 @@
+//! `takeup verify`: reads everything back, and compares it with the live files.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use backup::verify::{Bounded, Differing, Problem, VerifyOptions, VerifyReport, verify};
+use clap::Args;
+use flow::cancel::Cancel;
+use report::escape::escape;
+use report::explanation::Command;
+use report::format::count;
+use serde_json::{Value, json};
+use tree::{Attributes, CompareOwners, Difference};
+
+use crate::failure::Failure;
+use crate::options::{ArchiveArgs, CommonArgs};
+use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, print_with, summarise};
+use crate::terminal::Terminal;
+
+/// Read an archive back, check every checksum, and compare it with the live files
+///
+/// Archives of this program carry a hash of every file and a checksum of every block; of others the
+/// structure and the checksums of the compression are checked. Against a directory, what changed
+/// since the backup is told apart from what differs although it did not change. A damaged archive
+/// ends with exit code 1, differences with 2.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup verify srv.tar.zst
+  takeup verify srv.tar --against /
+  ssh host 'cat srv.tar' | takeup verify -")]
+pub struct VerifyArgs {
+    /// The archive; - is standard input
+    #[arg(value_name = "FROM")]
+    from: OsString,
+    /// Compare with the files below this directory
+    #[arg(long, value_name = "DIR")]
+    against: Option<PathBuf>,
+    /// Do not compare owners
+    #[arg(long, requires = "against")]
+    no_owners: bool,
+    /// Do not compare extended attributes and ACLs
+    #[arg(long, requires = "against")]
+    no_xattrs: bool,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Runs the command.
+pub fn run(arguments: &VerifyArgs) -> ExitCode {
+    finish(verify_archive(arguments), "verify", &arguments.common, SummaryPlace::Output)
+}
+
+fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let options = VerifyOptions {
+        from: arguments.from.clone(),
+        against: arguments.against.clone(),
+        attributes: match arguments.no_xattrs {
+            true => Attributes::Ignore,
+            false => Attributes::Read,
+        },
+        owners: match arguments.no_owners {
+            true => CompareOwners::Ignore,
+            false => CompareOwners::Compare,
+        },
+        threads: arguments.archive.threads,
+        engine: arguments.common.engine.into(),
+        ring_bytes: arguments.archive.ring.bytes(),
+    };
+    let mut terminal = Terminal::new(&arguments.common);
+    let result = verify(options, &terminal, &cancel);
+    terminal.close();
+    let report = result?;
+    let ends = Ends {
+        command: Command::Verify,
+        source: kind_of(&arguments.from, rustix::stdio::stdin()),
+        target: "check",
+        rate_limit_bytes_per_second: None,
+    };
+    let summary = summarise(&report.run, &ends, &terminal);
+    let (more, text) = (document(&report), verdict(&report));
+    print_with(&summary, &more, &text, &arguments.common, SummaryPlace::Output)?;
+    match (report.is_sound(), terminal.warnings_total()) {
+        (false, _) => Ok(Outcome::Bad),
+        (true, 0) => Ok(Outcome::Done),
+        (true, _) => Ok(Outcome::Warned),
+    }
+}
+
+/// What was checked and found, in a line each.
+fn verdict(report: &VerifyReport) -> String {
+    let checked = &report.checked;
+    let mut with = Vec::new();
+    if checked.content_hashes > 0 {
+        with.push(format!("{} content hashes", count(checked.content_hashes)));
+    }
+    if let Some(blocks) = checked.blocks {
+        with.push(format!("{} block checksums", count(blocks)));
+    }
+    let with = match with.is_empty() {
+        true => "its structure alone, since it carries no index".to_owned(),
+        false => with.join(" and "),
+    };
+    let mut text = match report.damaged.total {
+        0 => format!("the archive is sound: checked with {with}\n"),
+        1 => format!("the archive is damaged in 1 place: checked with {with}\n"),
+        places => {
+            format!("the archive is damaged in {} places: checked with {with}\n", count(places))
+        }
+    };
+    if checked.compared == 0 {
+        return text;
+    }
+    text.push_str(&format!("{} members compared with live files\n", count(checked.compared)));
+    let found = [
+        (report.differs.total, "differ although they did not change"),
+        (report.changed.total, "changed since the backup"),
+        (report.missing.total, "are missing"),
+        (report.extra.total, "are new"),
+        (report.not_compared.total, "could not be compared"),
+    ];
+    for (number, what) in found.iter().filter(|(number, _)| *number > 0) {
+        text.push_str(&format!("{} {what}\n", count(*number)));
+    }
+    text
+}
+
+fn document(report: &VerifyReport) -> Value {
+    let problems = |list: &Bounded<Problem>| {
+        bounded(list, |it| json!({ "path": escape(&it.path), "what": it.what }))
+    };
+    let paths = |list: &Bounded<Vec<u8>>| bounded(list, |path| json!(escape(path)));
+    let differing = |list: &Bounded<Differing>| {
+        bounded(list, |it| {
+            let differences: Vec<Value> = it.differences.iter().map(difference).collect();
+            json!({
+                "path": escape(&it.path),
+                "differences": differences,
+                "content_differs_at_bytes": it.content_differs_at_bytes,
+            })
+        })
+    };
+    json!({
+        "sound": report.is_sound(),
+        "checked": {
+            "index": report.checked.index,
+            "content_hashes": report.checked.content_hashes,
+            "blocks": report.checked.blocks,
+            "compared": report.checked.compared,
+        },
+        "damaged": problems(&report.damaged),
+        "changed": differing(&report.changed),
+        "differs": differing(&report.differs),
+        "missing": paths(&report.missing),
+        "extra": paths(&report.extra),
+        "not_compared": problems(&report.not_compared),
+    })
+}
+
+fn bounded<T>(list: &Bounded<T>, one: impl Fn(&T) -> Value) -> Value {
+    let items: Vec<Value> = list.items.iter().map(one).collect();
+    json!({ "total": list.total, "items": items })
+}
+
+fn difference(difference: &Difference) -> Value {
+    match difference {
+        Difference::Missing => json!({ "what": "missing" }),
+        Difference::Kind { live } => {
+            json!({ "what": "kind", "live": format!("{live:?}").to_lowercase() })
+        }
+        Difference::Mode { archived, live } => json!({
+            "what": "mode",
+            "archived": format!("{archived:04o}"),
+            "live": format!("{live:04o}"),
+        }),
+        Difference::User { archived, live } => {
+            json!({ "what": "user", "archived": archived, "live": live })
+        }
+        Difference::Group { archived, live } => {
+            json!({ "what": "group", "archived": archived, "live": live })
+        }
+        Difference::Modified { archived, live } => json!({
+            "what": "modified",
+            "archived_seconds": archived.seconds,
+            "archived_nanoseconds": archived.nanoseconds,
+            "live_seconds": live.seconds,
+            "live_nanoseconds": live.nanoseconds,
+        }),
+        Difference::Size { archived_bytes, live_bytes } => json!({
+            "what": "size",
+            "archived_bytes": archived_bytes,
+            "live_bytes": live_bytes,
+        }),
+        Difference::LinkTarget { live } => {
+            json!({ "what": "link target", "live": escape(live) })
+        }
+        Difference::NotLinked => json!({ "what": "not linked" }),
+        Difference::Device { live_major, live_minor } => {
+            json!({ "what": "device", "live": format!("{live_major},{live_minor}") })
+        }
+        Difference::Attribute { name, .. } => {
+            json!({ "what": "attribute", "name": escape(name) })
+        }
+        Difference::AccessAcl => json!({ "what": "access acl" }),
+        Difference::DefaultAcl => json!({ "what": "default acl" }),
+    }
+}
