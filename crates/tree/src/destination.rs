@@ -4,8 +4,8 @@
 //! only if the policy says so, and then in one step: the new object is made under a temporary name
 //! beside it and renamed over it when it is complete. So an interrupted restore leaves under an
 //! existing name either the old object or the whole new one. Where nothing was before, a file is
-//! written under its own name, since there a half is no worse than nothing and the rename would cost
-//! a third of a small file's time; a worker that fails takes it away again.
+//! written under its own name, since a half is no worse there than nothing and a rename is one more
+//! change of the directory for every file; a worker that fails takes it away again.
 //!
 //! Directories get their owner, mode and times at the end, deepest first ([`Destination::finish`]),
 //! so that a read-only one can be filled. Until then those that the archive lists belong to

@@ -5,6 +5,7 @@
 
 mod escapes;
 mod fixture;
+mod metadata;
 mod overwrite;
 mod races;
 mod round_trip;
