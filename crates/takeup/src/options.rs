@@ -62,9 +62,10 @@ pub struct TargetArgs {
     /// Bytes that one write hands to the target; a multiple of 512
     #[arg(short, long, default_value = "1M", value_name = "SIZE")]
     pub block_size: Size,
-    /// Memory for blocks that wait for the target
-    #[arg(long, default_value = "64M", value_name = "SIZE")]
-    pub ring: Size,
+    /// Memory for blocks that wait for the target; by default 64M, or more where a high level of
+    /// compression needs it
+    #[arg(long, value_name = "SIZE")]
+    pub ring: Option<Size>,
     /// How full the ring has to be before the writer starts, and starts again after it ran empty
     #[arg(long, default_value_t = 0, value_name = "PERCENT",
           value_parser = clap::value_parser!(u8).range(0..=100))]
@@ -74,7 +75,15 @@ pub struct TargetArgs {
     pub rate_limit: Option<Rate>,
 }
 
+/// Memory of the ring where the user does not say.
+const RING_BYTES: usize = 64 << 20;
+
 impl TargetArgs {
+    /// Memory of the ring: what the user says, else the default, or `least_bytes` if that is more.
+    pub fn ring_bytes(&self, least_bytes: usize) -> usize {
+        self.ring.map_or(RING_BYTES.max(least_bytes), Size::bytes)
+    }
+
     /// What happens when the target exists.
     pub fn existing(&self) -> Existing {
         if self.replace { Existing::Replace } else { Existing::Keep }

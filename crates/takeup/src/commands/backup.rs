@@ -100,7 +100,7 @@ fn options(arguments: &BackupArgs) -> BackupOptions {
         compress_threads: arguments.compress_threads.map(NonZero::get),
         read_threads: arguments.read_threads.map(NonZero::get),
         block_bytes: target.block_size.bytes(),
-        ring_bytes: target.ring.bytes(),
+        ring_bytes: target.ring_bytes(least_ring_bytes(arguments.compress)),
         start_fill_percent: target.start_fill,
         excludes: arguments.exclude.clone(),
         file_systems: match arguments.one_file_system {
@@ -113,5 +113,14 @@ fn options(arguments: &BackupArgs) -> BackupOptions {
         },
         engine: arguments.common.engine.into(),
         rate_limit_bytes_per_second: target.rate_limit.map(|rate| rate.0),
+    }
+}
+
+/// Three quarters of the ring are for chunks on their way to the compressors, of which there have
+/// to be four at least.
+fn least_ring_bytes(compression: Compression) -> usize {
+    match compression {
+        Compression::None => 0,
+        _ => compression.chunk_bytes() * 6,
     }
 }

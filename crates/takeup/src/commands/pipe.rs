@@ -59,7 +59,7 @@ fn move_data(arguments: &PipeArgs, place: SummaryPlace) -> Result<Outcome, Failu
         from: arguments.from.clone(),
         to: arguments.to.clone(),
         block_bytes: target.block_size.bytes(),
-        ring_bytes: target.ring.bytes(),
+        ring_bytes: target.ring_bytes(0),
         start_fill_percent: target.start_fill,
         rate_limit_bytes_per_second: target.rate_limit.map(|rate| rate.0),
         last_block: if arguments.pad { LastBlock::Padded } else { LastBlock::Short },

@@ -1,0 +1,83 @@
+//! Bad input and misuse: one line, a hint where there is something to do, exit code 1.
+
+use std::fs;
+
+use crate::{run, shown, small_tree, takeup};
+
+#[track_caller]
+fn check(name: &str, arguments: &[&str]) {
+    let directory = small_tree();
+    fs::write(directory.path().join("garbage"), vec![b'x'; 5000]).unwrap();
+    fs::write(directory.path().join("nothing"), "").unwrap();
+    let output = run(directory.path(), arguments);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty() || arguments.contains(&"--json"));
+    insta::assert_snapshot!(name, shown(&output, directory.path()));
+    let mut left: Vec<_> =
+        fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["garbage", "nothing", "tree"], "a run that failed leaves nothing behind");
+}
+
+#[test]
+fn misuse() {
+    check("no_arguments", &[]);
+    check("no_target", &["backup", "tree"]);
+    check("unknown_option", &["pipe", "--bogus"]);
+    check("unknown_suffix", &["pipe", "--block-size", "12x"]);
+    check("size_of_zero", &["pipe", "--rate-limit", "0"]);
+    check("odd_block_size", &["pipe", "--from", "tree/a", "--to", "x", "--block-size", "1000"]);
+    check("unknown_compression", &["backup", "tree", "--to", "x", "--compress", "lzma"]);
+    check("level_out_of_range", &["backup", "tree", "--to", "x", "--compress", "zstd:99"]);
+    check("ring_too_small", &["backup", "tree", "--to", "x", "--ring", "1M"]);
+}
+
+#[test]
+fn sources() {
+    check("source_missing", &["backup", "no-such", "--to", "x"]);
+    check("stream_missing", &["pipe", "--from", "no-such", "--to", "x"]);
+    check("stream_missing_json", &["pipe", "--from", "no-such", "--to", "x", "--json"]);
+    check("directory_as_stream", &["pipe", "--from", "tree", "--to", "x"]);
+    check("archive_missing", &["list", "no-such"]);
+    check("archive_is_garbage", &["list", "garbage"]);
+    check("archive_is_empty", &["verify", "nothing"]);
+    check("restore_of_garbage", &["restore", "garbage", "--into", "tree"]);
+}
+
+#[test]
+fn targets() {
+    check("target_exists", &["pipe", "--from", "tree/a", "--to", "garbage"]);
+    check("target_is_directory", &["pipe", "--from", "tree/a", "--to", "tree"]);
+    check("target_without_folder", &["pipe", "--from", "tree/a", "--to", "no/such"]);
+    check("target_is_full", &["pipe", "--from", "tree/b/c", "--to", "/dev/full"]);
+    check("target_is_source", &["backup", "tree/a", "--to", "tree/a", "--replace"]);
+    check("backup_to_full", &["backup", "tree", "--to", "/dev/full"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_success() {
+    let directory = small_tree();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = takeup()
+        .current_dir(directory.path())
+        .args(["pipe", "--from", "tree/b/c"])
+        .stdout(writer)
+        .output()
+        .unwrap();
+    insta::assert_snapshot!("closed_pipe", shown(&output, directory.path()));
+}
+
+#[test]
+fn a_summary_that_nobody_takes_is_no_success() {
+    let directory = small_tree();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = takeup()
+        .current_dir(directory.path())
+        .args(["pipe", "--from", "tree/a", "--to", "x", "--json"])
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    insta::assert_snapshot!("summary_to_full", shown(&output, directory.path()));
+}

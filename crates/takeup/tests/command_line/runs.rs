@@ -1,0 +1,148 @@
+//! Runs that do their job: what is printed where, and the shape of the JSON documents.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{redacted, run, shown, small_tree};
+
+#[track_caller]
+fn document(directory: &Path, arguments: &[&str]) -> Value {
+    let output = run(directory, arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output, directory));
+    assert!(output.stderr.is_empty(), "{}", shown(&output, directory));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn documents() {
+    let directory = small_tree();
+    let path = directory.path();
+    let back_up = ["backup", "tree", "--to", "x.tar.zst", "--compress", "zstd", "--json"];
+    insta::assert_snapshot!("backup_json", redacted(document(path, &back_up)));
+    let verify = ["verify", "x.tar.zst", "--against", ".", "--json"];
+    insta::assert_snapshot!("verify_json", redacted(document(path, &verify)));
+    let restore = ["restore", "x.tar.zst", "--into", "restored", "--json"];
+    insta::assert_snapshot!("restore_json", redacted(document(path, &restore)));
+    let pipe = ["pipe", "--from", "tree/b/c", "--to", "copy", "--json"];
+    insta::assert_snapshot!("pipe_json", redacted(document(path, &pipe)));
+    assert_eq!(fs::read(path.join("copy")).unwrap(), fs::read(path.join("tree/b/c")).unwrap());
+    let listed = run(path, &["list", "--json", "x.tar.zst"]);
+    let lines: Vec<Value> = listed
+        .stdout
+        .split_inclusive(|&byte| byte == b'\n')
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    let paths: Vec<_> = lines.iter().filter_map(|line| line["path"].as_str()).collect();
+    assert_eq!(paths, ["tree", "tree/a", "tree/b", "tree/b/c", "tree/empty", "tree/link"]);
+    assert!(lines.last().unwrap()["summary"].is_object());
+}
+
+#[test]
+fn the_documents_hold_what_they_promise() {
+    let directory = small_tree();
+    let back_up = ["backup", "tree", "--to", "x.tar", "--json"];
+    let document = document(directory.path(), &back_up);
+    assert_eq!(document["files"], 3);
+    assert_eq!(document["source_bytes"], 100_013);
+    assert!(document["archive_bytes"].as_u64().unwrap() >= 100_013);
+    for name in ["seconds", "bytes_per_second"] {
+        assert!(document[name].as_f64().unwrap() > 0.0, "{name}");
+    }
+    assert_eq!(document["warnings"], serde_json::json!([]));
+    for stage in document["stages"].as_array().unwrap() {
+        let states = ["working_seconds", "starved_seconds", "blocked_seconds"];
+        let sum: f64 = states.iter().map(|state| stage[state].as_f64().unwrap()).sum();
+        assert!(sum <= document["seconds"].as_f64().unwrap(), "{stage}");
+        assert!(stage["name"].is_string() && stage["bytes"].is_u64());
+    }
+    assert!(document["bottleneck"].is_string() && document["explanation"].is_string());
+}
+
+#[test]
+fn standard_output_carries_the_archive_and_nothing_else() {
+    let directory = small_tree();
+    for more in [&["--json"][..], &["-v"], &[]] {
+        let mut arguments = vec!["backup", "tree", "--to", "-"];
+        arguments.extend(more);
+        let output = run(directory.path(), &arguments);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(!output.stderr.is_empty());
+        fs::write(directory.path().join("x.tar"), &output.stdout).unwrap();
+        let verified = run(directory.path(), &["verify", "x.tar", "--quiet"]);
+        assert_eq!(shown(&verified, directory.path()), NOTHING);
+        if more == ["--json"] {
+            let document: Value = serde_json::from_slice(&output.stderr).unwrap();
+            assert_eq!(document["command"], "backup");
+        }
+    }
+}
+
+const NOTHING: &str = "exit code 0\n--- standard output\n--- standard error\n";
+
+#[test]
+fn lists() {
+    let directory = small_tree();
+    let path = directory.path();
+    run(path, &["backup", "tree", "--to", "x.tar", "--quiet"]);
+    let listed = run(path, &["list", "x.tar"]);
+    insta::assert_snapshot!("list", shown(&listed, path));
+    let listed = run(path, &["list", "x.tar", "tree/b", "no/such"]);
+    assert_eq!(listed.status.code(), Some(2));
+    insta::assert_snapshot!("list_of_some", shown(&listed, path));
+    let listed = run(path, &["list", "-0", "x.tar", "tree/b"]);
+    assert_eq!(listed.stdout, b"tree/b\0tree/b/c\0");
+}
+
+#[test]
+fn names_can_not_command_the_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    fs::create_dir(path.join("tree")).unwrap();
+    let name = OsString::from_vec(b"\x1b[2Jnew\nline\xff".to_vec());
+    fs::write(path.join("tree").join(&name), "x").unwrap();
+    run(path, &["backup", "tree", "--to", "x.tar", "--quiet"]);
+    let listed = run(path, &["list", "x.tar"]);
+    insta::assert_snapshot!("list_of_odd_names", shown(&listed, path));
+    // What exists already is warned of.
+    let restored = run(path, &["restore", "x.tar", "--into", ".", "--quiet"]);
+    assert_eq!(restored.status.code(), Some(2));
+    insta::assert_snapshot!("warning_of_odd_names", shown(&restored, path));
+}
+
+#[test]
+fn a_damaged_archive_is_told_and_fails() {
+    let directory = small_tree();
+    let path = directory.path();
+    run(path, &["backup", "tree", "--to", "x.tar", "--quiet"]);
+    let mut archive = fs::read(path.join("x.tar")).unwrap();
+    let place = archive.windows(4).position(|bytes| bytes == b"cccc").unwrap();
+    archive[place + 500] = b'C';
+    fs::write(path.join("bad.tar"), archive).unwrap();
+    let verified = run(path, &["verify", "bad.tar", "--quiet"]);
+    assert_eq!(verified.status.code(), Some(1));
+    let text = shown(&verified, path);
+    assert!(text.contains("tree/b/c"), "{text}");
+}
+
+#[test]
+fn changes_since_the_backup_are_told() {
+    let directory = small_tree();
+    let path = directory.path();
+    run(path, &["backup", "tree", "--to", "x.tar", "--quiet"]);
+    fs::write(path.join("tree/a"), "another content\n").unwrap();
+    fs::write(path.join("tree/new"), "").unwrap();
+    fs::remove_file(path.join("tree/empty")).unwrap();
+    let verified = run(path, &["verify", "x.tar", "--against", ".", "--json"]);
+    assert_eq!(verified.status.code(), Some(2));
+    let document: Value = serde_json::from_slice(&verified.stdout).unwrap();
+    assert_eq!(document["sound"], true);
+    assert_eq!(document["missing"]["items"], serde_json::json!(["tree/empty"]));
+    assert_eq!(document["extra"]["items"], serde_json::json!(["tree/new"]));
+    let changed = document["changed"]["items"].as_array().unwrap();
+    assert!(changed.iter().any(|item| item["path"] == "tree/a"), "{document}");
+    assert_eq!(document["differs"]["total"], 0);
+}
