@@ -76,6 +76,21 @@ fn is_at_or_below(path: &[u8], above: &[u8]) -> bool {
     }
 }
 
+/// Whether a path starts at the root of a file system.
+pub(crate) fn is_absolute(path: &[u8]) -> bool {
+    path.first() == Some(&b'/')
+}
+
+/// `path` without the slashes in front, which would lead outside of the directory that members go
+/// into. `/` itself is that directory.
+pub(crate) fn without_root(path: &mut Vec<u8>) {
+    let slashes = path.iter().take_while(|byte| **byte == b'/').count();
+    path.drain(..slashes);
+    if path.is_empty() && slashes > 0 {
+        path.push(b'.');
+    }
+}
+
 /// `path` without its first `count` components, `None` when nothing is left.
 pub(crate) fn strip_components(path: &[u8], count: usize) -> Option<Vec<u8>> {
     let mut left = Vec::with_capacity(path.len());

@@ -143,3 +143,82 @@ fn read_fully(file: &OwnedFd, mut bytes: &mut [u8], mut at: u64) -> io::Result<(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::account::Stage;
+    use flow::backend::{Completion, ThreadBackend};
+    use flow::cancel::Cancel;
+    use flow::ring::{RingOptions, ring};
+    use std::io::Write;
+
+    /// Reads of the first file through the threads, but for one place that fails.
+    struct Failing {
+        inner: ThreadBackend,
+        good: Arc<OwnedFd>,
+        bad_bytes: u64,
+    }
+
+    impl Backend for Failing {
+        fn name(&self) -> &'static str {
+            "failing"
+        }
+        fn depth(&self) -> usize {
+            self.inner.depth()
+        }
+        fn in_flight(&self) -> usize {
+            self.inner.in_flight()
+        }
+        fn submit(&mut self, operation: Operation) -> io::Result<()> {
+            self.inner.submit(Operation { file: Arc::clone(&self.good), ..operation })
+        }
+        fn wait(&mut self) -> io::Result<Completion> {
+            let mut done = self.inner.wait()?;
+            if done.operation.offset_bytes == self.bad_bytes {
+                done.result = Err(io::Error::from_raw_os_error(5));
+            }
+            Ok(done)
+        }
+    }
+
+    /// The second attempt goes through a descriptor that cannot be read from at all.
+    #[test]
+    fn an_unreadable_block_is_a_gap_and_the_rest_is_read() {
+        const BLOCK: usize = 8192;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("source");
+        let content: Vec<u8> = (0..10 * BLOCK + 100).map(|at| (at / 7) as u8).collect();
+        std::fs::File::create(&path).unwrap().write_all(&content).unwrap();
+        let good = Arc::new(OwnedFd::from(std::fs::File::open(&path).unwrap()));
+        let file =
+            Arc::new(OwnedFd::from(std::fs::OpenOptions::new().write(true).open(&path).unwrap()));
+        let bad_bytes = 3 * BLOCK as u64;
+        let inner = ThreadBackend::new(2).unwrap();
+        let mut backend = Failing { inner, good, bad_bytes };
+        let options = RingOptions { block_bytes: BLOCK, blocks: 16, consumers: 1 };
+        let (producer, consumers) = ring(options, Cancel::new()).unwrap();
+        let (gaps, stop) = (Gaps::default(), AtomicBool::new(false));
+        let mut account = Stage::new("read").open();
+        let reader = SourceReader {
+            file: &file,
+            length_bytes: content.len() as u64,
+            backend: &mut backend,
+            stop: &stop,
+            gaps: &gaps,
+            bad_steps: 0,
+        };
+        assert_eq!(reader.read(producer, &mut account).unwrap(), content.len() as u64);
+        let mut found = Vec::new();
+        while let Some(block) = consumers[0].next(&mut account).unwrap() {
+            found.extend_from_slice(&block);
+        }
+        let mut expected = content;
+        expected[3 * BLOCK..4 * BLOCK].fill(0);
+        assert!(found == expected);
+        let gap = gaps.take_before(u64::MAX).unwrap();
+        assert_eq!((gap.start_bytes, gap.length_bytes), (bad_bytes, BLOCK as u64));
+        assert!(gap.why.contains("cannot be read"), "{}", gap.why);
+        assert_eq!(gaps.take_before(u64::MAX), None);
+    }
+}

@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::workers::{Job, Made, Object, Workers};
 use super::{RestoreOptions, Targets};
 use crate::read::members::{ContentPiece, Found, Item, MemberStream};
-use crate::selection::{Selection, strip_components};
+use crate::selection::{Selection, is_absolute, strip_components, without_root};
 use crate::warnings::Warnings;
 
 /// Files of up to this many stored bytes travel in batches.
@@ -83,6 +83,7 @@ pub(crate) struct Dispatcher<'a> {
     /// Directory of the last object, and its hash.
     parent: Vec<u8>,
     parent_key: u64,
+    told_of_root: bool,
 }
 
 impl<'a> Dispatcher<'a> {
@@ -107,6 +108,7 @@ impl<'a> Dispatcher<'a> {
             under_way: vec![0; UNDER_WAY_BITS / 64],
             parent: Vec::new(),
             parent_key: xxh3_64(b""),
+            told_of_root: false,
         }
     }
 
@@ -158,6 +160,7 @@ impl<'a> Dispatcher<'a> {
         for note in &notes {
             self.warnings.warn(&member.path, note.to_string());
         }
+        self.take_off_root(&mut member);
         if self.strip_components > 0 {
             let Some(path) = strip_components(&member.path, self.strip_components) else {
                 return Ok(());
@@ -175,6 +178,20 @@ impl<'a> Dispatcher<'a> {
             }
             Kind::File => self.file(member, stored_bytes, stream, account),
             _ => self.object(member, Vec::new(), 0, account),
+        }
+    }
+
+    /// Absolute paths are restored below the destination, and that is told once.
+    fn take_off_root(&mut self, member: &mut Member) {
+        let mut absolute = is_absolute(&member.path);
+        without_root(&mut member.path);
+        if let Kind::HardLink { target } = &mut member.kind {
+            absolute |= is_absolute(target);
+            without_root(target);
+        }
+        if absolute && !self.told_of_root {
+            self.told_of_root = true;
+            self.warnings.note(&member.path, "restored without the leading / of its path");
         }
     }
 

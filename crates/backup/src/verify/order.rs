@@ -14,6 +14,7 @@ use super::workers::{Candidate, Job, Object, Workers, remember};
 use super::{VerifyError, VerifyReport};
 use crate::read::members::{ContentPiece, Found, Item, MemberStream};
 use crate::read::{Damage, DamageKind, Slice};
+use crate::selection::without_root;
 use crate::warnings::Warnings;
 
 /// Files of up to this many stored bytes travel in batches.
@@ -135,7 +136,12 @@ impl<'a> Verifier<'a> {
         stream: &mut MemberStream<'_>,
         account: &mut Account,
     ) -> Result<(), Stopped> {
-        let Found { member, notes, header_offset_bytes, stored_bytes, .. } = found;
+        let Found { mut member, notes, header_offset_bytes, stored_bytes, .. } = found;
+        // Compared with where a restore would put it.
+        without_root(&mut member.path);
+        if let Kind::HardLink { target } = &mut member.kind {
+            without_root(target);
+        }
         for note in &notes {
             self.warnings.note(&member.path, note.to_string());
         }

@@ -216,6 +216,9 @@ fn nothing_is_written_outside() {
         kept.expect_warning("plant/evil: refused");
         assert!(report.warnings >= 2, "{:?}", kept.warnings());
         assert_eq!(fs::read(bench.path(&out).join("good")).unwrap(), b"good\n");
+        let absolute = bench.path(&out).join("tmp/takeup-absolute-evil");
+        assert_eq!(fs::read(absolute).unwrap(), b"evil\n");
+        assert_eq!(kept.notes().len(), 1, "{:?}", kept.notes());
     }
     assert_eq!(fs::read_dir(bench.path("outside")).unwrap().count(), 0);
     assert!(!exists("/tmp/takeup-absolute-evil"));
@@ -307,4 +310,81 @@ fn an_archive_without_index_has_no_checksums() {
     shell("tar -cf a.tar tree", bench.folder.path());
     let (report, _) = bench.restore(&bench.path("a.tar"), "out");
     assert_eq!(report.checksums, Checksums::Unknown);
+}
+
+/// A device holds what was there before, which must not come back as if it were of this archive.
+#[test]
+fn what_is_older_on_a_device_does_not_come_back() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: loop devices need root");
+        return;
+    }
+    let bench = Bench::new();
+    let folder = bench.folder.path();
+    shell("mkdir t && echo old > t/file && echo old > t/other && tar cf old.tar t", folder);
+    shell("echo new > t/file && rm t/other && tar -b 2 -cf new.tar t", folder);
+    shell("truncate -s 1M disk && cat new.tar old.tar | dd of=disk conv=notrunc 2>&1", folder);
+    shell("losetup --find --show disk > device", folder);
+    let device = fs::read_to_string(bench.path("device")).unwrap();
+    let (report, kept) = bench.restore(Path::new(device.trim()), "out");
+    run("losetup", &["-d", device.trim()], folder);
+    assert_eq!(kept.warnings(), Vec::<String>::new());
+    assert_eq!(report.run.endpoint, "block device");
+    assert_eq!(fs::read(bench.path("out/t/file")).unwrap(), b"new\n");
+    assert!(!exists(bench.path("out/t/other")));
+}
+
+/// Cancels after some members.
+struct CancelAfter {
+    members: std::sync::atomic::AtomicU64,
+    cancel: Cancel,
+}
+
+impl flow::monitor::Monitor for CancelAfter {
+    fn count(&self, counter: flow::monitor::Counter, amount: u64) {
+        let members = match counter {
+            flow::monitor::Counter::Members => amount,
+            _ => 0,
+        };
+        let before = self.members.fetch_add(members, std::sync::atomic::Ordering::Relaxed);
+        if before + members >= 60 {
+            self.cancel.cancel();
+        }
+    }
+    fn notice(&self, _: flow::monitor::Notice) {}
+}
+
+#[test]
+fn a_restore_cancelled_on_its_way_leaves_whole_files_only() {
+    let bench = Bench::new();
+    let tree = bench.tree("tree");
+    shell("tar -cf a.tar tree", bench.folder.path());
+    let cancel = Cancel::new();
+    let monitor = CancelAfter { members: 0.into(), cancel: cancel.clone() };
+    let options = RestoreOptions {
+        from: bench.path("a.tar").into(),
+        into: bench.path("out"),
+        ..Default::default()
+    };
+    let result = backup::restore::restore(options, &monitor, &cancel);
+    assert!(
+        matches!(
+            result,
+            Err(backup::restore::RestoreError::Stopped(flow::cancel::Stopped::Cancelled))
+        ),
+        "{result:?}"
+    );
+    let mut waiting = vec![bench.path("out/tree")];
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let kind = fs::symlink_metadata(&path).unwrap().file_type();
+            if kind.is_dir() {
+                waiting.push(path);
+            } else if kind.is_file() {
+                let original = tree.join(path.strip_prefix(bench.path("out/tree")).unwrap());
+                assert_eq!(fs::read(&path).unwrap(), fs::read(original).unwrap(), "{path:?}");
+            }
+        }
+    }
 }
