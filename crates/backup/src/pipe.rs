@@ -134,7 +134,8 @@ pub fn pipe(
             result.inspect_err(|_| cancel.fail())
         });
         let mut account = write.open();
-        let writer = Writer { options, target: &target, engine: &engine, monitor, cancel };
+        let writer =
+            Writer { options, target: &target, engine: &engine, monitor, cancel, read: &read };
         let written = writer.run(&consumer, blocks, &mut account).inspect_err(|_| cancel.fail());
         drop(account);
         (reader.join(), written)
@@ -229,6 +230,8 @@ struct Writer<'a> {
     engine: &'a Choice,
     monitor: &'a dyn Monitor,
     cancel: &'a Cancel,
+    /// The other stage, whose bytes are told along with the own ones.
+    read: &'a Stage,
 }
 
 impl Writer<'_> {
@@ -252,8 +255,11 @@ impl Writer<'_> {
             (blocks * usize::from(self.options.start_fill_percent)).div_ceil(100).max(1);
         let rate_limit = self.options.rate_limit_bytes_per_second.map(RateLimit::new);
         let options = WriteOptions { start_fill_blocks, rate_limit };
+        let mut told_bytes = 0;
         write_all(consumer, &mut *sink, options, account, self.cancel, |block| {
-            self.monitor.count(Counter::SourceBytes, block.len() as u64);
+            let read_bytes = self.read.bytes();
+            self.monitor.count(Counter::SourceBytes, read_bytes - told_bytes);
+            told_bytes = read_bytes;
             self.monitor.count(Counter::TargetBytes, block.len() as u64);
             self.monitor.fill(consumer.fill_blocks(), blocks);
         })

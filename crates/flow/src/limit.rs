@@ -24,6 +24,8 @@ pub struct Run<'a> {
     pub synchronise_seconds: f64,
     /// Cores that the run could use.
     pub cores: usize,
+    /// Processor time that other programs used meanwhile, where that is known.
+    pub others_seconds: Option<f64>,
 }
 
 /// What held the run back.
@@ -49,8 +51,12 @@ pub const SHORTEST_SECONDS: f64 = 0.02;
 pub const BUSY_SHARE: f64 = 0.6;
 /// Share of the time of all cores from which on they count as used up.
 pub const PROCESSOR_SHARE: f64 = 0.85;
-/// Share of a stage's time without a core from which on the processor counts as its limit.
+/// Share of a stage's time without a core from which on the processor counts as its limit, if the
+/// cores are used to [`CORE_WAIT_PROCESSOR_SHARE`] at least: a stage may have more threads than
+/// there are cores and yet wait for its disk most of the time.
 pub const CORE_WAIT_SHARE: f64 = 0.35;
+/// See [`CORE_WAIT_SHARE`].
+pub const CORE_WAIT_PROCESSOR_SHARE: f64 = 0.6;
 
 /// One stage of an analysed run. Shares are from 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,6 +96,8 @@ pub struct Analysis {
     pub saved_seconds: f64,
     /// Share of the time of all cores that the stages used.
     pub processor_share: f64,
+    /// Share of the time of all cores that other programs used; zero where that is not known.
+    pub others_share: f64,
     /// Cores that the run could use.
     pub cores: usize,
 }
@@ -118,7 +126,9 @@ pub fn analyse(run: &Run<'_>) -> Analysis {
             processor_share: share(stage.processor_seconds, processor_seconds),
         })
         .collect();
-    let (limit, bottleneck) = find(run, &times, seconds, processor_share);
+    let all_cores_seconds = seconds * run.cores.max(1) as f64;
+    let others_share = share(sane(run.others_seconds.unwrap_or(0.0)), all_cores_seconds);
+    let (limit, bottleneck) = find(run, &times, [processor_share, others_share]);
     let others = |index: &usize| Some(*index) != bottleneck;
     let next = (0..times.len()).filter(others).max_by(|a, b| order(&times, *a, *b));
     Analysis {
@@ -130,6 +140,7 @@ pub fn analyse(run: &Run<'_>) -> Analysis {
         seconds_without: seconds_without(run, &times, bottleneck, seconds),
         saved_seconds: saved_seconds(&times, seconds),
         processor_share,
+        others_share,
         cores: run.cores,
     }
 }
@@ -181,9 +192,9 @@ impl Times {
 fn find(
     run: &Run<'_>,
     times: &[Times],
-    seconds: f64,
-    processor_share: f64,
+    [own_share, others_share]: [f64; 2],
 ) -> (Limit, Option<usize>) {
+    let seconds = sane(run.seconds);
     let Some(busiest) = (0..times.len()).max_by(|a, b| order(times, *a, *b)) else {
         return (Limit::Unknown, None);
     };
@@ -192,8 +203,10 @@ fn find(
     }
     let stage = &times[busiest];
     let core_wait_share = share(stage.core_wait_seconds, stage.busy_seconds * stage.threads);
-    if processor_share >= PROCESSOR_SHARE || core_wait_share >= CORE_WAIT_SHARE {
-        return processor_limit(times, processor_share);
+    let used_share = own_share + others_share;
+    let crowded = core_wait_share >= CORE_WAIT_SHARE && used_share >= CORE_WAIT_PROCESSOR_SHARE;
+    if own_share >= PROCESSOR_SHARE || crowded {
+        return processor_limit(times, own_share);
     }
     if share(stage.busy_seconds, seconds) < BUSY_SHARE {
         return (Limit::Turns, Some(busiest));
@@ -208,13 +221,13 @@ fn find(
 }
 
 /// The cores are used up: by one stage nearly alone, or by several.
-fn processor_limit(times: &[Times], processor_share: f64) -> (Limit, Option<usize>) {
+fn processor_limit(times: &[Times], own_share: f64) -> (Limit, Option<usize>) {
     let used: f64 = times.iter().map(|stage| stage.processor_seconds).sum();
     let by_use =
         |a: &usize, b: &usize| times[*a].processor_seconds.total_cmp(&times[*b].processor_seconds);
     let Some(most) = (0..times.len()).max_by(by_use) else { return (Limit::Unknown, None) };
     let nearly_alone = share(times[most].processor_seconds, used) >= PROCESSOR_SHARE;
-    let limit = match nearly_alone && processor_share >= PROCESSOR_SHARE {
+    let limit = match nearly_alone && own_share >= PROCESSOR_SHARE {
         true => Limit::Stage,
         false => Limit::Processor,
     };
@@ -272,7 +285,8 @@ mod tests {
     }
 
     fn check(stages: &[StageReport], expected: (Limit, &str)) -> Analysis {
-        let run = Run { stages, seconds: 10.0, synchronise_seconds: 0.0, cores: 2 };
+        let run =
+            Run { stages, seconds: 10.0, synchronise_seconds: 0.0, cores: 2, others_seconds: None };
         let analysis = analyse(&run);
         let name = analysis.bottleneck.map(|index| analysis.stages[index].name);
         assert_eq!((analysis.limit, name), (expected.0, Some(expected.1)), "{analysis:?}");
@@ -330,7 +344,13 @@ mod tests {
     #[test]
     fn synchronising_counts_for_the_last_stage() {
         let stages = [stage("read", [3.0, 0.0, 1.0], 1.0), stage("write", [2.0, 2.0, 0.0], 1.0)];
-        let run = Run { stages: &stages, seconds: 10.0, synchronise_seconds: 6.0, cores: 2 };
+        let run = Run {
+            stages: &stages,
+            seconds: 10.0,
+            synchronise_seconds: 6.0,
+            cores: 2,
+            others_seconds: None,
+        };
         let analysis = analyse(&run);
         assert_eq!((analysis.limit, analysis.bottleneck), (Limit::Stage, Some(1)));
         assert!((analysis.seconds_without - 3.0).abs() < 1e-6, "{analysis:?}");
@@ -340,6 +360,25 @@ mod tests {
     fn stages_that_take_turns_are_told() {
         let read = stage("read", [5.0, 0.0, 5.0], 1.0);
         check(&[read, stage("write", [5.0, 5.0, 0.0], 1.0)], (Limit::Turns, "read"));
+    }
+
+    #[test]
+    fn a_stage_that_waits_for_a_core_is_limited_by_the_processor() {
+        let mut read = stage("read", [9.5, 0.0, 0.5], 4.0);
+        read.core_wait_seconds = 5.0;
+        let stages = [read, stage("write", [3.0, 7.0, 0.0], 2.0)];
+        let mut run = Run {
+            stages: &stages,
+            seconds: 10.0,
+            synchronise_seconds: 0.0,
+            cores: 2,
+            others_seconds: Some(12.0),
+        };
+        let analysis = analyse(&run);
+        assert_eq!((analysis.limit, analysis.bottleneck), (Limit::Processor, Some(0)));
+        assert!((analysis.others_share - 0.6).abs() < 1e-6);
+        run.others_seconds = Some(0.0);
+        assert_eq!(analyse(&run).limit, Limit::Stage, "it waits, but the cores are free");
     }
 
     fn any_seconds() -> impl Strategy<Value = f64> {
@@ -373,9 +412,10 @@ mod tests {
         fn every_input_has_a_sensible_answer(
             stages in proptest::collection::vec(any_stage(), 0..6),
             seconds in any_seconds(), synchronise_seconds in any_seconds(), cores in 0usize..130,
+            others_seconds in proptest::option::of(any_seconds()),
         ) {
             let analysis =
-                analyse(&Run { stages: &stages, seconds, synchronise_seconds, cores });
+                analyse(&Run { stages: &stages, seconds, synchronise_seconds, cores, others_seconds });
             prop_assert_eq!(analysis.bottleneck.is_some(), !stages.is_empty());
             prop_assert_eq!(analysis.next.is_some(), stages.len() > 1);
             prop_assert!(analysis.next.is_none() || analysis.next != analysis.bottleneck);

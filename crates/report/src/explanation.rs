@@ -121,15 +121,22 @@ fn processor_sentence(analysis: &Analysis, stage: &StageShare) -> String {
         [one] => (*one).to_owned(),
         [front @ .., last] => format!("{} and {last}", front.join(", ")),
     };
-    let (verb, get) = if names.len() == 1 { ("uses", "gets") } else { ("share", "get") };
-    let used = percent(analysis.processor_share);
-    let others = match analysis.processor_share < flow::limit::PROCESSOR_SHARE {
-        true => format!(" with other programs and {get} {used} of them"),
+    let verb = if names.len() == 1 { "uses" } else { "share" };
+    let others = match analysis.others_share >= WORTH_NAMING {
+        true => format!(" with other programs, which take {}", percent(analysis.others_share)),
         false => String::new(),
     };
     let share = percent(stage.processor_share);
     let name = stage.name;
-    format!("the processor was the limit: {who} {verb} {cores}{others}, {name} takes {share}")
+    let whose = match names.len() {
+        0 | 1 => String::new(),
+        _ => format!("; of what is left {name} takes {share}"),
+    };
+    let whose = match others.is_empty() {
+        true if names.len() > 1 => format!(", {name} takes {share}"),
+        _ => whose,
+    };
+    format!("the processor was the limit: {who} {verb} {cores}{others}{whose}")
 }
 
 fn rate_clause(stage: &StageShare) -> String {
@@ -176,7 +183,10 @@ fn advice(analysis: &Analysis, stage: &StageShare, context: &Context<'_>) -> Opt
         Limit::RateLimit => "raise or drop --rate-limit to go faster".to_owned(),
         Limit::Source => format!("look at what fills the {}", context.source),
         Limit::Turns => "a larger --ring lets the stages overlap more".to_owned(),
-        Limit::Processor if analysis.processor_share < flow::limit::PROCESSOR_SHARE => {
+        Limit::Processor if analysis.others_share > analysis.processor_share => {
+            if context.command == Command::Pipe {
+                return Some("the programs of the pipeline need more or faster cores".to_owned());
+            }
             "other programs use the cores: run it when they do not, or let it go first with nice"
                 .to_owned()
         }
@@ -299,7 +309,8 @@ mod tests {
     };
 
     fn words(stages: &[StageReport], context: &Context<'_>) -> String {
-        let run = Run { stages, seconds: 10.0, synchronise_seconds: 0.0, cores: 2 };
+        let run =
+            Run { stages, seconds: 10.0, synchronise_seconds: 0.0, cores: 2, others_seconds: None };
         explain(&analyse(&run), context).to_string()
     }
 
@@ -339,10 +350,21 @@ mod tests {
             stage("write", [5.0, 5.0, 0.0], 2.0),
         ];
         let share = share.map(|stage| {
-            let core_wait_seconds = stage.working_seconds * 0.4;
+            let core_wait_seconds = stage.working_seconds * 0.4 * stage.threads as f64;
             StageReport { core_wait_seconds, ..stage }
         });
         case("shared cores", &share, &BACKUP);
+        let run = Run {
+            stages: &share,
+            seconds: 10.0,
+            synchronise_seconds: 0.0,
+            cores: 4,
+            others_seconds: Some(24.0),
+        };
+        text.push_str(&format!("others\n    {}\n", explain(&analyse(&run), &BACKUP)));
+        let mut case = |name: &str, stages: &[StageReport], context: &Context<'_>| {
+            text.push_str(&format!("{name}\n    {}\n", words(stages, context)));
+        };
         let turns = [stage("read", [4.9, 0.0, 5.1], 1.0), stage("write", [5.0, 5.0, 0.0], 1.0)];
         case("turns", &turns, &PIPE);
         insta::assert_snapshot!(text);
@@ -351,7 +373,13 @@ mod tests {
     #[test]
     fn a_run_of_no_length_has_a_sentence() {
         let stages = [stage("read", [0.0; 3], 0.0)];
-        let run = Run { stages: &stages, seconds: 0.0, synchronise_seconds: 0.0, cores: 2 };
+        let run = Run {
+            stages: &stages,
+            seconds: 0.0,
+            synchronise_seconds: 0.0,
+            cores: 2,
+            others_seconds: None,
+        };
         let text = explain(&analyse(&run), &PIPE).to_string();
         assert_eq!(text, "the run was too short to say what its limit was");
     }

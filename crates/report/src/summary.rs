@@ -54,6 +54,8 @@ pub struct RunSummary {
     pub engine: String,
     /// Cores that the run could use.
     pub cores: usize,
+    /// Share of their time that other programs used meanwhile.
+    pub others_processor_share: f64,
     /// What the target (backup, pipe) or the source (restore, list, verify) is.
     pub endpoint: String,
     /// Compression as the user would write it.
@@ -117,6 +119,7 @@ impl RunSummary {
         self.limit = limit_name(analysis.limit);
         self.seconds_without_bottleneck = analysis.seconds_without;
         self.overlap_saved_seconds = analysis.saved_seconds;
+        self.others_processor_share = analysis.others_share;
         self.explanation = explanation.to_string();
     }
 
@@ -219,7 +222,13 @@ mod tests {
             stage("read", [1.25, 0.0, 3.75], 1_000_000_000),
             stage("write", [4.75, 0.25, 0.0], 1_000_000_000),
         ];
-        let run = Run { stages: &stages, seconds: 5.0, synchronise_seconds: 0.0, cores: 2 };
+        let run = Run {
+            stages: &stages,
+            seconds: 5.0,
+            synchronise_seconds: 0.0,
+            cores: 2,
+            others_seconds: None,
+        };
         let context = Context {
             command: Command::Pipe,
             source: "file",

@@ -57,6 +57,7 @@ pub fn summarise(run: &RunReport, ends: &Ends<'_>, terminal: &Terminal) -> RunSu
         seconds: run.seconds,
         synchronise_seconds: run.synchronise_seconds,
         cores: run.cores,
+        others_seconds: terminal.others_processor_seconds(),
     });
     let context = Context {
         command: ends.command,

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use flow::monitor::{Counter, Level, Monitor, Notice};
+use flow::processor::ProcessorClock;
 use report::escape::escape;
 use report::format::{count, duration, percent, rate, size};
 use report::summary::Warning;
@@ -38,6 +39,7 @@ pub struct Terminal {
     detail: Detail,
     shared: Arc<Shared>,
     live: Option<JoinHandle<()>>,
+    processor: Option<ProcessorClock>,
 }
 
 struct Shared {
@@ -80,7 +82,7 @@ impl Terminal {
                 std::thread::Builder::new().name(name).spawn(move || shared.live_line()).ok()
             })
             .flatten();
-        Terminal { detail, shared, live }
+        Terminal { detail, shared, live, processor: ProcessorClock::start() }
     }
 
     /// Takes the live line off the terminal, and tells how many warnings were not shown.
@@ -98,6 +100,11 @@ impl Terminal {
             let (hidden, total) = (count(hidden), count(self.warnings_total()));
             self.shared.print(&format!("takeup: and {hidden} more warnings, {total} in all\n"));
         }
+    }
+
+    /// Processor time of other programs since the start.
+    pub fn others_processor_seconds(&self) -> Option<f64> {
+        self.processor.and_then(|clock| clock.others_seconds())
     }
 
     /// The first [`SHOWN_WARNINGS`] warnings.
