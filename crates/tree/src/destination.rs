@@ -262,7 +262,7 @@ impl Worker {
     /// Makes any object but a regular file and gives it its metadata.
     ///
     /// # Errors
-    /// See [`RestoreError`]. Metadata that could not be restored are no error but the returned list.
+    /// See [`RestoreError`]. Metadata that could not be restored are no error but the list.
     ///
     /// # Panics
     /// For a regular file: that is [`Worker::create_file`].

@@ -25,6 +25,7 @@ mod resolve;
 mod restore_error;
 mod restore_file;
 mod scan;
+mod scan_problem;
 mod source;
 mod sparse;
 
@@ -46,7 +47,8 @@ pub use restore_error::RestoreError;
 pub use restore_file::RestoreFile;
 pub use scan::{
     BATCH_ITEMS_MAX, Entry, FileSystems, Item, LookAheadLimits, OPEN_LEVELS_MAX, PATH_BYTES_MAX,
-    Progress, Scan, ScanOptions, ScanProblem, ScanProblemKind, WAIT_MAX,
+    Progress, Scan, ScanOptions, WAIT_MAX,
 };
+pub use scan_problem::{ScanProblem, ScanProblemKind};
 pub use source::{Stripped, archive_path, identity_of_path};
 pub use sparse::{EXTENTS_MAX, sparse_map};

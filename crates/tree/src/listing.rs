@@ -19,7 +19,8 @@ use rustix::io::Errno;
 
 use crate::exclude::{Candidacy, Excludes};
 use crate::identity::Identity;
-use crate::scan::{FileSystems, ScanProblem};
+use crate::scan::FileSystems;
+use crate::scan_problem::ScanProblem;
 use crate::source::kind_of;
 
 /// What getdents(2) says an object is (or stat(2), where it says nothing).

@@ -8,8 +8,8 @@ use rustix::io::Errno;
 use crate::destination::Parent;
 use crate::restore_error::RestoreError;
 
-/// Where an object was made, and where it is to be. Dropped without [`Placed::put`], an object under
-/// a temporary name is taken away.
+/// Where an object was made, and where it is to be. Dropped without [`Placed::put`], an object
+/// under a temporary name is taken away.
 #[derive(Debug)]
 pub(crate) struct Placed {
     pub(crate) parent: Arc<Parent>,

@@ -41,7 +41,7 @@ impl RestoreFile {
     /// Writes all of `bytes` at `offset_bytes`. What is never written is a hole.
     ///
     /// # Errors
-    /// [`RestoreError::Write`] without a path put in: see [`RestoreFile::finish`].
+    /// What pwrite(2) says. The path is the caller's to add.
     pub fn write_at(&mut self, offset_bytes: u64, bytes: &[u8]) -> Result<(), std::io::Error> {
         let mut done = 0;
         while done < bytes.len() {

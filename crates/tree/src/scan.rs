@@ -38,6 +38,7 @@ use crate::identity::Identity;
 use crate::listing::{Directory, EntryKind, Job, ListRules, Listed, Names, NamesBudget};
 use crate::listing::{GETDENTS_BYTES, open_directory};
 use crate::look_ahead::{Claim, LookAhead, Ticket};
+use crate::scan_problem::{ScanProblem, ScanProblemKind};
 use crate::source::{Source, Stripped};
 
 /// Whether the walk stays on the file system of each source.
@@ -136,55 +137,6 @@ pub enum Item {
     Entry(Entry),
     /// Something could not be walked. The entry of the directory itself came before.
     Problem(Box<ScanProblem>),
-}
-
-/// Why a directory's contents are missing from the walk, or some of them.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}: {}", String::from_utf8_lossy(path))]
-pub struct ScanProblem {
-    /// Path in the archive.
-    pub path: Vec<u8>,
-    /// What went wrong.
-    pub what: ScanProblemKind,
-    /// What the kernel said, when it was asked.
-    pub source: Option<io::Error>,
-}
-
-/// What went wrong with a directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScanProblemKind {
-    /// It cannot be opened; nothing of its contents follows.
-    OpenDirectory,
-    /// It cannot be read to its end; what was read follows.
-    ReadDirectory,
-    /// It was moved or replaced while something in it was walked; the rest of it does not follow.
-    Moved,
-    /// It is one of its own ancestors (by a bind mount); it is not entered again.
-    Loop,
-    /// Its path is longer than [`PATH_BYTES_MAX`]; it is not entered.
-    PathTooLong,
-}
-
-impl fmt::Display for ScanProblemKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            ScanProblemKind::OpenDirectory => "cannot open directory",
-            ScanProblemKind::ReadDirectory => "cannot read directory to its end",
-            ScanProblemKind::Moved => "directory moved away while it was read",
-            ScanProblemKind::Loop => "directory is inside itself, not entered again",
-            ScanProblemKind::PathTooLong => "path too long, directory not entered",
-        })
-    }
-}
-
-impl ScanProblem {
-    pub(crate) fn open_directory(path: Vec<u8>, source: io::Error) -> ScanProblem {
-        ScanProblem { path, what: ScanProblemKind::OpenDirectory, source: Some(source) }
-    }
-
-    pub(crate) fn read_directory(path: Vec<u8>, source: io::Error) -> ScanProblem {
-        ScanProblem { path, what: ScanProblemKind::ReadDirectory, source: Some(source) }
-    }
 }
 
 /// Whether more is to come after a batch.

@@ -58,10 +58,15 @@ fn target() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![vec(1..=255_u8, 1..20), vec(b'a'..=b'z', 1000..4095_usize)]
 }
 
+fn sparse() -> impl Strategy<Value = What> {
+    let runs = vec((0..40_u64, 1..4_u64), 0..5);
+    (runs, 1..50_u64).prop_map(|(runs, size)| What::Sparse(runs, size))
+}
+
 fn object() -> impl Strategy<Value = Object> {
     let leaf = prop_oneof![
         4 => vec(any::<u8>(), 0..3000).prop_map(What::File),
-        1 => (vec((0..40_u64, 1..4_u64), 0..5), 1..50_u64).prop_map(|(runs, size)| What::Sparse(runs, size)),
+        1 => sparse(),
         2 => target().prop_map(What::SymbolicLink),
         1 => Just(What::Fifo),
         1 => (1..200_u32, 0..100_000_u32).prop_map(|(major, minor)| What::Device(major, minor)),
@@ -242,7 +247,11 @@ fn check_compared(into: &Path, archived: &[crate::fixture::Archived]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_restored_tree_is_the_tree(objects in vec(object(), 0..12)) {
