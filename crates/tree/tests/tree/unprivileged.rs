@@ -114,6 +114,30 @@ fn a_read_only_tree_comes_back() {
     });
 }
 
+/// Deepest first: once a directory is shut, nothing below it can be reached.
+#[test]
+fn a_shut_directory_is_shut_last() {
+    without_privileges("a_shut_directory_is_shut_last", |home| {
+        let options =
+            DestinationOptions { modes: Modes::Exact, ..DestinationOptions::for_this_user() };
+        let destination = destination(&home.join("into"), options);
+        let mut worker = destination.worker();
+        for (path, mode) in [("a", 0), ("a/b", 0), ("a/b/c", 0o711)] {
+            let mut directory = other(path, Kind::Directory);
+            directory.member.mode = mode;
+            restore_one(&mut worker, &directory).unwrap();
+        }
+        let count = destination.finish(|problem| panic!("{problem}: {}", problem.source));
+        assert_eq!(count, 3);
+        for path in ["a", "a/b", "a/b/c"] {
+            let path = home.join("into").join(path);
+            let metadata = fs::metadata(&path).unwrap();
+            assert_eq!(metadata.mtime(), 1_000_000_000);
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).unwrap();
+        }
+    });
+}
+
 #[test]
 fn owners_and_special_bits_are_not_claimed() {
     without_privileges("owners_and_special_bits_are_not_claimed", |home| {
