@@ -13,8 +13,8 @@ use archive::chunk::gzip_member::find_stored_member;
 use archive::chunk::seek_table::{SeekTable, SeekTableLookup, parse_seek_table};
 use archive::chunk::{ChunkDecompressor, Coding, Format, StreamDecoder};
 use archive::index::{
-    FileRecord, IndexLayout, IndexReader, Section, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX,
-    Trailer, find_trailer,
+    ContentHasher, FileLayout, FileRecord, IndexLayout, IndexReader, RecordKind, Section,
+    TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer, find_trailer,
 };
 use device::source::Source;
 
@@ -97,6 +97,35 @@ impl IndexFile {
             }
         };
         Ok(BufReader::with_capacity(64 << 10, reader.take(place.summary.length_bytes)))
+    }
+
+    /// Whether the content of a file, read once more, has the hash of the index. `None` where that
+    /// cannot be told: for a sparse file, whose map is needed, in a compressed archive, and for what
+    /// has no hash.
+    pub fn hash_holds(&self, record: &FileRecord) -> Option<bool> {
+        let RecordKind::File { stored_bytes, layout, content_hash, .. } = &record.kind else {
+            return None;
+        };
+        let expected = content_hash.filter(|_| *layout == FileLayout::Whole)?;
+        if self.coding.is_some() {
+            return None;
+        }
+        let file =
+            FileAt { file: Arc::clone(&self.file), offset_bytes: record.content_offset_bytes };
+        let mut content = file.take(*stored_bytes);
+        let (mut hasher, mut buffer) = (ContentHasher::whole(), vec![0; 64 << 10]);
+        loop {
+            match content.read(&mut buffer) {
+                Ok(0) => return Some(hasher.finish() == expected),
+                Ok(bytes) => hasher.update(&buffer[..bytes]),
+                Err(_) => return Some(false),
+            }
+        }
+    }
+
+    /// Whether the archive is compressed.
+    pub fn is_compressed(&self) -> bool {
+        self.coding.is_some()
     }
 
     /// The members of the archive.
