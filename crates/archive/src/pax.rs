@@ -281,8 +281,8 @@ mod tests {
 
         #[test]
         fn any_bytes_end(content: Vec<u8>) {
-            let sizes = Records::new(&content).flatten().map(|(key, value)| key.len() + value.len());
-            let total: usize = sizes.sum();
+            let records = Records::new(&content).flatten();
+            let total: usize = records.map(|(key, value)| key.len() + value.len()).sum();
             prop_assert!(total <= content.len());
         }
     }

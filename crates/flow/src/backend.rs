@@ -2,8 +2,8 @@
 //! pread and pwrite where it does not.
 //!
 //! A back end belongs to one thread of a stage. It is given operations that own their memory (a
-//! [`Piece`] to fill or a [`Block`] to drain), keeps up to `depth` of them in flight, and gives them
-//! back as they complete, in any order. Memory that the kernel may still write to is therefore
+//! [`Piece`] to fill or a [`Block`] to drain), keeps up to `depth` of them in flight, and gives
+//! them back as they complete, in any order. Memory that the kernel may still write to is therefore
 //! never in other hands, also when a run is torn down.
 
 mod threads;

@@ -78,8 +78,8 @@ impl BoundaryFinder {
         self.any_before = true;
     }
 
-    /// Says what starts at the start of `prefix`. Between two calls to `advance` the prefix may grow
-    /// but must not change.
+    /// Says what starts at the start of `prefix`. Between two calls to `advance` the prefix may
+    /// grow but must not change.
     ///
     /// # Errors
     /// `Truncated` when the input ended inside a frame or member; `NotAFrame` when the very first

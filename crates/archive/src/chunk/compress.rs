@@ -202,8 +202,8 @@ fn regular_context(level: i32, settings: &ZstdSettings) -> CCtx<'static> {
     context
 }
 
-/// One hash table of 2^17 places, half a second-level cache of 1 MiB, and matches from six bytes on:
-/// up to a third faster than level 3 proper, and on many data as small.
+/// One hash table of 2^17 places, half a second-level cache of 1 MiB, and matches from six bytes
+/// on: up to a third faster than level 3 proper, and on many data as small.
 fn fast_context(settings: &ZstdSettings) -> CCtx<'static> {
     let mut context = regular_context(ZSTD_LEVEL_DEFAULT, settings);
     let mut set = |parameter| {

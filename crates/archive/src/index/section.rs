@@ -36,7 +36,8 @@ pub trait Record: Sized + private::Codec {
 pub(crate) mod private {
     use super::{Body, Reason};
 
-    /// How a record becomes bytes. `State` is what one record knows of those before it in its group.
+    /// How a record becomes bytes. `State` is what one record knows of those before it in its
+    /// group.
     pub trait Codec: Sized {
         type State: Default;
         /// Appends the record to the body of a group, or leaves the body as it is and says why.

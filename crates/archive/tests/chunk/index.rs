@@ -112,7 +112,10 @@ proptest! {
 
     #[test]
     fn warnings_come_back(
-        warnings in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..20), ".{0,30}"), 0..20),
+        warnings in prop::collection::vec(
+            (prop::collection::vec(any::<u8>(), 0..20), ".{0,30}"),
+            0..20,
+        ),
     ) {
         let warnings: Vec<WarningRecord> =
             warnings.into_iter().map(|(path, text)| WarningRecord { path, text }).collect();
@@ -142,8 +145,8 @@ proptest! {
         let (found, error) = read::<ChunkRecord>(&write(&chunks).0);
         prop_assert!(error.is_none());
         prop_assert_eq!(found, chunks);
-        let blocks: Vec<BlockChecksum> =
-            lengths.iter().map(|(a, b)| BlockChecksum(u64::from(*a) << 32 | u64::from(*b))).collect();
+        let checksum = |(a, b): &(_, _)| BlockChecksum(u64::from(*a) << 32 | u64::from(*b));
+        let blocks: Vec<BlockChecksum> = lengths.iter().map(checksum).collect();
         let (found, error) = read::<BlockChecksum>(&write(&blocks).0);
         prop_assert!(error.is_none());
         prop_assert_eq!(found, blocks);
