@@ -51,10 +51,13 @@ pub const SHORTEST_SECONDS: f64 = 0.02;
 pub const BUSY_SHARE: f64 = 0.6;
 /// Share of the time of all cores from which on they count as used up.
 pub const PROCESSOR_SHARE: f64 = 0.85;
-/// Share of a stage's time without a core from which on the processor counts as its limit, if the
-/// cores are used to [`CORE_WAIT_PROCESSOR_SHARE`] at least: a stage may have more threads than
-/// there are cores and yet wait for its disk most of the time.
-pub const CORE_WAIT_SHARE: f64 = 0.35;
+/// A stage that had no core for this share of its busy time, and had or wanted one for
+/// [`CORE_WANTED_SHARE`] of it, is limited by the processor, if the cores are used to
+/// [`CORE_WAIT_PROCESSOR_SHARE`] at least. One that is woken often, for a slow reader for example,
+/// waits for a core each time and yet for the reader most of the time.
+pub const CORE_WAIT_SHARE: f64 = 0.25;
+/// See [`CORE_WAIT_SHARE`].
+pub const CORE_WANTED_SHARE: f64 = 0.75;
 /// See [`CORE_WAIT_SHARE`].
 pub const CORE_WAIT_PROCESSOR_SHARE: f64 = 0.6;
 
@@ -202,9 +205,12 @@ fn find(
         return (Limit::Unknown, Some(busiest));
     }
     let stage = &times[busiest];
-    let core_wait_share = share(stage.core_wait_seconds, stage.busy_seconds * stage.threads);
-    let used_share = own_share + others_share;
-    let crowded = core_wait_share >= CORE_WAIT_SHARE && used_share >= CORE_WAIT_PROCESSOR_SHARE;
+    let thread_seconds = stage.busy_seconds * stage.threads;
+    let core_wait_share = share(stage.core_wait_seconds, thread_seconds);
+    let core_wanted_seconds = stage.core_wait_seconds + stage.processor_seconds;
+    let crowded = core_wait_share >= CORE_WAIT_SHARE
+        && share(core_wanted_seconds, thread_seconds) >= CORE_WANTED_SHARE
+        && own_share + others_share >= CORE_WAIT_PROCESSOR_SHARE;
     if own_share >= PROCESSOR_SHARE || crowded {
         return processor_limit(times, own_share);
     }

@@ -130,7 +130,7 @@ fn processor_sentence(analysis: &Analysis, stage: &StageShare) -> String {
     let name = stage.name;
     let whose = match names.len() {
         0 | 1 => String::new(),
-        _ => format!("; of what is left {name} takes {share}"),
+        _ => format!(", of the rest {name} takes {share}"),
     };
     let whose = match others.is_empty() {
         true if names.len() > 1 => format!(", {name} takes {share}"),

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::takeup;
+use crate::fuse::{Fault, mount};
+use crate::{run, takeup};
 
 /// Name of the stage, and the kind of the limit.
 #[track_caller]
@@ -78,6 +79,40 @@ fn a_throttled_source() {
     drop(input);
     let output = child.wait_with_output().unwrap();
     check(&output.stdout, "read", &["source"]);
+}
+
+#[test]
+fn a_throttled_tree() {
+    let slow = Fault::Slow(Duration::from_millis(40));
+    let names: Vec<String> = (0..16).map(|number| number.to_string()).collect();
+    let files: Vec<_> = names.iter().map(|name| (&**name, 1 << 20, slow.clone())).collect();
+    let Some(tree) = mount(&files) else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let source = tree.path().to_str().unwrap();
+    let output = run(directory.path(), &["backup", source, "--to", "x", "--json"]);
+    check(&output.stdout, "read", &["stage"]);
+}
+
+#[test]
+fn a_slow_target() {
+    let directory = tempfile::tempdir().unwrap();
+    tree_with(directory.path(), 8 << 20);
+    let fifo = directory.path().join("fifo");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let child = takeup()
+        .current_dir(directory.path())
+        .args(["backup", "tree", "--to", "fifo", "--json", "--ring", "4M", "--block-size", "64k"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut reader = fs::File::open(&fifo).unwrap();
+    let mut buffer = vec![0; 1 << 18];
+    while reader.read(&mut buffer).unwrap() > 0 {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().unwrap();
+    check(&output.stdout, "write", &["stage"]);
 }
 
 #[test]

@@ -3,6 +3,9 @@
 
 mod explanation;
 mod failures;
+#[path = "../../../backup/tests/backup/fuse.rs"]
+#[allow(dead_code)]
+mod fuse;
 mod reference;
 mod runs;
 mod signals;

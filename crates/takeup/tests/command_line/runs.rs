@@ -81,6 +81,33 @@ fn standard_output_carries_the_archive_and_nothing_else() {
     }
 }
 
+#[test]
+fn a_pipe_changes_nothing_with_any_engine_and_ring() {
+    let directory = small_tree();
+    let path = directory.path();
+    let content: Vec<u8> = (0..3_000_001u32).map(|number| (number ^ (number >> 9)) as u8).collect();
+    fs::write(path.join("source"), &content).unwrap();
+    for engine in ["io_uring", "pread"] {
+        for shape in [
+            &["--block-size", "512", "--ring", "1k"][..],
+            &["--block-size", "64k", "--ring", "256k", "--start-fill", "100"],
+            &["--block-size", "1M", "--start-fill", "50"],
+        ] {
+            let mut arguments = vec!["pipe", "--from", "source", "--to", "copy", "--replace"];
+            arguments.extend(["--quiet", "--engine", engine]);
+            arguments.extend(shape);
+            let output = run(path, &arguments);
+            assert_eq!(shown(&output, path), NOTHING, "{arguments:?}");
+            assert!(fs::read(path.join("copy")).unwrap() == content, "{arguments:?}");
+        }
+    }
+    let padded = ["pipe", "--from", "source", "--pad", "--block-size", "64k", "--quiet"];
+    let output = run(path, &padded);
+    let mut expected = content;
+    expected.resize(expected.len().next_multiple_of(64 << 10), 0);
+    assert!(output.stdout == expected);
+}
+
 const NOTHING: &str = "exit code 0\n--- standard output\n--- standard error\n";
 
 #[test]
