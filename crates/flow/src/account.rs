@@ -32,6 +32,11 @@ pub struct Stage {
     open_most: AtomicU64,
     processor_ns: AtomicU64,
     core_wait_ns: AtomicU64,
+    /// Threads that work now, since when one does, and how long at least one did.
+    working: AtomicU64,
+    occupied_since_ns: AtomicU64,
+    occupied_ns: AtomicU64,
+    start: Instant,
 }
 
 /// What a stage did over a run. The times are means over its threads and add up to the mean wall
@@ -48,6 +53,9 @@ pub struct StageReport {
     pub starved_seconds: f64,
     /// Seconds of waiting for room in its output, per thread.
     pub blocked_seconds: f64,
+    /// Seconds in which at least one of its threads did its job. Of many threads one may have all
+    /// there is to do, and hold everything back while the mean is low.
+    pub occupied_seconds: f64,
     /// Seconds of processor time, summed over its threads.
     pub processor_seconds: f64,
     /// Seconds in which its threads could have run but had no core, summed over its threads; zero
@@ -68,6 +76,10 @@ impl Stage {
             open_most: AtomicU64::new(0),
             processor_ns: AtomicU64::new(0),
             core_wait_ns: AtomicU64::new(0),
+            working: AtomicU64::new(0),
+            occupied_since_ns: AtomicU64::new(0),
+            occupied_ns: AtomicU64::new(0),
+            start: Instant::now(),
         })
     }
 
@@ -76,13 +88,35 @@ impl Stage {
     pub fn open(self: &Arc<Stage>) -> Account {
         let open = self.open.fetch_add(1, Ordering::AcqRel) + 1;
         self.open_most.fetch_max(open, Ordering::AcqRel);
+        let now = Instant::now();
+        self.begin_work(now);
         Account {
             stage: Arc::clone(self),
             state: State::Working,
-            since: Instant::now(),
+            since: now,
             processor_ns_at_start: thread_processor_ns(),
             core_wait_ns_at_start: thread_core_wait_ns(),
         }
+    }
+
+    /// One thread more that works. Two threads that cross here may misplace the few nanoseconds
+    /// between them; no time is counted twice for long, since each change sets the start anew.
+    fn begin_work(&self, now: Instant) {
+        if self.working.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.occupied_since_ns.store(self.nanoseconds(now), Ordering::Release);
+        }
+    }
+
+    fn end_work(&self, now: Instant) {
+        if self.working.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let since_ns = self.occupied_since_ns.load(Ordering::Acquire);
+            let occupied_ns = self.nanoseconds(now).saturating_sub(since_ns);
+            self.occupied_ns.fetch_add(occupied_ns, Ordering::Relaxed);
+        }
+    }
+
+    fn nanoseconds(&self, now: Instant) -> u64 {
+        now.duration_since(self.start).as_nanos() as u64
     }
 
     /// Name of the stage.
@@ -114,6 +148,7 @@ impl Stage {
             working_seconds: seconds(State::Working),
             starved_seconds: seconds(State::Starved),
             blocked_seconds: seconds(State::Blocked),
+            occupied_seconds: self.occupied_ns.load(Ordering::Relaxed) as f64 / 1e9,
             processor_seconds: self.processor_ns.load(Ordering::Relaxed) as f64 / 1e9,
             core_wait_seconds: self.core_wait_ns.load(Ordering::Relaxed) as f64 / 1e9,
             bytes: self.bytes(),
@@ -146,6 +181,12 @@ impl Account {
         let now = Instant::now();
         let elapsed_ns = now.duration_since(self.since).as_nanos() as u64;
         self.stage.state_ns[self.state as usize].fetch_add(elapsed_ns, Ordering::Relaxed);
+        match (self.state, state) {
+            (State::Working, State::Working) => {}
+            (State::Working, _) => self.stage.end_work(now),
+            (_, State::Working) => self.stage.begin_work(now),
+            _ => {}
+        }
         self.state = state;
         self.since = now;
     }
@@ -159,6 +200,7 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         self.switch(State::Working);
+        self.stage.end_work(self.since);
         let used_ns = thread_processor_ns().saturating_sub(self.processor_ns_at_start);
         self.stage.processor_ns.fetch_add(used_ns, Ordering::Relaxed);
         let waited_ns = thread_core_wait_ns().saturating_sub(self.core_wait_ns_at_start);
@@ -194,6 +236,7 @@ mod tests {
         }
         let report = stage.report();
         assert_eq!(report.threads, 1);
+        assert!((report.occupied_seconds - report.working_seconds).abs() < 1e-6, "{report:?}");
         assert!(report.starved_seconds >= 0.006, "{report:?}");
     }
 

@@ -35,6 +35,8 @@ pub enum Limit {
     Unknown,
     /// The job of the bottleneck stage.
     Stage,
+    /// A few threads of the bottleneck stage, which has many: there was not more to do at a time.
+    FewThreads,
     /// What the first stage waited for.
     Source,
     /// What the last stage waited for without working: the rate limit.
@@ -72,6 +74,8 @@ pub struct StageShare {
     pub busy_seconds: f64,
     /// The same as a share of the run.
     pub busy_share: f64,
+    /// Share of the run in which at least one of its threads was busy.
+    pub occupied_share: f64,
     /// Bytes per second of being busy, all threads together.
     pub bytes_per_second: f64,
     /// Share of its busy time in which it had a core.
@@ -121,6 +125,7 @@ pub fn analyse(run: &Run<'_>) -> Analysis {
             threads: report.threads,
             busy_seconds: stage.busy_seconds,
             busy_share: share(stage.busy_seconds, seconds),
+            occupied_share: share(stage.occupied_seconds, seconds),
             bytes_per_second: match stage.busy_seconds > 1e-9 {
                 true => report.bytes as f64 / stage.busy_seconds,
                 false => 0.0,
@@ -154,6 +159,9 @@ struct Times {
     /// From the first to the last moment of its threads.
     whole_seconds: f64,
     busy_seconds: f64,
+    /// At least one thread is busy.
+    occupied_seconds: f64,
+    starved_seconds: f64,
     /// Part of it that is spent waiting for the source (first stage) or a rate limit (last).
     outside_seconds: f64,
     /// What it would take with a core of its own for each thread.
@@ -184,6 +192,8 @@ impl Times {
             threads,
             whole_seconds: working + starved + blocked + synchronise,
             busy_seconds,
+            occupied_seconds: sane(report.occupied_seconds).max(busy_seconds),
+            starved_seconds: starved,
             outside_seconds,
             alone_seconds: busy_seconds - core_wait_seconds / threads,
             processor_seconds: sane(report.processor_seconds),
@@ -215,7 +225,10 @@ fn find(
         return processor_limit(times, own_share);
     }
     if share(stage.busy_seconds, seconds) < BUSY_SHARE {
-        return (Limit::Turns, Some(busiest));
+        return match few_of_many(times, seconds) {
+            Some(index) => (Limit::FewThreads, Some(index)),
+            None => (Limit::Turns, Some(busiest)),
+        };
     }
     let mostly_outside = stage.outside_seconds > stage.busy_seconds / 2.0;
     let limit = match mostly_outside {
@@ -224,6 +237,15 @@ fn find(
         false => Limit::Stage,
     };
     (limit, Some(busiest))
+}
+
+/// The stage of which some thread is busy nearly always, while everything behind it starves.
+fn few_of_many(times: &[Times], seconds: f64) -> Option<usize> {
+    let starves = |stage: &Times| share(stage.starved_seconds, stage.whole_seconds) >= 0.5;
+    (0..times.len()).rev().find(|&index| {
+        share(times[index].occupied_seconds, seconds) >= BUSY_SHARE
+            && times[index + 1..].iter().all(starves)
+    })
 }
 
 /// The cores are used up: by one stage nearly alone, or by several.
@@ -286,6 +308,7 @@ mod tests {
             blocked_seconds,
             processor_seconds,
             core_wait_seconds: 0.0,
+            occupied_seconds: working_seconds,
             bytes: 1_000_000_000,
         }
     }
@@ -369,6 +392,16 @@ mod tests {
     }
 
     #[test]
+    fn one_busy_thread_of_many_is_found() {
+        let mut read = stage("read", [0.5, 9.5, 0.0], 0.3);
+        (read.threads, read.occupied_seconds) = (20, 9.8);
+        let scan = stage("scan", [0.1, 0.0, 0.0], 0.1);
+        let analysis =
+            check(&[scan, read, stage("write", [0.3, 9.7, 0.0], 0.2)], (Limit::FewThreads, "read"));
+        assert!(analysis.seconds_without < 1.0, "{analysis:?}");
+    }
+
+    #[test]
     fn a_stage_that_waits_for_a_core_is_limited_by_the_processor() {
         let mut read = stage("read", [9.5, 0.0, 0.5], 4.0);
         read.core_wait_seconds = 5.0;
@@ -404,11 +437,11 @@ mod tests {
             threads in 0u64..64, working_seconds in any_seconds(),
             starved_seconds in any_seconds(), blocked_seconds in any_seconds(),
             processor_seconds in any_seconds(), core_wait_seconds in any_seconds(),
-            bytes in any::<u64>(),
+            occupied_seconds in any_seconds(), bytes in any::<u64>(),
         ) -> StageReport {
             StageReport {
                 name: "stage", threads, working_seconds, starved_seconds, blocked_seconds,
-                processor_seconds, core_wait_seconds, bytes,
+                processor_seconds, core_wait_seconds, occupied_seconds, bytes,
             }
         }
     }

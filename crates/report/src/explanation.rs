@@ -89,6 +89,13 @@ fn limit_sentence(analysis: &Analysis, stage: &StageShare, context: &Context<'_>
             let rate = rate_clause(stage);
             format!("{name} was the limit: busy for {share} of {whole}{rate}{next}")
         }
+        Limit::FewThreads => {
+            let (threads, share) = (stage.threads, percent(stage.occupied_share));
+            format!(
+                "{name} was the limit: some of its {threads} threads were busy for {share} of \
+                 {whole}{next}"
+            )
+        }
         Limit::Source => format!(
             "the source was the limit: {name} waited for the {} and read it for {share} of \
              {whole}{next}",
@@ -190,7 +197,9 @@ fn advice(analysis: &Analysis, stage: &StageShare, context: &Context<'_>) -> Opt
             "other programs use the cores: run it when they do not, or let it go first with nice"
                 .to_owned()
         }
-        Limit::Processor | Limit::Stage => stage_advice(analysis, stage, context),
+        Limit::Processor | Limit::Stage | Limit::FewThreads => {
+            stage_advice(analysis, stage, context)
+        }
     };
     Some(text)
 }
@@ -287,6 +296,7 @@ mod tests {
             blocked_seconds,
             processor_seconds,
             core_wait_seconds: 0.0,
+            occupied_seconds: working_seconds,
             bytes: 2_000_000_000,
         }
     }

@@ -84,6 +84,8 @@ pub struct StageSummary {
     pub starved_seconds: f64,
     /// Seconds of waiting for room in its output.
     pub blocked_seconds: f64,
+    /// Seconds in which at least one of its threads did its job.
+    pub occupied_seconds: f64,
     /// Seconds of processor time, all threads together.
     pub processor_seconds: f64,
     /// Seconds of waiting for a core, all threads together.
@@ -108,6 +110,7 @@ impl RunSummary {
             working_seconds: report.working_seconds,
             starved_seconds: report.starved_seconds,
             blocked_seconds: report.blocked_seconds,
+            occupied_seconds: report.occupied_seconds,
             processor_seconds: report.processor_seconds,
             core_wait_seconds: report.core_wait_seconds,
             bytes: report.bytes,
@@ -194,6 +197,7 @@ fn limit_name(limit: Limit) -> &'static str {
     match limit {
         Limit::Unknown => "unknown",
         Limit::Stage => "stage",
+        Limit::FewThreads => "few threads",
         Limit::Source => "source",
         Limit::RateLimit => "rate limit",
         Limit::Processor => "processor",
@@ -216,6 +220,7 @@ mod tests {
             blocked_seconds: states[2],
             processor_seconds: states[0] / 2.0,
             core_wait_seconds: 0.0,
+            occupied_seconds: states[0],
             bytes,
         };
         let stages = [

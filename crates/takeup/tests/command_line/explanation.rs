@@ -90,7 +90,7 @@ fn a_throttled_tree() {
     let directory = tempfile::tempdir().unwrap();
     let source = tree.path().to_str().unwrap();
     let output = run(directory.path(), &["backup", source, "--to", "x", "--json"]);
-    check(&output.stdout, "read", &["stage"]);
+    check(&output.stdout, "read", &["stage", "few threads"]);
 }
 
 #[test]
