@@ -29,6 +29,9 @@ use super::gaps::{Gap, Gaps};
 
 /// Largest chunk that is decompressed as one.
 const CHUNK_BYTES_MAX: usize = 32 << 20;
+/// Largest window of a zstd frame that is decoded: what `zstd --long=31` makes. Memory is taken only
+/// when a frame asks for it; refusing would mean data that do not come back.
+const WINDOW_BYTES_MAX: u64 = 2 << 30;
 /// Most blocks that one reservation of the ring spans.
 const RESERVED_BLOCKS_MAX: usize = 4;
 
@@ -280,8 +283,7 @@ impl Cutter<'_> {
         let ticket = self.take_ticket();
         let turn = self.shared.turnstile.enter(ticket, account, State::Blocked)?;
         let offset_bytes = self.finder.offset_bytes();
-        let window_bytes_max = StreamDecoder::WINDOW_BYTES_DEFAULT.max(1 << 31);
-        let mut decoder = StreamDecoder::new(self.shared.coding, offset_bytes, window_bytes_max);
+        let mut decoder = StreamDecoder::new(self.shared.coding, offset_bytes, WINDOW_BYTES_MAX);
         let mut out = vec![0; 256 << 10];
         let failed = loop {
             let step = match decoder.push(&self.held[self.from..], &mut out) {

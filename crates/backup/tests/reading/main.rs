@@ -1,5 +1,5 @@
 //! List, restore and verify against archives of the real tools, whole and damaged.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod bench;
 mod damage;
