@@ -169,7 +169,7 @@ pub fn cores() -> usize {
 
 fn check(options: &PipeOptions) -> Result<usize, PipeError> {
     let (smallest, largest) = BLOCK_BYTES_LIMITS;
-    if !(smallest..=largest).contains(&options.block_bytes) || options.block_bytes % 512 != 0 {
+    if !(smallest..=largest).contains(&options.block_bytes) || !options.block_bytes.is_multiple_of(512) {
         return Err(PipeError::Options(format!(
             "a block of {} bytes: it has to be a multiple of 512 from {smallest} to {largest}",
             options.block_bytes
@@ -214,8 +214,9 @@ fn read_source(
 ) -> Result<u64, ReadError> {
     match source.length_bytes {
         Some(length_bytes) if length_bytes > 0 => {
-            let mut backend =
-                engine.open(DEPTH).map_err(|source| ReadError::Read { offset_bytes: 0, source })?;
+            let mut backend = engine
+                .open_for(DEPTH, &source.file)
+                .map_err(|source| ReadError::Read { offset_bytes: 0, source })?;
             read_file(&source.file, 0, length_bytes, producer, &mut *backend, account)
         }
         // Files of /proc and /sys say that they are empty.
@@ -245,7 +246,7 @@ impl Writer<'_> {
         let mut sink: Box<dyn Sink> = if is_seekable(self.target.kind) {
             let backend = self
                 .engine
-                .open(DEPTH.min(blocks / 2).max(1))
+                .open_for(DEPTH.min(blocks / 2).max(1), &file)
                 .map_err(|source| WriteError::Write { offset_bytes: 0, source })?;
             Box::new(FileSink::new(file, backend))
         } else {

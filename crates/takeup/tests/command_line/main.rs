@@ -4,7 +4,7 @@
 mod explanation;
 mod failures;
 #[path = "../../../backup/tests/backup/fuse.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, clippy::print_stderr)]
 mod fuse;
 mod reference;
 mod runs;
