@@ -261,3 +261,46 @@ fn impossible_numbers_are_no_reason_to_panic() {
         }
     }
 }
+
+/// Whatever is done to an archive, reading it ends, and ends with a word.
+#[test]
+fn archives_cut_up_at_random_are_read_to_an_end() {
+    for command in
+        ["tar --format=posix -cf a t", "tar -cf - t | zstd -qc > a", "tar -cf - t | gzip > a"]
+    {
+        let bench = Bench::new();
+        let (_, archive) = small(&bench, command);
+        for seed in 0..150u64 {
+            let random = noise(seed + 1, 400);
+            let number = |at: usize| {
+                u32::from_le_bytes(random[at * 4..at * 4 + 4].try_into().unwrap()) as usize
+            };
+            let mut damaged = archive.clone();
+            for change in 0..1 + number(0) % 6 {
+                let at = number(3 * change + 1) % damaged.len();
+                let length = (number(3 * change + 2) % 3000).min(damaged.len() - at);
+                match number(3 * change + 3) % 5 {
+                    0 => damaged[at] = random[change],
+                    1 => drop(damaged.drain(at..at + length.min(damaged.len() - 1))),
+                    2 => {
+                        let part = damaged[at..at + length].to_vec();
+                        damaged.splice(at..at, part);
+                    }
+                    3 => damaged[at..at + length].fill(0),
+                    _ => damaged.truncate(at.max(1)),
+                }
+            }
+            let path = write(&bench.path("damaged"), &damaged);
+            let kept = Kept::default();
+            let options = backup::verify::VerifyOptions {
+                from: path.into(),
+                ring_bytes: 4 << 20,
+                ..Default::default()
+            };
+            let result = backup::verify::verify(options, &kept, &flow::cancel::Cancel::new());
+            if let Ok(report) = result {
+                assert_eq!(report.is_sound(), kept.warnings().is_empty(), "{command} {seed}");
+            }
+        }
+    }
+}

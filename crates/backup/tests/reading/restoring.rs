@@ -388,3 +388,56 @@ fn a_restore_cancelled_on_its_way_leaves_whole_files_only() {
         }
     }
 }
+
+#[test]
+fn incremental_dumps_and_volumes_of_gnu_tar() {
+    check("tar --listed-incremental=snapshot -cf a.tar tree", Times::Seconds);
+    let bench = Bench::new();
+    let folder = bench.folder.path();
+    fs::create_dir(bench.path("t")).unwrap();
+    fs::write(bench.path("t/large"), noise(1, 150_000)).unwrap();
+    fs::write(bench.path("t/small"), b"small").unwrap();
+    shell(
+        "tar -M -L 100 --label=tapes -cf one -f two -f three t/large t/small < /dev/null",
+        folder,
+    );
+    let (_, kept) = bench.restore(&bench.path("one"), "out1");
+    kept.expect_warning("t/large: not restored");
+    assert!(exists(bench.path("out1/t/large.incomplete")));
+    let (_, kept) = bench.restore(&bench.path("two"), "out2");
+    kept.expect_warning("t/large: continues a file of an earlier volume");
+    assert!(
+        kept.notes().iter().any(|note| note.contains("volume label tapes")),
+        "{:?}",
+        kept.notes()
+    );
+    assert_eq!(fs::read(bench.path("out2/t/small")).unwrap(), b"small");
+}
+
+/// Links come right behind the files of other directories, which other workers make.
+#[test]
+fn hard_links_wait_for_their_targets() {
+    let bench = Bench::new();
+    let folder = bench.folder.path();
+    shell(
+        "mkdir -p t/{a,b,c,d} && for i in $(seq 300); do \
+         echo $i > t/a/$i; ln t/a/$i t/b/$i; ln t/b/$i t/c/$i; echo t/a/$i >> names; \
+         echo t/b/$i >> names; echo t/c/$i >> names; done && tar -cf a.tar -T names",
+        folder,
+    );
+    for round in 0..5 {
+        let options = RestoreOptions {
+            from: bench.path("a.tar").into(),
+            threads: NonZero::new(4),
+            ..Default::default()
+        };
+        let out = format!("out{round}");
+        let (_, kept) = bench.restore_with(options, &out);
+        assert_eq!(kept.warnings(), Vec::<String>::new());
+        for name in ["a/17", "b/17", "c/300"] {
+            use std::os::unix::fs::MetadataExt;
+            let path = bench.path(&out).join("t").join(name);
+            assert_eq!(fs::metadata(path).unwrap().nlink(), 3, "{name}");
+        }
+    }
+}
