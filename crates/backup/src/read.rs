@@ -350,7 +350,7 @@ impl<'a> Pipeline<'a> {
             Some(length_bytes) => {
                 let mut backend = self
                     .choice
-                    .open(READS_IN_FLIGHT)
+                    .open_for(READS_IN_FLIGHT, file)
                     .map_err(|source| ReadFailure::SetUp { what: "engine", source })?;
                 let reader = SourceReader {
                     file,

@@ -31,6 +31,13 @@ pub fn direct_alignment(file: impl AsFd) -> Option<DirectAlignment> {
     (told && alignment.offset_bytes > 0 && alignment.memory_bytes > 0).then_some(alignment)
 }
 
+/// Whether the file is on a file system in user space (FUSE).
+pub fn is_in_user_space(file: impl AsFd) -> bool {
+    /// `FUSE_SUPER_MAGIC` of <linux/magic.h>.
+    const FUSE: u64 = 0x6573_5546;
+    rustix::fs::fstatfs(file).is_ok_and(|status| status.f_type as u64 == FUSE)
+}
+
 /// Switches direct I/O on or off for an open file description.
 pub fn set_direct(file: impl AsFd, direct: Direct) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(&file)?;

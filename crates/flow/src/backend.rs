@@ -10,7 +10,7 @@ mod threads;
 mod uring;
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -132,7 +132,30 @@ impl Choice {
         if self.io_uring { "io_uring" } else { "pread" }
     }
 
-    /// Makes a back end for one thread.
+    /// Makes a back end for one thread that is going to use `file`: threads where io_uring was
+    /// chosen but cannot be trusted with it.
+    ///
+    /// After a short transfer io_uring goes on by itself, from the place that the file system says
+    /// it has come to. FUSE with direct I/O (`FOPEN_DIRECT_IO`, mount option `direct_io`) does not
+    /// say: `fuse_direct_read_iter` leaves `ki_pos` as it was, and the rest is read from the start
+    /// of the request again. Seen with Linux 6.18; a short write would go to the wrong place too.
+    pub fn open_for(&self, depth: usize, file: impl AsFd) -> io::Result<Box<dyn Backend>> {
+        if self.io_uring && self.name_for(file) == self.name() {
+            Ok(Box::new(UringBackend::new(depth)?))
+        } else {
+            Ok(Box::new(ThreadBackend::new(depth)?))
+        }
+    }
+
+    /// Name of the back end that [`Choice::open_for`] makes for this file.
+    pub fn name_for(&self, file: impl AsFd) -> &'static str {
+        match self.io_uring && !device::file::is_in_user_space(file) {
+            true => "io_uring",
+            false => "pread",
+        }
+    }
+
+    /// Makes a back end for one thread, for files of which it is known that they are not FUSE's.
     pub fn open(&self, depth: usize) -> io::Result<Box<dyn Backend>> {
         if self.io_uring {
             Ok(Box::new(UringBackend::new(depth)?))

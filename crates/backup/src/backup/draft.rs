@@ -122,11 +122,13 @@ pub(super) fn fill_content<'a>(draft: &mut Draft, filler: &mut Filler<'a>) -> Co
     let content_bytes = draft.content_bytes;
     let mut problem = None;
     let mut start: &'a mut [u8] = &mut [];
-    if draft.captured.member.sparse.is_none() && content_bytes <= SMALL_BYTES_MAX {
+    // A file with holes is hashed in its own way, also when it holds nothing else.
+    let is_whole = draft.captured.member.sparse.is_none();
+    if is_whole && content_bytes <= SMALL_BYTES_MAX {
         start = filler.slice(content_bytes as usize);
         fill_slice(&file, 0, start, &mut problem);
     }
-    let content = match start.len() as u64 == content_bytes {
+    let content = match is_whole && start.len() as u64 == content_bytes {
         true => Content::Small(start),
         false => Content::Hashed(fill_rest(&file, draft, start, filler, &mut problem)),
     };

@@ -172,8 +172,14 @@ impl<'a> Reader<'a> {
     fn look_closer(&mut self, draft: &mut Draft) {
         let captured = &mut draft.captured;
         if let Some(listed) = captured.turned_from {
-            let text = format!("was a {listed:?} when it was listed, archived as it is now");
-            draft.warnings.push(text.to_lowercase());
+            let listed = format!("{listed:?}").to_lowercase();
+            draft.warnings.push(match captured.member.kind {
+                Kind::Directory => format!(
+                    "was a {listed} when it was listed and is a directory now, archived without \
+                     what is in it"
+                ),
+                _ => format!("was a {listed} when it was listed, archived as it is now"),
+            });
         }
         if let Some(error) = &captured.attributes_problem {
             draft.warnings.push(format!("extended attributes are incomplete: {error}"));

@@ -83,7 +83,8 @@ impl Run<'_> {
         let file = Arc::clone(&target.file);
         Ok(match target.kind {
             TargetKind::File | TargetKind::BlockDevice => {
-                let backend = self.engine.open(WRITE_DEPTH).map_err(BackupError::Engine)?;
+                let backend =
+                    self.engine.open_for(WRITE_DEPTH, &file).map_err(BackupError::Engine)?;
                 Box::new(FileSink::new(file, backend))
             }
             _ => Box::new(StreamSink::new(file, self.cancel.clone())),

@@ -169,9 +169,11 @@ impl Reader<'_> {
 
 impl Stream<'_, '_> {
     fn run(&mut self) -> Result<(), BackupError> {
+        let engine = self.reader.shared.engine;
+        let name = engine.name_for(&self.file);
         let mut backend = match self.reader.backend.take() {
-            Some(backend) => backend,
-            None => self.reader.shared.engine.open(DEPTH).map_err(BackupError::Engine)?,
+            Some(backend) if backend.name() == name => backend,
+            _ => engine.open_for(DEPTH, &self.file).map_err(BackupError::Engine)?,
         };
         // After an early end the drop of the back end waits for what is in flight.
         self.transfer(backend.as_mut())?;
@@ -295,7 +297,10 @@ impl Stream<'_, '_> {
 
     /// Reads a region that failed as a whole in small steps, and leaves zeros where that fails too.
     fn salvage(&mut self, region: &mut [u8], offset_bytes: u64, error: io::Error) {
-        self.first_error.get_or_insert((offset_bytes, error));
+        // Reads end in any order; the message names the first place.
+        if self.first_error.as_ref().is_none_or(|(first, _)| offset_bytes < *first) {
+            self.first_error = Some((offset_bytes, error));
+        }
         self.leave_direct();
         let mut failures = 0;
         for (step, slice) in region.chunks_mut(SALVAGE_BYTES).enumerate() {

@@ -1,0 +1,23 @@
+//! The backup run against the other tar programs, against trees that change while they are read,
+//! and against itself with other numbers of threads, blocks and back ends.
+//!
+//! Targets that fail, signals and memory are tested where the user meets them: with the binary, in
+//! the tests of `takeup`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test says why it failed or was left out"
+)]
+
+mod changing;
+mod fuse;
+mod harness;
+mod index;
+mod races;
+mod random;
+mod same_output;
+mod snapshot;
+mod sources;
+mod tools;
+mod trees;
