@@ -2,7 +2,8 @@
 //!
 //! The rules, which make the outcome that of one thread going through the archive in order:
 //!
-//! - All objects of one directory go to one worker, first in, first out.
+//! - All objects of one directory go to one worker, first in, first out: the one that had least to
+//!   do when the directory was come to first.
 //! - Directories are made by the parsing thread at once, so they are there before what is in them.
 //! - A hard link is made by the parsing thread after the workers of its target and of its own
 //!   directory have done all they were given.
@@ -13,7 +14,7 @@
 //!   of the paths made, up to [`MADE_MAX`] of them; a duplicate beyond is refused like any other
 //!   existing object, and warned of.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use archive::member::{Kind, Member};
@@ -36,8 +37,11 @@ const BATCH_OBJECTS_MAX: usize = 32;
 const BATCH_BYTES_MAX: u64 = 512 << 10;
 /// Hashes of objects made that are kept: 8 bytes each, in a table of up to 36 MiB.
 const MADE_MAX: usize = 1 << 21;
-/// Hashes of directories that are kept.
-const DIRECTORIES_MAX: usize = 1 << 20;
+/// Directories that are kept, by hash, with their worker: 16 bytes each, in a table of up to 18 MiB.
+/// Others go to the worker that their hash says.
+const DIRECTORIES_MAX: usize = 1 << 19;
+/// A directory that nothing was put into yet.
+const NO_WORKER: u16 = u16::MAX;
 /// Bits of the table of paths under way.
 const UNDER_WAY_BITS: usize = 1 << 23;
 
@@ -58,6 +62,7 @@ impl Hasher for AsItIs {
 }
 
 type Hashes = HashSet<u64, BuildHasherDefault<AsItIs>>;
+type Homes = HashMap<u64, u16, BuildHasherDefault<AsItIs>>;
 
 /// What one worker was given.
 #[derive(Default)]
@@ -77,7 +82,10 @@ pub(crate) struct Dispatcher<'a> {
     strict: Worker,
     replacing: Worker,
     given: Vec<Given>,
-    directories: Hashes,
+    /// Directories that are there, and where objects in them go.
+    directories: Homes,
+    /// No directory is added any more: one that was not would change its worker.
+    directories_full: bool,
     made: Hashes,
     under_way: Vec<u64>,
     /// Directory of the last object, and its hash.
@@ -103,7 +111,8 @@ impl<'a> Dispatcher<'a> {
             strict: targets.strict.worker(),
             replacing: targets.replacing.worker(),
             given: (0..workers.len()).map(|_| Given::default()).collect(),
-            directories: Hashes::default(),
+            directories: Homes::default(),
+            directories_full: false,
             made: Hashes::default(),
             under_way: vec![0; UNDER_WAY_BITS / 64],
             parent: Vec::new(),
@@ -206,9 +215,7 @@ impl<'a> Dispatcher<'a> {
         match worker.create_directory(member) {
             Ok(()) => {
                 self.workers.count_member();
-                if self.directories.len() < DIRECTORIES_MAX {
-                    self.directories.insert(key);
-                }
+                self.add_directory(key);
             }
             Err(error) => self.workers.refuse(member, error),
         }
@@ -226,7 +233,8 @@ impl<'a> Dispatcher<'a> {
         self.wait_for(target_worker, account)?;
         let path = plain(&member.path);
         self.enter(split(&path).0, account)?;
-        self.wait_for(self.worker_of(self.parent_key), account)?;
+        let own_worker = self.worker_of(self.parent_key);
+        self.wait_for(own_worker, account)?;
         let key = xxh3_64(&path);
         self.replace_directory(key, account)?;
         let worker = match self.remember(key) {
@@ -333,7 +341,7 @@ impl<'a> Dispatcher<'a> {
             return Ok(());
         }
         let key = xxh3_64(parent);
-        if !parent.is_empty() && !self.directories.contains(&key) {
+        if !parent.is_empty() && !self.directories.contains_key(&key) {
             let mut end = 0;
             while end < parent.len() {
                 end = parent[end + 1..]
@@ -342,9 +350,7 @@ impl<'a> Dispatcher<'a> {
                     .map_or(parent.len(), |next| end + 1 + next);
                 self.settle(xxh3_64(&parent[..end]), account)?;
             }
-            if self.directories.len() < DIRECTORIES_MAX {
-                self.directories.insert(key);
-            }
+            self.add_directory(key);
         }
         self.parent.clear();
         self.parent.extend_from_slice(parent);
@@ -363,7 +369,7 @@ impl<'a> Dispatcher<'a> {
 
     /// Something else is to be where a directory was made.
     fn replace_directory(&mut self, key: u64, account: &mut Account) -> Result<(), Stopped> {
-        if self.directories.remove(&key) {
+        if self.directories.remove(&key).is_some() {
             self.drain(account)?;
             self.parent.clear();
             self.parent.push(b'/');
@@ -385,9 +391,30 @@ impl<'a> Dispatcher<'a> {
         Made::First
     }
 
-    fn worker_of(&self, parent_key: u64) -> usize {
-        // The upper half: the lower bits choose the place in tables.
-        ((parent_key >> 32) % self.given.len() as u64) as usize
+    /// Remembers that a directory is there. It gets its worker when something is put into it.
+    fn add_directory(&mut self, key: u64) {
+        self.directories_full |= self.directories.len() >= DIRECTORIES_MAX;
+        if !self.directories_full {
+            self.directories.entry(key).or_insert(NO_WORKER);
+        }
+    }
+
+    /// The worker for what is in a directory.
+    fn worker_of(&mut self, parent_key: u64) -> usize {
+        let Some(home) = self.directories.get_mut(&parent_key) else {
+            // The upper half: the lower bits choose the place in tables.
+            return ((parent_key >> 32) % self.given.len() as u64) as usize;
+        };
+        if *home == NO_WORKER {
+            let load = |worker: &usize| {
+                let given = &self.given[*worker];
+                let jobs = given.jobs - self.workers.jobs_done(*worker);
+                (jobs, given.batch.len())
+            };
+            let idlest = (0..self.given.len()).min_by_key(load).unwrap_or(0);
+            *home = idlest as u16;
+        }
+        usize::from(*home)
     }
 
     fn wait_for(&mut self, worker: usize, account: &mut Account) -> Result<(), Stopped> {

@@ -25,6 +25,9 @@ use crate::warnings::{Warnings, with_causes};
 /// Jobs that wait for one worker.
 const JOBS_MAX: usize = 256;
 
+/// More workers than this are never started.
+const WORKERS_MAX: usize = 1024;
+
 /// Whether an object of this name was made by this run already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Made {
@@ -84,7 +87,7 @@ impl<'a> Workers<'a> {
         warnings: &'a Warnings<'a>,
         cancel: &'a Cancel,
     ) -> Workers<'a> {
-        let threads = options.threads.map_or_else(cores, NonZero::get);
+        let threads = options.threads.map_or_else(cores, NonZero::get).min(WORKERS_MAX);
         Workers {
             targets,
             overwrite: options.overwrite,
@@ -128,6 +131,11 @@ impl<'a> Workers<'a> {
     /// Gives a worker a job.
     pub fn push(&self, worker: usize, job: Job, account: &mut Account) -> Result<(), Stopped> {
         self.queues[worker].push(job, account)
+    }
+
+    /// Jobs that a worker has finished.
+    pub fn jobs_done(&self, worker: usize) -> u64 {
+        *self.done[worker].jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until a worker has finished `jobs` jobs.
