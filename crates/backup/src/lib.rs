@@ -10,6 +10,6 @@ pub mod pipe;
 pub mod read;
 pub mod report;
 pub mod restore;
-pub mod verify;
 pub mod selection;
+pub mod verify;
 mod warnings;

@@ -185,7 +185,8 @@ pub fn verify_archive(archive: &Path, against: Option<&Path>) -> (VerifyReport, 
 
 /// A description of everything in a tree, one line for each object, in one order.
 pub fn describe(root: &Path) -> Vec<String> {
-    let script = r#"find . -printf '%p|%y|%m|%U|%G|%s|%T@|%l|%n\n' | sort | sed 's/\(|d|.*|[0-9]*|[0-9]*|\)[0-9]*|/\1-|/'"#;
+    let script = r#"find . -printf '%p|%y|%m|%U|%G|%s|%T@|%l|%n\n' | sort |
+        sed 's/\(|d|.*|[0-9]*|[0-9]*|\)[0-9]*|/\1-|/'"#;
     let output = Command::new("bash").args(["-c", script]).current_dir(root).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().map(str::to_owned).collect()

@@ -280,7 +280,7 @@ fn archives_cut_up_at_random_are_read_to_an_end() {
                 let at = number(3 * change + 1) % damaged.len();
                 let length = (number(3 * change + 2) % 3000).min(damaged.len() - at);
                 match number(3 * change + 3) % 5 {
-                    0 => damaged[at] = random[change],
+                    0 => damaged[at] ^= 1 << (length % 8),
                     1 => drop(damaged.drain(at..at + length.min(damaged.len() - 1))),
                     2 => {
                         let part = damaged[at..at + length].to_vec();

@@ -61,7 +61,8 @@ fn data_in_the_hole_of_a_sparse_file_differs() {
     let bench = Bench::new();
     let folder = bench.folder.path();
     shell(
-        "mkdir t && truncate -s 8M t/sparse && echo x | dd of=t/sparse bs=1 seek=3M conv=notrunc 2>&1",
+        "mkdir t && truncate -s 8M t/sparse &&
+         echo x | dd of=t/sparse bs=1 seek=3M conv=notrunc 2>&1",
         folder,
     );
     shell("tar --format=posix --sparse -cf a.tar t && touch -r t/sparse stamp", folder);
