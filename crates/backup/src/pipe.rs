@@ -169,7 +169,9 @@ pub fn cores() -> usize {
 
 fn check(options: &PipeOptions) -> Result<usize, PipeError> {
     let (smallest, largest) = BLOCK_BYTES_LIMITS;
-    if !(smallest..=largest).contains(&options.block_bytes) || !options.block_bytes.is_multiple_of(512) {
+    if !(smallest..=largest).contains(&options.block_bytes)
+        || !options.block_bytes.is_multiple_of(512)
+    {
         return Err(PipeError::Options(format!(
             "a block of {} bytes: it has to be a multiple of 512 from {smallest} to {largest}",
             options.block_bytes

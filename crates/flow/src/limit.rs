@@ -453,8 +453,13 @@ mod tests {
             seconds in any_seconds(), synchronise_seconds in any_seconds(), cores in 0usize..130,
             others_seconds in proptest::option::of(any_seconds()),
         ) {
-            let analysis =
-                analyse(&Run { stages: &stages, seconds, synchronise_seconds, cores, others_seconds });
+            let analysis = analyse(&Run {
+                stages: &stages,
+                seconds,
+                synchronise_seconds,
+                cores,
+                others_seconds,
+            });
             prop_assert_eq!(analysis.bottleneck.is_some(), !stages.is_empty());
             prop_assert_eq!(analysis.next.is_some(), stages.len() > 1);
             prop_assert!(analysis.next.is_none() || analysis.next != analysis.bottleneck);

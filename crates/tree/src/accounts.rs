@@ -2,9 +2,9 @@
 //!
 //! `/etc/passwd` and `/etc/group` are read once. Where `/etc/nsswitch.conf` names further sources
 //! (LDAP, sssd, systemd), an unknown number or name is asked of `getent`, once, and the answer
-//! kept, so that no C library call with its own locking and allocation stands in the way of a worker
-//! thread. At most [`ASKED_MAX`] questions are asked a run; what is unknown after that is archived
-//! by number alone.
+//! kept, so that no C library call with its own locking and allocation stands in the way of a
+//! worker thread. At most [`ASKED_MAX`] questions are asked a run; what is unknown after that is
+//! archived by number alone.
 
 use std::collections::HashMap;
 use std::fs::File;

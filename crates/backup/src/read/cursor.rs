@@ -108,7 +108,8 @@ impl Supply for CheckedSupply {
     }
 }
 
-/// What the next unit is. A unit is copied once from here to the decoder; boxing it would cost more.
+/// What the next unit is. A unit is copied once from here to the decoder; boxing it would cost
+/// more.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum NextUnit {
     /// A whole unit, which the cursor has passed.

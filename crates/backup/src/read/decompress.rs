@@ -29,8 +29,8 @@ use super::gaps::{Gap, Gaps};
 
 /// Largest chunk that is decompressed as one.
 const CHUNK_BYTES_MAX: usize = 32 << 20;
-/// Largest window of a zstd frame that is decoded: what `zstd --long=31` makes. Memory is taken only
-/// when a frame asks for it; refusing would mean data that do not come back.
+/// Largest window of a zstd frame that is decoded: what `zstd --long=31` makes. Memory is taken
+/// only when a frame asks for it; refusing would mean data that do not come back.
 const WINDOW_BYTES_MAX: u64 = 2 << 30;
 /// Most blocks that one reservation of the ring spans.
 const RESERVED_BLOCKS_MAX: usize = 4;

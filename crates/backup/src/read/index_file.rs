@@ -100,8 +100,8 @@ impl IndexFile {
     }
 
     /// Whether the content of a file, read once more, has the hash of the index. `None` where that
-    /// cannot be told: for a sparse file, whose map is needed, in a compressed archive, and for what
-    /// has no hash.
+    /// cannot be told: for a sparse file, whose map is needed, in a compressed archive, and for
+    /// what has no hash.
     pub fn hash_holds(&self, record: &FileRecord) -> Option<bool> {
         let RecordKind::File { stored_bytes, layout, content_hash, .. } = &record.kind else {
             return None;

@@ -37,8 +37,8 @@ const BATCH_OBJECTS_MAX: usize = 32;
 const BATCH_BYTES_MAX: u64 = 512 << 10;
 /// Hashes of objects made that are kept: 8 bytes each, in a table of up to 36 MiB.
 const MADE_MAX: usize = 1 << 21;
-/// Directories that are kept, by hash, with their worker: 16 bytes each, in a table of up to 18 MiB.
-/// Others go to the worker that their hash says.
+/// Directories that are kept, by hash, with their worker: 16 bytes each, in a table of up to 18
+/// MiB. Others go to the worker that their hash says.
 const DIRECTORIES_MAX: usize = 1 << 19;
 /// A directory that nothing was put into yet.
 const NO_WORKER: u16 = u16::MAX;

@@ -1,8 +1,8 @@
 //! The `hash` or `compare` stage: threads that hash what was archived and hold it against the live
 //! files.
 //!
-//! Members travel in batches, large files piece by piece to one worker. Each batch has a ticket, and
-//! results are entered in the order of the tickets, which is that of the archive.
+//! Members travel in batches, large files piece by piece to one worker. Each batch has a ticket,
+//! and results are entered in the order of the tickets, which is that of the archive.
 
 use std::collections::HashSet;
 use std::io;

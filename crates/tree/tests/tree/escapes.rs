@@ -110,7 +110,7 @@ fn hard_links_to_the_outside() {
     for (target, reason) in targets {
         check(
             &[hard_link("stolen", target)],
-            |error| matches!(error, RestoreError::LinkRefused { reason: was, .. } if *was == reason),
+            |error| matches!(error, RestoreError::LinkRefused { reason: r, .. } if *r == reason),
         );
     }
     check(&[hard_link("stolen", "missing")], |error| matches!(error, RestoreError::Link { .. }));
