@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -289,37 +290,58 @@ fn is_at(file: &OwnedFd, directory: &OwnedFd, name: &OsStr) -> bool {
     mine.is_ok_and(|mine| there.is_ok_and(|there| identity(there) == identity(mine)))
 }
 
+/// How long a lock is waited for. The kernel closes the files of a killed process that used
+/// io_uring a little after the process is gone (`io_ring_exit_work` runs on its own).
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+const LOCK_STEP: Duration = Duration::from_millis(20);
+
 /// Makes and locks the partial file. A lock that is held means another run; a file without a lock
 /// was left by a run that was killed and is removed.
 fn lock_partial(directory: &OwnedFd, partial: &OsStr, path: &Path) -> Result<OwnedFd, TargetError> {
-    let open_error = |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
-    const TRIES: usize = 16;
-    for _ in 0..TRIES {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = match rustix::fs::openat(directory, partial, flags, Mode::from_raw_mode(0o666)) {
-            Ok(file) => file,
-            Err(Errno::EXIST) => {
-                remove_left_over(directory, partial, path)?;
-                continue;
-            }
-            Err(error) => return Err(open_error(error)),
-        };
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            // Another run takes it for a left-over just now: look again who was faster.
-            Err(Errno::WOULDBLOCK) => continue,
-            Err(error) if knows_no_locks(error) => {}
-            Err(error) => return Err(open_error(error)),
-        }
-        if is_at(&file, directory, partial) {
-            return Ok(file);
+    let started = Instant::now();
+    loop {
+        match try_lock_partial(directory, partial, path)? {
+            Some(file) => return Ok(file),
+            None if started.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_STEP),
+            None => return Err(TargetError::Busy { path: path.into() }),
         }
     }
-    Err(TargetError::Busy { path: path.into() })
 }
 
-/// Removes a partial file that nobody writes to.
-fn remove_left_over(directory: &OwnedFd, partial: &OsStr, path: &Path) -> Result<(), TargetError> {
+/// One try. `None` when another run has the file, or had it a moment ago.
+fn try_lock_partial(
+    directory: &OwnedFd,
+    partial: &OsStr,
+    path: &Path,
+) -> Result<Option<OwnedFd>, TargetError> {
+    let open_error = |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let make = || rustix::fs::openat(directory, partial, flags, Mode::from_raw_mode(0o666));
+    let file = match make() {
+        Err(Errno::EXIST) if remove_left_over(directory, partial, path)? => make(),
+        made => made,
+    };
+    let file = match file {
+        Ok(file) => file,
+        Err(Errno::EXIST) => return Ok(None),
+        Err(error) => return Err(open_error(error)),
+    };
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        // Another run takes it for a left-over just now.
+        Err(Errno::WOULDBLOCK) => return Ok(None),
+        Err(error) if knows_no_locks(error) => {}
+        Err(error) => return Err(open_error(error)),
+    }
+    Ok(is_at(&file, directory, partial).then_some(file))
+}
+
+/// Removes a partial file that nobody writes to. False when somebody does.
+fn remove_left_over(
+    directory: &OwnedFd,
+    partial: &OsStr,
+    path: &Path,
+) -> Result<bool, TargetError> {
     let error_of = |error: Errno| TargetError::Open {
         path: path.with_file_name(partial),
         source: error.into(),
@@ -329,20 +351,20 @@ fn remove_left_over(directory: &OwnedFd, partial: &OsStr, path: &Path) -> Result
         Ok(file) => {
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => return Err(TargetError::Busy { path: path.into() }),
+                Err(Errno::WOULDBLOCK) => return Ok(false),
                 // Two runs are told apart by nothing then: the first one will find its file gone.
                 Err(error) if knows_no_locks(error) => {}
                 Err(error) => return Err(error_of(error)),
             }
             // Between open and lock the other run may have given the file its name.
-            if !is_at(&file, directory, partial) {
-                return Ok(());
+            if is_at(&file, directory, partial) {
+                unlink(directory, partial).map_err(error_of)?;
             }
-            unlink(directory, partial).map_err(error_of)
+            Ok(true)
         }
-        Err(Errno::NOENT) => Ok(()),
+        Err(Errno::NOENT) => Ok(true),
         // A symbolic link: no run of ours has made it.
-        Err(Errno::LOOP) => unlink(directory, partial).map_err(error_of),
+        Err(Errno::LOOP) => unlink(directory, partial).map(|()| true).map_err(error_of),
         Err(error) => Err(error_of(error)),
     }
 }

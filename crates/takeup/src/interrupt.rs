@@ -2,12 +2,15 @@
 //!
 //! A target that is a file never has its final name before it is complete, so ending at once leaves
 //! at worst a partial file beside it, which the next run to that name takes over.
+//!
+//! SIGXFSZ, which a write beyond the limit of file sizes raises (`ulimit -f`), would end the process
+//! without a word. Once it is watched the write fails instead, and the error says why.
 
 use std::io;
 use std::thread;
 
 use flow::cancel::Cancel;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 /// Ends `cancel`'s run on the first signal and the process on the second. Where signals cannot be
@@ -17,11 +20,14 @@ pub fn watch(cancel: &Cancel) {
 }
 
 fn start(cancel: &Cancel) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGXFSZ])?;
     let cancel = cancel.clone();
     thread::Builder::new().name("takeup-signals".to_owned()).spawn(move || {
         let mut stopping = false;
-        for _ in signals.forever() {
+        for signal in signals.forever() {
+            if signal == SIGXFSZ {
+                continue;
+            }
             if stopping {
                 std::process::exit(crate::failure::FAILED.into());
             }

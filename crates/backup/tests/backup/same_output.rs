@@ -31,7 +31,10 @@ fn mixed(root: &Path) {
     write_sparse(&root.join("holes"), 40 << 20, &[(0, 10), (5 << 20, 4 << 20), (39 << 20, 70_000)]);
 }
 
-fn check_all(compression: Compression, variations: &[(&str, fn(&mut BackupOptions))]) {
+/// What a further run does differently.
+type Variation = (&'static str, fn(&mut BackupOptions));
+
+fn check_all(compression: Compression, variations: &[Variation]) {
     let folder = tempdir().unwrap();
     let tree = folder.path().join("tree");
     std::fs::create_dir(&tree).unwrap();
@@ -60,14 +63,14 @@ fn check_all(compression: Compression, variations: &[(&str, fn(&mut BackupOption
     assert_ne!(parts.trailer.set_id, set_id, "checksums of other blocks make another set");
 }
 
-const READ_1: (&str, fn(&mut BackupOptions)) = ("1 reader", |it| it.read_threads = Some(1));
-const READ_2: (&str, fn(&mut BackupOptions)) = ("2 readers", |it| it.read_threads = Some(2));
-const READ_32: (&str, fn(&mut BackupOptions)) = ("32 readers", |it| it.read_threads = Some(32));
-const AGAIN: (&str, fn(&mut BackupOptions)) = ("second run", |_| ());
-const PREAD: (&str, fn(&mut BackupOptions)) = ("pread", |it| it.engine = Engine::Threads);
-const COMPRESS_1: (&str, fn(&mut BackupOptions)) = ("1", |it| it.compress_threads = Some(1));
-const COMPRESS_2: (&str, fn(&mut BackupOptions)) = ("2", |it| it.compress_threads = Some(2));
-const COMPRESS_5: (&str, fn(&mut BackupOptions)) = ("5", |it| it.compress_threads = Some(5));
+const READ_1: Variation = ("1 reader", |it| it.read_threads = Some(1));
+const READ_2: Variation = ("2 readers", |it| it.read_threads = Some(2));
+const READ_32: Variation = ("32 readers", |it| it.read_threads = Some(32));
+const AGAIN: Variation = ("second run", |_| ());
+const PREAD: Variation = ("pread", |it| it.engine = Engine::Threads);
+const COMPRESS_1: Variation = ("1", |it| it.compress_threads = Some(1));
+const COMPRESS_2: Variation = ("2", |it| it.compress_threads = Some(2));
+const COMPRESS_5: Variation = ("5", |it| it.compress_threads = Some(5));
 
 #[test]
 fn plain_output_depends_on_tree_and_options_alone() {

@@ -1,0 +1,165 @@
+//! The binary as a child process under a watchdog, and the trees it works on.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::{TempDir, tempdir};
+
+/// No run here takes more than a few seconds; one that takes this long hangs.
+const HANG: Duration = Duration::from_secs(60);
+
+/// A folder with a tree in it, and room for targets beside.
+pub struct Case {
+    pub folder: TempDir,
+    pub tree: PathBuf,
+}
+
+impl Case {
+    /// Files of noise: nothing that compression could make small.
+    pub fn new(files: u64, file_bytes: usize) -> Case {
+        let folder = tempdir().unwrap();
+        let tree = folder.path().join("tree");
+        std::fs::create_dir(&tree).unwrap();
+        for number in 0..files {
+            std::fs::write(tree.join(number.to_string()), noise(number, file_bytes)).unwrap();
+        }
+        let targets = folder.path().join("targets");
+        std::fs::create_dir(&targets).unwrap();
+        Case { folder, tree }
+    }
+
+    /// A place for a target; nothing else is in its folder.
+    pub fn target(&self) -> PathBuf {
+        self.targets().join("set.tar")
+    }
+
+    pub fn targets(&self) -> PathBuf {
+        self.folder.path().join("targets")
+    }
+
+    /// A backup of the tree.
+    pub fn backup(&self, target: &Path) -> Command {
+        let mut command = takeup();
+        command.arg("backup").arg(&self.tree).arg("--to").arg(target);
+        command
+    }
+
+    /// What a run that nothing disturbs writes.
+    pub fn reference(&self, options: &[&str]) -> Vec<u8> {
+        let target = self.folder.path().join("reference");
+        let done = run(self.backup(&target).args(options));
+        assert_eq!(done.code, Some(0), "{}", done.errors);
+        let bytes = std::fs::read(&target).unwrap();
+        let tar = Command::new("tar").arg("-tf").arg(&target).output().unwrap();
+        assert!(tar.status.success() && tar.stderr.is_empty(), "tar reads the reference");
+        std::fs::remove_file(&target).unwrap();
+        bytes
+    }
+}
+
+/// Bytes that do not compress and differ with the seed: xorshift64*.
+pub fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut out = Vec::with_capacity(bytes + 8);
+    while out.len() < bytes {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        out.extend_from_slice(&state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_le_bytes());
+    }
+    out.truncate(bytes);
+    out
+}
+
+pub fn takeup() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_takeup"))
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Names in a folder, sorted.
+pub fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Done {
+    /// `None` when a signal ended it.
+    pub code: Option<i32>,
+    pub output: Vec<u8>,
+    pub errors: String,
+}
+
+impl Done {
+    /// The lines that tell of the failure: one of them, and perhaps a hint.
+    pub fn assert_failed(&self, expected: &str) {
+        assert_eq!(self.code, Some(1), "{}", self.errors);
+        let told: Vec<&str> =
+            self.errors.lines().filter(|line| !line.starts_with("hint: ")).collect();
+        assert_eq!(told.len(), 1, "one line tells what happened: {}", self.errors);
+        let line = told[0].strip_prefix("takeup: ").expect("the line says who speaks");
+        // Which byte a write failed at is known only where nothing is written at once.
+        let line = match line.split_once("write at byte ") {
+            Some((before, after)) => {
+                let after = after.trim_start_matches(|letter: char| letter.is_ascii_digit());
+                format!("{before}write at byte N{after}")
+            }
+            None => line.to_owned(),
+        };
+        assert_eq!(line, expected);
+    }
+}
+
+/// A run under way.
+pub struct Running {
+    pub child: Child,
+    what: String,
+}
+
+impl Running {
+    pub fn start(command: &mut Command) -> Running {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running { what: format!("{command:?}"), child: command.spawn().unwrap() }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        // The child is not waited for yet, so its number is still its own.
+        let _ = kill_process(self.pid(), signal);
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Waits for the end; a run that hangs is killed and fails the test.
+    pub fn wait(self) -> Done {
+        let pid = self.pid();
+        let (sender, receiver) = channel::<()>();
+        let watchdog = std::thread::spawn(move || {
+            let hangs = receiver.recv_timeout(HANG) == Err(RecvTimeoutError::Timeout);
+            if hangs {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            hangs
+        });
+        let Output { status, stdout, stderr } = self.child.wait_with_output().unwrap();
+        drop(sender);
+        let errors = String::from_utf8_lossy(&stderr).into_owned();
+        assert!(!watchdog.join().unwrap(), "hangs: {}\n{errors}", self.what);
+        Done { code: status.code(), output: stdout, errors }
+    }
+}
+
+pub fn run(command: &mut Command) -> Done {
+    Running::start(command).wait()
+}

@@ -1,0 +1,16 @@
+//! What becomes of a backup when something goes wrong, with the binary as users run it: targets
+//! that fail in every way, kills and signals at any moment, and memory.
+//!
+//! The rule that is tested: under the name of the target is a complete archive, or what was there
+//! before. Whoever is not killed outright says what happened, and leaves nothing else behind.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::print_stderr, reason = "a test that cannot be run says so")]
+
+mod command;
+mod fuse_target;
+mod kills;
+mod memory;
+mod places;
+mod privileges;
+mod signals;
+mod space;

@@ -1,0 +1,74 @@
+//! Runs by a user who may not read or write everything.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::command::{Case, Done, is_root, names_in, run};
+
+/// `nobody` on every Debian.
+const NOBODY: u32 = 65534;
+
+/// Runs a backup as an ordinary user, which takes root to begin with.
+fn run_as_nobody(case: &Case, target: &Path, options: &[&str]) -> Option<Done> {
+    if !is_root() {
+        eprintln!("not tested: to become another user takes root");
+        return None;
+    }
+    for open in [case.folder.path(), &case.tree, &case.targets()] {
+        std::fs::set_permissions(open, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    // Where the binary lies, others may have no way to.
+    let binary = case.folder.path().join("takeup");
+    if !binary.exists() {
+        std::fs::copy(env!("CARGO_BIN_EXE_takeup"), &binary).unwrap();
+    }
+    let command = case.backup(target);
+    let mut user = Command::new("setpriv");
+    user.args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")]);
+    user.arg("--clear-groups").arg(&binary).args(command.get_args()).args(options);
+    Some(run(user.current_dir("/")))
+}
+
+#[test]
+fn what_cannot_be_read_is_left_out_and_told() {
+    let case = Case::new(5, 1000);
+    let forbid = |name: &str| {
+        std::fs::set_permissions(case.tree.join(name), PermissionsExt::from_mode(0o0)).unwrap();
+    };
+    forbid("3");
+    let folder = case.tree.join("closed");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("inside"), "x").unwrap();
+    forbid("closed");
+    std::os::unix::fs::chown(case.targets(), Some(NOBODY), Some(NOBODY)).unwrap_or_default();
+    let target = case.target();
+    let Some(done) = run_as_nobody(&case, &target, &["--json"]) else { return };
+    assert_eq!(done.code, Some(2), "{}", done.errors);
+    let summary: serde_json::Value = serde_json::from_slice(&done.output).unwrap();
+    let prefix = case.tree.strip_prefix("/").unwrap().display();
+    let warnings = summary["warnings"].as_array().unwrap();
+    let mut told: Vec<String> = warnings
+        .iter()
+        .map(|it| format!("{}: {}", it["object"].as_str().unwrap(), it["text"].as_str().unwrap()))
+        .collect();
+    told.sort();
+    let expected = [
+        format!("{prefix}/3: cannot open: Permission denied (os error 13)"),
+        format!("{prefix}/closed: cannot open directory: Permission denied (os error 13)"),
+    ];
+    assert_eq!(told, expected);
+    // The root, four files, and the closed folder itself.
+    assert_eq!((&summary["members"], &summary["files"]), (&6.into(), &4.into()));
+    let listed = Command::new("tar").arg("-tf").arg(&target).output().unwrap();
+    assert!(listed.status.success() && listed.stderr.is_empty());
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_to() {
+    let case = Case::new(1, 10);
+    let target = case.target();
+    let Some(done) = run_as_nobody(&case, &target, &[]) else { return };
+    done.assert_failed(&format!("cannot open {}: permission denied", target.display()));
+    assert!(names_in(&case.targets()).is_empty());
+}
