@@ -17,6 +17,7 @@ mod groups;
 mod hasher;
 mod index;
 mod pace;
+mod placed;
 mod reader;
 mod run;
 mod sizes;

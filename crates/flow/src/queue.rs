@@ -56,6 +56,18 @@ impl<T> Queue<T> {
         Ok(())
     }
 
+    /// Appends an item if there is room now; gives it back if there is none.
+    pub fn try_push(&self, item: T) -> Result<(), T> {
+        let mut inner = lock(&self.inner);
+        if inner.items.len() >= self.capacity {
+            return Err(item);
+        }
+        inner.items.push_back(item);
+        drop(inner);
+        self.ready.notify_one();
+        Ok(())
+    }
+
     /// Takes the oldest item; waits for one. `None` when the queue is closed and empty.
     pub fn pop(&self, account: &mut Account) -> Result<Option<T>, Stopped> {
         let mut inner = lock(&self.inner);

@@ -164,6 +164,39 @@ fn fill_rest(
     hasher.finish()
 }
 
+/// Reads a whole file past the page cache. Asks for the padding too, since direct I/O moves whole
+/// units; the kernel stops at the end of the file.
+pub(super) fn fill_direct(file: &OwnedFd, draft: &mut Draft, filler: &mut Filler<'_>) -> [u8; 32] {
+    let mut hasher = draft.content_hasher();
+    let mut problem = None;
+    let mut done_bytes = 0;
+    while done_bytes < padded(draft.content_bytes) {
+        let slice = filler.slice((padded(draft.content_bytes) - done_bytes) as usize);
+        let wanted = slice.len().min((draft.content_bytes - done_bytes) as usize);
+        let mut filled = 0;
+        while filled < wanted && problem.is_none() {
+            let offset = done_bytes + filled as u64;
+            match rustix::io::pread(file, &mut slice[filled..], offset) {
+                Ok(bytes) if bytes > 0 && bytes.is_multiple_of(512) => filled += bytes,
+                Ok(bytes) if filled + bytes >= wanted => filled += bytes,
+                // An end in the middle of a unit, or an error: what can be read is read through
+                // the cache, which also says what is wrong.
+                Err(rustix::io::Errno::INTR) => {}
+                _ => {
+                    let _ = device::file::set_direct(file, device::file::Direct::Off);
+                    fill_slice(file, offset, &mut slice[filled..wanted], &mut problem);
+                    filled = wanted;
+                }
+            }
+        }
+        slice[filled.min(wanted)..].fill(0);
+        hasher.update(&slice[..wanted]);
+        done_bytes += slice.len() as u64;
+    }
+    draft.warnings.extend(problem);
+    hasher.finish()
+}
+
 /// Bytes that are read before they are hashed: they fit the processor's second-level cache.
 const HASH_STEP_BYTES: u64 = 256 << 10;
 

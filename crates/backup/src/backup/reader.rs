@@ -9,6 +9,7 @@
 //! Hard links are told apart while the worker has its turn, since "seen before" means earlier in
 //! the archive. A file too large to be reserved at once is streamed while the turn is held.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use archive::index::{ContentBatch, WarningRecord};
@@ -26,6 +27,7 @@ use super::BackupError;
 use super::draft::{Content, Draft, fill_content};
 use super::groups::{Finding, Findings, Group, Groups};
 use super::pace::{Pace, SleepMeter, Spent};
+use super::placed::{self, PLACED_BYTES_MIN, Placed};
 use super::spool::Spool;
 
 /// Entries with their place in the order.
@@ -38,6 +40,8 @@ pub(super) struct Batch {
 /// What all read workers share.
 pub(super) struct Shared<'a> {
     pub(super) batches: Queue<Batch>,
+    /// Files whose place is fixed and whose content is to be read.
+    pub(super) placed: Queue<Placed>,
     pub(super) turnstile: Turnstile,
     pub(super) producer: &'a Producer,
     pub(super) groups: &'a Groups,
@@ -120,25 +124,45 @@ impl<'a> Reader<'a> {
         self.resolve_links(&mut drafts);
         self.announce_passed_over();
         let mut turn = Some(turn);
-        let mut rest = &mut drafts[..];
-        while !rest.is_empty() {
-            let count = self.group_length(rest);
-            let (group, later) = rest.split_at_mut(count.max(1));
-            rest = later;
-            if count == 0 {
-                self.stream(&mut group[0])?;
+        let mut rest = VecDeque::from(drafts);
+        while let Some(first) = rest.front_mut() {
+            if first.total_bytes() > self.shared.group_bytes_max as u64 {
+                self.stream(first)?;
+                rest.pop_front();
                 continue;
             }
-            let (reservation, findings) = self.reserve_group(group)?;
+            if first.content_bytes >= PLACED_BYTES_MIN {
+                rest.pop_front().map_or(Ok(()), |draft| self.place(draft))?;
+                continue;
+            }
+            let mut group: Vec<Draft> = rest.drain(..self.group_length(&rest)).collect();
+            let (reservation, findings) = self.reserve_group(&group)?;
             if rest.is_empty() {
                 turn = None;
             }
             self.meter.start();
-            self.read_group(group, reservation, &findings);
+            self.read_group(&mut group, reservation, &findings);
             spent += self.meter.spent();
         }
         drop(turn);
         Ok(spent)
+    }
+
+    /// Fixes the place of a file of medium size and hands it on to be read. Called with the turn
+    /// held.
+    fn place(&mut self, draft: Draft) -> Result<(), BackupError> {
+        let shared = self.shared;
+        let (mut reservation, findings) = self.reserve_group(std::slice::from_ref(&draft))?;
+        let header_offset_bytes = reservation.start_bytes();
+        let mut header = reservation.split_front(draft.header.len());
+        header.filler().put(self.header(&draft));
+        shared.monitor.count(Counter::ArchiveBytes, draft.header.len() as u64);
+        header.commit();
+        let placed = Placed { draft, header_offset_bytes, reservation, findings };
+        if let Err(placed) = shared.placed.try_push(placed) {
+            placed::read(placed, shared, self.account);
+        }
+        Ok(())
     }
 
     /// Opens and describes one object, and encodes its header.
@@ -239,12 +263,12 @@ impl<'a> Reader<'a> {
         *drafts = kept;
     }
 
-    /// How many of the next drafts are reserved together: 0 if the first is to be streamed.
-    fn group_length(&self, drafts: &[Draft]) -> usize {
+    /// How many of the next drafts are small and are reserved together.
+    fn group_length(&self, drafts: &VecDeque<Draft>) -> usize {
         let mut bytes = 0;
         let fits = drafts.iter().take_while(|draft| {
             bytes += draft.total_bytes();
-            bytes <= self.shared.group_bytes_max as u64
+            draft.content_bytes < PLACED_BYTES_MIN && bytes <= self.shared.group_bytes_max as u64
         });
         fits.count()
     }
@@ -313,11 +337,7 @@ impl<'a> Reader<'a> {
         monitor.count(Counter::SourceBytes, source_bytes);
         monitor.count(Counter::ArchiveBytes, bytes);
         self.account.stage().add_bytes(source_bytes);
-        for draft in group {
-            for text in &draft.warnings {
-                tell(monitor, Level::Warning, &draft.captured.member.path, text.clone());
-            }
-        }
+        group.iter().for_each(|draft| tell_warnings(monitor, draft));
     }
 
     pub(super) fn header(&self, draft: &Draft) -> &[u8] {
@@ -333,6 +353,13 @@ impl<'a> Reader<'a> {
 
     fn note(&self, path: &[u8], text: String) {
         tell(self.shared.monitor, Level::Note, path, text);
+    }
+}
+
+/// Tells what happened to an object while it was archived.
+pub(super) fn tell_warnings(monitor: &dyn Monitor, draft: &Draft) {
+    for text in &draft.warnings {
+        tell(monitor, Level::Warning, &draft.captured.member.path, text.clone());
     }
 }
 

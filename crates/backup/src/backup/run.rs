@@ -19,6 +19,7 @@ use super::descriptors::InHand;
 use super::groups::Groups;
 use super::hasher::{Gathered, Hasher};
 use super::pace::Pace;
+use super::placed::{self, PLACED_THREADS, PLACED_WAITING};
 use super::reader::{self, Batch, Reader, lock};
 use super::sizes::RingSizes;
 use super::{BackupError, BackupOptions, compressor, cores, index};
@@ -190,6 +191,7 @@ impl Run<'_> {
         let group_limit = producer.capacity_bytes() as usize / 8;
         let shared = reader::Shared {
             batches: Queue::new(self.in_hand.batches_waiting, self.cancel.clone()),
+            placed: Queue::new(PLACED_WAITING, self.cancel.clone()),
             turnstile: Turnstile::new(self.cancel.clone()),
             producer,
             groups,
@@ -211,12 +213,25 @@ impl Run<'_> {
                     Reader::new(shared, account, capturer).run()
                 })?);
             }
+            let mut content_threads = Vec::new();
+            let idle = Stage::new("idle");
+            for _ in 0..PLACED_THREADS {
+                let (shared, read) = (&shared, &self.stages.read);
+                content_threads.push(
+                    self.crew
+                        .spawn(scope, &idle, move |account| placed::run(shared, account, read))?,
+                );
+            }
             let mut account = self.stages.scan.open();
             let items_max = self.in_hand.batch_items;
             let scanned = scan_all(scan, &shared, items_max, &mut account, self.cancel);
             shared.batches.close();
             drop(account);
             for thread in threads {
+                self.crew.join(thread)?;
+            }
+            shared.placed.close();
+            for thread in content_threads {
                 self.crew.join(thread)?;
             }
             scanned

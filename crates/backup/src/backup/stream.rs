@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
 use archive::member::{Extent, Kind};
@@ -70,7 +70,7 @@ impl Reader<'_> {
         let whole = Extent { offset_bytes: 0, length_bytes: content_bytes };
         let runs = draft.captured.member.sparse.clone().unwrap_or_else(|| vec![whole]);
         let file = Arc::new(file);
-        let direct = self.choose_direct(&file, &runs, content_bytes);
+        let direct = choose_direct(file.as_fd(), &runs, content_bytes);
         let mut stream = Stream {
             reader: self,
             file: Arc::clone(&file),
@@ -135,35 +135,6 @@ impl Reader<'_> {
         }
         shared.monitor.count(Counter::ArchiveBytes, part.len() as u64);
         Ok(shared.producer.position_bytes())
-    }
-
-    /// Past the page cache, if the file system can and the cache does not hold most of the file.
-    fn choose_direct(&self, file: &OwnedFd, runs: &[Extent], content_bytes: u64) -> Direct {
-        let aligned = |alignment: u64| {
-            let (last, others) = match runs.split_last() {
-                Some((last, others)) => (last.offset_bytes, others),
-                None => (0, runs),
-            };
-            last.is_multiple_of(alignment)
-                && others.iter().all(|run| {
-                    run.offset_bytes.is_multiple_of(alignment)
-                        && run.length_bytes.is_multiple_of(alignment)
-                })
-        };
-        // The place in the archive is a multiple of 512, and so is the place in memory.
-        let possible = device::file::direct_alignment(file).is_some_and(|alignment| {
-            alignment.memory_bytes <= 512
-                && alignment.offset_bytes <= 512
-                && aligned(alignment.offset_bytes.into())
-        });
-        if !possible {
-            return Direct::Off;
-        }
-        let cached = device::file::cached_bytes(file.as_fd(), content_bytes).unwrap_or(0);
-        if cached * 2 > content_bytes || device::file::set_direct(file, Direct::On).is_err() {
-            return Direct::Off;
-        }
-        Direct::On
     }
 }
 
@@ -327,6 +298,35 @@ impl Stream<'_, '_> {
             draft.warnings.push(format!("ended at byte {at}, the rest is zeros"));
         }
     }
+}
+
+/// Past the page cache, if the file system can and the cache does not hold most of the file.
+pub(super) fn choose_direct(file: BorrowedFd<'_>, runs: &[Extent], content_bytes: u64) -> Direct {
+    let aligned = |alignment: u64| {
+        let (last, others) = match runs.split_last() {
+            Some((last, others)) => (last.offset_bytes, others),
+            None => (0, runs),
+        };
+        last.is_multiple_of(alignment)
+            && others.iter().all(|run| {
+                run.offset_bytes.is_multiple_of(alignment)
+                    && run.length_bytes.is_multiple_of(alignment)
+            })
+    };
+    // The place in the archive is a multiple of 512, and so is the place in memory.
+    let possible = device::file::direct_alignment(file).is_some_and(|alignment| {
+        alignment.memory_bytes <= 512
+            && alignment.offset_bytes <= 512
+            && aligned(alignment.offset_bytes.into())
+    });
+    if !possible {
+        return Direct::Off;
+    }
+    let cached = device::file::cached_bytes(file, content_bytes).unwrap_or(0);
+    if cached * 2 > content_bytes || device::file::set_direct(file, Direct::On).is_err() {
+        return Direct::Off;
+    }
+    Direct::On
 }
 
 fn is_invalid(error: &io::Error) -> bool {

@@ -1,0 +1,93 @@
+//! Files of medium size: their place in the archive is fixed in the order of the archive, their
+//! content is read by whoever is free.
+//!
+//! A reader that has its turn would hold up everybody else if it read sixty files of a megabyte one
+//! after the other, as it does with small ones. So it reserves their places, hands them on, and
+//! passes the turn; the threads here read them, many at once.
+
+use std::os::fd::AsFd;
+
+use archive::member::Extent;
+use device::file::Direct;
+use flow::account::{Account, Stage};
+use flow::monitor::Counter;
+use flow::ring::Reservation;
+use std::sync::Arc;
+
+use super::BackupError;
+use super::draft::{Content, Draft, fill_content, fill_direct};
+use super::groups::Findings;
+use super::reader::{Shared, lock, tell_warnings};
+use super::stream::choose_direct;
+
+/// Content from which on a file is handed on.
+pub(super) const PLACED_BYTES_MIN: u64 = 128 << 10;
+/// Content from which on it is worth asking whether the page cache holds it.
+const DIRECT_BYTES_MIN: u64 = 1 << 20;
+/// Files that wait to be read.
+pub(super) const PLACED_WAITING: usize = 64;
+/// Threads that read them.
+pub(super) const PLACED_THREADS: usize = 16;
+
+/// A file whose place is fixed.
+pub(super) struct Placed {
+    pub(super) draft: Draft,
+    pub(super) header_offset_bytes: u64,
+    /// Content and padding.
+    pub(super) reservation: Reservation,
+    pub(super) findings: Findings,
+}
+
+/// One of the threads. It takes part in the stage from its first file on: where there is none of
+/// this size, nobody needs to see it wait.
+pub(super) fn run(
+    shared: &Shared<'_>,
+    idle: &mut Account,
+    stage: &Arc<Stage>,
+) -> Result<(), BackupError> {
+    let Some(first) = shared.placed.pop(idle)? else { return Ok(()) };
+    let mut account = stage.open();
+    read(first, shared, &account);
+    while let Some(placed) = shared.placed.pop(&mut account)? {
+        read(placed, shared, &account);
+    }
+    Ok(())
+}
+
+/// Reads one file into its place.
+pub(super) fn read(placed: Placed, shared: &Shared<'_>, account: &Account) {
+    let Placed { mut draft, header_offset_bytes, mut reservation, findings } = placed;
+    let content_offset_bytes = reservation.start_bytes();
+    let bytes = reservation.remaining_bytes() as u64;
+    let mut filler = reservation.filler();
+    let hash = match is_direct(&draft) {
+        true => draft.captured.file.take().map(|file| {
+            let hash = fill_direct(&file, &mut draft, &mut filler);
+            draft.check_again(&file);
+            hash
+        }),
+        false => match fill_content(&mut draft, &mut filler) {
+            Content::None => None,
+            Content::Hashed(hash) => Some(hash),
+            Content::Small(content) => Some(archive::index::ContentHasher::hash_whole(content)),
+        },
+    };
+    let mut found = Vec::new();
+    draft.find(header_offset_bytes, content_offset_bytes, hash, &mut found);
+    shared.monitor.count(Counter::Members, 1);
+    shared.monitor.count(Counter::SourceBytes, draft.content_bytes);
+    shared.monitor.count(Counter::ArchiveBytes, bytes);
+    account.stage().add_bytes(draft.content_bytes);
+    tell_warnings(shared.monitor, &draft);
+    *lock(&findings) = found;
+    reservation.commit();
+}
+
+fn is_direct(draft: &Draft) -> bool {
+    let Some(file) = &draft.captured.file else { return false };
+    if draft.captured.member.sparse.is_some() || draft.content_bytes < DIRECT_BYTES_MIN {
+        return false;
+    }
+    let whole = [Extent { offset_bytes: 0, length_bytes: draft.content_bytes }];
+    choose_direct(file.as_fd(), &whole, draft.content_bytes) == Direct::On
+}
