@@ -38,6 +38,7 @@ pub(super) fn write(
             content_bytes,
         };
         writer.push(&record, chunk_section.buffer()).map_err(BackupError::Index)?;
+        chunk_section.settle()?;
         archive_ends.0 += u64::from(compressed_bytes);
         archive_ends.1 += u64::from(content_bytes);
     }

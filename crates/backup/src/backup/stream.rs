@@ -266,25 +266,33 @@ impl Stream<'_, '_> {
         }
     }
 
-    /// Reads a region that failed as a whole in small steps, and leaves zeros where that fails too.
+    /// Reads a region that failed as a whole in small steps, which are aligned in the file as pages
+    /// and sectors are, and leaves zeros where that fails too.
     fn salvage(&mut self, region: &mut [u8], offset_bytes: u64, error: io::Error) {
-        // Reads end in any order; the message names the first place.
-        if self.first_error.as_ref().is_none_or(|(first, _)| offset_bytes < *first) {
-            self.first_error = Some((offset_bytes, error));
-        }
         self.leave_direct();
-        let mut failures = 0;
-        for (step, slice) in region.chunks_mut(SALVAGE_BYTES).enumerate() {
-            let offset = offset_bytes + (step * SALVAGE_BYTES) as u64;
+        let (mut at, mut failures) = (0, 0);
+        let mut first_lost_bytes = None;
+        while at < region.len() {
+            let offset = offset_bytes + at as u64;
+            let step = SALVAGE_BYTES - (offset % SALVAGE_BYTES as u64) as usize;
+            let end = region.len().min(at + step);
+            let slice = &mut region[at..end];
             let read = match failures < SALVAGE_FAILURES_MAX {
-                true => rustix::io::pread(&self.file, &mut slice[..], offset).unwrap_or(0),
+                true => read_as_far_as_possible(&self.file, slice, offset),
                 false => 0,
             };
             if read < slice.len() {
                 failures += 1;
                 self.lost_bytes += (slice.len() - read) as u64;
+                first_lost_bytes.get_or_insert(offset + read as u64);
                 slice[read..].fill(0);
             }
+            at = end;
+        }
+        // Reads end in any order; the message names the first place.
+        let place = first_lost_bytes.unwrap_or(offset_bytes);
+        if self.first_error.as_ref().is_none_or(|(first, _)| place < *first) {
+            self.first_error = Some((place, error));
         }
     }
 
@@ -327,6 +335,19 @@ pub(super) fn choose_direct(file: BorrowedFd<'_>, runs: &[Extent], content_bytes
         return Direct::Off;
     }
     Direct::On
+}
+
+/// Bytes read before the first error, or the end of the file.
+fn read_as_far_as_possible(file: &OwnedFd, slice: &mut [u8], offset_bytes: u64) -> usize {
+    let mut filled = 0;
+    while filled < slice.len() {
+        match rustix::io::pread(file, &mut slice[filled..], offset_bytes + filled as u64) {
+            Ok(bytes) if bytes > 0 => filled += bytes,
+            Err(rustix::io::Errno::INTR) => {}
+            _ => break,
+        }
+    }
+    filled
 }
 
 fn is_invalid(error: &io::Error) -> bool {

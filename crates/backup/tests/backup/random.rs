@@ -122,8 +122,35 @@ fn make(root: &Path, nodes: &[Node]) {
     }
 }
 
+/// Cases of each property; `TAKEUP_LONG=1` makes many.
+fn cases() -> u32 {
+    if std::env::var_os("TAKEUP_LONG").is_some() { 500 } else { 24 }
+}
+
+/// Objects whose headers alone are larger than what a small ring can take at once.
+fn large_headers(tree: &Path) {
+    let value = noise(3, 2500);
+    for name in ["folder", "file", "full"] {
+        let path = tree.join(name);
+        match name {
+            "folder" => std::fs::create_dir(&path).unwrap(),
+            "file" => std::fs::write(&path, b"").unwrap(),
+            _ => std::fs::write(&path, b"full").unwrap(),
+        }
+        let flags = rustix::fs::XattrFlags::empty();
+        rustix::fs::lsetxattr(&path, "user.large", &value, flags)
+            .expect("the folder for temporary files has extended attributes");
+    }
+    std::fs::hard_link(tree.join("full"), tree.join("l".repeat(250))).unwrap();
+    symlink("t".repeat(4000), tree.join("link")).unwrap();
+    mknod(&tree.join("p".repeat(255)), FileType::Fifo, 0);
+    write_sparse(&tree.join("hole"), 1 << 20, &[]);
+    let many: Vec<_> = (0..200).map(|run| (run * 8192, 100)).collect();
+    write_sparse(&tree.join("holes"), 2 << 20, &many);
+}
+
 proptest! {
-    #![proptest_config(Config { cases: 24, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: cases(), failure_persistence: None, ..Config::default() })]
 
     #[test]
     fn random_trees_come_back(
@@ -181,9 +208,12 @@ proptest! {
         for (number, size) in sizes.iter().enumerate() {
             std::fs::write(tree.join(number.to_string()), noise(number as u64, *size)).unwrap();
         }
+        large_headers(&tree);
         let mut wanted = options(&[&tree], &folder.path().join("large"));
         wanted.block_bytes = block_units * 512;
-        let expected = run_clean(&wanted).bytes();
+        let finished = run_clean(&wanted);
+        check_archive(&finished, Compression::None);
+        let expected = finished.bytes();
         wanted.ring_bytes = blocks * wanted.block_bytes;
         wanted.engine = engine;
         wanted.start_fill_percent = start_fill_percent;

@@ -1,4 +1,5 @@
-//! A file system of our own, one folder in memory, that fails where it is told to.
+//! A file system of our own, one folder in memory, that fails where it is told to. A target for most
+//! tests, a source for some.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -24,6 +25,8 @@ pub enum Fault {
     },
     /// A write takes at most this many bytes.
     ShortWrites(usize),
+    /// A read that reaches beyond this byte gives EIO.
+    ReadFailsAt(u64),
     FsyncFails,
     /// fsync of the folder is not known to this file system.
     FsyncFolderUnknown,
@@ -209,6 +212,11 @@ impl Filesystem for Failing {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        if let Fault::ReadFailsAt(at) = self.fault
+            && offset + u64::from(size) > at
+        {
+            return reply.error(Errno::EIO);
+        }
         let folder = self.folder();
         let content = folder.contents.get(&number.into()).map_or(&[][..], Vec::as_slice);
         let start = content.len().min(offset as usize);

@@ -1,10 +1,11 @@
-//! Runs by a user who may not read or write everything.
+//! Sources of which not everything can be read, and runs by a user who may not.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::command::{Case, Done, is_root, names_in, run};
+use crate::command::{Case, Done, is_root, names_in, noise, run, takeup};
+use crate::fuse_target::{Fault, mount};
 
 /// `nobody` on every Debian.
 const NOBODY: u32 = 65534;
@@ -21,7 +22,10 @@ fn run_as_nobody(case: &Case, target: &Path, options: &[&str]) -> Option<Done> {
     // Where the binary lies, others may have no way to.
     let binary = case.folder.path().join("takeup");
     if !binary.exists() {
-        std::fs::copy(env!("CARGO_BIN_EXE_takeup"), &binary).unwrap();
+        // Not by this process: a child that another test starts meanwhile would hold the copy open
+        // for writing, and it could not be run ("text file busy").
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_takeup")).arg(&binary).status();
+        assert!(copied.unwrap().success());
     }
     let command = case.backup(target);
     let mut user = Command::new("setpriv");
@@ -71,4 +75,34 @@ fn a_folder_that_may_not_be_written_to() {
     let Some(done) = run_as_nobody(&case, &target, &[]) else { return };
     done.assert_failed(&format!("cannot open {}: permission denied", target.display()));
     assert!(names_in(&case.targets()).is_empty());
+}
+
+#[test]
+fn a_disk_that_fails_is_told_and_the_rest_is_saved() {
+    let case = Case::new(1, 1000);
+    let target = case.target();
+    for (size, text) in [
+        (5000, "read error at byte 0, the rest is zeros: Input/output error (os error 5)"),
+        (9_000_000, "read error at byte 8388608, 611392 bytes are zeros: Input/output error"),
+    ] {
+        let fault = match size {
+            5000 => Fault::ReadFailsAt(0),
+            _ => Fault::ReadFailsAt(8_388_608),
+        };
+        let Some(mounted) = mount(fault) else { return };
+        mounted.place("bad", &noise(1, size));
+        let mut command = takeup();
+        command.arg("backup").args([mounted.path(), &case.tree]).arg("--to").arg(&target);
+        let done = run(command.arg("-q"));
+        assert_eq!(done.code, Some(2), "{}", done.errors);
+        let prefix = mounted.path().strip_prefix("/").unwrap().display().to_string();
+        let line = format!("takeup: warning: {prefix}/bad: {text}");
+        assert!(done.errors.starts_with(&line), "{}", done.errors);
+        assert_eq!(done.errors.lines().count(), 1, "{}", done.errors);
+        let listed = Command::new("tar").arg("-tf").arg(&target).output().unwrap();
+        assert!(listed.status.success() && listed.stderr.is_empty());
+        let names = String::from_utf8(listed.stdout).unwrap();
+        assert_eq!(names.lines().count(), 4, "{names}");
+        std::fs::remove_file(&target).unwrap();
+    }
 }
