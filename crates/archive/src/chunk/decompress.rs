@@ -3,6 +3,12 @@
 //! The output is bounded by the caller before a byte is decompressed, so that a small chunk cannot
 //! fill the memory. A chunk must be exactly one frame or member: what is left over behind it is
 //! damage, because a wrong length would otherwise swallow the next one.
+//!
+//! A gzip chunk is refused for what its content is, not for how it is coded: libdeflate takes the
+//! reserved length and distance symbols (286, 287, 30, 31; RFC 1951, 3.2.6: they "will never
+//! actually occur") for real ones and completes codes of one word, where zlib and a
+//! `StreamDecoder` stop. No encoder writes either, and length and checksum of the content have to
+//! hold all the same.
 
 use libdeflater::{DecompressionError, Decompressor};
 use zstd::zstd_safe::{DCtx, get_error_name};

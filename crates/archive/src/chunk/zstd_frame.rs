@@ -126,7 +126,7 @@ impl BlockWalk {
 
     /// Walks on as far as the prefix reaches. `prefix` starts with the frame.
     pub(crate) fn walk(&mut self, prefix: &[u8], offset_bytes: u64) -> Result<Walked, ChunkError> {
-        let block_bytes_max = self.header.window_bytes.clamp(1, BLOCK_BYTES_MAX);
+        let block_bytes_max = self.header.window_bytes.min(BLOCK_BYTES_MAX);
         while !self.after_last_block {
             let at = usize::try_from(self.position_bytes).unwrap_or(usize::MAX);
             let Some(block) = prefix.get(at..).and_then(|rest| rest.first_chunk::<3>()) else {
@@ -140,8 +140,9 @@ impl BlockWalk {
                 2 => (size_bytes, block_bytes_max),
                 _ => return Err(damaged(offset_bytes, "reserved block type")),
             };
-            // The library lets some such blocks pass in one call and refuses them in a stream.
-            if size_bytes > block_bytes_max {
+            // The library lets some such blocks pass in one call and refuses them in a stream: the
+            // byte of a run that is repeated no times is one too many for an empty window.
+            if size_bytes.max(stored_bytes) > block_bytes_max {
                 return Err(damaged(offset_bytes, "block is larger than the window or 128 KiB"));
             }
             self.position_bytes += 3 + stored_bytes;

@@ -106,6 +106,38 @@ fn a_length_that_swallows_the_next_member_is_noticed() {
 }
 
 #[test]
+fn a_reserved_symbol_is_refused_by_streams_alone() {
+    // One block of fixed codes: `a`, length symbol 286, distance 1, end.
+    let deflate = [0x4b, 0x1c, 0x03, 0x00];
+    let crc: u32 = 0x34c2fa56;
+    let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+    let member = [&header[..], &deflate, &crc.to_le_bytes(), &259u32.to_le_bytes()].concat();
+    // As gzip, pigz and zlib do.
+    let result = stream_one(Coding::Gzip, &member, 0, 100, &mut Vec::new());
+    assert!(matches!(result, Err(ChunkError::Damaged { .. })), "{result:?}");
+    // Without a checksum that holds, neither takes it.
+    let mut content = Vec::new();
+    let mut decompressor = ChunkDecompressor::new();
+    decompressor.decompress(Coding::Gzip, &member, 0, 1 << 10, &mut content).expect("it holds");
+    assert_eq!(content, [b'a'; 259]);
+    let mut other = member;
+    other[14] ^= 1;
+    let result = decompressor.decompress(Coding::Gzip, &other, 0, 1 << 10, &mut content);
+    assert!(matches!(result, Err(ChunkError::Damaged { .. })), "{result:?}");
+}
+
+#[test]
+fn an_empty_run_without_a_window_is_refused_by_both() {
+    // Single segment, no content; a run of no bytes, an empty last block.
+    let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 2, 0, 0, 0, 1, 0, 0];
+    let streamed = stream_one(Coding::Zstd, &frame, 0, 100, &mut Vec::new());
+    assert!(matches!(streamed, Err(ChunkError::Damaged { .. })), "{streamed:?}");
+    let mut decompressor = ChunkDecompressor::new();
+    let whole = decompressor.decompress(Coding::Zstd, &frame, 0, 100, &mut Vec::new());
+    assert!(matches!(whole, Err(ChunkError::Damaged { .. })), "{whole:?}");
+}
+
+#[test]
 fn bombs_are_refused_before_they_go_off() {
     let data = vec![0; 32 << 20];
     let mut decompressor = ChunkDecompressor::new();
