@@ -21,12 +21,21 @@ pub(crate) struct Deferred {
     extras: Vec<Extra>,
 }
 
+/// Whether a directory came into being with an ACL of the one above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inheritance {
+    /// No ACL came with it.
+    Nothing,
+    /// The default ACL of the one above may have become its own.
+    Acl,
+}
+
 #[derive(Debug)]
 struct Record {
     path_from: u64,
     path_bytes: u32,
     mode: u16,
-    inherits_acl: bool,
+    inheritance: Inheritance,
     owner: Owner,
     modified_nanoseconds: u32,
     modified_seconds: i64,
@@ -38,7 +47,7 @@ const NO_EXTRA: u32 = u32::MAX;
 
 impl Deferred {
     /// Adds the directory at a checked path; the last one added for a path counts.
-    pub(crate) fn add(&mut self, path: &[u8], metadata: Metadata, inherits_acl: bool) {
+    pub(crate) fn add(&mut self, path: &[u8], metadata: Metadata, inheritance: Inheritance) {
         let extra = match metadata.extra {
             Some(extra) => {
                 self.extras.push(*extra);
@@ -50,7 +59,7 @@ impl Deferred {
             path_from: self.paths.len() as u64,
             path_bytes: path.len() as u32,
             mode: metadata.mode as u16,
-            inherits_acl,
+            inheritance,
             owner: metadata.archived_owner,
             modified_nanoseconds: metadata.modified.nanoseconds,
             modified_seconds: metadata.modified.seconds,
@@ -80,7 +89,8 @@ impl Deferred {
             let mut problems = Problems::of(if path.is_empty() { b"." } else { path });
             match open(beneath, path) {
                 Ok((descriptor, given)) => {
-                    let given = Given { inherits_acl: record.inherits_acl, ..given };
+                    let given =
+                        Given { inherits_acl: record.inheritance == Inheritance::Acl, ..given };
                     let metadata = self.metadata(record);
                     let handle = Handle::Open(descriptor.as_fd());
                     policy.apply(handle, &metadata, given, &mut problems);

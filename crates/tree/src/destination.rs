@@ -32,7 +32,7 @@ use rustix::io::Errno;
 use crate::accounts::Accounts;
 use crate::attributes::{ACL_DEFAULT, Handle, proc_path};
 use crate::capture::Attributes;
-use crate::deferred::Deferred;
+use crate::deferred::{Deferred, Inheritance};
 use crate::metadata::{
     Given, Metadata, MetadataPolicy, MetadataProblem, Modes, Owner, Owners, Problems,
 };
@@ -238,7 +238,7 @@ impl Worker {
         let metadata = destination.policy.metadata_of(member, &destination.accounts);
         if path.is_empty() {
             if destination.root_is_ours {
-                destination.deferred().add(b"", metadata, false);
+                destination.deferred().add(b"", metadata, Inheritance::Nothing);
             }
             return Ok(());
         }
@@ -253,9 +253,12 @@ impl Worker {
             made
         };
         let Some(((), placed)) = self.place(member, &make)? else { return Ok(()) };
-        let inherits_acl = placed.parent.has_default_acl;
+        let inheritance = match placed.parent.has_default_acl {
+            true => Inheritance::Acl,
+            false => Inheritance::Nothing,
+        };
         placed.put(&member.path)?;
-        destination.deferred().add(&path, metadata, inherits_acl);
+        destination.deferred().add(&path, metadata, inheritance);
         Ok(())
     }
 

@@ -107,8 +107,7 @@ impl AsFd for Directory {
 pub(crate) struct Names {
     pub(crate) identity: Identity,
     pub(crate) source: u32,
-    /// The source was absolute: a slash before the archive path makes the full path.
-    absolute: bool,
+    start: SourceStart,
     /// Set on the holder of a source alone: the archive path of its one entry.
     entry_path: Option<Vec<u8>>,
     base: Option<Arc<Names>>,
@@ -118,6 +117,15 @@ pub(crate) struct Names {
     source_path_bytes: usize,
     arena: Vec<u8>,
     offsets: Vec<u32>,
+}
+
+/// Where the path of a source started, as the user gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SourceStart {
+    /// At the root: a slash before the archive path makes the full path.
+    Root,
+    /// In the working directory, or it had something else in front that was taken off.
+    Elsewhere,
 }
 
 /// A path this long is continued from its ancestor's instead of being copied.
@@ -130,14 +138,14 @@ impl Names {
     pub(crate) fn of_source(
         source: u32,
         path: Vec<u8>,
-        absolute: bool,
+        start: SourceStart,
         name: &CStr,
         kind: EntryKind,
     ) -> Names {
         let mut names = Names {
             identity: Identity { device: 0, inode: 0 },
             source,
-            absolute,
+            start,
             entry_path: Some(path),
             base: None,
             tail: Vec::new(),
@@ -155,7 +163,7 @@ impl Names {
         let mut names = Names {
             identity,
             source: parent.source,
-            absolute: parent.absolute,
+            start: parent.start,
             entry_path: None,
             base: parent.base.clone(),
             tail: Vec::new(),
@@ -482,14 +490,14 @@ struct Filter<'a> {
     path: Vec<u8>,
     /// Where the path from the source starts in `path`.
     relative_from: usize,
-    absolute: bool,
+    start: SourceStart,
 }
 
 impl<'a> Filter<'a> {
     fn new(rules: &'a ListRules, names: &Names) -> Filter<'a> {
         let excludes = &rules.excludes;
         let mut filter =
-            Filter { excludes, path: Vec::new(), relative_from: 1, absolute: names.absolute };
+            Filter { excludes, path: Vec::new(), relative_from: 1, start: names.start };
         if excludes.needs_paths() {
             filter.path.push(b'/');
             names.append_path(&mut filter.path);
@@ -512,7 +520,7 @@ impl<'a> Filter<'a> {
         let matches = self.excludes.matches(&Candidacy {
             name,
             path: self.path.get(self.relative_from..).unwrap_or_default(),
-            absolute: self.absolute.then_some(&self.path[..]),
+            absolute: (self.start == SourceStart::Root).then_some(&self.path[..]),
             is_directory: kind == EntryKind::Directory,
         });
         self.path.truncate(prefix_bytes);

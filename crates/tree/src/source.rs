@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, openat, statat};
 
 use crate::ScanError;
 use crate::identity::Identity;
-use crate::listing::{Directory, EntryKind, Names};
+use crate::listing::{Directory, EntryKind, Names, SourceStart};
 
 /// What was taken off a source's path to make its path in the archive, to be told once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,8 +77,11 @@ impl Source {
         let stat =
             statat(&descriptor, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW).map_err(missing)?;
         let (path, prefix) = archive_path(source);
-        let absolute = !prefix.is_empty() && prefix.iter().all(|&byte| byte == b'/');
-        let names = Names::of_source(number, path, absolute, name.as_c_str(), kind_of(&stat));
+        let start = match !prefix.is_empty() && prefix.iter().all(|&byte| byte == b'/') {
+            true => SourceStart::Root,
+            false => SourceStart::Elsewhere,
+        };
+        let names = Names::of_source(number, path, start, name.as_c_str(), kind_of(&stat));
         let stripped = (!prefix.is_empty()).then(|| Stripped { source: source.into(), prefix });
         Ok(Source { holder: Directory::new(descriptor, names), stripped })
     }
