@@ -79,6 +79,9 @@ pub enum TargetError {
     /// Standard output is a terminal.
     #[error("standard output is a terminal; an archive is not for reading")]
     Terminal,
+    /// Standard output was closed when the program started.
+    #[error("standard output is closed")]
+    Closed,
     /// It took the data, but could not confirm that they are stored.
     #[error("cannot {step} {}", path.display())]
     Complete {
@@ -206,6 +209,9 @@ impl Target {
         let status = rustix::fs::fstat(&file).map_err(open_error)?;
         let kind = match FileType::from_raw_mode(status.st_mode) {
             FileType::Fifo => TargetKind::Pipe,
+            FileType::CharacterDevice if is_stand_in(&file, status.st_rdev) => {
+                return Err(TargetError::Closed);
+            }
             FileType::CharacterDevice => TargetKind::CharacterDevice,
             _ => TargetKind::Stream,
         };
@@ -280,6 +286,14 @@ impl Drop for Target {
             let _ = unlink(&pending.directory, &pending.partial);
         }
     }
+}
+
+/// Whether this is the /dev/null that Rust's start-up puts in the place of a standard output that
+/// is closed (`std::sys`, `sanitize_standard_fds`). It is open for reading too, which that of a
+/// shell's `> /dev/null` is not. An archive that goes there would look like success.
+fn is_stand_in(file: &OwnedFd, device: u64) -> bool {
+    let null = device == rustix::fs::makedev(1, 3);
+    null && rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::RDWR))
 }
 
 /// Whether `name` is the name of the open file still.

@@ -1,16 +1,17 @@
-//! SIGINT and SIGTERM: the first one ends the run at the next block, the second one at once.
+//! SIGINT, SIGTERM and SIGHUP: the first one ends the run at the next block, the second one at
+//! once. SIGHUP only where it is not ignored, as under nohup.
 //!
 //! A target that is a file never has its final name before it is complete, so ending at once leaves
 //! at worst a partial file beside it, which the next run to that name takes over.
 //!
-//! SIGXFSZ, which a write beyond the limit of file sizes raises (`ulimit -f`), would end the process
-//! without a word. Once it is watched the write fails instead, and the error says why.
+//! SIGXFSZ, which a write beyond the limit of file sizes raises (`ulimit -f`), would end the
+//! process without a word. Once it is watched the write fails instead, and the error says why.
 
 use std::io;
 use std::thread;
 
 use flow::cancel::Cancel;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 /// Ends `cancel`'s run on the first signal and the process on the second. Where signals cannot be
@@ -21,6 +22,9 @@ pub fn watch(cancel: &Cancel) {
 
 fn start(cancel: &Cancel) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGXFSZ])?;
+    if !is_hangup_ignored() {
+        signals.handle().add_signal(SIGHUP)?;
+    }
     let cancel = cancel.clone();
     thread::Builder::new().name("takeup-signals".to_owned()).spawn(move || {
         let mut stopping = false;
@@ -39,4 +43,12 @@ fn start(cancel: &Cancel) -> io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// What the parent has asked for, from the mask `SigIgn` of proc_pid_status(5).
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & 1 << (SIGHUP - 1) != 0
 }

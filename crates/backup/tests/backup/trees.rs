@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use archive::chunk::Compression;
+use flow::backend::Engine;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 use tempfile::{TempDir, tempdir};
 
@@ -283,4 +284,60 @@ fn an_archive_that_is_read_in_pieces_ends_where_it_ends() {
         assert_eq!(String::from_utf8(listed).unwrap().trim(), "2");
         check_archive(&finished, Compression::None);
     }
+}
+
+#[test]
+fn large_cold_files_are_read_past_the_cache_and_whole() {
+    let case = Case::new(|root| {
+        std::fs::write(root.join("a"), noise(1, 9_000_001)).unwrap();
+        std::fs::write(root.join("b"), noise(2, (20 << 20) + 512)).unwrap();
+        std::fs::write(root.join("c"), noise(3, 12 << 20)).unwrap();
+        write_sparse(&root.join("d"), 60 << 20, &[(4096, 9 << 20), (30 << 20, (12 << 20) + 5)]);
+        for name in ["a", "b", "c", "d"] {
+            let file = File::open(root.join(name)).unwrap();
+            file.sync_all().unwrap();
+            device::file::drop_cached(&file, 0, 0);
+        }
+    });
+    let target = case.folder.path().join("archive");
+    for engine in [Engine::Auto, Engine::Threads] {
+        for block_bytes in [1 << 20, 20 << 9] {
+            for name in ["a", "b", "c", "d"] {
+                let file = File::open(case.tree.join(name)).unwrap();
+                device::file::drop_cached(&file, 0, 0);
+            }
+            let mut wanted = options(&[&case.tree], &target);
+            (wanted.engine, wanted.block_bytes) = (engine, block_bytes);
+            check_archive(&run_clean(&wanted), Compression::None);
+            let into = tempdir().unwrap();
+            gnu_extract(&target, into.path());
+            let name = case.tree.strip_prefix("/").unwrap();
+            let (expected, actual) = (snapshot(&case.tree), snapshot(&into.path().join(name)));
+            assert_same(&expected, &actual, &format!("{engine:?}, {block_bytes}"));
+            std::fs::remove_file(&target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_path_of_many_kilobytes() {
+    let case = Case::new(|root| {
+        // No path of the whole length may be handed to the kernel: PATH_MAX is 4096.
+        let mut at: std::os::fd::OwnedFd = File::open(root).unwrap().into();
+        for level in 0..100 {
+            let name = format!("{level:03}{}", "-".repeat(200));
+            rustix::fs::mkdirat(&at, name.as_str(), Mode::from_raw_mode(0o755)).unwrap();
+            let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::RDONLY;
+            at = rustix::fs::openat(&at, name.as_str(), flags, Mode::empty()).unwrap();
+        }
+        let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
+        let file = rustix::fs::openat(&at, "f", flags, Mode::from_raw_mode(0o644)).unwrap();
+        rustix::io::write(&file, b"far away").unwrap();
+    });
+    let finished = run_clean(&options(&[&case.tree], &case.folder.path().join("archive")));
+    let parts = check_archive(&finished, Compression::None);
+    let last = parts.files.last().unwrap();
+    assert_eq!((parts.files.len(), last.path.ends_with(b"/f")), (102, true));
+    assert!(last.path.len() > 20_000);
+    quiet(Command::new("rm").arg("-rf").arg(&case.tree));
 }

@@ -1,5 +1,5 @@
-//! A file system of our own, one folder in memory, that fails where it is told to. A target for most
-//! tests, a source for some.
+//! A file system of our own, one folder in memory, that fails where it is told to. A target for
+//! most tests, a source for some.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

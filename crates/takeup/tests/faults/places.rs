@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
@@ -224,4 +224,33 @@ fn a_pipe_takes_what_a_file_takes() {
     let done = run(&mut case.backup(Path::new("-")));
     assert_eq!(done.code, Some(0), "{}", done.errors);
     assert!(done.output == reference);
+}
+
+#[test]
+fn a_standard_output_that_is_closed() {
+    let case = Case::new(1, 10);
+    let command = case.backup(Path::new("-"));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$@\" >&-", "sh"]).arg(command.get_program());
+    run(shell.args(command.get_args())).assert_failed("standard output is closed");
+    // That somebody throws the archive away on purpose is no failure.
+    shell = Command::new("sh");
+    shell.args(["-c", "exec \"$@\" > /dev/null", "sh"]).arg(command.get_program());
+    let done = run(shell.args(command.get_args()));
+    assert_eq!(done.code, Some(0), "{}", done.errors);
+}
+
+#[test]
+fn a_named_pipe() {
+    let case = Case::new(40, 100_000);
+    let pipe = case.target();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read(pipe).unwrap()
+    });
+    let done = run(&mut case.backup(&pipe));
+    assert_eq!(done.code, Some(0), "{}", done.errors);
+    assert!(reader.join().unwrap() == case.reference(&[]));
 }

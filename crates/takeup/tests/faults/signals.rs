@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM end a run in good order at any moment, SIGSTOP does nothing to it.
+//! SIGINT, SIGTERM and SIGHUP end a run in good order at any moment, SIGSTOP does nothing to it.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ fn an_interrupt_at_any_moment_leaves_nothing_behind() {
     let mut interrupted = 0;
     const ROUNDS: u32 = 24;
     for round in 0..ROUNDS {
-        let signal = if round % 2 == 0 { Signal::INT } else { Signal::TERM };
+        let signal = [Signal::INT, Signal::TERM, Signal::HUP][round as usize / 2 % 3];
         let options: &[&str] =
             if round % 3 == 0 { &["--compress", "zstd:1"] } else { &["--engine", "pread"] };
         let running = Running::start(case.backup(&target).args(options));
@@ -90,4 +90,19 @@ fn a_run_that_is_stopped_and_continued_is_a_run() {
     let done = running.wait();
     assert_eq!(done.code, Some(0), "{}", done.errors);
     assert!(std::fs::read(&target).unwrap() == reference);
+}
+
+#[test]
+fn under_nohup_a_hangup_is_ignored() {
+    let case = Case::new(20, 100_000);
+    let target = case.target();
+    let command = case.backup(&target);
+    let mut nohup = std::process::Command::new("nohup");
+    nohup.arg(command.get_program()).args(command.get_args()).args(["--rate-limit", "4MB"]);
+    let running = Running::start(&mut nohup);
+    std::thread::sleep(Duration::from_millis(200));
+    running.signal(Signal::HUP);
+    let done = running.wait();
+    assert_eq!(done.code, Some(0), "{}", done.errors);
+    assert!(std::fs::read(&target).unwrap() == case.reference(&[]));
 }
