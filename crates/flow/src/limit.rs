@@ -2,10 +2,10 @@
 //! made elsewhere.
 //!
 //! A stage is *busy* while it works, and also while it waits for something that is no stage: the
-//! first one for the source, the last one for the target or for the user's own rate limit. All
-//! other waiting is the fault of a neighbour. In a pipeline whose stages overlap the run takes as
-//! long as its busiest stage, which is why that one is the limit, and why the run without it would
-//! take as long as the busiest of the others.
+//! first one for the source, the writer for the target or for the user's own rate limit. All other
+//! waiting is the fault of a neighbour, or of a thread of the same stage whose turn is first. In a
+//! pipeline whose stages overlap the run takes as long as its busiest stage, which is why that one
+//! is the limit, and why the run without it would take as long as the busiest of the others.
 //!
 //! Two cases need more than that. Stages that share too few cores are all busy at once, since
 //! waiting for a core looks like work from inside: there the processor is the limit. And when no
@@ -22,6 +22,9 @@ pub struct Run<'a> {
     pub seconds: f64,
     /// Part of it at the end in which the target was synchronised: counts for the last stage.
     pub synchronise_seconds: f64,
+    /// The user's limit on the rate: with one, a last stage [`RATE_LIMITED_STAGE`] that is blocked
+    /// waits for it. Without one, and in any other last stage, no waiting means that.
+    pub rate_limit_bytes_per_second: Option<u64>,
     /// Cores that the run could use.
     pub cores: usize,
     /// Processor time that other programs used meanwhile, where that is known.
@@ -47,6 +50,8 @@ pub enum Limit {
     Turns,
 }
 
+/// Name of the stage that is held to a rate limit.
+pub const RATE_LIMITED_STAGE: &str = "write";
 /// A run that is shorter says nothing: starting threads takes a part of it.
 pub const SHORTEST_SECONDS: f64 = 0.02;
 /// A stage that is busy for less of the run than this is not its limit alone.
@@ -182,7 +187,8 @@ impl Times {
         if index == 0 {
             outside_seconds += starved;
         }
-        if is_last {
+        let limited = run.rate_limit_bytes_per_second.is_some();
+        if is_last && limited && report.name == RATE_LIMITED_STAGE {
             outside_seconds += blocked;
         }
         let synchronise = if is_last { sane(run.synchronise_seconds) } else { 0.0 };
@@ -243,7 +249,8 @@ fn find(
 fn few_of_many(times: &[Times], seconds: f64) -> Option<usize> {
     let starves = |stage: &Times| share(stage.starved_seconds, stage.whole_seconds) >= 0.5;
     (0..times.len()).rev().find(|&index| {
-        share(times[index].occupied_seconds, seconds) >= BUSY_SHARE
+        times[index].threads > 1.0
+            && share(times[index].occupied_seconds, seconds) >= BUSY_SHARE
             && times[index + 1..].iter().all(starves)
     })
 }
@@ -313,10 +320,24 @@ mod tests {
         }
     }
 
+    fn run(stages: &[StageReport]) -> Run<'_> {
+        Run {
+            stages,
+            seconds: 10.0,
+            synchronise_seconds: 0.0,
+            rate_limit_bytes_per_second: None,
+            cores: 2,
+            others_seconds: None,
+        }
+    }
+
     fn check(stages: &[StageReport], expected: (Limit, &str)) -> Analysis {
-        let run =
-            Run { stages, seconds: 10.0, synchronise_seconds: 0.0, cores: 2, others_seconds: None };
-        let analysis = analyse(&run);
+        check_run(&run(stages), expected)
+    }
+
+    #[track_caller]
+    fn check_run(run: &Run<'_>, expected: (Limit, &str)) -> Analysis {
+        let analysis = analyse(run);
         let name = analysis.bottleneck.map(|index| analysis.stages[index].name);
         assert_eq!((analysis.limit, name), (expected.0, Some(expected.1)), "{analysis:?}");
         analysis
@@ -344,9 +365,28 @@ mod tests {
     }
 
     #[test]
-    fn a_last_stage_that_is_blocked_is_held_to_a_rate() {
+    fn a_writer_that_is_blocked_is_held_to_the_limit_of_the_user() {
         let write = stage("write", [0.4, 0.1, 9.5], 0.4);
-        check(&[stage("read", [0.5, 0.0, 9.5], 0.5), write], (Limit::RateLimit, "write"));
+        let stages = [stage("read", [0.5, 0.0, 9.5], 0.5), write];
+        let limited = Run { rate_limit_bytes_per_second: Some(100_000_000), ..run(&stages) };
+        check_run(&limited, (Limit::RateLimit, "write"));
+        let analysis = analyse(&run(&stages));
+        assert_ne!(analysis.limit, Limit::RateLimit, "the user set none");
+    }
+
+    #[test]
+    fn no_other_last_stage_is_held_to_a_rate() {
+        // Three of four threads wait for their turn behind the fourth, which has a large file.
+        for name in ["compare", "hash", "check", "parse", "decompress", "create"] {
+            let mut last = stage(name, [2.5, 0.1, 7.4], 2.4);
+            (last.threads, last.occupied_seconds) = (4, 9.8);
+            let stages = [stage("read", [1.0, 0.0, 9.0], 0.5), last];
+            check(&stages, (Limit::FewThreads, name));
+            let limited = Run { rate_limit_bytes_per_second: Some(1), ..run(&stages) };
+            check_run(&limited, (Limit::FewThreads, name));
+            let alone = [stage("read", [6.5, 0.0, 3.5], 0.5), stage(name, [1.0, 0.1, 8.9], 0.9)];
+            check(&alone, (Limit::Stage, "read"));
+        }
     }
 
     #[test]
@@ -373,13 +413,7 @@ mod tests {
     #[test]
     fn synchronising_counts_for_the_last_stage() {
         let stages = [stage("read", [3.0, 0.0, 1.0], 1.0), stage("write", [2.0, 2.0, 0.0], 1.0)];
-        let run = Run {
-            stages: &stages,
-            seconds: 10.0,
-            synchronise_seconds: 6.0,
-            cores: 2,
-            others_seconds: None,
-        };
+        let run = Run { synchronise_seconds: 6.0, ..run(&stages) };
         let analysis = analyse(&run);
         assert_eq!((analysis.limit, analysis.bottleneck), (Limit::Stage, Some(1)));
         assert!((analysis.seconds_without - 3.0).abs() < 1e-6, "{analysis:?}");
@@ -406,13 +440,7 @@ mod tests {
         let mut read = stage("read", [9.5, 0.0, 0.5], 4.0);
         read.core_wait_seconds = 5.0;
         let stages = [read, stage("write", [3.0, 7.0, 0.0], 2.0)];
-        let mut run = Run {
-            stages: &stages,
-            seconds: 10.0,
-            synchronise_seconds: 0.0,
-            cores: 2,
-            others_seconds: Some(12.0),
-        };
+        let mut run = Run { others_seconds: Some(12.0), ..run(&stages) };
         let analysis = analyse(&run);
         assert_eq!((analysis.limit, analysis.bottleneck), (Limit::Processor, Some(0)));
         assert!((analysis.others_share - 0.6).abs() < 1e-6);
@@ -440,7 +468,7 @@ mod tests {
             occupied_seconds in any_seconds(), bytes in any::<u64>(),
         ) -> StageReport {
             StageReport {
-                name: "stage", threads, working_seconds, starved_seconds, blocked_seconds,
+                name: "write", threads, working_seconds, starved_seconds, blocked_seconds,
                 processor_seconds, core_wait_seconds, occupied_seconds, bytes,
             }
         }
@@ -452,11 +480,13 @@ mod tests {
             stages in proptest::collection::vec(any_stage(), 0..6),
             seconds in any_seconds(), synchronise_seconds in any_seconds(), cores in 0usize..130,
             others_seconds in proptest::option::of(any_seconds()),
+            rate_limit_bytes_per_second in proptest::option::of(any::<u64>()),
         ) {
             let analysis = analyse(&Run {
                 stages: &stages,
                 seconds,
                 synchronise_seconds,
+                rate_limit_bytes_per_second,
                 cores,
                 others_seconds,
             });

@@ -211,8 +211,9 @@ fn stage_advice(analysis: &Analysis, stage: &StageShare, context: &Context<'_>) 
         "read" => read_advice(on_core, context).to_owned(),
         "encode" | "decode" => "one faster core would help".to_owned(),
         "compress" => compress_advice(analysis, stage, context),
-        "decompress" => "more cores would help, or zstd for the next backup".to_owned(),
-        "hash" => "one thread hashes in the order of the archive: a faster core would help".into(),
+        "decompress" => decompress_advice(context).to_owned(),
+        "hash" => hash_advice(analysis, stage, context).to_owned(),
+        "parse" => "one thread goes through the archive: a faster core would help".to_owned(),
         "create" => match on_core {
             true => "more cores would help: every file is created, filled and closed".to_owned(),
             false => "the file system of the tree takes no more: a faster disk would help".into(),
@@ -221,6 +222,26 @@ fn stage_advice(analysis: &Analysis, stage: &StageShare, context: &Context<'_>) 
         "write" => write_advice(on_core, context).to_owned(),
         _ if on_core => "more or faster cores would help".to_owned(),
         _ => "a faster device behind it would help".to_owned(),
+    }
+}
+
+fn decompress_advice(context: &Context<'_>) -> &'static str {
+    match context.compression.split(':').next() {
+        Some("gzip") => "more cores would help, or zstd for the next backup",
+        _ => "more or faster cores would help",
+    }
+}
+
+fn hash_advice(analysis: &Analysis, stage: &StageShare, context: &Context<'_>) -> &'static str {
+    match (context.command, analysis.limit) {
+        (Command::Backup, _) => {
+            "one thread hashes in the order of the archive: a faster core would help"
+        }
+        (_, Limit::FewThreads) => {
+            "one thread hashes all of a file, and there are few at a time: a faster core would help"
+        }
+        _ if stage.threads < analysis.cores as u64 => "more --threads would help",
+        _ => "more or faster cores would help",
     }
 }
 
@@ -318,10 +339,19 @@ mod tests {
         ..PIPE
     };
 
+    fn run<'a>(stages: &'a [StageReport], context: &Context<'_>) -> Run<'a> {
+        Run {
+            stages,
+            seconds: 10.0,
+            synchronise_seconds: 0.0,
+            rate_limit_bytes_per_second: context.rate_limit_bytes_per_second,
+            cores: 2,
+            others_seconds: None,
+        }
+    }
+
     fn words(stages: &[StageReport], context: &Context<'_>) -> String {
-        let run =
-            Run { stages, seconds: 10.0, synchronise_seconds: 0.0, cores: 2, others_seconds: None };
-        explain(&analyse(&run), context).to_string()
+        explain(&analyse(&run(stages, context)), context).to_string()
     }
 
     #[test]
@@ -364,13 +394,7 @@ mod tests {
             StageReport { core_wait_seconds, ..stage }
         });
         case("shared cores", &share, &BACKUP);
-        let run = Run {
-            stages: &share,
-            seconds: 10.0,
-            synchronise_seconds: 0.0,
-            cores: 4,
-            others_seconds: Some(24.0),
-        };
+        let run = Run { cores: 4, others_seconds: Some(24.0), ..run(&share, &BACKUP) };
         text.push_str(&format!("others\n    {}\n", explain(&analyse(&run), &BACKUP)));
         let mut case = |name: &str, stages: &[StageReport], context: &Context<'_>| {
             text.push_str(&format!("{name}\n    {}\n", words(stages, context)));
@@ -380,16 +404,67 @@ mod tests {
         insta::assert_snapshot!(text);
     }
 
+    const VERIFY: Context<'_> = Context {
+        command: Command::Verify,
+        source: "file",
+        target: "check",
+        compression: "zstd",
+        mean_file_bytes: Some(9e3),
+        ..PIPE
+    };
+
+    fn verified(last: StageReport, decompress: [f64; 3], context: &Context<'_>) -> String {
+        let decompress = stage("decompress", decompress, decompress[0] * 0.9);
+        words(&[stage("read", [1.0, 0.0, 9.0], 0.5), decompress, last], context)
+    }
+
+    #[test]
+    fn whoever_has_zstd_is_not_told_to_take_it() {
+        let hash = || stage("hash", [1.0, 9.0, 0.0], 0.9);
+        let slow = [9.8, 0.2, 0.0];
+        for (compression, advised) in [("zstd", false), ("zstd:9", false), ("gzip", true)] {
+            let text = verified(hash(), slow, &Context { compression, ..VERIFY });
+            assert!(text.starts_with("decompress was the limit"), "{text}");
+            assert_eq!(text.contains("zstd for the next backup"), advised, "{text}");
+            assert!(text.contains("cores would help"), "{text}");
+        }
+    }
+
+    #[test]
+    fn hashing_is_one_thread_in_a_backup_and_many_in_verify() {
+        let hash = |threads| StageReport { threads, ..stage("hash", [9.8, 0.2, 0.0], 9.5) };
+        let idle = [1.0, 9.0, 0.0];
+        let text = verified(hash(2), idle, &VERIFY);
+        assert!(text.ends_with("more or faster cores would help"), "{text}");
+        let text = verified(hash(1), idle, &VERIFY);
+        assert!(text.ends_with("more --threads would help"), "{text}");
+        let text = verified(hash(1), idle, &BACKUP);
+        assert!(text.contains("in the order of the archive"), "{text}");
+        let few = StageReport {
+            threads: 4,
+            occupied_seconds: 9.8,
+            ..stage("hash", [2.5, 0.1, 7.4], 2.4)
+        };
+        let text = verified(few, idle, &VERIFY);
+        assert!(text.contains("some of its 4 threads"), "{text}");
+        assert!(text.contains("one thread hashes all of a file"), "{text}");
+    }
+
+    #[test]
+    fn nobody_is_told_of_a_rate_limit_that_was_not_set() {
+        for name in ["compare", "hash", "check", "parse", "decompress", "create", "write"] {
+            for states in [[0.3, 0.1, 9.6], [2.5, 0.1, 7.4], [9.5, 0.1, 0.4]] {
+                let last = StageReport { threads: 4, ..stage(name, states, states[0]) };
+                let text = verified(last, [1.0, 0.0, 9.0], &VERIFY);
+                assert!(!text.contains("rate"), "{text}");
+            }
+        }
+    }
+
     #[test]
     fn a_run_of_no_length_has_a_sentence() {
         let stages = [stage("read", [0.0; 3], 0.0)];
-        let run = Run {
-            stages: &stages,
-            seconds: 0.0,
-            synchronise_seconds: 0.0,
-            cores: 2,
-            others_seconds: None,
-        };
+        let run = Run { seconds: 0.0, ..run(&stages, &PIPE) };
         let text = explain(&analyse(&run), &PIPE).to_string();
         assert_eq!(text, "the run was too short to say what its limit was");
     }

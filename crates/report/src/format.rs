@@ -54,6 +54,11 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
+/// A count with what is counted: `1 file`, `100 000 files`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
 /// Three digits, or all of the whole ones.
 fn digits(value: f64) -> String {
     match value {
@@ -95,6 +100,8 @@ mod tests {
         ];
         assert_eq!(times, expected);
         assert_eq!([1, 999, 1000, 1_234_567].map(count), ["1", "999", "1 000", "1 234 567"]);
+        let files = [0, 1, 2].map(|number| counted(number, "file", "files"));
+        assert_eq!(files, ["0 files", "1 file", "2 files"]);
         assert_eq!([0.0, 0.974, 1.0].map(percent), ["0 %", "97 %", "100 %"]);
     }
 

@@ -5,7 +5,7 @@ use flow::limit::{Analysis, Limit};
 use serde::Serialize;
 
 use crate::explanation::Explanation;
-use crate::format::{count, duration, percent, rate, size};
+use crate::format::{counted, duration, percent, rate, size};
 use crate::table::{Align, Colour, Emphasis, Table};
 
 /// Everything that is known at the end of a run. The names are part of the command line's promise:
@@ -136,7 +136,10 @@ impl RunSummary {
     pub fn headline(&self) -> String {
         let what = match self.members {
             0 => String::new(),
-            members => format!("{} files, {} members, ", count(self.files), count(members)),
+            members => {
+                let files = counted(self.files, "file", "files");
+                format!("{files}, {}, ", counted(members, "member", "members"))
+            }
         };
         let size = size(self.source_bytes);
         let time = duration(self.seconds);
@@ -231,6 +234,7 @@ mod tests {
             stages: &stages,
             seconds: 5.0,
             synchronise_seconds: 0.0,
+            rate_limit_bytes_per_second: None,
             cores: 2,
             others_seconds: None,
         };
@@ -261,6 +265,14 @@ mod tests {
         };
         summary.set_stages(&stages, &analysis, &explain(&analysis, &context));
         summary
+    }
+
+    #[test]
+    fn one_is_no_many() {
+        let one = RunSummary { files: 1, members: 1, ..summary() };
+        assert!(one.headline().starts_with("1 file, 1 member, "), "{}", one.headline());
+        let many = RunSummary { files: 0, members: 1000, ..summary() };
+        assert!(many.headline().starts_with("0 files, 1 000 members, "), "{}", many.headline());
     }
 
     #[test]

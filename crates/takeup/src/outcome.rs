@@ -56,6 +56,7 @@ pub fn summarise(run: &RunReport, ends: &Ends<'_>, terminal: &Terminal) -> RunSu
         stages: &run.stages,
         seconds: run.seconds,
         synchronise_seconds: run.synchronise_seconds,
+        rate_limit_bytes_per_second: ends.rate_limit_bytes_per_second,
         cores: run.cores,
         others_seconds: terminal.others_processor_seconds(),
     });

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use flow::monitor::{Counter, Level, Monitor, Notice};
 use flow::processor::ProcessorClock;
 use report::escape::escape;
-use report::format::{count, duration, percent, rate, size};
+use report::format::{count, counted, duration, percent, rate, size};
 use report::summary::Warning;
 use report::table::Colour;
 
@@ -97,8 +97,9 @@ impl Terminal {
         }
         let hidden = self.warnings_total().saturating_sub(SHOWN_WARNINGS as u64);
         if hidden > 0 {
-            let (hidden, total) = (count(hidden), count(self.warnings_total()));
-            self.shared.print(&format!("takeup: and {hidden} more warnings, {total} in all\n"));
+            let hidden = counted(hidden, "more warning", "more warnings");
+            let total = count(self.warnings_total());
+            self.shared.print(&format!("takeup: and {hidden}, {total} in all\n"));
         }
     }
 
@@ -209,7 +210,7 @@ impl Shared {
         }
         let members = self.value(Counter::Members);
         if members > 0 {
-            parts.push(format!("{} members", count(members)));
+            parts.push(counted(members, "member", "members"));
         }
         parts.push(size(read.max(written)));
         parts.push(duration(start.elapsed().as_secs_f64()));

@@ -21,7 +21,7 @@ pub(crate) fn conclude(
     if differing_count == 0 {
         return Checksums::Hold { blocks };
     }
-    let text = format!("{differing_count} of {blocks} blocks differ from their checksums");
+    let text = format!("checksums that do not hold: {differing_count} of {blocks} blocks");
     warnings.warn(b"", text);
     // In a compressed archive a block differs because a chunk was lost, and what was in it has been
     // named already.

@@ -298,7 +298,10 @@ impl<'a> Verifier<'a> {
             let seen = found.take_at(offset_bytes).map_err(VerifyError::Spool)?;
             let (unknown, seen) = seen;
             if unknown > 0 {
-                let what = format!("{unknown} members of the archive are not in its index");
+                let what = match unknown {
+                    1 => "a member of the archive is not in its index".to_owned(),
+                    _ => format!("{unknown} members of the archive are not in its index"),
+                };
                 self.report.problem(&record.path, what, self.warnings);
             }
             match seen {

@@ -10,6 +10,7 @@ use backup::selection::Selection;
 use clap::{Args, ValueEnum};
 use flow::cancel::Cancel;
 use report::explanation::Command;
+use report::format::count;
 use serde_json::json;
 use tree::{Attributes, Modes, Overwrite, Owners};
 
@@ -114,11 +115,17 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
         Checksums::Unknown => (json!(null), String::new()),
         Checksums::Hold { blocks } => (
             json!({ "blocks": blocks, "damaged_blocks": 0 }),
-            format!("the checksums of all {blocks} blocks hold\n"),
+            match blocks {
+                1 => "the checksum of the one block holds\n".to_owned(),
+                _ => format!("the checksums of all {} blocks hold\n", count(blocks)),
+            },
         ),
         Checksums::Damaged { blocks } => (
             json!({ "damaged_blocks": blocks }),
-            format!("the checksums of {blocks} blocks do not hold\n"),
+            match blocks {
+                1 => "the checksum of 1 block does not hold\n".to_owned(),
+                _ => format!("the checksums of {} blocks do not hold\n", count(blocks)),
+            },
         ),
     };
     let more = json!({ "checksums": checksums });

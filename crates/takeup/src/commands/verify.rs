@@ -9,7 +9,7 @@ use clap::Args;
 use flow::cancel::Cancel;
 use report::escape::escape;
 use report::explanation::Command;
-use report::format::count;
+use report::format::counted;
 use serde_json::{Value, json};
 use tree::{Attributes, CompareOwners, Difference};
 
@@ -97,10 +97,10 @@ fn verdict(report: &VerifyReport) -> String {
     let checked = &report.checked;
     let mut with = Vec::new();
     if checked.content_hashes > 0 {
-        with.push(format!("{} content hashes", count(checked.content_hashes)));
+        with.push(counted(checked.content_hashes, "content hash", "content hashes"));
     }
     if let Some(blocks) = checked.blocks {
-        with.push(format!("{} block checksums", count(blocks)));
+        with.push(counted(blocks, "block checksum", "block checksums"));
     }
     let with = match with.is_empty() {
         true => "its structure alone, since it carries no index".to_owned(),
@@ -108,24 +108,29 @@ fn verdict(report: &VerifyReport) -> String {
     };
     let mut text = match report.damaged.total {
         0 => format!("the archive is sound: checked with {with}\n"),
-        1 => format!("the archive is damaged in 1 place: checked with {with}\n"),
         places => {
-            format!("the archive is damaged in {} places: checked with {with}\n", count(places))
+            let places = counted(places, "place", "places");
+            format!("the archive is damaged in {places}: checked with {with}\n")
         }
     };
     if checked.compared == 0 {
         return text;
     }
-    text.push_str(&format!("{} members compared with live files\n", count(checked.compared)));
+    let compared = counted(checked.compared, "member", "members");
+    text.push_str(&format!("{compared} compared with live files\n"));
     let found = [
-        (report.differs.total, "differ although they did not change"),
-        (report.changed.total, "changed since the backup"),
-        (report.missing.total, "are missing"),
-        (report.extra.total, "are new"),
-        (report.not_compared.total, "could not be compared"),
+        (
+            report.differs.total,
+            "differs although it did not change",
+            "differ although they did not change",
+        ),
+        (report.changed.total, "changed since the backup", "changed since the backup"),
+        (report.missing.total, "is missing", "are missing"),
+        (report.extra.total, "is new", "are new"),
+        (report.not_compared.total, "could not be compared", "could not be compared"),
     ];
-    for (number, what) in found.iter().filter(|(number, _)| *number > 0) {
-        text.push_str(&format!("{} {what}\n", count(*number)));
+    for (number, one, many) in found.into_iter().filter(|(number, ..)| *number > 0) {
+        text.push_str(&format!("{}\n", counted(number, one, many)));
     }
     text
 }
