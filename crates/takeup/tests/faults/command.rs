@@ -8,8 +8,12 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::{TempDir, tempdir};
 
-/// No run here takes more than a few seconds; one that takes this long hangs.
-const HANG: Duration = Duration::from_secs(60);
+/// No run here takes more than a few seconds, in the long form minutes; one that takes this long
+/// hangs.
+fn hang() -> Duration {
+    let long = std::env::var_os("TAKEUP_LONG").is_some();
+    Duration::from_secs(if long { 600 } else { 60 })
+}
 
 /// A folder with a tree in it, and room for targets beside.
 pub struct Case {
@@ -146,7 +150,7 @@ impl Running {
         let pid = self.pid();
         let (sender, receiver) = channel::<()>();
         let watchdog = std::thread::spawn(move || {
-            let hangs = receiver.recv_timeout(HANG) == Err(RecvTimeoutError::Timeout);
+            let hangs = receiver.recv_timeout(hang()) == Err(RecvTimeoutError::Timeout);
             if hangs {
                 let _ = kill_process(pid, Signal::KILL);
             }
