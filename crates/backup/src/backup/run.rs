@@ -197,7 +197,7 @@ impl Run<'_> {
             groups,
             links: Default::default(),
             monitor: self.monitor,
-            pace: Pace::new(cores(), read_threads, self.cancel.clone()),
+            pace: Pace::new(cores() + 1, read_threads, self.cancel.clone()),
             engine: self.engine,
             replaced: self.replaced,
             group_bytes_max: group_limit.clamp(4096, GROUP_BYTES_MAX).min(reservation_bytes_max),
