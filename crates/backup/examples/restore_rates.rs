@@ -7,7 +7,7 @@
 
 use std::num::NonZero;
 
-use backup::restore::{RestoreOptions, restore};
+use backup::restore::{RestoreOptions, Synchronise, restore};
 use flow::cancel::Cancel;
 use flow::monitor::{Counter, Level, Monitor, Notice};
 
@@ -30,6 +30,7 @@ fn main() {
         into: arguments[1].clone().into(),
         threads: number(2).and_then(NonZero::new),
         ring_bytes: number(3).unwrap_or(64) << 20,
+        synchronise: Synchronise::No,
         ..RestoreOptions::default()
     };
     match restore(options, &Warn, &Cancel::new()) {

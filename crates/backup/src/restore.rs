@@ -78,14 +78,14 @@ pub struct RestoreOptions {
     pub synchronise: Synchronise,
 }
 
-/// Whether a restore ends with a synchronisation of the file system that it wrote to.
+/// Whether a restore ends with a synchronisation of the file systems that it wrote to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Synchronise {
-    /// The kernel writes back in its own time, as after `tar` or `cp`.
+    /// The run succeeds only after syncfs(2) has, on every file system that it wrote to.
     #[default]
-    No,
-    /// The run succeeds only after syncfs(2) has.
     Yes,
+    /// The kernel writes back in its own time, as after `tar` or `cp`.
+    No,
 }
 
 impl Default for RestoreOptions {
@@ -102,7 +102,7 @@ impl Default for RestoreOptions {
             threads: None,
             engine: Engine::Auto,
             ring_bytes: 64 << 20,
-            synchronise: Synchronise::No,
+            synchronise: Synchronise::Yes,
         }
     }
 }
@@ -114,6 +114,8 @@ pub struct RestoreReport {
     pub run: RunReport,
     /// Warnings given to the monitor: a reason for exit code 2 if not 0.
     pub warnings: u64,
+    /// Members that were not restored because something exists at their path (each was warned of).
+    pub existing: u64,
     /// Paths asked for at which nothing was found (each was warned of too).
     pub not_found: Vec<Vec<u8>>,
     /// What the checksums of the index said.
@@ -187,9 +189,9 @@ pub fn restore(
         });
         // A directory that is left without its mode would be closed to its owner's group for good.
         targets.finish(&warnings);
-        result.map(|()| workers.report())
+        result.map(|()| (workers.report(), workers.existing()))
     };
-    let (mut run, summary) =
+    let ((mut run, existing), summary) =
         read_archive::<_, RestoreError>(&settings, &parse, monitor, cancel, body)?;
     take_summary(&mut run, &summary, &warnings);
     run.stages.extend([parse.report(), create.report()]);
@@ -200,11 +202,11 @@ pub fn restore(
     let checksums = check::conclude(check.as_deref(), &options, &warnings);
     if options.synchronise == Synchronise::Yes {
         let before = Instant::now();
-        targets.strict.synchronise()?;
+        targets.synchronise()?;
         run.synchronise_seconds = before.elapsed().as_secs_f64();
     }
     run.seconds = start.elapsed().as_secs_f64();
-    Ok(RestoreReport { run, warnings: warnings.count(), not_found, checksums })
+    Ok(RestoreReport { run, warnings: warnings.count(), existing, not_found, checksums })
 }
 
 /// The checksums of the archive's blocks, when they can be had before the blocks.
@@ -239,6 +241,12 @@ impl Targets {
         let into = &options.into;
         let open = |options| Destination::open(into, options, Arc::clone(&accounts));
         Ok(Targets { strict: open(strict)?, replacing: open(replacing)? })
+    }
+
+    /// Waits for the disk.
+    fn synchronise(&self) -> Result<(), tree::RestoreError> {
+        // The second one finds little left to do where both wrote.
+        self.strict.synchronise().and(self.replacing.synchronise())
     }
 
     /// Gives the directories their metadata.

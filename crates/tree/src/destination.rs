@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use archive::member::{Kind, Member};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RawDir, fstat, getxattr, makedev, mkdirat, mknodat, openat,
-    statat, symlinkat, syncfs, unlinkat,
+    statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -41,6 +41,7 @@ use crate::resolve::split;
 use crate::resolve::{Beneath, Missing, Refusal, ResolveError, ResolveMethod, checked, open_path};
 use crate::restore_error::RestoreError;
 use crate::restore_file::RestoreFile;
+use crate::synchronise::WrittenFileSystems;
 
 /// What happens where something exists already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,6 +98,7 @@ pub struct Destination {
     deferred: Mutex<Deferred>,
     root_is_ours: bool,
     next_temporary: AtomicU64,
+    written: WrittenFileSystems,
 }
 
 /// Makes objects in a [`Destination`]. Every thread has its own.
@@ -144,6 +146,8 @@ impl Destination {
         std::fs::create_dir_all(into).map_err(failed)?;
         let beneath = Beneath::open(into, options.resolve).map_err(failed)?;
         let root_is_ours = is_empty(&beneath).map_err(failed)?;
+        let written = WrittenFileSystems::default();
+        written.note(beneath.root());
         Ok(Arc::new(Destination {
             beneath,
             overwrite: options.overwrite,
@@ -157,6 +161,7 @@ impl Destination {
             deferred: Mutex::default(),
             root_is_ours,
             next_temporary: AtomicU64::new(0),
+            written,
         }))
     }
 
@@ -172,14 +177,14 @@ impl Destination {
         deferred.apply(&self.beneath, &self.policy, &mut report)
     }
 
-    /// Waits until everything on the destination's file system is on its disk, and reports write
-    /// errors that came up meanwhile (syncfs(2), Linux 5.8).
+    /// Waits until everything on the file systems of the destination that this object has written
+    /// to is on their disks, and reports write errors that came up meanwhile.
     ///
     /// # Errors
     /// [`RestoreError::Synchronise`].
     pub fn synchronise(&self) -> Result<(), RestoreError> {
-        syncfs(self.beneath.root())
-            .map_err(|error| RestoreError::Synchronise { source: error.into() })
+        let synchronised = self.written.synchronise();
+        synchronised.map_err(|error| RestoreError::Synchronise { source: error.into() })
     }
 
     fn deferred(&self) -> std::sync::MutexGuard<'_, Deferred> {
@@ -487,6 +492,7 @@ impl Worker {
             return Ok(Arc::clone(&self.parents[0].1));
         }
         let descriptor = self.destination.beneath.directory(path, missing)?;
+        self.destination.written.note(&descriptor);
         // ENODATA for no ACL, EOPNOTSUPP where there are none; anything else is no ACL either.
         let mut acl = [0; 8];
         let answer = getxattr(&*proc_path(&descriptor), ACL_DEFAULT, &mut acl);

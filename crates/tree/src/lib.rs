@@ -28,6 +28,7 @@ mod scan;
 mod scan_problem;
 mod source;
 mod sparse;
+mod synchronise;
 
 pub use accounts::Accounts;
 pub use capture::{Attributes, Capture, CaptureError, CaptureOptions, Captured, Capturer, Skip};

@@ -70,6 +70,7 @@ pub(crate) struct Workers<'a> {
     members: AtomicU64,
     files: AtomicU64,
     source_bytes: AtomicU64,
+    existing: AtomicU64,
 }
 
 /// Jobs that one worker has finished.
@@ -100,6 +101,7 @@ impl<'a> Workers<'a> {
             members: AtomicU64::new(0),
             files: AtomicU64::new(0),
             source_bytes: AtomicU64::new(0),
+            existing: AtomicU64::new(0),
         }
     }
 
@@ -165,6 +167,11 @@ impl<'a> Workers<'a> {
         }
     }
 
+    /// Members that were refused because something exists at their path.
+    pub fn existing(&self) -> u64 {
+        self.existing.load(Ordering::Relaxed)
+    }
+
     /// An object was made by somebody.
     pub fn count_member(&self) {
         self.members.fetch_add(1, Ordering::Relaxed);
@@ -173,6 +180,9 @@ impl<'a> Workers<'a> {
 
     /// Warns of a member that cannot be made, or ends the run when nothing more can be.
     pub fn refuse(&self, member: &Member, error: tree::RestoreError) {
+        if let tree::RestoreError::Exists { .. } = error {
+            self.existing.fetch_add(1, Ordering::Relaxed);
+        }
         if !ends_the_run(&error) {
             self.warnings.warn(&member.path, sentence(&error));
             return;

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use backup::list::{ListOptions, ListReport, list};
-use backup::restore::{RestoreError, RestoreOptions, RestoreReport, restore};
+use backup::restore::{RestoreError, RestoreOptions, RestoreReport, Synchronise, restore};
 use backup::verify::{VerifyOptions, VerifyReport, verify};
 use flow::cancel::Cancel;
 use flow::monitor::{Counter, Level, Monitor, Notice};
@@ -121,7 +121,9 @@ impl Bench {
         into: &str,
         kept: &Kept,
     ) -> Result<RestoreReport, RestoreError> {
-        let options = RestoreOptions { into: self.path(into), ..options };
+        // A crash of the machine is not what is tested here.
+        let synchronise = Synchronise::No;
+        let options = RestoreOptions { into: self.path(into), synchronise, ..options };
         restore(options, kept, &Cancel::new())
     }
 }

@@ -185,6 +185,7 @@ fn existing_objects_stay_unless_told_otherwise() {
     let options = RestoreOptions { from: bench.path("a.tar").into(), ..Default::default() };
     let (report, kept) = bench.restore_with(options.clone(), "out");
     assert_eq!(kept.warnings(), ["tree/file: already exists"]);
+    assert_eq!(report.existing, 1);
     assert_eq!(report.warnings, 1);
     assert_eq!(fs::read(bench.path("out/tree/file")).unwrap(), b"old\n");
     let options = RestoreOptions { overwrite: Overwrite::Replace, ..options };

@@ -1,0 +1,90 @@
+//! Bringing what was restored to the disk.
+//!
+//! syncfs(2) is one call for any number of files, but for one file system only, and a destination
+//! may have others mounted below it. So each directory that something is made in is looked at when
+//! it is opened, and the first one of each file system keeps a descriptor. It is opened before
+//! anything is written there, because the kernel reports only the write errors that came up after
+//! that (Linux 5.8 and newer report them at all).
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{Mode, OFlags, fstat, openat, syncfs};
+use rustix::io::Errno;
+
+/// The file systems that a restore writes to: as many as are mounted below the destination.
+#[derive(Debug, Default)]
+pub(crate) struct WrittenFileSystems {
+    /// By device number. An error stays until somebody wants to synchronise.
+    handles: Mutex<Vec<(u64, Result<OwnedFd, Errno>)>>,
+}
+
+impl WrittenFileSystems {
+    /// Something will be made in `directory`, which may have been opened with O_PATH.
+    pub(crate) fn note(&self, directory: impl AsFd) {
+        // The last number stands for a directory that cannot be looked at.
+        let device = fstat(&directory).map_or(u64::MAX, |stat| stat.st_dev);
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        if handles.iter().all(|(known, _)| *known != device) {
+            handles.push((device, open(directory)));
+        }
+    }
+
+    /// Waits until all of them have everything on their disks.
+    ///
+    /// # Errors
+    /// The first one; the others are synchronised all the same.
+    pub(crate) fn synchronise(&self) -> Result<(), Errno> {
+        let handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = |(_, handle): &(u64, Result<OwnedFd, Errno>)| match handle {
+            Ok(handle) => syncfs(handle),
+            Err(error) => Err(*error),
+        };
+        handles.iter().map(each).fold(Ok(()), Result::and)
+    }
+}
+
+/// A descriptor that syncfs(2) takes: none with O_PATH.
+fn open(directory: impl AsFd) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match openat(&directory, c".", flags, Mode::empty()) {
+        // Nobody may list it; a nameless file in it does as well.
+        Err(Errno::ACCESS) => {
+            let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
+            openat(&directory, c".", flags, Mode::from_raw_mode(0o600))
+        }
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::CWD;
+
+    #[test]
+    fn each_file_system_is_kept_once() {
+        let written = WrittenFileSystems::default();
+        for path in [c"/", c"/proc", c"/", c"/proc/self"] {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            written.note(openat(CWD, path, flags, Mode::empty()).unwrap());
+        }
+        let handles = written.handles.into_inner().unwrap();
+        assert_eq!(handles.len(), 2);
+        assert!(handles.iter().all(|(_, handle)| handle.is_ok()));
+    }
+
+    #[test]
+    fn one_that_cannot_be_synchronised_is_an_error() {
+        let written = WrittenFileSystems::default();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = openat(CWD, c"/proc", flags, Mode::empty()).unwrap();
+        written.note(&directory);
+        assert_eq!(written.synchronise(), Ok(()));
+        // O_PATH as it is: the kernel refuses it.
+        written.handles.lock().unwrap().push((0, Ok(directory)));
+        assert_eq!(written.synchronise(), Err(Errno::BADF));
+        written.handles.lock().unwrap()[1].1 = Err(Errno::ACCESS);
+        assert_eq!(written.synchronise(), Err(Errno::ACCESS));
+    }
+}
