@@ -118,6 +118,10 @@ impl From<RestoreError> for Failure {
     fn from(error: RestoreError) -> Failure {
         let hint = match &error {
             RestoreError::Read(failure) => read_hint(failure),
+            RestoreError::Target(tree::RestoreError::Synchronise { .. }) => Some(
+                "what was restored may not be on the disk: restore again once the cause is mended"
+                    .to_owned(),
+            ),
             RestoreError::Target(_) | RestoreError::Stopped(_) => None,
         };
         Failure::new(&error, hint)
@@ -161,8 +165,10 @@ fn source_hint(error: &SourceError) -> Option<String> {
 
 fn target_hint(error: &TargetError) -> Option<String> {
     let text = match error {
-        TargetError::Exists { .. } => "--replace puts the new one in its place when it is complete",
-        TargetError::HoldsData { .. } => "--replace writes over it from its start",
+        TargetError::Exists { .. } => {
+            "--overwrite puts the new one in its place when it is complete"
+        }
+        TargetError::HoldsData { .. } => "--overwrite writes over it from its start",
         TargetError::Busy { .. } => "wait for that run to end, or choose another name",
         TargetError::Terminal => "name a file with --to, or send it on with | or >",
         TargetError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
@@ -243,6 +249,16 @@ mod tests {
         let expected = "takeup: cannot open /no\\nwhere/x: no such file or directory\n\
                         hint: the folder has to exist already\n";
         assert_eq!(Failure::from(error).to_text(), expected);
+    }
+
+    #[test]
+    fn a_restore_that_is_not_on_the_disk_is_a_failure() {
+        let source = io::Error::from_raw_os_error(5);
+        let error = RestoreError::Target(tree::RestoreError::Synchronise { source });
+        let text = Failure::from(error).to_text();
+        let expected = "takeup: cannot synchronise the destination: input/output error\n\
+                        hint: what was restored may not be on the disk";
+        assert!(text.starts_with(expected), "{text}");
     }
 
     #[test]

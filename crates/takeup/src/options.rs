@@ -56,9 +56,9 @@ impl From<EngineName> for Engine {
 /// How data are buffered on their way to a target.
 #[derive(Args, Clone, Debug)]
 pub struct TargetArgs {
-    /// Put the new content in the place of a target that exists, once it is complete
+    /// Replace a target that exists, once the new one is complete
     #[arg(long)]
-    pub replace: bool,
+    pub overwrite: bool,
     /// Bytes that one write hands to the target; a multiple of 512
     #[arg(short, long, default_value = "1M", value_name = "SIZE")]
     pub block_size: Size,
@@ -86,7 +86,7 @@ impl TargetArgs {
 
     /// What happens when the target exists.
     pub fn existing(&self) -> Existing {
-        if self.replace { Existing::Replace } else { Existing::Keep }
+        if self.overwrite { Existing::Replace } else { Existing::Keep }
     }
 }
 

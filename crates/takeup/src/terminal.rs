@@ -2,7 +2,8 @@
 //! counts that the summary needs.
 //!
 //! Everything goes to standard error. Every second warning that is printed makes the next one less
-//! likely to be read, so that after [`SHOWN_WARNINGS`] of them only their number is told. Output
+//! likely to be read, so that after [`SHOWN_WARNINGS`] of them only their number is told, and where
+//! a command says so, already after [`SHOWN_REPEATS`] that are the same but for the object. Output
 //! that cannot be written is dropped: nobody is there to read about it.
 
 use std::io::{IsTerminal, Write};
@@ -23,6 +24,11 @@ use crate::options::CommonArgs;
 /// Warnings that are printed and kept for the JSON document; the rest is counted.
 pub const SHOWN_WARNINGS: usize = 1000;
 
+/// Warnings of one text that are printed where repeats are folded.
+pub const SHOWN_REPEATS: u64 = 20;
+/// Texts that are remembered for that; others are no repeats.
+const REMEMBERED_TEXTS: usize = 64;
+
 /// How much is told while a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Detail {
@@ -32,6 +38,54 @@ enum Detail {
     Normal,
     /// What was chosen and why.
     Verbose,
+}
+
+/// Warnings so far.
+#[derive(Default)]
+struct Warnings {
+    /// The first [`SHOWN_WARNINGS`].
+    kept: Vec<Warning>,
+    printed: u64,
+    /// Texts and how often each of them came; `None` where repeats are printed like all others.
+    repeats: Option<Vec<(String, u64)>>,
+}
+
+impl Warnings {
+    /// Counts a warning of this text; whether it is to be printed.
+    fn is_to_be_printed(&mut self, text: &str) -> bool {
+        let repeats = self.repeats.as_mut().map(|texts| {
+            if let Some((_, number)) = texts.iter_mut().find(|(known, _)| known == text) {
+                *number += 1;
+                return *number;
+            }
+            if texts.len() < REMEMBERED_TEXTS {
+                texts.push((text.to_owned(), 1));
+            }
+            1
+        });
+        let printed = repeats.is_none_or(|number| number <= SHOWN_REPEATS)
+            && self.printed < SHOWN_WARNINGS as u64;
+        self.printed += u64::from(printed);
+        printed
+    }
+
+    /// A line for each text of which not all were printed, and one for the rest.
+    fn not_printed(&self, total: u64) -> String {
+        let mut text = String::new();
+        let mut rest = total - self.printed.min(total);
+        for (repeated, number) in self.repeats.iter().flatten() {
+            let more = number.saturating_sub(SHOWN_REPEATS).min(rest);
+            if more > 0 {
+                text.push_str(&format!("takeup: warning: {repeated}: {} more\n", count(more)));
+                rest -= more;
+            }
+        }
+        if rest > 0 {
+            let rest = counted(rest, "more warning", "more warnings");
+            text.push_str(&format!("takeup: and {rest}, {} in all\n", count(total)));
+        }
+        text
+    }
 }
 
 /// Prints, counts and remembers.
@@ -46,7 +100,7 @@ struct Shared {
     counters: [AtomicU64; 4],
     ready_blocks: AtomicU64,
     capacity_blocks: AtomicU64,
-    warnings: Mutex<Vec<Warning>>,
+    warnings: Mutex<Warnings>,
     warnings_total: AtomicU64,
     notes_total: AtomicU64,
     /// Whether a live line stands on the terminal.
@@ -67,7 +121,7 @@ impl Terminal {
             counters: Default::default(),
             ready_blocks: AtomicU64::new(0),
             capacity_blocks: AtomicU64::new(0),
-            warnings: Mutex::new(Vec::new()),
+            warnings: Mutex::default(),
             warnings_total: AtomicU64::new(0),
             notes_total: AtomicU64::new(0),
             line: Mutex::new(false),
@@ -85,6 +139,13 @@ impl Terminal {
         Terminal { detail, shared, live, processor: ProcessorClock::start() }
     }
 
+    /// Of many warnings that differ only in their object, prints a few and their number. For runs
+    /// in which the objects are still there to be looked at.
+    pub fn folding_repeats(self) -> Terminal {
+        lock(&self.shared.warnings).repeats = Some(Vec::new());
+        self
+    }
+
     /// Takes the live line off the terminal, and tells how many warnings were not shown.
     pub fn close(&mut self) {
         {
@@ -95,11 +156,9 @@ impl Terminal {
         if let Some(live) = self.live.take() {
             let _ = live.join();
         }
-        let hidden = self.warnings_total().saturating_sub(SHOWN_WARNINGS as u64);
-        if hidden > 0 {
-            let hidden = counted(hidden, "more warning", "more warnings");
-            let total = count(self.warnings_total());
-            self.shared.print(&format!("takeup: and {hidden}, {total} in all\n"));
+        let not_printed = lock(&self.shared.warnings).not_printed(self.warnings_total());
+        if !not_printed.is_empty() {
+            self.shared.print(&not_printed);
         }
     }
 
@@ -110,7 +169,7 @@ impl Terminal {
 
     /// The first [`SHOWN_WARNINGS`] warnings.
     pub fn warnings(&self) -> Vec<Warning> {
-        lock(&self.shared.warnings).clone()
+        lock(&self.shared.warnings).kept.clone()
     }
 
     /// All of them counted.
@@ -143,9 +202,12 @@ impl Monitor for Terminal {
             Level::Warning => {
                 self.shared.warnings_total.fetch_add(1, Ordering::AcqRel);
                 let mut warnings = lock(&self.shared.warnings);
-                if warnings.len() < SHOWN_WARNINGS {
-                    warnings.push(Warning { object, text });
-                    drop(warnings);
+                let printed = warnings.is_to_be_printed(&text);
+                if warnings.kept.len() < SHOWN_WARNINGS {
+                    warnings.kept.push(Warning { object, text });
+                }
+                drop(warnings);
+                if printed {
                     self.shared.print(&format!("takeup: warning: {line}\n"));
                 }
             }
@@ -274,4 +336,33 @@ fn index(counter: Counter) -> usize {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(warnings: &mut Warnings, texts: impl Iterator<Item = String>, expected: (u64, &str)) {
+        let mut total = 0;
+        for text in texts {
+            warnings.is_to_be_printed(&text);
+            total += 1;
+        }
+        assert_eq!((warnings.printed, &*warnings.not_printed(total)), expected);
+    }
+
+    #[test]
+    fn warnings_have_a_limit_and_repeats_a_lower_one() {
+        let same = |number| (0..number).map(|_| "already exists".to_owned());
+        let all = || Warnings::default();
+        let folding = || Warnings { repeats: Some(Vec::new()), ..Warnings::default() };
+        check(&mut all(), same(1000), (1000, ""));
+        check(&mut all(), same(3000), (1000, "takeup: and 2 000 more warnings, 3 000 in all\n"));
+        check(&mut folding(), same(20), (20, ""));
+        let more = "takeup: warning: already exists: 2 980 more\n";
+        check(&mut folding(), same(3000), (20, more));
+        let mixed = same(3000).chain((0..1500).map(|number| format!("lost {number} bytes")));
+        let more = format!("{more}takeup: and 520 more warnings, 4 500 in all\n");
+        check(&mut folding(), mixed, (1000, &more));
+    }
 }

@@ -25,7 +25,7 @@ use crate::terminal::Terminal;
 Examples:
   tar cf - /srv | gzip | takeup pipe --block-size 512k --to /dev/nst0
   ssh host 'tar cf - /srv' | takeup pipe --ring 256M --start-fill 50 > srv.tar
-  takeup pipe --from disk.img --to /dev/sdx --replace")]
+  takeup pipe --from disk.img --to /dev/sdx --overwrite")]
 pub struct PipeArgs {
     /// Where the data come from; - is standard input
     #[arg(long, default_value = "-", value_name = "FILE")]

@@ -10,25 +10,27 @@ use backup::selection::Selection;
 use clap::{Args, ValueEnum};
 use flow::cancel::Cancel;
 use report::explanation::Command;
-use report::format::count;
+use report::format::{count, duration};
 use serde_json::json;
 use tree::{Attributes, Modes, Overwrite, Owners};
 
 use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
 use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, print_with, summarise};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, to_standard_error};
 
 /// Write what is in an archive into a directory
 ///
 /// Nothing is written outside of DIR, whatever the archive says. What exists already stays and is
 /// warned of, unless --overwrite says otherwise. Root restores owners, others own what they
-/// restore. A file whose content is damaged or cut off never gets its name.
+/// restore. A file whose content is damaged or cut off never gets its name. The command ends when
+/// everything is on the disk, unless --no-sync says otherwise.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   takeup restore srv.tar.zst --into /srv/restored
-  takeup restore home.tar --into / --overwrite replace home/eva/thesis
+  takeup restore home.tar --into / --overwrite home/eva/thesis
+  takeup restore home.tar --into / --overwrite=keep-newer
   ssh host 'cat srv.tar' | takeup restore - --into srv")]
 pub struct RestoreArgs {
     /// The archive; - is standard input
@@ -43,8 +45,9 @@ pub struct RestoreArgs {
     /// Leave the first N components of every path out
     #[arg(long, default_value_t = 0, value_name = "N")]
     strip_components: usize,
-    /// What happens to what exists already
-    #[arg(long, value_enum, default_value_t = OverwriteName::No, value_name = "WHAT")]
+    /// Replace what exists, each object once the new one is complete
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, value_name = "WHAT",
+          default_value_t = OverwriteName::No, default_missing_value = "replace")]
     overwrite: OverwriteName,
     /// Whose the files are; by default as archived by name for root, one's own for others
     #[arg(long, value_enum, value_name = "WHOSE")]
@@ -55,9 +58,9 @@ pub struct RestoreArgs {
     /// Leave extended attributes and ACLs out
     #[arg(long)]
     no_xattrs: bool,
-    /// End only when everything is on the disk
+    /// Do not wait until everything is on the disk: the kernel writes it in its own time
     #[arg(long)]
-    synchronise: bool,
+    no_sync: bool,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
@@ -92,6 +95,9 @@ enum ModesName {
     Umask,
 }
 
+const EXISTING_HINT: &str = "hint: --overwrite replaces what exists, --overwrite=keep-newer only \
+                             what is older than the archived one\n";
+
 /// Runs the command.
 pub fn run(arguments: &RestoreArgs) -> ExitCode {
     finish(restore_members(arguments), "restore", &arguments.common, SummaryPlace::Output)
@@ -100,10 +106,13 @@ pub fn run(arguments: &RestoreArgs) -> ExitCode {
 fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
-    let mut terminal = Terminal::new(&arguments.common);
+    let mut terminal = Terminal::new(&arguments.common).folding_repeats();
     let result = restore(options(arguments), &terminal, &cancel);
     terminal.close();
     let report = result?;
+    if report.existing > 0 && arguments.overwrite == OverwriteName::No {
+        to_standard_error(EXISTING_HINT);
+    }
     let ends = Ends {
         command: Command::Restore,
         source: kind_of(&arguments.from, rustix::stdio::stdin()),
@@ -111,7 +120,7 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
         rate_limit_bytes_per_second: None,
     };
     let summary = summarise(&report.run, &ends, &terminal);
-    let (checksums, text) = match report.checksums {
+    let (checksums, mut text) = match report.checksums {
         Checksums::Unknown => (json!(null), String::new()),
         Checksums::Hold { blocks } => (
             json!({ "blocks": blocks, "damaged_blocks": 0 }),
@@ -128,7 +137,18 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
             },
         ),
     };
-    let more = json!({ "checksums": checksums });
+    text.push_str(&match arguments.no_sync {
+        true => "the kernel still writes to the disk (--no-sync)\n".to_owned(),
+        false => {
+            let time = duration(report.run.synchronise_seconds);
+            format!("everything is on the disk, which took {time} at the end\n")
+        }
+    });
+    let more = json!({
+        "checksums": checksums,
+        "existing": report.existing,
+        "synchronised": !arguments.no_sync,
+    });
     print_with(&summary, &more, &text, &arguments.common, SummaryPlace::Output)?;
     Ok(if terminal.warnings_total() == 0 { Outcome::Done } else { Outcome::Warned })
 }
@@ -160,9 +180,9 @@ fn options(arguments: &RestoreArgs) -> RestoreOptions {
         threads: arguments.archive.threads,
         engine: arguments.common.engine.into(),
         ring_bytes: arguments.archive.ring.bytes(),
-        synchronise: match arguments.synchronise {
-            true => Synchronise::Yes,
-            false => Synchronise::No,
+        synchronise: match arguments.no_sync {
+            true => Synchronise::No,
+            false => Synchronise::Yes,
         },
     }
 }

@@ -50,7 +50,7 @@ fn targets() {
     check("target_is_directory", &["pipe", "--from", "tree/a", "--to", "tree"]);
     check("target_without_folder", &["pipe", "--from", "tree/a", "--to", "no/such"]);
     check("target_is_full", &["pipe", "--from", "tree/b/c", "--to", "/dev/full"]);
-    check("target_is_source", &["backup", "tree/a", "--to", "tree/a", "--replace"]);
+    check("target_is_source", &["backup", "tree/a", "--to", "tree/a", "--overwrite"]);
     check("backup_to_full", &["backup", "tree", "--to", "/dev/full"]);
 }
 

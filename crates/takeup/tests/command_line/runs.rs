@@ -93,7 +93,7 @@ fn a_pipe_changes_nothing_with_any_engine_and_ring() {
             &["--block-size", "64k", "--ring", "256k", "--start-fill", "100"],
             &["--block-size", "1M", "--start-fill", "50"],
         ] {
-            let mut arguments = vec!["pipe", "--from", "source", "--to", "copy", "--replace"];
+            let mut arguments = vec!["pipe", "--from", "source", "--to", "copy", "--overwrite"];
             arguments.extend(["--quiet", "--engine", engine]);
             arguments.extend(shape);
             let output = run(path, &arguments);
@@ -138,6 +138,53 @@ fn names_can_not_command_the_terminal() {
     let restored = run(path, &["restore", "x.tar", "--into", ".", "--quiet"]);
     assert_eq!(restored.status.code(), Some(2));
     insta::assert_snapshot!("warning_of_odd_names", shown(&restored, path));
+}
+
+#[test]
+fn what_exists_is_told_a_few_times_and_then_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    fs::create_dir(path.join("tree")).unwrap();
+    for number in 0..3000 {
+        fs::write(path.join(format!("tree/{number:04}")), "x").unwrap();
+    }
+    run(path, &["backup", "tree", "--to", "x.tar", "--quiet"]);
+    let again = ["restore", "x.tar", "--into", ".", "--no-sync"];
+    let refused = run(path, &[&again[..], &["--quiet"]].concat());
+    assert_eq!(refused.status.code(), Some(2));
+    let text = String::from_utf8(refused.stderr).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 22, "{text}");
+    assert!(lines[..20].iter().all(|line| line.ends_with(": already exists")), "{text}");
+    assert_eq!(lines[20], "takeup: warning: already exists: 2 980 more");
+    assert!(lines[21].starts_with("hint: --overwrite "), "{text}");
+    let told = run(path, &[&again[..], &["--json"]].concat());
+    let document: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!((&document["existing"], &document["warnings_total"]), (&3000.into(), &3000.into()));
+    assert_eq!(document["warnings"].as_array().unwrap().len(), 1000);
+    for way in ["--overwrite", "--overwrite=replace", "--overwrite=keep-newer"] {
+        let replaced = run(path, &[&again[..], &[way]].concat());
+        assert_eq!((replaced.status.code(), &*replaced.stderr), (Some(0), &b""[..]), "{way}");
+    }
+}
+
+#[test]
+fn a_restore_is_done_when_it_is_on_the_disk() {
+    let directory = small_tree();
+    let path = directory.path();
+    run(path, &["backup", "tree", "--to", "x.tar", "--quiet"]);
+    let restore = ["restore", "x.tar", "--into", "restored", "--overwrite"];
+    let cases = [(None, true, "everything is on"), (Some("--no-sync"), false, "still writes to")];
+    for (option, synchronised, words) in cases {
+        let arguments: Vec<&str> = restore.into_iter().chain(option).collect();
+        let text = String::from_utf8(run(path, &arguments).stdout).unwrap();
+        assert!(text.contains(words) && text.contains(" the disk"), "{text}");
+        let told = run(path, &[&arguments[..], &["--json"]].concat());
+        let document: Value = serde_json::from_slice(&told.stdout).unwrap();
+        assert_eq!(document["synchronised"], synchronised);
+        let seconds = document["synchronise_seconds"].as_f64().unwrap();
+        assert_eq!(seconds > 0.0, synchronised, "{seconds}");
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn campaign(options: &[&str]) {
         let mut command = case.backup(&target);
         command.args(options);
         if replaces {
-            command.arg("--replace");
+            command.arg("--overwrite");
         }
         let running = Running::start(&mut command);
         // Evenly spread, in an order that jumps.
@@ -61,7 +61,7 @@ fn campaign(options: &[&str]) {
         }
         if round % 10 == 9 {
             // The partial file is in nobody's way.
-            let done = run(case.backup(&target).args(options).arg("--replace"));
+            let done = run(case.backup(&target).args(options).arg("--overwrite"));
             assert_eq!(done.code, Some(0), "{}", done.errors);
             assert!(std::fs::read(&target).unwrap() == reference);
             assert_eq!(names_in(&case.targets()), ["set.tar"]);

@@ -57,7 +57,7 @@ fn a_file_that_exists() {
     run(&mut case.backup(&target)).assert_failed(&line);
     assert_eq!(std::fs::read(&target).unwrap(), b"precious");
     assert_eq!(names_in(&case.targets()), ["set.tar"]);
-    let done = run(case.backup(&target).arg("--replace"));
+    let done = run(case.backup(&target).arg("--overwrite"));
     assert_eq!(done.code, Some(0), "{}", done.errors);
     assert_eq!(std::fs::read(&target).unwrap(), case.reference(&[]));
 }
@@ -79,12 +79,12 @@ fn a_source() {
     let case = Case::new(1, 10);
     for target in [case.tree.clone(), case.tree.join(".")] {
         let line = format!("{} is also the source", target.display());
-        run(case.backup(&target).arg("--replace")).assert_failed(&line);
+        run(case.backup(&target).arg("--overwrite")).assert_failed(&line);
     }
     let file = case.tree.join("0");
     let before = std::fs::read(&file).unwrap();
     let mut command = crate::command::takeup();
-    command.arg("backup").arg(&file).arg("--replace").arg("--to").arg(&file);
+    command.arg("backup").arg(&file).arg("--overwrite").arg("--to").arg(&file);
     run(&mut command).assert_failed(&format!("{} is also the source", file.display()));
     assert_eq!(std::fs::read(&file).unwrap(), before);
 }
@@ -114,7 +114,7 @@ fn a_symbolic_link() {
     symlink(&real, &link).unwrap();
     let line = format!("{} exists already", link.display());
     run(&mut case.backup(&link)).assert_failed(&line);
-    let done = run(case.backup(&link).arg("--replace"));
+    let done = run(case.backup(&link).arg("--overwrite"));
     assert_eq!(done.code, Some(0), "{}", done.errors);
     assert!(link.symlink_metadata().unwrap().is_symlink(), "the link stays a link");
     assert_eq!(std::fs::read(&real).unwrap(), case.reference(&[]));
@@ -154,7 +154,7 @@ fn of_many_runs_at_once_each_ends_well_or_says_why() {
     let target = case.target();
     for _ in 0..5 {
         let running: Vec<_> =
-            (0..6).map(|_| Running::start(case.backup(&target).arg("--replace"))).collect();
+            (0..6).map(|_| Running::start(case.backup(&target).arg("--overwrite"))).collect();
         let done: Vec<_> = running.into_iter().map(Running::wait).collect();
         assert!(done.iter().any(|done| done.code == Some(0)), "one gets through: {done:?}");
         for done in done.iter().filter(|done| done.code != Some(0)) {

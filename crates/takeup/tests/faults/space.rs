@@ -47,7 +47,7 @@ fn a_full_file_system() {
         assert!(names_in(place.path()).is_empty(), "{way:?}");
     }
     std::fs::write(&target, "old").unwrap();
-    run(case.backup(&target).arg("--replace")).assert_failed(&line);
+    run(case.backup(&target).arg("--overwrite")).assert_failed(&line);
     assert_eq!(std::fs::read(&target).unwrap(), b"old");
     assert_eq!(names_in(place.path()), ["set.tar"]);
 }
@@ -118,7 +118,7 @@ fn check(fault: Fault, line: &str) {
         assert!(names_in(mounted.path()).is_empty(), "{fault:?} {way:?}");
         // And with a file that is there already.
         mounted.place("set.tar", b"old");
-        run(case.backup(&target).args(way).arg("--replace")).assert_failed(&line);
+        run(case.backup(&target).args(way).arg("--overwrite")).assert_failed(&line);
         assert_eq!(names_in(mounted.path()), ["set.tar"]);
         assert_eq!(mounted.content("set.tar"), b"old", "{fault:?} {way:?}");
     }
