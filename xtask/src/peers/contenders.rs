@@ -21,8 +21,11 @@ const BACKUP_GZIP: &[&str] =
 /// Prepares the archive of the contender "takeup-own".
 pub const BACKUP_TO_FILE: &[&str] =
     &["{takeup}", "backup", "{data}", "--to", "{own_archive}", "-q"];
-const RESTORE: &[&str] = &["{takeup}", "restore", "{archive}", "--into", "{into}", "-q"];
-const RESTORE_OWN: &[&str] = &["{takeup}", "restore", "{own_archive}", "--into", "{into}", "-q"];
+// The other tools do not synchronise what they restore.
+const RESTORE: &[&str] =
+    &["{takeup}", "restore", "{archive}", "--into", "{into}", "--no-sync", "-q"];
+const RESTORE_OWN: &[&str] =
+    &["{takeup}", "restore", "{own_archive}", "--into", "{into}", "--no-sync", "-q"];
 const PIPE: &[&str] = &["{takeup}", "pipe", "--block-size", "1M", "--ring", "64M", "-q"];
 
 const TAR: &[&str] = &["tar", "-cf", "-", "{data}"];
