@@ -4,7 +4,7 @@
 //! its last one is rarely whole, so one file at a time gets half the speed that a large file gets.
 //! Here the chunks of all files of a batch that stand at the same place in their file go side by
 //! side, and so do the inner nodes of their trees, level by level. On 100,000 files averaging 9 KB
-//! that saves a third of the time for hashing (`cargo run --release -p archive --example
+//! that saves a quarter of the time for hashing (`cargo run --release -p archive --example
 //! hash_rates`).
 //!
 //! The parallel kernel is reached through `blake3::platform`, which the crate keeps out of its

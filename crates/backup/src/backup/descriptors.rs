@@ -19,8 +19,8 @@ pub(super) struct InHand {
 }
 
 /// Threads that read when the user does not say how many: what it takes to keep a solid-state disk
-/// busy with small files. On a cold tree of 100,000 files 32 threads were five times as fast as
-/// one and 64 no faster.
+/// busy with small files. On a cold tree of 100,000 files 64 were no faster
+/// (`docs/design/speed.md`).
 const READ_THREADS: usize = 32;
 /// Most batches that wait for a reader.
 const BATCHES_WAITING: usize = 64;
