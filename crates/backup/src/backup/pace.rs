@@ -3,8 +3,8 @@
 //! Reading many small files from a disk is waiting, and the more readers wait at once, the better
 //! the disk is used. Reading them from the page cache is computing, and more readers than cores
 //! then only get in each other's way. Which of the two it is changes from folder to folder, so it
-//! is found out while reading: a reader that slept for its batch raises the limit, one that computed
-//! (or waited for a core, which is the same here) lowers it.
+//! is found out while reading: a reader that slept for its batch raises the limit, one that
+//! computed (or waited for a core, which is the same here) lowers it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
