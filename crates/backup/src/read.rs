@@ -20,6 +20,8 @@ mod headers;
 pub(crate) mod index_file;
 pub(crate) mod members;
 pub(crate) mod placement;
+#[allow(dead_code, reason = "restore is about to use it")]
+pub(crate) mod ranges;
 mod source;
 
 use std::ffi::OsStr;

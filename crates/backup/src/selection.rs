@@ -47,6 +47,13 @@ impl Selection {
         any
     }
 
+    /// Whether the member at `path` is selected, without remembering it.
+    pub(crate) fn covers(&self, path: &[u8]) -> bool {
+        let path = normal(path);
+        self.paths.is_empty()
+            || self.paths.iter().any(|selected| is_at_or_below(&path, &selected.components))
+    }
+
     /// The paths, as given, at which nothing was found.
     pub fn not_found(&self) -> impl Iterator<Item = &[u8]> {
         self.paths.iter().filter(|path| !path.found).map(|path| &*path.as_given)
@@ -54,7 +61,7 @@ impl Selection {
 }
 
 /// Components joined by single slashes, without `.`.
-fn normal(path: &[u8]) -> Vec<u8> {
+pub(crate) fn normal(path: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     for component in components(path) {
         if !out.is_empty() {

@@ -1,0 +1,244 @@
+//! Which bytes of an archive hold the selected members: the plan of a restore that need not read
+//! everything.
+//!
+//! The index knows where each member starts and ends, so a selection becomes a list of ranges of
+//! the archive (before compression), each of which starts at a header and ends behind the padding
+//! of a content. How they are read is the medium's business: a file reads whole blocks or chunks
+//! around them (`excerpt`), a tape goes to them.
+//!
+//! A hard link is another name of an earlier member. Where a link is selected and that member is
+//! not, the member's range is in the plan all the same, and [`StandIns`] says under which name the
+//! content comes back: the first selected link stands in for it.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+
+use archive::header::padding_bytes;
+use archive::index::{FileRecord, IndexError, RecordKind, Section};
+
+use crate::selection::{Selection, normal};
+
+/// Most ranges of a plan. Beyond, those with the least between them become one.
+const RANGES_MAX: usize = 1 << 16;
+/// Most bytes of paths that are kept for stand-ins. Links beyond are restored if their target is.
+const STAND_IN_BYTES_MAX: usize = 16 << 20;
+
+/// What is to be read, and under which names some of it comes back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Ranges of the archive before compression, ascending, neither touching nor empty.
+    pub ranges: Vec<Range<u64>>,
+    /// Members that were not selected, and come back under the name of a link to them.
+    pub stand_ins: StandIns,
+}
+
+/// The first selected link to each member that was not selected itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StandIns {
+    link_of: HashMap<Vec<u8>, Vec<u8>>,
+    bytes: usize,
+}
+
+impl StandIns {
+    /// The path, without `.` and surplus slashes, at which the content of `member` is restored.
+    pub fn link_of(&self, member: &[u8]) -> Option<&[u8]> {
+        if self.link_of.is_empty() {
+            return None;
+        }
+        self.link_of.get(&normal(member)).map(|link| &**link)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.link_of.is_empty()
+    }
+
+    fn add(&mut self, member: &[u8], link: &[u8]) {
+        let (member, link) = (normal(member), normal(link));
+        let bytes = member.len() + link.len();
+        if self.bytes + bytes > STAND_IN_BYTES_MAX || self.link_of.contains_key(&member) {
+            return;
+        }
+        self.bytes += bytes;
+        self.link_of.insert(member, link);
+    }
+}
+
+/// The ranges that hold what is selected. `open` starts reading the `files` section of the index
+/// from its front; it is called once or twice. Ranges with up to `bridge_bytes` between them are
+/// one, as reading on costs less there than going elsewhere; what lies between is whole members.
+///
+/// # Errors
+/// What is wrong with the index: nothing is known then, and everything has to be read.
+pub(crate) fn plan<Records>(
+    mut open: impl FnMut() -> io::Result<Records>,
+    selection: &Selection,
+    bridge_bytes: u64,
+) -> Result<Plan, IndexError>
+where
+    Records: Iterator<Item = Result<FileRecord, IndexError>>,
+{
+    let mut ranges = Ranges::new(bridge_bytes);
+    let mut stand_ins = StandIns::default();
+    for record in open().map_err(unreadable)? {
+        let record = record?;
+        if !selection.covers(&record.path) {
+            continue;
+        }
+        ranges.push(range_of(&record));
+        if let RecordKind::HardLink { target } = &record.kind
+            && !selection.covers(target)
+        {
+            stand_ins.add(target, &record.path);
+        }
+    }
+    if stand_ins.is_empty() {
+        return Ok(Plan { ranges: ranges.list, stand_ins });
+    }
+    // What a link names stands before it, so its place is known only on a second way through.
+    let mut ranges = Ranges::new(bridge_bytes);
+    for record in open().map_err(unreadable)? {
+        let record = record?;
+        if selection.covers(&record.path) || stand_ins.link_of(&record.path).is_some() {
+            ranges.push(range_of(&record));
+        }
+    }
+    Ok(Plan { ranges: ranges.list, stand_ins })
+}
+
+fn unreadable(source: io::Error) -> IndexError {
+    IndexError::Read { section: Section::Files, source }
+}
+
+/// From the first unit of the header to behind the padding of the content.
+fn range_of(record: &FileRecord) -> Range<u64> {
+    let stored_bytes = match record.kind {
+        RecordKind::File { stored_bytes, .. } => stored_bytes,
+        _ => 0,
+    };
+    let end_bytes = record
+        .content_offset_bytes
+        .saturating_add(stored_bytes)
+        .saturating_add(padding_bytes(stored_bytes));
+    record.header_offset_bytes..end_bytes
+}
+
+/// Ascending ranges that merge.
+struct Ranges {
+    list: Vec<Range<u64>>,
+    bridge_bytes: u64,
+}
+
+impl Ranges {
+    fn new(bridge_bytes: u64) -> Ranges {
+        Ranges { list: Vec::new(), bridge_bytes }
+    }
+
+    fn push(&mut self, range: Range<u64>) {
+        if !self.extend_last(&range) {
+            self.list.push(range);
+        }
+        while self.list.len() > RANGES_MAX {
+            self.bridge_bytes = self.bridge_bytes.max(512).saturating_mul(2);
+            for range in std::mem::take(&mut self.list) {
+                if !self.extend_last(&range) {
+                    self.list.push(range);
+                }
+            }
+        }
+    }
+
+    fn extend_last(&mut self, range: &Range<u64>) -> bool {
+        let Some(last) = self.list.last_mut() else { return false };
+        if range.start > last.end.saturating_add(self.bridge_bytes) {
+            return false;
+        }
+        last.end = last.end.max(range.end);
+        true
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "a list of one range is meant")]
+mod tests {
+    use super::*;
+    use archive::index::FileLayout;
+    use archive::member::Timestamp;
+
+    fn record(path: &str, kind: RecordKind, header: u64, content: u64) -> FileRecord {
+        FileRecord {
+            path: path.into(),
+            kind,
+            header_offset_bytes: header,
+            content_offset_bytes: content,
+            mode: 0o644,
+            uid: 0,
+            gid: 0,
+            modified: Timestamp::default(),
+            changed: Timestamp::default(),
+        }
+    }
+
+    fn file(path: &str, header: u64, bytes: u64) -> FileRecord {
+        let (size_bytes, stored_bytes) = (bytes, bytes);
+        let layout = FileLayout::Whole;
+        let kind = RecordKind::File { size_bytes, stored_bytes, layout, content_hash: None };
+        record(path, kind, header, header + 512)
+    }
+
+    fn link(path: &str, target: &str, header: u64) -> FileRecord {
+        record(path, RecordKind::HardLink { target: target.into() }, header, header + 512)
+    }
+
+    fn planned(records: &[FileRecord], paths: &[&str], bridge_bytes: u64) -> Plan {
+        let selection = Selection::new(paths.iter().map(|path| path.as_bytes().to_vec()));
+        let open = || Ok(records.iter().cloned().map(Ok));
+        plan(open, &selection, bridge_bytes).unwrap()
+    }
+
+    fn sample() -> Vec<FileRecord> {
+        vec![
+            record("a", RecordKind::Directory, 0, 512),
+            file("a/one", 512, 100),
+            file("a/two", 1536, 1024),
+            record("b", RecordKind::Directory, 3072, 3584),
+            file("b/three", 3584, 0),
+            link("b/four", "a/two", 4096),
+            link("b/five", "./a/two", 4608),
+        ]
+    }
+
+    #[test]
+    fn ranges_hold_headers_contents_and_padding() {
+        assert_eq!(planned(&sample(), &["a/one"], 0).ranges, [512..1536]);
+        assert_eq!(planned(&sample(), &["a"], 0).ranges, [0..3072]);
+        assert_eq!(planned(&sample(), &["a/one", "b/three"], 0).ranges, [512..1536, 3584..4096]);
+        assert_eq!(planned(&sample(), &["a/one", "b/three"], 2048).ranges, [512..4096]);
+        assert_eq!(planned(&sample(), &["c"], 0), Plan::default());
+    }
+
+    #[test]
+    fn the_first_selected_link_stands_in_for_what_it_names() {
+        let plan = planned(&sample(), &["b/five"], 0);
+        assert_eq!(plan.ranges, [1536..3072, 4608..5120]);
+        assert_eq!(plan.stand_ins.link_of(b"./a/two"), Some(&b"b/five"[..]));
+        let plan = planned(&sample(), &["b"], 0);
+        assert_eq!(plan.stand_ins.link_of(b"a/two"), Some(&b"b/four"[..]));
+        let plan = planned(&sample(), &["b", "a/two"], 0);
+        assert_eq!(plan.stand_ins.link_of(b"a/two"), None);
+    }
+
+    #[test]
+    fn there_are_never_more_ranges_than_the_limit_and_none_is_lost() {
+        let records: Vec<_> = (0..200_000u64)
+            .map(|number| file(&format!("{}/{number}", number % 2), number * 1024, 100))
+            .collect();
+        let plan = planned(&records, &["1"], 0);
+        assert!(plan.ranges.len() <= RANGES_MAX);
+        for record in records.iter().filter(|record| record.path.starts_with(b"1/")) {
+            let range = range_of(record);
+            let at = plan.ranges.partition_point(|have| have.end < range.end);
+            assert!(plan.ranges[at].start <= range.start, "{range:?} is in no range");
+        }
+    }
+}
