@@ -10,4 +10,5 @@
 pub mod file;
 pub mod pipe;
 pub mod source;
+pub mod tape;
 pub mod target;

@@ -1,0 +1,345 @@
+//! A tape drive and the medium in it.
+//!
+//! [`Tape`] gives the calls of [`raw::RawTape`] their meaning: a filemark is no empty read, the end
+//! of the medium is no failure, a block that is too large is met once and gone around. Facts about
+//! the driver are those of the kernel's `Documentation/scsi/st.rst`. All tape ioctls of the project
+//! are below this module.
+//!
+//! Not here: sets, segments and volumes, which are `backup`'s; the moving of bytes, which is
+//! `flow`'s.
+
+pub mod raw;
+pub mod sense;
+
+use std::io;
+
+use raw::{
+    GMT_BOT, GMT_DR_OPEN, GMT_EOD, GMT_ONLINE, GMT_WR_PROT, Operation, RawStatus, RawTape,
+    Statistics,
+};
+use rustix::io::Errno;
+use sense::Sense;
+
+/// How blocks are laid out on the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockMode {
+    /// A write is a block.
+    Variable,
+    /// All blocks have this many bytes; a write is a whole number of them.
+    Fixed(u32),
+}
+
+/// What a read met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TapeRead {
+    /// A block (in fixed mode one or several) of this many bytes, at the start of the buffer.
+    Block(usize),
+    /// A filemark; the tape stands behind it.
+    Filemark,
+    /// No more recorded data.
+    EndOfData,
+    /// The block is larger than the buffer. The tape stands before it again.
+    LargerBlock,
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TapeWrite {
+    /// All of it was taken.
+    Whole,
+    /// The end of the medium is near. So many bytes of it were taken (in variable mode none).
+    /// The next write is let through again, for a trailer.
+    EndOfMedium(usize),
+}
+
+/// Whether a filemark waits for the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filemark {
+    /// The drive keeps streaming; errors surface later.
+    Immediate,
+    /// Returns when everything is on the medium; errors surface here.
+    Synchronising,
+}
+
+/// State of drive and medium, from [`Tape::status`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TapeStatus {
+    /// Files before the position, if known.
+    pub file_number: Option<u32>,
+    /// Blocks from the last filemark, if known.
+    pub block_in_file: Option<u32>,
+    /// How the driver cuts blocks at present.
+    pub block_mode: BlockMode,
+    /// Density code of the medium; 0 when unknown.
+    pub density: u8,
+    /// At the beginning of the medium.
+    pub at_beginning: bool,
+    /// At the end of the recorded data.
+    pub at_end_of_data: bool,
+    /// The medium cannot be written to.
+    pub write_protected: bool,
+    /// A medium is loaded and ready.
+    pub online: bool,
+    /// As the driver answered it.
+    pub raw: RawStatus,
+}
+
+impl From<RawStatus> for TapeStatus {
+    fn from(raw: RawStatus) -> TapeStatus {
+        let has = |bit| raw.general_status & bit != 0;
+        let block_bytes = (raw.density_and_block_size & 0xff_ffff) as u32;
+        TapeStatus {
+            file_number: u32::try_from(raw.file_number).ok(),
+            block_in_file: u32::try_from(raw.block_number).ok(),
+            block_mode: match block_bytes {
+                0 => BlockMode::Variable,
+                bytes => BlockMode::Fixed(bytes),
+            },
+            density: (raw.density_and_block_size >> 24 & 0xff) as u8,
+            at_beginning: has(GMT_BOT),
+            at_end_of_data: has(GMT_EOD),
+            write_protected: has(GMT_WR_PROT),
+            online: has(GMT_ONLINE) && !has(GMT_DR_OPEN),
+            raw,
+        }
+    }
+}
+
+/// Why the tape did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {what} {device}{place}{}", said.map(|sense| format!(": {sense}")).unwrap_or_default())]
+pub struct TapeError {
+    /// What was asked, a verb: read, write, rewind.
+    pub what: &'static str,
+    /// The device.
+    pub device: String,
+    /// Where, if known.
+    pub place: Place,
+    /// What the drive said, if known.
+    pub said: Option<Sense>,
+    /// What the driver returned.
+    #[source]
+    pub source: io::Error,
+}
+
+/// A place on the medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Number of the file: filemarks before it.
+    pub file_number: Option<u32>,
+    /// Number of the block in the file.
+    pub block_in_file: Option<u32>,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.file_number, self.block_in_file) {
+            (Some(file), Some(block)) => write!(formatter, " at file {file}, block {block}"),
+            (Some(file), None) => write!(formatter, " in file {file}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A tape drive, open.
+pub struct Tape {
+    raw: Box<dyn RawTape>,
+    name: String,
+    /// The last read gave a filemark.
+    behind_filemark: bool,
+}
+
+impl Tape {
+    /// Wraps an open drive; `name` is for messages.
+    pub fn new(raw: Box<dyn RawTape>, name: impl Into<String>) -> Tape {
+        Tape { raw, name: name.into(), behind_filemark: false }
+    }
+
+    /// Name for messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The driver's calls themselves.
+    pub fn raw(&mut self) -> &mut dyn RawTape {
+        &mut *self.raw
+    }
+
+    /// State of drive and medium; sends no command to the drive.
+    ///
+    /// # Errors
+    /// When the driver does not answer.
+    pub fn status(&mut self) -> Result<TapeStatus, TapeError> {
+        match self.raw.status() {
+            Ok(raw) => Ok(raw.into()),
+            Err(error) => Err(self.failed("ask the state of", error)),
+        }
+    }
+
+    /// Number of the next object on the medium: blocks and filemarks counted from the beginning.
+    /// Sends a command: not while the drive streams.
+    ///
+    /// # Errors
+    /// When the drive does not know.
+    pub fn position(&mut self) -> Result<u64, TapeError> {
+        self.raw.position().map_err(|error| self.failed("ask the position of", error))
+    }
+
+    /// Reads the next block.
+    ///
+    /// # Errors
+    /// When the drive cannot read it. The position is then unknown, or behind the block.
+    pub fn read(&mut self, buffer: &mut [u8]) -> Result<TapeRead, TapeError> {
+        match self.raw.read(buffer) {
+            Ok(0) => {
+                let at_end = match self.raw.status() {
+                    Ok(status) => status.general_status & GMT_EOD != 0,
+                    // A second empty read in a row is the end of the data (st.rst).
+                    Err(_) => self.behind_filemark,
+                };
+                self.behind_filemark = !at_end;
+                Ok(if at_end { TapeRead::EndOfData } else { TapeRead::Filemark })
+            }
+            Ok(bytes) => {
+                self.behind_filemark = false;
+                Ok(TapeRead::Block(bytes))
+            }
+            // The driver has read past the block already (st.rst).
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOMEM) => {
+                self.operate(Operation::BackwardBlocks, 1, "step back on")?;
+                Ok(TapeRead::LargerBlock)
+            }
+            Err(error) => Err(self.failed("read", error)),
+        }
+    }
+
+    /// Writes a block.
+    ///
+    /// # Errors
+    /// When the drive does not take it, or reports that an earlier one did not reach the medium.
+    pub fn write(&mut self, block: &[u8]) -> Result<TapeWrite, TapeError> {
+        match self.raw.write(block) {
+            Ok(bytes) if bytes == block.len() => Ok(TapeWrite::Whole),
+            Ok(bytes) => Ok(TapeWrite::EndOfMedium(bytes)),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOSPC) => {
+                Ok(TapeWrite::EndOfMedium(0))
+            }
+            Err(error) => Err(self.failed("write", error)),
+        }
+    }
+
+    /// Writes a filemark.
+    ///
+    /// # Errors
+    /// When it, or a block before it, did not reach the medium.
+    pub fn write_filemark(&mut self, filemark: Filemark) -> Result<(), TapeError> {
+        let operation = match filemark {
+            Filemark::Immediate => Operation::WriteFilemarksImmediate,
+            Filemark::Synchronising => Operation::WriteFilemarks,
+        };
+        self.operate(operation, 1, "write a filemark to")
+    }
+
+    /// Waits until all that was written is on the medium. Writes nothing.
+    ///
+    /// # Errors
+    /// When something did not reach the medium.
+    pub fn synchronise(&mut self) -> Result<(), TapeError> {
+        self.operate(Operation::WriteFilemarks, 0, "synchronise")
+    }
+
+    /// To the beginning of the medium.
+    ///
+    /// # Errors
+    /// When the drive cannot.
+    pub fn rewind(&mut self) -> Result<(), TapeError> {
+        self.operate(Operation::Rewind, 1, "rewind")
+    }
+
+    /// To the object of that number, see [`Tape::position`].
+    ///
+    /// # Errors
+    /// When the drive cannot, or there is no such object.
+    pub fn seek(&mut self, position: u64) -> Result<(), TapeError> {
+        match i32::try_from(position) {
+            Ok(count) => self.operate(Operation::Seek, count, "position"),
+            Err(_) => Err(self.failed("position", Errno::OVERFLOW.into())),
+        }
+    }
+
+    /// Over `count` filemarks; negative counts go back, and stop before the last one.
+    ///
+    /// # Errors
+    /// When there are fewer.
+    pub fn space_filemarks(&mut self, count: i32) -> Result<(), TapeError> {
+        match count < 0 {
+            true => self.operate(Operation::BackwardFilemarks, -count, "space back on"),
+            false => self.operate(Operation::ForwardFilemarks, count, "space forward on"),
+        }
+    }
+
+    /// Over `count` blocks; negative counts go back.
+    ///
+    /// # Errors
+    /// When a filemark or an end comes first.
+    pub fn space_blocks(&mut self, count: i32) -> Result<(), TapeError> {
+        match count < 0 {
+            true => self.operate(Operation::BackwardBlocks, -count, "space back on"),
+            false => self.operate(Operation::ForwardBlocks, count, "space forward on"),
+        }
+    }
+
+    /// To the end of the recorded data.
+    ///
+    /// # Errors
+    /// When the drive cannot.
+    pub fn to_end_of_data(&mut self) -> Result<(), TapeError> {
+        self.operate(Operation::EndOfData, 1, "find the end of the data on")
+    }
+
+    /// Sets how blocks are cut. The setting outlives this program, so every user sets it.
+    ///
+    /// # Errors
+    /// When the drive knows no such block size.
+    pub fn set_block_mode(&mut self, mode: BlockMode) -> Result<(), TapeError> {
+        let bytes = match mode {
+            BlockMode::Variable => 0,
+            BlockMode::Fixed(bytes) => bytes as i32,
+        };
+        self.operate(Operation::SetBlockSize, bytes, "set the block size of")
+    }
+
+    /// Rewinds and ejects the medium.
+    ///
+    /// # Errors
+    /// When the drive cannot.
+    pub fn eject(&mut self) -> Result<(), TapeError> {
+        self.operate(Operation::Offline, 1, "eject the medium of")
+    }
+
+    /// The kernel's counters of this drive.
+    pub fn statistics(&mut self) -> Option<Statistics> {
+        self.raw.statistics()
+    }
+
+    fn operate(
+        &mut self,
+        operation: Operation,
+        count: i32,
+        what: &'static str,
+    ) -> Result<(), TapeError> {
+        self.behind_filemark = false;
+        self.raw.operate(operation, count).map_err(|error| self.failed(what, error))
+    }
+
+    fn failed(&mut self, what: &'static str, source: io::Error) -> TapeError {
+        let said = self.raw.last_sense();
+        let place = match self.raw.status().map(TapeStatus::from) {
+            Ok(TapeStatus { file_number, block_in_file, .. }) => {
+                Place { file_number, block_in_file }
+            }
+            Err(_) => Place::default(),
+        };
+        TapeError { what, device: self.name.clone(), place, said, source }
+    }
+}

@@ -1,0 +1,159 @@
+//! What the kernel's tape driver does for a program: read, write, and three ioctls.
+//!
+//! [`RawTape`] is the one door to a tape. Behind it stands the real `st` driver
+//! ([`super::st::StTape`]), or a tape that lives in this process and behaves like it (crate `sim`),
+//! so that one table of scenarios holds for both. Results are those of the system calls, error
+//! numbers included; what they mean is said one floor up, in [`super::Tape`].
+
+use std::io;
+
+use super::sense::Sense;
+
+/// Operation of `MTIOCTOP`, `linux/mtio.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i16)]
+pub enum Operation {
+    /// Forward over `count` filemarks; stands behind the last.
+    ForwardFilemarks = 1,
+    /// Backward over `count` filemarks; stands before the last.
+    BackwardFilemarks = 2,
+    /// Forward over `count` blocks.
+    ForwardBlocks = 3,
+    /// Backward over `count` blocks.
+    BackwardBlocks = 4,
+    /// Write `count` filemarks and wait until they, and all before them, are on the medium. With
+    /// count 0 only wait.
+    WriteFilemarks = 5,
+    /// To the beginning.
+    Rewind = 6,
+    /// Rewind and eject.
+    Offline = 7,
+    /// Flush the driver's buffer, nothing else.
+    Nothing = 8,
+    /// To the end of the recorded data.
+    EndOfData = 12,
+    /// Set the block size; 0 is variable.
+    SetBlockSize = 20,
+    /// To a block number as [`RawTape::position`] gives it.
+    Seek = 22,
+    /// Set driver options (`MT_ST_BOOLEANS` and the like).
+    SetDriverOptions = 24,
+    /// Load the medium.
+    Load = 30,
+    /// Unload the medium.
+    Unload = 31,
+    /// Compression by the drive: 1 on, 0 off.
+    Compression = 32,
+    /// Write `count` filemarks without waiting.
+    WriteFilemarksImmediate = 35,
+}
+
+/// What `MTIOCGET` answers, without a command to the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RawStatus {
+    /// `mt_type`.
+    pub drive_type: i64,
+    /// `mt_resid`.
+    pub residual: i64,
+    /// `mt_dsreg`: block size in the low 24 bits, density code in the high 8.
+    pub density_and_block_size: i64,
+    /// `mt_gstat`: the `GMT_*` bits.
+    pub general_status: i64,
+    /// `mt_erreg`.
+    pub recovered_errors: i64,
+    /// `mt_fileno`; -1 when unknown.
+    pub file_number: i32,
+    /// `mt_blkno` within the file; -1 when unknown.
+    pub block_number: i32,
+}
+
+/// `GMT_EOF`: behind a filemark.
+pub const GMT_EOF: i64 = 0x8000_0000;
+/// `GMT_BOT`: at the beginning.
+pub const GMT_BOT: i64 = 0x4000_0000;
+/// `GMT_EOT`: at the end of the medium.
+pub const GMT_EOT: i64 = 0x2000_0000;
+/// `GMT_EOD`: at the end of the recorded data.
+pub const GMT_EOD: i64 = 0x0800_0000;
+/// `GMT_WR_PROT`: the medium is write-protected.
+pub const GMT_WR_PROT: i64 = 0x0400_0000;
+/// `GMT_ONLINE`: a medium is there and ready.
+pub const GMT_ONLINE: i64 = 0x0100_0000;
+/// `GMT_DR_OPEN`: no medium.
+pub const GMT_DR_OPEN: i64 = 0x0004_0000;
+/// `GMT_IM_REP_EN`: writes are reported before they are on the medium.
+pub const GMT_IM_REP_EN: i64 = 0x0001_0000;
+/// `GMT_CLN`: the drive asks to be cleaned.
+pub const GMT_CLN: i64 = 0x0000_8000;
+
+/// Why a command that reads data from the drive (`SG_IO`) gave none.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// There is no way to send commands to this drive.
+    #[error("the drive has no generic device")]
+    NoGenericDevice,
+    /// The system call failed.
+    #[error("cannot send a command")]
+    System(#[source] io::Error),
+    /// The drive refused.
+    #[error("the drive says: {0}")]
+    Refused(Sense),
+    /// The host adapter or transport failed.
+    #[error("the host adapter reports status {host:#x}, driver {driver:#x}")]
+    Transport {
+        /// `host_status` of `sg_io_hdr`.
+        host: u16,
+        /// `driver_status`.
+        driver: u16,
+    },
+}
+
+/// The kernel's counters of a tape, `Documentation/ABI/testing/sysfs-class-scsi_tape`. They cost
+/// no command to the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// `write_cnt`: writes that have ended.
+    pub writes: u64,
+    /// `write_byte_cnt`.
+    pub write_bytes: u64,
+    /// `write_ns`: time in writes.
+    pub write_ns: u64,
+    /// `read_cnt`.
+    pub reads: u64,
+    /// `read_byte_cnt`.
+    pub read_bytes: u64,
+    /// `read_ns`.
+    pub read_ns: u64,
+    /// `other_cnt`: all other commands.
+    pub others: u64,
+    /// `io_ns`: time in commands of any kind.
+    pub io_ns: u64,
+    /// `resid_cnt`: transfers shorter than asked for.
+    pub residuals: u64,
+}
+
+/// A tape as the driver gives it. Every call may block for as long as the drive likes, and cannot
+/// be interrupted: use it from a thread of its own.
+pub trait RawTape: Send {
+    /// read(2): one block at most in variable mode; 0 is a filemark or the end of the data.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
+    /// write(2): one block in variable mode.
+    fn write(&mut self, block: &[u8]) -> io::Result<usize>;
+    /// `MTIOCTOP`.
+    fn operate(&mut self, operation: Operation, count: i32) -> io::Result<()>;
+    /// `MTIOCGET`.
+    fn status(&mut self) -> io::Result<RawStatus>;
+    /// `MTIOCPOS`: the number of the next object; blocks and filemarks count alike. Sends a
+    /// command: not while the drive streams.
+    fn position(&mut self) -> io::Result<u64>;
+    /// A command that moves no tape and reads data into `data`; returns the bytes read. Not while
+    /// the drive streams.
+    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError>;
+    /// The kernel's counters, where there are any.
+    fn statistics(&mut self) -> Option<Statistics>;
+    /// What the drive said about the error that the last call returned, if that can be known.
+    fn last_sense(&mut self) -> Option<Sense>;
+    /// Most bytes that one transfer can have on its way to the drive (host adapter, kernel), if
+    /// known.
+    fn transfer_bytes_max(&mut self) -> Option<u64>;
+}
