@@ -172,26 +172,14 @@ impl Producer {
     pub fn reserve(&self, bytes: usize, account: &mut Account) -> Result<Reservation, Stopped> {
         let limit = self.shared.options.block_bytes * (self.shared.options.blocks - 1);
         assert!(bytes <= limit, "a reservation leaves one block of the ring free");
-        let mut state = lock(&self.shared.state);
-        if !self.has_room(&state, bytes) {
-            account.switch(State::Blocked);
-            while !self.has_room(&state, bytes) {
-                state.producers_waiting += 1;
-                self.shared.wake_consumers(&state);
-                let waited = self.shared.cancel.wait(&self.shared.room, state);
-                state = match waited {
-                    Ok(state) => state,
-                    Err(stopped) => {
-                        lock(&self.shared.state).producers_waiting -= 1;
-                        account.switch(State::Working);
-                        return Err(stopped);
-                    }
-                };
-                state.producers_waiting -= 1;
-            }
-            account.switch(State::Working);
-        }
+        let mut state = self.wait(bytes, account)?;
         Ok(self.take(&mut state, bytes))
+    }
+
+    /// Waits until `bytes` could be reserved at once, and reserves nothing. A tape that had to stop
+    /// for a full ring starts again when this much can run without another stop.
+    pub fn wait_for_room(&self, bytes: usize, account: &mut Account) -> Result<(), Stopped> {
+        self.wait(bytes, account).map(drop)
     }
 
     /// Reserves the next `bytes` if there is room now.
@@ -231,6 +219,34 @@ impl Producer {
         self.end(unused_bytes as u64);
         filled.armed = true;
         filled.commit();
+    }
+
+    /// The state, once there is room for `bytes`.
+    fn wait(
+        &self,
+        bytes: usize,
+        account: &mut Account,
+    ) -> Result<std::sync::MutexGuard<'_, Inner>, Stopped> {
+        let mut state = lock(&self.shared.state);
+        if !self.has_room(&state, bytes) {
+            account.switch(State::Blocked);
+            while !self.has_room(&state, bytes) {
+                state.producers_waiting += 1;
+                self.shared.wake_consumers(&state);
+                let waited = self.shared.cancel.wait(&self.shared.room, state);
+                state = match waited {
+                    Ok(state) => state,
+                    Err(stopped) => {
+                        lock(&self.shared.state).producers_waiting -= 1;
+                        account.switch(State::Working);
+                        return Err(stopped);
+                    }
+                };
+                state.producers_waiting -= 1;
+            }
+            account.switch(State::Working);
+        }
+        Ok(state)
     }
 
     fn end(&self, unused_bytes: u64) {
