@@ -7,6 +7,7 @@
 // A chore talks to the person who started it.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod lab;
 mod peers;
 mod tidy;
 
@@ -25,6 +26,8 @@ struct Arguments {
 enum Chore {
     /// Run Takeup and other tools side by side and compare
     Peers(peers::PeersArguments),
+    /// Run the tape tests on the real st driver, in a guest
+    Lab(lab::LabArguments),
     /// Check the rules of style that a machine can check
     Tidy(tidy::TidyArguments),
     /// Run one program of a pipeline and report what it used
@@ -44,6 +47,7 @@ enum Chore {
 fn main() -> ExitCode {
     let result = match Arguments::parse().chore {
         Chore::Peers(arguments) => peers::run(&arguments),
+        Chore::Lab(arguments) => lab::run(&arguments),
         Chore::Tidy(arguments) => tidy::run(&arguments),
         Chore::Stage(arguments) => peers::run_stage(&arguments),
         Chore::Produce(arguments) => peers::produce(&arguments),

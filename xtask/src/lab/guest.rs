@@ -1,0 +1,238 @@
+//! One guest and one command in it: from a folder of its own to the exit code.
+//!
+//! Everything of a run lies in a temporary folder; no port or path is shared, so several guests run
+//! side by side. The command's output comes through a virtio port that QEMU puts on its standard
+//! output, its exit code through a folder that the guest can write. The guest has a time limit, and
+//! dies with this program (`setpriv --pdeathsig`), whatever happens to it.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+
+use super::initramfs;
+use super::packages::Packages;
+
+/// How the guest's processor is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Accelerator {
+    /// Software: works everywhere
+    Tcg,
+    /// Hardware: three times as fast where it works
+    Kvm,
+}
+
+/// How to make a guest.
+pub struct Guest<'packages> {
+    /// Kernel, modules and programs.
+    pub packages: &'packages Packages,
+    /// Its memory; half of it can hold files.
+    pub memory_mib: u64,
+    /// How its processor is made.
+    pub accelerator: Accelerator,
+    /// It is ended after this time.
+    pub limit: Duration,
+}
+
+/// What runs in the guest, as root.
+pub struct Job {
+    /// A shell script.
+    pub command: String,
+    /// Its working folder, an absolute path of the host.
+    pub folder: PathBuf,
+    /// Variables beyond those that the guest sets itself.
+    pub environment: Vec<(String, String)>,
+}
+
+/// How a guest ended.
+pub struct Outcome {
+    /// The command's exit code.
+    pub exit_code: u8,
+    /// From the start of QEMU until the tape was there.
+    pub up_after: Duration,
+    /// From the start of QEMU to its end.
+    pub done_after: Duration,
+}
+
+impl Guest<'_> {
+    /// Boots, runs the job with its output handed to `output` as it comes, and powers off.
+    ///
+    /// # Errors
+    /// When QEMU cannot be started, the guest does not come up, or its limit is over; the last lines
+    /// of its console are in the message.
+    pub fn run(&self, job: &Job, output: &mut dyn FnMut(&[u8])) -> anyhow::Result<Outcome> {
+        let run = RunFolder::create()?;
+        let initramfs = initramfs::build(self.packages, &run.path)?;
+        run.write_exchange(job)?;
+        let start = Instant::now();
+        let mut child = self.command(&run, &initramfs).spawn().context(
+            "start qemu-system-x86_64 through setpriv (scripts/install-packages brings them)",
+        )?;
+        let input = child.stdin.take();
+        let ended = self.follow(&mut child, start, output);
+        if ended.is_err() {
+            let _ = child.kill();
+        }
+        let status = child.wait().context("wait for QEMU")?;
+        drop(input);
+        ended.with_context(|| run.console())?;
+        let done_after = start.elapsed();
+        let up_after = run.up_after().unwrap_or(done_after);
+        let exit_code = run.exit_code(status)?;
+        Ok(Outcome { exit_code, up_after, done_after })
+    }
+
+    fn command(&self, run: &RunFolder, initramfs: &Path) -> Command {
+        // The processor's capabilities register cannot be set in a machine inside a machine.
+        let (accelerator, processor) = match self.accelerator {
+            Accelerator::Tcg => ("tcg,thread=multi", "max"),
+            Accelerator::Kvm => ("kvm", "max,-arch-capabilities"),
+        };
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "qemu-system-x86_64"])
+            .args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"])
+            .args(["-machine", "pc,vmport=off,usb=off", "-smp", "2", "-cpu", processor])
+            .args(["-accel", accelerator])
+            .args(["-m", &self.memory_mib.to_string()])
+            .arg("-kernel")
+            .arg(&self.packages.kernel)
+            .arg("-initrd")
+            .arg(initramfs)
+            .args(["-append", KERNEL_ARGUMENTS])
+            .args(["-serial", &format!("file:{}", run.path.join("console").display())])
+            .args(["-device", "virtio-rng-pci", "-device", "virtio-serial-pci"])
+            .args(["-chardev", "stdio,id=output,signal=off"])
+            .args(["-device", "virtserialport,chardev=output"])
+            .args(share("host", Path::new("/"), ",readonly=on,multidevs=remap"))
+            .args(share("packages", &self.packages.root, ",readonly=on"))
+            .args(share("exchange", &run.path.join("exchange"), ""))
+            // The end of its standard input would be a closed port to the guest.
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(fs::File::create(run.path.join("qemu")).map_or(Stdio::null(), Stdio::from));
+        command
+    }
+
+    /// Hands on what comes until the guest closes its end or the limit is over.
+    fn follow(
+        &self,
+        child: &mut Child,
+        start: Instant,
+        output: &mut dyn FnMut(&[u8]),
+    ) -> anyhow::Result<()> {
+        let mut pipe = child.stdout.take().context("no pipe from QEMU")?;
+        // Few pieces of 64 KiB wait here; the guest waits when nobody takes them.
+        let (sender, receiver) = mpsc::sync_channel::<Vec<u8>>(16);
+        std::thread::spawn(move || {
+            let mut buffer = vec![0; 64 << 10];
+            while let Ok(count) = pipe.read(&mut buffer) {
+                if count == 0 || sender.send(buffer[..count].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        loop {
+            let left = self.limit.saturating_sub(start.elapsed());
+            match receiver.recv_timeout(left) {
+                Ok(bytes) => output(&bytes),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    bail!("the guest did not end within {} s", self.limit.as_secs());
+                }
+            }
+        }
+    }
+}
+
+/// Kernel messages go to the console only when they are errors: every line costs emulated time.
+const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=4 panic=-1 mitigations=off random.trust_cpu=on no_timer_check \
+     tsc=reliable nokaslr";
+
+/// The folder of one run, removed when it is dropped.
+struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    fn create() -> anyhow::Result<RunFolder> {
+        let path = std::env::temp_dir().join(format!("takeup-lab-{}", std::process::id()));
+        // A folder of that name is what a killed run with this number left behind.
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(path.join("exchange"))
+            .with_context(|| format!("create {}", path.display()))?;
+        Ok(RunFolder { path })
+    }
+
+    fn write_exchange(&self, job: &Job) -> anyhow::Result<()> {
+        let exchange = self.path.join("exchange");
+        let mut environment = String::new();
+        for (name, value) in &job.environment {
+            environment.push_str(&format!("export {name}={}\n", quoted(value)));
+        }
+        let folder = job.folder.to_str().context("the working folder's path is no text")?;
+        for (name, content) in [
+            ("start", include_str!("guest/start")),
+            ("cartridge", include_str!("guest/cartridge")),
+            ("command", &job.command),
+            ("environment", &environment),
+            ("folder", folder),
+        ] {
+            fs::write(exchange.join(name), content).with_context(|| format!("write {name}"))?;
+        }
+        Ok(())
+    }
+
+    /// When `start` said that the tape is there, from what it wrote: seconds since the kernel began.
+    fn up_after(&self) -> Option<Duration> {
+        let text = fs::read_to_string(self.path.join("exchange/up")).ok()?;
+        let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+
+    fn exit_code(&self, qemu: std::process::ExitStatus) -> anyhow::Result<u8> {
+        let exchange = self.path.join("exchange");
+        if let Ok(problem) = fs::read_to_string(exchange.join("problem")) {
+            bail!("{}\n{}", problem.trim(), self.console());
+        }
+        let text = fs::read_to_string(exchange.join("status")).unwrap_or_default();
+        text.trim()
+            .parse()
+            .with_context(|| format!("the guest left no exit code ({qemu})\n{}", self.console()))
+    }
+
+    /// The last lines that QEMU and the guest's kernel wrote.
+    fn console(&self) -> String {
+        let tail = |name: &str| {
+            let bytes = fs::read(self.path.join(name)).unwrap_or_default();
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let lines: Vec<_> = text.lines().map(str::trim_end).collect();
+            lines[lines.len().saturating_sub(20)..].join("\n")
+        };
+        format!("console:\n{}\n{}", tail("qemu"), tail("console"))
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Arguments that give a folder to the guest over 9p; commas in a path are doubled for QEMU.
+fn share(tag: &str, path: &Path, options: &str) -> [String; 2] {
+    let path = path.display().to_string().replace(',', ",,");
+    [
+        "-virtfs".to_owned(),
+        format!("local,path={path},mount_tag={tag},security_model=none{options}"),
+    ]
+}
+
+/// A word as the shell takes it literally.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

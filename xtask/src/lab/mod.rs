@@ -1,0 +1,86 @@
+//! `cargo xtask lab`: the tape tests against the real st driver, in a guest of its own.
+//!
+//! QEMU boots Debian's kernel (`packages.rs` fetches it, installs nothing) with a small initramfs
+//! (`initramfs.rs`, `modules.rs`); the guest sees the host's root read-only, with a scratch layer
+//! on top, so that programs built here run there as they are. In it tgtd serves a tape over iSCSI
+//! on loopback, and the kernel's own driver makes it `/dev/nst0`. `guest.rs` runs one guest and
+//! one command in it. The scripts under `guest/` are the guest's side.
+//!
+//! What the virtual drive does differently from a real one is listed in `docs/lab.md`.
+
+mod guest;
+mod initramfs;
+mod modules;
+mod packages;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::bail;
+
+use self::guest::{Guest, Job};
+use self::packages::Packages;
+
+/// Arguments of `cargo xtask lab`.
+#[derive(clap::Args)]
+pub struct LabArguments {
+    /// Run a shell command in the guest, print its output, and exit with its exit code
+    #[arg(long)]
+    shell: bool,
+    /// End the guest after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    limit: u64,
+    /// Memory of the guest; half of it can hold files
+    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    memory: u64,
+    /// How the guest's processor is made
+    #[arg(long, value_enum, default_value_t = guest::Accelerator::Tcg)]
+    accelerator: guest::Accelerator,
+    /// Tests to run, by a part of their name [default: all]; with --shell the command
+    #[arg(last = true, value_name = "TEST")]
+    words: Vec<String>,
+}
+
+/// Runs the lab's tests, or one command in the guest.
+///
+/// # Errors
+/// When the guest cannot be made or does not end within its limit. A failing test is an exit code.
+pub fn run(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
+    if arguments.shell {
+        return run_shell(arguments);
+    }
+    bail!("only --shell is built so far");
+}
+
+fn run_shell(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
+    if arguments.words.is_empty() {
+        bail!("--shell needs a command: cargo xtask lab --shell -- 'mt -f /dev/nst0 status'");
+    }
+    let packages = Packages::provide()?;
+    let job = Job {
+        // Words are joined as `ssh` does: one word is a script, several are a command.
+        command: arguments.words.join(" "),
+        folder: std::env::current_dir()?,
+        environment: Vec::new(),
+    };
+    let outcome = guest(arguments, &packages).run(&job, &mut |bytes| {
+        use std::io::Write as _;
+        let mut output = std::io::stdout().lock();
+        let _ = output.write_all(bytes).and_then(|()| output.flush());
+    })?;
+    eprintln!(
+        "lab: up after {:.1} s, done after {:.1} s",
+        outcome.up_after.as_secs_f64(),
+        outcome.done_after.as_secs_f64(),
+    );
+    Ok(ExitCode::from(outcome.exit_code))
+}
+
+fn guest<'packages>(arguments: &LabArguments, packages: &'packages Packages) -> Guest<'packages> {
+    Guest {
+        packages,
+        memory_mib: arguments.memory,
+        accelerator: arguments.accelerator,
+        limit: Duration::from_secs(arguments.limit),
+    }
+}

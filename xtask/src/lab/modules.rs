@@ -1,0 +1,140 @@
+//! The kernel modules of the guest and what they depend on, in the order of loading.
+//!
+//! Debian's packages bring no `modules.dep`, which installing makes; every module carries the
+//! names it depends on in its section `.modinfo`, as `depends=a,b` between zero bytes. That is
+//! looked for in the bytes of the file, which needs no ELF reader. Compressed modules (Debian 13)
+//! are not read.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+/// What the guest needs, without what these depend on.
+pub const WANTED: [&str; 14] = [
+    "virtio_pci",
+    "virtio_console",
+    "9pnet_virtio",
+    "9p",
+    "overlay",
+    "crc32c_generic",
+    "libcrc32c",
+    "iscsi_tcp",
+    "st",
+    "sg",
+    "fuse",
+    "loop",
+    "dm_mod",
+    "virtio_rng",
+];
+
+/// Finds the wanted modules and all that they depend on below `folder`, dependencies first.
+///
+/// # Errors
+/// When a module is not there or depends on itself.
+pub fn in_order(folder: &Path, wanted: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = HashMap::new();
+    collect(&folder.join("kernel"), &mut files)?;
+    let mut order = Order { files, placed: Vec::new(), under_way: Vec::new() };
+    for name in wanted {
+        order.place(name)?;
+    }
+    Ok(order.placed.into_iter().map(|(_, path)| path).collect())
+}
+
+struct Order {
+    files: HashMap<String, PathBuf>,
+    placed: Vec<(String, PathBuf)>,
+    under_way: Vec<String>,
+}
+
+impl Order {
+    fn place(&mut self, name: &str) -> anyhow::Result<()> {
+        if self.placed.iter().any(|(placed, _)| placed == name) {
+            return Ok(());
+        }
+        if self.under_way.iter().any(|other| other == name) {
+            bail!("module {name} depends on itself");
+        }
+        let path = self.files.get(name).with_context(|| format!("no module {name}"))?.clone();
+        self.under_way.push(name.to_owned());
+        let bytes = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
+        for dependency in depends(&bytes) {
+            self.place(&dependency)?;
+        }
+        self.under_way.pop();
+        self.placed.push((name.to_owned(), path));
+        Ok(())
+    }
+}
+
+/// All modules by name; a name has `_` where a file may have `-`.
+fn collect(folder: &Path, files: &mut HashMap<String, PathBuf>) -> anyhow::Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| format!("list {}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "ko") {
+            let stem = path.file_stem().and_then(|stem| stem.to_str());
+            let name = stem.context("a module's name is no text")?.replace('-', "_");
+            files.insert(name, path);
+        }
+    }
+    Ok(())
+}
+
+fn depends(module: &[u8]) -> Vec<String> {
+    const KEY: &[u8] = b"\0depends=";
+    let Some(start) = module.windows(KEY.len()).position(|window| window == KEY) else {
+        return Vec::new();
+    };
+    let value = &module[start + KEY.len()..];
+    let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
+    let text = String::from_utf8_lossy(&value[..end]);
+    text.split(',').filter(|name| !name.is_empty()).map(|name| name.replace('-', "_")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(folder: &Path, name: &str, dependencies: &str) {
+        let bytes = format!("\x7fELF..license=GPL\0depends={dependencies}\0name={name}\0...");
+        fs::write(folder.join(format!("{name}.ko")), bytes).unwrap();
+    }
+
+    fn tree(modules: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = folder.path().join("kernel/drivers");
+        fs::create_dir_all(&kernel).unwrap();
+        for (name, dependencies) in modules {
+            module(&kernel, name, dependencies);
+        }
+        folder
+    }
+
+    fn names(paths: &[PathBuf]) -> Vec<&str> {
+        paths.iter().map(|path| path.file_stem().unwrap().to_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn dependencies_come_first_and_once() {
+        let folder = tree(&[
+            ("st", "scsi-mod,common"),
+            ("sg", "scsi_mod"),
+            ("scsi-mod", "common"),
+            ("common", ""),
+        ]);
+        let order = in_order(folder.path(), &["st", "sg"]).unwrap();
+        assert_eq!(names(&order), ["common", "scsi-mod", "st", "sg"]);
+    }
+
+    #[test]
+    fn a_missing_module_and_a_circle_are_errors() {
+        let folder = tree(&[("a", "b"), ("b", "a"), ("c", "nowhere")]);
+        let error = |name: &str| in_order(folder.path(), &[name]).unwrap_err().to_string();
+        assert_eq!(error("a"), "module a depends on itself");
+        assert_eq!(error("c"), "no module nowhere");
+    }
+}
