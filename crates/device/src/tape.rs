@@ -8,8 +8,10 @@
 //! Not here: sets, segments and volumes, which are `backup`'s; the moving of bytes, which is
 //! `flow`'s.
 
+mod drive;
 pub mod raw;
 pub mod sense;
+pub mod st;
 
 use std::io;
 
@@ -19,6 +21,8 @@ use raw::{
 };
 use rustix::io::Errno;
 use sense::Sense;
+
+pub use drive::{Access, Holder, OpenError, TapeDrive, find};
 
 /// How blocks are laid out on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +84,8 @@ pub struct TapeStatus {
     pub write_protected: bool,
     /// A medium is loaded and ready.
     pub online: bool,
+    /// The drive is empty.
+    pub no_medium: bool,
     /// As the driver answered it.
     pub raw: RawStatus,
 }
@@ -100,6 +106,7 @@ impl From<RawStatus> for TapeStatus {
             at_end_of_data: has(GMT_EOD),
             write_protected: has(GMT_WR_PROT),
             online: has(GMT_ONLINE) && !has(GMT_DR_OPEN),
+            no_medium: has(GMT_DR_OPEN),
             raw,
         }
     }

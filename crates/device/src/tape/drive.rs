@@ -1,0 +1,195 @@
+//! A tape drive before it is opened: what a path leads to, and why a drive cannot be used.
+//!
+//! [`TapeDrive`] is what runs hold on to, since around a change of medium a tape is closed and
+//! opened again (st reads the new medium's limits and position when it is opened). The real drive
+//! is [`super::st::StDrive`]; crate `sim` has one that lives in this process.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::Tape;
+use super::st::StDrive;
+
+/// Major number of SCSI tapes, `Documentation/admin-guide/devices.txt`.
+pub const TAPE_MAJOR: u32 = 9;
+
+/// What a tape is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// To read it: there must be a medium.
+    Read,
+    /// To read and write it: there must be a medium that can be written to.
+    Write,
+    /// To ask for its state; works without a medium and waits for nothing.
+    Look,
+}
+
+/// A drive that can be opened. One opener at a time.
+pub trait TapeDrive: Send + Sync {
+    /// Name for messages.
+    fn name(&self) -> &str;
+
+    /// Opens it. Waits up to two minutes for a medium that is being loaded.
+    ///
+    /// # Errors
+    /// When there is no medium, somebody else has the drive, or the medium is write-protected.
+    fn open(&self, access: Access) -> Result<Tape, OpenError>;
+}
+
+/// A process that has the drive open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its id.
+    pub process: u32,
+    /// Its name, `/proc/PID/comm`.
+    pub name: String,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} (process {})", self.name, self.process)
+    }
+}
+
+/// Why a tape drive cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The drive is empty.
+    #[error("cannot open {device}: no medium in the drive")]
+    NoMedium {
+        /// The drive.
+        device: String,
+    },
+    /// There is a medium, or something is being loaded, but it does not get ready.
+    #[error("cannot open {device}: the drive is not ready after {waited_seconds} s")]
+    NotReady {
+        /// The drive.
+        device: String,
+        /// How long it was waited for.
+        waited_seconds: u64,
+    },
+    /// Somebody has it open.
+    #[error("cannot open {device}: in use{}", by(.holder.as_ref()))]
+    Busy {
+        /// The drive.
+        device: String,
+        /// Who, where that can be found out.
+        holder: Option<Holder>,
+    },
+    /// The medium cannot be written to.
+    #[error("cannot write to {device}: the medium is write-protected")]
+    WriteProtected {
+        /// The drive.
+        device: String,
+    },
+    /// The path leads to something else.
+    #[error("{device} is no tape drive")]
+    NotATape {
+        /// The path.
+        device: String,
+    },
+    /// Nothing is behind the path.
+    #[error("cannot open {device}: no such tape drive")]
+    NoSuchDevice {
+        /// The path.
+        device: String,
+    },
+    /// Anything else.
+    #[error("cannot open {device}")]
+    Other {
+        /// The drive.
+        device: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn by(holder: Option<&Holder>) -> String {
+    holder.map(|holder| format!(" by {holder}")).unwrap_or_default()
+}
+
+/// The tape drive that `path` leads to, if it is one: a character device of the kernel's tape
+/// driver, or a file of a file system in user space that answers like one. A name below `/dev` that
+/// only a tape can have counts too, so that a drive that is not there is told as such and no file of
+/// its name is made.
+pub fn find(path: &Path) -> Option<StDrive> {
+    let is_tape = match rustix::fs::stat(path) {
+        Ok(status) => match FileType::from_raw_mode(status.st_mode) {
+            FileType::CharacterDevice => rustix::fs::major(status.st_rdev) == TAPE_MAJOR,
+            FileType::RegularFile => plays_a_tape(path),
+            _ => false,
+        },
+        Err(Errno::NOENT) => is_tape_name(path),
+        Err(_) => false,
+    };
+    is_tape.then(|| StDrive::new(path))
+}
+
+/// Whether this file in user space answers `MTIOCGET`. Other files are not opened: to open some
+/// devices does something to them.
+fn plays_a_tape(path: &Path) -> bool {
+    /// `FUSE_SUPER_MAGIC` of <linux/magic.h>.
+    const FUSE: u64 = 0x6573_5546;
+    let in_user_space = rustix::fs::statfs(path).is_ok_and(|status| status.f_type as u64 == FUSE);
+    in_user_space && super::st::answers_status(path)
+}
+
+/// `/dev/nst0`, `/dev/st1`, with a letter for the mode, or `/dev/tape/by-id/...`.
+fn is_tape_name(path: &Path) -> bool {
+    let Some(name) = path.to_str() else { return false };
+    if name.starts_with("/dev/tape/") {
+        return true;
+    }
+    let Some(name) = name.strip_prefix("/dev/") else { return false };
+    let Some(number) = name.strip_prefix("nst").or_else(|| name.strip_prefix("st")) else {
+        return false;
+    };
+    let number = number.strip_suffix(['l', 'm', 'a']).unwrap_or(number);
+    !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_only_tapes_have() {
+        for name in ["/dev/nst0", "/dev/st12", "/dev/nst3a", "/dev/tape/by-id/scsi-1-nst"] {
+            assert!(is_tape_name(Path::new(name)), "{name}");
+        }
+        for name in ["nst0", "/dev/nst", "/dev/stdout", "/dev/st0x", "/tmp/nst0", "/dev/nstl"] {
+            assert!(!is_tape_name(Path::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_tape_is_not_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("nst0");
+        std::fs::write(&file, "no tape").unwrap();
+        assert!(find(&file).is_none());
+        assert!(find(directory.path()).is_none());
+        assert!(find(Path::new("/dev/null")).is_none());
+        assert!(find(&directory.path().join("nothing")).is_none());
+    }
+
+    #[test]
+    fn a_drive_that_is_not_there_says_so() {
+        let drive = find(Path::new("/dev/nst31")).expect("the name of a tape");
+        match drive.open(Access::Look) {
+            Err(OpenError::NoSuchDevice { device }) => assert_eq!(device, "/dev/nst31"),
+            other => panic!("{:?}", other.err()),
+        }
+    }
+
+    #[test]
+    fn messages_name_the_holder() {
+        let holder = Some(Holder { process: 7, name: "mt".to_owned() });
+        let error = OpenError::Busy { device: "/dev/nst0".to_owned(), holder };
+        assert_eq!(error.to_string(), "cannot open /dev/nst0: in use by mt (process 7)");
+    }
+}

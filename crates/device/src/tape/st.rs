@@ -1,0 +1,292 @@
+//! The kernel's tape driver, `st`, behind [`RawTape`].
+//!
+//! A drive is opened without waiting first, looked at, and only then taken or refused: an ordinary
+//! open would wait two minutes for a medium and then say no more than that something went wrong. A
+//! node that rewinds when it is closed (`/dev/st0`) is opened through its sister that does not,
+//! where there is one.
+//!
+//! Not here: what results mean, which is [`super::Tape`]'s; commands and their answers, which are
+//! [`super::Tape`]'s too.
+
+mod holders;
+mod ioctl;
+mod kernel_log;
+mod sysfs;
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+pub use sysfs::TapeFolder;
+
+use super::drive::{Access, Holder, OpenError, TAPE_MAJOR, TapeDrive};
+use super::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
+use super::sense::Sense;
+use super::{Tape, TapeStatus};
+use holders::Identity;
+use kernel_log::KernelLog;
+
+/// How long a medium may take to get ready. The driver itself waits as long (`ST_BLOCK_SECONDS`).
+const READY_WAIT_SECONDS: u64 = 120;
+/// How long a command that moves no tape may take.
+const COMMAND_LIMIT: Duration = Duration::from_secs(30);
+/// Minor numbers with this bit belong to nodes that do not rewind when they are closed.
+const NO_REWIND: u32 = 0x80;
+
+/// A drive of the tape driver, or a file in user space that plays one.
+#[derive(Clone, Debug)]
+pub struct StDrive {
+    name: String,
+    path: PathBuf,
+    folder: Option<TapeFolder>,
+}
+
+impl StDrive {
+    /// The drive that `path` leads to; nothing is opened yet.
+    pub fn new(path: impl Into<PathBuf>) -> StDrive {
+        let path = path.into();
+        let name = path.display().to_string();
+        let Some(minor) = tape_minor(&path) else {
+            return StDrive { name, path, folder: None };
+        };
+        let sister = no_rewind_sister(&path, minor);
+        let minor = if sister.is_some() { minor | NO_REWIND } else { minor };
+        let folder = TapeFolder::of_device(TAPE_MAJOR, minor);
+        StDrive { name, path: sister.unwrap_or(path), folder }
+    }
+
+    /// What the kernel tells of the drive; `None` for a file in user space.
+    pub fn folder(&self) -> Option<&TapeFolder> {
+        self.folder.as_ref()
+    }
+
+    /// The node that is opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether closing the node rewinds the medium.
+    pub fn rewinds(&self) -> bool {
+        tape_minor(&self.path).is_some_and(|minor| minor & NO_REWIND == 0)
+    }
+
+    /// Another process that has the drive open, through the tape driver or past it.
+    pub fn holder(&self) -> Option<Holder> {
+        let generic = self.folder.as_ref().and_then(TapeFolder::generic_device);
+        let paths = [Some(self.path.clone()), generic];
+        let identities: Vec<Identity> =
+            paths.iter().flatten().filter_map(|path| Identity::of(path)).collect();
+        holders::find(&identities)
+    }
+
+    /// Opens without waiting and looks.
+    fn try_open(&self, access: Access) -> Result<(StTape, TapeStatus), OpenError> {
+        let mode = match access {
+            Access::Write => OFlags::RDWR,
+            Access::Read | Access::Look => OFlags::RDONLY,
+        };
+        let flags = mode | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let file = rustix::fs::open(&self.path, flags, Mode::empty())
+            .map_err(|error| self.refusal(error))?;
+        let raw = match ioctl::status(file.as_fd()) {
+            Ok(raw) => raw,
+            Err(error) if is_unknown_request(&error) => {
+                return Err(OpenError::NotATape { device: self.name.clone() });
+            }
+            Err(source) => return Err(OpenError::Other { device: self.name.clone(), source }),
+        };
+        let tape = StTape {
+            file,
+            folder: self.folder.clone(),
+            generic: None,
+            log: self.folder.as_ref().and_then(KernelLog::open),
+        };
+        Ok((tape, raw.into()))
+    }
+
+    fn refusal(&self, error: Errno) -> OpenError {
+        let device = self.name.clone();
+        match error {
+            Errno::BUSY => OpenError::Busy { device, holder: self.holder() },
+            Errno::NOMEDIUM => OpenError::NoMedium { device },
+            Errno::ROFS => OpenError::WriteProtected { device },
+            Errno::NOENT | Errno::NXIO | Errno::NODEV => OpenError::NoSuchDevice { device },
+            error => OpenError::Other { device, source: error.into() },
+        }
+    }
+}
+
+impl TapeDrive for StDrive {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn open(&self, access: Access) -> Result<Tape, OpenError> {
+        let device = || self.name.clone();
+        for _ in 0..READY_WAIT_SECONDS {
+            let (tape, status) = self.try_open(access)?;
+            if access != Access::Look && status.no_medium {
+                return Err(OpenError::NoMedium { device: device() });
+            }
+            if access == Access::Look || status.online {
+                // Opened without waiting, the driver does not refuse a protected medium.
+                if access == Access::Write && status.write_protected {
+                    return Err(OpenError::WriteProtected { device: device() });
+                }
+                return Ok(Tape::new(Box::new(tape), device()));
+            }
+            drop(tape);
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        Err(OpenError::NotReady { device: device(), waited_seconds: READY_WAIT_SECONDS })
+    }
+}
+
+/// A tape of the tape driver, open.
+#[derive(Debug)]
+pub struct StTape {
+    file: OwnedFd,
+    folder: Option<TapeFolder>,
+    /// Opened when the first command is sent; `Err` when it cannot be.
+    generic: Option<io::Result<OwnedFd>>,
+    log: Option<KernelLog>,
+}
+
+impl StTape {
+    /// The generic device of the drive.
+    fn generic(&mut self) -> Option<BorrowedFd<'_>> {
+        let folder = self.folder.as_ref();
+        let generic = self.generic.get_or_insert_with(|| {
+            let missing = || io::Error::from(Errno::NOENT);
+            open_generic(&folder.and_then(TapeFolder::generic_device).ok_or_else(missing)?)
+        });
+        generic.as_ref().ok().map(AsFd::as_fd)
+    }
+
+    fn send(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
+        if self.folder.is_none() {
+            return Err(CommandError::NoGenericDevice);
+        }
+        let own = self.file.try_clone().map_err(CommandError::System)?;
+        // The tape driver takes SG_IO as well, from root (`st_ioctl`).
+        let file = self.generic().unwrap_or(own.as_fd());
+        let mut sense = [0u8; 64];
+        let result = ioctl::command(file, command, data, &mut sense, COMMAND_LIMIT)
+            .map_err(CommandError::System)?;
+        if result.host_status != 0 {
+            let (host, driver) = (result.host_status, result.driver_status);
+            return Err(CommandError::Transport { host, driver });
+        }
+        /// SAM-5, status codes.
+        const GOOD: u8 = 0;
+        if result.status != GOOD {
+            let said = Sense::parse(&sense[..result.sense_bytes]).unwrap_or_default();
+            // A recovered error has given its data.
+            if !said.is_recovered() {
+                return Err(CommandError::Refused(said));
+            }
+        }
+        Ok(result.moved_bytes)
+    }
+}
+
+impl RawTape for StTape {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.mark();
+        Ok(rustix::io::read(&self.file, buffer)?)
+    }
+
+    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
+        self.mark();
+        Ok(rustix::io::write(&self.file, block)?)
+    }
+
+    fn operate(&mut self, operation: Operation, count: i32) -> io::Result<()> {
+        self.mark();
+        ioctl::operate(self.file.as_fd(), operation, count)
+    }
+
+    fn status(&mut self) -> io::Result<RawStatus> {
+        ioctl::status(self.file.as_fd())
+    }
+
+    fn position(&mut self) -> io::Result<u64> {
+        self.mark();
+        ioctl::position(self.file.as_fd())
+    }
+
+    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
+        self.send(command, data)
+    }
+
+    fn statistics(&mut self) -> Option<Statistics> {
+        self.folder.as_ref()?.statistics()
+    }
+
+    fn last_sense(&mut self) -> Option<Sense> {
+        self.log.as_mut()?.sense_since_mark()
+    }
+
+    fn transfer_bytes_max(&mut self) -> Option<u64> {
+        let generic = self.generic()?;
+        ioctl::transfer_bytes_max(generic).ok().filter(|bytes| *bytes > 0)
+    }
+
+    fn pieces_max(&mut self) -> Option<u64> {
+        let generic = self.generic()?;
+        ioctl::pieces_max(generic).ok().filter(|pieces| *pieces > 0)
+    }
+}
+
+impl StTape {
+    /// What the kernel logs from here on belongs to the call that follows.
+    fn mark(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.mark();
+        }
+    }
+}
+
+/// Whether `path` answers `MTIOCGET`, or is in use as only a device can be.
+pub(super) fn answers_status(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => ioctl::status(file.as_fd()).is_ok(),
+        Err(error) => error == Errno::BUSY,
+    }
+}
+
+fn is_unknown_request(error: &io::Error) -> bool {
+    let unknown = [Errno::NOTTY, Errno::INVAL, Errno::NOSYS];
+    Errno::from_io_error(error).is_some_and(|errno| unknown.contains(&errno))
+}
+
+fn tape_minor(path: &Path) -> Option<u32> {
+    let status = rustix::fs::stat(path).ok()?;
+    let is_tape = FileType::from_raw_mode(status.st_mode) == FileType::CharacterDevice
+        && rustix::fs::major(status.st_rdev) == TAPE_MAJOR;
+    is_tape.then(|| rustix::fs::minor(status.st_rdev))
+}
+
+/// The node of the same drive and mode that does not rewind, when `path` is one that does.
+fn no_rewind_sister(path: &Path, minor: u32) -> Option<PathBuf> {
+    if minor & NO_REWIND != 0 {
+        return None;
+    }
+    let wanted = minor | NO_REWIND;
+    let folder = TapeFolder::of_device(TAPE_MAJOR, wanted)?;
+    let real = fs::canonicalize(path).ok()?;
+    let sister = real.with_file_name(folder.node()?);
+    (tape_minor(&sister) == Some(wanted)).then_some(sister)
+}
+
+fn open_generic(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let open = |mode| rustix::fs::open(path, mode | flags, Mode::empty());
+    Ok(open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY))?)
+}

@@ -1,0 +1,99 @@
+//! Who has a tape drive open: looked up in `/proc`, which shows other users' processes to root
+//! only.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::fs::FileType;
+
+use crate::tape::drive::{Holder, TAPE_MAJOR};
+
+/// What several nodes of one drive have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// A drive of the tape driver, by its number.
+    Tape(u32),
+    /// Another character device, such as the generic device of a drive.
+    Device(u64),
+    /// A file.
+    File(u64, u64),
+}
+
+impl Identity {
+    /// Of what a path leads to.
+    pub fn of(path: &Path) -> Option<Identity> {
+        let status = rustix::fs::stat(path).ok()?;
+        let device = status.st_rdev;
+        Some(match FileType::from_raw_mode(status.st_mode) {
+            FileType::CharacterDevice if rustix::fs::major(device) == TAPE_MAJOR => {
+                Identity::Tape(drive_number(rustix::fs::minor(device)))
+            }
+            FileType::CharacterDevice => Identity::Device(device),
+            _ => Identity::File(status.st_dev, status.st_ino),
+        })
+    }
+}
+
+/// Number of the drive that a minor number belongs to: bits 0 to 4 and those from 8 on. Bits 5 and
+/// 6 are the mode, bit 7 is set when closing does not rewind (`drivers/scsi/st.h`).
+pub fn drive_number(minor: u32) -> u32 {
+    (minor & !0xff) >> 3 | minor & 0x1f
+}
+
+/// The first process, other than this one, that has one of them open.
+pub fn find(identities: &[Identity]) -> Option<Holder> {
+    let own = std::process::id();
+    let processes = fs::read_dir("/proc").ok()?;
+    let mut numbers = processes
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|process| *process != own);
+    let process = numbers.find(|process| has_open(*process, identities))?;
+    let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    Some(Holder { process, name: name.trim().to_owned() })
+}
+
+fn has_open(process: u32, identities: &[Identity]) -> bool {
+    let Ok(files) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
+    files.filter_map(Result::ok).any(|entry| {
+        // A look at the link first: stat of a file on a dead network mount would wait.
+        let link = fs::read_link(entry.path()).unwrap_or_default();
+        let may_be = link.starts_with("/dev") || identities.iter().any(is_file);
+        may_be && Identity::of(&entry.path()).is_some_and(|found| identities.contains(&found))
+    })
+}
+
+fn is_file(identity: &Identity) -> bool {
+    matches!(identity, Identity::File(..))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_nodes_of_a_drive_have_its_number() {
+        for minor in [0, 32, 64, 96, 128, 160, 224] {
+            assert_eq!(drive_number(minor), 0);
+            assert_eq!(drive_number(minor + 31), 31);
+            assert_eq!(drive_number(minor + 256), 32);
+        }
+    }
+
+    #[test]
+    fn another_process_is_found_by_what_it_has_open() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let identity = Identity::of(file.path()).unwrap();
+        assert_eq!(find(&[identity]), None, "only this process has it");
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .stdin(fs::File::open(file.path()).unwrap())
+            .spawn()
+            .unwrap();
+        // Between fork and exec the child has this program's name.
+        let found = find(&[identity]).map(|holder| holder.process);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found, Some(child.id()));
+        assert_eq!(find(&[identity]), None);
+    }
+}
