@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use archive::chunk::gzip_member::find_stored_member;
 use archive::chunk::seek_table::{SeekTable, SeekTableLookup, parse_seek_table};
-use archive::chunk::{ChunkDecompressor, Coding, Format, StreamDecoder};
+use archive::chunk::{ChunkDecompressor, Coding, Compression, Format, StreamDecoder};
 use archive::index::{
     ContentHasher, FileLayout, FileRecord, IndexLayout, IndexReader, RecordKind, Section,
     TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer, find_trailer,
@@ -24,11 +24,24 @@ const TAIL_BYTES: u64 = 64 << 10;
 const WINDOW_BYTES: usize = 256 << 10;
 
 /// Where the index is and what its trailer says.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct IndexFile {
     file: Arc<OwnedFd>,
+    /// Compression of the index itself: that of the archive it ends, none where it stands alone.
     coding: Option<Coding>,
+    /// Where it starts in the file: compressed bytes where it is compressed.
+    start_bytes: u64,
+    holds: Holds,
     pub trailer: Trailer,
+}
+
+/// What a file with an index holds beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    /// The archive that it describes.
+    Archive,
+    /// Nothing: the archive is elsewhere.
+    IndexOnly,
 }
 
 impl IndexFile {
@@ -49,8 +62,22 @@ impl IndexFile {
             }
             Format::Other(_) => return None,
         };
-        let index = IndexFile { file: Arc::clone(file), coding, trailer };
+        let start_bytes = match coding {
+            None => trailer.archive_bytes,
+            Some(_) => trailer.index_compressed_offset_bytes,
+        };
+        let (file, holds) = (Arc::clone(file), Holds::Archive);
+        let index = IndexFile { file, coding, start_bytes, holds, trailer };
         index.starts_as_said().then_some(index)
+    }
+
+    /// The index in a file of its own, of which it takes `length_bytes`, padding included.
+    pub fn alone(file: Arc<OwnedFd>, length_bytes: u64) -> Option<IndexFile> {
+        let tail = read_tail(&file, length_bytes, TAIL_BYTES)?;
+        let (trailer, start_bytes) = find_plain_trailer(&file, length_bytes, tail)?;
+        let holds = Holds::IndexOnly;
+        let index = IndexFile { file, coding: None, start_bytes, holds, trailer };
+        (start_bytes == 0 && index.starts_as_said()).then_some(index)
     }
 
     /// Whether an index archive starts where the trailer says.
@@ -60,11 +87,10 @@ impl IndexFile {
     }
 
     fn reader(&self) -> Box<dyn Read> {
-        let file = Arc::clone(&self.file);
+        let (file, offset_bytes) = (Arc::clone(&self.file), self.start_bytes);
         match self.coding {
-            None => Box::new(FileAt { file, offset_bytes: self.trailer.archive_bytes }),
+            None => Box::new(FileAt { file, offset_bytes }),
             Some(coding) => {
-                let offset_bytes = self.trailer.index_compressed_offset_bytes;
                 let window_bytes_max = StreamDecoder::WINDOW_BYTES_DEFAULT;
                 Box::new(Decoded {
                     file: FileAt { file, offset_bytes },
@@ -83,7 +109,7 @@ impl IndexFile {
         let reader: Box<dyn Read> = match self.coding {
             None => {
                 let file = Arc::clone(&self.file);
-                let offset_bytes = self.trailer.archive_bytes + place.offset_bytes;
+                let offset_bytes = self.start_bytes + place.offset_bytes;
                 Box::new(FileAt { file, offset_bytes })
             }
             Some(_) => {
@@ -100,14 +126,14 @@ impl IndexFile {
     }
 
     /// Whether the content of a file, read once more, has the hash of the index. `None` where that
-    /// cannot be told: for a sparse file, whose map is needed, in a compressed archive, and for
-    /// what has no hash.
+    /// cannot be told: for a sparse file, whose map is needed, in a compressed archive or one that
+    /// is not here, and for what has no hash.
     pub fn hash_holds(&self, record: &FileRecord) -> Option<bool> {
         let RecordKind::File { stored_bytes, layout, content_hash, .. } = &record.kind else {
             return None;
         };
         let expected = content_hash.filter(|_| *layout == FileLayout::Whole)?;
-        if self.coding.is_some() {
+        if self.is_compressed() || self.holds == Holds::IndexOnly {
             return None;
         }
         let file =
@@ -125,7 +151,7 @@ impl IndexFile {
 
     /// Whether the archive is compressed.
     pub fn is_compressed(&self) -> bool {
-        self.coding.is_some()
+        self.trailer.compression != Compression::None
     }
 
     /// The members of the archive.
@@ -134,7 +160,17 @@ impl IndexFile {
     }
 }
 
-fn find_in_plain(file: &OwnedFd, length_bytes: u64, mut tail: Vec<u8>) -> Option<Trailer> {
+fn find_in_plain(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trailer> {
+    let (trailer, start_bytes) = find_plain_trailer(file, length_bytes, tail)?;
+    (start_bytes == trailer.archive_bytes).then_some(trailer)
+}
+
+/// The trailer, and where its index starts.
+fn find_plain_trailer(
+    file: &OwnedFd,
+    length_bytes: u64,
+    mut tail: Vec<u8>,
+) -> Option<(Trailer, u64)> {
     if tail.iter().all(|byte| *byte == 0) {
         tail = read_tail(file, length_bytes, TRAILER_TAIL_BYTES_MAX as u64)?;
     }
@@ -143,7 +179,7 @@ fn find_in_plain(file: &OwnedFd, length_bytes: u64, mut tail: Vec<u8>) -> Option
     let layout = IndexLayout::new(summaries).ok()?;
     let trailer_offset_bytes = length_bytes - found.member_to_end_bytes as u64;
     let start_bytes = trailer_offset_bytes.checked_sub(layout.trailer_offset_bytes)?;
-    (start_bytes == found.trailer.archive_bytes).then_some(found.trailer)
+    Some((found.trailer, start_bytes))
 }
 
 fn find_in_zstd(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trailer> {
