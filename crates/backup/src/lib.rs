@@ -11,5 +11,6 @@ pub mod read;
 pub mod report;
 pub mod restore;
 pub mod selection;
+mod unnamed_file;
 pub mod verify;
 mod warnings;

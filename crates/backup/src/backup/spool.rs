@@ -6,10 +6,8 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{Mode, OFlags};
+use crate::unnamed_file::unnamed_file;
 
 /// What is kept in memory before a temporary file is made, and between two writes to it.
 const MEMORY_BYTES: usize = 1 << 20;
@@ -39,7 +37,7 @@ impl Spool {
             return Ok(());
         }
         if self.file.is_none() {
-            self.file = Some(temporary_file()?);
+            self.file = Some(unnamed_file()?);
         }
         if let Some(file) = &mut self.file {
             file.write_all(&self.buffer)?;
@@ -87,28 +85,6 @@ impl Spool {
             }
         }
         each(&self.buffer)
-    }
-}
-
-/// A file without a name in the folder for temporary files (`TMPDIR`, else `/var/tmp`, which is
-/// on a disk where `/tmp` may be memory).
-fn temporary_file() -> io::Result<File> {
-    let folder =
-        std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
-    let mode = Mode::RUSR | Mode::WUSR;
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    match rustix::fs::open(&folder, flags | OFlags::TMPFILE, mode) {
-        Ok(file) => Ok(file.into()),
-        // Not every file system can make files without a name.
-        Err(_) => {
-            static NUMBER: AtomicU64 = AtomicU64::new(0);
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let process = std::process::id();
-            let name = folder.join(format!(".takeup-spool-{process}-{number}"));
-            let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
-            rustix::fs::unlink(&name)?;
-            Ok(file.into())
-        }
     }
 }
 

@@ -5,9 +5,8 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
 
-use rustix::fs::{Mode, OFlags};
+use crate::unnamed_file::unnamed_file;
 
 const MEMORY_BYTES: usize = 4 << 20;
 /// Bytes of a record: place, whether there is a hash, hash.
@@ -35,7 +34,7 @@ impl Spool {
         self.memory.extend_from_slice(&seen.content_hash.unwrap_or_default());
         if self.memory.len() >= MEMORY_BYTES {
             if self.file.is_none() {
-                self.file = Some(temporary_file()?);
+                self.file = Some(unnamed_file()?);
             }
             if let Some(file) = &mut self.file {
                 file.write_all(&self.memory)?;
@@ -81,22 +80,6 @@ impl SpoolReader {
         let header_offset_bytes = u64::from_le_bytes(offset.try_into().expect("eight bytes"));
         let hash: [u8; 32] = rest[1..].try_into().expect("32 bytes");
         Ok(Some(Seen { header_offset_bytes, content_hash: (rest[0] == 1).then_some(hash) }))
-    }
-}
-
-fn temporary_file() -> io::Result<File> {
-    let folder =
-        std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
-    let (mode, flags) = (Mode::RUSR | Mode::WUSR, OFlags::RDWR | OFlags::CLOEXEC);
-    match rustix::fs::open(&folder, flags | OFlags::TMPFILE, mode) {
-        Ok(file) => Ok(file.into()),
-        // Not every file system can make files without a name.
-        Err(_) => {
-            let name = folder.join(format!(".takeup-verify-{}", std::process::id()));
-            let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
-            rustix::fs::unlink(&name)?;
-            Ok(file.into())
-        }
     }
 }
 

@@ -1,0 +1,31 @@
+//! A file without a name for what a run keeps until its end: gone with the process, whatever
+//! happens to it.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{Mode, OFlags};
+
+/// Makes one in the folder for temporary files (`TMPDIR`, else `/var/tmp`, which is on a disk where
+/// `/tmp` may be memory).
+pub(crate) fn unnamed_file() -> io::Result<File> {
+    let folder =
+        std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
+    let mode = Mode::RUSR | Mode::WUSR;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::open(&folder, flags | OFlags::TMPFILE, mode) {
+        Ok(file) => Ok(file.into()),
+        // Not every file system can make files without a name.
+        Err(_) => {
+            static NUMBER: AtomicU64 = AtomicU64::new(0);
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let process = std::process::id();
+            let name = folder.join(format!(".takeup-{process}-{number}"));
+            let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
+            rustix::fs::unlink(&name)?;
+            Ok(file.into())
+        }
+    }
+}
