@@ -9,6 +9,7 @@
 //! `flow`'s.
 
 mod drive;
+pub mod generation;
 pub mod raw;
 pub mod sense;
 pub mod st;
