@@ -1,304 +1,246 @@
-//! The generations of LTO: speeds, capacities, buffers, as makers and drives tell them.
+//! What is known of the generations of LTO drives: rates, capacities, buffers, and how sure that is.
 //!
-//! Facts as data, each with how sure it is; whoever computes with them adds what he assumes and says
-//! so. Rates and capacities are native, that is, of what is on the medium. The numbers are those of
-//! the project's collection of facts on LTO; wraps are those of the format specifications that the
-//! LTO program publishes for each generation.
+//! A drive matches its speed to the host in steps. Below the lowest step it has to stop, go back
+//! and start again, so that step is the rate that a backup must keep. Makers publish steps for some
+//! generations and only the ends of the range for others; each number says where it comes from.
 //!
-//! Not here: what a drive at hand says of itself, which is read from the drive.
+//! Rates and capacities are native: bytes on the medium, which compression by the drive makes fewer
+//! than the host sent. Not here: the time that a stop takes, which is a model's business.
 
-/// How sure a fact is.
+use std::fmt;
+
+/// Where a number comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
-    /// In a manual of the maker.
+    /// A manual of a maker of such drives.
     Maker,
-    /// Reported by a drive or by somebody who measured.
+    /// A drive or a third party reported it.
     Reported,
-    /// Believed, not confirmed.
+    /// Believed, but nobody confirmed it.
     Assumed,
 }
 
-impl Certainty {
-    /// One word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Certainty::Maker => "maker",
-            Certainty::Reported => "reported",
+impl fmt::Display for Certainty {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Certainty::Maker => "by a maker's manual",
+            Certainty::Reported => "as reported by drives or users",
             Certainty::Assumed => "assumed",
-        }
+        })
     }
 }
 
-/// What is known of the drives and media of one generation.
+/// What the steps of speed are known to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Generation {
-    /// As it is written on a command line: `lto7`.
-    pub name: &'static str,
-    /// Native.
-    pub capacity_bytes: u64,
-    /// Native rates to which the drive matches its speed, ascending; only the two ends of the range
-    /// where `steps_known` is false.
-    pub speeds_bytes_per_second: &'static [u64],
-    /// Whether the steps are known one by one.
-    pub steps_known: bool,
-    /// Memory of the drive.
-    pub buffer_bytes: u64,
-    /// How sure the memory is.
-    pub buffer_certainty: Certainty,
-    /// Ratio of compression that the maker claims, in percent.
-    pub claimed_ratio_percent: u64,
-    /// How sure everything is that has no certainty of its own.
-    pub certainty: Certainty,
-    /// Most that the drive takes from the host.
-    pub host_bytes_per_second: Option<u64>,
-    /// Highest speed of drives of half height.
-    pub half_height_bytes_per_second: Option<u64>,
-    /// Time to load a medium.
-    pub load_ns: Option<u64>,
-    /// Time to unload a rewound medium.
-    pub unload_ns: Option<u64>,
-    /// Average time of a rewind.
-    pub rewind_average_ns: Option<u64>,
-    /// Average time to find a place.
-    pub locate_average_ns: Option<u64>,
-    /// Passes over the length of the medium.
-    pub wraps: u32,
-    /// How sure the number of wraps is.
-    pub wraps_certainty: Certainty,
+pub enum Steps {
+    /// All of them.
+    All,
+    /// The lowest and the highest.
+    Ends,
 }
 
-/// Stop, reposition and restart; 2.0 to 3.5 s are assumed in the field, no maker publishes it.
-pub const BACK_HITCH_NS: u64 = 2_500_000_000;
-/// Of host and adapter, for one write(2). Assumed.
-pub const COMMAND_OVERHEAD_NS: u64 = 50_000;
-/// What a synchronising filemark takes once the buffer is empty. Assumed.
-pub const FILEMARK_SYNCHRONISE_NS: u64 = 3_000_000_000;
-/// Change of direction at the end of a wrap, as the emulator of the LTFS reference counts it.
-pub const WRAP_TURN_NS: u64 = 2_000_000_000;
+/// A generation of drives, writing media of its own generation.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Generation {
+    /// As on the cartridge: `LTO-8`.
+    pub name: &'static str,
+    /// 1 for LTO-1.
+    pub number: u8,
+    /// What MODE SENSE answers for a medium of this generation (`mt_dsreg`, high byte).
+    pub density_code: u8,
+    /// How sure the density code is.
+    pub density_certainty: Certainty,
+    /// Bytes on a medium, uncompressed.
+    pub capacity_bytes: u64,
+    /// Bytes per second on the medium, ascending.
+    pub speeds: &'static [u64],
+    /// Whether these are all.
+    pub steps: Steps,
+    /// How sure the speeds are.
+    pub speed_certainty: Certainty,
+    /// Highest speed of a half-height drive, where it is lower.
+    pub half_height_speed_max: Option<u64>,
+    /// The drive's own buffer.
+    pub buffer_bytes: u64,
+    /// How sure that is.
+    pub buffer_certainty: Certainty,
+}
+
+impl Generation {
+    /// The rate below which the drive stops and goes back, bytes per second on the medium.
+    pub fn lowest_speed(&self) -> u64 {
+        self.speeds.first().copied().unwrap_or_default()
+    }
+
+    /// The highest rate, bytes per second on the medium.
+    pub fn highest_speed(&self) -> u64 {
+        self.speeds.last().copied().unwrap_or_default()
+    }
+
+    /// The generation that a medium of this density code was written by.
+    pub fn of_density(code: u8) -> Option<&'static Generation> {
+        GENERATIONS.iter().find(|generation| generation.density_code == code)
+    }
+
+    /// The generation of a drive, from the product name of INQUIRY: `ULTRIUM-TD8`, `ULT3580-HH7`,
+    /// `Ultrium 6-SCSI`, `LTO-5 HH`.
+    pub fn of_product(product: &str) -> Option<&'static Generation> {
+        let product = product.to_ascii_uppercase();
+        let marks = ["ULTRIUM-TD", "ULTRIUM-HH", "ULT3580-TD", "ULT3580-HH", "ULTRIUM ", "LTO-"];
+        let number = marks.iter().find_map(|mark| {
+            let rest = &product[product.find(mark)? + mark.len()..];
+            let digits = rest.split(|digit: char| !digit.is_ascii_digit()).next()?;
+            digits.parse::<u8>().ok()
+        })?;
+        GENERATIONS.iter().find(|generation| generation.number == number)
+    }
+
+    /// All of them, oldest first.
+    pub fn all() -> &'static [Generation] {
+        GENERATIONS
+    }
+}
+
+/// Makers' megabytes, some of which have two decimals.
+const fn mega(hundredths: u64) -> u64 {
+    hundredths * 10_000
+}
 
 const GB: u64 = 1_000_000_000;
 const MB: u64 = 1_000_000;
-const KB: u64 = 1_000;
-const SECOND_NS: u64 = 1_000_000_000;
 
-/// What the tables below have in common.
-const UNKNOWN: Generation = Generation {
-    name: "",
-    capacity_bytes: 0,
-    speeds_bytes_per_second: &[],
-    steps_known: false,
-    buffer_bytes: 0,
-    buffer_certainty: Certainty::Assumed,
-    claimed_ratio_percent: 200,
-    certainty: Certainty::Assumed,
-    host_bytes_per_second: None,
-    half_height_bytes_per_second: None,
-    load_ns: None,
-    unload_ns: None,
-    rewind_average_ns: None,
-    locate_average_ns: None,
-    wraps: 1,
-    wraps_certainty: Certainty::Reported,
-};
+const LTO_2: &[u64] = &[mega(1750), mega(2190), mega(2625), mega(3063), mega(3500)];
+const LTO_3: &[u64] = &[mega(4000), mega(5000), mega(6000), mega(7000), mega(8000)];
+const LTO_7: &[u64] = &[
+    mega(10146),
+    mega(12011),
+    mega(13852),
+    mega(15767),
+    mega(17546),
+    mega(19426),
+    mega(21306),
+    mega(23186),
+    mega(25066),
+    mega(26856),
+    mega(28752),
+    mega(30600),
+];
+const LTO_8: &[u64] = &[
+    mega(11200),
+    mega(13500),
+    mega(15750),
+    mega(18000),
+    mega(20300),
+    mega(22600),
+    mega(24950),
+    mega(27300),
+    mega(30640),
+    mega(31800),
+    mega(34100),
+    mega(36500),
+];
+const LTO_9: &[u64] = &[
+    mega(17700),
+    mega(20300),
+    mega(22300),
+    mega(24400),
+    mega(26300),
+    mega(28400),
+    mega(30500),
+    mega(32500),
+    mega(34700),
+    mega(36600),
+    mega(38500),
+    mega(40800),
+];
+const LTO_10: &[u64] = &[
+    mega(15700),
+    mega(17600),
+    mega(19500),
+    mega(21400),
+    mega(23400),
+    mega(25300),
+    mega(27200),
+    mega(29100),
+    mega(31100),
+    mega(33000),
+    mega(34900),
+    mega(36800),
+    mega(38700),
+    mega(40700),
+];
 
-/// All generations, oldest first.
-pub const GENERATIONS: [Generation; 10] = [
+/// Density codes 40h to 60h: SSC-4 and the reference manuals of IBM and HPE drives. No manual was
+/// at hand for 62h.
+const GENERATIONS: &[Generation] = &[
     Generation {
-        name: "lto1",
-        capacity_bytes: 100 * GB,
-        speeds_bytes_per_second: &[7_500 * KB, 15 * MB],
-        buffer_bytes: 32 * MB,
-        wraps: 48,
-        ..UNKNOWN
+        speed_certainty: Certainty::Assumed,
+        steps: Steps::Ends,
+        ..row("LTO-1", 1, 0x40, 100 * GB, &[mega(750), mega(1500)], 32 * MB)
     },
+    row("LTO-2", 2, 0x42, 200 * GB, LTO_2, 64 * MB),
+    // The buffer, and 27 to 80 MB/s for its own drives, by HP.
     Generation {
-        name: "lto2",
-        capacity_bytes: 200 * GB,
-        speeds_bytes_per_second: &[17_500 * KB, 21_900 * KB, 26_250 * KB, 30_630 * KB, 35 * MB],
-        steps_known: true,
-        buffer_bytes: 64 * MB,
-        certainty: Certainty::Maker,
-        wraps: 64,
-        ..UNKNOWN
-    },
-    Generation {
-        name: "lto3",
-        capacity_bytes: 400 * GB,
-        speeds_bytes_per_second: &[40 * MB, 50 * MB, 60 * MB, 70 * MB, 80 * MB],
-        steps_known: true,
-        buffer_bytes: 64 * MB,
         buffer_certainty: Certainty::Maker,
-        certainty: Certainty::Maker,
-        wraps: 44,
-        ..UNKNOWN
+        ..row("LTO-3", 3, 0x44, 400 * GB, LTO_3, 64 * MB)
     },
     Generation {
-        name: "lto4",
-        capacity_bytes: 800 * GB,
-        speeds_bytes_per_second: &[30 * MB, 120 * MB],
-        buffer_bytes: 128 * MB,
-        wraps: 56,
-        ..UNKNOWN
+        speed_certainty: Certainty::Assumed,
+        steps: Steps::Ends,
+        ..row("LTO-4", 4, 0x46, 800 * GB, &[mega(3000), mega(12000)], 128 * MB)
     },
     Generation {
-        name: "lto5",
-        capacity_bytes: 1500 * GB,
-        speeds_bytes_per_second: &[40 * MB, 140 * MB],
-        buffer_bytes: 256 * MB,
-        host_bytes_per_second: Some(280 * MB),
-        load_ns: Some(12 * SECOND_NS),
-        unload_ns: Some(17 * SECOND_NS),
-        wraps: 80,
-        ..UNKNOWN
+        speed_certainty: Certainty::Assumed,
+        steps: Steps::Ends,
+        ..row("LTO-5", 5, 0x58, 1500 * GB, &[mega(4000), mega(14000)], 256 * MB)
     },
     Generation {
-        name: "lto6",
-        capacity_bytes: 2500 * GB,
-        speeds_bytes_per_second: &[40 * MB, 160 * MB],
-        buffer_bytes: 418 * MB,
+        speed_certainty: Certainty::Assumed,
+        steps: Steps::Ends,
         buffer_certainty: Certainty::Reported,
-        claimed_ratio_percent: 250,
-        host_bytes_per_second: Some(400 * MB),
-        load_ns: Some(12 * SECOND_NS),
-        unload_ns: Some(17 * SECOND_NS),
-        wraps: 136,
-        ..UNKNOWN
+        ..row("LTO-6", 6, 0x5a, 2500 * GB, &[mega(4000), mega(16000)], 418 * MB)
+    },
+    row("LTO-7", 7, 0x5c, 6000 * GB, LTO_7, 1000 * MB),
+    // An LTO-7 cartridge that an LTO-8 drive wrote from its beginning.
+    Generation {
+        speed_certainty: Certainty::Assumed,
+        ..row("LTO-7 Type M", 8, 0x5d, 9000 * GB, LTO_7, 1000 * MB)
     },
     Generation {
-        name: "lto7",
-        capacity_bytes: 6000 * GB,
-        speeds_bytes_per_second: &[
-            101_460 * KB,
-            120_110 * KB,
-            138_520 * KB,
-            157_670 * KB,
-            175_460 * KB,
-            194_260 * KB,
-            213_060 * KB,
-            231_860 * KB,
-            250_660 * KB,
-            268_560 * KB,
-            287_520 * KB,
-            306 * MB,
-        ],
-        steps_known: true,
-        buffer_bytes: 1000 * MB,
-        claimed_ratio_percent: 250,
-        certainty: Certainty::Maker,
-        host_bytes_per_second: Some(750 * MB),
-        load_ns: Some(15 * SECOND_NS),
-        unload_ns: Some(20 * SECOND_NS),
-        wraps: 112,
-        ..UNKNOWN
+        half_height_speed_max: Some(mega(30640)),
+        ..row("LTO-8", 8, 0x5e, 12_000 * GB, LTO_8, 1000 * MB)
     },
     Generation {
-        name: "lto8",
-        capacity_bytes: 12_000 * GB,
-        speeds_bytes_per_second: &[
-            112 * MB,
-            135 * MB,
-            157_500 * KB,
-            180 * MB,
-            203 * MB,
-            226 * MB,
-            249_500 * KB,
-            273 * MB,
-            306_400 * KB,
-            318 * MB,
-            341 * MB,
-            365 * MB,
-        ],
-        steps_known: true,
-        buffer_bytes: 1000 * MB,
-        claimed_ratio_percent: 250,
-        certainty: Certainty::Maker,
-        host_bytes_per_second: Some(750 * MB),
-        half_height_bytes_per_second: Some(306_400 * KB),
-        load_ns: Some(15 * SECOND_NS),
-        unload_ns: Some(24 * SECOND_NS),
-        wraps: 208,
-        ..UNKNOWN
+        half_height_speed_max: Some(mega(28400)),
+        ..row("LTO-9", 9, 0x60, 18_000 * GB, LTO_9, 1000 * MB)
     },
     Generation {
-        name: "lto9",
-        capacity_bytes: 18_000 * GB,
-        speeds_bytes_per_second: &[
-            177 * MB,
-            203 * MB,
-            223 * MB,
-            244 * MB,
-            263 * MB,
-            284 * MB,
-            305 * MB,
-            325 * MB,
-            347 * MB,
-            366 * MB,
-            385 * MB,
-            408 * MB,
-        ],
-        steps_known: true,
-        buffer_bytes: 1000 * MB,
-        claimed_ratio_percent: 250,
-        certainty: Certainty::Maker,
-        host_bytes_per_second: Some(1000 * MB),
-        half_height_bytes_per_second: Some(284 * MB),
-        load_ns: Some(17 * SECOND_NS),
-        unload_ns: Some(30 * SECOND_NS),
-        rewind_average_ns: Some(55 * SECOND_NS),
-        locate_average_ns: Some(45 * SECOND_NS),
-        wraps: 280,
-        ..UNKNOWN
-    },
-    Generation {
-        name: "lto10",
-        capacity_bytes: 30_000 * GB,
-        speeds_bytes_per_second: &[
-            157 * MB,
-            176 * MB,
-            195 * MB,
-            214 * MB,
-            234 * MB,
-            253 * MB,
-            272 * MB,
-            291 * MB,
-            311 * MB,
-            330 * MB,
-            349 * MB,
-            368 * MB,
-            387 * MB,
-            407 * MB,
-        ],
-        steps_known: true,
-        buffer_bytes: 1000 * MB,
-        claimed_ratio_percent: 250,
-        certainty: Certainty::Maker,
-        host_bytes_per_second: Some(1200 * MB),
-        load_ns: Some(12 * SECOND_NS),
-        unload_ns: Some(27 * SECOND_NS),
-        rewind_average_ns: Some(62 * SECOND_NS),
-        locate_average_ns: Some(65 * SECOND_NS),
-        wraps: 280,
-        wraps_certainty: Certainty::Assumed,
-        ..UNKNOWN
+        density_certainty: Certainty::Assumed,
+        ..row("LTO-10", 10, 0x62, 30_000 * GB, LTO_10, 1000 * MB)
     },
 ];
 
-impl Generation {
-    /// The generation of that name: `lto7`, `LTO-7`, `lto 7`.
-    pub fn named(name: &str) -> Option<&'static Generation> {
-        let plain: String =
-            name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
-        GENERATIONS.iter().find(|generation| generation.name == plain)
-    }
-
-    /// The lowest native rate at which the drive does not stop.
-    pub fn lowest_bytes_per_second(&self) -> u64 {
-        self.speeds_bytes_per_second.first().copied().unwrap_or(0)
-    }
-
-    /// The highest native rate.
-    pub fn highest_bytes_per_second(&self) -> u64 {
-        self.speeds_bytes_per_second.last().copied().unwrap_or(0)
+/// A row with what holds for most of them.
+const fn row(
+    name: &'static str,
+    number: u8,
+    density_code: u8,
+    capacity_bytes: u64,
+    speeds: &'static [u64],
+    buffer_bytes: u64,
+) -> Generation {
+    Generation {
+        name,
+        number,
+        density_code,
+        density_certainty: Certainty::Maker,
+        capacity_bytes,
+        speeds,
+        steps: Steps::All,
+        speed_certainty: Certainty::Maker,
+        half_height_speed_max: None,
+        buffer_bytes,
+        buffer_certainty: Certainty::Assumed,
     }
 }
 
@@ -307,27 +249,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_holds_together() {
-        for generation in &GENERATIONS {
-            let speeds = generation.speeds_bytes_per_second;
-            assert!(speeds.is_sorted() && speeds.len() >= 2, "{}", generation.name);
-            assert_eq!(generation.steps_known, speeds.len() > 2, "{}", generation.name);
-            let seconds = generation.capacity_bytes / generation.highest_bytes_per_second();
-            // A full medium takes between an hour and a day at the highest speed.
-            assert!((3600..86_400).contains(&seconds), "{}: {seconds} s", generation.name);
-            assert!(generation.buffer_bytes >= 32 * MB && generation.wraps > 1);
+    fn speeds_ascend_and_codes_are_different() {
+        for (index, generation) in Generation::all().iter().enumerate() {
+            assert!(generation.speeds.len() >= 2, "{}", generation.name);
+            assert!(generation.speeds.is_sorted_by(|a, b| a < b), "{}", generation.name);
+            let ends = generation.steps == Steps::Ends;
+            assert_eq!(ends, generation.speeds.len() == 2, "{}", generation.name);
+            let others = &Generation::all()[index + 1..];
+            assert!(others.iter().all(|other| other.density_code != generation.density_code));
+            let half_height = generation.half_height_speed_max;
+            assert!(half_height.is_none_or(|speed| generation.speeds.contains(&speed)));
         }
-        assert!(GENERATIONS.is_sorted_by_key(|generation| generation.capacity_bytes));
     }
 
     #[test]
-    fn names_are_found_as_people_write_them() {
-        for name in ["lto7", "LTO-7", "Lto 7"] {
-            assert_eq!(Generation::named(name).map(|found| found.name), Some("lto7"));
-        }
-        assert_eq!(Generation::named("dlt"), None);
-        assert_eq!(Generation::named("lto10").map(Generation::lowest_bytes_per_second), {
-            Some(157 * MB)
-        });
+    fn a_density_code_leads_to_a_generation() {
+        let name = |code| Generation::of_density(code).map(|generation| generation.name);
+        assert_eq!(name(0x5e), Some("LTO-8"));
+        assert_eq!(name(0x5d), Some("LTO-7 Type M"));
+        assert_eq!(name(0), None);
+        let lowest = Generation::of_density(0x60).unwrap().lowest_speed();
+        assert_eq!(lowest, 177_000_000);
+    }
+
+    #[test]
+    fn a_product_name_leads_to_a_generation() {
+        let number = |name: &str| Generation::of_product(name).map(|generation| generation.number);
+        assert_eq!(number("ULTRIUM-TD8"), Some(8));
+        assert_eq!(number("ULT3580-HH7"), Some(7));
+        assert_eq!(number("Ultrium 6-SCSI"), Some(6));
+        assert_eq!(number("LTO-5 HH"), Some(5));
+        assert_eq!(number("ULTRIUM-TD10"), Some(10));
+        assert_eq!(number("ULTRIUM-TD"), None);
+        assert_eq!(number("VIRTUAL-TAPE"), None);
     }
 }
