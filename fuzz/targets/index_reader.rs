@@ -5,8 +5,8 @@
 #![no_main]
 
 use archive::index::{
-    BlockChecksum, ChunkRecord, FileRecord, IndexReader, IndexWriter, Record, WarningRecord,
-    encode_trailer, find_trailer,
+    BlockChecksum, ChunkRecord, ExtentRecord, FileRecord, IndexReader, IndexWriter, Record,
+    WarningRecord, encode_trailer, find_trailer,
 };
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -17,6 +17,7 @@ fuzz_target!(|input: &[u8]| {
     check::<BlockChecksum>(b"TKUPBLK\x01", *first, bytes);
     check::<ChunkRecord>(b"TKUPCHK\x01", *first, bytes);
     check::<WarningRecord>(b"TKUPWRN\x01", *first, bytes);
+    check::<ExtentRecord>(b"TKUPEXT\x01", *first, bytes);
     check_trailer(*first, bytes);
 });
 

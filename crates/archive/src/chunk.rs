@@ -19,6 +19,7 @@ mod decompress;
 mod error;
 mod format;
 pub mod gzip_member;
+mod padding;
 pub mod seek_table;
 mod stream;
 mod zstd_frame;
@@ -31,6 +32,7 @@ pub use compress::ChunkCompressor;
 pub use decompress::ChunkDecompressor;
 pub use error::{ChunkError, Coding, CompressionError};
 pub use format::{Format, OtherFormat};
+pub use padding::{PADDING_BYTES_MIN, encode_padding, padding_to_block};
 pub use stream::{StreamDecoder, StreamState, StreamStep};
 
 /// Level of `zstd` without a number.

@@ -154,6 +154,16 @@ pub fn encode_global_header(records: &[Record<'_>], out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
+/// Appends a header of type `V`: GNU tar's name of a volume, which readers skip.
+pub(crate) fn encode_volume_name(name: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&TEMPLATE);
+    let unit = unit_at(out, start);
+    put_text(&mut unit[NAME], name);
+    unit[TYPEFLAG] = b'V';
+    put_checksum(unit);
+}
+
 /// A header with everything that all headers share.
 const TEMPLATE: Unit = {
     let mut unit = [0; UNIT_BYTES];

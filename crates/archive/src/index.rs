@@ -2,7 +2,7 @@
 //!
 //! It is a tar archive of its own behind the end-of-archive mark (or a filemark) of the archive it
 //! describes, so a plain tar reader stops before it and extracts nothing foreign. Its members are
-//! the four *sections* (files, blocks, chunks, warnings) and last a *trailer* of fixed length that
+//! the five *sections* (files, blocks, chunks, warnings, extents) and last a *trailer* of fixed length that
 //! says where everything is. A reader with random access starts from the trailer at the end, one
 //! without meets the sections in passing.
 //!
@@ -17,6 +17,7 @@ mod content;
 mod content_batch;
 mod envelope;
 mod error;
+mod extent_record;
 mod file_record;
 mod section;
 mod trailer;
@@ -31,6 +32,7 @@ pub use envelope::{
     encode_index_header, encode_section_header, index_version, is_index_header, padding_bytes,
 };
 pub use error::IndexError;
+pub use extent_record::ExtentRecord;
 pub use file_record::{FileLayout, FileRecord, RecordKind};
 pub use section::{GROUP_BYTES_MAX, IndexReader, IndexWriter, Record};
 pub use trailer::{
@@ -41,8 +43,10 @@ pub use warning::WarningRecord;
 
 /// Version of everything in this module, written into the header, every section and the trailer.
 pub const INDEX_VERSION: u8 = 1;
+/// Number of sections.
+pub const SECTIONS: usize = 5;
 
-/// The four sections, in the order in which they are written.
+/// The five sections, in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Section {
     /// [`FileRecord`]s, one for every member of the archive, in archive order.
@@ -53,12 +57,14 @@ pub enum Section {
     Chunks,
     /// [`WarningRecord`]s of the run that wrote the archive.
     Warnings,
+    /// [`ExtentRecord`]s of a set on tape; none otherwise.
+    Extents,
 }
 
 impl Section {
     /// All sections in order.
-    pub const ALL: [Section; 4] =
-        [Section::Files, Section::Blocks, Section::Chunks, Section::Warnings];
+    pub const ALL: [Section; SECTIONS] =
+        [Section::Files, Section::Blocks, Section::Chunks, Section::Warnings, Section::Extents];
 
     /// Name of the section as a member of the index archive.
     pub fn member_name(self) -> &'static str {
@@ -67,6 +73,7 @@ impl Section {
             Section::Blocks => "takeup-index/blocks",
             Section::Chunks => "takeup-index/chunks",
             Section::Warnings => "takeup-index/warnings",
+            Section::Extents => "takeup-index/extents",
         }
     }
 
@@ -77,6 +84,7 @@ impl Section {
             Section::Blocks => *b"TKUPBLK",
             Section::Chunks => *b"TKUPCHK",
             Section::Warnings => *b"TKUPWRN",
+            Section::Extents => *b"TKUPEXT",
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod decode;
 pub mod encode;
 pub mod header;
 pub mod index;
+pub mod label;
 pub mod member;
 pub mod pax;
 pub mod sparse;

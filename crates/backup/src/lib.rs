@@ -11,6 +11,7 @@ pub mod read;
 pub mod report;
 pub mod restore;
 pub mod selection;
+pub mod tape;
 mod unnamed_file;
 pub mod verify;
 mod warnings;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! pax global header  1024    type g, one record: comment=takeup index 1
-//! section, four times 512 + length, filled up with zeros to a multiple of 512
+//! section, five times 512 + length, filled up with zeros to a multiple of 512
 //! trailer            2048    header 512, content 512, two zero units
 //! ```
 //!
@@ -11,7 +11,7 @@
 
 use super::error::IndexError;
 use super::trailer::TRAILER_MEMBER_BYTES;
-use super::{INDEX_VERSION, Section};
+use super::{INDEX_VERSION, SECTIONS, Section};
 use crate::encode::{encode_global_header, encode_member};
 pub use crate::header::UNIT_BYTES;
 use crate::header::{self, Unit};
@@ -48,7 +48,7 @@ pub struct SectionPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexLayout {
     /// The sections in the order of [`Section::ALL`].
-    pub sections: [SectionPlace; 4],
+    pub sections: [SectionPlace; SECTIONS],
     /// Where the trailer member starts.
     pub trailer_offset_bytes: u64,
     /// Length of the whole index archive.
@@ -56,13 +56,13 @@ pub struct IndexLayout {
 }
 
 impl IndexLayout {
-    /// Lays out four sections, in the order of [`Section::ALL`].
+    /// Lays out the sections, in the order of [`Section::ALL`].
     ///
     /// # Errors
     /// `SectionTooLarge` from 8 GiB on.
-    pub fn new(sections: [SectionSummary; 4]) -> Result<IndexLayout, IndexError> {
+    pub fn new(sections: [SectionSummary; SECTIONS]) -> Result<IndexLayout, IndexError> {
         let mut end_bytes = INDEX_HEADER_BYTES as u64;
-        let mut places = [SectionPlace::default(); 4];
+        let mut places = [SectionPlace::default(); SECTIONS];
         for ((place, summary), section) in places.iter_mut().zip(sections).zip(Section::ALL) {
             let length_bytes = summary.length_bytes;
             if length_bytes > SIZE_MAX {

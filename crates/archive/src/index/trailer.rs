@@ -17,7 +17,8 @@
 //! 112  24  blocks
 //! 136  24  chunks
 //! 160  24  warnings
-//! 184 312  0
+//! 184  24  extents
+//! 208 288  0
 //! 496   8  xxh3-64 of bytes 0 to 495
 //! 504   8  "takeup.\n"
 //! ```
@@ -29,7 +30,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::envelope::{SectionPlace, SectionSummary, UNIT_BYTES, encode_header};
 use super::error::IndexError;
-use super::{INDEX_VERSION, Section};
+use super::{INDEX_VERSION, SECTIONS, Section};
 use crate::chunk::Compression;
 
 /// Length of the trailer's content.
@@ -44,7 +45,7 @@ const MAGIC: &[u8; 16] = b"takeup trailer\0\0";
 const END_MARK: &[u8; 8] = b"takeup.\n";
 const CHECKSUM_AT: usize = 496;
 const SECTIONS_AT: usize = 88;
-const SECTIONS_END: usize = SECTIONS_AT + 24 * 4;
+const SECTIONS_END: usize = SECTIONS_AT + 24 * SECTIONS;
 
 /// What the trailer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ pub struct Trailer {
     /// compression it is `archive_bytes`.
     pub index_compressed_offset_bytes: u64,
     /// The sections in the order of [`Section::ALL`], as `IndexLayout` places them.
-    pub sections: [SectionPlace; 4],
+    pub sections: [SectionPlace; SECTIONS],
 }
 
 impl Trailer {
@@ -191,7 +192,7 @@ fn decode_content(content: &[u8; TRAILER_CONTENT_BYTES]) -> Result<Trailer, &'st
         2 => Compression::Zstd { level },
         _ => return Err("unknown coding"),
     };
-    let mut sections = [SectionPlace::default(); 4];
+    let mut sections = [SectionPlace::default(); SECTIONS];
     for (number, place) in sections.iter_mut().enumerate() {
         let at = SECTIONS_AT + 24 * number;
         let summary = SectionSummary { length_bytes: long(at + 8), records: long(at + 16) };

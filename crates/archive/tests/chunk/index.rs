@@ -1,8 +1,9 @@
 //! Sections of the index: round trips and what is refused.
 
 use archive::index::{
-    BlockChecksum, BlockHasher, ChunkRecord, ContentHasher, FileLayout, FileRecord, IndexError,
-    IndexReader, IndexWriter, Record, RecordKind, SectionSummary, WarningRecord, block_checksum,
+    BlockChecksum, BlockHasher, ChunkRecord, ContentHasher, ExtentRecord, FileLayout, FileRecord,
+    IndexError, IndexReader, IndexWriter, Record, RecordKind, SectionSummary, WarningRecord,
+    block_checksum,
 };
 use archive::member::{Extent, Timestamp};
 use proptest::prelude::*;
@@ -108,6 +109,36 @@ proptest! {
         let (found, error) = read::<FileRecord>(&write(&records).0);
         prop_assert!(error.is_none(), "{error:?}");
         prop_assert_eq!(found, records);
+    }
+
+    #[test]
+    fn extents_come_back(
+        extents in prop::collection::vec(
+            (any::<[u8; 16]>(), any::<[u32; 2]>(), [1u32.., 1u32.., 1u32..], any::<u64>(),
+             0..u64::MAX / 2, 0..u64::MAX / 2),
+            0..20,
+        ),
+    ) {
+        let extents: Vec<ExtentRecord> = extents
+            .into_iter()
+            .map(|(id, [label_bytes, file_number], [segment, part, volume], block, from, bytes)| {
+                ExtentRecord {
+                    set: id,
+                    segment,
+                    part,
+                    volume,
+                    medium: id.map(|byte| !byte),
+                    stream_offset_bytes: from,
+                    stream_bytes: bytes,
+                    label_block: block,
+                    label_bytes,
+                    file_number,
+                }
+            })
+            .collect();
+        let (found, error) = read::<ExtentRecord>(&write(&extents).0);
+        prop_assert!(error.is_none(), "{error:?}");
+        prop_assert_eq!(found, extents);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use archive::chunk::{
     seek_table::{SeekTableBuilder, SeekTableLookup, parse_seek_table},
 };
 use archive::index::{
-    BlockChecksum, ChunkRecord, FileRecord, INDEX_COMMENT, INDEX_HEADER_BYTES, IndexLayout,
-    Section, SectionPlace, SectionSummary, SetIdHasher, TRAILER_MEMBER_BYTES, Trailer,
+    BlockChecksum, ChunkRecord, ExtentRecord, FileRecord, INDEX_COMMENT, INDEX_HEADER_BYTES,
+    IndexLayout, Section, SectionPlace, SectionSummary, SetIdHasher, TRAILER_MEMBER_BYTES, Trailer,
     WarningRecord, block_checksum, encode_index_header, encode_section_header, encode_trailer,
     find_trailer, index_version, is_index_header, padding_bytes,
 };
@@ -22,13 +22,14 @@ fn index_archive(archive: &[u8], compression: Compression, compressed_bytes: u64
     let records: Vec<FileRecord> = (0..3).map(plain_record).collect();
     let blocks: Vec<BlockChecksum> =
         archive.chunks(BLOCK_BYTES).map(|block| BlockChecksum(block_checksum(block))).collect();
-    let sections: [(Vec<u8>, SectionSummary); 4] = [
+    let sections: [(Vec<u8>, SectionSummary); 5] = [
         write(&records),
         write(&blocks),
         write::<ChunkRecord>(&[]),
         write(&[WarningRecord { path: b"x".to_vec(), text: "gone".to_owned() }]),
+        write::<ExtentRecord>(&[]),
     ];
-    let layout = IndexLayout::new([0, 1, 2, 3].map(|number: usize| sections[number].1))
+    let layout = IndexLayout::new([0, 1, 2, 3, 4].map(|number: usize| sections[number].1))
         .expect("small sections");
     let mut set_id = SetIdHasher::new();
     set_id.update(&sections[0].0);
@@ -73,7 +74,7 @@ fn tar_stops_before_the_index_and_can_be_told_to_read_it() {
     assert_eq!(pipe_through("tar", &["-tf", "-"], &both), b"file\n");
     assert_eq!(pipe_through("bsdtar", &["-tf", "-"], &both), b"file\n");
     let names = b"takeup-index/files\ntakeup-index/blocks\ntakeup-index/chunks\n\
-        takeup-index/warnings\ntakeup-index/trailer\n";
+        takeup-index/warnings\ntakeup-index/extents\ntakeup-index/trailer\n";
     assert_eq!(pipe_through("tar", &["-tf", "-"], &index), names);
     assert_eq!(pipe_through("bsdtar", &["-tf", "-"], &index), names);
     let warnings = pipe_through("tar", &["-xOf", "-", "takeup-index/warnings"], &index);
@@ -178,7 +179,7 @@ fn every_flipped_bit_of_the_trailer_is_noticed() {
 
 #[test]
 fn a_trailer_that_makes_no_sense_is_refused() {
-    let sections = [SectionPlace::default(); 4];
+    let sections = [SectionPlace::default(); 5];
     let good = Trailer {
         set_id: [7; 32],
         compression: Compression::None,

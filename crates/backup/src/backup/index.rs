@@ -6,7 +6,7 @@ use std::io;
 use archive::chunk::seek_table::SeekTableBuilder;
 use archive::chunk::{ChunkCompressor, Compression};
 use archive::index::{
-    ChunkRecord, INDEX_HEADER_BYTES, IndexLayout, IndexWriter, Section, Trailer,
+    ChunkRecord, ExtentRecord, INDEX_HEADER_BYTES, IndexLayout, IndexWriter, Section, Trailer,
     encode_index_header, encode_section_header, encode_trailer, padding_bytes,
 };
 use flow::account::Account;
@@ -43,7 +43,10 @@ pub(super) fn write(
         archive_ends.1 += u64::from(content_bytes);
     }
     let chunk_summary = writer.finish(chunk_section.buffer());
-    let summaries = [gathered.files.1, gathered.blocks.1, chunk_summary, gathered.warnings.1];
+    let mut extent_section = Spool::default();
+    let extent_summary = IndexWriter::<ExtentRecord>::new().finish(extent_section.buffer());
+    let summaries =
+        [gathered.files.1, gathered.blocks.1, chunk_summary, gathered.warnings.1, extent_summary];
     let layout = IndexLayout::new(summaries).map_err(BackupError::Index)?;
     let is_plain = compression == Compression::None;
     let trailer = Trailer {
@@ -61,7 +64,13 @@ pub(super) fn write(
     let mut output = Output::new(compression, chunks, producer, account)?;
     let header: [u8; INDEX_HEADER_BYTES] = encode_index_header();
     output.append(&header)?;
-    let spools = [&gathered.files.0, &gathered.blocks.0, &chunk_section, &gathered.warnings.0];
+    let spools = [
+        &gathered.files.0,
+        &gathered.blocks.0,
+        &chunk_section,
+        &gathered.warnings.0,
+        &extent_section,
+    ];
     for (section, spool) in Section::ALL.into_iter().zip(spools) {
         let length_bytes = spool.length_bytes();
         let header = encode_section_header(section, length_bytes).map_err(BackupError::Index)?;

@@ -1,0 +1,469 @@
+//! The label: what stands at the front of every part of a set on tape and says whose it is.
+//!
+//! Readers that know nothing of us have to pass over it in silence, whatever they read: so it is a
+//! pax global header with a `comment` record, compressed like what follows it. It is as long as it
+//! has to be for the stream behind it to keep its place in the blocks: see [`Label::length_bytes`].
+//!
+//! Behind a change of volume the label of a plain set also opens what GNU tar's multi-volume
+//! reading asks for ([`Continuation`]). Where blocks go, and when volumes change, is not here;
+//! `docs/format.md` draws the bytes.
+
+use std::fmt::Write as _;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::chunk::{
+    Boundary, BoundaryFinder, ChunkCompressor, ChunkDecompressor, ChunkError, Coding, Compression,
+    Format, Input, PADDING_BYTES_MIN, encode_padding,
+};
+use crate::encode::{EncodeError, encode_global_header, encode_member, encode_volume_name};
+use crate::header::{self, UNIT_BYTES};
+use crate::member::Member;
+use crate::pax;
+
+/// Longest label that is read or written: a block, the odd bytes of another, and headers.
+pub const LABEL_BYTES_MAX: usize = 64 << 20;
+
+/// Every text of a label is shorter than this; a reader needs no more of the records.
+const TEXT_BYTES_MAX: usize = 1000;
+/// Most of a compressed stream, and most of its content, that is looked at for a label.
+const FRAME_BYTES_MAX: usize = 1 << 20;
+/// Records of one global header. libarchive refuses headers of more than 1 MiB.
+const RECORDS_BYTES_MAX: usize = 512 << 10;
+const START: &str = "takeup 1 ";
+/// Shortest global header: a header unit and one unit of records.
+const GLOBAL_BYTES_MIN: usize = 2 * UNIT_BYTES;
+
+/// What the part behind a label holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LabelKind {
+    /// A stretch of the archive.
+    Data,
+    /// The index of the set, never compressed.
+    Index,
+}
+
+/// A label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Id of the set: random, the same in all labels of one run.
+    pub set: [u8; 16],
+    /// What follows.
+    pub kind: LabelKind,
+    /// Number of the segment in the set, from 1. The index is the last one.
+    pub segment: u32,
+    /// Number of the part of the segment, from 1: one more for every change of volume inside it.
+    pub part: u32,
+    /// Number of the volume in the set, from 1.
+    pub volume: u32,
+    /// Id of the medium: random, given to it with the first label at its beginning.
+    pub medium: [u8; 16],
+    /// Where the bytes behind the label belong in the stored stream. The index has a stored stream
+    /// of its own.
+    pub stream_bytes: u64,
+    /// Bytes of every block of the set.
+    pub block_bytes: u32,
+    /// Bytes from the start of the label to the first byte behind it: a whole number of blocks,
+    /// and `stream_bytes` modulo block size. [`Label::encode`] computes it.
+    pub length_bytes: u32,
+    /// Compression of the data segments.
+    pub compression: Compression,
+    /// Number of the block, as `MTIOCPOS` counts, at which the last label of the set before lies on
+    /// this medium: that of its index when the set came to its end.
+    pub previous: Option<u64>,
+    /// When the run began, in seconds since 1970.
+    pub time_seconds: u64,
+}
+
+/// What follows when a plain set continues on another volume.
+#[derive(Clone, Copy, Debug)]
+pub enum Continuation<'a> {
+    /// Nothing continues: the label begins a segment.
+    None,
+    /// The volume before ended between members, or in a header.
+    Between,
+    /// The volume before ended in the content of a member.
+    Inside {
+        /// The member, as its header told.
+        member: &'a Member,
+        /// Bytes of content on earlier volumes.
+        done_bytes: u64,
+        /// Bytes of content that follow, padding not counted.
+        rest_bytes: u64,
+    },
+}
+
+/// What the start of a part of a set is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A label.
+    Label(Label),
+    /// Not decided before so many bytes of the part are there.
+    NeedMore {
+        /// Least length of the prefix, in bytes; more than it is now.
+        prefix_bytes: usize,
+    },
+    /// Something else.
+    Foreign,
+}
+
+/// Why a label cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum LabelError {
+    /// A header of it cannot be encoded.
+    #[error("cannot write a label")]
+    Encode(#[from] EncodeError),
+    /// It cannot be compressed.
+    #[error("cannot compress a label")]
+    Compress(#[from] ChunkError),
+    /// The compression is not one we have.
+    #[error(transparent)]
+    Compression(#[from] crate::chunk::CompressionError),
+    /// The block size is none.
+    #[error("a block size of {block_bytes} bytes is not a multiple of 512 below 2^25")]
+    BlockSize {
+        /// As given.
+        block_bytes: u32,
+    },
+    /// It opens as a label and is none, or one of a later version.
+    #[error("damaged label: {reason}")]
+    Damaged {
+        /// What was found.
+        reason: &'static str,
+    },
+}
+
+impl Label {
+    /// Coding of the label and of what follows it; `None` when plain.
+    pub fn coding(&self) -> Option<Coding> {
+        match (self.kind, self.compression) {
+            (LabelKind::Index, _) | (_, Compression::None) => None,
+            (_, Compression::Zstd { .. }) => Some(Coding::Zstd),
+            (_, Compression::Gzip { .. }) => Some(Coding::Gzip),
+        }
+    }
+
+    /// Where a byte of the stored stream lies, counted from the start of the label. `None` for
+    /// what precedes the part.
+    pub fn place_in_part(&self, stream_bytes: u64) -> Option<u64> {
+        Some(stream_bytes.checked_sub(self.stream_bytes)? + u64::from(self.length_bytes))
+    }
+
+    /// The label as it stands on the medium. Sets `length_bytes` to its length.
+    ///
+    /// # Errors
+    /// `BlockSize`; `Encode` when a member that continues has a name that no header can hold.
+    pub fn encode(&mut self, continuation: Continuation<'_>) -> Result<Vec<u8>, LabelError> {
+        let block_bytes = self.block_bytes;
+        if block_bytes == 0 || !block_bytes.is_multiple_of(512) || block_bytes >= 1 << 25 {
+            return Err(LabelError::BlockSize { block_bytes });
+        }
+        let over = self.stream_bytes % u64::from(block_bytes);
+        let mut length = over as usize + block_bytes as usize;
+        loop {
+            self.length_bytes = length as u32;
+            let encoded = match self.coding() {
+                None => self.encode_plain(continuation, length)?,
+                Some(coding) => self.encode_compressed(coding, length)?,
+            };
+            match encoded {
+                Some(label) => return Ok(label),
+                None => length += block_bytes as usize,
+            }
+            if length > LABEL_BYTES_MAX {
+                return Err(LabelError::Damaged { reason: "it is longer than 64 MiB" });
+            }
+        }
+    }
+
+    /// Looks for a label at the start of a part, of which `prefix` is the beginning.
+    ///
+    /// # Errors
+    /// `Damaged` for a label of ours that does not hold together.
+    pub fn find(prefix: &[u8]) -> Result<Found, LabelError> {
+        if prefix.len() < UNIT_BYTES {
+            return Ok(Found::NeedMore { prefix_bytes: UNIT_BYTES });
+        }
+        let coding = match Format::detect(prefix) {
+            Format::Plain => return find_plain(prefix),
+            Format::Other(_) => return Ok(Found::Foreign),
+            Format::Compressed(coding) => coding,
+        };
+        let mut finder = BoundaryFinder::new(coding, FRAME_BYTES_MAX);
+        let (frame_bytes, content_bytes_max) = match finder.examine(prefix, Input::MoreMayFollow) {
+            Ok(Boundary::Chunk { compressed_bytes, content_bytes_max }) => {
+                (compressed_bytes, content_bytes_max)
+            }
+            Ok(Boundary::NeedMore { prefix_bytes }) if prefix_bytes <= FRAME_BYTES_MAX => {
+                return Ok(Found::NeedMore { prefix_bytes });
+            }
+            _ => return Ok(Found::Foreign),
+        };
+        let mut content = Vec::new();
+        let frame = &prefix[..frame_bytes];
+        let limit_bytes = content_bytes_max.min(FRAME_BYTES_MAX);
+        let opened =
+            ChunkDecompressor::new().decompress(coding, frame, 0, limit_bytes, &mut content);
+        if opened.is_err() {
+            return Ok(Found::Foreign);
+        }
+        match find_plain(&content)? {
+            Found::NeedMore { .. } => Ok(Found::Foreign),
+            found => Ok(found),
+        }
+    }
+
+    /// The text of the record, without what fills it up.
+    fn text(&self) -> String {
+        let kind = match self.kind {
+            LabelKind::Data => "data",
+            LabelKind::Index => "index",
+        };
+        let previous = self.previous.map_or_else(|| "-".to_owned(), |block| block.to_string());
+        let mut text = format!(
+            "{START}set={} kind={kind} segment={} part={} volume={} medium={} stream={} block={} \
+             length={} compression={} previous={previous} time={} ",
+            hex(&self.set),
+            self.segment,
+            self.part,
+            self.volume,
+            hex(&self.medium),
+            self.stream_bytes,
+            self.block_bytes,
+            self.length_bytes,
+            self.compression,
+            self.time_seconds,
+        );
+        let check = xxh3_64(text.as_bytes());
+        write!(text, "check={check:016x}").expect("a string takes any text");
+        text
+    }
+
+    /// `None` when it does not fit the length.
+    fn encode_plain(
+        &self,
+        continuation: Continuation<'_>,
+        length_bytes: usize,
+    ) -> Result<Option<Vec<u8>>, LabelError> {
+        let mut tail = Vec::new();
+        let mut records: Vec<(&[u8], Vec<u8>)> = Vec::new();
+        match continuation {
+            Continuation::None => {}
+            // GNU tar passes over the header that follows the global one of a new volume, because
+            // it expects that of a rest. It gets one that every reader knows as a name of a volume.
+            Continuation::Between => {
+                encode_volume_name(format!("takeup volume {}", self.volume).as_bytes(), &mut tail);
+            }
+            Continuation::Inside { member, done_bytes, rest_bytes } => {
+                let digits = |number: u64| number.to_string().into_bytes();
+                records.push((b"GNU.volume.filename", member.path.clone()));
+                records.push((b"GNU.volume.size", digits(rest_bytes)));
+                records.push((b"GNU.volume.offset", digits(done_bytes)));
+                let mut rest = member.clone();
+                rest.size_bytes = rest_bytes;
+                rest.sparse = None;
+                rest.xattrs.clear();
+                rest.acl_access = None;
+                rest.acl_default = None;
+                encode_member(&rest, &mut tail)?;
+            }
+        }
+        let Some(global_bytes) = length_bytes.checked_sub(tail.len()) else { return Ok(None) };
+        let Some(mut out) = self.encode_global(&records, global_bytes)? else { return Ok(None) };
+        out.extend_from_slice(&tail);
+        Ok(Some(out))
+    }
+
+    /// Global headers that take exactly `bytes`, which are whole units: the label in the first, and
+    /// nothing in as many as are needed to fill up the rest.
+    fn encode_global(
+        &self,
+        records: &[(&[u8], Vec<u8>)],
+        bytes: usize,
+    ) -> Result<Option<Vec<u8>>, LabelError> {
+        let text = self.text();
+        let others: usize =
+            records.iter().map(|(key, value)| pax::record_bytes(key.len(), value.len())).sum();
+        let least = pax::record_bytes(COMMENT.len(), text.len()) + others;
+        let least = UNIT_BYTES + least.next_multiple_of(UNIT_BYTES);
+        if bytes < least {
+            return Ok(None);
+        }
+        let mut out = Vec::with_capacity(bytes);
+        let mut rest = bytes;
+        let mut first = Some(text.into_bytes());
+        while rest > 0 {
+            let now = global_length(rest, if first.is_some() { least } else { GLOBAL_BYTES_MIN });
+            let value = first.take();
+            let others = if value.is_some() { records } else { &[] };
+            push_global(value.unwrap_or_default(), others, now, &mut out)?;
+            rest -= now;
+        }
+        Ok(Some(out))
+    }
+
+    fn encode_compressed(
+        &self,
+        coding: Coding,
+        length_bytes: usize,
+    ) -> Result<Option<Vec<u8>>, LabelError> {
+        let mut content = Vec::new();
+        let text = self.text().into_bytes();
+        push_global(text, &[], GLOBAL_BYTES_MIN, &mut content)?;
+        let mut out = Vec::new();
+        ChunkCompressor::new(self.compression)?.compress(&content, &mut out)?;
+        let Some(padding_bytes) = length_bytes.checked_sub(out.len()) else { return Ok(None) };
+        if padding_bytes > 0 && padding_bytes < PADDING_BYTES_MIN {
+            return Ok(None);
+        }
+        encode_padding(coding, padding_bytes, &mut out);
+        Ok(Some(out))
+    }
+}
+
+const COMMENT: &[u8] = b"comment";
+
+/// Length of the next global header when `rest` bytes are to be filled and it needs `least`: what
+/// remains is nothing, or enough for another one.
+fn global_length(rest: usize, least: usize) -> usize {
+    let largest = (UNIT_BYTES + RECORDS_BYTES_MAX).max(least);
+    if rest <= largest {
+        return rest;
+    }
+    largest.min(rest - GLOBAL_BYTES_MIN).max(least)
+}
+
+/// Appends a global header of exactly `bytes`, its comment filled up with spaces.
+fn push_global(
+    mut comment: Vec<u8>,
+    others: &[(&[u8], Vec<u8>)],
+    bytes: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    let taken: usize =
+        others.iter().map(|(key, value)| pax::record_bytes(key.len(), value.len())).sum();
+    let room = bytes - UNIT_BYTES - taken;
+    // The digits of the length may leave one byte over, which the padding of the unit takes.
+    let around = pax::record_bytes(COMMENT.len(), room) - room;
+    let mut filled = room.saturating_sub(around);
+    while pax::record_bytes(COMMENT.len(), filled + 1) <= room {
+        filled += 1;
+    }
+    comment.resize(filled.max(comment.len()), b' ');
+    let mut records: Vec<(&[u8], &[u8])> = vec![(COMMENT, &comment)];
+    records.extend(others.iter().map(|(key, value)| (*key, &value[..])));
+    let start = out.len();
+    encode_global_header(&records, out)?;
+    debug_assert_eq!(out.len() - start, bytes, "the comment fills the header");
+    Ok(())
+}
+
+fn find_plain(prefix: &[u8]) -> Result<Found, LabelError> {
+    let Some((unit, records)) = prefix.split_first_chunk::<UNIT_BYTES>() else {
+        return Ok(Found::NeedMore { prefix_bytes: UNIT_BYTES });
+    };
+    if unit[header::TYPEFLAG] != b'g' || !header::checksum_holds(unit) {
+        return Ok(Found::Foreign);
+    }
+    let Some(size) = header::unsigned(&unit[header::SIZE]) else { return Ok(Found::Foreign) };
+    let wanted = size.min(TEXT_BYTES_MAX as u64) as usize;
+    let Some(records) = records.get(..wanted) else {
+        return Ok(Found::NeedMore { prefix_bytes: UNIT_BYTES + wanted });
+    };
+    let digits = records.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let Some(comment) = records[digits..].strip_prefix(b" comment=") else {
+        return Ok(Found::Foreign);
+    };
+    let Some(fields) = comment.strip_prefix(START.as_bytes()) else {
+        return match comment.strip_prefix(b"takeup ") {
+            Some(rest) if rest.first().is_some_and(u8::is_ascii_digit) => {
+                Err(LabelError::Damaged { reason: "its version is not known" })
+            }
+            _ => Ok(Found::Foreign),
+        };
+    };
+    let reason = |reason| LabelError::Damaged { reason };
+    let fields = fields.split(|byte| *byte == b' ');
+    let text = START.len() + checked_bytes(fields).ok_or(reason("it has no end"))?;
+    let (text, check) = comment.split_at(text);
+    let check = check.get(b"check=".len()..).and_then(|rest| rest.get(..16));
+    let check = check.and_then(|digits| std::str::from_utf8(digits).ok());
+    let check = check.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    if check != Some(xxh3_64(text)) {
+        return Err(reason("its checksum differs"));
+    }
+    decode_fields(&text[START.len()..]).map(Found::Label).map_err(reason)
+}
+
+/// Bytes of the fields in front of the checksum.
+fn checked_bytes<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Option<usize> {
+    let mut bytes = 0;
+    for field in fields {
+        if field.starts_with(b"check=") {
+            return Some(bytes);
+        }
+        bytes += field.len() + 1;
+    }
+    None
+}
+
+fn decode_fields(text: &[u8]) -> Result<Label, &'static str> {
+    let text = std::str::from_utf8(text).map_err(|_| "it is no text")?;
+    let field = |name: &str| {
+        let mut fields = text.split(' ');
+        fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('=')).ok_or("lacks a field")
+    };
+    let number = |name| field(name)?.parse::<u64>().map_err(|_| "a number is none");
+    let short = |name| field(name)?.parse::<u32>().map_err(|_| "a number is none");
+    let label = Label {
+        set: id(field("set")?)?,
+        kind: match field("kind")? {
+            "data" => LabelKind::Data,
+            "index" => LabelKind::Index,
+            _ => return Err("its kind is not known"),
+        },
+        segment: short("segment")?,
+        part: short("part")?,
+        volume: short("volume")?,
+        medium: id(field("medium")?)?,
+        stream_bytes: number("stream")?,
+        block_bytes: short("block")?,
+        length_bytes: short("length")?,
+        compression: field("compression")?.parse().map_err(|_| "its compression is not known")?,
+        previous: match field("previous")? {
+            "-" => None,
+            _ => Some(number("previous")?),
+        },
+        time_seconds: number("time")?,
+    };
+    let block = u64::from(label.block_bytes);
+    let fits = block > 0
+        && block.is_multiple_of(512)
+        && u64::from(label.length_bytes) >= block
+        && label.length_bytes as usize <= LABEL_BYTES_MAX
+        && u64::from(label.length_bytes) % block == label.stream_bytes % block;
+    if !fits || label.segment == 0 || label.part == 0 || label.volume == 0 {
+        return Err("its numbers do not fit each other");
+    }
+    Ok(label)
+}
+
+/// 32 hexadecimal digits.
+pub fn hex(id: &[u8; 16]) -> String {
+    id.iter().fold(String::with_capacity(32), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes any text");
+        text
+    })
+}
+
+fn id(text: &str) -> Result<[u8; 16], &'static str> {
+    let wrong = "an id is not 32 hexadecimal digits";
+    let digits = text.as_bytes();
+    if digits.len() != 32 || !digits.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+        return Err(wrong);
+    }
+    u128::from_str_radix(text, 16).map(u128::to_be_bytes).map_err(|_| wrong)
+}
+
+#[cfg(test)]
+mod tests;

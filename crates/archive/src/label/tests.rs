@@ -1,0 +1,200 @@
+//! Labels come back, whatever the numbers, and other readers pass over them.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::member::{Kind, Timestamp};
+
+fn compression() -> impl Strategy<Value = Compression> {
+    prop_oneof![
+        Just(Compression::None),
+        Just(Compression::Zstd { level: 3 }),
+        Just(Compression::Gzip { level: 6 }),
+    ]
+}
+
+fn label() -> impl Strategy<Value = Label> {
+    let ids = (any::<[u8; 16]>(), any::<[u8; 16]>(), any::<bool>(), any::<u64>());
+    let numbers = (1u32.., 1u32.., 1u32.., any::<u64>(), any::<Option<u64>>());
+    let blocks = prop_oneof![Just(1u32), Just(2), Just(20), Just(2048), 1u32..5000];
+    (ids, numbers, blocks, compression()).prop_map(|(ids, numbers, block_units, compression)| {
+        let (segment, part, volume, stream, previous) = numbers;
+        let is_index = ids.2;
+        let stream_bytes = match compression {
+            Compression::None => stream / 512 * 512,
+            _ if is_index => stream / 512 * 512,
+            _ => stream,
+        };
+        Label {
+            set: ids.0,
+            kind: if is_index { LabelKind::Index } else { LabelKind::Data },
+            segment,
+            part,
+            volume,
+            medium: ids.1,
+            stream_bytes,
+            block_bytes: block_units * 512,
+            length_bytes: 0,
+            compression,
+            previous,
+            time_seconds: ids.3,
+        }
+    })
+}
+
+fn plain(block_bytes: u32) -> Label {
+    Label {
+        set: [0xab; 16],
+        kind: LabelKind::Data,
+        segment: 1,
+        part: 1,
+        volume: 1,
+        medium: [0x01; 16],
+        stream_bytes: 0,
+        block_bytes,
+        length_bytes: 0,
+        compression: Compression::None,
+        previous: None,
+        time_seconds: 1_700_000_000,
+    }
+}
+
+fn member(path: &str, size_bytes: u64) -> Member {
+    Member {
+        path: path.into(),
+        kind: Kind::File,
+        mode: 0o640,
+        uid: 0,
+        gid: 0,
+        user: Vec::new(),
+        group: Vec::new(),
+        modified: Timestamp { seconds: 1_700_000_000, nanoseconds: 500_000_000 },
+        size_bytes,
+        sparse: None,
+        xattrs: vec![(b"user.x".to_vec(), vec![1; 3000])],
+        acl_access: None,
+        acl_default: None,
+    }
+}
+
+/// Reads as a reader of blocks does: no more than is asked for.
+fn find(bytes: &[u8]) -> Result<Found, LabelError> {
+    let mut have = 512.min(bytes.len());
+    loop {
+        match Label::find(&bytes[..have])? {
+            Found::NeedMore { prefix_bytes } => {
+                assert!(prefix_bytes > have, "more is asked for than there is");
+                if prefix_bytes > bytes.len() {
+                    return Ok(Found::NeedMore { prefix_bytes });
+                }
+                have = prefix_bytes;
+            }
+            found => return Ok(found),
+        }
+    }
+}
+
+fn run(command: &str, input: &[u8]) -> (String, bool) {
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut stdin = child.stdin.take().expect("piped");
+    let input = input.to_vec();
+    let feeder = std::thread::spawn(move || {
+        let _ = stdin.write_all(&input);
+    });
+    let output = child.wait_with_output().expect("the shell ends");
+    feeder.join().expect("the feeder ends");
+    let text = [output.stdout, output.stderr].concat();
+    (String::from_utf8_lossy(&text).into_owned(), output.status.success())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn labels_come_back(mut label in label()) {
+        let bytes = label.encode(Continuation::None).expect("encodable");
+        let block = u64::from(label.block_bytes);
+        prop_assert_eq!(bytes.len(), label.length_bytes as usize);
+        prop_assert_eq!(bytes.len() as u64 % block, label.stream_bytes % block);
+        prop_assert!(bytes.len() as u64 >= block);
+        prop_assert!(matches!(find(&bytes), Ok(Found::Label(found)) if found == label));
+    }
+
+    #[test]
+    fn damage_is_noticed(mut label in label(), at: prop::sample::Index, bit in 0u8..8) {
+        let good = label.encode(Continuation::None).expect("encodable");
+        let mut bytes = good.clone();
+        let at = at.index(bytes.len().min(1500));
+        bytes[at] ^= 1 << bit;
+        if let Ok(Found::Label(found)) = find(&bytes) {
+            // What fills up, and names of the header, are not covered; the fields are.
+            prop_assert_eq!(found, label);
+        }
+    }
+
+    #[test]
+    fn any_bytes_give_an_answer(front in prop::collection::vec(any::<u8>(), 0..3000)) {
+        let _ = find(&front);
+        let mut global = Vec::new();
+        let text = [b"takeup 1 ", &front[..]].concat();
+        push_global(text, &[], 512 + (front.len() + 40).next_multiple_of(512), &mut global)
+            .expect("encodable");
+        prop_assert!(!matches!(find(&global), Ok(Found::Label(_))));
+    }
+}
+
+#[test]
+fn large_blocks_are_filled_with_several_headers() {
+    for block_bytes in [512 * 3, 512 << 10, (512 << 10) + 512, 1 << 20, (1 << 20) + 1024, 16 << 20]
+    {
+        let mut label = plain(block_bytes);
+        let bytes = label.encode(Continuation::None).expect("encodable");
+        assert_eq!(bytes.len() as u32, block_bytes);
+        let archive = [&bytes[..], &[0; 1024]].concat();
+        for reader in ["tar -b1 -tvf -", "bsdtar -tvf -"] {
+            assert_eq!(run(reader, &archive), (String::new(), true), "{reader} {block_bytes}");
+        }
+    }
+}
+
+#[test]
+fn compressed_labels_hold_nothing_for_others() {
+    for (compression, tool) in
+        [(Compression::Zstd { level: 3 }, "zstd -dc"), (Compression::Gzip { level: 6 }, "gzip -dc")]
+    {
+        for (block_bytes, stream_bytes) in [(512, 0), (4096, 17), (1 << 20, (1 << 20) - 1)] {
+            let mut label = Label { compression, stream_bytes, ..plain(block_bytes) };
+            let bytes = label.encode(Continuation::None).expect("encodable");
+            let twice = [&bytes[..], &bytes].concat();
+            let (_, success) = run(&format!("{tool} | tar -tf -"), &twice);
+            assert!(success, "{tool} {block_bytes}");
+            let (listed, success) = run(&format!("{tool} | wc -c"), &twice);
+            assert_eq!((listed.trim(), success), ("2048", true), "{tool} {block_bytes}");
+        }
+    }
+}
+
+#[test]
+fn a_rest_is_a_file_for_those_who_begin_here() {
+    let long = "d/".repeat(120) + "file";
+    for path in ["file", &long] {
+        let member = member(path, 5000);
+        let mut label = Label { stream_bytes: 1024, part: 2, volume: 2, ..plain(1024) };
+        let inside = Continuation::Inside { member: &member, done_bytes: 4000, rest_bytes: 1000 };
+        let mut bytes = label.encode(inside).expect("encodable");
+        assert_eq!(bytes.len() % 1024, 0);
+        assert!(matches!(find(&bytes), Ok(Found::Label(found)) if found == label));
+        bytes.resize(bytes.len() + 1024 + 1024, 0);
+        let (listed, success) = run("tar -b1 -tvf -", &bytes);
+        assert!(success && listed.contains("1000 2023") && listed.contains(path), "{listed}");
+    }
+}
