@@ -68,9 +68,9 @@ pub struct Label {
     pub length_bytes: u32,
     /// Compression of the data segments.
     pub compression: Compression,
-    /// Number of the block, as `MTIOCPOS` counts, at which the last label of the set before lies on
-    /// this medium: that of its index when the set came to its end.
-    pub previous: Option<u64>,
+    /// Number of the file, filemarks counted from the beginning of this medium, that begins with the
+    /// last label of the set before: that of its index when the set came to its end.
+    pub previous: Option<u32>,
     /// When the run began, in seconds since 1970.
     pub time_seconds: u64,
 }
@@ -219,7 +219,7 @@ impl Label {
             LabelKind::Data => "data",
             LabelKind::Index => "index",
         };
-        let previous = self.previous.map_or_else(|| "-".to_owned(), |block| block.to_string());
+        let previous = self.previous.map_or_else(|| "-".to_owned(), |file| file.to_string());
         let mut text = format!(
             "{START}set={} kind={kind} segment={} part={} volume={} medium={} stream={} block={} \
              length={} compression={} previous={previous} time={} ",
@@ -432,7 +432,7 @@ fn decode_fields(text: &[u8]) -> Result<Label, &'static str> {
         compression: field("compression")?.parse().map_err(|_| "its compression is not known")?,
         previous: match field("previous")? {
             "-" => None,
-            _ => Some(number("previous")?),
+            _ => Some(short("previous")?),
         },
         time_seconds: number("time")?,
     };

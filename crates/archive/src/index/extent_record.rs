@@ -23,11 +23,11 @@ pub struct ExtentRecord {
     /// Bytes of the stored stream that the part holds, its label not counted. In a compressed set
     /// the first of them may be the last of the part before, which holds them too.
     pub stream_bytes: u64,
-    /// Block number of the part's label on the medium, as `MTIOCPOS` counts.
-    pub label_block: u64,
+    /// Block number of the part's label on the medium, as `MTIOCPOS` counts. Not every drive knows.
+    pub label_block: Option<u64>,
     /// Bytes from the start of the label to the first byte of the stored stream.
     pub label_bytes: u32,
-    /// Filemarks on the medium before the part.
+    /// Filemarks on the medium before the part, which begins behind the last of them.
     pub file_number: u32,
 }
 
@@ -47,7 +47,7 @@ impl Codec for ExtentRecord {
         }
         varint::put(body, self.stream_offset_bytes);
         varint::put(body, self.stream_bytes);
-        varint::put(body, self.label_block);
+        varint::put(body, self.label_block.map_or(0, |block| block + 1));
         Ok(())
     }
 
@@ -62,7 +62,7 @@ impl Codec for ExtentRecord {
             file_number: body.number_u32()?,
             stream_offset_bytes: body.number()?,
             stream_bytes: body.number()?,
-            label_block: body.number()?,
+            label_block: body.number()?.checked_sub(1),
         };
         record.check().map(|()| record)
     }
@@ -72,6 +72,9 @@ impl ExtentRecord {
     fn check(&self) -> Result<(), Reason> {
         if self.segment == 0 || self.part == 0 || self.volume == 0 {
             return Err("segments, parts and volumes count from 1");
+        }
+        if self.label_block == Some(u64::MAX) {
+            return Err("block number is larger than 64 bits");
         }
         let end = self.stream_offset_bytes.checked_add(self.stream_bytes);
         end.map(|_| ()).ok_or("offset is larger than 64 bits")

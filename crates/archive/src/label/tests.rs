@@ -18,7 +18,7 @@ fn compression() -> impl Strategy<Value = Compression> {
 
 fn label() -> impl Strategy<Value = Label> {
     let ids = (any::<[u8; 16]>(), any::<[u8; 16]>(), any::<bool>(), any::<u64>());
-    let numbers = (1u32.., 1u32.., 1u32.., any::<u64>(), any::<Option<u64>>());
+    let numbers = (1u32.., 1u32.., 1u32.., any::<u64>(), any::<Option<u32>>());
     let blocks = prop_oneof![Just(1u32), Just(2), Just(20), Just(2048), 1u32..5000];
     (ids, numbers, blocks, compression()).prop_map(|(ids, numbers, block_units, compression)| {
         let (segment, part, volume, stream, previous) = numbers;

@@ -130,7 +130,7 @@ proptest! {
                     medium: id.map(|byte| !byte),
                     stream_offset_bytes: from,
                     stream_bytes: bytes,
-                    label_block: block,
+                    label_block: block.checked_sub(1),
                     label_bytes,
                     file_number,
                 }
