@@ -1,0 +1,265 @@
+//! A disk, or an array of them, as a machine in time.
+//!
+//! A disk is a number of servers behind a link. A request is cut where it is larger than the disk
+//! takes at once and where it crosses a stripe; each piece goes to one server, waits until that is
+//! free, pays for the command, for a seek unless it goes on where that server stopped, and for its
+//! bytes; then its bytes pass the link, one request after the other. A single spindle is one server,
+//! a flash disk has as many as it serves requests at once, an array has one for each disk.
+//!
+//! Not here: merging and scheduling, which are the kernel's, and the kernel's read-ahead, which is
+//! [`read_ahead`](super::read_ahead)'s.
+
+use super::transfer_ns;
+
+/// Which server a request goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Whichever is free first: flash.
+    AnyServer,
+    /// Stripes of this size go round the servers: spindles.
+    Striped {
+        /// Bytes of a stripe on one server.
+        stripe_bytes: u64,
+    },
+}
+
+/// What a disk is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskParameters {
+    /// Requests served at once: channels of a flash disk, spindles of an array.
+    pub servers: usize,
+    /// How requests find their server.
+    pub placement: Placement,
+    /// Fixed time of a request.
+    pub command_ns: u64,
+    /// More time, unless a request goes on where the last one of that server ended.
+    pub seek_ns: u64,
+    /// Rate of one server.
+    pub server_bytes_per_second: u64,
+    /// Rate of the link that all share.
+    pub link_bytes_per_second: u64,
+    /// Larger requests are cut (`max_sectors_kb`).
+    pub request_bytes_max: u64,
+}
+
+/// Names of the presets, as on a command line.
+pub const PRESETS: [&str; 5] = ["sas15k", "sata7200", "ssd-sata", "nvme", "array"];
+
+impl DiskParameters {
+    /// One SAS disk of 15,000 turns a minute: 3.5 ms seek and 2 ms for half a turn, which are the
+    /// 5.5 ms and 182 requests a second of `published/read-ahead.toml`; 200 MB/s from the outer
+    /// tracks, as makers state it.
+    pub fn sas15k() -> DiskParameters {
+        DiskParameters {
+            servers: 1,
+            placement: Placement::AnyServer,
+            command_ns: 100_000,
+            seek_ns: 5_400_000,
+            server_bytes_per_second: 200_000_000,
+            link_bytes_per_second: 600_000_000,
+            request_bytes_max: 1280 << 10,
+        }
+    }
+
+    /// One SATA disk of 7,200 turns a minute: 8.5 ms seek and 4.2 ms for half a turn, as makers
+    /// state them.
+    pub fn sata7200() -> DiskParameters {
+        DiskParameters {
+            seek_ns: 12_700_000,
+            server_bytes_per_second: 210_000_000,
+            ..DiskParameters::sas15k()
+        }
+    }
+
+    /// A SATA SSD. Its queue holds 32 requests; with that many of 8 KiB in flight, read and written
+    /// in equal parts, it serves 40,500 a second (`published/block-device.toml`), that is, one in
+    /// 0.79 ms.
+    pub fn ssd_sata() -> DiskParameters {
+        DiskParameters {
+            servers: 32,
+            placement: Placement::AnyServer,
+            command_ns: 775_000,
+            seek_ns: 0,
+            server_bytes_per_second: 550_000_000,
+            link_bytes_per_second: 530_000_000,
+            request_bytes_max: 1280 << 10,
+        }
+    }
+
+    /// An NVMe disk of four lanes of the third generation. Assumed: 80 us, 64 at once, 3.2 GB/s.
+    pub fn nvme() -> DiskParameters {
+        DiskParameters {
+            servers: 64,
+            placement: Placement::AnyServer,
+            command_ns: 80_000,
+            seek_ns: 0,
+            server_bytes_per_second: 2_000_000_000,
+            link_bytes_per_second: 3_200_000_000,
+            request_bytes_max: 512 << 10,
+        }
+    }
+
+    /// An array of `disks` SAS disks in stripes of 64 KiB behind 8 Gbit/s.
+    pub fn array(disks: usize) -> DiskParameters {
+        DiskParameters {
+            servers: disks.max(1),
+            placement: Placement::Striped { stripe_bytes: 64 << 10 },
+            link_bytes_per_second: 800_000_000,
+            ..DiskParameters::sas15k()
+        }
+    }
+
+    /// A disk that takes the same time for every request and serves any number at once, as the
+    /// virtual disk on which the facts about read-ahead were checked.
+    pub fn constant(service_ns: u64, link_bytes_per_second: u64) -> DiskParameters {
+        DiskParameters {
+            servers: 256,
+            placement: Placement::AnyServer,
+            command_ns: service_ns,
+            seek_ns: 0,
+            server_bytes_per_second: u64::MAX,
+            link_bytes_per_second,
+            request_bytes_max: 1280 << 10,
+        }
+    }
+
+    /// A preset by its name; `array:12` has twelve disks, `array` eight.
+    pub fn named(name: &str) -> Option<DiskParameters> {
+        match name {
+            "sas15k" => Some(DiskParameters::sas15k()),
+            "sata7200" => Some(DiskParameters::sata7200()),
+            "ssd-sata" => Some(DiskParameters::ssd_sata()),
+            "nvme" => Some(DiskParameters::nvme()),
+            "array" => Some(DiskParameters::array(8)),
+            _ => {
+                let disks: usize = name.strip_prefix("array:")?.parse().ok()?;
+                (1..=SERVERS_MAX).contains(&disks).then(|| DiskParameters::array(disks))
+            }
+        }
+    }
+}
+
+/// More servers than that are cut to it.
+pub const SERVERS_MAX: usize = 1024;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Server {
+    free_at_ns: u64,
+    /// Where its last piece ended, if it had one.
+    ended_at: Option<u64>,
+}
+
+/// What was counted so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskCounters {
+    /// Requests as they came.
+    pub requests: u64,
+    /// Pieces that they were cut into.
+    pub pieces: u64,
+    /// Pieces that needed a seek.
+    pub seeks: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Sum of the times in which servers were busy.
+    pub busy_ns: u64,
+}
+
+/// A disk, at a moment.
+#[derive(Clone, Debug)]
+pub struct DiskModel {
+    parameters: DiskParameters,
+    servers: Vec<Server>,
+    link_free_at_ns: u64,
+    counters: DiskCounters,
+}
+
+impl DiskModel {
+    /// An idle disk.
+    pub fn new(parameters: DiskParameters) -> DiskModel {
+        let servers = vec![Server::default(); parameters.servers.clamp(1, SERVERS_MAX)];
+        DiskModel { parameters, servers, link_free_at_ns: 0, counters: DiskCounters::default() }
+    }
+
+    /// When a request that arrives at `now_ns` is complete. Reads and writes cost the same.
+    ///
+    /// Requests have to come in the order of their arrival.
+    pub fn submit(&mut self, now_ns: u64, offset: u64, bytes: u64) -> u64 {
+        self.counters.requests += 1;
+        let mut done_ns = now_ns;
+        let (mut at, end) = (offset, offset.saturating_add(bytes));
+        while at < end {
+            let piece = self.piece_bytes(at, end - at);
+            done_ns = done_ns.max(self.serve(now_ns, at, piece));
+            at += piece;
+        }
+        done_ns
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> DiskCounters {
+        self.counters
+    }
+
+    /// What the model was made of.
+    pub fn parameters(&self) -> &DiskParameters {
+        &self.parameters
+    }
+
+    fn piece_bytes(&self, at: u64, left: u64) -> u64 {
+        let most = left.min(self.parameters.request_bytes_max.max(512));
+        match self.parameters.placement {
+            Placement::AnyServer => most,
+            Placement::Striped { stripe_bytes } => {
+                let stripe = stripe_bytes.max(512);
+                most.min(stripe - at % stripe)
+            }
+        }
+    }
+
+    fn serve(&mut self, now_ns: u64, at: u64, bytes: u64) -> u64 {
+        let number = self.server_for(at);
+        let place = self.place_on_server(at);
+        let server = &mut self.servers[number];
+        let goes_on = server.ended_at == Some(place);
+        let seek_ns = if goes_on { 0 } else { self.parameters.seek_ns };
+        let transfer = transfer_ns(bytes, self.parameters.server_bytes_per_second);
+        let busy_ns = self.parameters.command_ns + seek_ns + transfer;
+        let served_ns = server.free_at_ns.max(now_ns) + busy_ns;
+        *server = Server { free_at_ns: served_ns, ended_at: Some(place + bytes) };
+        let link_ns = transfer_ns(bytes, self.parameters.link_bytes_per_second);
+        // The link works through what was asked for in order of arrival, and cannot carry what the
+        // server does not have yet.
+        self.link_free_at_ns = self.link_free_at_ns.max(now_ns) + link_ns;
+        let carried_ns = served_ns - transfer + link_ns;
+        let done_ns = served_ns.max(self.link_free_at_ns).max(carried_ns);
+        self.counters.pieces += 1;
+        self.counters.seeks += u64::from(!goes_on);
+        self.counters.bytes += bytes;
+        self.counters.busy_ns += busy_ns;
+        done_ns
+    }
+
+    fn server_for(&self, at: u64) -> usize {
+        match self.parameters.placement {
+            Placement::AnyServer => {
+                let free = self.servers.iter().enumerate();
+                free.min_by_key(|(_, server)| server.free_at_ns).map_or(0, |(number, _)| number)
+            }
+            Placement::Striped { stripe_bytes } => {
+                let stripe = at / stripe_bytes.max(512);
+                usize::try_from(stripe % self.servers.len() as u64).unwrap_or(0)
+            }
+        }
+    }
+
+    /// Where a byte lies on its own server, so that stripes that follow each other there do so here.
+    fn place_on_server(&self, at: u64) -> u64 {
+        match self.parameters.placement {
+            Placement::AnyServer => at,
+            Placement::Striped { stripe_bytes } => {
+                let stripe = stripe_bytes.max(512);
+                at / stripe / self.servers.len() as u64 * stripe + at % stripe
+            }
+        }
+    }
+}

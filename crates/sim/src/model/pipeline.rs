@@ -1,0 +1,231 @@
+//! Programs joined by pipes, on few processors, with a tape at the end.
+//!
+//! Each program reads what its pipe holds, at most so much at a time, works on it, collects its
+//! output until it has a block, and writes that: into the next pipe as room comes free, or to the
+//! tape. While it waits it does nothing else; that is what a buffer in a pipeline is against.
+//! Programs that compute share the processors evenly.
+//!
+//! Not here: more than one thread in a program, and the cost of a change of context.
+
+use super::tape::{Filemark, TapeModel};
+
+/// A program of the pipeline.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// Most that one read takes.
+    pub read_bytes: u64,
+    /// What one write hands over; it collects until it has that much.
+    pub write_bytes: u64,
+    /// Processor time for each MiB that it reads.
+    pub processor_ns_per_mib: u64,
+    /// Time for each MiB that it waits for something else: its disk.
+    pub wait_ns_per_mib: u64,
+    /// Bytes out for 1,000 bytes in.
+    pub output_permille: u64,
+}
+
+/// What all programs share.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings {
+    /// Capacity of each pipe.
+    pub pipe_bytes: u64,
+    /// Processors.
+    pub processors: u64,
+}
+
+/// How a pipeline ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PipelineRun {
+    /// From the start to the closing filemark.
+    pub elapsed_ns: u64,
+    /// Processor time of all programs.
+    pub processor_ns: u64,
+    /// Bytes that left the last program.
+    pub output_bytes: u64,
+}
+
+/// The pipeline met a state in which nothing can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no program of the pipeline can go on after {at_ns} ns")]
+pub struct Stuck {
+    /// When.
+    pub at_ns: u64,
+}
+
+const MIB: u64 = 1 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    Reading,
+    Computing { left_ns: u64, then_wait_ns: u64 },
+    Waiting { until_ns: u64 },
+    Writing { left_bytes: u64 },
+    Ended,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Process {
+    program: Program,
+    doing: Doing,
+    read_bytes: u64,
+    /// Output so far, written or not.
+    made_bytes: u64,
+    written_bytes: u64,
+}
+
+/// Runs `programs` over `total_bytes` of input; without a tape the end of the pipeline takes
+/// everything at once.
+pub fn run(
+    programs: &[Program],
+    surroundings: Surroundings,
+    tape: Option<&mut TapeModel>,
+    total_bytes: u64,
+) -> Result<PipelineRun, Stuck> {
+    let process = |program: &Program| Process {
+        program: *program,
+        doing: Doing::Reading,
+        read_bytes: 0,
+        made_bytes: 0,
+        written_bytes: 0,
+    };
+    let now_ns = tape.as_ref().map_or(0, |tape| tape.now_ns());
+    let mut chain = Chain {
+        processes: programs.iter().map(process).collect(),
+        pipes: vec![0; programs.len()],
+        source_left: total_bytes,
+        surroundings,
+        tape,
+        now_ns,
+        processor_ns: 0,
+    };
+    while chain.processes.iter().any(|process| process.doing != Doing::Ended) {
+        let moved = (0..chain.processes.len()).fold(false, |moved, at| chain.step(at) || moved);
+        if !moved {
+            chain.pass_time()?;
+        }
+    }
+    let end_ns = match chain.tape.as_mut() {
+        Some(tape) => tape.filemark(chain.now_ns, Filemark::Synchronising),
+        None => chain.now_ns,
+    };
+    let output_bytes = chain.processes.last().map_or(0, |process| process.written_bytes);
+    let elapsed_ns = end_ns - now_ns;
+    Ok(PipelineRun { elapsed_ns, processor_ns: chain.processor_ns, output_bytes })
+}
+
+struct Chain<'a> {
+    processes: Vec<Process>,
+    /// What is in the pipe before each process; the first one reads the source.
+    pipes: Vec<u64>,
+    source_left: u64,
+    surroundings: Surroundings,
+    tape: Option<&'a mut TapeModel>,
+    now_ns: u64,
+    processor_ns: u64,
+}
+
+impl Chain<'_> {
+    /// Whatever a process can do without time passing; whether it did anything.
+    fn step(&mut self, at: usize) -> bool {
+        match self.processes[at].doing {
+            Doing::Reading => self.read(at),
+            Doing::Writing { left_bytes } => self.write(at, left_bytes),
+            Doing::Waiting { until_ns } if until_ns <= self.now_ns => {
+                self.go_on(at);
+                true
+            }
+            Doing::Computing { left_ns: 0, then_wait_ns } => {
+                let until_ns = self.now_ns + then_wait_ns;
+                self.processes[at].doing = Doing::Waiting { until_ns };
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn read(&mut self, at: usize) -> bool {
+        let is_last_input = at == 0 || self.processes[at - 1].doing == Doing::Ended;
+        let available = if at == 0 { self.source_left } else { self.pipes[at] };
+        let process = &mut self.processes[at];
+        let bytes = process.program.read_bytes.min(available);
+        if bytes == 0 {
+            let pending = process.made_bytes - process.written_bytes;
+            if is_last_input {
+                process.doing = match pending {
+                    0 => Doing::Ended,
+                    left_bytes => Doing::Writing { left_bytes },
+                };
+            }
+            return is_last_input;
+        }
+        match at {
+            0 => self.source_left -= bytes,
+            _ => self.pipes[at] -= bytes,
+        }
+        process.read_bytes += bytes;
+        let made = u128::from(process.read_bytes) * u128::from(process.program.output_permille);
+        process.made_bytes = u64::try_from(made / 1000).unwrap_or(u64::MAX);
+        let left_ns = scaled(bytes, process.program.processor_ns_per_mib);
+        let then_wait_ns = scaled(bytes, process.program.wait_ns_per_mib);
+        process.doing = Doing::Computing { left_ns, then_wait_ns };
+        self.processor_ns += left_ns;
+        true
+    }
+
+    /// Writes if there is a block, else reads.
+    fn go_on(&mut self, at: usize) {
+        let process = &mut self.processes[at];
+        let pending = process.made_bytes - process.written_bytes;
+        process.doing = match pending >= process.program.write_bytes.max(1) {
+            true => Doing::Writing { left_bytes: process.program.write_bytes.max(1) },
+            false => Doing::Reading,
+        };
+    }
+
+    fn write(&mut self, at: usize, left_bytes: u64) -> bool {
+        if left_bytes == 0 {
+            self.go_on(at);
+            return true;
+        }
+        if at + 1 < self.processes.len() {
+            let bytes = left_bytes.min(self.surroundings.pipe_bytes - self.pipes[at + 1]);
+            self.pipes[at + 1] += bytes;
+            self.processes[at].written_bytes += bytes;
+            self.processes[at].doing = Doing::Writing { left_bytes: left_bytes - bytes };
+            return bytes > 0;
+        }
+        self.processes[at].written_bytes += left_bytes;
+        let until_ns = match self.tape.as_mut() {
+            Some(tape) => tape.write(self.now_ns, left_bytes, left_bytes).at_ns,
+            None => self.now_ns,
+        };
+        self.processes[at].doing = Doing::Waiting { until_ns };
+        true
+    }
+
+    /// To the next moment at which something ends.
+    fn pass_time(&mut self) -> Result<(), Stuck> {
+        let computing = |process: &&mut Process| matches!(process.doing, Doing::Computing { .. });
+        let sharing = self.processes.iter_mut().filter(computing).count() as u64;
+        let processors = self.surroundings.processors.max(1);
+        let (share, of) = (processors.min(sharing.max(1)), sharing.max(1));
+        let ends = self.processes.iter().filter_map(|process| match process.doing {
+            Doing::Computing { left_ns, .. } => Some((left_ns * of).div_ceil(share)),
+            Doing::Waiting { until_ns } => Some(until_ns - self.now_ns),
+            _ => None,
+        });
+        let passed_ns = ends.min().ok_or(Stuck { at_ns: self.now_ns })?;
+        self.now_ns += passed_ns;
+        for process in &mut self.processes {
+            if let Doing::Computing { left_ns, .. } = &mut process.doing {
+                *left_ns = left_ns.saturating_sub((passed_ns * share).div_ceil(of));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn scaled(bytes: u64, ns_per_mib: u64) -> u64 {
+    let ns = u128::from(bytes) * u128::from(ns_per_mib) / u128::from(MIB);
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}

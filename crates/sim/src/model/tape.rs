@@ -1,0 +1,524 @@
+//! A tape drive as a machine in time.
+//!
+//! Writing and reading are one machine. What counts is the *slack*: the native bytes that the drive
+//! may still move before it has to stop. A write adds to it what the host hands over, a read what
+//! the host takes out; the medium under the head consumes it at the speed of the step. At zero the
+//! drive has to stop and back up: when writing, its buffer is empty, when reading, it is full. The
+//! host waits while the slack is more than the buffer: when writing, the bytes find no room, when
+//! reading, they are not there yet.
+//!
+//! A drive that stands starts when the buffer has filled (emptied, when reading) to the restart
+//! fill, so that in the steady state below the lowest step it moves `B v / (v - r)` bytes between
+//! two stops: `B` the buffer, `v` the lowest step, `r` the native rate of the host. Which step it
+//! takes follows the rate that the host offers while it is not made to wait, see `speed`.
+//!
+//! Not here: blocks, filemarks as places, the semantics of the kernel's driver, the data. An idle
+//! drive keeps what is in its buffer until it is told to write it; filemarks take no room.
+
+pub mod counters;
+mod mechanics;
+pub mod parameters;
+mod speed;
+
+use super::{BILLION, transfer_ns};
+use counters::TapeCounters;
+use parameters::TapeParameters;
+use speed::OfferedRate;
+
+/// Billionths of a byte.
+type Nanobytes = u128;
+
+const NANOBYTES: u128 = BILLION as u128;
+
+/// How often a streaming drive looks whether another speed would fit better. Assumed.
+const SPEED_DECISION_NS: u64 = 250_000_000;
+
+/// A filemark's way to the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filemark {
+    /// Into the buffer; the drive goes on streaming.
+    Immediate,
+    /// Everything before it is on the medium when the command completes; the drive stops.
+    Synchronising,
+}
+
+/// Where on the medium a write ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zone {
+    /// Far from the end.
+    Normal,
+    /// Behind the early warning.
+    EarlyWarning,
+    /// There was no room: nothing was taken.
+    End,
+}
+
+/// The end of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// When the host may go on.
+    pub at_ns: u64,
+    /// Where the data ended.
+    pub zone: Zone,
+}
+
+/// Why nothing or less could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TapeModelError {
+    /// Behind the place there is nothing recorded.
+    #[error("nothing is recorded behind byte {position_bytes} of the medium")]
+    EndOfData {
+        /// Native bytes from the beginning.
+        position_bytes: u64,
+    },
+}
+
+/// What the tape does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Motion {
+    /// It stands before the place where it goes on.
+    Still,
+    /// It stops and backs up.
+    BackHitch {
+        /// Until then.
+        until_ns: u64,
+    },
+    /// It gathers speed.
+    RunUp {
+        /// Until then.
+        until_ns: u64,
+    },
+    /// It turns at the end of a wrap.
+    Turn {
+        /// Until then.
+        until_ns: u64,
+        /// The step before and after.
+        step: usize,
+    },
+    /// Bytes pass the head.
+    Streaming {
+        /// Index into the speeds.
+        step: usize,
+        /// When the step is looked at again.
+        decide_at_ns: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Writing,
+    Reading,
+}
+
+/// How far time is moved on.
+#[derive(Clone, Copy)]
+enum Until {
+    Time(u64),
+    Slack(Nanobytes),
+}
+
+/// A drive with a medium, at a moment.
+#[derive(Clone, Debug)]
+pub struct TapeModel {
+    parameters: TapeParameters,
+    buffer: Nanobytes,
+    threshold: Nanobytes,
+    wrap: Nanobytes,
+    now_ns: u64,
+    motion: Motion,
+    direction: Direction,
+    slack: Nanobytes,
+    /// Of the head, from the beginning of the medium.
+    head: Nanobytes,
+    /// End of what is recorded.
+    recorded: Nanobytes,
+    /// Whether the drive has to empty its buffer, however little is in it.
+    flushing: bool,
+    offered: OfferedRate,
+    counters: TapeCounters,
+}
+
+impl TapeModel {
+    /// A drive with a blank medium, loaded, at its beginning, at time 0.
+    pub fn new(parameters: TapeParameters) -> TapeModel {
+        let buffer = u128::from(parameters.buffer_bytes.value.max(1)) * NANOBYTES;
+        let restart = parameters.restart_fill_percent.value.clamp(1, 100);
+        let capacity = u128::from(parameters.capacity_bytes.value) * NANOBYTES;
+        let wraps = u128::from(parameters.wraps.value.max(1));
+        let counters = TapeCounters::new(parameters.speeds_bytes_per_second.len());
+        TapeModel {
+            buffer,
+            threshold: buffer * u128::from(restart) / 100,
+            wrap: capacity.div_ceil(wraps).max(1),
+            now_ns: 0,
+            motion: Motion::Still,
+            direction: Direction::Writing,
+            slack: 0,
+            head: 0,
+            recorded: 0,
+            flushing: false,
+            offered: OfferedRate::default(),
+            counters,
+            parameters,
+        }
+    }
+
+    /// Writes a block that arrives at `now_ns` and takes `compressed_bytes` on the medium.
+    pub fn write(&mut self, now_ns: u64, host_bytes: u64, compressed_bytes: u64) -> Completion {
+        let arrives_ns = self.arrive(now_ns, host_bytes);
+        self.run(Until::Time(arrives_ns));
+        self.turn_to(Direction::Writing);
+        let native = u128::from(compressed_bytes) * NANOBYTES;
+        let end = self.head + self.slack + native;
+        let capacity = u128::from(self.parameters.capacity_bytes.value) * NANOBYTES;
+        if end > capacity {
+            return Completion { at_ns: self.now_ns, zone: Zone::End };
+        }
+        self.offered.add(native, self.now_ns);
+        self.counters.host_bytes += u128::from(host_bytes);
+        self.counters.compressed_bytes += u128::from(compressed_bytes);
+        self.slack += native;
+        self.wait_for_buffer();
+        let early = u128::from(self.parameters.early_warning_bytes.value) * NANOBYTES;
+        let zone = if end + early > capacity { Zone::EarlyWarning } else { Zone::Normal };
+        Completion { at_ns: self.now_ns, zone }
+    }
+
+    /// Reads a block that takes `compressed_bytes` on the medium; the drive reads ahead.
+    ///
+    /// Fails without moving the tape when fewer bytes than that are recorded.
+    pub fn read(
+        &mut self,
+        now_ns: u64,
+        host_bytes: u64,
+        compressed_bytes: u64,
+    ) -> Result<Completion, TapeModelError> {
+        let native = u128::from(compressed_bytes) * NANOBYTES;
+        self.run(Until::Time(now_ns));
+        self.turn_to(Direction::Reading);
+        let position = self.position();
+        if position + native > self.recorded {
+            let position_bytes = whole(position);
+            return Err(TapeModelError::EndOfData { position_bytes });
+        }
+        self.offered.add(native, self.now_ns);
+        self.counters.host_bytes += u128::from(host_bytes);
+        self.counters.compressed_bytes += u128::from(compressed_bytes);
+        self.slack += native;
+        self.wait_for_buffer();
+        let at_ns = self.arrive(self.now_ns, host_bytes);
+        self.run(Until::Time(at_ns));
+        Ok(Completion { at_ns, zone: Zone::Normal })
+    }
+
+    /// Writes a filemark; answers when the command completes.
+    pub fn filemark(&mut self, now_ns: u64, kind: Filemark) -> u64 {
+        let arrives_ns = self.arrive(now_ns, 0);
+        self.run(Until::Time(arrives_ns));
+        self.turn_to(Direction::Writing);
+        if kind == Filemark::Synchronising {
+            self.flush();
+        }
+        self.now_ns
+    }
+
+    /// Writes out what is in the buffer, and stops; nothing happens when there is nothing.
+    pub fn synchronise(&mut self, now_ns: u64) -> u64 {
+        self.run(Until::Time(now_ns));
+        if self.direction == Direction::Writing && self.slack > 0 {
+            self.flush();
+        }
+        self.now_ns
+    }
+
+    /// To the beginning of the medium.
+    pub fn rewind(&mut self, now_ns: u64) -> u64 {
+        self.locate(now_ns, 0)
+    }
+
+    /// To a place, in native bytes from the beginning; at most to the end of what is recorded.
+    pub fn locate(&mut self, now_ns: u64, native_bytes: u64) -> u64 {
+        self.synchronise(now_ns);
+        let target = (u128::from(native_bytes) * NANOBYTES).min(self.recorded);
+        let from = self.longitudinal_ns(self.head);
+        let to = self.longitudinal_ns(target);
+        let settle_ns = if target == self.head { 0 } else { self.parameters.settle_ns.value };
+        let took_ns = from.abs_diff(to) + settle_ns;
+        self.counters.wind_ns += took_ns;
+        self.stand_at(target, took_ns);
+        self.now_ns
+    }
+
+    /// Puts a cartridge in, of which `recorded_bytes` native bytes are written, at its beginning.
+    pub fn load(&mut self, now_ns: u64, recorded_bytes: u64) -> u64 {
+        self.run(Until::Time(now_ns));
+        self.recorded = u128::from(recorded_bytes) * NANOBYTES;
+        self.stand_at(0, self.parameters.load_ns.value);
+        self.now_ns
+    }
+
+    /// Rewinds and takes the cartridge out.
+    pub fn unload(&mut self, now_ns: u64) -> u64 {
+        let rewound_ns = self.rewind(now_ns);
+        self.run(Until::Time(rewound_ns + self.parameters.unload_ns.value));
+        self.now_ns
+    }
+
+    /// Lets time pass without a request.
+    pub fn pass(&mut self, now_ns: u64) {
+        self.run(Until::Time(now_ns));
+    }
+
+    /// The moment that the model has reached.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// What the tape does at that moment.
+    pub fn motion(&self) -> Motion {
+        self.motion
+    }
+
+    /// Native bytes in the buffer: not yet on the medium, or read ahead.
+    pub fn buffered_bytes(&self) -> u64 {
+        match self.direction {
+            Direction::Writing => whole(self.slack),
+            Direction::Reading => whole(self.buffer.saturating_sub(self.slack)),
+        }
+    }
+
+    /// Native bytes from the beginning to where the host stands.
+    pub fn position_bytes(&self) -> u64 {
+        whole(self.position())
+    }
+
+    /// Native bytes that are recorded, those in the buffer not counted.
+    pub fn recorded_bytes(&self) -> u64 {
+        whole(self.recorded)
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> &TapeCounters {
+        &self.counters
+    }
+
+    /// What the model was made of.
+    pub fn parameters(&self) -> &TapeParameters {
+        &self.parameters
+    }
+
+    /// When a command with this many bytes is through the interface.
+    fn arrive(&self, now_ns: u64, host_bytes: u64) -> u64 {
+        let transfer = transfer_ns(host_bytes, self.parameters.host_bytes_per_second.value);
+        now_ns.max(self.now_ns) + self.parameters.command_overhead_ns.value + transfer
+    }
+
+    /// Writing after reading throws away what was read ahead and backs up to the host's place;
+    /// reading after writing empties the buffer first.
+    fn turn_to(&mut self, direction: Direction) {
+        if self.direction == direction {
+            return;
+        }
+        match direction {
+            Direction::Writing => {
+                let position = self.position();
+                if position != self.head || self.motion != Motion::Still {
+                    self.back_hitch();
+                }
+                self.head = position;
+                self.recorded = position;
+                self.slack = 0;
+            }
+            Direction::Reading => {
+                if self.slack > 0 {
+                    self.flush();
+                }
+                self.slack = self.buffer;
+            }
+        }
+        self.direction = direction;
+        self.offered = OfferedRate::starting(self.now_ns);
+    }
+
+    /// Of the host, which is ahead of the head when it writes and behind it when it reads.
+    fn position(&self) -> Nanobytes {
+        match self.direction {
+            Direction::Writing => self.head + self.slack,
+            Direction::Reading => self.head - self.buffer.saturating_sub(self.slack),
+        }
+    }
+
+    fn stand_at(&mut self, place: Nanobytes, took_ns: u64) {
+        self.head = place;
+        self.slack = 0;
+        self.direction = Direction::Writing;
+        self.motion = Motion::Still;
+        self.now_ns += took_ns;
+        self.offered = OfferedRate::starting(self.now_ns);
+    }
+
+    /// Time to wind from the beginning of the tape to a place: wraps run to and fro.
+    fn longitudinal_ns(&self, place: Nanobytes) -> u64 {
+        let along = place % self.wrap;
+        let from_start = if (place / self.wrap) % 2 == 0 { along } else { self.wrap - along };
+        let ns = u128::from(self.parameters.wind_ns.value) * from_start / self.wrap;
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+
+    fn flush(&mut self) {
+        self.flushing = true;
+        self.run(Until::Slack(0));
+        self.flushing = false;
+        self.motion = Motion::Still;
+        self.counters.synchronisations += 1;
+        self.counters.synchronise_ns += self.parameters.synchronise_ns.value;
+        self.now_ns += self.parameters.synchronise_ns.value;
+        self.offered = OfferedRate::starting(self.now_ns);
+    }
+
+    fn wait_for_buffer(&mut self) {
+        self.offered.pause(self.now_ns);
+        let began_ns = self.now_ns;
+        self.run(Until::Slack(self.buffer));
+        self.counters.host_blocked_ns += self.now_ns - began_ns;
+        self.offered.go_on(self.now_ns);
+        let fill = self.buffered_bytes();
+        self.counters.buffer_bytes_most = self.counters.buffer_bytes_most.max(fill);
+    }
+
+    /// Moves on to a time, or until the slack is no more than asked.
+    fn run(&mut self, until: Until) {
+        loop {
+            let limit_ns = match until {
+                Until::Time(time) if time <= self.now_ns => return,
+                Until::Slack(most) if self.slack <= most => return,
+                Until::Time(time) => time,
+                Until::Slack(_) => u64::MAX,
+            };
+            match self.motion {
+                Motion::Still if self.starts() => self.start(),
+                // With a slack that is waited for a drive starts, so here a time is.
+                Motion::Still => {
+                    self.counters.still_ns += limit_ns - self.now_ns;
+                    self.now_ns = limit_ns;
+                }
+                Motion::Streaming { step, decide_at_ns } => {
+                    self.stream(step, decide_at_ns, until, limit_ns);
+                }
+                Motion::BackHitch { until_ns }
+                | Motion::RunUp { until_ns }
+                | Motion::Turn { until_ns, .. } => self.pass_motion(until_ns.min(limit_ns), until),
+            }
+        }
+    }
+
+    fn starts(&self) -> bool {
+        let enough = self.slack >= self.threshold || (self.flushing && self.slack > 0);
+        enough && (self.direction == Direction::Writing || self.head < self.recorded)
+    }
+
+    fn start(&mut self) {
+        let until_ns = self.now_ns + self.parameters.run_up_ns.value;
+        self.motion = Motion::RunUp { until_ns };
+    }
+
+    /// Time in which nothing passes the head.
+    fn pass_motion(&mut self, to_ns: u64, until: Until) {
+        let passed_ns = to_ns - self.now_ns;
+        if matches!(until, Until::Slack(_)) {
+            self.counters.lost_ns += passed_ns;
+        }
+        self.now_ns = to_ns;
+        match self.motion {
+            Motion::BackHitch { until_ns } => {
+                self.counters.back_hitch_ns += passed_ns;
+                if until_ns == to_ns {
+                    self.motion = Motion::Still;
+                }
+            }
+            Motion::RunUp { until_ns } => {
+                self.counters.back_hitch_ns += passed_ns;
+                if until_ns == to_ns {
+                    let step = self.best_step(0);
+                    self.stream_from(step);
+                }
+            }
+            Motion::Turn { until_ns, step } => {
+                self.counters.turn_ns += passed_ns;
+                if until_ns == to_ns {
+                    self.stream_from(step);
+                }
+            }
+            Motion::Still | Motion::Streaming { .. } => {}
+        }
+    }
+
+    fn stream_from(&mut self, step: usize) {
+        let decide_at_ns = self.now_ns + SPEED_DECISION_NS;
+        self.motion = Motion::Streaming { step, decide_at_ns };
+    }
+
+    /// Bytes pass the head until the next thing happens.
+    fn stream(&mut self, step: usize, decide_at_ns: u64, until: Until, limit_ns: u64) {
+        let speed = u128::from(self.parameters.speeds_bytes_per_second[step].max(1));
+        let mut room = self.slack.min(self.wrap - self.head % self.wrap);
+        if self.direction == Direction::Reading {
+            room = room.min(self.recorded - self.head);
+        }
+        let wanted = match until {
+            Until::Slack(most) => room.min(self.slack - most),
+            Until::Time(_) => room,
+        };
+        let needs_ns = u64::try_from(wanted.div_ceil(speed)).unwrap_or(u64::MAX);
+        let to_ns = self.now_ns.saturating_add(needs_ns).min(decide_at_ns).min(limit_ns);
+        let passed_ns = to_ns - self.now_ns;
+        let moved = (u128::from(passed_ns) * speed).min(room);
+        self.now_ns = to_ns;
+        self.slack -= moved;
+        self.head += moved;
+        self.counters.medium_nanobytes += moved;
+        self.counters.step_ns[step] += passed_ns;
+        if self.direction == Direction::Writing {
+            self.recorded = self.head;
+        }
+        if self.slack == 0 {
+            self.run_dry();
+        } else if self.direction == Direction::Reading && self.head == self.recorded {
+            self.motion = Motion::Still;
+        } else if moved > 0 && self.head.is_multiple_of(self.wrap) {
+            self.counters.turns += 1;
+            let until_ns = self.now_ns + self.parameters.wrap_turn_ns.value;
+            self.motion = Motion::Turn { until_ns, step };
+        } else if to_ns >= decide_at_ns {
+            let step = self.best_step(step);
+            self.stream_from(step);
+        }
+    }
+
+    /// Nothing to write, or no room to read into.
+    fn run_dry(&mut self) {
+        match self.flushing {
+            true => self.motion = Motion::Still,
+            false => self.back_hitch(),
+        }
+    }
+
+    fn back_hitch(&mut self) {
+        self.counters.back_hitches += 1;
+        let until_ns = self.now_ns + self.parameters.back_hitch_ns.value;
+        self.motion = Motion::BackHitch { until_ns };
+    }
+
+    fn best_step(&self, current: usize) -> usize {
+        let speeds = &self.parameters.speeds_bytes_per_second;
+        if self.flushing {
+            return speeds.len() - 1;
+        }
+        let fill_percent = (self.slack * 100 / self.buffer).min(100) as u8;
+        speed::best_step(speeds, current, self.offered.rate(self.now_ns), fill_percent)
+    }
+}
+
+fn whole(nanobytes: Nanobytes) -> u64 {
+    u64::try_from(nanobytes / NANOBYTES).unwrap_or(u64::MAX)
+}

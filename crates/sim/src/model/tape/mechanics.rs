@@ -1,0 +1,72 @@
+//! Times of mechanics and limits of interfaces, by generation: what a model of time needs beyond
+//! what a backup needs, which `device` has.
+//!
+//! Loading, unloading, winding and the host's limit are those of the project's collection of facts
+//! on LTO. The numbers of wraps are those that the LTO program publishes with each format; that of
+//! LTO-10 is assumed to be that of LTO-9.
+
+use device::tape::generation::{Certainty, Generation};
+
+/// Facts of one generation, where they are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mechanics {
+    /// Most that the drive takes from the host.
+    pub host_bytes_per_second: Option<u64>,
+    /// Time to load a medium.
+    pub load_ns: Option<u64>,
+    /// Time to unload a rewound medium.
+    pub unload_ns: Option<u64>,
+    /// Average time of a rewind.
+    pub rewind_average_ns: Option<u64>,
+    /// Passes over the length of the medium.
+    pub wraps: u64,
+    /// How sure the number of wraps is.
+    pub wraps_certainty: Certainty,
+    /// Ratio of compression that the maker claims, in percent.
+    pub claimed_ratio_percent: u64,
+}
+
+const fn known(wraps: u64, claimed_ratio_percent: u64) -> Mechanics {
+    Mechanics {
+        host_bytes_per_second: None,
+        load_ns: None,
+        unload_ns: None,
+        rewind_average_ns: None,
+        wraps,
+        wraps_certainty: Certainty::Reported,
+        claimed_ratio_percent,
+    }
+}
+
+const fn timed(wraps: u64, ratio: u64, host_mb: u64, load_s: u64, unload_s: u64) -> Mechanics {
+    Mechanics {
+        host_bytes_per_second: Some(host_mb * 1_000_000),
+        load_ns: Some(load_s * 1_000_000_000),
+        unload_ns: Some(unload_s * 1_000_000_000),
+        ..known(wraps, ratio)
+    }
+}
+
+const fn rewound(mechanics: Mechanics, average_s: u64) -> Mechanics {
+    Mechanics { rewind_average_ns: Some(average_s * 1_000_000_000), ..mechanics }
+}
+
+/// By number of the generation, from 1.
+const MECHANICS: [Mechanics; 10] = [
+    known(48, 200),
+    known(64, 200),
+    known(44, 200),
+    known(56, 200),
+    timed(80, 200, 280, 12, 17),
+    timed(136, 250, 400, 12, 17),
+    timed(112, 250, 750, 15, 20),
+    timed(208, 250, 750, 15, 24),
+    rewound(timed(280, 250, 1000, 17, 30), 55),
+    Mechanics { wraps_certainty: Certainty::Assumed, ..rewound(timed(280, 250, 1200, 12, 27), 62) },
+];
+
+/// What is known of a generation; of a later one than those of the table, what is of the last.
+pub fn of(generation: &Generation) -> &'static Mechanics {
+    let index = usize::from(generation.number.max(1)) - 1;
+    &MECHANICS[index.min(MECHANICS.len() - 1)]
+}

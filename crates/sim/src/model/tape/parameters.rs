@@ -1,0 +1,223 @@
+//! What a model of a drive has to be told, each number with how sure it is.
+//!
+//! No maker publishes all of it: capacity and speeds are in manuals, the time of a back-hitch is in
+//! none. A plan that rests on a guess has to show that it does, so a value is never without its
+//! certainty.
+
+use device::tape::generation::{Certainty, Generation, Steps};
+
+use super::mechanics;
+
+/// How a value came to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// From the table of generations.
+    Table(Certainty),
+    /// Told by the user.
+    Given,
+    /// Fitted to measurements.
+    Fitted,
+}
+
+impl Origin {
+    /// One word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Table(Certainty::Maker) => "maker",
+            Origin::Table(Certainty::Reported) => "reported",
+            Origin::Table(Certainty::Assumed) => "assumed",
+            Origin::Given => "given",
+            Origin::Fitted => "fitted",
+        }
+    }
+}
+
+/// A value and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The value, in the unit that its field's name ends with.
+    pub value: u64,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+impl Known {
+    /// A value that the user told.
+    pub fn given(value: u64) -> Known {
+        Known { value, origin: Origin::Given }
+    }
+
+    /// A value that was fitted to measurements.
+    pub fn fitted(value: u64) -> Known {
+        Known { value, origin: Origin::Fitted }
+    }
+
+    fn assumed(value: u64) -> Known {
+        Known { value, origin: Origin::Table(Certainty::Assumed) }
+    }
+
+    fn table(value: u64, certainty: Certainty) -> Known {
+        Known { value, origin: Origin::Table(certainty) }
+    }
+}
+
+/// A drive with a medium in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TapeParameters {
+    /// Native rates that the drive can write at, ascending.
+    pub speeds_bytes_per_second: Vec<u64>,
+    /// Where the rates come from.
+    pub speeds_origin: Origin,
+    /// Part of the drive's buffer that data can fill.
+    pub buffer_bytes: Known,
+    /// Native capacity of the medium.
+    pub capacity_bytes: Known,
+    /// Distance of the early warning from the end of the medium.
+    pub early_warning_bytes: Known,
+    /// Most that the interface and the compression engine take from the host.
+    pub host_bytes_per_second: Known,
+    /// Time of one write or read command besides the transfer: host, adapter, drive.
+    pub command_overhead_ns: Known,
+    /// From running empty to standing before the place where writing goes on.
+    pub back_hitch_ns: Known,
+    /// From the decision to go on to the first byte on the medium.
+    pub run_up_ns: Known,
+    /// How full the buffer is, in percent, when a drive that stands starts to write; how empty when
+    /// it reads.
+    pub restart_fill_percent: Known,
+    /// What a synchronising filemark takes once the buffer is empty.
+    pub synchronise_ns: Known,
+    /// Passes over the whole length.
+    pub wraps: Known,
+    /// Change of direction at the end of a wrap.
+    pub wrap_turn_ns: Known,
+    /// Winding over the whole length.
+    pub wind_ns: Known,
+    /// Finding the place at the end of a wind.
+    pub settle_ns: Known,
+    /// Loading a cartridge.
+    pub load_ns: Known,
+    /// Unloading a cartridge, without the rewind.
+    pub unload_ns: Known,
+}
+
+/// A parameter as a line of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterRow {
+    /// Name, with the unit as its last word.
+    pub name: &'static str,
+    /// Its values; one, but for the speeds.
+    pub values: Vec<u64>,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Share of the drive's memory that fills and empties: tape.md of the facts counts 0.8 GB of the
+/// 1 GB of an LTO-8.
+const USABLE_BUFFER_PERCENT: u64 = 80;
+/// Where the table has the ends of the range of speeds only, as many steps as LTO-7 to 9 have.
+const STEPS_ASSUMED: u64 = 12;
+/// Two percent of the medium: far enough for what is in the buffers to follow.
+const EARLY_WARNING_SHARE: u64 = 50;
+/// Stop, reposition, restart; 2.0 to 3.5 s are assumed in the field, no maker publishes it.
+const BACK_HITCH_NS: u64 = 2_500_000_000;
+/// Of host and adapter for one write(2).
+const COMMAND_OVERHEAD_NS: u64 = 50_000;
+/// What a synchronising filemark takes once the buffer is empty.
+const SYNCHRONISE_NS: u64 = 3_000_000_000;
+/// A change of direction, as the emulator of the LTFS reference counts it.
+const WRAP_TURN_NS: u64 = 2_000_000_000;
+const SETTLE_NS: u64 = 2_000_000_000;
+const REWIND_AVERAGE_NS: u64 = 50_000_000_000;
+const LOAD_NS: u64 = 15_000_000_000;
+const UNLOAD_NS: u64 = 20_000_000_000;
+
+impl TapeParameters {
+    /// The drive of a generation, with a medium of the same.
+    pub fn of(generation: &Generation) -> TapeParameters {
+        let (speeds, speeds_origin) = speeds(generation);
+        let mechanics = mechanics::of(generation);
+        let sure = generation.speed_certainty;
+        let or_assumed = |known: Option<u64>, otherwise: u64| match known {
+            Some(value) => Known::table(value, sure),
+            None => Known::assumed(otherwise),
+        };
+        // The average rewind is over half of the length.
+        let rewind_average_ns = mechanics.rewind_average_ns.unwrap_or(REWIND_AVERAGE_NS);
+        let wind_ns = 2 * rewind_average_ns.saturating_sub(SETTLE_NS);
+        // Where nothing is known, the highest speed with the claimed ratio of compression.
+        let host_assumed = generation.highest_speed() / 100 * mechanics.claimed_ratio_percent;
+        let usable_bytes = generation.buffer_bytes / 100 * USABLE_BUFFER_PERCENT;
+        TapeParameters {
+            speeds_bytes_per_second: speeds,
+            speeds_origin,
+            buffer_bytes: Known::assumed(usable_bytes),
+            capacity_bytes: Known::table(generation.capacity_bytes, Certainty::Maker),
+            early_warning_bytes: Known::assumed(generation.capacity_bytes / EARLY_WARNING_SHARE),
+            host_bytes_per_second: or_assumed(mechanics.host_bytes_per_second, host_assumed),
+            command_overhead_ns: Known::assumed(COMMAND_OVERHEAD_NS),
+            back_hitch_ns: Known::assumed(BACK_HITCH_NS),
+            run_up_ns: Known::assumed(0),
+            restart_fill_percent: Known::assumed(100),
+            synchronise_ns: Known::assumed(SYNCHRONISE_NS),
+            wraps: Known::table(mechanics.wraps, mechanics.wraps_certainty),
+            wrap_turn_ns: Known::table(WRAP_TURN_NS, Certainty::Reported),
+            wind_ns: or_assumed(mechanics.rewind_average_ns.map(|_| wind_ns), wind_ns),
+            settle_ns: Known::assumed(SETTLE_NS),
+            load_ns: or_assumed(mechanics.load_ns, LOAD_NS),
+            unload_ns: or_assumed(mechanics.unload_ns, UNLOAD_NS),
+        }
+    }
+
+    /// The lowest native rate at which the drive does not stop.
+    pub fn lowest_bytes_per_second(&self) -> u64 {
+        self.speeds_bytes_per_second.first().copied().unwrap_or(1)
+    }
+
+    /// The highest native rate.
+    pub fn highest_bytes_per_second(&self) -> u64 {
+        self.speeds_bytes_per_second.last().copied().unwrap_or(1)
+    }
+
+    /// All of it, for a table.
+    pub fn rows(&self) -> Vec<ParameterRow> {
+        let one = |name, known: Known| ParameterRow {
+            name,
+            values: vec![known.value],
+            origin: known.origin,
+        };
+        let speeds = self.speeds_bytes_per_second.clone();
+        vec![
+            ParameterRow {
+                name: "speeds_bytes_per_second",
+                values: speeds,
+                origin: self.speeds_origin,
+            },
+            one("buffer_bytes", self.buffer_bytes),
+            one("capacity_bytes", self.capacity_bytes),
+            one("early_warning_bytes", self.early_warning_bytes),
+            one("host_bytes_per_second", self.host_bytes_per_second),
+            one("command_overhead_ns", self.command_overhead_ns),
+            one("back_hitch_ns", self.back_hitch_ns),
+            one("run_up_ns", self.run_up_ns),
+            one("restart_fill_percent", self.restart_fill_percent),
+            one("synchronise_ns", self.synchronise_ns),
+            one("wraps", self.wraps),
+            one("wrap_turn_ns", self.wrap_turn_ns),
+            one("wind_ns", self.wind_ns),
+            one("settle_ns", self.settle_ns),
+            one("load_ns", self.load_ns),
+            one("unload_ns", self.unload_ns),
+        ]
+    }
+}
+
+/// The steps of the table, or steps of equal size where only the ends are known.
+fn speeds(generation: &Generation) -> (Vec<u64>, Origin) {
+    if generation.steps == Steps::All {
+        return (generation.speeds.to_vec(), Origin::Table(generation.speed_certainty));
+    }
+    let (lowest, highest) = (generation.lowest_speed(), generation.highest_speed());
+    let step = |index: u64| lowest + (highest - lowest) * index / (STEPS_ASSUMED - 1);
+    ((0..STEPS_ASSUMED).map(step).collect(), Origin::Table(Certainty::Assumed))
+}
