@@ -1,0 +1,9 @@
+//! Tape drives and disks that are not there.
+//!
+//! [`tape`] is a drive with the semantics of the kernel's tape driver, cartridges that can be
+//! changed, and faults to order: what tests need that a real drive will not do when asked.
+//!
+//! Not here: the calls of the real driver, which are `device`'s.
+
+pub mod model;
+pub mod tape;

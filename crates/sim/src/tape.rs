@@ -1,0 +1,231 @@
+//! A tape drive in this process.
+//!
+//! Four floors, as in a machine: a [`Cartridge`] holds blocks and filemarks; a drive executes the
+//! commands of the SCSI stream command standard on it; a driver turns them into what read(2),
+//! write(2) and `MTIOCTOP` show to a program, errno by errno as the kernel's `st` does;
+//! [`VirtualTape`] is an open file of it and implements [`RawTape`]. Faults to order sit in the two
+//! lower floors ([`Faults`], [`DriveSettings`]), so that they reach a program the way they would
+//! from a real drive.
+//!
+//! Not here: time, and the file system in front.
+
+mod answer;
+mod drive;
+mod driver;
+mod faults;
+mod medium;
+mod operation;
+mod options;
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use device::tape::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
+use device::tape::sense::Sense;
+
+pub use drive::DriveSettings;
+pub use driver::{Direction, OnClose, OpenMode, Readiness};
+pub use faults::{AfterReadError, Answers, CompressionSwitch, Faults, Persistence};
+pub use medium::{Cartridge, CartridgeSettings, Object, Protection};
+
+use driver::Driver;
+
+/// A drive into which cartridges can be put. Clones are the same drive.
+#[derive(Clone)]
+pub struct VirtualDrive {
+    name: String,
+    driver: Arc<Mutex<Driver>>,
+}
+
+impl VirtualDrive {
+    /// An empty drive; `name` is for messages.
+    pub fn new(name: impl Into<String>, settings: DriveSettings) -> VirtualDrive {
+        let driver = Arc::new(Mutex::new(Driver::new(settings)));
+        VirtualDrive { name: name.into(), driver }
+    }
+
+    /// A drive with usual settings and a cartridge in it.
+    pub fn loaded(cartridge: Cartridge) -> VirtualDrive {
+        let drive = VirtualDrive::new("virtual tape", DriveSettings::default());
+        drive.insert(cartridge);
+        drive
+    }
+
+    /// Name for messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Puts a cartridge in, whatever a program is doing; returns the one that was there. The next
+    /// command meets a unit attention.
+    pub fn insert(&self, cartridge: Cartridge) -> Option<Cartridge> {
+        let mut driver = self.lock();
+        let before = driver.drive.remove();
+        driver.drive.insert(cartridge);
+        before
+    }
+
+    /// Takes the cartridge out, whatever a program is doing.
+    pub fn eject(&self) -> Option<Cartridge> {
+        self.lock().drive.remove()
+    }
+
+    /// The cartridge in the slot, threaded or not.
+    pub fn cartridge(&self) -> Option<Cartridge> {
+        self.lock().drive.cartridge().cloned()
+    }
+
+    /// Whether a cartridge is threaded; not after an unload.
+    pub fn is_loaded(&self) -> bool {
+        self.lock().drive.is_loaded()
+    }
+
+    /// Changes what the drive is, or what is wrong with it.
+    pub fn change_settings(&self, change: impl FnOnce(&mut DriveSettings)) {
+        change(&mut self.lock().drive.settings);
+    }
+
+    /// Number of the next object, without asking through the driver.
+    pub fn position(&self) -> u64 {
+        self.lock().drive.position()
+    }
+
+    /// open(2) of its device node.
+    ///
+    /// # Errors
+    /// `EBUSY` when it is open already, `ENOMEDIUM`, `EROFS`, `EIO` as `st` answers.
+    pub fn open_raw(&self, mode: OpenMode) -> io::Result<VirtualTape> {
+        self.lock().open(mode)?;
+        Ok(VirtualTape { driver: Arc::clone(&self.driver), open: true })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Driver> {
+        lock(&self.driver)
+    }
+}
+
+/// An open virtual drive. Dropping it closes it, which writes a filemark behind data.
+pub struct VirtualTape {
+    driver: Arc<Mutex<Driver>>,
+    open: bool,
+}
+
+impl VirtualTape {
+    /// close(2), with its result.
+    ///
+    /// # Errors
+    /// When the filemark, or what was written before it, did not reach the medium.
+    pub fn close(mut self) -> io::Result<()> {
+        self.open = false;
+        Ok(lock(&self.driver).close()?)
+    }
+
+    /// `MTIOCTOP` with any number of `linux/mtio.h`.
+    ///
+    /// # Errors
+    /// As `st` answers; `ENOSYS` for what is not known.
+    pub fn operate_by_number(&mut self, operation: i16, count: i32) -> io::Result<()> {
+        Ok(lock(&self.driver).operate(operation, count)?)
+    }
+}
+
+impl Drop for VirtualTape {
+    fn drop(&mut self) {
+        if self.open {
+            // Nobody is there to be told; `close` is for those who want to know.
+            let _ = lock(&self.driver).close();
+        }
+    }
+}
+
+impl RawTape for VirtualTape {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(lock(&self.driver).read(buffer)?)
+    }
+
+    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
+        Ok(lock(&self.driver).write(block)?)
+    }
+
+    fn operate(&mut self, operation: Operation, count: i32) -> io::Result<()> {
+        self.operate_by_number(operation as i16, count)
+    }
+
+    fn status(&mut self) -> io::Result<RawStatus> {
+        Ok(lock(&self.driver).status()?)
+    }
+
+    fn position(&mut self) -> io::Result<u64> {
+        Ok(lock(&self.driver).position()?)
+    }
+
+    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
+        lock(&self.driver).command(command, data)
+    }
+
+    fn statistics(&mut self) -> Option<Statistics> {
+        Some(lock(&self.driver).statistics())
+    }
+
+    fn last_sense(&mut self) -> Option<Sense> {
+        lock(&self.driver).last_sense()
+    }
+
+    fn transfer_bytes_max(&mut self) -> Option<u64> {
+        lock(&self.driver).drive.settings.transfer_bytes_max
+    }
+}
+
+/// A rack of cartridges beside a drive, with somebody to change them.
+#[derive(Clone)]
+pub struct Library {
+    drive: VirtualDrive,
+    cartridges: Arc<Vec<Cartridge>>,
+}
+
+impl Library {
+    /// A drive with a rack. Nothing is loaded yet.
+    pub fn new(drive: VirtualDrive, cartridges: impl IntoIterator<Item = Cartridge>) -> Library {
+        Library { drive, cartridges: Arc::new(cartridges.into_iter().collect()) }
+    }
+
+    /// The drive.
+    pub fn drive(&self) -> &VirtualDrive {
+        &self.drive
+    }
+
+    /// The cartridges, wherever they are.
+    pub fn cartridges(&self) -> &[Cartridge] {
+        &self.cartridges
+    }
+
+    /// Puts cartridge `slot` into the drive, in the place of what is there. `false` when there is
+    /// no such slot; the drive is untouched then.
+    pub fn load(&self, slot: usize) -> bool {
+        match self.cartridges.get(slot) {
+            Some(cartridge) => {
+                self.drive.insert(cartridge.clone());
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Slot of the cartridge in the drive.
+    pub fn loaded_slot(&self) -> Option<usize> {
+        let inside = self.drive.cartridge()?;
+        self.cartridges.iter().position(|cartridge| cartridge.is_same(&inside))
+    }
+
+    /// Puts the next cartridge behind the present one into the drive, the first if it is empty;
+    /// returns its slot. None when there is no more.
+    pub fn load_next(&self) -> Option<usize> {
+        let slot = self.loaded_slot().map_or(0, |slot| slot + 1);
+        self.load(slot).then_some(slot)
+    }
+}
+
+fn lock(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
+    // A thread that died in a call leaves a drive that others may close.
+    driver.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

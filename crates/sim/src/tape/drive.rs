@@ -1,0 +1,562 @@
+//! The drive: commands of the SCSI stream command standard (SSC) acting on a cartridge.
+//!
+//! A command ends well or with a [`Check`], which carries what sense data would: key, codes, the
+//! three bits and the residual. What a program sees of that is decided by the driver on top
+//! ([`super::driver`]), as it is in reality.
+//!
+//! Not here: time.
+
+use device::tape::sense::Sense;
+
+use super::faults::{AfterReadError, Answers, CompressionSwitch};
+use super::medium::{Cartridge, Medium, ObjectRef, Protection};
+
+/// What a drive is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriveSettings {
+    /// Vendor identification, 8 characters at most.
+    pub vendor: String,
+    /// Product identification, 16 characters at most.
+    pub product: String,
+    /// Firmware, 4 characters at most.
+    pub revision: String,
+    /// Serial number.
+    pub serial: String,
+    /// Smallest block, as READ BLOCK LIMITS answers.
+    pub block_bytes_min: u16,
+    /// Largest block, 24 bits.
+    pub block_bytes_max: u32,
+    /// Most bytes that the way to the drive takes in one transfer, if that can be known.
+    pub transfer_bytes_max: Option<u64>,
+    /// What it does when compression is switched.
+    pub compression_switch: CompressionSwitch,
+    /// How it answers commands that ask for data.
+    pub answers: Answers,
+}
+
+impl Default for DriveSettings {
+    fn default() -> DriveSettings {
+        DriveSettings {
+            vendor: "TAKEUP".into(),
+            product: "VIRTUAL-TD7".into(),
+            revision: "0001".into(),
+            serial: "TKUP000001".into(),
+            block_bytes_min: 1,
+            block_bytes_max: 8 << 20,
+            transfer_bytes_max: None,
+            compression_switch: CompressionSwitch::Obeyed,
+            answers: Answers::Proper,
+        }
+    }
+}
+
+/// A command did not end well, or has more to say: CHECK CONDITION with its sense data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Check {
+    pub(super) sense: Sense,
+    /// FILEMARK bit.
+    pub(super) filemark: bool,
+    /// EOM bit.
+    pub(super) end_of_medium: bool,
+    /// ILI bit.
+    pub(super) incorrect_length: bool,
+    /// INFORMATION field: what was asked for minus what was done, in units of the command.
+    pub(super) residual: i64,
+}
+
+/// Sense keys, SPC-4.
+pub(super) const NO_SENSE: u8 = 0x0;
+pub(super) const NOT_READY: u8 = 0x2;
+pub(super) const MEDIUM_ERROR: u8 = 0x3;
+pub(super) const HARDWARE_ERROR: u8 = 0x4;
+pub(super) const ILLEGAL_REQUEST: u8 = 0x5;
+pub(super) const UNIT_ATTENTION: u8 = 0x6;
+pub(super) const DATA_PROTECT: u8 = 0x7;
+pub(super) const BLANK_CHECK: u8 = 0x8;
+pub(super) const VOLUME_OVERFLOW: u8 = 0xd;
+
+impl Check {
+    pub(super) fn of(key: u8, code: u8, qualifier: u8) -> Check {
+        Check { sense: Sense { key, code, qualifier, deferred: false }, ..Check::default() }
+    }
+
+    fn left(mut self, residual: u64) -> Check {
+        self.residual = residual as i64;
+        self
+    }
+
+    fn end_of_data(residual: u64) -> Check {
+        Check::of(BLANK_CHECK, 0x00, 0x05).left(residual)
+    }
+
+    fn at_filemark(residual: u64) -> Check {
+        Check { filemark: true, ..Check::of(NO_SENSE, 0x00, 0x01).left(residual) }
+    }
+
+    fn at_beginning(residual: u64) -> Check {
+        Check { end_of_medium: true, ..Check::of(NO_SENSE, 0x00, 0x04).left(residual) }
+    }
+
+    fn early_warning() -> Check {
+        Check { end_of_medium: true, ..Check::of(NO_SENSE, 0x00, 0x02) }
+    }
+
+    fn medium_full(residual: u64) -> Check {
+        Check { end_of_medium: true, ..Check::of(VOLUME_OVERFLOW, 0x00, 0x02).left(residual) }
+    }
+
+    fn wrong_length(residual: i64) -> Check {
+        Check { incorrect_length: true, residual, ..Check::of(NO_SENSE, 0x00, 0x00) }
+    }
+}
+
+/// What SPACE counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    Blocks(i32),
+    Filemarks(i32),
+    ToEndOfData,
+}
+
+/// Whether a command returns before the medium has it all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    ForMedium,
+    Not,
+}
+
+/// The drive, with or without a cartridge.
+pub(super) struct Drive {
+    pub(super) settings: DriveSettings,
+    /// In the slot.
+    cartridge: Option<Cartridge>,
+    /// Threaded: ready for commands.
+    loaded: bool,
+    /// Number of the next object.
+    position: u64,
+    /// What the next command is told instead of being done.
+    attention: Option<Sense>,
+    /// Objects wait in the drive's buffer.
+    buffering: bool,
+    pub(super) compression: bool,
+    /// Block size of the mode parameters; 0 is variable.
+    pub(super) block_bytes: u32,
+}
+
+impl Drive {
+    pub(super) fn new(settings: DriveSettings) -> Drive {
+        let compression = settings.compression_switch != CompressionSwitch::Absent;
+        Drive {
+            settings,
+            cartridge: None,
+            loaded: false,
+            position: 0,
+            attention: None,
+            buffering: false,
+            compression,
+            block_bytes: 0,
+        }
+    }
+
+    // What people do.
+
+    /// Somebody puts a cartridge in; the drive loads it.
+    pub(super) fn insert(&mut self, cartridge: Cartridge) {
+        self.cartridge = Some(cartridge);
+        self.loaded = true;
+        self.position = 0;
+        self.buffering = false;
+        // Not ready to ready change, medium may have changed.
+        self.attention = Some(Check::of(UNIT_ATTENTION, 0x28, 0x00).sense);
+    }
+
+    /// Somebody presses the button. What is in the buffer reaches the medium first.
+    pub(super) fn remove(&mut self) -> Option<Cartridge> {
+        // The button is no command: nobody is there to be told.
+        let _ = self.flush();
+        self.loaded = false;
+        self.cartridge.take()
+    }
+
+    pub(super) fn cartridge(&self) -> Option<&Cartridge> {
+        self.cartridge.as_ref()
+    }
+
+    pub(super) fn is_loaded(&self) -> bool {
+        self.loaded
+    }
+
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Density code of the medium; 0 without one.
+    pub(super) fn density(&self) -> u8 {
+        self.medium(|medium| medium.settings.density).unwrap_or(0)
+    }
+
+    pub(super) fn is_protected(&self) -> bool {
+        self.medium(|medium| medium.settings.protection) == Some(Protection::Protected)
+    }
+
+    /// Whether the next write would be warned.
+    pub(super) fn is_near_end(&self) -> bool {
+        self.medium(|medium| medium.is_near_end(self.position)).unwrap_or(false)
+    }
+
+    // Commands.
+
+    /// TEST UNIT READY.
+    pub(super) fn test_unit_ready(&mut self) -> Result<(), Check> {
+        if let Some(sense) = self.attention.take() {
+            return Err(Check { sense, ..Check::default() });
+        }
+        if !self.loaded {
+            return Err(Check::of(NOT_READY, 0x3a, 0x00));
+        }
+        // Somebody may have cut the medium.
+        self.position = self.position.min(self.length());
+        Ok(())
+    }
+
+    /// READ(6), one block of any length. `Ok` has the bytes read; with `suppress` (SILI) also when
+    /// the block is shorter or longer.
+    pub(super) fn read_block(
+        &mut self,
+        buffer: &mut [u8],
+        suppress: Suppress,
+    ) -> Result<usize, Check> {
+        self.begin_read()?;
+        let asked = buffer.len();
+        let actual = self.next_block(buffer, asked as u64)?;
+        if actual == asked || suppress == Suppress::IncorrectLength {
+            return Ok(actual.min(asked));
+        }
+        Err(Check::wrong_length(asked as i64 - actual as i64))
+    }
+
+    /// READ(6) of blocks of `self.block_bytes`; the residual counts blocks.
+    pub(super) fn read_blocks(&mut self, buffer: &mut [u8]) -> Result<usize, Check> {
+        self.begin_read()?;
+        let block_bytes = self.block_bytes as usize;
+        let count = (buffer.len() / block_bytes) as u64;
+        for (done, part) in buffer.chunks_exact_mut(block_bytes).enumerate() {
+            let left = count - done as u64;
+            let actual = self.next_block(part, left).map_err(|check| check.left(left))?;
+            if actual != block_bytes {
+                return Err(Check::wrong_length(left as i64));
+            }
+        }
+        Ok(buffer.len())
+    }
+
+    /// WRITE(6), one block of any length.
+    pub(super) fn write_block(&mut self, block: &[u8]) -> Result<(), Check> {
+        self.begin_write()?;
+        self.put_block(block).map_err(|check| check.left(block.len() as u64))?;
+        self.warn_of_end()
+    }
+
+    /// WRITE(6), blocks of `self.block_bytes`; the residual counts blocks.
+    pub(super) fn write_blocks(&mut self, data: &[u8]) -> Result<(), Check> {
+        self.begin_write()?;
+        let block_bytes = self.block_bytes as usize;
+        let count = (data.len() / block_bytes) as u64;
+        for (done, block) in data.chunks_exact(block_bytes).enumerate() {
+            self.put_block(block).map_err(|check| check.left(count - done as u64))?;
+        }
+        self.warn_of_end()
+    }
+
+    /// WRITE FILEMARKS. With count 0 and [`Wait::ForMedium`] it synchronises.
+    pub(super) fn write_filemarks(&mut self, count: u32, wait: Wait) -> Result<(), Check> {
+        self.begin_write()?;
+        for _ in 0..count {
+            self.put(ObjectRef::Filemark, 0)?;
+        }
+        if wait == Wait::ForMedium {
+            self.flush()?;
+        }
+        match count {
+            0 => Ok(()),
+            _ => self.warn_of_end(),
+        }
+    }
+
+    /// REWIND.
+    pub(super) fn rewind(&mut self) -> Result<(), Check> {
+        self.test_unit_ready()?;
+        self.flush()?;
+        self.position = 0;
+        Ok(())
+    }
+
+    /// ERASE: nothing stands behind the position any more.
+    pub(super) fn erase(&mut self) -> Result<(), Check> {
+        self.begin_write()?;
+        self.flush()?;
+        let position = self.position;
+        self.with_medium(|medium| medium.truncate(position)).map_err(|_| write_error())
+    }
+
+    /// SPACE. The residual is what could not be spaced over.
+    pub(super) fn space(&mut self, space: Space) -> Result<(), Check> {
+        self.test_unit_ready()?;
+        self.flush()?;
+        let (count, filemarks) = match space {
+            Space::ToEndOfData => {
+                self.position = self.length();
+                return Ok(());
+            }
+            Space::Blocks(count) => (count, false),
+            Space::Filemarks(count) => (count, true),
+        };
+        let mut left = u64::from(count.unsigned_abs());
+        while left > 0 {
+            let is_filemark = match count > 0 {
+                true => self.step_forward(left)?,
+                false => self.step_back(left)?,
+            };
+            if is_filemark && !filemarks {
+                return Err(Check::at_filemark(left));
+            }
+            if is_filemark == filemarks {
+                left -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// LOCATE.
+    pub(super) fn locate(&mut self, position: u64) -> Result<(), Check> {
+        self.test_unit_ready()?;
+        self.flush()?;
+        self.position = position.min(self.length());
+        match self.position == position {
+            true => Ok(()),
+            false => Err(Check::end_of_data(0)),
+        }
+    }
+
+    /// LOAD UNLOAD with the load bit.
+    pub(super) fn load(&mut self) -> Result<(), Check> {
+        if self.cartridge.is_none() {
+            return Err(Check::of(NOT_READY, 0x3a, 0x00));
+        }
+        if !self.loaded {
+            self.loaded = true;
+            self.attention = Some(Check::of(UNIT_ATTENTION, 0x28, 0x00).sense);
+        }
+        self.flush()?;
+        self.position = 0;
+        Ok(())
+    }
+
+    /// LOAD UNLOAD without it. The cartridge stays in the slot.
+    pub(super) fn unload(&mut self) -> Result<(), Check> {
+        self.test_unit_ready()?;
+        self.flush()?;
+        self.loaded = false;
+        self.position = 0;
+        Ok(())
+    }
+
+    /// READ POSITION.
+    pub(super) fn read_position(&mut self) -> Result<u64, Check> {
+        self.test_unit_ready()?;
+        Ok(self.position)
+    }
+
+    /// MODE SELECT of the block descriptor.
+    pub(super) fn select_block_bytes(&mut self, block_bytes: u32) -> Result<(), Check> {
+        let settings = &self.settings;
+        let known = u32::from(settings.block_bytes_min)..=settings.block_bytes_max;
+        if block_bytes != 0 && !known.contains(&block_bytes) {
+            // Invalid field in parameter list.
+            return Err(Check::of(ILLEGAL_REQUEST, 0x26, 0x00));
+        }
+        self.block_bytes = block_bytes;
+        Ok(())
+    }
+
+    // Below: steps of commands.
+
+    fn begin_read(&mut self) -> Result<(), Check> {
+        self.test_unit_ready()?;
+        self.flush()
+    }
+
+    fn begin_write(&mut self) -> Result<(), Check> {
+        self.test_unit_ready()?;
+        match self.is_protected() {
+            false => Ok(()),
+            true => Err(Check::of(DATA_PROTECT, 0x27, 0x00)),
+        }
+    }
+
+    /// The bus is reset if the cartridge's faults want it at this object.
+    fn reset_if_due(&mut self) -> Result<(), Check> {
+        let position = self.position;
+        let reset = self.with_medium(|medium| {
+            let due = medium.faults.takes_reset(position);
+            match due {
+                true => medium.lose_buffer().map(|()| true),
+                false => Ok(false),
+            }
+        });
+        match reset {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                self.buffering = false;
+                self.position = 0;
+                // Power on, reset, or bus device reset occurred.
+                Err(Check::of(UNIT_ATTENTION, 0x29, 0x00))
+            }
+            Err(_) => Err(write_error()),
+        }
+    }
+
+    /// Reads the next object into `buffer` if it is a block, and returns the block's length, which
+    /// may be more or less than the buffer's. The tape is behind it then.
+    fn next_block(&mut self, buffer: &mut [u8], left: u64) -> Result<usize, Check> {
+        self.reset_if_due()?;
+        let position = self.position;
+        let read = self.with_medium(|medium| read_object(medium, position, buffer, left));
+        match read {
+            Ok(_) => self.position += 1,
+            Err(check) if check.filemark => self.position += 1,
+            Err(check) if check.sense.key == MEDIUM_ERROR => {
+                let after = self.with_medium(|medium| medium.faults.after_read_error);
+                self.position += u64::from(after == AfterReadError::Behind);
+            }
+            Err(_) => {}
+        }
+        read
+    }
+
+    fn put_block(&mut self, block: &[u8]) -> Result<(), Check> {
+        let native_bytes = block.len() as u32;
+        let position = self.position;
+        if self.with_medium(|medium| medium.faults.unwritable.contains(&position)) {
+            return Err(write_error());
+        }
+        if !self.with_medium(|medium| medium.fits(position, native_bytes)) {
+            return Err(Check::medium_full(0));
+        }
+        self.put(ObjectRef::Block(block), native_bytes)
+    }
+
+    fn put(&mut self, object: ObjectRef<'_>, native_bytes: u32) -> Result<(), Check> {
+        self.reset_if_due()?;
+        let position = self.position;
+        self.with_medium(|medium| {
+            medium.truncate(position)?;
+            medium.append(object, native_bytes)
+        })
+        .map_err(|_| write_error())?;
+        self.position += 1;
+        self.buffering = true;
+        Ok(())
+    }
+
+    fn warn_of_end(&self) -> Result<(), Check> {
+        match self.is_near_end() {
+            true => Err(Check::early_warning()),
+            false => Ok(()),
+        }
+    }
+
+    /// Brings the buffer to the medium.
+    fn flush(&mut self) -> Result<(), Check> {
+        if !std::mem::take(&mut self.buffering) {
+            return Ok(());
+        }
+        let lost = self.with_medium(|medium| {
+            let first = medium.faults.lost_from.filter(|&first| first < medium.len());
+            if let Some(first) = first {
+                medium.faults.lost_from = None;
+                medium.truncate(first)?;
+            }
+            medium.synchronise().map(|()| first)
+        });
+        match lost {
+            Ok(None) => Ok(()),
+            Ok(Some(first)) => {
+                self.position = first;
+                let mut check = write_error();
+                check.sense.deferred = true;
+                Err(check)
+            }
+            Err(_) => Err(write_error()),
+        }
+    }
+
+    /// Whether the object that was stepped over is a filemark.
+    fn step_forward(&mut self, left: u64) -> Result<bool, Check> {
+        let position = self.position;
+        match self.with_medium(|medium| medium.entry(position)) {
+            None => Err(Check::end_of_data(left)),
+            Some(entry) => {
+                self.position += 1;
+                Ok(entry.block_bytes.is_none())
+            }
+        }
+    }
+
+    fn step_back(&mut self, left: u64) -> Result<bool, Check> {
+        let Some(before) = self.position.checked_sub(1) else {
+            return Err(Check::at_beginning(left));
+        };
+        self.position = before;
+        let entry = self.with_medium(|medium| medium.entry(before));
+        Ok(entry.is_some_and(|entry| entry.block_bytes.is_none()))
+    }
+
+    fn length(&self) -> u64 {
+        self.medium(|medium| medium.len()).unwrap_or(0)
+    }
+
+    fn medium<T>(&self, look: impl FnOnce(&mut Medium) -> T) -> Option<T> {
+        self.cartridge.as_ref().map(|cartridge| look(&mut cartridge.lock()))
+    }
+
+    fn with_medium<T>(&self, act: impl FnOnce(&mut Medium) -> T) -> T {
+        self.medium(act).expect("a ready drive has a cartridge")
+    }
+}
+
+/// Whether READ says that a block is shorter or longer than asked for (SILI bit).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Suppress {
+    Nothing,
+    IncorrectLength,
+}
+
+/// Write error.
+fn write_error() -> Check {
+    Check::of(MEDIUM_ERROR, 0x0c, 0x00)
+}
+
+fn read_object(
+    medium: &mut Medium,
+    position: u64,
+    buffer: &mut [u8],
+    left: u64,
+) -> Result<usize, Check> {
+    let Some(entry) = medium.entry(position) else {
+        return Err(Check::end_of_data(left));
+    };
+    if medium.faults.fails_to_read(position) {
+        return Err(Check::of(MEDIUM_ERROR, 0x11, 0x00).left(left));
+    }
+    let Some(block_bytes) = entry.block_bytes else {
+        return Err(Check::at_filemark(left));
+    };
+    let shortened = medium.faults.shortened.get(&position).copied().unwrap_or(u32::MAX);
+    let block_bytes = block_bytes.min(shortened) as usize;
+    let transferred = block_bytes.min(buffer.len());
+    match medium.read(position, &mut buffer[..transferred]) {
+        Ok(()) => Ok(block_bytes),
+        Err(_) => Err(Check::of(HARDWARE_ERROR, 0x44, 0x00).left(left)),
+    }
+}

@@ -1,0 +1,304 @@
+//! A cartridge: the objects (blocks and filemarks) that stand on it, one behind the other.
+//!
+//! What is written in the middle ends the recording there, as on any tape. Where the bytes are
+//! kept is the business of a [`Storage`]: memory ([`Cartridge::blank`]) or a medium file
+//! ([`super::medium_file`]).
+//!
+//! Not here: positions, which are the drive's.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::faults::Faults;
+
+/// Whether the cartridge may be written to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protection {
+    /// It may.
+    #[default]
+    Writable,
+    /// Its write-protect switch is set.
+    Protected,
+}
+
+/// What a cartridge is before anything is written to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CartridgeSettings {
+    /// Native bytes that fit. Filemarks take none.
+    pub capacity_bytes: u64,
+    /// The drive warns from so many bytes before the end.
+    pub early_warning_bytes: u64,
+    /// Write protection.
+    pub protection: Protection,
+    /// Density code; 0x5c is LTO-7.
+    pub density: u8,
+}
+
+impl Default for CartridgeSettings {
+    /// An LTO-7 cartridge that is as small as those of the lab: 64 MiB, warning 4 MiB before the
+    /// end.
+    fn default() -> CartridgeSettings {
+        CartridgeSettings {
+            capacity_bytes: 64 << 20,
+            early_warning_bytes: 4 << 20,
+            protection: Protection::Writable,
+            density: 0x5c,
+        }
+    }
+}
+
+/// What stands on a medium, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// A block.
+    Block(Vec<u8>),
+    /// A filemark.
+    Filemark,
+}
+
+/// A cartridge. Clones are the same cartridge.
+#[derive(Clone)]
+pub struct Cartridge {
+    medium: Arc<Mutex<Medium>>,
+}
+
+impl Cartridge {
+    /// An empty cartridge, kept in memory.
+    pub fn blank(settings: CartridgeSettings) -> Cartridge {
+        Cartridge::with_storage(settings, Vec::new(), Box::new(MemoryStorage::default()))
+    }
+
+    /// An empty cartridge of that capacity, kept in memory; otherwise as
+    /// [`CartridgeSettings::default`], with a warning a sixteenth before the end.
+    pub fn of_capacity(capacity_bytes: u64) -> Cartridge {
+        Cartridge::blank(CartridgeSettings {
+            capacity_bytes,
+            early_warning_bytes: capacity_bytes / 16,
+            ..CartridgeSettings::default()
+        })
+    }
+
+    pub(super) fn with_storage(
+        settings: CartridgeSettings,
+        entries: Vec<Entry>,
+        storage: Box<dyn Storage>,
+    ) -> Cartridge {
+        let synchronised = entries.len();
+        let faults = Faults::default();
+        let medium = Medium { settings, entries, storage, synchronised, faults };
+        Cartridge { medium: Arc::new(Mutex::new(medium)) }
+    }
+
+    /// Whether both are the same cartridge.
+    pub fn is_same(&self, other: &Cartridge) -> bool {
+        Arc::ptr_eq(&self.medium, &other.medium)
+    }
+
+    /// Copy of all that stands on it.
+    ///
+    /// # Errors
+    /// When the storage cannot be read.
+    pub fn objects(&self) -> io::Result<Vec<Object>> {
+        let mut medium = self.lock();
+        (0..medium.len()).map(|number| medium.object(number)).collect()
+    }
+
+    /// Number of objects on it.
+    pub fn len(&self) -> u64 {
+        self.lock().len()
+    }
+
+    /// Whether nothing was ever written to it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Native bytes of the blocks on it.
+    pub fn used_bytes(&self) -> u64 {
+        let medium = self.lock();
+        medium.bytes_before(medium.len())
+    }
+
+    /// Sets the write-protect switch. A drive looks at it when the cartridge is loaded.
+    pub fn set_protection(&self, protection: Protection) {
+        self.lock().settings.protection = protection;
+    }
+
+    /// What is wrong with it from now on.
+    pub fn set_faults(&self, faults: Faults) {
+        self.lock().faults = faults;
+    }
+
+    /// Cuts everything from object `number` on, as a run that died would have left it.
+    ///
+    /// # Errors
+    /// When the storage cannot be written.
+    pub fn cut(&self, number: u64) -> io::Result<()> {
+        self.lock().truncate(number)
+    }
+
+    /// A cartridge in memory with the same content and settings, without faults.
+    ///
+    /// # Errors
+    /// When the storage cannot be read.
+    pub fn duplicate(&self) -> io::Result<Cartridge> {
+        let copy = Cartridge::blank(self.lock().settings.clone());
+        for object in self.objects()? {
+            match object {
+                Object::Block(bytes) => {
+                    copy.lock().append(ObjectRef::Block(&bytes), bytes.len() as u32)?
+                }
+                Object::Filemark => copy.lock().append(ObjectRef::Filemark, 0)?,
+            }
+        }
+        Ok(copy)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Medium> {
+        // A thread that died in the middle of a test leaves the medium as a power cut would.
+        self.medium.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// An object on its way to the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ObjectRef<'a> {
+    Block(&'a [u8]),
+    Filemark,
+}
+
+/// Where a cartridge keeps its bytes.
+pub(super) trait Storage: Send {
+    /// Puts an object behind the last one; it takes `native_bytes` of the tape.
+    fn append(&mut self, object: ObjectRef<'_>, native_bytes: u32) -> io::Result<()>;
+    /// Forgets all objects from `number` on.
+    fn truncate(&mut self, number: u64) -> io::Result<()>;
+    /// The first bytes of block `number`, as many as `bytes` has.
+    fn read(&mut self, number: u64, bytes: &mut [u8]) -> io::Result<()>;
+    /// Returns when all objects will be there after a power cut.
+    fn synchronise(&mut self) -> io::Result<()>;
+}
+
+/// What the medium knows of an object without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Bytes of a block; none for a filemark.
+    pub(super) block_bytes: Option<u32>,
+    /// Native bytes from the beginning to the end of this object.
+    pub(super) end_bytes: u64,
+}
+
+/// What stands on a cartridge.
+pub(super) struct Medium {
+    pub(super) settings: CartridgeSettings,
+    pub(super) faults: Faults,
+    entries: Vec<Entry>,
+    storage: Box<dyn Storage>,
+    /// Objects before this one are on the medium for good; the others are in the drive's buffer.
+    synchronised: usize,
+}
+
+impl Medium {
+    pub(super) fn len(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    /// What object `number` is; none behind the last.
+    pub(super) fn entry(&self, number: u64) -> Option<Entry> {
+        self.entries.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// Native bytes in front of object `number`.
+    pub(super) fn bytes_before(&self, number: u64) -> u64 {
+        let before = (number as usize).min(self.entries.len());
+        before.checked_sub(1).map_or(0, |last| self.entries[last].end_bytes)
+    }
+
+    /// Whether `native_bytes` more fit behind object `number`.
+    pub(super) fn fits(&self, number: u64, native_bytes: u32) -> bool {
+        self.bytes_before(number) + u64::from(native_bytes) <= self.settings.capacity_bytes
+    }
+
+    /// Whether the drive warns of the end when it stands before object `number`.
+    pub(super) fn is_near_end(&self, number: u64) -> bool {
+        let limit = self.settings.capacity_bytes.saturating_sub(self.settings.early_warning_bytes);
+        self.bytes_before(number) >= limit
+    }
+
+    pub(super) fn append(&mut self, object: ObjectRef<'_>, native_bytes: u32) -> io::Result<()> {
+        self.storage.append(object, native_bytes)?;
+        let end_bytes = self.bytes_before(self.len()) + u64::from(native_bytes);
+        let block_bytes = match object {
+            ObjectRef::Block(bytes) => Some(bytes.len() as u32),
+            ObjectRef::Filemark => None,
+        };
+        self.entries.push(Entry { block_bytes, end_bytes });
+        Ok(())
+    }
+
+    pub(super) fn truncate(&mut self, number: u64) -> io::Result<()> {
+        if number < self.len() {
+            self.storage.truncate(number)?;
+            self.entries.truncate(number as usize);
+            self.synchronised = self.synchronised.min(self.entries.len());
+        }
+        Ok(())
+    }
+
+    pub(super) fn synchronise(&mut self) -> io::Result<()> {
+        self.storage.synchronise()?;
+        self.synchronised = self.entries.len();
+        Ok(())
+    }
+
+    /// The drive lost its buffer: what was not synchronised is gone.
+    pub(super) fn lose_buffer(&mut self) -> io::Result<()> {
+        self.truncate(self.synchronised as u64)
+    }
+
+    /// The first bytes of block `number`, as many as `bytes` has.
+    pub(super) fn read(&mut self, number: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.storage.read(number, bytes)
+    }
+
+    fn object(&mut self, number: u64) -> io::Result<Object> {
+        match self.entry(number).and_then(|entry| entry.block_bytes) {
+            None => Ok(Object::Filemark),
+            Some(block_bytes) => {
+                let mut bytes = vec![0; block_bytes as usize];
+                self.read(number, &mut bytes)?;
+                Ok(Object::Block(bytes))
+            }
+        }
+    }
+}
+
+/// Blocks in memory; a filemark has no bytes.
+#[derive(Default)]
+struct MemoryStorage {
+    objects: Vec<Box<[u8]>>,
+}
+
+impl Storage for MemoryStorage {
+    fn append(&mut self, object: ObjectRef<'_>, _: u32) -> io::Result<()> {
+        self.objects.push(match object {
+            ObjectRef::Block(bytes) => bytes.into(),
+            ObjectRef::Filemark => Box::default(),
+        });
+        Ok(())
+    }
+
+    fn truncate(&mut self, number: u64) -> io::Result<()> {
+        self.objects.truncate(number as usize);
+        Ok(())
+    }
+
+    fn read(&mut self, number: u64, bytes: &mut [u8]) -> io::Result<()> {
+        bytes.copy_from_slice(&self.objects[number as usize][..bytes.len()]);
+        Ok(())
+    }
+
+    fn synchronise(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
