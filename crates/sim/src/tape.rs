@@ -22,10 +22,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use device::tape::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
 use device::tape::sense::Sense;
+use device::tape::{Access, OpenError, Tape, TapeDrive, TapeStatus};
+use rustix::io::Errno;
 
 pub use drive::DriveSettings;
 pub use driver::{Direction, OnClose, OpenMode, Readiness};
-pub use faults::{AfterReadError, Answers, CompressionSwitch, Faults, Persistence};
+pub use faults::{AfterReadError, Answers, CompressionSwitch, Faults, Persistence, Positioning};
 pub use medium::{Cartridge, CartridgeSettings, Object, Protection};
 
 use driver::Driver;
@@ -49,11 +51,6 @@ impl VirtualDrive {
         let drive = VirtualDrive::new("virtual tape", DriveSettings::default());
         drive.insert(cartridge);
         drive
-    }
-
-    /// Name for messages.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// Puts a cartridge in, whatever a program is doing; returns the one that was there. The next
@@ -101,6 +98,41 @@ impl VirtualDrive {
 
     fn lock(&self) -> MutexGuard<'_, Driver> {
         lock(&self.driver)
+    }
+}
+
+impl TapeDrive for VirtualDrive {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn open(&self, access: Access) -> Result<Tape, OpenError> {
+        let device = self.name.clone();
+        let direction = match access {
+            Access::Write => Direction::ReadWrite,
+            Access::Read | Access::Look => Direction::Read,
+        };
+        // As the real drive is opened: without waiting, and then looked at.
+        let mode = OpenMode { direction, readiness: Readiness::NotNeeded, on_close: OnClose::Stay };
+        let mut raw = match self.open_raw(mode) {
+            Ok(raw) => raw,
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::BUSY) => {
+                return Err(OpenError::Busy { device, holder: None });
+            }
+            Err(source) => return Err(OpenError::Other { device, source }),
+        };
+        let status = raw.status().map(TapeStatus::from);
+        match (access, status) {
+            (Access::Look, _) => {}
+            // The position is not known after a reset; a rewind finds it.
+            (_, Err(_)) => {}
+            (_, Ok(status)) if !status.online => return Err(OpenError::NoMedium { device }),
+            (Access::Write, Ok(status)) if status.write_protected => {
+                return Err(OpenError::WriteProtected { device });
+            }
+            (_, Ok(_)) => {}
+        }
+        Ok(Tape::new(Box::new(raw), device))
     }
 }
 

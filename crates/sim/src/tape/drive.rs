@@ -8,7 +8,7 @@
 
 use device::tape::sense::Sense;
 
-use super::faults::{AfterReadError, Answers, CompressionSwitch};
+use super::faults::{AfterReadError, Answers, CompressionSwitch, Positioning};
 use super::medium::{Cartridge, Medium, ObjectRef, Protection};
 
 /// What a drive is.
@@ -32,6 +32,8 @@ pub struct DriveSettings {
     pub compression_switch: CompressionSwitch,
     /// How it answers commands that ask for data.
     pub answers: Answers,
+    /// Whether it knows block numbers.
+    pub positioning: Positioning,
 }
 
 impl Default for DriveSettings {
@@ -46,6 +48,7 @@ impl Default for DriveSettings {
             transfer_bytes_max: None,
             compression_switch: CompressionSwitch::Obeyed,
             answers: Answers::Proper,
+            positioning: Positioning::Numbered,
         }
     }
 }
@@ -330,6 +333,7 @@ impl Drive {
     /// LOCATE.
     pub(super) fn locate(&mut self, position: u64) -> Result<(), Check> {
         self.test_unit_ready()?;
+        self.must_know_numbers()?;
         self.flush()?;
         self.position = position.min(self.length());
         match self.position == position {
@@ -364,6 +368,7 @@ impl Drive {
     /// READ POSITION.
     pub(super) fn read_position(&mut self) -> Result<u64, Check> {
         self.test_unit_ready()?;
+        self.must_know_numbers()?;
         Ok(self.position)
     }
 
@@ -384,6 +389,13 @@ impl Drive {
     fn begin_read(&mut self) -> Result<(), Check> {
         self.test_unit_ready()?;
         self.flush()
+    }
+
+    fn must_know_numbers(&self) -> Result<(), Check> {
+        match self.settings.positioning {
+            Positioning::Numbered => Ok(()),
+            Positioning::Unsupported => Err(Check::of(ILLEGAL_REQUEST, 0x20, 0x00)),
+        }
     }
 
     fn begin_write(&mut self) -> Result<(), Check> {

@@ -49,6 +49,16 @@ pub enum CompressionSwitch {
     Absent,
 }
 
+/// Whether a drive answers READ POSITION and LOCATE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Positioning {
+    /// It does.
+    #[default]
+    Numbered,
+    /// It does neither (as `tgtd` of the lab): `MTIOCPOS` and `MTSEEK` fail.
+    Unsupported,
+}
+
 /// What is wrong with a cartridge. Numbers are those of objects: blocks and filemarks counted from
 /// the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
