@@ -66,10 +66,9 @@ struct Inner {
     slots: VecDeque<Option<usize>>,
     /// Number of the first block in `slots`.
     oldest: u64,
-    /// Slots that hold no block. The one freed last is used first: while the writer keeps up, a
-    /// few blocks go round that stay in the processor's cache, and the rest of the ring is not
-    /// touched before it is needed.
-    free: Vec<usize>,
+    /// Slots that hold no block, in the order in which they were freed.
+    free: VecDeque<usize>,
+    reuse: Reuse,
     /// Threads that wait for room, and for a block of each consumer: who is not waited for is not
     /// called, which saves a system call for each block.
     producers_waiting: usize,
@@ -112,6 +111,7 @@ pub fn ring(options: RingOptions, cancel: Cancel) -> io::Result<(Producer, Vec<C
             slots: VecDeque::with_capacity(2 * options.blocks),
             oldest: 0,
             free: (0..options.blocks).rev().collect(),
+            reuse: Reuse::Warmest,
             producers_waiting: 0,
             consumers_waiting: vec![0; options.consumers],
             ran_empty: 0,
@@ -136,6 +136,20 @@ pub enum LastBlock {
     Padded,
 }
 
+/// Which of the free slots the next block gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reuse {
+    /// The one freed last: while the consumers keep up, a few blocks go round that stay in the
+    /// processor's cache, and the rest of the ring is not touched before it is needed. For blocks
+    /// that this processor fills.
+    #[default]
+    Warmest,
+    /// The one freed first, for blocks that a device fills. It writes past the caches of the
+    /// processor that read the block before, and lines that are still there have to be taken from
+    /// it, which costs the device more than memory does (`docs/design/speed.md` has the numbers).
+    Coldest,
+}
+
 /// The filling end of a ring.
 #[derive(Debug)]
 pub struct Producer {
@@ -148,6 +162,11 @@ impl Producer {
     /// short.
     pub fn set_last_block(&mut self, last_block: LastBlock) {
         self.last_block = last_block;
+    }
+
+    /// Says which slots the blocks get that begin from now on.
+    pub fn set_reuse(&self, reuse: Reuse) {
+        lock(&self.shared.state).reuse = reuse;
     }
 
     /// Bytes of a full block.
@@ -276,7 +295,11 @@ impl Producer {
             let block = at / block_bytes;
             let offset = (at % block_bytes) as usize;
             if offset == 0 {
-                let slot = state.free.pop().expect("there is room for what is taken");
+                let slot = match state.reuse {
+                    Reuse::Warmest => state.free.pop_back(),
+                    Reuse::Coldest => state.free.pop_front(),
+                };
+                let slot = slot.expect("there is room for what is taken");
                 state.slots.push_back(Some(slot));
                 state.committed.push_back(0);
             }

@@ -16,7 +16,7 @@ use device::file::Direct;
 use flow::backend::{Backend, Completion, Memory, Operation};
 use flow::cancel::Stopped;
 use flow::monitor::Counter;
-use flow::ring::Piece;
+use flow::ring::{Piece, Reuse};
 
 use super::BackupError;
 use super::draft::{Draft, padded};
@@ -83,7 +83,11 @@ impl Reader<'_> {
             shrank_at: None,
             held: None,
         };
+        if direct == Direct::On {
+            stream.reader.shared.producer.set_reuse(Reuse::Coldest);
+        }
         stream.run()?;
+        stream.reader.shared.producer.set_reuse(Reuse::Warmest);
         let held = stream.held.take();
         stream.explain(draft);
         draft.check_again(&file);

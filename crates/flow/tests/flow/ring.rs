@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc;
 
 use flow::cancel::Cancel;
-use flow::ring::{Block, Consumer, LastBlock, Piece, Producer, RingOptions, ring};
+use flow::ring::{Block, Consumer, LastBlock, Piece, Producer, Reuse, RingOptions, ring};
 use proptest::prelude::*;
 
 use crate::{account, byte_at, bytes_at};
@@ -22,6 +22,7 @@ enum Step {
     Commit { pick: prop::sample::Index, cut: prop::sample::Index },
     Take { consumer: usize },
     Release { pick: prop::sample::Index },
+    Reuse(Reuse),
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -31,6 +32,7 @@ fn any_step() -> impl Strategy<Value = Step> {
             .prop_map(|(pick, cut)| Step::Commit { pick, cut }),
         (0usize..3).prop_map(|consumer| Step::Take { consumer }),
         any::<prop::sample::Index>().prop_map(|pick| Step::Release { pick }),
+        prop_oneof![Just(Reuse::Warmest), Just(Reuse::Coldest)].prop_map(Step::Reuse),
     ]
 }
 
@@ -72,6 +74,9 @@ impl Driven {
             }
             Step::Take { consumer } => self.take(*consumer),
             Step::Release { pick } => self.release(pick),
+            Step::Reuse(reuse) => {
+                self.producer.iter().for_each(|producer| producer.set_reuse(*reuse));
+            }
             Step::Commit { .. } => {}
         }
     }
@@ -199,6 +204,24 @@ proptest! {
         expected.resize(bytes.next_multiple_of(BLOCK), 0);
         prop_assert_eq!(seen, expected);
     }
+}
+
+/// How many places in memory 64 blocks take that are freed before the next one begins.
+fn places_used(blocks: usize, reuse: Reuse) -> usize {
+    let (producer, consumers) = new_ring(blocks, 1);
+    producer.set_reuse(reuse);
+    let mut places = std::collections::HashSet::new();
+    for _ in 0..64 {
+        producer.try_reserve(BLOCK).unwrap().commit();
+        places.insert(consumers[0].next(&mut account()).unwrap().unwrap().as_ptr());
+    }
+    places.len()
+}
+
+#[test]
+fn warm_blocks_stay_in_one_place_and_cold_ones_go_round() {
+    assert_eq!(places_used(8, Reuse::Warmest), 1);
+    assert_eq!(places_used(8, Reuse::Coldest), 8);
 }
 
 fn drain(consumer: &Consumer, start_fill_blocks: usize) -> u64 {

@@ -1,0 +1,105 @@
+//! What a disk gives to one stream, by how the requests lie in the file and in memory.
+//!
+//! ```text
+//! read_rates FILE LEAD_BYTES FILE_OFFSET_BYTES BLOCK_BYTES BLOCKS DEPTH \
+//!     discard|sum warmest|coldest
+//! ```
+//!
+//! FILE is read past the page cache, from the offset to the end, into the blocks of a ring, of which
+//! the first `LEAD_BYTES` are taken before: so headers shift a file's content in an archive. The
+//! consumer frees the blocks at once, or adds all their words up first, as a hash stage reads them;
+//! the last argument says which free block is filled next. Drop the page cache before each run; compare with
+//! `fio --rw=read --direct=1 --bs=1M --iodepth=8 --ioengine=io_uring --filename=FILE`.
+#![allow(clippy::print_stdout)]
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+use device::file::{Direct, set_direct};
+use flow::account::Stage;
+use flow::backend::{Backend, Memory, Operation, UringBackend};
+use flow::cancel::Cancel;
+use flow::ring::{Consumer, Producer, Reuse, RingOptions, ring};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [path, lead, offset, block, blocks, depth, consume, reuse] = &arguments[..] else {
+        panic!("usage: see the first lines of this file");
+    };
+    let number = |text: &String| text.parse::<usize>().expect("a number");
+    let file = OwnedFd::from(std::fs::File::open(path).expect("FILE can be opened"));
+    let length_bytes = rustix::fs::fstat(&file).expect("FILE has a length").st_size as u64;
+    set_direct(&file, Direct::On).expect("FILE can be read past the cache");
+    let options = RingOptions { block_bytes: number(block), blocks: number(blocks), consumers: 1 };
+    let (producer, mut consumers) = ring(options, Cancel::new()).expect("there is memory");
+    let consumer = consumers.pop().expect("there is one");
+    if reuse == "coldest" {
+        producer.set_reuse(Reuse::Coldest);
+    }
+    let sum = consume == "sum";
+    let start = Instant::now();
+    let thread = std::thread::spawn(move || drain(&consumer, sum));
+    let offset_bytes = number(offset) as u64;
+    let bytes = length_bytes - offset_bytes;
+    read(Arc::new(file), &producer, number(lead), offset_bytes..length_bytes, number(depth));
+    producer.finish();
+    let total = thread.join().expect("the consumer does not panic");
+    let seconds = start.elapsed().as_secs_f64();
+    let rate = bytes as f64 / seconds / 1e6;
+    println!("{bytes} bytes in {seconds:.3} s: {rate:.0} MB/s (sum {total:x})");
+}
+
+fn read(
+    file: Arc<OwnedFd>,
+    producer: &Producer,
+    lead_bytes: usize,
+    range: std::ops::Range<u64>,
+    depth: usize,
+) {
+    let mut account = Stage::new("read").open();
+    let mut backend = UringBackend::new(depth).expect("io_uring is to be had");
+    if lead_bytes > 0 {
+        producer.try_reserve(lead_bytes).expect("the ring is empty").commit();
+    }
+    let mut at = range.start;
+    loop {
+        while at < range.end && backend.in_flight() < depth {
+            let block_bytes = producer.block_bytes() as u64;
+            let here = block_bytes - producer.position_bytes() % block_bytes;
+            let bytes = here.min(range.end - at) as usize;
+            let reservation = match backend.in_flight() {
+                0 => Some(producer.reserve(bytes, &mut account).expect("nobody cancels")),
+                _ => producer.try_reserve(bytes),
+            };
+            let Some(reservation) = reservation else { break };
+            let piece = reservation.into_pieces().next().expect("a piece lies in one block");
+            let (file, memory) = (Arc::clone(&file), Memory::Fill(piece));
+            let operation = Operation { file, offset_bytes: at, done_bytes: 0, memory };
+            backend.submit(operation).expect("the kernel takes it");
+            at += bytes as u64;
+        }
+        if backend.in_flight() == 0 {
+            return;
+        }
+        let done = backend.wait().expect("the kernel gives it back");
+        done.result.expect("FILE can be read");
+        if let Memory::Fill(piece) = done.operation.memory {
+            piece.commit();
+        }
+    }
+}
+
+fn drain(consumer: &Consumer, sum: bool) -> u64 {
+    let mut account = Stage::new("drain").open();
+    let mut total = 0u64;
+    while let Some(block) = consumer.next(&mut account).expect("nobody cancels") {
+        if sum {
+            let words = block.chunks_exact(8);
+            total = words.fold(total, |total, word| {
+                total.wrapping_add(u64::from_le_bytes(word.try_into().expect("eight bytes")))
+            });
+        }
+    }
+    total
+}
