@@ -10,7 +10,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, bail};
 
@@ -69,6 +69,7 @@ impl Guest<'_> {
         let initramfs = initramfs::build(self.packages, &run.path)?;
         run.write_exchange(job)?;
         let start = Instant::now();
+        let started_at = SystemTime::now();
         let mut child = self.command(&run, &initramfs).spawn().context(
             "start qemu-system-x86_64 through setpriv (scripts/install-packages brings them)",
         )?;
@@ -81,7 +82,8 @@ impl Guest<'_> {
         drop(input);
         ended.with_context(|| run.console())?;
         let done_after = start.elapsed();
-        let up_after = run.up_after().unwrap_or(done_after);
+        let up_after =
+            run.up_at().and_then(|at| at.duration_since(started_at).ok()).unwrap_or(done_after);
         let exit_code = run.exit_code(status)?;
         Ok(Outcome { exit_code, up_after, done_after })
     }
@@ -187,11 +189,9 @@ impl RunFolder {
         Ok(())
     }
 
-    /// When `start` said that the tape is there, from what it wrote: seconds since the kernel began.
-    fn up_after(&self) -> Option<Duration> {
-        let text = fs::read_to_string(self.path.join("exchange/up")).ok()?;
-        let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
-        Duration::try_from_secs_f64(seconds).ok()
+    /// When `start` wrote that the tape is there, by the host's clock.
+    fn up_at(&self) -> Option<SystemTime> {
+        fs::metadata(self.path.join("exchange/up")).ok()?.modified().ok()
     }
 
     fn exit_code(&self, qemu: std::process::ExitStatus) -> anyhow::Result<u8> {
@@ -233,6 +233,6 @@ fn share(tag: &str, path: &Path, options: &str) -> [String; 2] {
 }
 
 /// A word as the shell takes it literally.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

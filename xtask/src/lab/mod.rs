@@ -12,14 +12,18 @@ mod guest;
 mod initramfs;
 mod modules;
 mod packages;
+mod programs;
 
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
-use self::guest::{Guest, Job};
+use self::guest::{Guest, Job, Outcome};
 use self::packages::Packages;
+use self::programs::Watch;
 
 /// Arguments of `cargo xtask lab`.
 #[derive(clap::Args)]
@@ -49,7 +53,30 @@ pub fn run(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
     if arguments.shell {
         return run_shell(arguments);
     }
-    bail!("only --shell is built so far");
+    run_tests(arguments)
+}
+
+fn run_tests(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
+    let packages = Packages::provide()?;
+    let programs = programs::build(&repository())?;
+    let job = Job {
+        command: programs::command(&programs, &arguments.words),
+        folder: repository(),
+        environment: vec![("TAKEUP_TAPE".to_owned(), "/dev/nst0".to_owned())],
+    };
+    let mut watch = Watch::new();
+    let outcome = guest(arguments, &packages)
+        .run(&job, &mut |bytes| {
+            print_bytes(bytes);
+            watch.take(bytes);
+        })
+        .with_context(|| format!("in test {}", watch.unfinished()))?;
+    println!("\n{}", programs::table(&watch.results));
+    report_times(&outcome);
+    if watch.results.is_empty() {
+        bail!("no test has a name with {}", arguments.words.join(" or "));
+    }
+    Ok(ExitCode::from(outcome.exit_code))
 }
 
 fn run_shell(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
@@ -63,17 +90,23 @@ fn run_shell(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
         folder: std::env::current_dir()?,
         environment: Vec::new(),
     };
-    let outcome = guest(arguments, &packages).run(&job, &mut |bytes| {
-        use std::io::Write as _;
-        let mut output = std::io::stdout().lock();
-        let _ = output.write_all(bytes).and_then(|()| output.flush());
-    })?;
+    let outcome = guest(arguments, &packages).run(&job, &mut print_bytes)?;
+    report_times(&outcome);
+    Ok(ExitCode::from(outcome.exit_code))
+}
+
+/// Hands output on at once; a reader that is gone is not missed.
+fn print_bytes(bytes: &[u8]) {
+    let mut output = std::io::stdout().lock();
+    let _ = output.write_all(bytes).and_then(|()| output.flush());
+}
+
+fn report_times(outcome: &Outcome) {
     eprintln!(
         "lab: up after {:.1} s, done after {:.1} s",
         outcome.up_after.as_secs_f64(),
         outcome.done_after.as_secs_f64(),
     );
-    Ok(ExitCode::from(outcome.exit_code))
 }
 
 fn guest<'packages>(arguments: &LabArguments, packages: &'packages Packages) -> Guest<'packages> {
@@ -83,4 +116,9 @@ fn guest<'packages>(arguments: &LabArguments, packages: &'packages Packages) -> 
         accelerator: arguments.accelerator,
         limit: Duration::from_secs(arguments.limit),
     }
+}
+
+fn repository() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_path_buf()
 }

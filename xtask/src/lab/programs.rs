@@ -1,0 +1,204 @@
+//! The lab's test programs: built on the host by cargo, started one after the other in the guest,
+//! and what their output says about each test.
+//!
+//! The programs are ordinary test programs of the workspace that look for `TAKEUP_TAPE`. They run
+//! with one thread, since there is one tape; the time of a test is the time between its line and
+//! the one before, as the lines arrive here, so that it is the host's clock that counts.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+
+use super::guest::quoted;
+
+/// Package and name of every test program of the lab.
+const PROGRAMS: [(&str, &str); 2] = [("sim", "tape_scenarios"), ("takeup", "tape_lab")];
+
+/// A test program that was built.
+pub struct Program {
+    /// Package and name, `sim::tape_scenarios`.
+    pub name: String,
+    /// Where it lies, on the host as in the guest.
+    pub path: PathBuf,
+}
+
+/// Builds the test programs and all that they start.
+///
+/// # Errors
+/// When cargo fails.
+pub fn build(repository: &Path) -> anyhow::Result<Vec<Program>> {
+    let mut programs = Vec::new();
+    for (package, test) in PROGRAMS {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let output = Command::new(cargo)
+            .args(["test", "--quiet", "--locked", "--no-run", "--message-format=json"])
+            .args(["--package", package, "--test", test])
+            .current_dir(repository)
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .context("start cargo")?;
+        if !output.status.success() {
+            bail!("cargo cannot build test {test} of package {package}");
+        }
+        let path = executable(&output.stdout, test)
+            .with_context(|| format!("cargo built no program for test {test}"))?;
+        programs.push(Program { name: format!("{package}::{test}"), path });
+    }
+    Ok(programs)
+}
+
+/// The path in cargo's message about the test program of that name.
+fn executable(messages: &[u8], test: &str) -> Option<PathBuf> {
+    messages.split(|byte| *byte == b'\n').find_map(|line| {
+        let message: serde_json::Value = serde_json::from_slice(line).ok()?;
+        let target = &message["target"];
+        let is_test = target["kind"].as_array()?.iter().any(|kind| kind == "test");
+        let path = message["executable"].as_str()?;
+        (is_test && target["name"] == test).then(|| PathBuf::from(path))
+    })
+}
+
+/// The guest's command: every program in turn, also after one that failed.
+pub fn command(programs: &[Program], filters: &[String]) -> String {
+    let mut script = String::from("failed=0\n");
+    let filters: Vec<_> = filters.iter().map(|filter| quoted(filter)).collect();
+    for program in programs {
+        script.push_str(&format!(
+            "echo {PROGRAM_MARK}{}\n{} --test-threads=1 {} || failed=1\n",
+            quoted(&program.name),
+            quoted(&program.path.display().to_string()),
+            filters.join(" "),
+        ));
+    }
+    script.push_str("exit $failed\n");
+    script
+}
+
+const PROGRAM_MARK: &str = "lab-program: ";
+
+/// How one test went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestResult {
+    /// Program and test, `takeup::tape_lab append`.
+    pub name: String,
+    /// `ok`, `FAILED`, `ignored`.
+    pub verdict: String,
+    /// From the line before to its own.
+    pub time: Duration,
+}
+
+/// Reads the programs' output as it comes.
+pub struct Watch {
+    program: String,
+    line: Vec<u8>,
+    last: Instant,
+    /// All tests so far.
+    pub results: Vec<TestResult>,
+}
+
+impl Watch {
+    /// Starts the clock.
+    pub fn new() -> Watch {
+        Watch {
+            program: String::new(),
+            line: Vec::new(),
+            last: Instant::now(),
+            results: Vec::new(),
+        }
+    }
+
+    /// Takes the next piece of output.
+    pub fn take(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if *byte == b'\n' {
+                let line = std::mem::take(&mut self.line);
+                self.take_line(&String::from_utf8_lossy(&line));
+            } else if self.line.len() < LINE_BYTES_MAX {
+                self.line.push(*byte);
+            }
+        }
+    }
+
+    /// What was under way when the output ended.
+    pub fn unfinished(&self) -> String {
+        format!("{} {}", self.program, String::from_utf8_lossy(&self.line))
+    }
+
+    fn take_line(&mut self, line: &str) {
+        if let Some(name) = line.strip_prefix(PROGRAM_MARK) {
+            name.clone_into(&mut self.program);
+            self.last = Instant::now();
+        } else if line.starts_with("running ") && line.contains(" test") {
+            self.last = Instant::now();
+        } else if let Some((name, verdict)) =
+            line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
+        {
+            let now = Instant::now();
+            self.results.push(TestResult {
+                name: format!("{} {name}", self.program),
+                // What a test prints itself may come between its name and the verdict.
+                verdict: verdict.split_whitespace().last().unwrap_or("").to_owned(),
+                time: now - self.last,
+            });
+            self.last = now;
+        }
+    }
+}
+
+/// Longer lines are cut: no name of a test comes near.
+const LINE_BYTES_MAX: usize = 4096;
+
+/// The table of all tests, slowest first within what failed and what did not.
+pub fn table(results: &[TestResult]) -> String {
+    let mut sorted: Vec<_> = results.iter().collect();
+    sorted.sort_by_key(|result| (result.verdict == "ok", std::cmp::Reverse(result.time)));
+    let width = sorted.iter().map(|result| result.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for result in sorted {
+        text.push_str(&format!(
+            "{:width$}  {:>7.1} s  {}\n",
+            result.name,
+            result.time.as_secs_f64(),
+            result.verdict,
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_read_in_pieces() {
+        let mut watch = Watch::new();
+        let output = "lab-program: sim::tape\n\nrunning 3 tests\ntest a::b ... ok\n\
+            test c ... FAILED\nnoise\ntest d ... said something ok\n\
+            test result: FAILED. 2 passed; 1 failed; 0 ignored\n";
+        for piece in output.as_bytes().chunks(7) {
+            watch.take(piece);
+        }
+        let seen: Vec<_> = watch
+            .results
+            .iter()
+            .map(|result| (result.name.as_str(), result.verdict.as_str()))
+            .collect();
+        assert_eq!(
+            seen,
+            [("sim::tape a::b", "ok"), ("sim::tape c", "FAILED"), ("sim::tape d", "ok")]
+        );
+    }
+
+    #[test]
+    fn the_program_is_found_among_messages() {
+        let messages = br#"{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"x"},"executable":null}
+{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"x"},"executable":"/bin/x"}
+{"reason":"compiler-artifact","target":{"kind":["test"],"name":"x"},"executable":"/test/x"}
+not json"#;
+        assert_eq!(executable(messages, "x"), Some(PathBuf::from("/test/x")));
+        assert_eq!(executable(messages, "y"), None);
+    }
+}
