@@ -1,0 +1,12 @@
+//! Experiments: plan, run, judge.
+//!
+//! [`plan`] says what is varied; [`run`] executes its cells in randomised blocks through an
+//! [`run::Executor`] and appends each run to a file of [`record`]s the moment it ends. What the
+//! numbers mean is found later and from the file alone: [`statistics`] holds the methods, each with
+//! its citation, [`model`] the curves that are fitted, [`judgement`] turns both into sentences, and
+//! [`compare`] sets two experiments side by side. [`read`] and [`disk`] are the executors.
+//!
+//! Not here: drawing, which is `report`'s, and arguments, which are the binary's.
+
+pub mod random;
+pub mod statistics;
