@@ -10,7 +10,10 @@
 
 mod drive;
 pub mod generation;
+pub mod limits;
+mod questions;
 pub mod raw;
+pub mod scsi;
 pub mod sense;
 pub mod st;
 
@@ -24,6 +27,8 @@ use rustix::io::Errno;
 use sense::Sense;
 
 pub use drive::{Access, Holder, OpenError, TapeDrive, find};
+pub use questions::{CompressionError, DriveCompression, QuestionError};
+pub use scsi::mode::Compression;
 
 /// How blocks are laid out on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -92,7 +92,8 @@ impl Generation {
             let digits = rest.split(|digit: char| !digit.is_ascii_digit()).next()?;
             digits.parse::<u8>().ok()
         })?;
-        GENERATIONS.iter().find(|generation| generation.number == number)
+        let name = format!("LTO-{number}");
+        GENERATIONS.iter().find(|generation| generation.name == name)
     }
 
     /// All of them, oldest first.
@@ -274,13 +275,13 @@ mod tests {
 
     #[test]
     fn a_product_name_leads_to_a_generation() {
-        let number = |name: &str| Generation::of_product(name).map(|generation| generation.number);
-        assert_eq!(number("ULTRIUM-TD8"), Some(8));
-        assert_eq!(number("ULT3580-HH7"), Some(7));
-        assert_eq!(number("Ultrium 6-SCSI"), Some(6));
-        assert_eq!(number("LTO-5 HH"), Some(5));
-        assert_eq!(number("ULTRIUM-TD10"), Some(10));
-        assert_eq!(number("ULTRIUM-TD"), None);
-        assert_eq!(number("VIRTUAL-TAPE"), None);
+        let name = |product: &str| Generation::of_product(product).map(|found| found.name);
+        assert_eq!(name("ULTRIUM-TD8"), Some("LTO-8"));
+        assert_eq!(name("ULT3580-HH7"), Some("LTO-7"));
+        assert_eq!(name("Ultrium 6-SCSI"), Some("LTO-6"));
+        assert_eq!(name("LTO-5 HH"), Some("LTO-5"));
+        assert_eq!(name("ULTRIUM-TD10"), Some("LTO-10"));
+        assert_eq!(name("ULTRIUM-TD"), None);
+        assert_eq!(name("VIRTUAL-TAPE"), None);
     }
 }

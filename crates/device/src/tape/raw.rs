@@ -156,6 +156,10 @@ pub trait RawTape: Send {
     /// Most bytes that one transfer can have on its way to the drive (host adapter, kernel), if
     /// known.
     fn transfer_bytes_max(&mut self) -> Option<u64>;
+    /// A transfer of so many bytes goes through, while the limit itself is not known.
+    fn transfer_bytes_sure(&mut self) -> Option<u64> {
+        None
+    }
     /// Most scattered pieces of memory that one transfer can have, if known. The driver itself takes
     /// 256 (`ST_MAX_SG`).
     fn pieces_max(&mut self) -> Option<u64> {

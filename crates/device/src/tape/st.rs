@@ -35,6 +35,9 @@ use kernel_log::KernelLog;
 const READY_WAIT_SECONDS: u64 = 120;
 /// How long a command that moves no tape may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
+/// Caps that the block layer has of its own, `BLK_DEF_MAX_SECTORS` of past and present kernels: the
+/// adapter's limit is that or more.
+const SOFT_LIMITS: [u64; 2] = [1280 << 10, 4 << 20];
 /// Minor numbers with this bit belong to nodes that do not rewind when they are closed.
 const NO_REWIND: u32 = 0x80;
 
@@ -233,8 +236,14 @@ impl RawTape for StTape {
     }
 
     fn transfer_bytes_max(&mut self) -> Option<u64> {
-        let generic = self.generic()?;
-        ioctl::transfer_bytes_max(generic).ok().filter(|bytes| *bytes > 0)
+        if self.folder.is_none() {
+            return Some(user_space_bytes_max());
+        }
+        self.soft_limit().filter(|bytes| !SOFT_LIMITS.contains(bytes))
+    }
+
+    fn transfer_bytes_sure(&mut self) -> Option<u64> {
+        self.soft_limit()
     }
 
     fn pieces_max(&mut self) -> Option<u64> {
@@ -244,6 +253,13 @@ impl RawTape for StTape {
 }
 
 impl StTape {
+    /// The block layer's limit for ordinary requests to the drive, through its generic device. The
+    /// tape driver's requests may be larger when this is one of the block layer's own caps.
+    fn soft_limit(&mut self) -> Option<u64> {
+        let generic = self.generic()?;
+        ioctl::transfer_bytes_max(generic).ok().filter(|bytes| *bytes > 0)
+    }
+
     /// What the kernel logs from here on belongs to the call that follows.
     fn mark(&mut self) {
         if let Some(log) = &mut self.log {
@@ -259,6 +275,14 @@ pub(super) fn answers_status(path: &Path) -> bool {
         Ok(file) => ioctl::status(file.as_fd()).is_ok(),
         Err(error) => error == Errno::BUSY,
     }
+}
+
+/// Most bytes of one request to a file system in user space: a larger write would become several
+/// blocks. `fs.fuse.max_pages_limit` (Linux 6.13), 256 pages before that.
+fn user_space_bytes_max() -> u64 {
+    let setting = fs::read_to_string("/proc/sys/fs/fuse/max_pages_limit");
+    let pages = setting.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(256u64);
+    pages.saturating_mul(rustix::param::page_size() as u64)
 }
 
 fn is_unknown_request(error: &io::Error) -> bool {

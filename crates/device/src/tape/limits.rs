@@ -1,0 +1,285 @@
+//! How large a block may be that really goes through: the smallest of what the drive, the driver and
+//! the host adapter take.
+//!
+//! The driver passes a block to the drive straight from the program's memory, in at most 256 pieces
+//! (`ST_MAX_SG`); a piece is a page, so 1 MiB with pages of 4 KiB. A larger block goes through a
+//! bounce buffer that the driver has to find memory for, and 2^24 - 1 bytes are the end, since the
+//! commands have 24 bits for the length. Which is why 1 MiB is the block size of choice, where drive
+//! and adapter let it through.
+
+use super::raw::Operation;
+use super::scsi::BlockLimits;
+use super::{BlockMode, Tape};
+
+/// Most bytes that READ (6) and WRITE (6) can ask for.
+pub const COMMAND_BYTES_MAX: u64 = (1 << 24) - 1;
+/// Pieces of memory that the driver can pass at once, `ST_MAX_SG` in `drivers/scsi/st.c`.
+pub const DRIVER_PIECES_MAX: u64 = 256;
+/// Largest piece of the driver's bounce buffer, in pages: `ST_MAX_ORDER` is 6.
+const BOUNCE_PAGES: u64 = 1 << 6;
+/// The block size of choice.
+pub const PREFERRED_BLOCK_BYTES: u64 = 1 << 20;
+
+/// Who sets the limit for the size of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitedBy {
+    /// The drive.
+    Drive,
+    /// The tape driver and the commands it uses.
+    Driver,
+    /// The host adapter, or what stands in its place.
+    HostAdapter,
+}
+
+impl LimitedBy {
+    /// As words.
+    pub fn name(self) -> &'static str {
+        match self {
+            LimitedBy::Drive => "drive",
+            LimitedBy::Driver => "tape driver",
+            LimitedBy::HostAdapter => "host adapter",
+        }
+    }
+}
+
+/// How the drive's own limits were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The drive said so.
+    Asked,
+    /// By trying block sizes in fixed mode.
+    Tried,
+    /// Not at all.
+    Unknown,
+}
+
+/// The limits for a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// What the drive takes.
+    pub drive: BlockLimits,
+    /// How that was found.
+    pub found: Found,
+    /// Most bytes of one transfer, where it is known.
+    pub transfer_bytes_max: Option<u64>,
+    /// A transfer of so many bytes goes through; more was not told.
+    pub transfer_bytes_sure: Option<u64>,
+    /// Smallest block.
+    pub block_bytes_min: u64,
+    /// Largest block.
+    pub block_bytes_max: u64,
+    /// Who limits that.
+    pub limited_by: LimitedBy,
+    /// Largest block that needs no bounce buffer.
+    pub direct_bytes_max: u64,
+}
+
+/// Why a block size cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlockSizeError {
+    /// Too large.
+    #[error("blocks of {bytes} bytes are too large: the {} takes {bytes_max} at most", limited_by.name())]
+    Large {
+        /// The block.
+        bytes: u64,
+        /// Largest block.
+        bytes_max: u64,
+        /// Whose limit that is.
+        limited_by: LimitedBy,
+    },
+    /// Too small.
+    #[error("blocks of {bytes} bytes are too small: the drive takes {bytes_min} at least")]
+    Small {
+        /// The block.
+        bytes: u64,
+        /// Smallest block.
+        bytes_min: u64,
+    },
+    /// Not of the grain that the drive wants.
+    #[error("blocks of {bytes} bytes do not suit the drive: it takes multiples of {grain}")]
+    Odd {
+        /// The block.
+        bytes: u64,
+        /// What it has to be a multiple of.
+        grain: u64,
+    },
+}
+
+impl Limits {
+    /// From what the three say.
+    pub fn new(
+        drive: BlockLimits,
+        found: Found,
+        transfer_bytes_max: Option<u64>,
+        pieces_max: Option<u64>,
+        page_bytes: u64,
+    ) -> Limits {
+        let pieces = pieces_max.unwrap_or(DRIVER_PIECES_MAX).clamp(1, DRIVER_PIECES_MAX);
+        let drive_max = match drive.bytes_max {
+            0 => u64::MAX,
+            bytes => u64::from(bytes),
+        };
+        let driver_max = COMMAND_BYTES_MAX.min(pieces * page_bytes * BOUNCE_PAGES);
+        let adapter_max = transfer_bytes_max.unwrap_or(u64::MAX);
+        let (block_bytes_max, limited_by) = [
+            (drive_max, LimitedBy::Drive),
+            (adapter_max, LimitedBy::HostAdapter),
+            (driver_max, LimitedBy::Driver),
+        ]
+        .into_iter()
+        .min_by_key(|limit| limit.0)
+        .expect("three limits are there");
+        Limits {
+            drive,
+            found,
+            transfer_bytes_max,
+            transfer_bytes_sure: transfer_bytes_max,
+            block_bytes_min: u64::from(drive.bytes_min).max(1),
+            block_bytes_max,
+            limited_by,
+            direct_bytes_max: block_bytes_max.min(pieces * page_bytes),
+        }
+    }
+
+    /// Whether blocks of this size go through.
+    ///
+    /// # Errors
+    /// When they do not; nothing has to be tried for that.
+    pub fn check(&self, bytes: u64) -> Result<(), BlockSizeError> {
+        let grain = self.grain();
+        let (bytes_max, limited_by) = (self.block_bytes_max, self.limited_by);
+        if bytes > bytes_max {
+            Err(BlockSizeError::Large { bytes, bytes_max, limited_by })
+        } else if bytes < self.block_bytes_min {
+            Err(BlockSizeError::Small { bytes, bytes_min: self.block_bytes_min })
+        } else if !bytes.is_multiple_of(grain) {
+            Err(BlockSizeError::Odd { bytes, grain })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The block size of choice: 1 MiB, or the largest power of two that goes through without a
+    /// bounce buffer, in whole units of tar.
+    pub fn recommended_block_bytes(&self) -> u64 {
+        let at_most = PREFERRED_BLOCK_BYTES.min(self.direct_bytes_max);
+        let sizes = (9..=20).rev().map(|power| 1u64 << power).filter(|size| *size <= at_most);
+        let mut fitting = sizes.filter(|size| self.check(*size).is_ok());
+        fitting.next().unwrap_or(512)
+    }
+
+    /// Block sizes are multiples of so many bytes.
+    fn grain(&self) -> u64 {
+        1u64 << self.drive.granularity.min(23)
+    }
+}
+
+impl Tape {
+    /// The limits for a block. Asks the drive, or tries block sizes where it cannot be asked; then
+    /// the block size that was set is set again. Moves no tape, and is not for while it streams.
+    pub fn limits(&mut self) -> Limits {
+        let (drive, found) = match self.block_limits() {
+            Ok(limits) => (limits, Found::Asked),
+            Err(_) => self.search_limits(),
+        };
+        let transfer = self.raw().transfer_bytes_max();
+        let pieces = self.raw().pieces_max();
+        let page_bytes = rustix::param::page_size() as u64;
+        let mut limits = Limits::new(drive, found, transfer, pieces, page_bytes);
+        limits.transfer_bytes_sure = self.raw().transfer_bytes_sure().or(transfer);
+        limits
+    }
+
+    /// Finds the limits by setting block sizes: outside of them, the driver answers EINVAL.
+    fn search_limits(&mut self) -> (BlockLimits, Found) {
+        let unknown = BlockLimits { granularity: 0, bytes_max: 0, bytes_min: 1 };
+        let Ok(before) = self.status() else { return (unknown, Found::Unknown) };
+        let mut takes = |bytes: u32| {
+            let count = i32::try_from(bytes).unwrap_or(i32::MAX);
+            self.raw().operate(Operation::SetBlockSize, count).is_ok()
+        };
+        // A size that every drive takes; without one there is nothing to search from.
+        let Some(known) = [512, 1024, 4096, 32_768, 1 << 20].into_iter().find(|size| takes(*size))
+        else {
+            return (unknown, Found::Unknown);
+        };
+        let largest = last_that_holds(known, COMMAND_BYTES_MAX as u32, &mut takes);
+        let smallest = known - last_that_holds(0, known - 1, |less| takes(known - less));
+        let bytes = match before.block_mode {
+            BlockMode::Variable => 0,
+            BlockMode::Fixed(bytes) => bytes,
+        };
+        takes(bytes);
+        let limits = BlockLimits { granularity: 0, bytes_max: largest, bytes_min: smallest };
+        (limits, Found::Tried)
+    }
+}
+
+/// The last number for which `holds` is true, when it is true up to there and false from there on;
+/// it is true for `first` and at most `last`.
+fn last_that_holds(first: u32, last: u32, mut holds: impl FnMut(u32) -> bool) -> u32 {
+    let (mut yes, mut no) = (first, last + 1);
+    if holds(last) {
+        return last;
+    }
+    while no - yes > 1 {
+        let middle = yes + (no - yes) / 2;
+        if holds(middle) {
+            yes = middle;
+        } else {
+            no = middle;
+        }
+    }
+    yes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: u64 = 4096;
+
+    fn limits(drive_max: u32, transfer: Option<u64>, pieces: Option<u64>) -> Limits {
+        let drive = BlockLimits { granularity: 0, bytes_max: drive_max, bytes_min: 4 };
+        Limits::new(drive, Found::Asked, transfer, pieces, PAGE)
+    }
+
+    #[track_caller]
+    fn check(limits: Limits, bytes_max: u64, by: LimitedBy, recommended: u64) {
+        assert_eq!(limits.block_bytes_max, bytes_max);
+        assert_eq!(limits.limited_by, by);
+        assert_eq!(limits.recommended_block_bytes(), recommended);
+        assert_eq!(limits.check(recommended), Ok(()));
+        assert!(limits.check(bytes_max).is_ok() && limits.check(bytes_max + 1).is_err());
+    }
+
+    #[test]
+    fn the_smallest_limit_counts() {
+        check(limits(1 << 20, None, None), 1 << 20, LimitedBy::Drive, 1 << 20);
+        check(limits(8 << 20, None, None), 8 << 20, LimitedBy::Drive, 1 << 20);
+        check(limits(0, None, None), COMMAND_BYTES_MAX, LimitedBy::Driver, 1 << 20);
+        check(limits(0xff_ffff, Some(512 << 10), None), 512 << 10, LimitedBy::HostAdapter, 1 << 19);
+        check(limits(0xff_ffff, Some(3 << 20), None), 3 << 20, LimitedBy::HostAdapter, 1 << 20);
+        // Few pieces: larger blocks bounce, so a smaller one is better.
+        check(limits(0, None, Some(64)), COMMAND_BYTES_MAX, LimitedBy::Driver, 256 << 10);
+        check(limits(65_535, None, None), 65_535, LimitedBy::Drive, 32 << 10);
+    }
+
+    #[test]
+    fn a_message_names_the_limit() {
+        let error = limits(1 << 20, None, None).check(2 << 20).unwrap_err();
+        let expected = "blocks of 2097152 bytes are too large: the drive takes 1048576 at most";
+        assert_eq!(error.to_string(), expected);
+        let drive = BlockLimits { granularity: 2, bytes_max: 1 << 20, bytes_min: 4 };
+        let limits = Limits::new(drive, Found::Asked, None, None, PAGE);
+        assert_eq!(limits.check(1026), Err(BlockSizeError::Odd { bytes: 1026, grain: 4 }));
+        assert_eq!(limits.check(2), Err(BlockSizeError::Small { bytes: 2, bytes_min: 4 }));
+    }
+
+    #[test]
+    fn a_search_finds_every_limit() {
+        for limit in (1..300).chain([1 << 20, (1 << 24) - 2, (1 << 24) - 1]) {
+            assert_eq!(last_that_holds(1, (1 << 24) - 1, |bytes| bytes <= limit), limit);
+        }
+    }
+}

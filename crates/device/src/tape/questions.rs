@@ -1,0 +1,206 @@
+//! What a drive answers when it is asked about itself and its medium.
+//!
+//! These commands go past the tape driver. None of them moves the tape, but each keeps the drive from
+//! streaming, so nobody asks between the first and the last block of a run. They may follow the
+//! opening of the tape at once, which has let the driver see what the drive had to tell it; a command
+//! that meets such a notice itself (a reset, another medium) has taken it away from the driver, and
+//! the tape has to be closed and opened again: [`QuestionError::is_attention`].
+
+use super::Tape;
+use super::raw::{CommandError, Operation};
+use super::scsi::alert::{self, Alert};
+use super::scsi::inquiry::{self, Inquiry};
+use super::scsi::log::{self, SequentialAccess, VolumeStatistics};
+use super::scsi::mode::{self, Compression, ModeHeader};
+use super::scsi::position::{POSITION_BYTES, Position, READ_POSITION_LONG};
+use super::scsi::{AnswerError, BLOCK_LIMITS_BYTES, BlockLimits, READ_BLOCK_LIMITS};
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QuestionError {
+    /// The drive did not answer.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// It answered something that cannot be understood.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+}
+
+impl QuestionError {
+    /// The drive had something to tell instead: it was reset, or has another medium. What is known
+    /// of the tape holds no more, and it has to be opened again.
+    pub fn is_attention(&self) -> bool {
+        match self {
+            QuestionError::Command(CommandError::Refused(sense)) => {
+                sense.is_medium_change() || sense.is_reset()
+            }
+            _ => false,
+        }
+    }
+
+    /// The drive, or the way to it, does not know the question.
+    pub fn is_unknown(&self) -> bool {
+        /// `ILLEGAL REQUEST`.
+        const ILLEGAL: u8 = 5;
+        match self {
+            QuestionError::Command(CommandError::Refused(sense)) => sense.key == ILLEGAL,
+            QuestionError::Command(error) => matches!(error, CommandError::NoGenericDevice),
+            QuestionError::Answer(_) => false,
+        }
+    }
+}
+
+/// Whether the drive shall compress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriveCompression {
+    /// It shall.
+    On,
+    /// It shall not.
+    Off,
+}
+
+/// Why the drive's compression is not as it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum CompressionError {
+    /// The drive cannot compress.
+    #[error("{device} cannot compress")]
+    Unable {
+        /// The drive.
+        device: String,
+    },
+    /// It was set, and the drive still says otherwise.
+    #[error("{device} was asked to switch its compression {wanted}, and still has it {found}")]
+    NotApplied {
+        /// The drive.
+        device: String,
+        /// What was asked for: on, off.
+        wanted: &'static str,
+        /// What the drive says.
+        found: &'static str,
+    },
+    /// The driver could not set it.
+    #[error(transparent)]
+    Set(#[from] super::TapeError),
+    /// What was set could not be read back.
+    #[error("cannot read back the compression of {device}")]
+    ReadBack {
+        /// The drive.
+        device: String,
+        /// Why.
+        source: QuestionError,
+    },
+}
+
+impl Tape {
+    /// Names of the drive.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn inquiry(&mut self) -> Result<Inquiry, QuestionError> {
+        Ok(Inquiry::parse(&self.ask(&inquiry::STANDARD, 96)?)?)
+    }
+
+    /// Serial number of the drive.
+    ///
+    /// # Errors
+    /// When it does not answer, or has none.
+    pub fn serial_number(&mut self) -> Result<String, QuestionError> {
+        Ok(inquiry::parse_serial_number(&self.ask(&inquiry::SERIAL_NUMBER, 255)?)?)
+    }
+
+    /// The block sizes that the drive takes.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn block_limits(&mut self) -> Result<BlockLimits, QuestionError> {
+        Ok(BlockLimits::parse(&self.ask(&READ_BLOCK_LIMITS, BLOCK_LIMITS_BYTES)?)?)
+    }
+
+    /// Type of the medium, buffering, block size.
+    ///
+    /// # Errors
+    /// When the drive does not answer.
+    pub fn mode_header(&mut self) -> Result<ModeHeader, QuestionError> {
+        Ok(ModeHeader::parse(&self.ask(&mode::sense(mode::CONFIGURATION_PAGE), 252)?)?)
+    }
+
+    /// Whether the drive compresses, as it says itself.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn drive_compression(&mut self) -> Result<Compression, QuestionError> {
+        Ok(Compression::parse(&self.ask(&mode::sense(mode::COMPRESSION_PAGE), 252)?)?)
+    }
+
+    /// Switches the drive's compression, then asks the drive what it does now: some take the command
+    /// and do not apply it. Only where writing may begin: a dirty buffer is flushed first.
+    ///
+    /// # Errors
+    /// When the drive cannot compress, does not apply it, or cannot be asked.
+    pub fn set_drive_compression(
+        &mut self,
+        wanted: DriveCompression,
+    ) -> Result<Compression, CompressionError> {
+        let device = self.name().to_owned();
+        let read_back = |source| CompressionError::ReadBack { device: device.clone(), source };
+        if self.drive_compression().map_err(read_back)? == Compression::Unable {
+            return match wanted {
+                DriveCompression::Off => Ok(Compression::Unable),
+                DriveCompression::On => Err(CompressionError::Unable { device }),
+            };
+        }
+        let (count, name, expected) = match wanted {
+            DriveCompression::On => (1, "on", Compression::On),
+            DriveCompression::Off => (0, "off", Compression::Off),
+        };
+        self.operate(Operation::Compression, count, "set the compression of")?;
+        let found = self.drive_compression().map_err(read_back)?;
+        if found == expected {
+            return Ok(found);
+        }
+        let found = if found == Compression::On { "on" } else { "off" };
+        Err(CompressionError::NotApplied { device, wanted: name, found })
+    }
+
+    /// TapeAlert flags that are set. The drive clears them for this host by telling them.
+    ///
+    /// # Errors
+    /// When the drive does not answer.
+    pub fn alerts(&mut self) -> Result<Vec<Alert>, QuestionError> {
+        Ok(alert::parse(&self.ask(&log::sense(log::ALERT_PAGE), log::LOG_BYTES_MAX)?)?)
+    }
+
+    /// What the drive has counted since the medium was loaded.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn sequential_access(&mut self) -> Result<SequentialAccess, QuestionError> {
+        let answer = self.ask(&log::sense(log::SEQUENTIAL_PAGE), log::LOG_BYTES_MAX)?;
+        Ok(SequentialAccess::parse(&answer)?)
+    }
+
+    /// The life of the medium.
+    ///
+    /// # Errors
+    /// When the drive does not answer.
+    pub fn volume_statistics(&mut self) -> Result<VolumeStatistics, QuestionError> {
+        let answer = self.ask(&log::sense(log::VOLUME_PAGE), log::LOG_BYTES_MAX)?;
+        Ok(VolumeStatistics::parse(&answer)?)
+    }
+
+    /// Where the tape stands, and whether its end is near, as the drive says itself.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn long_position(&mut self) -> Result<Position, QuestionError> {
+        Ok(Position::parse(&self.ask(&READ_POSITION_LONG, POSITION_BYTES)?)?)
+    }
+
+    /// Sends a command and returns as much of the answer as came.
+    fn ask(&mut self, command: &[u8], bytes_max: usize) -> Result<Vec<u8>, CommandError> {
+        let mut answer = vec![0; bytes_max];
+        let bytes = self.raw().command(command, &mut answer)?;
+        answer.truncate(bytes);
+        Ok(answer)
+    }
+}

@@ -1,0 +1,120 @@
+//! SCSI commands that a tape drive answers without moving its tape, and their answers.
+//!
+//! The tape driver has no ioctl for most of what a drive knows of itself, so some commands go past
+//! it. Commands are built here and answers parsed; both are bytes, and nothing here sends anything
+//! ([`super::Tape`] does). Every answer is taken for hostile: lengths in it are claims.
+//!
+//! Sources: SPC-4 (INQUIRY, MODE SENSE, LOG SENSE) and SSC-4 (READ BLOCK LIMITS, READ POSITION, the
+//! log pages of sequential-access devices), T10.
+
+pub mod alert;
+pub mod inquiry;
+pub mod log;
+pub mod mode;
+pub mod position;
+
+/// Why the answer to a command cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// It ends too early.
+    #[error("the answer to {command} has {bytes} bytes, {needed} are needed")]
+    Short {
+        /// Name of the command.
+        command: &'static str,
+        /// Bytes that came.
+        bytes: usize,
+        /// Bytes that are needed.
+        needed: usize,
+    },
+    /// It is about something else.
+    #[error("the answer to {command} holds page {found:#04x}, asked was {expected:#04x}")]
+    OtherPage {
+        /// Name of the command.
+        command: &'static str,
+        /// Page that was asked for.
+        expected: u8,
+        /// Page that came.
+        found: u8,
+    },
+    /// It contradicts itself or the standard.
+    #[error("the answer to {command} makes no sense at byte {offset}")]
+    Inconsistent {
+        /// Name of the command.
+        command: &'static str,
+        /// Where.
+        offset: usize,
+    },
+}
+
+/// READ BLOCK LIMITS.
+pub const READ_BLOCK_LIMITS: [u8; 6] = [0x05, 0, 0, 0, 0, 0];
+/// Bytes of the answer to [`READ_BLOCK_LIMITS`].
+pub const BLOCK_LIMITS_BYTES: usize = 6;
+
+/// What READ BLOCK LIMITS answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockLimits {
+    /// Block sizes are multiples of two to this power.
+    pub granularity: u8,
+    /// Largest block, bytes; 0 when the drive states no limit.
+    pub bytes_max: u32,
+    /// Smallest block, bytes.
+    pub bytes_min: u32,
+}
+
+impl BlockLimits {
+    /// From the drive's answer.
+    ///
+    /// # Errors
+    /// When it is too short, or its ends are the wrong way round.
+    pub fn parse(bytes: &[u8]) -> Result<BlockLimits, AnswerError> {
+        const COMMAND: &str = "READ BLOCK LIMITS";
+        let answer = prefix::<BLOCK_LIMITS_BYTES>(COMMAND, bytes)?;
+        let limits = BlockLimits {
+            granularity: answer[0] & 0x1f,
+            bytes_max: u32::from_be_bytes([0, answer[1], answer[2], answer[3]]),
+            bytes_min: u32::from(u16::from_be_bytes([answer[4], answer[5]])),
+        };
+        if limits.bytes_max != 0 && limits.bytes_max < limits.bytes_min {
+            return Err(AnswerError::Inconsistent { command: COMMAND, offset: 1 });
+        }
+        Ok(limits)
+    }
+}
+
+/// The first bytes of an answer, or that they are missing.
+fn prefix<'a, const BYTES: usize>(
+    command: &'static str,
+    bytes: &'a [u8],
+) -> Result<&'a [u8; BYTES], AnswerError> {
+    let short = AnswerError::Short { command, bytes: bytes.len(), needed: BYTES };
+    bytes.first_chunk::<BYTES>().ok_or(short)
+}
+
+/// Letters of a field that is filled up with spaces or zeros; what is not ASCII is left out.
+fn text(bytes: &[u8]) -> String {
+    let letters = bytes.iter().filter(|byte| (0x20..0x7f).contains(*byte));
+    let text: String = letters.map(|byte| char::from(*byte)).collect();
+    text.trim().to_owned()
+}
+
+/// A big-endian number of up to eight bytes; `None` when it is longer.
+fn number(bytes: &[u8]) -> Option<u64> {
+    (bytes.len() <= 8).then(|| bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_limits() {
+        let limits = |bytes| BlockLimits::parse(bytes);
+        let expected = BlockLimits { granularity: 0, bytes_max: 8 << 20, bytes_min: 1 };
+        assert_eq!(limits(&[0, 0x80, 0, 0, 0, 1]), Ok(expected));
+        // More bytes than the standard has are no harm.
+        assert_eq!(limits(&[0, 0x80, 0, 0, 0, 1, 9, 9]), Ok(expected));
+        assert!(matches!(limits(&[0, 1]), Err(AnswerError::Short { bytes: 2, needed: 6, .. })));
+        assert!(matches!(limits(&[0, 0, 0, 1, 0, 4]), Err(AnswerError::Inconsistent { .. })));
+    }
+}
