@@ -366,9 +366,11 @@ impl TapeModel {
     }
 
     fn flush(&mut self) {
+        let began_ns = self.now_ns;
         self.flushing = true;
         self.run(Until::Slack(0));
         self.flushing = false;
+        self.counters.host_blocked_ns += self.now_ns - began_ns;
         self.motion = Motion::Still;
         self.counters.synchronisations += 1;
         self.counters.synchronise_ns += self.parameters.synchronise_ns.value;

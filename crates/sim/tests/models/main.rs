@@ -1,0 +1,5 @@
+//! Laws that the models of drive, disk and programs keep, whatever they are asked.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod disk;
+mod tape;
