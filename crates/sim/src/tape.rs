@@ -16,6 +16,7 @@ mod faults;
 mod medium;
 mod operation;
 mod options;
+mod target;
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -29,6 +30,7 @@ pub use drive::DriveSettings;
 pub use driver::{Direction, OnClose, OpenMode, Readiness};
 pub use faults::{AfterReadError, Answers, CompressionSwitch, Faults, Persistence, Positioning};
 pub use medium::{Cartridge, CartridgeSettings, Object, Protection};
+pub use target::{Completion, SENSE_BYTES, Target};
 
 use driver::Driver;
 

@@ -51,7 +51,7 @@ impl Drive {
     }
 
     /// The whole answer, and how much of it the command wants.
-    fn answer_to(&mut self, command: &[u8; 16]) -> Result<(Vec<u8>, usize), Check> {
+    pub(super) fn answer_to(&mut self, command: &[u8; 16]) -> Result<(Vec<u8>, usize), Check> {
         let length_16 = |at: usize| usize::from(u16::from_be_bytes([command[at], command[at + 1]]));
         match command[0] {
             TEST_UNIT_READY => self.test_unit_ready().map(|()| (Vec::new(), 0)),
