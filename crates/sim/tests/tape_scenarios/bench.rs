@@ -1,0 +1,237 @@
+//! Where a scenario runs: a drive, and somebody who changes its cartridges.
+//!
+//! Without `$TAKEUP_TAPE` that is the drive in this process. With it, the device node that it
+//! names (**everything on its medium is overwritten**), and `$TAKEUP_TAPE_OPERATOR` is a command
+//! that changes cartridges: it is called with `new NAME MIB`, `load NAME`, `eject`, `protect` and
+//! `unprotect` behind it. Without an operator, scenarios that need one are skipped.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
+
+use device::tape::raw::RawTape;
+use device::tape::{Access, BlockMode, OpenError, Tape, TapeDrive};
+use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, Protection, VirtualDrive};
+
+/// What kind of drive it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// In this process.
+    Virtual,
+    /// The kernel's driver on `tgtd` (the lab).
+    Lab,
+    /// The virtual drive behind FUSE.
+    Fuse,
+    /// Anything else that the kernel's driver drives.
+    Hardware,
+}
+
+/// What a scenario needs from the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// Any that may be overwritten.
+    Scratch,
+    /// A blank one of so many MiB, and perhaps others later.
+    Fresh(u32),
+    /// Faults to order.
+    Broken,
+}
+
+/// One device, one scenario at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A drive for a scenario.
+pub struct Bench {
+    pub kind: Kind,
+    drive: Box<dyn TapeDrive>,
+    hands: Hands,
+    _turn: Option<MutexGuard<'static, ()>>,
+}
+
+enum Hands {
+    Own(VirtualDrive),
+    Operator(String),
+    None,
+}
+
+impl Bench {
+    /// The drive that the environment asks for, with a medium; or why there is none.
+    pub fn new(medium: Medium) -> Result<Bench, &'static str> {
+        let Some(path) = std::env::var_os("TAKEUP_TAPE") else {
+            let drive = VirtualDrive::new("virtual", lab_like());
+            let hands = Hands::Own(drive.clone());
+            let bench = Bench { kind: Kind::Virtual, drive: Box::new(drive), hands, _turn: None };
+            bench.new_cartridge("first", if let Medium::Fresh(mib) = medium { mib } else { 16 });
+            return Ok(bench);
+        };
+        if medium == Medium::Broken {
+            return Err("faults to order exist in this process only");
+        }
+        // A scenario that failed before leaves a drive that can be used.
+        let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let drive = device::tape::find(Path::new(&path)).expect("$TAKEUP_TAPE is a tape drive");
+        let hands = match std::env::var("TAKEUP_TAPE_OPERATOR") {
+            Ok(command) => Hands::Operator(command),
+            Err(_) => Hands::None,
+        };
+        let mut bench =
+            Bench { kind: Kind::Hardware, drive: Box::new(drive), hands, _turn: Some(turn) };
+        match (medium, &bench.hands) {
+            (Medium::Fresh(_), Hands::None) => return Err("no $TAKEUP_TAPE_OPERATOR"),
+            (Medium::Fresh(mib), _) => bench.new_cartridge("first", mib),
+            (_, Hands::Operator(_)) => bench.new_cartridge("first", 16),
+            _ => {}
+        }
+        bench.kind = kind_of(&mut bench.open(Access::Look).expect("the drive can be opened"));
+        Ok(bench)
+    }
+
+    /// Opens for writing, at the beginning, in variable mode.
+    pub fn tape(&self) -> Tape {
+        let mut tape = self.open(Access::Write).expect("the drive can be opened for writing");
+        tape.rewind().expect("the medium can be rewound");
+        tape.set_block_mode(BlockMode::Variable).expect("variable mode");
+        tape
+    }
+
+    /// Opens as asked.
+    pub fn open(&self, access: Access) -> Result<Tape, OpenError> {
+        self.drive.open(access)
+    }
+
+    /// The drive in this process, where scenarios with faults run.
+    pub fn own(&self) -> &VirtualDrive {
+        match &self.hands {
+            Hands::Own(drive) => drive,
+            _ => panic!("only the drive in this process has faults"),
+        }
+    }
+
+    /// Puts a blank cartridge in.
+    pub fn new_cartridge(&self, name: &str, mib: u32) {
+        match &self.hands {
+            Hands::Own(drive) => {
+                let capacity_bytes = u64::from(mib) << 20;
+                drive.insert(Cartridge::blank(CartridgeSettings {
+                    // Room for a trailer behind the warning, as on any tape.
+                    capacity_bytes: capacity_bytes + (4 << 20),
+                    early_warning_bytes: 4 << 20,
+                    ..CartridgeSettings::default()
+                }));
+            }
+            _ => {
+                self.call(&format!("new {name} {mib}"));
+                self.call(&format!("load {name}"));
+            }
+        }
+    }
+
+    /// Sets the write-protect switch.
+    pub fn protect(&self) {
+        match &self.hands {
+            Hands::Own(drive) => {
+                let cartridge = drive.eject().expect("a cartridge");
+                cartridge.set_protection(Protection::Protected);
+                drive.insert(cartridge);
+            }
+            _ => self.call("protect"),
+        }
+    }
+
+    /// Takes the cartridge out.
+    pub fn eject(&self) {
+        match &self.hands {
+            Hands::Own(drive) => {
+                drive.eject().expect("a cartridge");
+            }
+            _ => self.call("eject"),
+        }
+    }
+
+    fn call(&self, arguments: &str) {
+        let Hands::Operator(command) = &self.hands else { panic!("there is no operator") };
+        let status = Command::new("sh")
+            .args(["-c", &format!("{command} {arguments}")])
+            .status()
+            .expect("the operator can be started");
+        assert!(status.success(), "{command} {arguments}: {status}");
+    }
+}
+
+/// Limits as the lab's drive has them, so that one table fits both.
+pub fn lab_like() -> DriveSettings {
+    DriveSettings { block_bytes_min: 4, block_bytes_max: 1 << 20, ..DriveSettings::default() }
+}
+
+/// Largest block that the drive of the bench takes.
+pub const BLOCK_BYTES_MAX: usize = 1 << 20;
+
+fn kind_of(tape: &mut Tape) -> Kind {
+    let mut answer = [0; 36];
+    let inquiry = [0x12, 0, 0, 0, 36, 0];
+    // The first command after a reset may be answered by an attention.
+    let first = tape.raw().command(&inquiry, &mut answer);
+    match first.or_else(|_| tape.raw().command(&inquiry, &mut answer)) {
+        Ok(_) if answer[8..].starts_with(b"IET") => Kind::Lab,
+        Ok(_) => Kind::Hardware,
+        Err(_) => Kind::Fuse,
+    }
+}
+
+/// Calls that every scenario makes.
+pub trait Calls {
+    /// Writes blocks of these lengths with content that [`content`] gives for their numbers.
+    fn write_blocks(&mut self, numbers: std::ops::Range<u64>, bytes: usize);
+    /// Reads one block into a buffer of `room`, and says how long it was; checks the content.
+    fn expect_block(&mut self, number: u64, bytes: usize, room: usize);
+    /// Reads nothing: a filemark or the end of the data.
+    fn expect_nothing(&mut self);
+    /// File and block number of the driver.
+    fn place(&mut self) -> (i32, i32);
+}
+
+impl Calls for dyn RawTape + '_ {
+    fn write_blocks(&mut self, numbers: std::ops::Range<u64>, bytes: usize) {
+        for number in numbers {
+            let written = self.write(&content(number, bytes)).expect("a block is written");
+            assert_eq!(written, bytes, "block {number} is taken whole");
+        }
+    }
+
+    fn expect_block(&mut self, number: u64, bytes: usize, room: usize) {
+        let mut buffer = vec![0xaa; room];
+        let read = self.read(&mut buffer).unwrap_or_else(|error| panic!("block {number}: {error}"));
+        assert_eq!(read, bytes, "length of block {number}");
+        assert!(buffer[..read] == content(number, bytes)[..], "content of block {number}");
+    }
+
+    fn expect_nothing(&mut self) {
+        let mut buffer = vec![0; BLOCK_BYTES_MAX];
+        assert_eq!(self.read(&mut buffer).expect("an empty read"), 0);
+    }
+
+    fn place(&mut self) -> (i32, i32) {
+        let status = self.status().expect("the driver tells its state");
+        (status.file_number, status.block_number)
+    }
+}
+
+/// Bytes that differ from block to block and compress badly (Marsaglia's xorshift).
+pub fn content(number: u64, bytes: usize) -> Vec<u8> {
+    let mut state = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut data = Vec::with_capacity(bytes + 8);
+    while data.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        data.extend(state.to_le_bytes());
+    }
+    data.truncate(bytes);
+    data
+}
+
+/// The error number of a call that must fail.
+pub fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> rustix::io::Errno {
+    let error = result.expect_err("the call fails");
+    rustix::io::Errno::from_io_error(&error).expect("a system call's error")
+}

@@ -1,0 +1,287 @@
+//! What a drive does only when it is broken; in this process it does so to order.
+
+use device::tape::raw::{CommandError, GMT_BOT, Operation, RawTape};
+use device::tape::{Access, BlockMode, OpenError};
+use rustix::io::Errno;
+use sim::tape::{
+    AfterReadError, Answers, Cartridge, CompressionSwitch, Direction, Faults, Object, OnClose,
+    OpenMode, Persistence, Positioning, Readiness,
+};
+
+use crate::bench::{Bench, Calls, content, errno};
+
+const MEDIUM_ERROR: u8 = 0x3;
+const UNIT_ATTENTION: u8 = 0x6;
+
+fn break_it(bench: &Bench, faults: Faults) {
+    bench.own().cartridge().expect("a cartridge").set_faults(faults);
+}
+
+fn objects(bench: &Bench) -> usize {
+    bench.own().cartridge().expect("a cartridge").objects().unwrap().len()
+}
+
+fn key(tape: &mut dyn RawTape) -> u8 {
+    tape.last_sense().expect("the drive said something").key
+}
+
+pub fn unreadable_block(bench: &Bench) {
+    let mut tape = bench.tape();
+    let tape = tape.raw();
+    tape.write_blocks(0..5, 512);
+    tape.operate(Operation::Rewind, 1).unwrap();
+    break_it(bench, Faults::unreadable([2]));
+    tape.expect_block(0, 512, 512);
+    tape.expect_block(1, 512, 512);
+    assert_eq!(errno(tape.read(&mut [0; 512])), Errno::IO);
+    assert_eq!(key(tape), MEDIUM_ERROR);
+    assert_eq!(tape.place(), (0, -1));
+    assert_eq!(tape.position().unwrap(), 3, "the drive knows where it is");
+    tape.expect_block(3, 512, 512);
+}
+
+pub fn unreadable_block_before(bench: &Bench) {
+    let mut tape = bench.tape();
+    let tape = tape.raw();
+    tape.write_blocks(0..5, 512);
+    tape.operate(Operation::Rewind, 1).unwrap();
+    let after_read_error = AfterReadError::Before;
+    break_it(bench, Faults { after_read_error, ..Faults::unreadable([0]) });
+    assert_eq!(errno(tape.read(&mut [0; 512])), Errno::IO);
+    assert_eq!(errno(tape.read(&mut [0; 512])), Errno::IO);
+    assert_eq!(tape.position().unwrap(), 0);
+    tape.operate(Operation::ForwardBlocks, 1).unwrap();
+    tape.expect_block(1, 512, 512);
+}
+
+pub fn unreadable_at_first(bench: &Bench) {
+    let mut tape = bench.tape();
+    let tape = tape.raw();
+    tape.write_blocks(0..3, 512);
+    tape.operate(Operation::Rewind, 1).unwrap();
+    let unreadable = [(1, Persistence::Times(2))].into();
+    break_it(bench, Faults { unreadable, ..Faults::default() });
+    tape.expect_block(0, 512, 512);
+    for _ in 0..2 {
+        assert_eq!(errno(tape.read(&mut [0; 512])), Errno::IO);
+        tape.operate(Operation::Seek, 1).unwrap();
+    }
+    tape.expect_block(1, 512, 512);
+}
+
+pub fn unreadable_among_fixed_blocks(bench: &Bench) {
+    let mut tape = bench.tape();
+    tape.set_block_mode(BlockMode::Fixed(512)).unwrap();
+    tape.raw().write(&content(0, 10 * 512)).unwrap();
+    tape.rewind().unwrap();
+    break_it(bench, Faults::unreadable([6]));
+    let mut buffer = [0; 4 * 512];
+    assert_eq!(tape.raw().read(&mut buffer).unwrap(), 4 * 512);
+    assert_eq!(errno(tape.raw().read(&mut buffer)), Errno::IO);
+    assert_eq!(key(tape.raw()), MEDIUM_ERROR);
+}
+
+pub fn block_cannot_be_written(bench: &Bench) {
+    let mut tape = bench.tape();
+    break_it(bench, Faults { unwritable: [3].into(), ..Faults::default() });
+    let tape = tape.raw();
+    tape.write_blocks(0..3, 512);
+    assert_eq!(errno(tape.write(&content(3, 512))), Errno::IO);
+    assert_eq!(key(tape), MEDIUM_ERROR);
+    assert_eq!(tape.place(), (0, -1));
+    assert_eq!(objects(bench), 3);
+}
+
+/// Five blocks, of which only two reach the medium.
+fn write_lost_blocks(bench: &Bench, tape: &mut dyn RawTape) {
+    break_it(bench, Faults { lost_from: Some(2), ..Faults::default() });
+    tape.write_blocks(0..5, 512);
+}
+
+pub fn lost_blocks_surface_at_a_synchronising_filemark(bench: &Bench) {
+    let mut tape = bench.tape();
+    let tape = tape.raw();
+    write_lost_blocks(bench, tape);
+    assert_eq!(errno(tape.operate(Operation::WriteFilemarks, 1)), Errno::IO);
+    let sense = tape.last_sense().expect("the drive said something");
+    assert!(sense.key == MEDIUM_ERROR && sense.deferred);
+    assert_eq!(objects(bench), 2);
+}
+
+pub fn lost_blocks_surface_at_a_synchronisation(bench: &Bench) {
+    let mut tape = bench.tape();
+    let tape = tape.raw();
+    write_lost_blocks(bench, tape);
+    assert_eq!(errno(tape.operate(Operation::WriteFilemarks, 0)), Errno::IO);
+    assert_eq!(objects(bench), 2);
+}
+
+pub fn lost_blocks_surface_at_close(bench: &Bench) {
+    let mode = OpenMode {
+        direction: Direction::ReadWrite,
+        readiness: Readiness::Needed,
+        on_close: OnClose::Stay,
+    };
+    drop(bench.tape());
+    let mut tape = bench.own().open_raw(mode).unwrap();
+    write_lost_blocks(bench, &mut tape);
+    assert_eq!(errno(tape.close()), Errno::IO);
+    assert_eq!(objects(bench), 2);
+}
+
+pub fn immediate_filemark_tells_nothing(bench: &Bench) {
+    let mut tape = bench.tape();
+    let tape = tape.raw();
+    write_lost_blocks(bench, tape);
+    tape.operate(Operation::WriteFilemarksImmediate, 1).unwrap();
+    tape.write_blocks(5..6, 512);
+    assert_eq!(errno(tape.operate(Operation::WriteFilemarks, 1)), Errno::IO);
+}
+
+pub fn reset_loses_position_and_buffer(bench: &Bench) {
+    let mut tape = bench.tape();
+    let tape = tape.raw();
+    tape.write_blocks(0..3, 512);
+    tape.operate(Operation::WriteFilemarks, 1).unwrap();
+    break_it(bench, Faults { reset_before: Some(6), ..Faults::default() });
+    tape.write_blocks(3..5, 512);
+    assert_eq!(errno(tape.write(&content(5, 512))), Errno::IO);
+    assert_eq!(key(tape), UNIT_ATTENTION);
+    assert_eq!(objects(bench), 4, "what was synchronised");
+    // Nothing more is let through, neither a write nor the filemark of a close.
+    assert_eq!(errno(tape.write(&content(5, 512))), Errno::IO);
+    assert_eq!(errno(tape.operate(Operation::WriteFilemarks, 1)), Errno::IO);
+    assert_eq!(errno(tape.status()), Errno::IO);
+    assert_eq!(objects(bench), 4);
+}
+
+pub fn reset_ends_with_a_rewind(bench: &Bench) {
+    let mut tape = bench.tape();
+    tape.raw().write_blocks(0..3, 512);
+    tape.rewind().unwrap();
+    break_it(bench, Faults { reset_before: Some(1), ..Faults::default() });
+    tape.raw().expect_block(0, 512, 512);
+    assert_eq!(errno(tape.raw().read(&mut [0; 512])), Errno::IO);
+    drop(tape);
+    let mut tape = bench.open(Access::Read).unwrap();
+    assert_eq!(errno(tape.raw().read(&mut [0; 512])), Errno::IO, "reopening is not enough");
+    tape.rewind().unwrap();
+    assert_eq!(tape.raw().status().unwrap().general_status & GMT_BOT, GMT_BOT);
+    for number in 0..3 {
+        tape.raw().expect_block(number, 512, 512);
+    }
+}
+
+pub fn changed_behind_our_back(bench: &Bench) {
+    let mut tape = bench.tape();
+    tape.raw().write_blocks(0..3, 512);
+    let other = Cartridge::of_capacity(1 << 20);
+    bench.own().insert(other.clone());
+    assert_eq!(errno(tape.raw().write(&content(3, 512))), Errno::IO);
+    assert_eq!(key(tape.raw()), UNIT_ATTENTION);
+    assert!(other.is_empty());
+    // The driver has not understood: what comes now stands on the other medium, and so does the
+    // filemark of the close. Whoever gets an error must not go on.
+    tape.raw().write_blocks(4..5, 512);
+    drop(tape);
+    assert_eq!(other.objects().unwrap(), [Object::Block(content(4, 512)), Object::Filemark]);
+}
+
+pub fn removed_behind_our_back(bench: &Bench) {
+    let mut tape = bench.tape();
+    tape.raw().write_blocks(0..3, 512);
+    let cartridge = bench.own().eject().unwrap();
+    assert_eq!(errno(tape.raw().write(&content(3, 512))), Errno::IO);
+    assert_eq!(errno(tape.raw().operate(Operation::WriteFilemarks, 1)), Errno::IO);
+    drop(tape);
+    assert!(matches!(bench.open(Access::Read), Err(OpenError::NoMedium { .. })));
+    assert_eq!(cartridge.len(), 3);
+}
+
+const BLOCK_LIMITS: [u8; 6] = [0x05, 0, 0, 0, 0, 0];
+
+pub fn answers_are_garbage(bench: &Bench) {
+    bench.own().change_settings(|settings| settings.answers = Answers::Garbage);
+    let mut tape = bench.tape();
+    let (mut first, mut second) = ([0; 6], [0; 6]);
+    assert_eq!(tape.raw().command(&BLOCK_LIMITS, &mut first).unwrap(), 6);
+    assert_eq!(tape.raw().command(&BLOCK_LIMITS, &mut second).unwrap(), 6);
+    assert_eq!(first, second, "the same garbage every time");
+    tape.raw().write_blocks(0..1, 512);
+}
+
+pub fn answers_are_refused(bench: &Bench) {
+    let mut tape = bench.tape();
+    let mut limits = [0; 6];
+    assert_eq!(tape.raw().command(&BLOCK_LIMITS, &mut limits).unwrap(), 6);
+    assert_eq!(limits, [0, 0x10, 0, 0, 0, 4]);
+    bench.own().change_settings(|settings| settings.answers = Answers::Refused);
+    let refused = tape.raw().command(&BLOCK_LIMITS, &mut limits);
+    assert!(matches!(refused, Err(CommandError::Refused(sense)) if sense.key == 0x5));
+    bench.own().change_settings(|settings| settings.answers = Answers::Unreachable);
+    let unreachable = tape.raw().command(&BLOCK_LIMITS, &mut limits);
+    assert!(matches!(unreachable, Err(CommandError::NoGenericDevice)));
+}
+
+pub fn block_is_read_short(bench: &Bench) {
+    let mut tape = bench.tape();
+    let tape = tape.raw();
+    tape.write_blocks(0..3, 1024);
+    tape.operate(Operation::Rewind, 1).unwrap();
+    break_it(bench, Faults { shortened: [(1, 700)].into(), ..Faults::default() });
+    tape.expect_block(0, 1024, 4096);
+    let mut buffer = vec![0; 4096];
+    assert_eq!(tape.read(&mut buffer).unwrap(), 700);
+    assert!(buffer[..700] == content(1, 1024)[..700]);
+    tape.expect_block(2, 1024, 4096);
+}
+
+pub fn compression_is_not_applied(bench: &Bench) {
+    let mut tape = bench.tape();
+    let compression = |tape: &mut dyn RawTape| {
+        let mut page = [0; 28];
+        tape.command(&[0x1a, 0, 0x0f, 0, 28, 0], &mut page).map(|_| page[14] & 0x80 != 0)
+    };
+    tape.raw().operate(Operation::Compression, 0).unwrap();
+    assert!(!compression(tape.raw()).unwrap());
+    bench.own().change_settings(|settings| {
+        settings.compression_switch = CompressionSwitch::Ignored;
+    });
+    tape.raw().operate(Operation::Compression, 1).unwrap();
+    assert!(!compression(tape.raw()).unwrap(), "it said yes and did not");
+    bench.own().change_settings(|settings| {
+        settings.compression_switch = CompressionSwitch::Absent;
+    });
+    assert_eq!(errno(tape.raw().operate(Operation::Compression, 1)), Errno::IO);
+    compression(tape.raw()).unwrap_err();
+}
+
+pub fn drive_without_numbers(bench: &Bench) {
+    bench.own().change_settings(|settings| settings.positioning = Positioning::Unsupported);
+    let mut tape = bench.tape();
+    let tape = tape.raw();
+    tape.write_blocks(0..2, 512);
+    assert_eq!(errno(tape.position()), Errno::IO);
+    assert_eq!(errno(tape.operate(Operation::Seek, 1)), Errno::IO);
+    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(Operation::ForwardBlocks, 1).unwrap();
+    assert_eq!(tape.place(), (0, 1));
+    tape.expect_block(1, 512, 512);
+}
+
+pub fn rewinding_device_rewinds(bench: &Bench) {
+    drop(bench.tape());
+    let mode = OpenMode {
+        direction: Direction::ReadWrite,
+        readiness: Readiness::Needed,
+        on_close: OnClose::Rewind,
+    };
+    let mut tape = bench.own().open_raw(mode).unwrap();
+    (&mut tape as &mut dyn RawTape).write_blocks(0..2, 512);
+    tape.close().unwrap();
+    let mut tape = bench.open(Access::Read).unwrap();
+    assert_eq!(tape.raw().place(), (0, 0));
+    tape.raw().expect_block(0, 512, 512);
+    tape.raw().expect_block(1, 512, 512);
+    tape.raw().expect_nothing();
+}

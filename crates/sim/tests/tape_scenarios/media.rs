@@ -1,0 +1,119 @@
+//! Opening, protection, changes of medium, counters (facts 8, 13, 15).
+
+use device::tape::raw::{GMT_DR_OPEN, GMT_ONLINE, Operation};
+use device::tape::{Access, OpenError};
+use rustix::io::Errno;
+
+use crate::bench::{Bench, Calls, Kind, content, errno};
+
+pub fn no_medium(bench: &Bench) {
+    bench.eject();
+    for access in [Access::Read, Access::Write] {
+        assert!(matches!(bench.open(access), Err(OpenError::NoMedium { .. })), "{access:?}");
+    }
+    let mut tape = bench.open(Access::Look).unwrap();
+    let status = tape.raw().status().unwrap().general_status;
+    assert_eq!(status & (GMT_DR_OPEN | GMT_ONLINE), GMT_DR_OPEN);
+    assert_eq!(errno(tape.raw().read(&mut [0; 512])), Errno::NOMEDIUM);
+    assert_eq!(errno(tape.raw().operate(Operation::Rewind, 1)), Errno::NOMEDIUM);
+}
+
+pub fn protected_medium(bench: &Bench) {
+    bench.protect();
+    assert!(matches!(bench.open(Access::Write), Err(OpenError::WriteProtected { .. })));
+    let mut tape = bench.open(Access::Read).unwrap();
+    assert!(tape.status().unwrap().write_protected);
+    for operation in [Operation::WriteFilemarks, Operation::WriteFilemarksImmediate] {
+        assert_eq!(errno(tape.raw().operate(operation, 1)), Errno::ACCESS);
+    }
+}
+
+pub fn protected_medium_reads(bench: &Bench) {
+    let mut tape = bench.tape();
+    tape.raw().write_blocks(0..2, 512);
+    drop(tape);
+    bench.protect();
+    let mut tape = bench.open(Access::Read).unwrap();
+    tape.rewind().unwrap();
+    tape.raw().expect_block(0, 512, 512);
+    tape.raw().expect_block(1, 512, 512);
+    tape.raw().expect_nothing();
+}
+
+pub fn read_only_open_writes_nothing(bench: &Bench) {
+    drop(bench.tape());
+    let mut tape = bench.open(Access::Read).unwrap();
+    assert_eq!(errno(tape.raw().operate(Operation::WriteFilemarks, 1)), Errno::ACCESS);
+    assert!(!tape.status().unwrap().write_protected, "the medium itself is not");
+}
+
+pub fn second_opener_is_refused(bench: &Bench) {
+    let tape = bench.tape();
+    for access in [Access::Look, Access::Read, Access::Write] {
+        assert!(matches!(bench.open(access), Err(OpenError::Busy { .. })), "{access:?}");
+    }
+    drop(tape);
+    bench.open(Access::Look).unwrap();
+}
+
+pub fn another_medium_begins_anew(bench: &Bench) {
+    let mut tape = bench.tape();
+    tape.raw().write_blocks(0..3, 512);
+    drop(tape);
+    bench.new_cartridge("second", 16);
+    let mut tape = bench.open(Access::Write).unwrap();
+    assert_eq!(tape.raw().place(), (0, 0));
+    tape.raw().write_blocks(7..8, 512);
+    tape.rewind().unwrap();
+    tape.raw().expect_block(7, 512, 512);
+    tape.raw().expect_nothing();
+}
+
+pub fn ejected_medium_is_gone(bench: &Bench) {
+    let mut tape = bench.tape();
+    tape.raw().write_blocks(0..1, 512);
+    tape.eject().unwrap();
+    assert_eq!(errno(tape.raw().write(&content(0, 512))), Errno::NOMEDIUM);
+    assert_eq!(errno(tape.raw().operate(Operation::Rewind, 1)), Errno::NOMEDIUM);
+    let status = tape.raw().status().unwrap().general_status;
+    assert_eq!(status & (GMT_DR_OPEN | GMT_ONLINE), GMT_DR_OPEN);
+}
+
+pub fn loaded_again(bench: &Bench) {
+    let mut tape = bench.tape();
+    tape.raw().write_blocks(0..1, 512);
+    tape.eject().unwrap();
+    tape.raw().operate(Operation::Load, 1).unwrap();
+    let status = tape.raw().status().unwrap().general_status;
+    assert_eq!(status & (GMT_DR_OPEN | GMT_ONLINE), GMT_ONLINE);
+    tape.rewind().unwrap();
+    tape.raw().expect_block(0, 512, 512);
+    // The eject wrote the filemark.
+    tape.raw().expect_nothing();
+}
+
+pub fn counters_count(bench: &Bench) {
+    let mut tape = bench.tape();
+    let tape = tape.raw();
+    let before = tape.statistics().expect("the driver counts");
+    tape.write_blocks(0..5, 4096);
+    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.expect_block(0, 4096, 4096);
+    let after = tape.statistics().expect("the driver counts");
+    assert_eq!(after.writes - before.writes, 5);
+    assert_eq!(after.write_bytes - before.write_bytes, 5 * 4096);
+    assert_eq!(after.reads - before.reads, 1);
+    assert_eq!(after.read_bytes - before.read_bytes, 4096);
+    assert!(after.others > before.others);
+    assert!(after.write_ns >= before.write_ns && after.io_ns > before.io_ns);
+}
+
+pub fn density_and_state(bench: &Bench) {
+    let mut tape = bench.tape();
+    let status = tape.status().unwrap();
+    assert!(status.online && !status.write_protected && status.at_beginning);
+    assert!(status.density != 0);
+    if bench.kind == Kind::Virtual {
+        assert_eq!(status.density, 0x5c, "LTO-7");
+    }
+}

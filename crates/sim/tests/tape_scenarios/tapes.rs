@@ -1,0 +1,60 @@
+//! The meaning that `device::tape::Tape` gives to all this.
+
+use device::tape::{Access, Filemark, TapeRead, TapeWrite};
+
+use crate::bench::{BLOCK_BYTES_MAX, Bench, content};
+
+pub fn meanings_of_reads(bench: &Bench) {
+    let mut tape = bench.tape();
+    assert_eq!(tape.write(&content(0, 4096)).unwrap(), TapeWrite::Whole);
+    tape.write_filemark(Filemark::Immediate).unwrap();
+    assert_eq!(tape.write(&content(1, 512)).unwrap(), TapeWrite::Whole);
+    tape.write_filemark(Filemark::Synchronising).unwrap();
+    tape.synchronise().unwrap();
+    tape.rewind().unwrap();
+    let mut buffer = vec![0; BLOCK_BYTES_MAX];
+    assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::Block(4096));
+    assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::Filemark);
+    assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::Block(512));
+    assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::Filemark);
+    assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::EndOfData);
+}
+
+pub fn meanings_of_writes(bench: &Bench) {
+    let mut tape = bench.tape();
+    let block = content(0, 1 << 20);
+    let mut taken = 0;
+    while tape.write(&block).unwrap() == TapeWrite::Whole {
+        taken += 1;
+        assert!(taken < 64, "the medium has no end");
+    }
+    assert_eq!(tape.write(&block).unwrap(), TapeWrite::Whole, "let through");
+    assert_eq!(tape.write(&block).unwrap(), TapeWrite::EndOfMedium(0));
+    tape.write_filemark(Filemark::Synchronising).unwrap();
+}
+
+pub fn larger_block_is_read_again(bench: &Bench) {
+    let mut tape = bench.tape();
+    tape.write(&content(0, 300_000)).unwrap();
+    tape.write(&content(1, 512)).unwrap();
+    tape.rewind().unwrap();
+    let mut buffer = vec![0; 4096];
+    while tape.read(&mut buffer).unwrap() == TapeRead::LargerBlock {
+        buffer.resize(buffer.len() * 2, 0);
+    }
+    assert!(buffer[..300_000] == content(0, 300_000)[..]);
+    assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::Block(512));
+}
+
+pub fn errors_name_the_place(bench: &Bench) {
+    let mut tape = bench.tape();
+    tape.write(&content(0, 512)).unwrap();
+    drop(tape);
+    let mut tape = bench.open(Access::Write).unwrap();
+    tape.write(&content(0, 512)).unwrap();
+    let error = tape.write(&content(0, BLOCK_BYTES_MAX + 1)).unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains("write"), "{said}");
+    assert_eq!(error.place.file_number, Some(1), "{said}");
+    assert_eq!(error.place.block_in_file, Some(1), "{said}");
+}
