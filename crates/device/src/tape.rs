@@ -8,9 +8,10 @@
 //! Not here: sets, segments and volumes, which are `backup`'s; the moving of bytes, which is
 //! `flow`'s.
 
-mod drive;
+pub mod drive;
 pub mod generation;
 pub mod limits;
+mod positioning;
 mod questions;
 pub mod raw;
 pub mod scsi;
@@ -96,12 +97,17 @@ pub struct TapeStatus {
     pub raw: RawStatus,
 }
 
+/// From here on, numbers of files are nonsense: the driver counts on from -1 plus the 24 bits of a
+/// space command when it is sent to the end of the data without knowing where it is (seen with
+/// Linux 6.1).
+const NO_FILE: u32 = 0x7f_ffff;
+
 impl From<RawStatus> for TapeStatus {
     fn from(raw: RawStatus) -> TapeStatus {
         let has = |bit| raw.general_status & bit != 0;
         let block_bytes = (raw.density_and_block_size & 0xff_ffff) as u32;
         TapeStatus {
-            file_number: u32::try_from(raw.file_number).ok(),
+            file_number: u32::try_from(raw.file_number).ok().filter(|file| *file < NO_FILE),
             block_in_file: u32::try_from(raw.block_number).ok(),
             block_mode: match block_bytes {
                 0 => BlockMode::Variable,
@@ -300,14 +306,6 @@ impl Tape {
             true => self.operate(Operation::BackwardBlocks, -count, "space back on"),
             false => self.operate(Operation::ForwardBlocks, count, "space forward on"),
         }
-    }
-
-    /// To the end of the recorded data.
-    ///
-    /// # Errors
-    /// When the drive cannot.
-    pub fn to_end_of_data(&mut self) -> Result<(), TapeError> {
-        self.operate(Operation::EndOfData, 1, "find the end of the data on")
     }
 
     /// Sets how blocks are cut. The setting outlives this program, so every user sets it.
