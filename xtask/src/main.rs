@@ -30,6 +30,9 @@ enum Chore {
     Lab(lab::LabArguments),
     /// Check the rules of style that a machine can check
     Tidy(tidy::TidyArguments),
+    /// Serve a tape drive over iSCSI, in the lab's guest
+    #[command(hide = true)]
+    LabDrive(lab::DriveArguments),
     /// Run one program of a pipeline and report what it used
     #[command(hide = true)]
     Stage(peers::StageArguments),
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Chore::Peers(arguments) => peers::run(&arguments),
         Chore::Lab(arguments) => lab::run(&arguments),
         Chore::Tidy(arguments) => tidy::run(&arguments),
+        Chore::LabDrive(arguments) => lab::serve_drive(&arguments),
         Chore::Stage(arguments) => peers::run_stage(&arguments),
         Chore::Produce(arguments) => peers::produce(&arguments),
         Chore::Count => peers::count(),

@@ -172,7 +172,8 @@ impl RunFolder {
 
     fn write_exchange(&self, job: &Job) -> anyhow::Result<()> {
         let exchange = self.path.join("exchange");
-        let mut environment = String::new();
+        let own = std::env::current_exe().context("own path")?;
+        let mut environment = format!("export LAB_XTASK={}\n", quoted(&own.display().to_string()));
         for (name, value) in &job.environment {
             environment.push_str(&format!("export {name}={}\n", quoted(value)));
         }

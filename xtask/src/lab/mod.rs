@@ -8,11 +8,14 @@
 //!
 //! What the virtual drive does differently from a real one is listed in `docs/lab.md`.
 
+mod drive;
 mod guest;
 mod initramfs;
 mod modules;
 mod packages;
 mod programs;
+
+pub use self::drive::{DriveArguments, run as serve_drive};
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
