@@ -8,5 +8,8 @@
 //!
 //! Not here: drawing, which is `report`'s, and arguments, which are the binary's.
 
+pub mod histogram;
+pub mod model;
 pub mod random;
+pub mod record;
 pub mod statistics;

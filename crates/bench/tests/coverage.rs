@@ -2,6 +2,8 @@
 //! it, and the share of alarms where there is nothing. `cargo test -p bench --test coverage --
 //! --nocapture` prints the table of `docs/design/statistics.md`.
 
+#![expect(clippy::print_stdout, reason = "the table of the document")]
+
 use bench::random::Random;
 use bench::statistics::bootstrap::{Options, bca, percentile};
 use bench::statistics::interval::{Interval, of_geometric_mean, of_mean, of_median};

@@ -1,0 +1,417 @@
+//! What is kept of an experiment: one line of JSON for its plan and one for each run, written when
+//! the run ends and never changed.
+//!
+//! A file that ends in the middle of a line is what a crash leaves: the part of a line is cut off
+//! by whoever goes on writing, and said. Everything that is concluded from a file can be concluded
+//! again from it, later, by other methods.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+
+/// Version of the lines. Fields are added without a new one.
+pub const FORMAT: u32 = 1;
+
+/// Longest line that is read: a run with a series and a histogram takes some 40 kB.
+const LINE_BYTES_MAX: u64 = 16 << 20;
+
+/// One level of a factor.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Level {
+    /// A number, in the unit that the factor's name ends in.
+    Number(u64),
+    /// Anything else.
+    Text(String),
+}
+
+impl Level {
+    /// The level as people read it; sizes in powers of 1024 where they are whole.
+    pub fn shown(&self, factor: &str) -> String {
+        match self {
+            Level::Number(bytes) if factor.ends_with("_bytes") => binary_size(*bytes),
+            Level::Number(number) => number.to_string(),
+            Level::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// Bytes as `512 B`, `64 KiB`, `1 MiB`.
+pub fn binary_size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut value, mut unit) = (bytes, 0);
+    while value >= 1024 && value.is_multiple_of(1024) && unit + 1 < UNITS.len() {
+        value /= 1024;
+        unit += 1;
+    }
+    format!("{value} {}", UNITS[unit])
+}
+
+/// One combination of levels: factor to level.
+pub type Cell = BTreeMap<String, Level>;
+
+/// A cell as people read it, without the factors that never change.
+pub fn shown_cell(cell: &Cell, factors: &[Factor]) -> String {
+    let varied = factors.iter().filter(|factor| factor.levels.len() > 1);
+    let parts: Vec<String> = varied
+        .filter_map(|factor| {
+            Some(format!("{} {}", factor.title(), cell.get(&factor.name)?.shown(&factor.name)))
+        })
+        .collect();
+    if parts.is_empty() { "the only cell".to_owned() } else { parts.join(", ") }
+}
+
+/// What is varied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Factor {
+    /// Name, its unit as the last word.
+    pub name: String,
+    /// The levels, the simplest or smallest first.
+    pub levels: Vec<Level>,
+    /// What kind of factor.
+    #[serde(default)]
+    pub role: Role,
+}
+
+impl Factor {
+    /// The name without its unit, in words.
+    pub fn title(&self) -> String {
+        title(&self.name)
+    }
+
+    /// Whether its levels are numbers, so that a curve can be drawn over them.
+    pub fn is_numeric(&self) -> bool {
+        self.levels.iter().all(|level| matches!(level, Level::Number(_)))
+    }
+}
+
+/// A factor's name in words: `block_bytes` is the block size.
+pub fn title(factor: &str) -> String {
+    match factor {
+        "block_bytes" => "block size".to_owned(),
+        "read_ahead_bytes" => "read-ahead".to_owned(),
+        other => other.strip_suffix("_bytes").unwrap_or(other).replace('_', " "),
+    }
+}
+
+/// Who chooses the level of a factor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The user, for better or worse: something to recommend.
+    #[default]
+    Setting,
+    /// The work that is given: the data, the size of files.
+    Load,
+}
+
+/// The first line of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Which command: `read`, `disk`, `tape`.
+    pub kind: String,
+    /// In words.
+    pub title: String,
+    /// What is varied.
+    pub factors: Vec<Factor>,
+    /// The plan as it was typed, for the record and for going on.
+    pub plan: serde_json::Value,
+    /// Of the order of the runs.
+    pub seed: u64,
+    /// When the experiment began, seconds of Unix time.
+    pub started_unix_seconds: u64,
+}
+
+/// One run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunRecord {
+    /// What was set.
+    pub cell: Cell,
+    /// Number of the block in which it ran, from 1: its repeat.
+    pub repeat: u64,
+    /// Place in the order of all runs, from 1.
+    pub order: u64,
+    /// When it began, seconds of Unix time.
+    pub started_unix_seconds: u64,
+    /// Bytes that it moved.
+    pub bytes: u64,
+    /// Time that it took.
+    pub seconds: f64,
+    /// A rate that somebody else printed for it, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub printed_bytes_per_second: Option<f64>,
+    /// Bytes over time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
+    /// Latencies of its requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Histogram>,
+    /// Further numbers, the unit as the last word of each name.
+    pub measures: BTreeMap<String, f64>,
+    /// The stages, as in the document of a backup.
+    pub stages: Vec<StageRecord>,
+    /// Kernel, device, firmware, settings, versions.
+    pub environment: BTreeMap<String, String>,
+    /// What should be known when it is judged.
+    pub notes: Vec<String>,
+    /// Why it gave no number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl RunRecord {
+    /// Bytes by seconds; `None` of a run that failed.
+    pub fn bytes_per_second(&self) -> Option<f64> {
+        let good = self.error.is_none() && self.seconds > 0.0 && self.bytes > 0;
+        good.then(|| self.bytes as f64 / self.seconds)
+    }
+}
+
+/// A stage of a run, means over its threads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageRecord {
+    /// Name.
+    pub name: String,
+    /// Seconds of doing its job.
+    pub working_seconds: f64,
+    /// Seconds of waiting for input.
+    pub starved_seconds: f64,
+    /// Seconds of waiting for room.
+    pub blocked_seconds: f64,
+    /// Bytes that passed through.
+    pub bytes: u64,
+}
+
+/// Bytes over time in steps of equal length.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Length of a step.
+    pub step_seconds: f64,
+    /// Bytes in each step; the last one is cut off where the run ended.
+    pub bytes: Vec<u64>,
+}
+
+impl Series {
+    /// The rates of whole steps.
+    pub fn rates(&self) -> Vec<f64> {
+        let whole = self.bytes.len().saturating_sub(1);
+        self.bytes[..whole].iter().map(|&bytes| bytes as f64 / self.step_seconds).collect()
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Experiment(Header),
+    Run(Box<RunRecord>),
+}
+
+/// An experiment as read from its file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Its plan.
+    pub header: Header,
+    /// Its runs, in the order in which they ended.
+    pub runs: Vec<RunRecord>,
+    /// Bytes at the end that are no whole line: what a crash left.
+    pub torn_bytes: u64,
+}
+
+/// Why a file of runs cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Reading or writing it failed.
+    #[error("{what} {}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line is not one of ours.
+    #[error("{}, line {line}: not a line of an experiment: {why}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Another version wrote it.
+    #[error("{}: format {format}, this version reads format {FORMAT}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
+    },
+}
+
+/// Reads an experiment.
+pub fn load(path: &Path) -> Result<Experiment, RecordError> {
+    let file_error = |source| RecordError::File { what: "read", path: path.to_owned(), source };
+    let file = File::open(path).map_err(file_error)?;
+    let mut reader = BufReader::new(file);
+    let mut header: Option<Header> = None;
+    let mut runs = Vec::new();
+    let mut torn_bytes = 0;
+    for line in 1.. {
+        let bytes = read_line(&mut reader).map_err(file_error)?;
+        if bytes.is_empty() {
+            break;
+        }
+        if bytes.last() != Some(&b'\n') {
+            torn_bytes = bytes.len() as u64;
+            break;
+        }
+        let wrong = |why: String| RecordError::Line { path: path.to_owned(), line, why };
+        match serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))? {
+            Line::Experiment(found) if found.format != FORMAT => {
+                return Err(RecordError::Format { path: path.to_owned(), format: found.format });
+            }
+            Line::Experiment(found) if header.is_none() => header = Some(found),
+            Line::Run(run) if header.is_some() => runs.push(*run),
+            Line::Experiment(_) => return Err(wrong("a second experiment".to_owned())),
+            Line::Run(_) => return Err(wrong("a run before its experiment".to_owned())),
+        }
+    }
+    let header = header.ok_or_else(|| RecordError::Line {
+        path: path.to_owned(),
+        line: 1,
+        why: "the file is empty".to_owned(),
+    })?;
+    Ok(Experiment { header, runs, torn_bytes })
+}
+
+/// A line with its end; shorter than a line at the end of the file.
+fn read_line(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut limited = io::Read::take(reader, LINE_BYTES_MAX);
+    limited.read_until(b'\n', &mut bytes)?;
+    if bytes.len() as u64 == LINE_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line without end"));
+    }
+    Ok(bytes)
+}
+
+/// A file of runs that is being written.
+#[derive(Debug)]
+pub struct RunFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl RunFile {
+    /// Begins a file, which must not exist.
+    pub fn create(path: &Path, header: &Header) -> Result<RunFile, RecordError> {
+        let opened = OpenOptions::new().append(true).create_new(true).open(path);
+        let file = opened.map_err(|source| RecordError::File {
+            what: "create",
+            path: path.to_owned(),
+            source,
+        })?;
+        let mut file = RunFile { file, path: path.to_owned() };
+        file.append(&Line::Experiment(header.clone()))?;
+        Ok(file)
+    }
+
+    /// Goes on with a file, behind its last whole line.
+    pub fn go_on(path: &Path, experiment: &Experiment) -> Result<RunFile, RecordError> {
+        let error = |source| RecordError::File { what: "append to", path: path.to_owned(), source };
+        let mut file = OpenOptions::new().append(true).open(path).map_err(error)?;
+        let length = file.seek(SeekFrom::End(0)).map_err(error)?;
+        file.set_len(length - experiment.torn_bytes.min(length)).map_err(error)?;
+        Ok(RunFile { file, path: path.to_owned() })
+    }
+
+    /// Appends a run, and waits until it is on the disk.
+    pub fn push(&mut self, run: &RunRecord) -> Result<(), RecordError> {
+        self.append(&Line::Run(Box::new(run.clone())))
+    }
+
+    fn append(&mut self, line: &Line) -> Result<(), RecordError> {
+        let mut bytes = serde_json::to_vec(line).expect("numbers and strings can be written");
+        bytes.push(b'\n');
+        let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
+        let path = &self.path;
+        written.map_err(|source| RecordError::File { what: "write", path: path.clone(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Header {
+        let levels = vec![Level::Number(65536), Level::Text("default".into())];
+        let factor = Factor { name: "read_ahead_bytes".into(), levels, role: Role::Setting };
+        Header {
+            format: FORMAT,
+            kind: "read".into(),
+            title: "t".into(),
+            factors: vec![factor],
+            plan: serde_json::json!({ "paths": ["/x"] }),
+            seed: 7,
+            started_unix_seconds: 1,
+        }
+    }
+
+    #[test]
+    fn an_experiment_survives_a_torn_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("runs.ndjson");
+        let run = RunRecord { bytes: 10, seconds: 2.0, repeat: 1, ..RunRecord::default() };
+        let mut file = RunFile::create(&path, &header()).unwrap();
+        file.push(&run).unwrap();
+        assert!(RunFile::create(&path, &header()).is_err());
+        let whole = std::fs::read(&path).unwrap();
+        for cut in 0..20 {
+            let mut bytes = whole.clone();
+            bytes.extend_from_slice(&whole[whole.len() - 30..whole.len() - 1 - cut]);
+            std::fs::write(&path, &bytes).unwrap();
+            let found = load(&path).unwrap();
+            assert_eq!((found.runs.len(), found.torn_bytes), (1, 29 - cut as u64));
+            RunFile::go_on(&path, &found).unwrap().push(&run).unwrap();
+            let found = load(&path).unwrap();
+            assert_eq!((found.runs, found.torn_bytes), (vec![run.clone(), run.clone()], 0));
+        }
+    }
+
+    #[test]
+    fn what_is_no_experiment_is_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        let check = |text: &str, expected: &str| {
+            std::fs::write(&path, text).unwrap();
+            let error = load(&path).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("", "line 1: not a line of an experiment: the file is empty");
+        check("{\"run\":{}}\n", "a run before its experiment");
+        check("hello\n", "line 1");
+        let line = serde_json::to_string(&Line::Experiment(header())).unwrap();
+        check(&line.replace("\"format\":1", "\"format\":9"), "the file is empty");
+        check(&(line.replace("\"format\":1", "\"format\":9") + "\n"), "format 9, this version");
+        check(&format!("{line}\n{line}\n"), "line 2: not a line of an experiment: a second");
+    }
+
+    #[test]
+    fn levels_as_people_read_them() {
+        let shown = |bytes| Level::Number(bytes).shown("block_bytes");
+        assert_eq!([512, 10240, 65536, 1 << 20].map(shown), ["512 B", "10 KiB", "64 KiB", "1 MiB"]);
+        assert_eq!(Level::Number(4096).shown("depth"), "4096");
+        assert_eq!(title("read_ahead_bytes"), "read-ahead");
+        assert_eq!(title("file_bytes"), "file");
+    }
+}
