@@ -20,8 +20,36 @@ pub struct Program {
     pub processor_ns_per_mib: u64,
     /// Time for each MiB that it waits for something else: its disk.
     pub wait_ns_per_mib: u64,
-    /// Bytes out for 1,000 bytes in.
-    pub output_permille: u64,
+    /// What comes out of what it reads.
+    pub output: Output,
+}
+
+/// What a program makes of its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// As many bytes.
+    Same,
+    /// Fewer: so many for 1,000 bytes of input, in turn, as files of two kinds follow each other.
+    Alternating {
+        /// Input of one kind before that of the other.
+        period_bytes: u64,
+        /// Bytes out for 1,000 bytes in, of each kind.
+        permille: [u64; 2],
+    },
+}
+
+impl Output {
+    /// Bytes out of the first `input_bytes` in.
+    fn of(self, input_bytes: u64) -> u64 {
+        let Output::Alternating { period_bytes, permille } = self else { return input_bytes };
+        let period = period_bytes.max(1);
+        let rounds = input_bytes / (2 * period);
+        let rest = input_bytes % (2 * period);
+        let first = u128::from(rounds * period + rest.min(period));
+        let second = u128::from(rounds * period + rest.saturating_sub(period));
+        let out = first * u128::from(permille[0]) + second * u128::from(permille[1]);
+        u64::try_from(out / 1000).unwrap_or(u64::MAX)
+    }
 }
 
 /// What all programs share.
@@ -163,8 +191,7 @@ impl Chain<'_> {
             _ => self.pipes[at] -= bytes,
         }
         process.read_bytes += bytes;
-        let made = u128::from(process.read_bytes) * u128::from(process.program.output_permille);
-        process.made_bytes = u64::try_from(made / 1000).unwrap_or(u64::MAX);
+        process.made_bytes = process.program.output.of(process.read_bytes);
         let left_ns = scaled(bytes, process.program.processor_ns_per_mib);
         let then_wait_ns = scaled(bytes, process.program.wait_ns_per_mib);
         process.doing = Doing::Computing { left_ns, then_wait_ns };

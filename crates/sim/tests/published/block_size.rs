@@ -1,0 +1,211 @@
+//! Block size with tar and dd on LTO-5 and LTO-7.
+//!
+//! tar and dd are one thread that reads a block and writes it. Free are the time of a command and
+//! the rate of the source; everything about the drive is as in the table of generations.
+
+use device::tape::generation::Generation;
+use serde::Deserialize;
+use sim::model::program::{Copy, Ratio, coalesced, copy};
+use sim::model::tape::TapeModel;
+use sim::model::tape::parameters::{Known, TapeParameters};
+
+use super::fit::{Range, fit};
+use super::{Role, Row, TOLERANCE, show};
+
+#[derive(Deserialize)]
+struct Published {
+    series: Vec<Series>,
+    conclusions: Conclusions,
+}
+
+#[derive(Clone, Deserialize)]
+struct Series {
+    device: String,
+    tool: String,
+    data: String,
+    bytes: Option<u64>,
+    bytes_approx: Option<u64>,
+    rows: Vec<Measured>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct Measured {
+    block_bytes: u64,
+    seconds: f64,
+}
+
+#[derive(Deserialize)]
+struct Conclusions {
+    incompressible_knee_bytes: u64,
+    compressible_still_rising_at_bytes: u64,
+    speedup_tar_lto5: f64,
+    speedup_tar_lto7: f64,
+}
+
+/// gzip makes 5.5:1 of the database file with a window of 32 KiB; a drive, whose window is 1 KiB,
+/// makes less. No row depends on it as long as it is over 1.6, for the tape is not the limit then.
+const DATABASE_RATIO: f64 = 2.5;
+/// The image is as incompressible as the files.
+const NO_RATIO: f64 = 1.0;
+/// Data of one step of the simulation at least.
+const STEP_BYTES: u64 = 1 << 18;
+
+const OVERHEAD_NS: Range = Range { from: 1e3, to: 1e6 };
+const SOURCE_RATE: Range = Range { from: 5e7, to: 5e9 };
+
+/// What is fitted.
+#[derive(Clone, Copy, Debug)]
+struct Host {
+    overhead_ns: f64,
+    source_bytes_per_second: f64,
+}
+
+fn published() -> Published {
+    toml::from_str(include_str!("tape-block-size.toml")).unwrap()
+}
+
+fn series(number: usize) -> Series {
+    published().series[number].clone()
+}
+
+impl Series {
+    fn total_bytes(&self) -> u64 {
+        self.bytes.or(self.bytes_approx).unwrap()
+    }
+
+    fn drive(&self) -> TapeParameters {
+        TapeParameters::of(Generation::of_product(&self.device).unwrap())
+    }
+
+    fn row(&self, block_bytes: u64) -> Measured {
+        *self.rows.iter().find(|row| row.block_bytes == block_bytes).unwrap()
+    }
+
+    fn title(&self) -> String {
+        format!("{}, {}, {}", self.tool, self.device, self.data)
+    }
+}
+
+/// Seconds and back-hitches of a run in the model.
+fn model(
+    series: &Series,
+    drive: TapeParameters,
+    host: Host,
+    block_bytes: u64,
+    ratio: f64,
+) -> (f64, u64) {
+    let overhead = Known::fitted(host.overhead_ns as u64);
+    let drive = TapeParameters { command_overhead_ns: overhead, ..drive };
+    let (drive, step_bytes) = coalesced(&drive, block_bytes, STEP_BYTES.div_ceil(block_bytes));
+    let mut tape = TapeModel::new(drive);
+    let program = Copy {
+        block_bytes: step_bytes,
+        source_bytes_per_second: host.source_bytes_per_second as u64,
+        ratio: Ratio::of(ratio),
+    };
+    let run = copy(&mut tape, program, series.total_bytes());
+    (run.elapsed_ns as f64 / 1e9, tape.counters().back_hitches)
+}
+
+fn fit_host(series: &Series, ratio: f64, fitted: &[u64]) -> Host {
+    let [overhead_ns, source_bytes_per_second] =
+        fit([OVERHEAD_NS, SOURCE_RATE], |[overhead, rate]| {
+            let host = Host { overhead_ns: overhead, source_bytes_per_second: rate };
+            let off = fitted.iter().map(|block_bytes| {
+                let (seconds, _) = model(series, series.drive(), host, *block_bytes, ratio);
+                (seconds / series.row(*block_bytes).seconds).ln().powi(2)
+            });
+            off.sum()
+        });
+    Host { overhead_ns, source_bytes_per_second }
+}
+
+fn rows(series: &Series, host: Host, ratio: f64, fitted: &[u64]) -> Vec<Row> {
+    let row = |measured: &Measured| {
+        let (model_s, stops) = model(series, series.drive(), host, measured.block_bytes, ratio);
+        let is_fitted = fitted.contains(&measured.block_bytes);
+        Row {
+            name: format!("{} B", measured.block_bytes),
+            role: if is_fitted { Role::Fitted } else { Role::Predicted },
+            measured_s: measured.seconds,
+            model_s,
+            note: if stops == 0 { String::new() } else { format!("{stops} back-hitches") },
+        }
+    };
+    series.rows.iter().map(row).collect()
+}
+
+fn host_line(host: Host) -> String {
+    let (overhead_us, rate) = (host.overhead_ns / 1e3, host.source_bytes_per_second / 1e6);
+    format!("fitted: {overhead_us:.1} us for a command, the source reads at {rate:.0} MB/s")
+}
+
+/// Fits, shows, and answers with the rows and the host.
+fn check(number: usize, ratio: f64, fitted: &[u64]) -> (Vec<Row>, Host) {
+    let series = series(number);
+    let host = fit_host(&series, ratio, fitted);
+    let rows = rows(&series, host, ratio, fitted);
+    show(&series.title(), &[host_line(host)], &rows);
+    (rows, host)
+}
+
+/// tar has two rows: the smaller block gives the time of a command, with the source as fast as
+/// what dd's image was read at; the larger is predicted.
+fn check_tar(number: usize, speedup: f64) {
+    let series = series(number);
+    let image = fit_host(&self::series(2), NO_RATIO, &[512, 32768]);
+    let fitted = [10240];
+    let [overhead_ns] = fit([OVERHEAD_NS], |[overhead_ns]| {
+        let host = Host { overhead_ns, ..image };
+        let (seconds, _) = model(&series, series.drive(), host, 10240, NO_RATIO);
+        (seconds / series.row(10240).seconds).ln().powi(2)
+    });
+    let host = Host { overhead_ns, ..image };
+    let rows = rows(&series, host, NO_RATIO, &fitted);
+    show(&series.title(), &[host_line(host)], &rows);
+    assert!(rows.iter().all(Row::fits), "{rows:?}");
+    let predicted = rows[0].model_s / rows[1].model_s;
+    assert!((predicted / speedup - 1.0).abs() < TOLERANCE, "speed-up {predicted}");
+}
+
+#[test]
+fn tar_on_lto5() {
+    check_tar(0, published().conclusions.speedup_tar_lto5);
+}
+
+#[test]
+fn tar_on_lto7() {
+    check_tar(1, published().conclusions.speedup_tar_lto7);
+}
+
+/// The smallest block size that is within 3 % of the best.
+fn knee_bytes(series: &Series, host: Host, ratio: f64) -> u64 {
+    let sizes: Vec<u64> = (14..=21).map(|shift| 1 << shift).collect();
+    let seconds = |size: u64| model(series, series.drive(), host, size, ratio).0;
+    let best = sizes.iter().map(|size| seconds(*size)).fold(f64::INFINITY, f64::min);
+    *sizes.iter().find(|size| seconds(**size) <= best * 1.03).unwrap()
+}
+
+/// 16 KiB is the row that does not fit, and the reason is not in the drive: see `docs/design`.
+#[test]
+fn dd_of_an_image_on_lto7() {
+    let (rows, host) = check(2, NO_RATIO, &[512, 32768]);
+    let misfits: Vec<_> = rows.iter().filter(|row| !row.fits()).collect();
+    assert_eq!(misfits.len(), 1, "{misfits:?}");
+    assert_eq!(misfits[0].name, "16384 B");
+    let knee = knee_bytes(&series(2), host, NO_RATIO);
+    assert_eq!(knee, published().conclusions.incompressible_knee_bytes);
+}
+
+#[test]
+fn dd_of_a_database_on_lto7() {
+    let (rows, host) = check(3, DATABASE_RATIO, &[32768, 131_072, 524_288]);
+    let misfits: Vec<_> = rows.iter().filter(|row| !row.fits()).collect();
+    assert_eq!(misfits.len(), 1, "{misfits:?}");
+    assert_eq!(misfits[0].name, "16384 B");
+    let series = series(3);
+    let rising = published().conclusions.compressible_still_rising_at_bytes;
+    let seconds = |size| model(&series, series.drive(), host, size, DATABASE_RATIO).0;
+    assert!(seconds(rising) < seconds(rising / 2) * 0.99);
+    assert!(knee_bytes(&series, host, DATABASE_RATIO) > 131_072);
+}
