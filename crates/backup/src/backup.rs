@@ -20,11 +20,13 @@ mod pace;
 mod placed;
 mod reader;
 mod run;
+mod segments;
 mod sizes;
 mod spool;
 mod stream;
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,6 +36,7 @@ use std::time::Instant;
 use archive::chunk::seek_table::SeekTableError;
 use archive::chunk::{ChunkError, Compression, CompressionError};
 use archive::index::IndexError;
+use device::tape::TapeDrive;
 use device::target::{Existing, Target, TargetError, TargetKind};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
@@ -42,10 +45,13 @@ use flow::sink::WriteError;
 use tree::{Attributes, FileSystems, LookAheadLimits, Scan, ScanError};
 
 use crate::report::RunReport;
+use crate::tape::{Safe, SetPlan, TapeOptions, TapeSetError, TapeSink, VolumeChanger, Writing};
 use crew::Crew;
 use descriptors::InHand;
-use run::{Run, Stages};
-use sizes::RingSizes;
+pub(crate) use run::SetSink;
+use run::{Done, Run, Stages};
+pub(crate) use segments::Segments;
+use sizes::{Layout, RingSizes};
 
 /// What to back up, where to, and how.
 #[derive(Clone, Debug)]
@@ -69,6 +75,8 @@ pub struct BackupOptions {
     /// Share of the ring that must be full before the writer starts, and starts again after the
     /// ring ran empty.
     pub start_fill_percent: u8,
+    /// The same for starts after the ring ran empty, where that is another share.
+    pub restart_fill_percent: Option<u8>,
     /// Globs of what is left out.
     pub excludes: Vec<String>,
     /// Whether to enter other file systems.
@@ -93,6 +101,7 @@ impl Default for BackupOptions {
             block_bytes: 1 << 20,
             ring_bytes: 64 << 20,
             start_fill_percent: 0,
+            restart_fill_percent: None,
             excludes: Vec::new(),
             file_systems: FileSystems::All,
             attributes: Attributes::Read,
@@ -163,9 +172,36 @@ pub enum BackupError {
     /// A chunk cannot be compressed.
     #[error("cannot compress")]
     Compress(#[source] ChunkError),
+    /// The set cannot be written to tape.
+    #[error(transparent)]
+    Tape(#[from] TapeSetError),
+    /// A set on tape did not come to its end. Part of it is there.
+    #[error(transparent)]
+    Unfinished(Box<Unfinished>),
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+}
+
+/// A set on tape that did not come to its end.
+#[derive(Debug)]
+pub struct Unfinished {
+    /// Why.
+    pub error: BackupError,
+    /// What is on the media.
+    pub safe: Safe,
+}
+
+impl fmt::Display for Unfinished {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(formatter)
+    }
+}
+
+impl std::error::Error for Unfinished {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
 }
 
 /// Backs up. Returns what was done; warnings went to the monitor.
@@ -178,50 +214,148 @@ pub fn backup(
     cancel: &Cancel,
 ) -> Result<RunReport, BackupError> {
     let started = Instant::now();
-    let sizes = RingSizes::new(options)?;
-    let engine = Choice::new(options.engine).map_err(BackupError::Engine)?;
-    detail(monitor, format!("bulk input and output: {}", engine.reason));
-    let stop_scan = Arc::new(AtomicBool::new(false));
-    let in_hand = InHand::for_run(options.read_threads, monitor);
-    let scan = start_scan(options, in_hand.look_ahead, &stop_scan, monitor)?;
+    let prepared = Prepared::new(options, Layout::OneStream, monitor)?;
     let replaced = check_target_is_no_source(options)?;
     let target = Target::open(&options.target, options.existing)?;
-    let run = Run {
-        options,
-        monitor,
-        cancel,
-        engine: &engine,
-        sizes,
-        in_hand,
-        crew: Crew::new(cancel),
-        stages: Stages::new(),
-        replaced,
-        output: target.identity().map(|(device, inode)| tree::Identity { device, inode }),
-    };
+    let output = target.identity().map(|(device, inode)| tree::Identity { device, inode });
+    let (run, scan) = prepared.into_run(options, monitor, cancel, replaced, output);
     let mut sink = run.sink(&target)?;
     let result = run.archive(scan, sink.as_mut());
-    stop_scan.store(true, Ordering::Relaxed);
-    let done = run.crew.outcome(result)?;
+    let done = run.outcome(result)?;
     drop(sink);
     let endpoint = endpoint(&target);
     let synchronising = Instant::now();
     target.complete()?;
     Ok(RunReport {
-        members: done.members,
-        files: done.files,
-        source_bytes: done.source_bytes,
-        archive_bytes: done.archive_bytes,
-        target_bytes: done.target_bytes,
         seconds: started.elapsed().as_secs_f64(),
         synchronise_seconds: synchronising.elapsed().as_secs_f64(),
-        stages: run.stage_reports(),
-        times_ran_empty: done.times_ran_empty,
-        ring_bytes: sizes.bytes(),
-        engine: engine.name(),
-        cores: cores(),
         endpoint,
-        compression: options.compression.to_string(),
+        ..run.report(&done)
     })
+}
+
+/// Backs up to a tape, on as many volumes as it takes; `options.target` is its name, and
+/// `options.existing` whether what a medium holds may be written over. Returns what was done;
+/// warnings went to the monitor.
+///
+/// # Errors
+/// See [`BackupError`]; `Unfinished` from the first block on.
+pub fn backup_to_tape(
+    options: &BackupOptions,
+    tape: &TapeOptions,
+    drive: &dyn TapeDrive,
+    changer: &mut dyn VolumeChanger,
+    monitor: &dyn Monitor,
+    cancel: &Cancel,
+) -> Result<RunReport, BackupError> {
+    let started = Instant::now();
+    let prepared = Prepared::new(options, Layout::Segments, monitor)?;
+    let plan = SetPlan {
+        writing: Writing {
+            block_bytes: options.block_bytes,
+            layout: tape.layout,
+            existing: options.existing,
+            drive_compression: tape.drive_compression,
+        },
+        compression: options.compression,
+        segment_bytes: tape.segment_bytes,
+    };
+    let mut sink = TapeSink::begin(drive, changer, monitor, &plan)?;
+    let (mut run, scan) = prepared.into_run(options, monitor, cancel, None, None);
+    run.segments = Some(sink.segments());
+    let result = run.archive(scan, &mut sink);
+    let done = match run.outcome(result) {
+        Ok(done) => done,
+        Err(error) => {
+            let safe = sink.abandon();
+            return Err(BackupError::Unfinished(Box::new(Unfinished { error, safe })));
+        }
+    };
+    let tape = sink.into_report();
+    Ok(RunReport {
+        seconds: started.elapsed().as_secs_f64(),
+        synchronise_seconds: tape.synchronise_seconds,
+        endpoint: "tape",
+        target_bytes: tape.blocks * tape.block_bytes,
+        tape: Some(tape),
+        ..run.report(&done)
+    })
+}
+
+/// What is made before the target is touched.
+struct Prepared {
+    sizes: RingSizes,
+    engine: Choice,
+    in_hand: InHand,
+    scan: Scan,
+    stop_scan: Arc<AtomicBool>,
+}
+
+impl Prepared {
+    fn new(
+        options: &BackupOptions,
+        layout: Layout,
+        monitor: &dyn Monitor,
+    ) -> Result<Prepared, BackupError> {
+        let sizes = RingSizes::new(options, layout)?;
+        let engine = Choice::new(options.engine).map_err(BackupError::Engine)?;
+        detail(monitor, format!("bulk input and output: {}", engine.reason));
+        let stop_scan = Arc::new(AtomicBool::new(false));
+        let in_hand = InHand::for_run(options.read_threads, monitor);
+        let scan = start_scan(options, in_hand.look_ahead, &stop_scan, monitor)?;
+        Ok(Prepared { sizes, engine, in_hand, scan, stop_scan })
+    }
+
+    fn into_run<'a>(
+        self,
+        options: &'a BackupOptions,
+        monitor: &'a dyn Monitor,
+        cancel: &'a Cancel,
+        replaced: Option<tree::Identity>,
+        output: Option<tree::Identity>,
+    ) -> (Run<'a>, Scan) {
+        let run = Run {
+            options,
+            monitor,
+            cancel,
+            engine: self.engine,
+            sizes: self.sizes,
+            in_hand: self.in_hand,
+            stop_scan: self.stop_scan,
+            crew: Crew::new(cancel),
+            stages: Stages::new(),
+            replaced,
+            output,
+            segments: None,
+        };
+        (run, self.scan)
+    }
+}
+
+impl Run<'_> {
+    /// The end of a run: its error, if one stopped it.
+    fn outcome(&self, result: Result<Done, BackupError>) -> Result<Done, BackupError> {
+        self.stop_scan.store(true, Ordering::Relaxed);
+        self.crew.outcome(result)
+    }
+
+    /// What was done, without what only the target knows.
+    fn report(&self, done: &Done) -> RunReport {
+        RunReport {
+            members: done.members,
+            files: done.files,
+            source_bytes: done.source_bytes,
+            archive_bytes: done.archive_bytes,
+            target_bytes: done.target_bytes,
+            stages: self.stage_reports(),
+            times_ran_empty: done.times_ran_empty,
+            ring_bytes: self.sizes.bytes(),
+            engine: self.engine.name(),
+            cores: cores(),
+            compression: self.options.compression.to_string(),
+            ..RunReport::default()
+        }
+    }
 }
 
 fn endpoint(target: &Target) -> &'static str {

@@ -89,6 +89,9 @@ pub enum PipeError {
         /// Why.
         source: io::Error,
     },
+    /// The tape does not take more data.
+    #[error(transparent)]
+    Tape(Box<dyn std::error::Error + Send + Sync>),
     /// The reader of the target went away.
     #[error("the reader of {object} went away after {offset_bytes} bytes")]
     Closed {
@@ -257,7 +260,8 @@ impl Writer<'_> {
         let start_fill_blocks =
             (blocks * usize::from(self.options.start_fill_percent)).div_ceil(100).max(1);
         let rate_limit = self.options.rate_limit_bytes_per_second.map(RateLimit::new);
-        let options = WriteOptions { start_fill_blocks, rate_limit };
+        let restart_fill_blocks = start_fill_blocks;
+        let options = WriteOptions { start_fill_blocks, restart_fill_blocks, rate_limit };
         let mut told_bytes = 0;
         write_all(consumer, &mut *sink, options, account, self.cancel, |block| {
             let read_bytes = self.read.bytes();
@@ -286,6 +290,7 @@ fn settle(
                 _ => PipeError::Write { object, offset_bytes, source },
             })
         }
+        (_, Err(WriteError::Target(error))) => Err(PipeError::Tape(error)),
         (Err(ReadError::Read { offset_bytes, source: error }), _) => {
             Err(PipeError::Read { object: source.name.clone(), offset_bytes, source: error })
         }

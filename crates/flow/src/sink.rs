@@ -32,6 +32,9 @@ pub enum WriteError {
         /// Why.
         source: io::Error,
     },
+    /// As before, in the words of a target that has more to say.
+    #[error("the target does not take more data")]
+    Target(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// Where blocks go.
@@ -48,9 +51,10 @@ pub trait Sink: Send {
 /// How the writer drains its ring.
 #[derive(Debug)]
 pub struct WriteOptions {
-    /// Blocks that must be ready before the writer starts, and starts again after the ring ran
-    /// empty.
+    /// Blocks that must be ready before the writer starts.
     pub start_fill_blocks: usize,
+    /// Blocks that must be ready before it starts again after the ring ran empty.
+    pub restart_fill_blocks: usize,
     /// Limit on the rate.
     pub rate_limit: Option<RateLimit>,
 }
@@ -70,7 +74,11 @@ pub fn write_all(
         if consumer.fill_blocks() == 0 {
             sink.settle()?;
         }
-        let Some(block) = consumer.next_filled(options.start_fill_blocks, account)? else { break };
+        let fill_blocks = match bytes {
+            0 => options.start_fill_blocks,
+            _ => options.restart_fill_blocks,
+        };
+        let Some(block) = consumer.next_filled(fill_blocks, account)? else { break };
         if let Some(limit) = &mut options.rate_limit {
             let mut wait = limit.book(block.len());
             // The limit is a wish of the user about the target's side: the stage is blocked.

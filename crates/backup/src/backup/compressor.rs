@@ -9,6 +9,7 @@ use flow::turnstile::Turnstile;
 
 use super::BackupError;
 use super::reader::lock;
+use super::segments::Segments;
 
 /// What the threads of the stage share.
 #[derive(Clone)]
@@ -18,24 +19,35 @@ pub(super) struct Shared<'a> {
     pub(super) turnstile: &'a Turnstile,
     pub(super) compression: Compression,
     pub(super) chunks: &'a Mutex<Chunks>,
+    /// On tape: where segments end.
+    pub(super) segments: Option<&'a Segments>,
 }
 
 /// Lengths of the chunks so far, compressed and not; 8 bytes for each.
-pub(super) type Chunks = Vec<(u32, u32)>;
+pub(crate) type Chunks = Vec<(u32, u32)>;
 
 /// One thread of the stage. A block of the ring before it is a chunk.
 pub(super) fn run(shared: &Shared<'_>, account: &mut Account) -> Result<(), BackupError> {
     let mut compressor =
         ChunkCompressor::new(shared.compression).map_err(BackupError::Compression)?;
-    let mut chunk = Vec::new();
+    let (mut chunk, mut padding) = (Vec::new(), Vec::new());
     while let Some(block) = shared.consumer.next(account)? {
         chunk.clear();
         compressor.compress(&block, &mut chunk).map_err(BackupError::Compress)?;
         let (number, bytes) = (block.number(), block.len() as u64);
+        let archive_end_bytes = block.position_bytes() + bytes;
         drop(block);
         let turn = shared.turnstile.enter(number, account, State::Blocked)?;
         lock(shared.chunks).push((chunk.len() as u32, bytes as u32));
         put(shared.producer, &chunk, account)?;
+        if let Some(segments) = shared.segments {
+            let stored_bytes = shared.producer.position_bytes();
+            segments.padding_behind(archive_end_bytes, stored_bytes, &mut padding);
+            if !padding.is_empty() {
+                lock(shared.chunks).push((padding.len() as u32, 0));
+                put(shared.producer, &padding, account)?;
+            }
+        }
         drop(turn);
         account.stage().add_bytes(bytes);
     }

@@ -6,8 +6,9 @@ use std::io;
 use archive::chunk::seek_table::SeekTableBuilder;
 use archive::chunk::{ChunkCompressor, Compression};
 use archive::index::{
-    ChunkRecord, ExtentRecord, INDEX_HEADER_BYTES, IndexLayout, IndexWriter, Section, Trailer,
-    encode_index_header, encode_section_header, encode_trailer, padding_bytes,
+    ChunkRecord, ExtentRecord, INDEX_HEADER_BYTES, IndexLayout, IndexWriter, Section,
+    SectionSummary, Trailer, encode_index_header, encode_section_header, encode_trailer,
+    padding_bytes,
 };
 use flow::account::Account;
 use flow::ring::Producer;
@@ -17,34 +18,36 @@ use super::compressor::{Chunks, put};
 use super::hasher::Gathered;
 use super::spool::Spool;
 
+/// Where an index goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Behind the archive, compressed as it is.
+    BehindArchive,
+    /// Into a segment of its own on tape, never compressed.
+    OwnSegment,
+}
+
+/// What the archive and its index look like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    pub(super) compression: Compression,
+    pub(super) block_bytes: usize,
+    pub(super) place: Place,
+}
+
 /// Writes the index to `producer` and ends its stream. Returns the bytes of the index before
 /// compression.
 pub(super) fn write(
     gathered: Gathered,
     chunks: Chunks,
-    compression: Compression,
-    block_bytes: usize,
+    extents: &[ExtentRecord],
+    form: Form,
     producer: Producer,
     account: &mut Account,
 ) -> Result<u64, BackupError> {
-    let mut chunk_section = Spool::default();
-    let mut writer = IndexWriter::new();
-    let mut archive_ends = (0u64, 0u64);
-    for &(compressed_bytes, content_bytes) in &chunks {
-        let record = ChunkRecord {
-            compressed_offset_bytes: archive_ends.0,
-            compressed_bytes,
-            content_offset_bytes: archive_ends.1,
-            content_bytes,
-        };
-        writer.push(&record, chunk_section.buffer()).map_err(BackupError::Index)?;
-        chunk_section.settle()?;
-        archive_ends.0 += u64::from(compressed_bytes);
-        archive_ends.1 += u64::from(content_bytes);
-    }
-    let chunk_summary = writer.finish(chunk_section.buffer());
-    let mut extent_section = Spool::default();
-    let extent_summary = IndexWriter::<ExtentRecord>::new().finish(extent_section.buffer());
+    let Form { compression, block_bytes, place } = form;
+    let (chunk_section, chunk_summary, stored_bytes) = chunk_section(&chunks)?;
+    let (extent_section, extent_summary) = extent_section(extents)?;
     let summaries =
         [gathered.files.1, gathered.blocks.1, chunk_summary, gathered.warnings.1, extent_summary];
     let layout = IndexLayout::new(summaries).map_err(BackupError::Index)?;
@@ -57,11 +60,15 @@ pub(super) fn write(
         archive_bytes: gathered.archive_bytes,
         index_compressed_offset_bytes: match is_plain {
             true => gathered.archive_bytes,
-            false => archive_ends.0,
+            false => stored_bytes,
         },
         sections: layout.sections,
     };
-    let mut output = Output::new(compression, chunks, producer, account)?;
+    let coding = match place {
+        Place::BehindArchive => compression,
+        Place::OwnSegment => Compression::None,
+    };
+    let mut output = Output::new(coding, chunks, producer, account)?;
     let header: [u8; INDEX_HEADER_BYTES] = encode_index_header();
     output.append(&header)?;
     let spools = [
@@ -80,6 +87,38 @@ pub(super) fn write(
     }
     output.finish(&encode_trailer(&trailer).map_err(BackupError::Index)?)?;
     Ok(layout.index_bytes)
+}
+
+/// The chunks section, and the length of all chunks in the stored stream.
+fn chunk_section(chunks: &Chunks) -> Result<(Spool, SectionSummary, u64), BackupError> {
+    let mut section = Spool::default();
+    let mut writer = IndexWriter::new();
+    let mut ends = (0u64, 0u64);
+    for &(compressed_bytes, content_bytes) in chunks {
+        let record = ChunkRecord {
+            compressed_offset_bytes: ends.0,
+            compressed_bytes,
+            content_offset_bytes: ends.1,
+            content_bytes,
+        };
+        writer.push(&record, section.buffer()).map_err(BackupError::Index)?;
+        section.settle()?;
+        ends.0 += u64::from(compressed_bytes);
+        ends.1 += u64::from(content_bytes);
+    }
+    let summary = writer.finish(section.buffer());
+    Ok((section, summary, ends.0))
+}
+
+fn extent_section(extents: &[ExtentRecord]) -> Result<(Spool, SectionSummary), BackupError> {
+    let mut section = Spool::default();
+    let mut writer = IndexWriter::new();
+    for extent in extents {
+        writer.push(extent, section.buffer()).map_err(BackupError::Index)?;
+        section.settle()?;
+    }
+    let summary = writer.finish(section.buffer());
+    Ok((section, summary))
 }
 
 impl From<io::Error> for BackupError {

@@ -28,6 +28,7 @@ use super::draft::{Content, Draft, fill_content};
 use super::groups::{Finding, Findings, Group, Groups};
 use super::pace::{Pace, SleepMeter, Spent};
 use super::placed::{self, PLACED_BYTES_MIN, Placed};
+use super::segments::Segments;
 use super::spool::Spool;
 
 /// Entries with their place in the order.
@@ -53,6 +54,8 @@ pub(super) struct Shared<'a> {
     pub(super) replaced: Option<tree::Identity>,
     /// Most bytes of one reservation; a file with more content is streamed.
     pub(super) group_bytes_max: usize,
+    /// On tape: where segments end.
+    pub(super) segments: Option<&'a Segments>,
 }
 
 /// Files with several names, and the names under which they are in the archive.
@@ -126,6 +129,7 @@ impl<'a> Reader<'a> {
         let mut turn = Some(turn);
         let mut rest = VecDeque::from(drafts);
         while let Some(first) = rest.front_mut() {
+            self.close_segment()?;
             if first.total_bytes() > self.shared.group_bytes_max as u64 {
                 self.stream(first)?;
                 rest.pop_front();
@@ -146,6 +150,16 @@ impl<'a> Reader<'a> {
         }
         drop(turn);
         Ok(spent)
+    }
+
+    /// Ends the segment where it is long enough. Called with the turn held, between members.
+    fn close_segment(&mut self) -> Result<(), Stopped> {
+        let shared = self.shared;
+        if let Some(segments) = shared.segments {
+            let bytes = segments.close_if_full(shared.producer, self.account)?;
+            shared.monitor.count(Counter::ArchiveBytes, bytes);
+        }
+        Ok(())
     }
 
     /// Fixes the place of a file of medium size and hands it on to be read. Called with the turn

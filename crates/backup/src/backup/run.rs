@@ -1,7 +1,9 @@
 //! A backup under way: its stages, put together and taken apart again.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use archive::index::ExtentRecord;
 use device::target::{Target, TargetKind};
 use flow::account::{Account, Stage, StageReport};
 use flow::backend::Choice;
@@ -9,7 +11,7 @@ use flow::cancel::{Cancel, Stopped};
 use flow::monitor::{Counter, Monitor};
 use flow::queue::Queue;
 use flow::rate::RateLimit;
-use flow::ring::{Consumer, Producer, RingOptions, ring};
+use flow::ring::{Block, Consumer, LastBlock, Producer, RingOptions, ring};
 use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all};
 use flow::turnstile::Turnstile;
 use tree::{Accounts, CaptureOptions, Capturer, Progress, Scan};
@@ -21,8 +23,10 @@ use super::hasher::{Gathered, Hasher};
 use super::pace::Pace;
 use super::placed::{self, PLACED_THREADS, PLACED_WAITING};
 use super::reader::{self, Batch, Reader, lock};
+use super::segments::Segments;
 use super::sizes::RingSizes;
 use super::{BackupError, BackupOptions, compressor, cores, index};
+use crate::tape::TapeSetError;
 
 /// Objects of a batch where readers wait for the disk.
 const BATCH_ITEMS_WHEN_WAITING: usize = 16;
@@ -59,13 +63,46 @@ pub(super) struct Run<'a> {
     pub(super) options: &'a BackupOptions,
     pub(super) monitor: &'a dyn Monitor,
     pub(super) cancel: &'a Cancel,
-    pub(super) engine: &'a Choice,
+    pub(super) engine: Choice,
     pub(super) sizes: RingSizes,
     pub(super) in_hand: InHand,
+    pub(super) stop_scan: Arc<AtomicBool>,
     pub(super) stages: Stages,
     pub(super) crew: Crew<'a>,
     pub(super) replaced: Option<tree::Identity>,
     pub(super) output: Option<tree::Identity>,
+    /// On tape: where segments end.
+    pub(super) segments: Option<Arc<Segments>>,
+}
+
+/// A sink that takes a whole set: the archive, then its index.
+pub(crate) trait SetSink: Sink {
+    /// The archive is complete; what follows is its index. Returns where the parts of the archive
+    /// are, when the target is a tape.
+    fn begin_index(&mut self) -> Result<Vec<ExtentRecord>, WriteError>;
+}
+
+/// A target that takes the index behind the archive, as one stream.
+struct OneStream<T: Sink>(T);
+
+impl<T: Sink> Sink for OneStream<T> {
+    fn write(&mut self, block: Block) -> Result<(), WriteError> {
+        self.0.write(block)
+    }
+
+    fn settle(&mut self) -> Result<(), WriteError> {
+        self.0.settle()
+    }
+
+    fn finish(&mut self) -> Result<(), WriteError> {
+        self.0.finish()
+    }
+}
+
+impl<T: Sink> SetSink for OneStream<T> {
+    fn begin_index(&mut self) -> Result<Vec<ExtentRecord>, WriteError> {
+        Ok(Vec::new())
+    }
 }
 
 /// What is known when everything has been handed to the target.
@@ -80,23 +117,25 @@ pub(super) struct Done {
 }
 
 impl Run<'_> {
-    pub(super) fn sink(&self, target: &Target) -> Result<Box<dyn Sink>, BackupError> {
+    pub(super) fn sink(&self, target: &Target) -> Result<Box<dyn SetSink>, BackupError> {
         let file = Arc::clone(&target.file);
         Ok(match target.kind {
             TargetKind::File | TargetKind::BlockDevice => {
                 let backend =
                     self.engine.open_for(WRITE_DEPTH, &file).map_err(BackupError::Engine)?;
-                Box::new(FileSink::new(file, backend))
+                Box::new(OneStream(FileSink::new(file, backend)))
             }
-            _ => Box::new(StreamSink::new(file, self.cancel.clone())),
+            _ => Box::new(OneStream(StreamSink::new(file, self.cancel.clone()))),
         })
     }
 
     /// Writes the archive and the index behind it.
-    pub(super) fn archive(&self, scan: Scan, sink: &mut dyn Sink) -> Result<Done, BackupError> {
-        let chunks = Mutex::new(compressor::Chunks::new());
-        let (gathered, written, times_ran_empty) = self.data_segment(scan, sink, &chunks)?;
-        let chunks = std::mem::take(&mut *lock(&chunks));
+    pub(super) fn archive(&self, scan: Scan, sink: &mut dyn SetSink) -> Result<Done, BackupError> {
+        let own = Mutex::default();
+        let chunks = self.segments.as_deref().map_or(&own, |segments| &segments.chunks);
+        let (gathered, written, times_ran_empty) = self.data_segments(scan, sink, chunks)?;
+        let chunks = std::mem::take(&mut *lock(chunks));
+        let extents = sink.begin_index().map_err(|source| self.write_error(source))?;
         let mut done = Done {
             members: gathered.files.1.records,
             files: gathered.regular_files,
@@ -105,17 +144,17 @@ impl Run<'_> {
             target_bytes: written,
             times_ran_empty,
         };
-        let (index_bytes, index_written) = self.index_segment(gathered, chunks, sink)?;
+        let (index_bytes, index_written) = self.index_segment(gathered, chunks, extents, sink)?;
         done.archive_bytes += index_bytes;
         done.target_bytes += index_written;
         Ok(done)
     }
 
     /// The stages of the archive itself, from scan to write.
-    fn data_segment(
+    fn data_segments(
         &self,
         scan: Scan,
-        sink: &mut dyn Sink,
+        sink: &mut dyn SetSink,
         chunks: &Mutex<compressor::Chunks>,
     ) -> Result<(Gathered, u64, u64), BackupError> {
         let groups = Groups::default();
@@ -145,6 +184,7 @@ impl Run<'_> {
                     turnstile: &turnstile,
                     compression: self.options.compression,
                     chunks,
+                    segments: self.segments.as_deref(),
                 };
                 for _ in 0..self.compress_threads() {
                     let shared = shared.clone();
@@ -198,9 +238,10 @@ impl Run<'_> {
             links: Default::default(),
             monitor: self.monitor,
             pace: Pace::new(cores() + 1, read_threads, self.cancel.clone()),
-            engine: self.engine,
+            engine: &self.engine,
             replaced: self.replaced,
             group_bytes_max: group_limit.clamp(4096, GROUP_BYTES_MAX).min(reservation_bytes_max),
+            segments: self.segments.as_deref(),
         };
         let capture = CaptureOptions { attributes: self.options.attributes, output: self.output };
         let accounts = Arc::new(Accounts::load());
@@ -236,11 +277,17 @@ impl Run<'_> {
             }
             scanned
         })?;
-        let mut mark = Vec::new();
-        archive::encode::encode_end_of_archive(&mut mark);
         let mut account = self.stages.read.open();
-        compressor::put(producer, &mark, &mut account)?;
-        self.monitor.count(Counter::ArchiveBytes, mark.len() as u64);
+        let bytes = match &self.segments {
+            Some(segments) => segments.close_last(producer, &mut account)?,
+            None => {
+                let mut mark = Vec::new();
+                archive::encode::encode_end_of_archive(&mut mark);
+                compressor::put(producer, &mark, &mut account)?;
+                mark.len() as u64
+            }
+        };
+        self.monitor.count(Counter::ArchiveBytes, bytes);
         Ok(())
     }
 
@@ -249,17 +296,28 @@ impl Run<'_> {
         &self,
         gathered: Gathered,
         chunks: compressor::Chunks,
-        sink: &mut dyn Sink,
+        extents: Vec<ExtentRecord>,
+        sink: &mut dyn SetSink,
     ) -> Result<(u64, u64), BackupError> {
         let options = RingOptions {
             block_bytes: self.options.block_bytes,
             blocks: INDEX_BLOCKS,
             consumers: 1,
         };
-        let (producer, mut consumers) =
+        let (mut producer, mut consumers) =
             ring(options, self.cancel.clone()).map_err(BackupError::Ring)?;
         let consumer = consumers.pop().expect("a ring has a consumer");
-        let (compression, block_bytes) = (self.options.compression, self.options.block_bytes);
+        let form = index::Form {
+            compression: self.options.compression,
+            block_bytes: self.options.block_bytes,
+            place: match self.segments {
+                Some(_) => index::Place::OwnSegment,
+                None => index::Place::BehindArchive,
+            },
+        };
+        if self.segments.is_some() {
+            producer.set_last_block(LastBlock::Padded);
+        }
         std::thread::scope(|scope| {
             let write = self.crew.spawn(scope, &self.stages.write, |account| {
                 let written = self.write(&consumer, sink, account)?;
@@ -267,7 +325,7 @@ impl Run<'_> {
                 Ok(written)
             })?;
             let index = self.crew.spawn(scope, &self.stages.hash, move |account| {
-                index::write(gathered, chunks, compression, block_bytes, producer, account)
+                index::write(gathered, chunks, &extents, form, producer, account)
             })?;
             Ok((self.crew.join(index)?, self.crew.join(write)?))
         })
@@ -276,12 +334,17 @@ impl Run<'_> {
     fn write(
         &self,
         consumer: &Consumer,
-        sink: &mut dyn Sink,
+        sink: &mut dyn SetSink,
         account: &mut Account,
     ) -> Result<u64, BackupError> {
-        let percent = usize::from(self.options.start_fill_percent.min(100));
+        let blocks = |percent: u8| {
+            let percent = usize::from(percent.min(100));
+            (consumer.capacity_blocks() * percent / 100).max(1)
+        };
+        let start = self.options.start_fill_percent;
         let options = WriteOptions {
-            start_fill_blocks: (consumer.capacity_blocks() * percent / 100).max(1),
+            start_fill_blocks: blocks(start),
+            restart_fill_blocks: blocks(self.options.restart_fill_percent.unwrap_or(start)),
             rate_limit: self.options.rate_limit_bytes_per_second.map(RateLimit::new),
         };
         write_all(consumer, sink, options, account, self.cancel, |block| {
@@ -294,14 +357,20 @@ impl Run<'_> {
     fn write_error(&self, source: WriteError) -> BackupError {
         match source {
             WriteError::Stopped(stopped) => BackupError::Stopped(stopped),
-            source => {
-                let target = match self.options.target.to_string_lossy() {
-                    dash if dash == "-" => "standard output".to_owned(),
-                    path => path.into_owned(),
-                };
-                BackupError::Write { target, source }
-            }
+            WriteError::Target(error) => match error.downcast::<TapeSetError>() {
+                Ok(error) => BackupError::from(*error),
+                Err(other) => self.target_error(WriteError::Target(other)),
+            },
+            source => self.target_error(source),
         }
+    }
+
+    fn target_error(&self, source: WriteError) -> BackupError {
+        let target = match self.options.target.to_string_lossy() {
+            dash if dash == "-" => "standard output".to_owned(),
+            path => path.into_owned(),
+        };
+        BackupError::Write { target, source }
     }
 
     fn compress_threads(&self) -> usize {

@@ -13,8 +13,17 @@ pub(super) struct RingSizes {
     pub(super) output: Option<RingOptions>,
 }
 
+/// What the writer needs of its ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// It lets each block go as soon as it is written.
+    OneStream,
+    /// It holds blocks back from the start of a chunk on.
+    Segments,
+}
+
 impl RingSizes {
-    pub(super) fn new(options: &BackupOptions) -> Result<RingSizes, BackupError> {
+    pub(super) fn new(options: &BackupOptions, layout: Layout) -> Result<RingSizes, BackupError> {
         let block_bytes = options.block_bytes;
         if block_bytes == 0 || !block_bytes.is_multiple_of(512) || block_bytes > u32::MAX as usize {
             return Err(BackupError::BlockSize { block_bytes });
@@ -31,7 +40,15 @@ impl RingSizes {
         }
         // Chunks need room in front of the compressors, of which each holds one; what comes out
         // is smaller.
-        let output_bytes = (options.ring_bytes / 4).max(4 * block_bytes);
+        let held_bytes = match layout {
+            Layout::OneStream => 0,
+            // Incompressible chunks grow by less than 1 %, and share their first and last block.
+            Layout::Segments => {
+                let chunk_bytes = options.compression.chunk_bytes();
+                (chunk_bytes + chunk_bytes / 64).next_multiple_of(block_bytes) + 2 * block_bytes
+            }
+        };
+        let output_bytes = (options.ring_bytes / 4).max(4 * block_bytes + held_bytes);
         let archive_bytes = options.ring_bytes.saturating_sub(output_bytes);
         let archive = sized(archive_bytes, options.compression.chunk_bytes(), 2)?;
         Ok(RingSizes { archive, output: Some(sized(output_bytes, block_bytes, 1)?) })

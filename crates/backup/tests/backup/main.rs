@@ -19,5 +19,6 @@ mod random;
 mod same_output;
 mod snapshot;
 mod sources;
+mod tape;
 mod tools;
 mod trees;

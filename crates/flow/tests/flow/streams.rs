@@ -45,7 +45,8 @@ fn copy(from: From, mut sink: Box<dyn Sink>, cancel: &Cancel, block_bytes: usize
             result.inspect_err(|_| cancel.fail())
         });
         let mut account = write.open();
-        let options = WriteOptions { start_fill_blocks: 1, rate_limit: None };
+        let options =
+            WriteOptions { start_fill_blocks: 1, restart_fill_blocks: 1, rate_limit: None };
         let written = write_all(&consumer, &mut *sink, options, &mut account, cancel, |_| {})
             .inspect_err(|_| cancel.fail());
         drop(account);

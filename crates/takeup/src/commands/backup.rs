@@ -102,6 +102,7 @@ fn options(arguments: &BackupArgs) -> BackupOptions {
         block_bytes: target.block_size.bytes(),
         ring_bytes: target.ring_bytes(least_ring_bytes(arguments.compress)),
         start_fill_percent: target.start_fill,
+        restart_fill_percent: None,
         excludes: arguments.exclude.clone(),
         file_systems: match arguments.one_file_system {
             true => FileSystems::One,

@@ -1,0 +1,75 @@
+//! How a set is laid out on tape, and what follows from the drive for segments and pace.
+
+use archive::chunk::Compression;
+use device::tape::generation::Generation;
+
+/// How blocks are laid out on the medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlockLayout {
+    /// The drive takes each write as a block.
+    #[default]
+    Variable,
+    /// The drive is set to the block size and takes nothing else.
+    Fixed,
+}
+
+/// Compression by the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriveCompression {
+    /// Switched on.
+    On,
+    /// Switched off.
+    Off,
+}
+
+/// What a backup to a tape can be told besides what every backup can.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TapeOptions {
+    /// Length from which on a segment is closed, in bytes of the archive. By default as long as
+    /// filemarks cost less than 1 % of the time.
+    pub segment_bytes: Option<u64>,
+    /// How blocks are laid out.
+    pub layout: BlockLayout,
+    /// Switches the drive's compression; left as it is by default.
+    pub drive_compression: Option<DriveCompression>,
+}
+
+/// Time that an immediate filemark is assumed to cost. Drives are not known to tell; the measured
+/// cost of a synchronising one, a stop, is seconds.
+const FILEMARK_SECONDS: f64 = 0.05;
+/// Part of the time that filemarks and labels may cost.
+const OVERHEAD_SHARE: f64 = 0.01;
+/// Segment where the drive is not known.
+const SEGMENT_BYTES: u64 = 1 << 30;
+/// Compression that segments are expected to gain at most on average: they are cut by bytes of the
+/// archive, and on tape they are shorter.
+const COMPRESSION_RATIO: f64 = 3.0;
+
+/// Length of a segment in bytes of the archive.
+pub fn segment_bytes(
+    generation: Option<&Generation>,
+    block_bytes: usize,
+    compression: Compression,
+) -> u64 {
+    let Some(generation) = generation else { return SEGMENT_BYTES };
+    let rate = generation.highest_speed() as f64;
+    let overhead_bytes = FILEMARK_SECONDS * rate + block_bytes as f64;
+    let ratio = match compression {
+        Compression::None => 1.0,
+        _ => COMPRESSION_RATIO,
+    };
+    (overhead_bytes / OVERHEAD_SHARE * ratio) as u64
+}
+
+/// Fill at which a writer to tape starts: half a ring lies before the drive then, and the start is
+/// not held up for as long as a full one takes.
+pub const START_FILL_PERCENT: u8 = 50;
+/// Fill at which it starts again after the ring ran empty. The source is slower than the lowest
+/// speed of the drive then, and a stop is sure to come again: the fuller the ring, the longer the
+/// run until it does.
+pub const RESTART_FILL_PERCENT: u8 = 95;
+/// Largest ring that a backup to tape takes without being asked; and at most this part of the
+/// memory.
+pub const RING_BYTES_MAX: usize = 1 << 30;
+/// See [`RING_BYTES_MAX`].
+pub const RING_MEMORY_DIVISOR: u64 = 4;
