@@ -7,6 +7,7 @@
 
 use std::ffi::OsString;
 use std::num::NonZero;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use archive::index::{FileLayout, FileRecord, RecordKind};
@@ -19,6 +20,7 @@ use flow::monitor::{Counter, Monitor};
 
 use crate::read::index_file::IndexFile;
 use crate::read::members::{Item, MemberStream};
+use crate::read::tape::{self, Need, OpenTape, TapeOrigin, TapeReading};
 use crate::read::{
     Contents, ReadFailure, ReadSettings, ReadSummary, cores, plain_decoder, read_archive,
 };
@@ -31,6 +33,9 @@ use crate::warnings::Warnings;
 pub struct ListOptions {
     /// The archive: a path, or `-` for standard input.
     pub from: OsString,
+    /// The tape that `from` names, if it is one. Of a set on tape the index is listed, whatever
+    /// the detail: reading the headers would take as long as restoring everything.
+    pub tape: Option<TapeOrigin>,
     /// Which members.
     pub selection: Selection,
     /// How much of each.
@@ -47,6 +52,7 @@ impl Default for ListOptions {
     fn default() -> ListOptions {
         ListOptions {
             from: "-".into(),
+            tape: None,
             selection: Selection::default(),
             detail: Detail::Everything,
             engine: Engine::Auto,
@@ -125,26 +131,25 @@ pub fn list(
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
     let mut selection = options.selection.clone();
-    if options.detail == Detail::Index && options.from != "-" {
-        let source = Source::open(&options.from).map_err(ReadFailure::from)?;
-        if let Some(index) = IndexFile::find(&source)
-            && let Some(members) = list_index(&index, &mut selection, cancel, &mut each)?
-        {
-            let run = RunReport {
-                members,
-                seconds: start.elapsed().as_secs_f64(),
-                engine: "pread",
-                endpoint: "file",
-                cores: cores(),
-                compression: index.trailer.compression.to_string(),
-                archive_bytes: index.trailer.archive_bytes,
-                ..RunReport::default()
-            };
-            return Ok(report(run, &selection, &warnings, ListWay::Index));
-        }
+    let tape = tape::open(options.tape.as_ref(), Need::Index, cancel).map_err(ReadFailure::from)?;
+    if let Some(index) = find_index(&options, tape.as_ref())?
+        && let Some(members) = list_index(&index, &mut selection, cancel, &mut each)?
+    {
+        let run = RunReport {
+            members,
+            seconds: start.elapsed().as_secs_f64(),
+            engine: "pread",
+            endpoint: if tape.is_some() { "tape" } else { "file" },
+            cores: cores(),
+            compression: index.trailer.compression.to_string(),
+            archive_bytes: index.trailer.archive_bytes,
+            ..RunReport::default()
+        };
+        return Ok(report(run, &selection, &warnings, ListWay::Index));
     }
     let settings = ReadSettings {
         from: &options.from,
+        tape: tape.as_ref(),
         engine: options.engine,
         ring_bytes: options.ring_bytes,
         threads: options.threads,
@@ -162,10 +167,25 @@ pub fn list(
             list_stream(stream, account, &mut selection, &warnings, &mut each)
         },
     )?;
-    take_summary(&mut run, &summary, &warnings);
+    take_summary(&mut run, summary, &warnings);
     run.stages.push(stage.report());
     run.seconds = start.elapsed().as_secs_f64();
     Ok(report(run, &selection, &warnings, ListWay::Headers))
+}
+
+/// The index that will do for the list.
+fn find_index(
+    options: &ListOptions,
+    tape: Option<&Mutex<OpenTape>>,
+) -> Result<Option<IndexFile>, ListError> {
+    if let Some(tape) = tape {
+        return Ok(tape::index_of(tape));
+    }
+    if options.detail == Detail::Everything || options.from == "-" {
+        return Ok(None);
+    }
+    let source = Source::open(&options.from).map_err(ReadFailure::from)?;
+    Ok(IndexFile::find(&source))
 }
 
 fn report(
@@ -178,20 +198,32 @@ fn report(
     ListReport { run, warnings: warnings.count(), not_found, way }
 }
 
-/// Puts what reading has come to into the report of a run.
-pub(crate) fn take_summary(run: &mut RunReport, summary: &ReadSummary, warnings: &Warnings<'_>) {
+/// Puts what reading has come to into the report of a run, and tells what a tape has to tell.
+pub(crate) fn take_summary(
+    run: &mut RunReport,
+    summary: ReadSummary,
+    warnings: &Warnings<'_>,
+) -> Option<TapeReading> {
     if summary.trailing_bytes > 0 {
         let bytes = summary.trailing_bytes;
         warnings.note(b"", format!("{bytes} bytes behind the compressed data were passed over"));
     }
     run.archive_bytes = summary.archive_bytes;
     run.target_bytes = summary.source_bytes;
-    run.stages = summary.stages.clone();
+    run.stages = summary.stages;
     run.ring_bytes = summary.ring_bytes;
     run.engine = summary.engine;
     run.endpoint = summary.endpoint;
     run.compression = summary.compression.to_owned();
     run.cores = cores();
+    let tape = summary.tape?;
+    for text in tape.notes {
+        warnings.note(b"", text);
+    }
+    for text in tape.warnings {
+        warnings.warn(b"", text);
+    }
+    Some(tape.report)
 }
 
 fn list_stream(

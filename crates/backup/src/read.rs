@@ -23,12 +23,13 @@ pub(crate) mod placement;
 #[allow(dead_code, reason = "restore is about to use it")]
 pub(crate) mod ranges;
 mod source;
+pub mod tape;
 
 use std::ffi::OsStr;
 use std::io;
 use std::num::NonZero;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Scope, available_parallelism};
 
 use archive::chunk::{Coding, Format, OtherFormat};
@@ -43,11 +44,12 @@ use flow::source::{ReadError, read_stream};
 use rustix::fs::FileType;
 
 use block_check::BlockCheck;
-use cursor::{CheckedSupply, Cursor, RingSupply, Supply};
+use cursor::{CheckedSupply, Cursor, RingSupply, Supply, ThenIndex};
 use decompress::Decompress;
 use gaps::Gaps;
 use members::{AfterEnd, MemberStream};
 use source::SourceReader;
+use tape::{OpenTape, TapeEnd, TapeIndex, TapeReadFailure, TapeShared};
 
 pub(crate) use cursor::Slice;
 pub use damage::{Damage, DamageKind};
@@ -92,6 +94,9 @@ pub enum ReadFailure {
         /// The compression, with the command that opens it.
         format: OtherFormat,
     },
+    /// A tape cannot be read, or not to its end.
+    #[error(transparent)]
+    Tape(#[from] TapeReadFailure),
     /// Memory, threads or io_uring are not to be had.
     #[error("cannot set up the {what}")]
     SetUp {
@@ -105,6 +110,8 @@ pub enum ReadFailure {
 /// How an archive is read.
 pub(crate) struct ReadSettings<'a> {
     pub from: &'a OsStr,
+    /// The tape that is read in the place of `from`.
+    pub tape: Option<&'a Mutex<OpenTape>>,
     pub engine: Engine,
     /// Bytes of both rings together.
     pub ring_bytes: usize,
@@ -131,7 +138,6 @@ pub(crate) fn plain_decoder() -> Decoder {
 }
 
 /// What reading has come to.
-#[derive(Clone, Debug)]
 pub(crate) struct ReadSummary {
     pub endpoint: &'static str,
     pub engine: &'static str,
@@ -145,6 +151,8 @@ pub(crate) struct ReadSummary {
     pub trailing_bytes: u64,
     /// `read` and, when compressed, `decompress`.
     pub stages: Vec<StageReport>,
+    /// Of a tape.
+    pub tape: Option<TapeEnd>,
 }
 
 /// Cores that this process may use.
@@ -164,23 +172,44 @@ pub(crate) fn read_archive<R, E>(
 where
     E: From<ReadFailure> + From<Stopped>,
 {
-    let source = Source::open(settings.from).map_err(ReadFailure::from)?;
-    let pipeline = Pipeline::new(&source, settings, monitor, cancel)?;
+    let source;
+    let input = match settings.tape {
+        Some(tape) => Input::Tape(tape),
+        None => {
+            source = Source::open(settings.from).map_err(ReadFailure::from)?;
+            Input::File(&source)
+        }
+    };
+    let pipeline = Pipeline::new(input, settings, monitor, cancel)?;
     if settings.contents == Contents::NotWanted && pipeline.plain_file {
         return pipeline.skim(stage, body);
     }
     pipeline.run(stage, body)
 }
 
+/// Where the bytes come from.
+#[derive(Clone, Copy)]
+enum Input<'a> {
+    /// A file, a device, a pipe.
+    File(&'a Source),
+    /// A tape, for the thread that reads it.
+    Tape(&'a Mutex<OpenTape>),
+}
+
 /// Everything that the threads of a run share.
 struct Pipeline<'a> {
-    source: &'a Source,
+    input: Input<'a>,
+    /// Name of the source.
+    name: String,
     settings: &'a ReadSettings<'a>,
     choice: Choice,
     cancel: &'a Cancel,
     endpoint: &'static str,
     /// Not compressed, and read at any offset.
     plain_file: bool,
+    /// A set on tape that is not compressed.
+    plain_set: bool,
+    after_end: AfterEnd,
     read: Arc<Stage>,
     decompress: Arc<Stage>,
     /// Gaps of the source, and of what the decompressors make of it.
@@ -189,11 +218,14 @@ struct Pipeline<'a> {
     stop: AtomicBool,
     ring_bytes: AtomicU64,
     trailing_bytes: AtomicU64,
+    /// The index of a set on tape, once it is known.
+    tape_index: Mutex<Option<TapeIndex>>,
+    tape_end: Mutex<Option<TapeEnd>>,
 }
 
 impl<'a> Pipeline<'a> {
     fn new(
-        source: &'a Source,
+        input: Input<'a>,
         settings: &'a ReadSettings<'a>,
         monitor: &dyn Monitor,
         cancel: &'a Cancel,
@@ -202,13 +234,30 @@ impl<'a> Pipeline<'a> {
             .map_err(|source| ReadFailure::SetUp { what: "engine", source })?;
         let text = format!("engine {}: {}", choice.name(), choice.reason);
         monitor.notice(Notice { level: Level::Detail, object: Vec::new(), text });
+        let (name, endpoint, plain_file, plain_set) = match input {
+            Input::File(source) => {
+                (source.name.clone(), endpoint(source), is_plain_file(source), false)
+            }
+            Input::Tape(tape) => {
+                let tape = lock(tape);
+                (tape.device(), "tape", false, tape.is_plain_set())
+            }
+        };
+        let after_end = match input {
+            Input::Tape(tape) if lock(tape).is_set() => AfterEnd::Segments,
+            _ if endpoint == "block device" => AfterEnd::IndexOnly,
+            _ => AfterEnd::Anything,
+        };
         Ok(Pipeline {
-            source,
+            input,
+            name,
             settings,
             choice,
             cancel,
-            endpoint: endpoint(source),
-            plain_file: is_plain_file(source),
+            endpoint,
+            plain_file,
+            plain_set,
+            after_end,
             read: Stage::new("read"),
             decompress: Stage::new("decompress"),
             source_gaps: Gaps::default(),
@@ -216,6 +265,8 @@ impl<'a> Pipeline<'a> {
             stop: AtomicBool::new(false),
             ring_bytes: AtomicU64::new(0),
             trailing_bytes: AtomicU64::new(0),
+            tape_index: Mutex::new(None),
+            tape_end: Mutex::new(None),
         })
     }
 
@@ -229,8 +280,11 @@ impl<'a> Pipeline<'a> {
         E: From<ReadFailure> + From<Stopped>,
     {
         let mut account = stage.open();
-        let file = Arc::clone(&self.source.file);
-        let length_bytes = self.source.length_bytes.unwrap_or(0);
+        let Input::File(source) = self.input else {
+            return Err(ReadFailure::NotAnArchive { name: self.name }.into());
+        };
+        let file = Arc::clone(&source.file);
+        let length_bytes = source.length_bytes.unwrap_or(0);
         let gaps = self.archive_gaps.clone();
         let supply = headers::HeaderSupply::new(file, length_bytes, gaps.clone(), self.cancel);
         let bytes_read = supply.bytes_read();
@@ -246,11 +300,7 @@ impl<'a> Pipeline<'a> {
     }
 
     fn stream<'s>(&self, supply: Box<dyn Supply + 's>, gaps: Gaps) -> MemberStream<'s> {
-        let after_end = match self.endpoint {
-            "block device" => AfterEnd::IndexOnly,
-            _ => AfterEnd::Anything,
-        };
-        MemberStream::new(Cursor::new(supply, gaps), after_end)
+        MemberStream::new(Cursor::new(supply, gaps), self.after_end)
             .with_decoder(self.settings.make_decoder)
     }
 
@@ -258,7 +308,7 @@ impl<'a> Pipeline<'a> {
         if stream.is_archive() {
             return Ok(());
         }
-        Err(ReadFailure::NotAnArchive { name: self.source.name.clone() })
+        Err(ReadFailure::NotAnArchive { name: self.name.clone() })
     }
 
     fn run<R, E>(
@@ -269,11 +319,12 @@ impl<'a> Pipeline<'a> {
     where
         E: From<ReadFailure> + From<Stopped>,
     {
-        let (producer, consumer) = self.ring()?;
+        let (producer, consumer) = self.ring(self.source_block_bytes())?;
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
                 let result = self.read_source(producer);
-                if result.is_err() {
+                // What a tape gave before it failed is worth having.
+                if result.is_err() && !matches!(result, Err(ReadFailure::Tape(_))) {
                     self.cancel.fail();
                 }
                 result
@@ -303,7 +354,7 @@ impl<'a> Pipeline<'a> {
     where
         E: From<ReadFailure> + From<Stopped>,
     {
-        let name = || self.source.name.clone();
+        let name = || self.name.clone();
         let first = consumer.next(account)?.filter(|block| !block.is_empty());
         let Some(first) = first else { return Err(ReadFailure::Empty { name: name() }.into()) };
         let format = Format::detect(&first[..first.len().min(Format::PREFIX_BYTES)]);
@@ -312,7 +363,7 @@ impl<'a> Pipeline<'a> {
                 (RingSupply { first: Some(first), consumer }, self.source_gaps.clone())
             }
             Format::Compressed(coding) => {
-                let (producer, plain) = self.ring()?;
+                let (producer, plain) = self.ring(BLOCK_BYTES)?;
                 scope.spawn(move || self.decompress(coding, producer, first, &consumer));
                 (RingSupply { first: None, consumer: plain }, self.archive_gaps.clone())
             }
@@ -324,6 +375,13 @@ impl<'a> Pipeline<'a> {
             Some(check) => Box::new(CheckedSupply { supply, check }),
             None => Box::new(supply),
         };
+        let supply = match self.after_end {
+            AfterEnd::Segments => {
+                let index = &self.tape_index;
+                Box::new(ThenIndex { supply, index, taken_bytes: None }) as Box<dyn Supply>
+            }
+            _ => supply,
+        };
         let mut stream = self.stream(supply, gaps);
         let result = body(&mut stream, account)?;
         let archive_bytes = stream.position_bytes();
@@ -333,11 +391,19 @@ impl<'a> Pipeline<'a> {
         Ok((result, archive_bytes, format))
     }
 
-    /// A ring of half the memory: plain archives from a file need but one, and get all of it.
-    fn ring(&self) -> Result<(Producer, Consumer), ReadFailure> {
-        let whole = if self.plain_file { 1 } else { 2 };
-        let blocks = (self.settings.ring_bytes / BLOCK_BYTES / whole).max(4);
-        let options = RingOptions { block_bytes: BLOCK_BYTES, blocks, consumers: 1 };
+    /// Bytes of a block of the ring that takes what the source gives.
+    fn source_block_bytes(&self) -> usize {
+        match self.input {
+            Input::File(_) => BLOCK_BYTES,
+            Input::Tape(tape) => lock(tape).ring_block_bytes(BLOCK_BYTES),
+        }
+    }
+
+    /// A ring of half the memory: plain archives of known kind need but one, and get all of it.
+    fn ring(&self, block_bytes: usize) -> Result<(Producer, Consumer), ReadFailure> {
+        let rings = if self.plain_file || self.plain_set { 1 } else { 2 };
+        let blocks = (self.settings.ring_bytes / block_bytes / rings).max(4);
+        let options = RingOptions { block_bytes, blocks, consumers: 1 };
         let (producer, mut consumers) = ring(options, self.cancel.clone())
             .map_err(|source| ReadFailure::SetUp { what: "ring", source })?;
         self.ring_bytes.fetch_add(producer.capacity_bytes(), Ordering::Relaxed);
@@ -346,9 +412,13 @@ impl<'a> Pipeline<'a> {
 
     fn read_source(&self, producer: Producer) -> Result<(), ReadFailure> {
         let mut account = self.read.open();
-        let failed = |source| ReadFailure::Read { name: self.source.name.clone(), source };
-        let file = &self.source.file;
-        match self.source.length_bytes {
+        let failed = |source| ReadFailure::Read { name: self.name.clone(), source };
+        let source = match self.input {
+            Input::File(source) => source,
+            Input::Tape(tape) => return self.read_tape(tape, producer, &mut account),
+        };
+        let file = &source.file;
+        match source.length_bytes {
             Some(length_bytes) => {
                 let mut backend = self
                     .choice
@@ -369,6 +439,25 @@ impl<'a> Pipeline<'a> {
             }
         }
         Ok(())
+    }
+
+    fn read_tape(
+        &self,
+        tape: &Mutex<OpenTape>,
+        producer: Producer,
+        account: &mut Account,
+    ) -> Result<(), ReadFailure> {
+        let shared =
+            TapeShared { gaps: &self.source_gaps, stop: &self.stop, index: &self.tape_index };
+        let (end, result) = lock(tape).read(None, producer, &shared, account);
+        *lock(&self.tape_end) = Some(end);
+        result.map_err(|failure| match failure {
+            TapeReadFailure::Stopped(stopped) => {
+                let source = ReadError::Stopped(stopped);
+                ReadFailure::Read { name: self.name.clone(), source }
+            }
+            failure => failure.into(),
+        })
     }
 
     /// The `decompress` stage: one thread that cuts, and workers.
@@ -419,8 +508,13 @@ impl<'a> Pipeline<'a> {
             ring_bytes: self.ring_bytes.load(Ordering::Relaxed),
             trailing_bytes: self.trailing_bytes.load(Ordering::Relaxed),
             stages,
+            tape: lock(&self.tape_end).take(),
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn is_plain_file(source: &Source) -> bool {

@@ -22,7 +22,7 @@ mod workers;
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use archive::acl::NameLookup;
@@ -36,6 +36,7 @@ use tree::{Accounts, Attributes, Destination, DestinationOptions, Modes, Overwri
 
 use crate::list::take_summary;
 use crate::read::members::MemberStream;
+use crate::read::tape::{self, Need, OpenTape, TapeOrigin, TapeReading};
 use crate::read::{Contents, ReadFailure, ReadSettings, read_archive};
 use crate::report::RunReport;
 use crate::selection::Selection;
@@ -53,6 +54,8 @@ pub const INCOMPLETE_SUFFIX: &str = ".incomplete";
 pub struct RestoreOptions {
     /// The archive: a path, or `-` for standard input.
     pub from: OsString,
+    /// The tape that `from` names, if it is one.
+    pub tape: Option<TapeOrigin>,
     /// Directory to restore into; made when missing. Nothing is written outside of it.
     pub into: PathBuf,
     /// Which members.
@@ -92,6 +95,7 @@ impl Default for RestoreOptions {
     fn default() -> RestoreOptions {
         RestoreOptions {
             from: "-".into(),
+            tape: None,
             into: ".".into(),
             selection: Selection::default(),
             strip_components: 0,
@@ -112,6 +116,8 @@ impl Default for RestoreOptions {
 pub struct RestoreReport {
     /// The numbers.
     pub run: RunReport,
+    /// What the tape has to tell, if it was one.
+    pub tape: Option<TapeReading>,
     /// Warnings given to the monitor: a reason for exit code 2 if not 0.
     pub warnings: u64,
     /// Members that were not restored because something exists at their path (each was warned of).
@@ -166,9 +172,15 @@ pub fn restore(
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
     let targets = Targets::open(&options)?;
-    let check = find_check(&options)?;
+    let need = match options.selection.is_everything() {
+        true => Need::Everything,
+        false => Need::Index,
+    };
+    let tape = tape::open(options.tape.as_ref(), need, cancel).map_err(ReadFailure::from)?;
+    let check = find_check(&options, tape.as_ref())?;
     let settings = ReadSettings {
         from: &options.from,
+        tape: tape.as_ref(),
         engine: options.engine,
         ring_bytes: options.ring_bytes,
         threads: options.threads,
@@ -193,7 +205,7 @@ pub fn restore(
     };
     let ((mut run, existing), summary) =
         read_archive::<_, RestoreError>(&settings, &parse, monitor, cancel, body)?;
-    take_summary(&mut run, &summary, &warnings);
+    let tape = take_summary(&mut run, summary, &warnings);
     run.stages.extend([parse.report(), create.report()]);
     let not_found: Vec<_> = selection.not_found().map(<[u8]>::to_vec).collect();
     for path in &not_found {
@@ -206,11 +218,18 @@ pub fn restore(
         run.synchronise_seconds = before.elapsed().as_secs_f64();
     }
     run.seconds = start.elapsed().as_secs_f64();
-    Ok(RestoreReport { run, warnings: warnings.count(), existing, not_found, checksums })
+    let warnings = warnings.count();
+    Ok(RestoreReport { run, tape, warnings, existing, not_found, checksums })
 }
 
 /// The checksums of the archive's blocks, when they can be had before the blocks.
-fn find_check(options: &RestoreOptions) -> Result<Option<Arc<BlockCheck>>, RestoreError> {
+fn find_check(
+    options: &RestoreOptions,
+    tape: Option<&Mutex<OpenTape>>,
+) -> Result<Option<Arc<BlockCheck>>, RestoreError> {
+    if let Some(tape) = tape {
+        return Ok(tape::index_of(tape).and_then(BlockCheck::of).map(Arc::new));
+    }
     if options.from == "-" {
         return Ok(None);
     }

@@ -21,7 +21,7 @@ mod workers;
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use device::source::Source;
@@ -34,6 +34,7 @@ use tree::{Attributes, CompareOwners, Difference};
 use crate::list::take_summary;
 use crate::read::block_check::BlockCheck;
 use crate::read::members::MemberStream;
+use crate::read::tape::{self, Need, OpenTape, TapeOrigin, TapeReading};
 use crate::read::{
     Contents, Damage, DamageKind, ReadFailure, ReadSettings, plain_decoder, read_archive,
 };
@@ -51,6 +52,8 @@ pub const LISTED_MAX: usize = 10_000;
 pub struct VerifyOptions {
     /// The archive: a path, or `-` for standard input.
     pub from: OsString,
+    /// The tape that `from` names, if it is one.
+    pub tape: Option<TapeOrigin>,
     /// Directory that the paths of the archive start in, when it is to be compared with.
     pub against: Option<PathBuf>,
     /// Whether attributes and ACLs are compared.
@@ -70,6 +73,7 @@ impl Default for VerifyOptions {
     fn default() -> VerifyOptions {
         VerifyOptions {
             from: "-".into(),
+            tape: None,
             against: None,
             attributes: Attributes::Read,
             owners: CompareOwners::Compare,
@@ -143,6 +147,8 @@ pub struct Checked {
 pub struct VerifyReport {
     /// The numbers.
     pub run: RunReport,
+    /// What the tape has to tell, if it was one.
+    pub tape: Option<TapeReading>,
     /// Warnings given to the monitor: damage, what differs, is missing or could not be compared. A
     /// reason for exit code 2 if not 0.
     pub warnings: u64,
@@ -217,9 +223,12 @@ pub fn verify(
 ) -> Result<VerifyReport, VerifyError> {
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
-    let check = find_check(&options)?;
+    let tape =
+        tape::open(options.tape.as_ref(), Need::Everything, cancel).map_err(ReadFailure::from)?;
+    let check = find_check(&options, tape.as_ref())?;
     let settings = ReadSettings {
         from: &options.from,
+        tape: tape.as_ref(),
         engine: options.engine,
         ring_bytes: options.ring_bytes,
         threads: options.threads,
@@ -237,11 +246,12 @@ pub fn verify(
     };
     let ((mut report, from_end), summary) =
         read_archive::<_, VerifyError>(&settings, &parse, monitor, cancel, body)?;
-    take_summary(&mut report.run, &summary, &warnings);
+    let endpoint = summary.endpoint;
+    report.tape = take_summary(&mut report.run, summary, &warnings);
     report.run.stages.extend([parse.report(), stage.report()]);
     if let Some(check) = &check {
         conclude_blocks(check, &mut report, &warnings);
-    } else if from_end == IndexFromEnd::Expected && summary.endpoint == "file" {
+    } else if from_end == IndexFromEnd::Expected && endpoint == "file" {
         let why = "it cannot be found from the end of the file, so the checksums of the blocks \
                    were not checked"
             .to_owned();
@@ -256,7 +266,13 @@ pub fn verify(
 }
 
 /// The checksums of the archive's blocks, when they can be had before the blocks.
-fn find_check(options: &VerifyOptions) -> Result<Option<Arc<BlockCheck>>, VerifyError> {
+fn find_check(
+    options: &VerifyOptions,
+    tape: Option<&Mutex<OpenTape>>,
+) -> Result<Option<Arc<BlockCheck>>, VerifyError> {
+    if let Some(tape) = tape {
+        return Ok(tape::index_of(tape).and_then(BlockCheck::of).map(Arc::new));
+    }
     if options.from == "-" {
         return Ok(None);
     }

@@ -30,7 +30,11 @@ struct Seen {
 impl BlockCheck {
     /// The checksums of `source`, if it has an index that can be read now.
     pub fn load(source: &Source) -> Option<BlockCheck> {
-        let index = IndexFile::find(source)?;
+        BlockCheck::of(IndexFile::find(source)?)
+    }
+
+    /// The checksums of an index.
+    pub fn of(index: IndexFile) -> Option<BlockCheck> {
         let block_bytes = index.trailer.block_bytes as usize;
         let count = index.trailer.section(Section::Blocks).summary.records;
         if block_bytes == 0 || count > CHECKSUMS_MAX {

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use archive::header::{UNIT_BYTES, Unit};
 use flow::account::Account;
@@ -14,6 +14,10 @@ use flow::ring::{Block, Consumer};
 
 use super::block_check::BlockCheck;
 use super::gaps::{Gap, Gaps};
+use super::tape::TapeIndex;
+
+/// Bytes of an index that are handed out at once.
+const INDEX_LEASE_BYTES: u64 = 256 << 10;
 
 /// Memory that a slice lies in.
 #[derive(Clone, Debug)]
@@ -105,6 +109,44 @@ impl Supply for CheckedSupply {
 
     fn would_wait(&self) -> bool {
         self.supply.would_wait()
+    }
+}
+
+/// Blocks, and behind them the index of a set on tape, which lies in a file of its own.
+pub(crate) struct ThenIndex<'a> {
+    pub supply: Box<dyn Supply + 'a>,
+    /// The index, there before the blocks end.
+    pub index: &'a Mutex<Option<TapeIndex>>,
+    /// Bytes of the index that were handed out, once the blocks have ended.
+    pub taken_bytes: Option<u64>,
+}
+
+impl Supply for ThenIndex<'_> {
+    fn next(&mut self, account: &mut Account) -> Result<Option<Lease>, Stopped> {
+        if self.taken_bytes.is_none() {
+            if let Some(lease) = self.supply.next(account)? {
+                return Ok(Some(lease));
+            }
+            self.taken_bytes = Some(0);
+        }
+        let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(index), Some(taken_bytes)) = (&*index, &mut self.taken_bytes) else {
+            return Ok(None);
+        };
+        let bytes = (index.length_bytes - *taken_bytes).min(INDEX_LEASE_BYTES);
+        let mut piece = vec![0; bytes as usize];
+        let read = rustix::io::pread(&index.file, &mut piece, *taken_bytes).unwrap_or(0);
+        piece.truncate(read);
+        *taken_bytes += read as u64;
+        Ok((read > 0).then(|| Lease::Memory(Arc::new(piece))))
+    }
+
+    fn pass_over(&mut self, _: u64) -> u64 {
+        0
+    }
+
+    fn would_wait(&self) -> bool {
+        self.taken_bytes.is_none() && self.supply.would_wait()
     }
 }
 

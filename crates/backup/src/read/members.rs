@@ -70,6 +70,8 @@ pub(crate) enum AfterEnd {
     Anything,
     /// The index of this archive only: what lies behind on a device is older and none of it.
     IndexOnly,
+    /// The next segment of the same set, or its index: nothing else, whatever it looks like.
+    Segments,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,7 +306,8 @@ impl<'a> MemberStream<'a> {
 
     /// A header was understood: this is, or still is, an archive.
     fn enter_archive(&mut self, offset_bytes: u64, unit: &header::Unit) {
-        if self.place == Place::AfterEnd && !begins_index(unit) {
+        let is_next = self.place == Place::AfterEnd && self.after_end != AfterEnd::Segments;
+        if is_next && !begins_index(unit) {
             self.waiting.push_back(Item::NextArchive { offset_bytes });
         }
         if unit[0] != 0 {
@@ -388,7 +391,8 @@ impl<'a> MemberStream<'a> {
         why: HeaderFault,
         account: &mut Account,
     ) -> Result<(), Stopped> {
-        if self.place == Place::AfterEnd && self.saw_header {
+        let is_over = self.place == Place::AfterEnd && self.after_end != AfterEnd::Segments;
+        if is_over && self.saw_header {
             self.pass_over_trailing(&unit, account)?;
             self.place = Place::Done;
             return Ok(());

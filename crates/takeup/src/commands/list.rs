@@ -77,6 +77,7 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
     };
     let options = ListOptions {
         from: arguments.from.clone(),
+        tape: None,
         selection: Selection::new(arguments.paths.iter().cloned().map(OsString::into_vec)),
         detail: match form {
             Form::Name | Form::NameAndNul => Detail::Index,

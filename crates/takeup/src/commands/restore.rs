@@ -156,6 +156,7 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
 fn options(arguments: &RestoreArgs) -> RestoreOptions {
     RestoreOptions {
         from: arguments.from.clone(),
+        tape: None,
         into: arguments.into.clone(),
         selection: Selection::new(arguments.paths.iter().cloned().map(OsString::into_vec)),
         strip_components: arguments.strip_components,

@@ -59,6 +59,7 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     crate::interrupt::watch(&cancel);
     let options = VerifyOptions {
         from: arguments.from.clone(),
+        tape: None,
         against: arguments.against.clone(),
         attributes: match arguments.no_xattrs {
             true => Attributes::Ignore,

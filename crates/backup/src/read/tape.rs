@@ -1,0 +1,378 @@
+//! A tape as the source of an archive: a set of ours over any number of volumes, or a file of a tape
+//! that somebody else wrote.
+//!
+//! ```text
+//! drive --> BlockReader --> Stitcher (parts and volumes into one stored stream) --> ring --> ...
+//!           one block a read(2), around what cannot be read       or TapeFile
+//! ```
+//!
+//! A thread of its own reads, since the kernel cannot interrupt a command to a drive. From the ring
+//! on a tape is read like a file: gaps stand for what cannot be had, and the index, which tapes
+//! keep in a file of its own, follows the data as if it stood behind them.
+//!
+//! `docs/format.md` ("On tape") says what lies on the medium, `docs/design/reading.md` how it is
+//! read. Not here: writing (`crate::tape`), and what a drive means by its answers (`device::tape`).
+
+mod blocks;
+mod failure;
+mod feed;
+mod file;
+mod index_segment;
+mod label_reader;
+mod place;
+mod set;
+mod sets;
+mod station;
+mod stitch;
+
+use std::fmt;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archive::chunk::Compression;
+use device::tape::drive::TapeDrive;
+use flow::account::Account;
+use flow::cancel::Cancel;
+use flow::ring::Producer;
+
+use crate::read::gaps::Gaps;
+use crate::read::index_file::IndexFile;
+use crate::tape::VolumeChanger;
+pub use blocks::Totals;
+pub use failure::TapeReadFailure;
+use feed::Feed;
+use file::{FileEnd, TapeFile};
+pub(crate) use index_segment::TapeIndex;
+use place::Spot;
+pub(crate) use set::Need;
+use set::OpenSet;
+use sets::Walk;
+use station::{Beginning, Station};
+use stitch::{SetEnd, Stitcher};
+
+/// The tape that an archive is read from.
+#[derive(Clone)]
+pub struct TapeOrigin {
+    /// The drive.
+    pub drive: Arc<dyn TapeDrive>,
+    /// Which set, on a tape of ours.
+    pub set: SetChoice,
+    /// Number of a file of the tape, from 0, that is read as it is, whoever wrote it.
+    pub file_number: Option<u32>,
+    /// Who is asked for other volumes.
+    pub changer: Arc<Mutex<dyn VolumeChanger>>,
+}
+
+impl fmt::Debug for TapeOrigin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("TapeOrigin")
+            .field("drive", &self.drive.name())
+            .field("set", &self.set)
+            .field("file_number", &self.file_number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Which set of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SetChoice {
+    /// The newest.
+    #[default]
+    Last,
+    /// By its number on the volume, from 1 for the oldest.
+    Number(u32),
+    /// By the beginning of its id.
+    Id(String),
+}
+
+/// What reading a tape has come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TapeReading {
+    /// Name of the drive.
+    pub device: String,
+    /// Id of the set, of a tape of ours.
+    pub set: Option<String>,
+    /// Number of the file, of another tape or when it was asked for.
+    pub file_number: Option<u32>,
+    /// Bytes of a full block; 0 when unknown.
+    pub block_bytes: u64,
+    /// Blocks that were read, labels and indexes included.
+    pub blocks: u64,
+    /// Bytes of these blocks.
+    pub bytes: u64,
+    /// Blocks that cannot be read.
+    pub lost_blocks: u64,
+    /// Reads that failed at first.
+    pub retries: u64,
+    /// How often the ring was full, so that the drive had to stop.
+    pub stops: u64,
+    /// Volumes of the set that were read from, in order.
+    pub volumes: Vec<u32>,
+    /// Changes of volume.
+    pub changes: u32,
+    /// Time in reads, as the kernel counts it for this drive.
+    pub read_seconds: Option<f64>,
+}
+
+/// A tape whose beginning was looked at.
+pub(crate) enum OpenTape {
+    /// A set of ours.
+    Set(Box<OpenSet>),
+    /// A file of a tape.
+    File(Box<TapeFile>),
+}
+
+/// What has to be told once reading has ended.
+#[derive(Default)]
+pub(crate) struct TapeEnd {
+    pub report: TapeReading,
+    /// What is missing.
+    pub warnings: Vec<String>,
+    /// Worth a line.
+    pub notes: Vec<String>,
+    index: Option<TapeIndex>,
+}
+
+/// What the reading thread shares with the others.
+#[derive(Clone, Copy)]
+pub(crate) struct TapeShared<'a> {
+    pub gaps: &'a Gaps,
+    /// Set by whoever has seen enough.
+    pub stop: &'a AtomicBool,
+    /// The index of the set, before the stream ends.
+    pub index: &'a Mutex<Option<TapeIndex>>,
+}
+
+/// Opens the tape of a run that reads one.
+pub(crate) fn open(
+    origin: Option<&TapeOrigin>,
+    need: Need,
+    cancel: &Cancel,
+) -> Result<Option<Mutex<OpenTape>>, TapeReadFailure> {
+    let Some(origin) = origin else { return Ok(None) };
+    Ok(Some(Mutex::new(OpenTape::open(origin, need, cancel)?)))
+}
+
+/// The index of a set on tape, if it is at hand before the data.
+pub(crate) fn index_of(tape: &Mutex<OpenTape>) -> Option<IndexFile> {
+    let tape = tape.lock().unwrap_or_else(PoisonError::into_inner);
+    tape.index().map(|index| index.index.clone())
+}
+
+impl OpenTape {
+    /// Opens the drive and looks what it holds.
+    pub fn open(
+        origin: &TapeOrigin,
+        need: Need,
+        cancel: &Cancel,
+    ) -> Result<OpenTape, TapeReadFailure> {
+        let mut station = Station::new(origin.clone(), cancel.clone());
+        if let Some(number) = origin.file_number {
+            return open_file(station, number);
+        }
+        let before = station.blocks()?.here();
+        match station.beginning()? {
+            Beginning::Ours(_) => {
+                let set = set::open_set(station, &origin.set, need)?;
+                Ok(OpenTape::Set(Box::new(set)))
+            }
+            _ if origin.set != SetChoice::Last => {
+                Err(TapeReadFailure::NoSets { device: station.device() })
+            }
+            Beginning::Blank => Err(TapeReadFailure::Blank { device: station.device() }),
+            Beginning::Foreign => {
+                station.blocks()?.go_to(before.unwrap_or_default())?;
+                TapeFile::open(station).map(|file| OpenTape::File(Box::new(file)))
+            }
+        }
+    }
+
+    /// Whether it is a set whose data are not compressed.
+    pub fn is_plain_set(&self) -> bool {
+        matches!(self, OpenTape::Set(set) if set.compression() == Compression::None)
+    }
+
+    /// Whether it is a set of ours, of which every segment is an archive.
+    pub fn is_set(&self) -> bool {
+        matches!(self, OpenTape::Set(_))
+    }
+
+    /// Name of the drive.
+    pub fn device(&self) -> String {
+        match self {
+            OpenTape::Set(set) => set.station.device(),
+            OpenTape::File(file) => file.station.device(),
+        }
+    }
+
+    /// The index of the set, if it is at hand.
+    pub fn index(&self) -> Option<&TapeIndex> {
+        match self {
+            OpenTape::Set(set) => set.index.as_ref(),
+            OpenTape::File(_) => None,
+        }
+    }
+
+    /// Bytes of a block of the ring that takes whole blocks of the tape: about `about_bytes`.
+    pub fn ring_block_bytes(&self, about_bytes: usize) -> usize {
+        let block_bytes = match self {
+            OpenTape::Set(set) => set.block_bytes(),
+            OpenTape::File(file) => file.block_bytes(),
+        };
+        match block_bytes {
+            0 => about_bytes,
+            odd if !odd.is_multiple_of(512) => about_bytes.max(odd.next_multiple_of(512)),
+            whole => (about_bytes / whole).max(1) * whole,
+        }
+    }
+
+    /// Reads all of it, or `ranges` of the stored stream of a set, into the ring. What was read stays
+    /// good when the tape fails later on.
+    pub fn read(
+        &mut self,
+        ranges: Option<&[Range<u64>]>,
+        producer: Producer,
+        shared: &TapeShared<'_>,
+        account: &mut Account,
+    ) -> (TapeEnd, Result<(), TapeReadFailure>) {
+        let TapeShared { gaps, stop, index } = *shared;
+        let mut feed = Feed::new(producer, account, gaps);
+        let (mut end, result) = match self {
+            OpenTape::Set(set) => {
+                let mut stitcher = Stitcher::new(set, &mut feed, stop);
+                let result = stitcher.read(ranges);
+                let end = std::mem::take(&mut stitcher.end);
+                (set_end(set, end), result)
+            }
+            OpenTape::File(file) => match file.read(&mut feed, stop) {
+                Ok(end) => (file_end(file, end), Ok(())),
+                Err(error) => (TapeEnd::default(), Err(error)),
+            },
+        };
+        // Whoever comes to the end of the stream looks for the index.
+        *index.lock().unwrap_or_else(PoisonError::into_inner) = end.index.take();
+        // A run that is stopped ends at once; what was read before a failure is worth having.
+        if !matches!(result, Err(TapeReadFailure::Stopped(_))) {
+            feed.finish();
+        }
+        let station = match self {
+            OpenTape::Set(set) => &mut set.station,
+            OpenTape::File(file) => &mut file.station,
+        };
+        station.close();
+        let (totals, read_ns) = station.totals();
+        end.report.device = station.device();
+        end.report.changes = station.changes;
+        end.report.blocks = totals.blocks;
+        end.report.bytes = totals.bytes;
+        end.report.lost_blocks = totals.lost_blocks;
+        end.report.retries = totals.retries;
+        end.report.read_seconds = read_ns.map(|ns| ns as f64 / 1e9);
+        (end, result)
+    }
+}
+
+fn set_end(set: &OpenSet, end: SetEnd) -> TapeEnd {
+    let report = TapeReading {
+        set: Some(hex(&set.id)),
+        block_bytes: set.block_bytes() as u64,
+        stops: end.stops,
+        volumes: end.volumes,
+        ..TapeReading::default()
+    };
+    TapeEnd { report, warnings: end.missing, notes: Vec::new(), index: end.index }
+}
+
+fn file_end(file: &TapeFile, end: FileEnd) -> TapeEnd {
+    let report = TapeReading {
+        file_number: file.number,
+        block_bytes: end.block_bytes as u64,
+        stops: end.stops,
+        ..TapeReading::default()
+    };
+    let following = |number| format!("file {number} follows on the tape: --file {number} reads it");
+    let notes = end.following.map(following).into_iter().collect();
+    TapeEnd { report, notes, ..TapeEnd::default() }
+}
+
+fn open_file(mut station: Station, number: u32) -> Result<OpenTape, TapeReadFailure> {
+    let device = station.device();
+    let blocks = station.blocks()?;
+    blocks.go_to(Spot::start_of(0, None))?;
+    if blocks.go_to(Spot::start_of(number, None)).is_err() {
+        return Err(TapeReadFailure::NoSuchFile { device, number });
+    }
+    match TapeFile::open(station) {
+        Err(TapeReadFailure::AtEndOfData { device }) => {
+            Err(TapeReadFailure::NoSuchFile { device, number })
+        }
+        opened => opened.map(|file| OpenTape::File(Box::new(file))),
+    }
+}
+
+/// A set of a volume, as `list --sets` tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetOnVolume {
+    /// Its number on the volume, from 1.
+    pub number: u32,
+    /// Its id.
+    pub id: String,
+    /// When its run began, in seconds since 1970.
+    pub time_seconds: u64,
+    /// Number of the volume in the set.
+    pub volume: u32,
+    /// Numbers of the first and the last segment with a part on this volume, index included.
+    pub segments: (u32, u32),
+    /// Whether its index is here.
+    pub has_index: bool,
+    /// Whether another set follows it on this volume: one without an index then is incomplete.
+    pub followed: bool,
+    /// Compression as the user would write it.
+    pub compression: String,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Number of its first file on the volume.
+    pub first_file: u32,
+}
+
+/// The sets of the volume in the drive, oldest first.
+///
+/// # Errors
+/// When the drive cannot be read, or holds no set.
+pub fn sets_on_volume(
+    origin: &TapeOrigin,
+    cancel: &Cancel,
+) -> Result<Vec<SetOnVolume>, TapeReadFailure> {
+    let mut station = Station::new(origin.clone(), cancel.clone());
+    match station.beginning()? {
+        Beginning::Ours(_) => {}
+        Beginning::Blank => return Err(TapeReadFailure::Blank { device: station.device() }),
+        Beginning::Foreign => return Err(TapeReadFailure::NoSets { device: station.device() }),
+    }
+    let mut sets = Walk::new(station.blocks()?, cancel)?.sets(|_| false)?;
+    sets.reverse();
+    let told = sets.iter().zip(1..).map(|(here, number)| SetOnVolume {
+        number,
+        id: hex(&here.first.label.set),
+        time_seconds: here.first.label.time_seconds,
+        volume: here.first.label.volume,
+        segments: (here.first.label.segment, here.last.label.segment),
+        has_index: here.last.begins_index(),
+        followed: here.followed,
+        compression: here.first.label.compression.to_string(),
+        block_bytes: here.first.label.block_bytes,
+        first_file: here.first_file(),
+    });
+    Ok(told.collect())
+}
+
+/// An id as text.
+pub(crate) fn hex(id: &[u8; 16]) -> String {
+    id.iter().fold(String::with_capacity(32), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes any text");
+        text
+    })
+}

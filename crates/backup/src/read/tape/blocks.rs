@@ -1,0 +1,291 @@
+//! Block after block from a tape, around those that cannot be read.
+//!
+//! After an error nobody knows where a drive stands: some behind the block, some before it, and
+//! after a reset at the beginning of the medium. So objects are counted while they go by, and
+//! after an error the drive is sent to the place of the block: once more to try, then behind
+//! it. No position is asked for while the tape moves.
+
+use device::tape::{BlockMode, Tape, TapeError, TapeRead};
+use flow::cancel::Cancel;
+
+use super::failure::TapeReadFailure;
+use super::label_reader;
+use super::place::{self, Spot, go_to};
+
+/// How often a block that cannot be read is tried again. Drives retry by themselves for minutes.
+const RETRIES: u32 = 2;
+/// Blocks in a row that cannot be read, after which the medium counts as broken.
+const BAD_IN_A_ROW_MAX: u32 = 64;
+
+/// Sense key (SPC-4, 4.5.6).
+const MEDIUM_ERROR: u8 = 3;
+
+/// What comes next on the tape.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Met {
+    /// A block of so many bytes, at the start of the buffer.
+    Block(usize),
+    /// A filemark, which was passed.
+    Filemark,
+    /// Nothing more was written.
+    EndOfData,
+    /// The block is larger than the buffer. The tape stands before it.
+    LargerBlock,
+    /// A block that cannot be read, which was passed.
+    Lost {
+        /// What the drive said.
+        why: String,
+    },
+}
+
+/// Which medium this has to be, checked when the drive forgot where it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Identity {
+    /// Where a label is.
+    pub label: Spot,
+    /// Id of the medium in that label.
+    pub medium: [u8; 16],
+}
+
+/// Reads a tape and counts where it stands.
+pub(super) struct BlockReader {
+    tape: Tape,
+    /// Where the next object is; `None` when nobody knows.
+    here: Option<Spot>,
+    identity: Option<Identity>,
+    /// Bytes of a block, where the drive knows no other way.
+    fixed_bytes: Option<u32>,
+    bad_in_a_row: u32,
+    /// What was read from this medium.
+    pub totals: Totals,
+}
+
+/// What was read from a tape.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Blocks that were read.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Blocks that could not be read.
+    pub lost_blocks: u64,
+    /// Reads that failed at first.
+    pub retries: u64,
+}
+
+impl Totals {
+    pub(super) fn add(&mut self, more: Totals) {
+        self.blocks += more.blocks;
+        self.bytes += more.bytes;
+        self.lost_blocks += more.lost_blocks;
+        self.retries += more.retries;
+    }
+}
+
+impl BlockReader {
+    /// Begins where the tape stands, and asks where that is.
+    ///
+    /// Blocks are read as they come, whatever size they have: fixed blocks too are read in variable
+    /// mode. The setting of whoever had the drive before counts only where it cannot be changed.
+    pub fn new(mut tape: Tape) -> BlockReader {
+        let fixed_bytes = match tape.set_block_mode(BlockMode::Variable) {
+            Ok(()) => None,
+            Err(_) => match tape.status().map(|status| status.block_mode) {
+                Ok(BlockMode::Fixed(bytes)) => Some(bytes),
+                _ => None,
+            },
+        };
+        let here = place::ask(&mut tape);
+        let (identity, bad_in_a_row, totals) = (None, 0, Totals::default());
+        BlockReader { tape, here, identity, fixed_bytes, bad_in_a_row, totals }
+    }
+
+    /// Bytes of every block, where the drive reads no others.
+    pub fn fixed_bytes(&self) -> Option<u32> {
+        self.fixed_bytes
+    }
+
+    /// Name of the drive.
+    pub fn device(&self) -> String {
+        self.tape.name().to_owned()
+    }
+
+    /// The counters of the drive, which cost it nothing.
+    pub fn statistics(&mut self) -> Option<device::tape::raw::Statistics> {
+        self.tape.statistics()
+    }
+
+    /// Where the next object is, if that is known.
+    pub fn here(&self) -> Option<Spot> {
+        self.here
+    }
+
+    /// The same, with the absolute number if the drive knows it. Sends a command.
+    pub fn here_with_number(&mut self) -> Spot {
+        let mut here = self.here.unwrap_or_default();
+        if here.absolute.is_none() {
+            here.absolute = self.tape.position().ok();
+            self.here = self.here.map(|_| here);
+        }
+        here
+    }
+
+    /// Says which medium this is.
+    pub fn identify(&mut self, identity: Identity) {
+        self.identity = Some(identity);
+    }
+
+    /// Goes to a place, if the tape is not there.
+    pub fn go_to(&mut self, to: Spot) -> Result<(), TapeReadFailure> {
+        let from = self.here.take();
+        go_to(&mut self.tape, from, to)?;
+        self.here = Some(to);
+        Ok(())
+    }
+
+    /// The same by reading on where the place is at most `blocks_max` objects ahead: a command to go
+    /// there would stop the tape.
+    pub fn go_on_to(
+        &mut self,
+        to: Spot,
+        blocks_max: u64,
+        scratch: &mut [u8],
+        cancel: &Cancel,
+    ) -> Result<(), TapeReadFailure> {
+        let is_near = |here: Spot| {
+            let in_this_file = here.file == to.file && here.block <= to.block;
+            let at_next_file = here.file + 1 == to.file && to.block == 0;
+            (in_this_file && to.block - here.block <= blocks_max) || at_next_file
+        };
+        for _ in 0..=blocks_max {
+            let Some(here) = self.here.filter(|here| is_near(*here)) else { break };
+            if (here.file, here.block) == (to.file, to.block) {
+                return Ok(());
+            }
+            match self.read(scratch, cancel)? {
+                Met::Block(_) | Met::Lost { .. } | Met::Filemark => {}
+                Met::EndOfData | Met::LargerBlock => break,
+            }
+        }
+        if let Some(here) = self.here
+            && (here.file, here.block) == (to.file, to.block)
+        {
+            return Ok(());
+        }
+        self.go_to(to)
+    }
+
+    /// Passes over a block without reading it.
+    pub fn pass_over_block(&mut self) -> Result<(), TapeReadFailure> {
+        self.tape.space_blocks(1)?;
+        self.here = self.here.map(|here| here.plus(1));
+        Ok(())
+    }
+
+    /// Goes behind the data, and returns the number of the file that would begin there, or of the
+    /// last one if no filemark closes it.
+    pub fn go_to_end(&mut self) -> Result<u32, TapeReadFailure> {
+        self.here = None;
+        self.tape.to_end_of_data()?;
+        if let Some(file) = self.tape.status()?.file_number {
+            self.here = Some(Spot { file, block: Spot::SOMEWHERE, absolute: None });
+            return Ok(file);
+        }
+        // The driver was told to go there fast, and has not counted (st.rst, MT_ST_FAST_EOM).
+        self.tape.rewind()?;
+        let mut file = 0;
+        while self.tape.space_filemarks(1).is_ok() {
+            file += 1;
+        }
+        self.here = Some(Spot { file, block: Spot::SOMEWHERE, absolute: None });
+        Ok(file)
+    }
+
+    /// Reads the next block into `buffer`.
+    pub fn read(&mut self, buffer: &mut [u8], cancel: &Cancel) -> Result<Met, TapeReadFailure> {
+        cancel.check()?;
+        match self.tape.read(buffer) {
+            Ok(read) => Ok(self.count(read)),
+            Err(error) => self.try_again(buffer, error, cancel),
+        }
+    }
+
+    fn count(&mut self, read: TapeRead) -> Met {
+        self.bad_in_a_row = 0;
+        match read {
+            TapeRead::Block(bytes) => {
+                // A read in fixed mode may give several.
+                let blocks = self.fixed_bytes.map_or(1, |fixed| bytes as u64 / u64::from(fixed));
+                self.totals.blocks += blocks;
+                self.totals.bytes += bytes as u64;
+                self.here = self.here.map(|here| here.plus(blocks));
+                Met::Block(bytes)
+            }
+            TapeRead::Filemark => {
+                self.here = self.here.map(Spot::behind_filemark);
+                Met::Filemark
+            }
+            TapeRead::EndOfData => Met::EndOfData,
+            TapeRead::LargerBlock => Met::LargerBlock,
+        }
+    }
+
+    fn try_again(
+        &mut self,
+        buffer: &mut [u8],
+        first: TapeError,
+        cancel: &Cancel,
+    ) -> Result<Met, TapeReadFailure> {
+        self.totals.retries += 1;
+        let Some(here) = self.here else {
+            // Most drives stand behind the block now.
+            return self.give_up(first);
+        };
+        let mut last = first;
+        for _ in 0..RETRIES {
+            cancel.check()?;
+            self.return_to(here, &last)?;
+            match self.tape.read(buffer) {
+                Ok(read) => return Ok(self.count(read)),
+                Err(error) => last = error,
+            }
+        }
+        self.give_up(last)
+    }
+
+    /// Goes to a place after an error, and makes sure that the medium is still the same.
+    fn return_to(&mut self, here: Spot, after: &TapeError) -> Result<(), TapeReadFailure> {
+        let device = self.device();
+        let lost = |source| TapeReadFailure::PlaceLost { device, place: here.to_string(), source };
+        let knows_file = after.place.file_number == Some(here.file);
+        // A bad place on the medium is no reason to think that it is another one.
+        let is_medium_error = after.said.is_some_and(|sense| sense.key == MEDIUM_ERROR);
+        if !is_medium_error
+            && after.place.file_number.is_none()
+            && let Some(identity) = self.identity
+        {
+            if let Err(error) = go_to(&mut self.tape, None, identity.label) {
+                return Err(lost(error));
+            }
+            label_reader::check_medium(&mut self.tape, identity.medium)?;
+        }
+        // In the same file, but nobody knows at which block: by way of the file before.
+        let from =
+            knows_file.then_some(Spot { file: here.file, block: Spot::SOMEWHERE, absolute: None });
+        go_to(&mut self.tape, from, here).map_err(lost)
+    }
+
+    fn give_up(&mut self, error: TapeError) -> Result<Met, TapeReadFailure> {
+        self.bad_in_a_row += 1;
+        self.totals.lost_blocks += 1;
+        let (device, blocks) = (self.device(), self.bad_in_a_row);
+        if blocks > BAD_IN_A_ROW_MAX {
+            return Err(TapeReadFailure::Broken { device, blocks, source: error });
+        }
+        if let Some(here) = self.here {
+            self.return_to(here.plus(1), &error)?;
+            self.here = Some(here.plus(1));
+        }
+        Ok(Met::Lost { why: crate::warnings::with_causes(&error) })
+    }
+}

@@ -1,0 +1,138 @@
+//! One file of a tape that somebody else wrote: `tar`, `dd`, anything.
+//!
+//! Nothing says how large its blocks are, so a buffer is tried that grows until they fit: the drive
+//! is in variable mode, where each read gives one block whatever its size.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::blocks::Met;
+use super::failure::TapeReadFailure;
+use super::feed::Feed;
+use super::label_reader::{FIRST_BUFFER_BYTES, read_block};
+use super::place::Spot;
+use super::station::Station;
+
+/// A file of a tape, its first block read.
+pub(crate) struct TapeFile {
+    pub(super) station: Station,
+    /// Number of the file, where it is known.
+    pub number: Option<u32>,
+    buffer: Vec<u8>,
+    first: Met,
+}
+
+/// What came of reading a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FileEnd {
+    /// Number of the file that follows, if there is one.
+    pub following: Option<u32>,
+    /// Bytes of its blocks but for the last.
+    pub block_bytes: usize,
+    /// How often the ring was full, so that the drive had to stop.
+    pub stops: u64,
+}
+
+impl TapeFile {
+    /// Reads the first block where the tape stands.
+    pub(super) fn open(mut station: Station) -> Result<TapeFile, TapeReadFailure> {
+        let cancel = station.cancel.clone();
+        let blocks = station.blocks()?;
+        let number = blocks.here().map(|here| here.file);
+        let mut buffer = vec![0; FIRST_BUFFER_BYTES];
+        if let Some(fixed) = blocks.fixed_bytes() {
+            // A read in fixed mode asks for whole blocks.
+            let fixed = fixed as usize;
+            buffer.resize((FIRST_BUFFER_BYTES / fixed).max(1) * fixed, 0);
+        }
+        let first = read_block(blocks, &mut buffer, &cancel)?;
+        if first == Met::EndOfData {
+            let device = blocks.device();
+            return Err(match number {
+                Some(0) => TapeReadFailure::Blank { device },
+                _ => TapeReadFailure::AtEndOfData { device },
+            });
+        }
+        Ok(TapeFile { station, number, buffer, first })
+    }
+
+    /// Bytes of its first block, as those of the others.
+    pub fn block_bytes(&self) -> usize {
+        match self.first {
+            Met::Block(bytes) => bytes,
+            _ => 0,
+        }
+    }
+
+    /// Reads the file to its end.
+    pub(super) fn read(
+        &mut self,
+        feed: &mut Feed<'_>,
+        stop: &AtomicBool,
+    ) -> Result<FileEnd, TapeReadFailure> {
+        let cancel = self.station.cancel.clone();
+        let block_bytes = self.block_bytes();
+        match std::mem::replace(&mut self.first, Met::EndOfData) {
+            Met::Block(bytes) => feed.put(&self.buffer[..bytes])?,
+            Met::Lost { why } => {
+                // Nobody knows how long it is, but that it is none.
+                feed.put_gap(512, self.lost(&why))?;
+            }
+            _ => return Ok(self.end(block_bytes, feed)),
+        }
+        while !stop.load(Ordering::Acquire) {
+            let buffer_bytes = self.buffer.len();
+            let ask_bytes = match self.station.blocks()?.fixed_bytes() {
+                Some(_) => buffer_bytes,
+                // As little as has worked: the rest of a block of the ring has room for it.
+                None => block_bytes.max(1),
+            };
+            let mut room = feed.room(ask_bytes)?;
+            let in_place = room.is_some();
+            let buffer = room.as_deref_mut().unwrap_or(&mut self.buffer);
+            let mut met = self.station.blocks()?.read(buffer, &cancel)?;
+            let mut direct = in_place;
+            if met == Met::LargerBlock {
+                direct = false;
+                met = read_block(self.station.blocks()?, &mut self.buffer, &cancel)?;
+            }
+            match met {
+                Met::Block(bytes) if direct => feed.commit(bytes),
+                Met::Block(bytes) => feed.put(&self.buffer[..bytes])?,
+                Met::Lost { why } => {
+                    let why = self.lost(&why);
+                    feed.put_gap(block_bytes.max(512) as u64, why)?;
+                }
+                Met::Filemark | Met::EndOfData | Met::LargerBlock => break,
+            }
+        }
+        Ok(self.end(block_bytes, feed))
+    }
+
+    fn lost(&mut self, why: &str) -> String {
+        let here = self.station.blocks().ok().and_then(|blocks| blocks.here());
+        match here {
+            Some(spot) => format!("before {spot} of the tape: {why}"),
+            None => why.to_owned(),
+        }
+    }
+
+    /// Looks whether another file follows, and leaves the tape at its beginning.
+    fn end(&mut self, block_bytes: usize, feed: &Feed<'_>) -> FileEnd {
+        let mut end = FileEnd { following: None, block_bytes, stops: feed.stops };
+        let cancel = self.station.cancel.clone();
+        let Ok(blocks) = self.station.blocks() else { return end };
+        let Some(next) = blocks.here().filter(|here| here.block == 0 && here.file > 0) else {
+            return end;
+        };
+        let is_there = matches!(
+            read_block(blocks, &mut self.buffer, &cancel),
+            Ok(Met::Block(_) | Met::Lost { .. })
+        );
+        if is_there {
+            end.following = Some(next.file);
+        }
+        // Whoever reads the tape next begins with that file.
+        let _ = blocks.go_to(Spot { ..next });
+        end
+    }
+}

@@ -1,0 +1,215 @@
+//! The drive with a volume in it, and the change to another.
+//!
+//! The drive is closed around a change: st looks at a medium when it is opened (st.rst). What comes
+//! back is looked at before a byte of it is used: its labels say which medium and which volume of
+//! which set it is. A wrong one is refused and asked for again, so many times.
+
+use std::sync::PoisonError;
+
+use archive::label::Label;
+use device::tape::drive::{Access, OpenError};
+use device::tape::raw::Statistics;
+use flow::cancel::Cancel;
+
+use super::blocks::{BlockReader, Identity, Totals};
+use super::failure::TapeReadFailure;
+use super::label_reader::{Opening, read_opening};
+use super::place::Spot;
+use super::sets::{SetHere, Walk};
+use super::{TapeOrigin, hex};
+use crate::tape::{CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumePurpose, VolumeRequest};
+
+/// The volume that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub set: [u8; 16],
+    pub volume: u32,
+    /// Id of the medium, where it is known.
+    pub medium: Option<[u8; 16]>,
+    pub which: Which,
+}
+
+/// Whether a later volume will do too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// This one.
+    Exactly,
+    /// This one or a later one: the last one is wanted, and nobody knows its number.
+    OrLater,
+}
+
+/// What a tape begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// A label of ours.
+    Ours(Label),
+    /// Something else.
+    Foreign,
+    /// Nothing.
+    Blank,
+}
+
+/// The drive.
+pub(super) struct Station {
+    origin: TapeOrigin,
+    pub cancel: Cancel,
+    blocks: Option<BlockReader>,
+    /// What was read from media that are not in the drive any more.
+    before: Totals,
+    /// Counters of the drive when it was opened, and what they came to on media before.
+    opened: Option<Statistics>,
+    read_ns: Option<u64>,
+    /// Id of the medium in the drive, once it was looked at.
+    pub medium: Option<[u8; 16]>,
+    /// Volumes that were changed to.
+    pub changes: u32,
+}
+
+impl Station {
+    pub fn new(origin: TapeOrigin, cancel: Cancel) -> Station {
+        let (before, opened, read_ns) = (Totals::default(), None, None);
+        let (blocks, medium, changes) = (None, None, 0);
+        Station { origin, cancel, blocks, before, opened, read_ns, medium, changes }
+    }
+
+    /// Name of the drive.
+    pub fn device(&self) -> String {
+        self.origin.drive.name().to_owned()
+    }
+
+    /// The open drive.
+    pub fn blocks(&mut self) -> Result<&mut BlockReader, TapeReadFailure> {
+        if self.blocks.is_none() {
+            let mut blocks = BlockReader::new(self.origin.drive.open(Access::Read)?);
+            self.opened = blocks.statistics();
+            self.blocks = Some(blocks);
+        }
+        Ok(self.blocks.as_mut().expect("it was opened"))
+    }
+
+    /// Closes the drive.
+    pub fn close(&mut self) {
+        self.medium = None;
+        let Some(mut blocks) = self.blocks.take() else { return };
+        if let (Some(opened), Some(now)) = (self.opened.take(), blocks.statistics()) {
+            let ns = now.read_ns.saturating_sub(opened.read_ns);
+            self.read_ns = Some(self.read_ns.unwrap_or(0) + ns);
+        }
+        self.before.add(blocks.totals);
+    }
+
+    /// What was read from all media, and the time that the kernel counted in reads, which is known
+    /// of closed drives only.
+    pub fn totals(&self) -> (Totals, Option<u64>) {
+        let mut totals = self.before;
+        totals.add(self.blocks.as_ref().map_or_else(Totals::default, |blocks| blocks.totals));
+        (totals, self.read_ns)
+    }
+
+    /// What the tape in the drive begins with. Rewinds it, and leaves it behind the first blocks.
+    pub fn beginning(&mut self) -> Result<Beginning, TapeReadFailure> {
+        let cancel = self.cancel.clone();
+        let blocks = self.blocks()?;
+        blocks.go_to(Spot::start_of(0, None))?;
+        let label = match read_opening(blocks, &mut Vec::new(), &cancel)? {
+            Opening::Label(label) => label,
+            Opening::Foreign | Opening::Filemark => return Ok(Beginning::Foreign),
+            Opening::EndOfData => return Ok(Beginning::Blank),
+            // Every label has the id of the medium.
+            Opening::Unreadable { .. } => match Walk::new(blocks, &cancel)?.last_file()? {
+                Some(last) => last.label,
+                None => return Ok(Beginning::Foreign),
+            },
+        };
+        let label_spot = Spot::start_of(0, None);
+        blocks.identify(Identity { label: label_spot, medium: label.medium });
+        self.medium = Some(label.medium);
+        Ok(Beginning::Ours(label))
+    }
+
+    /// What there is of a set on the volume in the drive.
+    pub fn find_set(&mut self, set: [u8; 16]) -> Result<Option<SetHere>, TapeReadFailure> {
+        let cancel = self.cancel.clone();
+        let is_it = |here: &SetHere| here.first.label.set == set;
+        let sets = Walk::new(self.blocks()?, &cancel)?.sets(is_it)?;
+        Ok(sets.last().copied().filter(is_it))
+    }
+
+    /// Asks for a volume until it is there.
+    pub fn bring(&mut self, wanted: Wanted) -> Result<(), TapeReadFailure> {
+        let mut refused: Option<Refused> = None;
+        for attempt in 1..=CHANGE_ATTEMPTS_MAX {
+            self.close();
+            self.ask(wanted, refused.take(), attempt)?;
+            self.changes += 1;
+            match self.look(wanted) {
+                Ok(None) => return Ok(()),
+                Ok(why) => refused = why,
+                Err(TapeReadFailure::Open(OpenError::NoMedium { .. })) => {
+                    refused = Some(Refused::NoMedium);
+                }
+                Err(TapeReadFailure::Stopped(stopped)) => return Err(stopped.into()),
+                Err(error) => {
+                    let text = crate::warnings::with_causes(&error);
+                    refused = Some(Refused::Unreadable { text });
+                }
+            }
+        }
+        Err(TapeReadFailure::WrongVolumes {
+            volume: wanted.volume,
+            set: hex(&wanted.set),
+            refused: refused.map(|why| why.to_string()).unwrap_or_default(),
+        })
+    }
+
+    fn ask(
+        &mut self,
+        wanted: Wanted,
+        refused: Option<Refused>,
+        attempt: u32,
+    ) -> Result<(), TapeReadFailure> {
+        self.cancel.check()?;
+        let Wanted { set, volume, medium, .. } = wanted;
+        let purpose = VolumePurpose::Read { set, volume, medium };
+        let request = VolumeRequest { device: self.device(), purpose, refused, attempt };
+        let mut changer = self.origin.changer.lock().unwrap_or_else(PoisonError::into_inner);
+        changer.change(&request).map_err(|error| match error {
+            ChangeError::Stopped(stopped) => stopped.into(),
+            error => {
+                let set = hex(&set);
+                TapeReadFailure::VolumeMissing { volume, set, source: Box::new(error) }
+            }
+        })
+    }
+
+    /// Why the volume in the drive is not the one that is wanted; `None` when it is.
+    fn look(&mut self, wanted: Wanted) -> Result<Option<Refused>, TapeReadFailure> {
+        let label = match self.beginning()? {
+            Beginning::Ours(label) => label,
+            Beginning::Foreign => return Ok(Some(Refused::Foreign)),
+            Beginning::Blank => return Ok(Some(Refused::Blank)),
+        };
+        if wanted.medium == Some(label.medium) {
+            return Ok(None);
+        }
+        let found = match label.set == wanted.set {
+            true => Some(label.volume),
+            false => self.find_set(wanted.set)?.map(|here| here.first.label.volume),
+        };
+        let fits = |found| match wanted.which {
+            Which::Exactly => found == wanted.volume && wanted.medium.is_none(),
+            Which::OrLater => found >= wanted.volume,
+        };
+        Ok(match found {
+            Some(found) if fits(found) => None,
+            Some(found) => Some(Refused::OtherVolume { found, wanted: wanted.volume }),
+            None => Some(Refused::OtherSet),
+        })
+    }
+}
+
+impl Drop for Station {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
