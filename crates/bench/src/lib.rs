@@ -8,7 +8,9 @@
 //!
 //! Not here: drawing, which is `report`'s, and arguments, which are the binary's.
 
+pub mod compare;
 pub mod histogram;
+pub mod judgement;
 pub mod model;
 pub mod random;
 pub mod record;

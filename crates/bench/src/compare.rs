@@ -1,0 +1,267 @@
+//! Two experiments side by side: which cells differ, by how much, and which differences are noise.
+//!
+//! The experiments ran at different times, so their runs are independent samples; a drift between
+//! the two is part of the difference and cannot be told from it, which is why the page of `compare`
+//! says to interleave them where that is possible. Many cells are many chances of a false alarm:
+//! Holm's correction keeps the chance of any among all at one in twenty.
+
+use serde::Serialize;
+
+use crate::judgement::{CellSummary, Judgement, Options, judge};
+use crate::record::{Cell, Experiment, Factor, shown_cell};
+use crate::statistics::interval::Interval;
+use crate::statistics::ratio::{holm, independent};
+use crate::statistics::{geometric_mean, mean};
+use report::format::rate;
+
+/// What a difference is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// B is faster.
+    Faster,
+    /// B is slower.
+    Slower,
+    /// Nothing that is not explained by chance, or nothing that anybody would notice.
+    Noise,
+    /// A cell with fewer than two runs: nothing is known about its scatter.
+    TooFew,
+}
+
+impl Verdict {
+    /// In a word or two.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::Noise => "noise",
+            Verdict::TooFew => "too few runs",
+        }
+    }
+}
+
+/// One cell in both.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pair {
+    /// The cell.
+    pub cell: Cell,
+    /// Runs in A and in B.
+    pub runs: (usize, usize),
+    /// Geometric means of A and of B.
+    pub bytes_per_second: (f64, f64),
+    /// B by A.
+    pub ratio: f64,
+    /// Its interval, each for itself.
+    pub interval: Option<Interval>,
+    /// Probability of a ratio this far from 1 without a difference, corrected for all cells.
+    pub p_value: Option<f64>,
+    /// What that means.
+    pub verdict: Verdict,
+}
+
+/// Two experiments side by side.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// What is varied, in the first one.
+    pub factors: Vec<Factor>,
+    /// Cells that both have.
+    pub pairs: Vec<Pair>,
+    /// Cells that only one has.
+    pub only_in_a: usize,
+    /// The same of B.
+    pub only_in_b: usize,
+    /// Settings and versions that differ: name, in A, in B.
+    pub environment: Vec<(String, String, String)>,
+    /// In words.
+    pub sentences: Vec<String>,
+}
+
+/// Compares B with A.
+pub fn compare(a: &Experiment, b: &Experiment, options: &Options) -> Comparison {
+    let judged = |one: &Experiment| judge(&a.header.factors, &one.runs, options);
+    let (judged_a, judged_b) = (judged(a), judged(b));
+    let find = |judgement: &Judgement, cell: &Cell| {
+        judgement.cells.iter().find(|known| known.cell == *cell).cloned()
+    };
+    let mut pairs: Vec<Pair> = judged_a
+        .cells
+        .iter()
+        .filter_map(|cell| Some(pair(cell, &find(&judged_b, &cell.cell)?, options)))
+        .collect();
+    decide(&mut pairs, options);
+    let lonely = |mine: &Judgement, other: &Judgement| {
+        mine.cells.iter().filter(|cell| find(other, &cell.cell).is_none()).count()
+    };
+    let mut comparison = Comparison {
+        factors: a.header.factors.clone(),
+        only_in_a: lonely(&judged_a, &judged_b),
+        only_in_b: lonely(&judged_b, &judged_a),
+        pairs,
+        environment: environment(a, b),
+        sentences: Vec::new(),
+    };
+    comparison.sentences = sentences(&comparison);
+    comparison
+}
+
+fn pair(a: &CellSummary, b: &CellSummary, options: &Options) -> Pair {
+    let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect::<Vec<_>>();
+    let ratio = independent(&rates(b), &rates(a), options.confidence);
+    Pair {
+        cell: a.cell.clone(),
+        runs: (a.rates.len(), b.rates.len()),
+        bytes_per_second: (a.bytes_per_second, b.bytes_per_second),
+        ratio: b.bytes_per_second / a.bytes_per_second,
+        interval: ratio.map(|ratio| ratio.interval),
+        p_value: ratio.map(|ratio| ratio.p_value),
+        verdict: Verdict::TooFew,
+    }
+}
+
+/// Corrects the p-values for their number, and names what is left.
+fn decide(pairs: &mut [Pair], options: &Options) {
+    let known: Vec<usize> = (0..pairs.len()).filter(|&at| pairs[at].p_value.is_some()).collect();
+    let raw: Vec<f64> = known.iter().filter_map(|&at| pairs[at].p_value).collect();
+    for (&at, corrected) in known.iter().zip(holm(&raw)) {
+        let pair = &mut pairs[at];
+        pair.p_value = Some(corrected);
+        let noticeable = (pair.ratio - 1.0).abs() > options.indifference;
+        pair.verdict = match corrected < 1.0 - options.confidence && noticeable {
+            false => Verdict::Noise,
+            true if pair.ratio > 1.0 => Verdict::Faster,
+            true => Verdict::Slower,
+        };
+    }
+}
+
+fn environment(a: &Experiment, b: &Experiment) -> Vec<(String, String, String)> {
+    let (Some(first), Some(second)) = (a.runs.last(), b.runs.last()) else { return Vec::new() };
+    let value = |run: &crate::record::RunRecord, name: &str| {
+        run.environment.get(name).cloned().unwrap_or_else(|| "-".to_owned())
+    };
+    let mut names: Vec<&String> =
+        first.environment.keys().chain(second.environment.keys()).collect();
+    names.sort();
+    names.dedup();
+    names
+        .into_iter()
+        .map(|name| (name.clone(), value(first, name), value(second, name)))
+        .filter(|(_, a, b)| a != b)
+        .collect()
+}
+
+fn sentences(comparison: &Comparison) -> Vec<String> {
+    let of = |verdict| move |pair: &&Pair| pair.verdict == verdict;
+    let mut texts = Vec::new();
+    for verdict in [Verdict::Faster, Verdict::Slower] {
+        for pair in comparison.pairs.iter().filter(of(verdict)) {
+            texts.push(format!(
+                "{}: B is {} ({} against {}): {:.2} times{}",
+                shown_cell(&pair.cell, &comparison.factors),
+                verdict.name(),
+                rate(pair.bytes_per_second.1),
+                rate(pair.bytes_per_second.0),
+                pair.ratio,
+                pair.interval.map_or(String::new(), |interval| {
+                    format!(", {:.2} to {:.2}", interval.low, interval.high)
+                }),
+            ));
+        }
+    }
+    let count = |verdict| comparison.pairs.iter().filter(of(verdict)).count();
+    let noise: Vec<&Pair> = comparison.pairs.iter().filter(of(Verdict::Noise)).collect();
+    if !noise.is_empty() {
+        let widths: Vec<f64> = noise
+            .iter()
+            .filter_map(|pair| pair.interval.map(|interval| interval.relative_half_width()))
+            .collect();
+        texts.push(format!(
+            "{} of {} cells differ by no more than chance explains; a difference of {:.0} % would \
+             have been seen in a typical one",
+            noise.len(),
+            comparison.pairs.len(),
+            (mean(&widths).unwrap_or(0.0) * 100.0).ceil().max(1.0),
+        ));
+    }
+    if count(Verdict::TooFew) > 0 {
+        texts.push(format!(
+            "{} cells have fewer than two runs in A or B: nothing can be said of them",
+            count(Verdict::TooFew)
+        ));
+    }
+    let ratios: Vec<f64> = comparison.pairs.iter().map(|pair| pair.ratio).collect();
+    if let Some(all) = geometric_mean(&ratios).filter(|_| ratios.len() > 1) {
+        texts.push(format!("over all {} cells B runs at {all:.2} times A", ratios.len()));
+    }
+    if comparison.only_in_a + comparison.only_in_b > 0 {
+        texts.push(format!(
+            "{} cells are in A only, {} in B only",
+            comparison.only_in_a, comparison.only_in_b
+        ));
+    }
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+    use crate::record::{FORMAT, Header, Level, Role, RunRecord};
+
+    /// Six cells, five repeats, 10 % scatter; cell 3 is `gain` times as fast.
+    fn experiment(seed: u64, gain: f64) -> Experiment {
+        let mut random = Random::new(seed);
+        let levels: Vec<Level> = (0..6).map(|power| Level::Number(4096 << power)).collect();
+        let mut runs = Vec::new();
+        for repeat in 1..=5 {
+            for (index, level) in levels.iter().enumerate() {
+                let speed = 1e8 * if index == 3 { gain } else { 1.0 };
+                let seconds = 1e9 / (speed * (0.1 * random.normal()).exp());
+                let cell = Cell::from([("block_bytes".to_owned(), level.clone())]);
+                let bytes = 1_000_000_000;
+                runs.push(RunRecord { cell, repeat, bytes, seconds, ..RunRecord::default() });
+            }
+        }
+        let header = Header {
+            format: FORMAT,
+            kind: "read".into(),
+            title: String::new(),
+            factors: vec![Factor { name: "block_bytes".into(), levels, role: Role::Setting }],
+            plan: serde_json::Value::Null,
+            seed,
+            started_unix_seconds: 0,
+        };
+        Experiment { header, runs, torn_bytes: 0 }
+    }
+
+    #[test]
+    fn identical_systems_are_told_apart_at_most_once_in_twenty() {
+        let alarms = (0..1000)
+            .filter(|seed| {
+                let (a, b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, 1.0));
+                let comparison = compare(&a, &b, &Options::default());
+                comparison.pairs.iter().any(|pair| pair.verdict != Verdict::Noise)
+            })
+            .count();
+        assert!(alarms <= 50, "{alarms} of 1000");
+    }
+
+    #[test]
+    fn a_difference_is_found_in_its_cell() {
+        let found = (0..200)
+            .filter(|seed| {
+                let (a, b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, 1.6));
+                let comparison = compare(&a, &b, &Options::default());
+                comparison.pairs[3].verdict == Verdict::Faster
+            })
+            .count();
+        assert!(found >= 190, "{found} of 200");
+        let (mut a, b) = (experiment(1, 1.6), experiment(2, 1.0));
+        let comparison = compare(&a, &b, &Options::default());
+        assert_eq!(comparison.pairs[3].verdict, Verdict::Slower);
+        assert!(comparison.sentences[0].starts_with("block size 32 KiB: B is slower"));
+        a.runs.retain(|run| run.repeat == 1);
+        let comparison = compare(&a, &b, &Options::default());
+        assert!(comparison.pairs.iter().all(|pair| pair.verdict == Verdict::TooFew));
+    }
+}

@@ -1,0 +1,167 @@
+//! From runs to sentences: what to set, what it brings, what it costs, and what is not known.
+//!
+//! Nothing here runs or draws anything: it takes factors and runs, from a file or from a published
+//! table, and returns the numbers together with the words for them, so that the terminal, the page
+//! and the JSON document say the same. The methods are those of [`crate::statistics`]; which is
+//! used for what is told in `docs/design/statistics.md`.
+
+mod cells;
+mod findings;
+mod sweeps;
+mod words;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::model::PhysicalLimit;
+use crate::record::{Cell, Factor, RunRecord};
+use crate::statistics::interval::Interval;
+
+/// What a judgement rests on besides the runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Share of experiments whose intervals hold the truth.
+    pub confidence: f64,
+    /// Differences below this share are of no interest to anybody.
+    pub indifference: f64,
+    /// Scatter of a cell that ran once only, as a share: assumed, and said.
+    pub assumed_scatter: f64,
+    /// What cannot be exceeded: rates that a plateau may come from.
+    pub limits: Vec<PhysicalLimit>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { confidence: 0.95, indifference: 0.01, assumed_scatter: 0.02, limits: Vec::new() }
+    }
+}
+
+/// All that was concluded.
+#[derive(Clone, Debug, Serialize)]
+pub struct Judgement {
+    /// Each combination with its runs in numbers.
+    pub cells: Vec<CellSummary>,
+    /// Each factor over its levels, everything else fixed.
+    pub sweeps: Vec<Sweep>,
+    /// For each load, the index of the cell to use.
+    pub recommended: Vec<Recommendation>,
+    /// The words.
+    pub sentences: Vec<Sentence>,
+}
+
+/// One combination of levels in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub struct CellSummary {
+    /// The combination.
+    pub cell: Cell,
+    /// Rates of its runs, with the number of the repeat.
+    pub rates: Vec<(u64, f64)>,
+    /// Runs that gave no number.
+    pub failed: usize,
+    /// Arithmetic mean of the rates.
+    pub mean_bytes_per_second: f64,
+    /// Their standard deviation, from two runs on.
+    pub standard_deviation: Option<f64>,
+    /// All bytes by all the time.
+    pub harmonic_mean_bytes_per_second: f64,
+    /// Geometric mean: what the interval is of.
+    pub bytes_per_second: f64,
+    /// Its interval, from two runs on.
+    pub interval: Option<Interval>,
+    /// Interval of the median, from six runs on.
+    pub median_interval: Option<Interval>,
+    /// Repeats that do not look like the others.
+    pub outliers: Vec<u64>,
+    /// Means of the further numbers of its runs.
+    pub measures: BTreeMap<String, f64>,
+}
+
+/// One factor over its levels, everything else fixed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sweep {
+    /// The factor.
+    pub factor: String,
+    /// What is fixed.
+    pub others: Cell,
+    /// Cells in the order of the levels, as indices.
+    pub cells: Vec<usize>,
+    /// Place in `cells` of the highest mean.
+    pub best: usize,
+    /// Place in `cells` of the simplest level that is as good.
+    pub knee: usize,
+    /// The curve through it, for numbers from three levels on.
+    #[serde(skip)]
+    pub model: Option<crate::model::Model>,
+    /// Whether it passes through a recommended cell, so that it is told in words.
+    pub is_told: bool,
+}
+
+/// The cell to use for a load.
+#[derive(Clone, Debug, Serialize)]
+pub struct Recommendation {
+    /// The levels of the load.
+    pub load: Cell,
+    /// The cell to use.
+    pub cell: usize,
+    /// The cell with the highest mean.
+    pub best: usize,
+    /// The cell of the first levels, against which a gain is told.
+    pub baseline: usize,
+    /// Gain over it, and its interval where there are repeats.
+    pub gain: f64,
+    /// Interval of the gain.
+    pub gain_interval: Option<Interval>,
+}
+
+/// What a sentence is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// What to set.
+    Set,
+    /// What it brings.
+    Gain,
+    /// What it costs.
+    Cost,
+    /// What the numbers say about the hardware.
+    Finding,
+    /// What is not known, or not right.
+    Doubt,
+}
+
+impl Subject {
+    /// The word in front of its sentences.
+    pub fn name(self) -> &'static str {
+        match self {
+            Subject::Set => "set",
+            Subject::Gain => "gain",
+            Subject::Cost => "cost",
+            Subject::Finding => "finding",
+            Subject::Doubt => "not known",
+        }
+    }
+}
+
+/// A conclusion in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Sentence {
+    /// What it is about.
+    pub subject: Subject,
+    /// The words.
+    pub text: String,
+}
+
+/// Judges an experiment.
+pub fn judge(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judgement {
+    let cells = cells::summarise(factors, runs, options);
+    let mut judgement = Judgement {
+        recommended: sweeps::recommend(factors, &cells, options),
+        cells,
+        sweeps: Vec::new(),
+        sentences: Vec::new(),
+    };
+    judgement.sweeps = sweeps::sweeps(factors, &judgement.cells, &judgement.recommended, options);
+    judgement.sentences = words::sentences(factors, runs, &judgement, options);
+    judgement
+}

@@ -1,0 +1,68 @@
+//! The runs of each cell in numbers.
+
+use std::collections::BTreeMap;
+
+use super::{CellSummary, Options};
+use crate::record::{Cell, Factor, RunRecord};
+use crate::statistics::outliers::outliers;
+use crate::statistics::sweep::Level;
+use crate::statistics::{geometric_mean, harmonic_mean, interval, mean, standard_deviation};
+
+/// One summary for each cell that has at least one good run, in the order of the factors' levels.
+pub fn summarise(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Vec<CellSummary> {
+    let mut by_place: BTreeMap<(Vec<usize>, Cell), Vec<&RunRecord>> = BTreeMap::new();
+    for run in runs {
+        by_place.entry((place(factors, &run.cell), run.cell.clone())).or_default().push(run);
+    }
+    let summaries = by_place.into_iter().map(|((_, cell), runs)| summary(cell, &runs, options));
+    summaries.flatten().collect()
+}
+
+/// Where a cell stands among all: the index of its level in each factor; unknown ones last.
+pub fn place(factors: &[Factor], cell: &Cell) -> Vec<usize> {
+    let index = |factor: &Factor| {
+        let level = cell.get(&factor.name)?;
+        factor.levels.iter().position(|known| known == level)
+    };
+    factors.iter().map(|factor| index(factor).unwrap_or(usize::MAX)).collect()
+}
+
+/// Mean and standard error of a cell, with the assumed scatter where it ran only once.
+pub fn level(cell: &CellSummary, options: &Options) -> Level {
+    let mean = cell.mean_bytes_per_second;
+    let error = match cell.standard_deviation {
+        Some(deviation) => deviation / (cell.rates.len() as f64).sqrt(),
+        None => options.assumed_scatter * mean,
+    };
+    Level { mean, standard_error: error }
+}
+
+fn summary(cell: Cell, runs: &[&RunRecord], options: &Options) -> Option<CellSummary> {
+    let rates: Vec<(u64, f64)> =
+        runs.iter().filter_map(|run| Some((run.repeat, run.bytes_per_second()?))).collect();
+    let values: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
+    let outliers = outliers(&values).into_iter().map(|index| rates[index].0).collect();
+    Some(CellSummary {
+        cell,
+        failed: runs.len() - rates.len(),
+        mean_bytes_per_second: mean(&values)?,
+        standard_deviation: standard_deviation(&values),
+        harmonic_mean_bytes_per_second: harmonic_mean(&values)?,
+        bytes_per_second: geometric_mean(&values)?,
+        interval: interval::of_geometric_mean(&values, options.confidence),
+        median_interval: interval::of_median(&values, options.confidence),
+        outliers,
+        measures: measures(runs),
+        rates,
+    })
+}
+
+fn measures(runs: &[&RunRecord]) -> BTreeMap<String, f64> {
+    let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.error.is_none()) {
+        for (name, value) in &run.measures {
+            values.entry(name.clone()).or_default().push(*value);
+        }
+    }
+    values.into_iter().filter_map(|(name, values)| Some((name, mean(&values)?))).collect()
+}

@@ -1,0 +1,159 @@
+//! What the runs themselves show: rates that do not add up, outliers, changes in mid-run, drift.
+
+use super::{CellSummary, Sentence, Subject};
+use crate::record::{Factor, RunRecord, shown_cell};
+use crate::statistics::interval;
+use crate::statistics::mean;
+use crate::statistics::series::{regime_changes, warm_up};
+
+/// A printed rate further than this from bytes by seconds is not explained by rounding, nor by
+/// units of 1000 where 1024 was meant for the sizes of files (2.4 %).
+const PRINTED_TOLERANCE: f64 = 0.05;
+
+/// How many objects a sentence names before it counts the rest.
+const NAMED_MAX: usize = 3;
+
+/// Everything that is odd about the runs.
+pub fn doubts(factors: &[Factor], runs: &[RunRecord], cells: &[CellSummary]) -> Vec<Sentence> {
+    let mut doubts = printed_rates(factors, runs);
+    doubts.extend(failures(factors, runs));
+    doubts.extend(outliers(factors, cells));
+    doubts.extend(unsteady(factors, runs));
+    doubts.extend(drift(factors, runs));
+    doubts.extend(notes(runs));
+    doubts.into_iter().map(|text| Sentence { subject: Subject::Doubt, text }).collect()
+}
+
+fn printed_rates(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {
+    let one = |run: &RunRecord| {
+        let (printed, computed) = (run.printed_bytes_per_second?, run.bytes_per_second()?);
+        let apart = printed / computed - 1.0;
+        (apart.abs() > PRINTED_TOLERANCE).then(|| {
+            format!(
+                "{}: {} was printed, but size / time is {} ({:+.0} %): size / time is used",
+                shown_cell(&run.cell, factors),
+                report::format::rate(printed),
+                report::format::rate(computed),
+                apart * 100.0
+            )
+        })
+    };
+    runs.iter().filter_map(one).collect()
+}
+
+fn failures(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
+    let failed: Vec<&RunRecord> = runs.iter().filter(|run| run.error.is_some()).collect();
+    let first = failed.first()?;
+    let why = first.error.as_deref().unwrap_or_default();
+    let place = shown_cell(&first.cell, factors);
+    Some(format!("{} of {} runs gave no number, first {place}: {why}", failed.len(), runs.len()))
+}
+
+fn outliers(factors: &[Factor], cells: &[CellSummary]) -> Option<String> {
+    let found: Vec<String> = cells
+        .iter()
+        .flat_map(|cell| {
+            let place = shown_cell(&cell.cell, factors);
+            cell.outliers.iter().map(move |repeat| format!("{place} repeat {repeat}"))
+        })
+        .collect();
+    let named = named(&found)?;
+    let verb = if found.len() == 1 { "does" } else { "do" };
+    Some(format!("{named} {verb} not look like the other repeats; no run was left out"))
+}
+
+fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {
+    let (mut changing, mut warming) = (Vec::new(), Vec::new());
+    for run in runs {
+        let Some(series) = &run.series else { continue };
+        let rates = series.rates();
+        if rates.len() < 40 {
+            continue;
+        }
+        let place = || format!("{} repeat {}", shown_cell(&run.cell, factors), run.repeat);
+        let cut = warm_up(&rates);
+        if cut.is_none_or(|cut| cut * 5 > rates.len()) {
+            warming.push(place());
+        }
+        let start = cut.unwrap_or(0);
+        if is_changing(&rates[start..]) {
+            changing.push(place());
+        }
+    }
+    let mut texts = Vec::new();
+    if let Some(named) = named(&changing) {
+        texts.push(format!("the rate changes for good in mid-run: {named}"));
+    }
+    if let Some(named) = named(&warming) {
+        texts.push(format!("a fifth of the run or more is warm-up, runs are too short: {named}"));
+    }
+    texts
+}
+
+/// A change of regime that matters: of a fifth at least, for a tenth of the run at least.
+fn is_changing(rates: &[f64]) -> bool {
+    let shortest = (rates.len() / 10).max(5);
+    let mut edges = vec![0];
+    edges.extend(regime_changes(rates, shortest));
+    edges.push(rates.len());
+    let level = |pair: &[usize]| mean(&rates[pair[0]..pair[1].min(rates.len())]);
+    let levels: Vec<f64> = edges.windows(2).filter_map(level).collect();
+    levels.windows(2).any(|pair| (pair[1] - pair[0]).abs() > 0.2 * pair[0].abs().max(pair[1].abs()))
+}
+
+/// Whether the system as a whole became faster or slower: each run against the mean of its cell,
+/// first half of the repeats against the second one.
+fn drift(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
+    let last = runs.iter().map(|run| run.repeat).max().filter(|&last| last >= 4)?;
+    let mut sums: std::collections::BTreeMap<String, Vec<(u64, f64)>> = Default::default();
+    for run in runs {
+        let rate = run.bytes_per_second()?;
+        let place = shown_cell(&run.cell, factors);
+        sums.entry(place).or_default().push((run.repeat, rate.ln()));
+    }
+    let mut blocks = vec![Vec::new(); last as usize];
+    for cell in sums.values().filter(|cell| cell.len() as u64 == last) {
+        let centre = mean(&cell.iter().map(|(_, log)| *log).collect::<Vec<_>>())?;
+        for (repeat, log) in cell {
+            blocks[(*repeat as usize).checked_sub(1)?].push(log - centre);
+        }
+    }
+    let means: Vec<f64> = blocks.iter().filter_map(|block| mean(block)).collect();
+    if means.len() < 4 {
+        return None;
+    }
+    let half = means.len() / 2;
+    let (early, late) = (&means[..half], &means[means.len() - half..]);
+    let differences: Vec<f64> = late.iter().zip(early).map(|(late, early)| late - early).collect();
+    let change = mean(&differences)?.exp_m1();
+    let interval = interval::of_mean(&differences, 0.99)?;
+    (!interval.contains(0.0) && change.abs() > 0.03).then(|| {
+        let way = if change < 0.0 { "slower" } else { "faster" };
+        format!(
+            "everything became {:.0} % {way} while the experiment ran; blocks keep comparisons \
+             fair, the rates themselves depend on when they were measured",
+            change.abs() * 100.0
+        )
+    })
+}
+
+/// Notes of the runs, each once, with how many runs have it.
+fn notes(runs: &[RunRecord]) -> Vec<String> {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for note in runs.iter().flat_map(|run| &run.notes) {
+        match counts.iter_mut().find(|(known, _)| known == note) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((note, 1)),
+        }
+    }
+    counts.iter().map(|(note, count)| format!("{note} ({count} of {} runs)", runs.len())).collect()
+}
+
+fn named(places: &[String]) -> Option<String> {
+    let shown = places.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join("; ");
+    match places.len() {
+        0 => None,
+        few if few <= NAMED_MAX => Some(shown),
+        many => Some(format!("{shown} and {} more", many - NAMED_MAX)),
+    }
+}

@@ -1,0 +1,404 @@
+//! The sentences of a judgement.
+
+use super::findings::doubts;
+use super::sweeps::gain;
+use super::{CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep};
+use crate::model::{LARGE_RESIDUAL, Model, matching_limit};
+use crate::record::{Cell, Factor, Role, RunRecord, shown_cell, title};
+use crate::statistics::factorial::two_by_two;
+use crate::statistics::interval::Interval;
+use report::format::{duration, rate};
+
+/// A plateau and a limit that are nearer than this are taken to be the same.
+const LIMIT_TOLERANCE: f64 = 0.06;
+
+/// Costs that are told: the measure, what it is, the factor by which it has to grow to be worth a
+/// sentence.
+const COSTS: &[(&str, &str, f64)] = &[
+    ("device_bytes_per_byte", "bytes read from the device for each byte asked for", 1.05),
+    ("random_read_p50_ns", "median latency of a random read meanwhile set like this", 1.15),
+    ("random_read_device_bytes", "bytes read from the device for a random read", 1.15),
+    ("reclaimed_bytes_per_byte", "bytes pushed out of the page cache for each byte read", 1.15),
+    ("processor_ns_per_byte", "processor time for each byte", 1.15),
+    ("memory_bytes", "memory for buffers", 1.15),
+];
+
+/// All sentences, by subject.
+pub fn sentences(
+    factors: &[Factor],
+    runs: &[RunRecord],
+    judgement: &Judgement,
+    options: &Options,
+) -> Vec<Sentence> {
+    let mut all = Vec::new();
+    for recommendation in &judgement.recommended {
+        let words = Words { factors, judgement, options, recommendation };
+        words.settings(&mut all);
+        words.gain(&mut all);
+        words.costs(&mut all);
+    }
+    all.extend(for_all_loads(factors, judgement, options));
+    for sweep in judgement.sweeps.iter().filter(|sweep| sweep.is_told) {
+        all.extend(model_sentences(factors, sweep, judgement, options));
+    }
+    all.extend(effects(factors, judgement, options));
+    all.extend(doubts(factors, runs, &judgement.cells));
+    all.extend(repeats(judgement, options));
+    all.sort_by_key(|sentence| sentence.subject);
+    all
+}
+
+/// Where there are several loads: the settings with which the worst served of them loses least.
+fn for_all_loads(factors: &[Factor], judgement: &Judgement, options: &Options) -> Option<Sentence> {
+    let loads = &judgement.recommended;
+    let settings_of = |cell: &Cell, load: &Cell| -> Cell {
+        let own = cell.iter().filter(|(name, _)| !load.contains_key(*name));
+        own.map(|(name, level)| (name.clone(), level.clone())).collect()
+    };
+    let mut worst: Vec<(Cell, usize, f64)> = Vec::new();
+    for found in loads.iter().filter(|_| loads.len() > 1) {
+        let best = judgement.cells[found.best].mean_bytes_per_second;
+        let of_load = judgement.cells.iter().filter(|cell| {
+            found.load.iter().all(|(name, level)| cell.cell.get(name) == Some(level))
+        });
+        for cell in of_load {
+            let settings = settings_of(&cell.cell, &found.load);
+            let share = cell.mean_bytes_per_second / best;
+            match worst.iter_mut().find(|(known, ..)| *known == settings) {
+                Some((_, seen, least)) => (*seen, *least) = (*seen + 1, least.min(share)),
+                None => worst.push((settings, 1, share)),
+            }
+        }
+    }
+    worst.retain(|(_, seen, _)| *seen == loads.len());
+    let highest = worst.iter().map(|(.., share)| *share).fold(0.0, f64::max);
+    let slack = options.indifference.max(options.assumed_scatter);
+    let (settings, _, share) = worst.into_iter().find(|(.., share)| *share >= highest - slack)?;
+    let text = format!(
+        "one setting for all of them: {}; each gets {:.0} % of its best or more",
+        shown_cell(&settings, factors),
+        (share * 100.0).floor()
+    );
+    Some(Sentence { subject: Subject::Set, text })
+}
+
+struct Words<'a> {
+    factors: &'a [Factor],
+    judgement: &'a Judgement,
+    options: &'a Options,
+    recommendation: &'a Recommendation,
+}
+
+impl Words<'_> {
+    /// `with random data: `, or nothing where there is only one load.
+    fn load(&self) -> String {
+        match self.judgement.recommended.len() {
+            0 | 1 => String::new(),
+            _ => format!("{}: ", shown_cell(&self.recommendation.load, self.factors)),
+        }
+    }
+
+    fn cell(&self, index: usize) -> &CellSummary {
+        &self.judgement.cells[index]
+    }
+
+    fn settings(&self, all: &mut Vec<Sentence>) {
+        let mut say = |subject, text| all.push(Sentence { subject, text });
+        let recommended = self.recommendation.cell;
+        for sweep in &self.judgement.sweeps {
+            if !(sweep.is_told && sweep.cells.contains(&recommended)) {
+                continue;
+            }
+            // The sweep through the recommended cell; what to set is that cell's level.
+            let chosen = sweep.cells.iter().position(|&cell| cell == recommended).unwrap_or(0);
+            say(Subject::Set, format!("{}{}", self.load(), self.choice(sweep, chosen)));
+            if let Some(text) = self.edge(sweep, chosen) {
+                say(Subject::Doubt, format!("{}{text}", self.load()));
+            }
+        }
+    }
+
+    fn choice(&self, sweep: &Sweep, chosen: usize) -> String {
+        let name = title(&sweep.factor);
+        let shown = |place: usize| self.level(sweep, place);
+        let speed = |place: usize| rate(self.cell(sweep.cells[place]).mean_bytes_per_second);
+        let last = sweep.cells.len() - 1;
+        let numeric = self.factor(&sweep.factor).is_some_and(Factor::is_numeric);
+        let slowest = sweep.cells.iter().map(|&cell| self.cell(cell).mean_bytes_per_second);
+        let slowest = slowest.fold(f64::INFINITY, f64::min);
+        let best = self.cell(sweep.cells[sweep.best]).mean_bytes_per_second;
+        if slowest >= best * (1.0 - self.options.indifference.max(0.02)) {
+            return format!("{name}: no difference, keep {}", shown(chosen));
+        }
+        let flat = match chosen < sweep.best {
+            true => {
+                format!(", as good as the best ({} at {})", speed(sweep.best), shown(sweep.best))
+            }
+            false => String::new(),
+        };
+        match (numeric, chosen == last) {
+            (true, true) => format!(
+                "{name}: {} ({}); no knee up to there, the rate still rises at the largest one \
+                 tested",
+                shown(chosen),
+                speed(chosen)
+            ),
+            (true, false) => {
+                format!("{name}: {} ({}); the knee{flat}", shown(chosen), speed(chosen))
+            }
+            (false, _) => format!("{name}: {} ({}){flat}", shown(chosen), speed(chosen)),
+        }
+    }
+
+    /// What lies outside of the levels.
+    fn edge(&self, sweep: &Sweep, chosen: usize) -> Option<String> {
+        let numeric = self.factor(&sweep.factor)?.is_numeric();
+        let name = title(&sweep.factor);
+        let edge = self.level(sweep, sweep.cells.len() - 1);
+        (numeric && chosen + 1 == sweep.cells.len())
+            .then(|| format!("whether a {name} above {edge} is faster still was not tested"))
+    }
+
+    fn level(&self, sweep: &Sweep, place: usize) -> String {
+        let cell = self.cell(sweep.cells[place]);
+        cell.cell.get(&sweep.factor).map_or(String::new(), |level| level.shown(&sweep.factor))
+    }
+
+    fn factor(&self, name: &str) -> Option<&Factor> {
+        self.factors.iter().find(|factor| factor.name == name)
+    }
+
+    fn gain(&self, all: &mut Vec<Sentence>) {
+        let found = self.recommendation;
+        if found.cell == found.baseline {
+            return;
+        }
+        let (cell, baseline) = (self.cell(found.cell), self.cell(found.baseline));
+        let differing = differing(&cell.cell, &baseline.cell, self.factors);
+        let text = format!(
+            "{}{:.2} times the rate of {} ({} against {}){}",
+            self.load(),
+            found.gain,
+            shown_cell(&differing, self.factors),
+            rate(cell.mean_bytes_per_second),
+            rate(baseline.mean_bytes_per_second),
+            shown_interval(found.gain_interval, self.options),
+        );
+        all.push(Sentence { subject: Subject::Gain, text });
+    }
+
+    fn costs(&self, all: &mut Vec<Sentence>) {
+        let (cell, baseline) =
+            (self.cell(self.recommendation.cell), self.cell(self.recommendation.baseline));
+        for (measure, what, growth) in COSTS {
+            let (Some(&now), Some(&then)) =
+                (cell.measures.get(*measure), baseline.measures.get(*measure))
+            else {
+                continue;
+            };
+            let grows = now > then * growth && now > 0.0;
+            let is_excess = *measure == "device_bytes_per_byte" && now > *growth;
+            if grows || is_excess {
+                let text = format!(
+                    "{}{what}: {} instead of {}",
+                    self.load(),
+                    shown_measure(measure, now),
+                    shown_measure(measure, then)
+                );
+                all.push(Sentence { subject: Subject::Cost, text });
+            }
+        }
+    }
+}
+
+/// A measure with its unit, which is the last word of its name.
+pub(super) fn shown_measure(name: &str, value: f64) -> String {
+    if name.ends_with("_per_byte") {
+        return match name.ends_with("_ns_per_byte") {
+            true => format!("{value:.3} ns"),
+            false => format!("{value:.2}"),
+        };
+    }
+    match name.rsplit('_').next() {
+        Some("ns") if value < 1e6 => format!("{:.0} us", value / 1e3),
+        Some("ns") => duration(value / 1e9),
+        Some("bytes") => report::format::size(value.max(0.0) as u64),
+        Some("percent") => format!("{value:.0} %"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// The levels of the baseline that are not those of the cell.
+fn differing(cell: &Cell, baseline: &Cell, factors: &[Factor]) -> Cell {
+    let differs = |name: &String| cell.get(name) != baseline.get(name);
+    let known = |name: &String| factors.iter().any(|factor| factor.name == *name);
+    baseline
+        .iter()
+        .filter(|(name, _)| differs(name) && known(name))
+        .map(|(name, level)| (name.clone(), level.clone()))
+        .collect()
+}
+
+fn shown_interval(interval: Option<Interval>, options: &Options) -> String {
+    match interval {
+        Some(interval) => format!(
+            "; {:.0} % interval {:.2} to {:.2}",
+            options.confidence * 100.0,
+            interval.low,
+            interval.high
+        ),
+        None => "; one run each, so no interval".to_owned(),
+    }
+}
+
+fn model_sentences(
+    factors: &[Factor],
+    sweep: &Sweep,
+    judgement: &Judgement,
+    options: &Options,
+) -> Vec<Sentence> {
+    let Some(model) = sweep.model.as_ref().filter(|_| sweep.cells.len() > 3) else {
+        return Vec::new();
+    };
+    let mut texts = vec![curve(factors, sweep, model)];
+    // Where the sweep has a knee, what it comes to was measured; else the curve has to tell.
+    let highest = match sweep.knee + 1 < sweep.cells.len() {
+        true => judgement.cells[sweep.cells[sweep.best]].bytes_per_second,
+        false => model.highest_bytes_per_second(),
+    };
+    if let Some(limit) = matching_limit(highest, &options.limits, LIMIT_TOLERANCE) {
+        texts.push(format!(
+            "what the {} comes to, {}, is the {} ({})",
+            title(&sweep.factor),
+            rate(highest),
+            limit.name,
+            rate(limit.bytes_per_second)
+        ));
+    }
+    for (&index, &residual) in sweep.cells.iter().zip(&model.residuals) {
+        if residual.abs() > LARGE_RESIDUAL {
+            let cell = &judgement.cells[index];
+            let level = cell.cell.get(&sweep.factor);
+            texts.push(format!(
+                "{} {} does not follow that curve: {}, {:.0} % {} than it says",
+                title(&sweep.factor),
+                level.map_or(String::new(), |level| level.shown(&sweep.factor)),
+                rate(cell.bytes_per_second),
+                residual.abs() * 100.0,
+                if residual < 0.0 { "less" } else { "more" },
+            ));
+        }
+    }
+    texts.into_iter().map(|text| Sentence { subject: Subject::Finding, text }).collect()
+}
+
+fn curve(factors: &[Factor], sweep: &Sweep, model: &Model) -> String {
+    let others = shown_cell(&sweep.others, factors);
+    let others = if others == "the only cell" { String::new() } else { format!(" ({others})") };
+    let mut text = format!(
+        "{}{others}: {} {}",
+        title(&sweep.factor),
+        Model::meaning(&sweep.factor),
+        report_ns(model.overhead_ns),
+    );
+    if model.bytes_per_second.is_finite() {
+        text.push_str(&format!(", {} behind it", rate(model.bytes_per_second)));
+    }
+    if let Some(plateau) = model.plateau_bytes_per_second {
+        text.push_str(&format!(", plateau at {}", rate(plateau)));
+    }
+    text.push_str(&format!("; typical residual {:.1} %", model.typical_residual() * 100.0));
+    text
+}
+
+fn report_ns(nanoseconds: f64) -> String {
+    match nanoseconds {
+        small if small < 1e3 => format!("{small:.0} ns"),
+        middle if middle < 1e6 => format!("{:.1} us", middle / 1e3),
+        large => format!("{:.2} ms", large / 1e6),
+    }
+}
+
+/// What a setting does at each level of a load, where that differs: the interactions that matter.
+fn effects(factors: &[Factor], judgement: &Judgement, options: &Options) -> Vec<Sentence> {
+    let varied =
+        |role: Role| move |factor: &&Factor| factor.role == role && factor.levels.len() > 1;
+    let Some(anchor) = judgement.recommended.first() else { return Vec::new() };
+    let anchor = &judgement.cells[anchor.cell].cell;
+    let mut found = Vec::new();
+    for setting in factors.iter().filter(varied(Role::Setting)) {
+        for load in factors.iter().filter(varied(Role::Load)) {
+            found.extend(effect(setting, load, anchor, judgement, options));
+        }
+    }
+    found
+}
+
+fn effect(
+    setting: &Factor,
+    load: &Factor,
+    anchor: &Cell,
+    judgement: &Judgement,
+    options: &Options,
+) -> Option<Sentence> {
+    let (first, last) = (setting.levels.first()?, setting.levels.last()?);
+    let find = |setting_level: &_, load_level: &_| {
+        let mut wanted = anchor.clone();
+        wanted.insert(setting.name.clone(), Clone::clone(setting_level));
+        wanted.insert(load.name.clone(), Clone::clone(load_level));
+        judgement.cells.iter().find(|cell| cell.cell == wanted)
+    };
+    let part = |load_level: &_| {
+        let (from, to) = (find(first, load_level)?, find(last, load_level)?);
+        Some((from, to))
+    };
+    let (load_first, load_last) = (load.levels.first()?, load.levels.last()?);
+    let ((a_from, a_to), (b_from, b_to)) = (part(load_first)?, part(load_last)?);
+    let told = |from: &CellSummary, to: &CellSummary, level: &crate::record::Level| {
+        let ratio = gain(to, from, options.confidence);
+        let value = to.bytes_per_second / from.bytes_per_second;
+        let changes = ratio.is_none_or(|ratio| !ratio.interval.contains(1.0))
+            && (value - 1.0).abs() > options.indifference.max(0.02);
+        let words = if changes { format!("{value:.2} times") } else { "nothing".to_owned() };
+        format!("{words} with {} {}", load.title(), level.shown(&load.name))
+    };
+    let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect::<Vec<_>>();
+    let (aa, ab, ba, bb) = (rates(a_from), rates(b_from), rates(a_to), rates(b_to));
+    let effects = two_by_two(&[[&aa, &ab], [&ba, &bb]], options.confidence);
+    let interaction = effects.map(|effects| effects.interaction);
+    if interaction.is_some_and(|(_, interval)| interval.contains(1.0)) {
+        return None;
+    }
+    let certainty = match interaction {
+        Some((value, interval)) => format!(
+            "; they work together ({:.2} times, {:.2} to {:.2})",
+            value.max(1.0 / value),
+            interval.low,
+            interval.high
+        ),
+        None => "; one run each".to_owned(),
+    };
+    let text = format!(
+        "{} {} instead of {} brings {} and {}{certainty}",
+        setting.title(),
+        last.shown(&setting.name),
+        first.shown(&setting.name),
+        told(a_from, a_to, load_first),
+        told(b_from, b_to, load_last),
+    );
+    Some(Sentence { subject: Subject::Finding, text })
+}
+
+/// Whether there were repeats at all.
+fn repeats(judgement: &Judgement, options: &Options) -> Option<Sentence> {
+    let single = judgement.cells.iter().filter(|cell| cell.rates.len() == 1).count();
+    (single > 0).then(|| Sentence {
+        subject: Subject::Doubt,
+        text: format!(
+            "{single} of {} cells ran once only: what a second run would give is not known, \
+             {:.0} % scatter is assumed",
+            judgement.cells.len(),
+            options.assumed_scatter * 100.0
+        ),
+    })
+}
