@@ -2,11 +2,12 @@
 //!
 //! Without `$TAKEUP_TAPE` that is the drive in this process. With it, the device node that it
 //! names (**everything on its medium is overwritten**), and `$TAKEUP_TAPE_OPERATOR` is a command
-//! that changes cartridges: it is called with `new NAME MIB`, `load NAME`, `eject`, `protect` and
-//! `unprotect` behind it. Without an operator, scenarios that need one are skipped.
+//! that changes cartridges: it is called with `new NAME MIB`, `load NAME`, `eject` and
+//! `protect NAME` behind it. Without an operator, scenarios that need one are skipped.
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use device::tape::raw::RawTape;
@@ -18,12 +19,12 @@ use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, Protection, Virtual
 pub enum Kind {
     /// In this process.
     Virtual,
-    /// The kernel's driver on `tgtd` (the lab).
-    Lab,
+    /// The kernel's driver on `tgtd`'s drive (the lab's first drive).
+    Tgtd,
     /// The virtual drive behind FUSE.
     Fuse,
-    /// Anything else that the kernel's driver drives.
-    Hardware,
+    /// Any other drive of the kernel's driver; the lab's second one is the drive of this crate.
+    Driven,
 }
 
 /// What a scenario needs from the medium.
@@ -40,9 +41,15 @@ pub enum Medium {
 /// One device, one scenario at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
+/// Cartridges that the operator has made. Each gets a name of its own, so that nothing of an
+/// earlier scenario sticks to it.
+static CARTRIDGES: AtomicU32 = AtomicU32::new(0);
+
 /// A drive for a scenario.
 pub struct Bench {
     pub kind: Kind,
+    /// Smallest and largest block that the drive takes.
+    pub limits: (usize, usize),
     drive: Box<dyn TapeDrive>,
     hands: Hands,
     _turn: Option<MutexGuard<'static, ()>>,
@@ -60,8 +67,14 @@ impl Bench {
         let Some(path) = std::env::var_os("TAKEUP_TAPE") else {
             let drive = VirtualDrive::new("virtual", lab_like());
             let hands = Hands::Own(drive.clone());
-            let bench = Bench { kind: Kind::Virtual, drive: Box::new(drive), hands, _turn: None };
-            bench.new_cartridge("first", if let Medium::Fresh(mib) = medium { mib } else { 16 });
+            let bench = Bench {
+                kind: Kind::Virtual,
+                limits: LAB_LIMITS,
+                drive: Box::new(drive),
+                hands,
+                _turn: None,
+            };
+            bench.new_cartridge(if let Medium::Fresh(mib) = medium { mib } else { 16 });
             return Ok(bench);
         };
         if medium == Medium::Broken {
@@ -74,15 +87,22 @@ impl Bench {
             Ok(command) => Hands::Operator(command),
             Err(_) => Hands::None,
         };
-        let mut bench =
-            Bench { kind: Kind::Hardware, drive: Box::new(drive), hands, _turn: Some(turn) };
+        let mut bench = Bench {
+            kind: Kind::Driven,
+            limits: LAB_LIMITS,
+            drive: Box::new(drive),
+            hands,
+            _turn: Some(turn),
+        };
         match (medium, &bench.hands) {
             (Medium::Fresh(_), Hands::None) => return Err("no $TAKEUP_TAPE_OPERATOR"),
-            (Medium::Fresh(mib), _) => bench.new_cartridge("first", mib),
-            (_, Hands::Operator(_)) => bench.new_cartridge("first", 16),
+            (Medium::Fresh(mib), _) => bench.new_cartridge(mib),
+            (_, Hands::Operator(_)) => bench.new_cartridge(16),
             _ => {}
         }
-        bench.kind = kind_of(&mut bench.open(Access::Look).expect("the drive can be opened"));
+        let mut tape = bench.open(Access::Look).expect("the drive can be opened");
+        bench.kind = kind_of(&mut tape);
+        bench.limits = limits_of(&mut tape);
         Ok(bench)
     }
 
@@ -108,7 +128,7 @@ impl Bench {
     }
 
     /// Puts a blank cartridge in.
-    pub fn new_cartridge(&self, name: &str, mib: u32) {
+    pub fn new_cartridge(&self, mib: u32) {
         match &self.hands {
             Hands::Own(drive) => {
                 let capacity_bytes = u64::from(mib) << 20;
@@ -120,13 +140,14 @@ impl Bench {
                 }));
             }
             _ => {
-                self.call(&format!("new {name} {mib}"));
-                self.call(&format!("load {name}"));
+                let number = CARTRIDGES.fetch_add(1, Ordering::Relaxed) + 1;
+                self.call(&format!("new scenario{number} {mib}"));
+                self.call(&format!("load scenario{number}"));
             }
         }
     }
 
-    /// Sets the write-protect switch.
+    /// Sets the write-protect switch of the cartridge that is in, and puts it in again.
     pub fn protect(&self) {
         match &self.hands {
             Hands::Own(drive) => {
@@ -134,7 +155,11 @@ impl Bench {
                 cartridge.set_protection(Protection::Protected);
                 drive.insert(cartridge);
             }
-            _ => self.call("protect"),
+            _ => {
+                let number = CARTRIDGES.load(Ordering::Relaxed);
+                self.call(&format!("protect scenario{number}"));
+                self.call(&format!("load scenario{number}"));
+            }
         }
     }
 
@@ -158,24 +183,47 @@ impl Bench {
     }
 }
 
-/// Limits as the lab's drive has them, so that one table fits both.
+/// Limits of `tgtd`'s drive, and of what FUSE passes on in one piece.
+const LAB_LIMITS: (usize, usize) = (4, 1 << 20);
+
+/// A drive that is like the lab's.
 pub fn lab_like() -> DriveSettings {
-    DriveSettings { block_bytes_min: 4, block_bytes_max: 1 << 20, ..DriveSettings::default() }
+    DriveSettings {
+        block_bytes_min: LAB_LIMITS.0 as u16,
+        block_bytes_max: LAB_LIMITS.1 as u32,
+        ..DriveSettings::default()
+    }
 }
 
-/// Largest block that the drive of the bench takes.
-pub const BLOCK_BYTES_MAX: usize = 1 << 20;
+/// A buffer that no block of a scenario exceeds.
+pub const ROOM_BYTES: usize = 1 << 20;
 
 fn kind_of(tape: &mut Tape) -> Kind {
     let mut answer = [0; 36];
-    let inquiry = [0x12, 0, 0, 0, 36, 0];
-    // The first command after a reset may be answered by an attention.
-    let first = tape.raw().command(&inquiry, &mut answer);
-    match first.or_else(|_| tape.raw().command(&inquiry, &mut answer)) {
-        Ok(_) if answer[8..].starts_with(b"IET") => Kind::Lab,
-        Ok(_) => Kind::Hardware,
-        Err(_) => Kind::Fuse,
+    match ask(tape, &[0x12, 0, 0, 0, 36, 0], &mut answer) {
+        Some(()) if answer[8..].starts_with(b"IET") => Kind::Tgtd,
+        Some(()) => Kind::Driven,
+        None => Kind::Fuse,
     }
+}
+
+/// READ BLOCK LIMITS.
+fn limits_of(tape: &mut Tape) -> (usize, usize) {
+    let mut answer = [0; 6];
+    match ask(tape, &[0x05, 0, 0, 0, 0, 0], &mut answer) {
+        None => LAB_LIMITS,
+        Some(()) => {
+            let least = u16::from_be_bytes([answer[4], answer[5]]);
+            let most = u32::from_be_bytes([0, answer[1], answer[2], answer[3]]);
+            (usize::from(least), most as usize)
+        }
+    }
+}
+
+fn ask(tape: &mut Tape, command: &[u8], answer: &mut [u8]) -> Option<()> {
+    // The first command after a reset may be answered by an attention.
+    let first = tape.raw().command(command, answer);
+    first.or_else(|_| tape.raw().command(command, answer)).ok().map(|_| ())
 }
 
 /// Calls that every scenario makes.
@@ -206,7 +254,7 @@ impl Calls for dyn RawTape + '_ {
     }
 
     fn expect_nothing(&mut self) {
-        let mut buffer = vec![0; BLOCK_BYTES_MAX];
+        let mut buffer = vec![0; ROOM_BYTES];
         assert_eq!(self.read(&mut buffer).expect("an empty read"), 0);
     }
 

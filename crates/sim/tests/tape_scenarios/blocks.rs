@@ -4,7 +4,7 @@ use device::tape::BlockMode;
 use device::tape::raw::Operation;
 use rustix::io::Errno;
 
-use crate::bench::{BLOCK_BYTES_MAX, Bench, Calls, content, errno};
+use crate::bench::{Bench, Calls, ROOM_BYTES, content, errno};
 
 const SIZES: [usize; 12] = [
     512,
@@ -56,7 +56,7 @@ pub fn sizes_mixed(bench: &Bench) {
     }
     tape.operate(Operation::Rewind, 1).unwrap();
     for (number, bytes) in (0..).zip(sizes) {
-        tape.expect_block(number, bytes, BLOCK_BYTES_MAX);
+        tape.expect_block(number, bytes, ROOM_BYTES);
     }
     tape.expect_nothing();
 }
@@ -68,7 +68,7 @@ pub fn shorter_block_has_its_length(bench: &Bench) {
     tape.operate(Operation::Rewind, 1).unwrap();
     tape.expect_block(0, 10_000, 10_001);
     tape.expect_block(1, 10_000, 65_536);
-    tape.expect_block(2, 10_000, BLOCK_BYTES_MAX);
+    tape.expect_block(2, 10_000, ROOM_BYTES);
 }
 
 pub fn larger_block_is_passed_over(bench: &Bench) {
@@ -198,35 +198,40 @@ pub fn nothing_is_written_or_read(bench: &Bench) {
 }
 
 pub fn writes_above_the_limit_are_refused(bench: &Bench) {
+    let (least, most) = bench.limits;
     let mut tape = bench.tape();
     let tape = tape.raw();
-    tape.write_blocks(0..1, BLOCK_BYTES_MAX);
-    assert_eq!(errno(tape.write(&content(1, BLOCK_BYTES_MAX + 1))), Errno::INVAL);
-    assert_eq!(errno(tape.write(&content(1, 3))), Errno::INVAL);
+    tape.write_blocks(0..1, most);
+    assert_eq!(errno(tape.write(&content(1, most + 1))), Errno::INVAL);
+    if least > 1 {
+        assert_eq!(errno(tape.write(&content(1, least - 1))), Errno::INVAL);
+    }
     assert_eq!(tape.place(), (0, 1), "nothing was written");
-    tape.write_blocks(1..2, 4);
+    tape.write_blocks(1..2, least);
     tape.operate(Operation::Rewind, 1).unwrap();
-    tape.expect_block(0, BLOCK_BYTES_MAX, BLOCK_BYTES_MAX);
-    tape.expect_block(1, 4, 4);
+    tape.expect_block(0, most, most);
+    tape.expect_block(1, least, least);
     tape.expect_nothing();
 }
 
 pub fn reads_above_the_limit_are_refused(bench: &Bench) {
+    let (_, most) = bench.limits;
     let mut tape = bench.tape();
     let tape = tape.raw();
     tape.write_blocks(0..1, 512);
     tape.operate(Operation::Rewind, 1).unwrap();
-    assert_eq!(errno(tape.read(&mut vec![0; BLOCK_BYTES_MAX + 1])), Errno::INVAL);
-    tape.expect_block(0, 512, BLOCK_BYTES_MAX);
+    assert_eq!(errno(tape.read(&mut vec![0; most + 1])), Errno::INVAL);
+    tape.expect_block(0, 512, most);
 }
 
 pub fn block_sizes_outside_the_limits(bench: &Bench) {
+    let (least, most) = (bench.limits.0 as i32, bench.limits.1 as i32);
     let mut tape = bench.tape();
     let tape = tape.raw();
-    for refused in [1, 3, BLOCK_BYTES_MAX as i32 + 1, 0xff_ffff] {
+    for refused in [least - 1, most + 1, 0xff_fffe].into_iter().filter(|size| *size > 0) {
         assert_eq!(errno(tape.operate(Operation::SetBlockSize, refused)), Errno::INVAL);
     }
-    for taken in [4, 512, BLOCK_BYTES_MAX as i32, 0] {
+    for taken in [least, 512, most, 0] {
         tape.operate(Operation::SetBlockSize, taken).unwrap();
         let status = tape.status().unwrap();
         assert_eq!(status.density_and_block_size & 0xff_ffff, i64::from(taken));

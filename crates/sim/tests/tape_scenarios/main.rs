@@ -47,10 +47,14 @@ macro_rules! scenarios {
     };
 }
 
-const NO_NUMBERS: (Kind, &str) = (Kind::Lab, "tgtd answers neither LOCATE nor READ POSITION");
+const NO_NUMBERS: (Kind, &str) = (Kind::Tgtd, "tgtd answers neither LOCATE nor READ POSITION");
 const STALE_END: (Kind, &str) =
-    (Kind::Lab, "tgtd gives a buffer of old bytes at the end of the data");
-const NO_RESIDUAL: (Kind, &str) = (Kind::Lab, "tgtd does not say how far SPACE got");
+    (Kind::Tgtd, "tgtd gives a buffer of old bytes at the end of the data");
+const NO_RESIDUAL: (Kind, &str) = (Kind::Tgtd, "tgtd does not say how far SPACE got");
+const TOO_FAR_BACK: (Kind, &str) =
+    (Kind::Tgtd, "tgtd's SPACE backwards over filemarks goes one object too far");
+const OVER_FILEMARKS: (Kind, &str) =
+    (Kind::Tgtd, "tgtd's SPACE over blocks takes filemarks for blocks");
 
 scenarios! {
     blocks::variable_blocks_of_all_sizes, Medium::Scratch, [];
@@ -61,7 +65,7 @@ scenarios! {
     blocks::wrong_fixed_size_steps_back, Medium::Scratch, [];
     blocks::several_fixed_blocks_at_once, Medium::Scratch, [];
     blocks::fixed_blocks_up_to_a_filemark, Medium::Scratch, [];
-    blocks::fixed_blocks_in_pieces, Medium::Scratch, [];
+    blocks::fixed_blocks_in_pieces, Medium::Scratch, [TOO_FAR_BACK];
     blocks::fixed_writes_are_whole_blocks, Medium::Scratch, [];
     blocks::fixed_blocks_read_as_variable, Medium::Scratch, [];
     blocks::nothing_is_written_or_read, Medium::Scratch, [];
@@ -70,7 +74,7 @@ scenarios! {
     blocks::block_sizes_outside_the_limits, Medium::Scratch, [];
     blocks::block_size_outlives_a_close, Medium::Scratch, [];
     blocks::silent_lengths_lose_the_rest, Medium::Scratch,
-        [(Kind::Lab, "tgtd heeds no SILI bit")];
+        [(Kind::Tgtd, "tgtd heeds no SILI bit")];
 
     filemarks::filemark_reads_as_nothing, Medium::Scratch, [];
     filemarks::close_behind_data_writes_one, Medium::Scratch, [];
@@ -80,7 +84,7 @@ scenarios! {
     filemarks::close_behind_a_synchronisation_writes_none, Medium::Scratch, [];
     filemarks::close_after_reading_writes_none, Medium::Scratch, [];
     filemarks::rewind_behind_data_writes_one, Medium::Scratch, [];
-    filemarks::back_spacing_behind_data_writes_one, Medium::Scratch, [];
+    filemarks::back_spacing_behind_data_writes_one, Medium::Scratch, [TOO_FAR_BACK];
     filemarks::seek_behind_data_writes_one, Medium::Scratch, [NO_NUMBERS];
     filemarks::forward_spacing_behind_data_writes_none, Medium::Scratch, [];
     filemarks::several_at_once, Medium::Scratch, [];
@@ -94,13 +98,13 @@ scenarios! {
     motion::seek_to_every_object, Medium::Scratch, [NO_NUMBERS];
     motion::seek_past_the_end, Medium::Scratch, [NO_NUMBERS];
     motion::forward_over_filemarks, Medium::Scratch, [];
-    motion::back_over_filemarks, Medium::Scratch, [];
-    motion::back_past_the_beginning, Medium::Scratch, [];
+    motion::back_over_filemarks, Medium::Scratch, [TOO_FAR_BACK];
+    motion::back_past_the_beginning, Medium::Scratch, [TOO_FAR_BACK];
     motion::over_blocks_in_both_directions, Medium::Scratch, [];
-    motion::forward_over_blocks_stops_at_a_filemark, Medium::Scratch, [];
-    motion::back_over_blocks_stops_at_a_filemark, Medium::Scratch, [];
+    motion::forward_over_blocks_stops_at_a_filemark, Medium::Scratch, [OVER_FILEMARKS];
+    motion::back_over_blocks_stops_at_a_filemark, Medium::Scratch, [OVER_FILEMARKS];
     motion::numbers_outlive_a_close, Medium::Scratch, [];
-    motion::fixed_read_up_to_a_filemark_then_space, Medium::Scratch, [];
+    motion::fixed_read_up_to_a_filemark_then_space, Medium::Scratch, [TOO_FAR_BACK];
 
     ends::end_of_data_behind_a_filemark, Medium::Scratch, [STALE_END];
     ends::end_of_data_behind_a_block, Medium::Scratch, [STALE_END];
@@ -115,7 +119,7 @@ scenarios! {
     ends::what_was_taken_reads_back, Medium::Fresh(8), [];
     ends::filemark_behind_the_warning, Medium::Fresh(8), [];
     ends::fixed_blocks_at_the_warning, Medium::Fresh(8), [];
-    ends::physical_end, Medium::Fresh(8), [(Kind::Lab, "tgtd's medium has no end")];
+    ends::physical_end, Medium::Fresh(8), [(Kind::Tgtd, "tgtd's medium has no end")];
 
     media::no_medium, Medium::Fresh(16), [];
     media::protected_medium, Medium::Fresh(16), [];
@@ -123,12 +127,12 @@ scenarios! {
     media::read_only_open_writes_nothing, Medium::Scratch, [];
     media::second_opener_is_refused, Medium::Scratch, [];
     media::another_medium_begins_anew, Medium::Fresh(16),
-        [(Kind::Lab, "tgtd announces no change of medium")];
+        [(Kind::Tgtd, "tgtd announces no change of medium")];
     media::ejected_medium_is_gone, Medium::Fresh(16), [];
     media::loaded_again, Medium::Fresh(16), [];
     media::counters_count, Medium::Scratch,
         [(Kind::Fuse, "there are no files of the kernel for it")];
-    media::density_and_state, Medium::Scratch, [];
+    media::density_and_state, Medium::Scratch, [(Kind::Tgtd, "tgtd has no density code")];
 
     tapes::meanings_of_reads, Medium::Scratch, [STALE_END];
     tapes::meanings_of_writes, Medium::Fresh(8), [];

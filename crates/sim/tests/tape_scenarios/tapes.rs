@@ -2,7 +2,7 @@
 
 use device::tape::{Access, Filemark, TapeRead, TapeWrite};
 
-use crate::bench::{BLOCK_BYTES_MAX, Bench, content};
+use crate::bench::{Bench, ROOM_BYTES, content};
 
 pub fn meanings_of_reads(bench: &Bench) {
     let mut tape = bench.tape();
@@ -12,7 +12,7 @@ pub fn meanings_of_reads(bench: &Bench) {
     tape.write_filemark(Filemark::Synchronising).unwrap();
     tape.synchronise().unwrap();
     tape.rewind().unwrap();
-    let mut buffer = vec![0; BLOCK_BYTES_MAX];
+    let mut buffer = vec![0; ROOM_BYTES];
     assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::Block(4096));
     assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::Filemark);
     assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::Block(512));
@@ -52,7 +52,7 @@ pub fn errors_name_the_place(bench: &Bench) {
     drop(tape);
     let mut tape = bench.open(Access::Write).unwrap();
     tape.write(&content(0, 512)).unwrap();
-    let error = tape.write(&content(0, BLOCK_BYTES_MAX + 1)).unwrap_err();
+    let error = tape.write(&content(0, bench.limits.1 + 1)).unwrap_err();
     let said = error.to_string();
     assert!(said.contains("write"), "{said}");
     assert_eq!(error.place.file_number, Some(1), "{said}");
