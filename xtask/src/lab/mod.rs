@@ -65,7 +65,7 @@ fn run_tests(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
     let job = Job {
         command: programs::command(&programs, &arguments.words),
         folder: repository(),
-        environment: vec![("TAKEUP_TAPE".to_owned(), "/dev/nst0".to_owned())],
+        environment: Vec::new(),
     };
     let mut watch = Watch::new();
     let outcome = guest(arguments, &packages)

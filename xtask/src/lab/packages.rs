@@ -28,6 +28,12 @@ const PACKAGES: [&str; 9] = [
     "dmsetup",            // cartridges with unreadable places
 ];
 
+/// Where the uncompressed kernel is put.
+const KERNEL_IMAGE: &str = "boot/vmlinux";
+
+/// Raised when the same packages are unpacked in another way.
+const LAYOUT: &str = "2";
+
 /// Longest time for one call of apt-get: the kernel has 70 MB.
 const FETCH_LIMIT_SECONDS: &str = "600";
 
@@ -59,10 +65,7 @@ impl Packages {
     fn find(root: PathBuf) -> anyhow::Result<Packages> {
         let versions = root.join("usr/lib/modules");
         let modules = only_entry(&versions)?;
-        let version = modules.file_name().context("modules without a name")?;
-        let mut name = std::ffi::OsString::from("vmlinuz-");
-        name.push(version);
-        let kernel = root.join("boot").join(name);
+        let kernel = root.join(KERNEL_IMAGE);
         if !kernel.exists() {
             bail!("no kernel at {}; remove {} to fetch it anew", kernel.display(), root.display());
         }
@@ -83,7 +86,9 @@ fn cache_folder() -> anyhow::Result<PathBuf> {
 fn list_name() -> String {
     // FNV-1a; nothing here needs more than a name.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in PACKAGES.iter().chain(&[KERNEL]).flat_map(|name| name.bytes().chain([b'\n'])) {
+    for byte in
+        PACKAGES.iter().chain(&[KERNEL, LAYOUT]).flat_map(|name| name.bytes().chain([b'\n']))
+    {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
     format!("{hash:016x}")
@@ -179,7 +184,48 @@ fn unpack(work: &Path) -> anyhow::Result<PathBuf> {
             fs::remove_dir_all(&folder)?;
         }
     }
+    decompress_kernel(&unpacked)?;
     Ok(unpacked)
+}
+
+/// An emulated processor takes seconds to decompress its kernel at every start; QEMU takes an
+/// uncompressed one, whose PVH entry it knows, as well.
+fn decompress_kernel(unpacked: &Path) -> anyhow::Result<()> {
+    let compressed = only_entry_with(&unpacked.join("boot"), "vmlinuz-")?;
+    let image = fs::read(&compressed).with_context(|| format!("read {}", compressed.display()))?;
+    let payload = payload(&image)
+        .with_context(|| format!("{} has no payload compressed by xz", compressed.display()))?;
+    let packed = unpacked.join("boot/payload.xz");
+    fs::write(&packed, payload).context("write the kernel's payload")?;
+    let kernel = unpacked.join(KERNEL_IMAGE);
+    // The payload ends in four bytes of its own, behind the stream.
+    let status = Command::new("xz")
+        .args(["--decompress", "--single-stream", "--stdout"])
+        .arg(&packed)
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(&kernel).context("create the kernel")?)
+        .status()
+        .context("start xz")?;
+    if !status.success() {
+        bail!("xz cannot decompress {}", packed.display());
+    }
+    fs::remove_file(&packed).context("remove the payload")
+}
+
+/// The compressed kernel in a boot image (Documentation/x86/boot.rst, `setup_sects`,
+/// `payload_offset`, `payload_length`), if it is an xz stream.
+fn payload(image: &[u8]) -> Option<&[u8]> {
+    let word = |at: usize| {
+        let bytes = image.get(at..at + 4)?.try_into().ok()?;
+        usize::try_from(u32::from_le_bytes(bytes)).ok()
+    };
+    let sectors = match image.get(0x1f1)? {
+        0 => 4,
+        sectors => usize::from(*sectors),
+    };
+    let start = ((sectors + 1) * 512).checked_add(word(0x248)?)?;
+    let payload = image.get(start..start.checked_add(word(0x24c)?)?)?;
+    payload.starts_with(b"\xfd7zXZ\0").then_some(payload)
 }
 
 /// Moves what is in `from` into `into`, which may exist.
@@ -199,10 +245,37 @@ fn merge(from: &Path, into: &Path) -> anyhow::Result<()> {
 }
 
 fn only_entry(folder: &Path) -> anyhow::Result<PathBuf> {
-    let mut entries = fs::read_dir(folder).with_context(|| format!("list {}", folder.display()))?;
-    let first = entries.next().with_context(|| format!("nothing in {}", folder.display()))??;
-    if entries.next().is_some() {
-        bail!("more than one kernel in {}", folder.display());
+    only_entry_with(folder, "")
+}
+
+/// The one entry whose name begins so.
+fn only_entry_with(folder: &Path, beginning: &str) -> anyhow::Result<PathBuf> {
+    let mut found = None;
+    for entry in fs::read_dir(folder).with_context(|| format!("list {}", folder.display()))? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(beginning)
+            && found.replace(entry.path()).is_some()
+        {
+            bail!("more than one {beginning}* in {}", folder.display());
+        }
     }
-    Ok(first.path())
+    found.with_context(|| format!("no {beginning}* in {}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_payload_is_found_by_the_boot_header() {
+        let mut image = vec![0; 4096];
+        image[0x1f1] = 1;
+        image[0x248..0x24c].copy_from_slice(&16_u32.to_le_bytes());
+        image[0x24c..0x250].copy_from_slice(&8_u32.to_le_bytes());
+        image[1040..1048].copy_from_slice(b"\xfd7zXZ\0..");
+        assert_eq!(payload(&image), Some(&b"\xfd7zXZ\0.."[..]));
+        image[1040] = 0;
+        assert_eq!(payload(&image), None);
+        assert_eq!(payload(&image[..1000]), None);
+    }
 }

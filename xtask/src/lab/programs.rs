@@ -1,9 +1,10 @@
 //! The lab's test programs: built on the host by cargo, started one after the other in the guest,
 //! and what their output says about each test.
 //!
-//! The programs are ordinary test programs of the workspace that look for `TAKEUP_TAPE`. They run
-//! with one thread, since there is one tape; the time of a test is the time between its line and
-//! the one before, as the lines arrive here, so that it is the host's clock that counts.
+//! The programs are ordinary test programs of the workspace that look for `TAKEUP_TAPE`; tests that
+//! need a real tape are `#[ignore]`d elsewhere. Each program runs once a drive, with one thread,
+//! since there is one tape. The time of a test is the time between its line and the one before, as
+//! the lines arrive here: it is the host's clock that counts.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -61,23 +62,32 @@ fn executable(messages: &[u8], test: &str) -> Option<PathBuf> {
     })
 }
 
-/// The guest's command: every program in turn, also after one that failed.
+/// The drives of the guest: their names, their devices, and the tests they are spared. What has
+/// `on_sim_drive` in its path needs faults or commands that tgtd does not have, and so on.
+const DRIVES: [(&str, &str, &str); 2] =
+    [("tgtd", "/dev/nst0", "on_sim_drive"), ("sim", "/dev/nst1", "on_tgtd_drive")];
+
+/// The guest's command: every program in turn on every drive, also after one that failed.
 pub fn command(programs: &[Program], filters: &[String]) -> String {
     let mut script = String::from("failed=0\n");
     let filters: Vec<_> = filters.iter().map(|filter| quoted(filter)).collect();
     for program in programs {
-        script.push_str(&format!(
-            "echo {PROGRAM_MARK}{}\n{} --test-threads=1 {} || failed=1\n",
-            quoted(&program.name),
-            quoted(&program.path.display().to_string()),
-            filters.join(" "),
-        ));
+        for (drive, device, spared) in DRIVES {
+            script.push_str(&format!(
+                "echo {PROGRAM_MARK}{}@{drive}\n\
+                 TAKEUP_TAPE={device} LAB_DRIVE={drive} \
+                 {} --test-threads=1 --include-ignored --skip {spared} {} || failed=1\n",
+                program.name,
+                quoted(&program.path.display().to_string()),
+                filters.join(" "),
+            ));
+        }
     }
     script.push_str("exit $failed\n");
     script
 }
 
-const PROGRAM_MARK: &str = "lab-program: ";
+const PROGRAM_MARK: &str = "lab-program:";
 
 /// How one test went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +185,7 @@ mod tests {
     #[test]
     fn results_are_read_in_pieces() {
         let mut watch = Watch::new();
-        let output = "lab-program: sim::tape\n\nrunning 3 tests\ntest a::b ... ok\n\
+        let output = "lab-program:sim::tape\n\nrunning 3 tests\ntest a::b ... ok\n\
             test c ... FAILED\nnoise\ntest d ... said something ok\n\
             test result: FAILED. 2 passed; 1 failed; 0 ignored\n";
         for piece in output.as_bytes().chunks(7) {
