@@ -6,4 +6,5 @@ mod damage;
 mod listing;
 mod restoring;
 mod round_trip;
+mod tape;
 mod verifying;

@@ -1,0 +1,8 @@
+//! Sets on tape read back, from a drive in this process: what the writing side wrote, on one volume
+//! and on several, whole and damaged, and the tapes of other tools.
+
+mod damage;
+mod foreign;
+mod sets;
+mod studio;
+mod volumes;
