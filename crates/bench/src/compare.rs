@@ -226,7 +226,12 @@ mod tests {
             format: FORMAT,
             kind: "read".into(),
             title: String::new(),
-            factors: vec![Factor { name: "block_bytes".into(), levels, role: Role::Setting }],
+            factors: vec![Factor {
+                name: "block_bytes".into(),
+                levels,
+                role: Role::Setting,
+                present: None,
+            }],
             plan: serde_json::Value::Null,
             seed,
             started_unix_seconds: 0,

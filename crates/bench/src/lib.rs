@@ -12,6 +12,8 @@ pub mod compare;
 pub mod histogram;
 pub mod judgement;
 pub mod model;
+pub mod plan;
 pub mod random;
 pub mod record;
+pub mod run;
 pub mod statistics;

@@ -76,6 +76,9 @@ pub struct Factor {
     /// What kind of factor.
     #[serde(default)]
     pub role: Role,
+    /// The level that is in force today, against which a gain is told; else the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub present: Option<Level>,
 }
 
 impl Factor {
@@ -355,7 +358,8 @@ mod tests {
 
     fn header() -> Header {
         let levels = vec![Level::Number(65536), Level::Text("default".into())];
-        let factor = Factor { name: "read_ahead_bytes".into(), levels, role: Role::Setting };
+        let factor =
+            Factor { name: "read_ahead_bytes".into(), levels, role: Role::Setting, present: None };
         Header {
             format: FORMAT,
             kind: "read".into(),

@@ -24,12 +24,12 @@ fn float(value: &toml::Value) -> f64 {
 
 fn number(name: &str, role: Role, levels: &[u64]) -> Factor {
     let levels = levels.iter().map(|&level| Level::Number(level)).collect();
-    Factor { name: name.into(), levels, role }
+    Factor { name: name.into(), levels, role, present: None }
 }
 
 fn words(name: &str, role: Role, levels: &[&str]) -> Factor {
     let levels = levels.iter().map(|&level| Level::Text(level.into())).collect();
-    Factor { name: name.into(), levels, role }
+    Factor { name: name.into(), levels, role, present: None }
 }
 
 fn run(cell: &[(&str, Level)], bytes: f64, seconds: f64) -> RunRecord {

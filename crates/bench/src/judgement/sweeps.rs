@@ -32,7 +32,13 @@ pub fn recommend(
         let levels: Vec<_> = members.iter().map(|&index| level(&cells[index], options)).collect();
         let best = members[best(&levels)?];
         let cell = members[one_standard_error(&levels, options.indifference)?];
-        let baseline = members[0];
+        let is_present = |index: &usize| {
+            factors.iter().filter(|factor| factor.role == Role::Setting).all(|factor| {
+                let wanted = factor.present.as_ref().or(factor.levels.first());
+                cells[*index].cell.get(&factor.name) == wanted
+            })
+        };
+        let baseline = members.iter().copied().find(is_present).unwrap_or(members[0]);
         let gain = gain(&cells[cell], &cells[baseline], options.confidence);
         let plain = cells[cell].bytes_per_second / cells[baseline].bytes_per_second;
         Some(Recommendation {

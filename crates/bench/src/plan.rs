@@ -1,0 +1,237 @@
+//! What is to be measured: factors and their levels, how often, how long.
+//!
+//! A plan is a small TOML file, or comes from the flags of a command, which is the same thing:
+//! `--print-plan` writes it. It is kept in the first line of the file of runs, so that an
+//! interrupted experiment goes on with it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::random::Random;
+use crate::record::{Cell, Factor, Level};
+
+/// More combinations than this are a mistake.
+const CELLS_MAX: usize = 10_000;
+
+/// An experiment before it is run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Which command runs it: `read`, `disk`, `tape`.
+    pub kind: String,
+    /// In words.
+    #[serde(default)]
+    pub title: String,
+    /// What it works on.
+    pub paths: Vec<String>,
+    /// Most bytes of one run.
+    pub length_bytes: u64,
+    /// Seed of the order of the runs.
+    pub seed: u64,
+    /// When it is enough.
+    #[serde(default)]
+    pub stop: Stop,
+    /// Reads at random places after each run, which tell what the setting costs others; 0 for none.
+    #[serde(default)]
+    pub random_reads: u64,
+    /// What is varied, the slowest changing first.
+    #[serde(rename = "factor")]
+    pub factors: Vec<Factor>,
+}
+
+/// When an experiment has run for long enough.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stop {
+    /// Repeats that every cell gets.
+    pub repeats_min: u64,
+    /// Repeats that no cell exceeds.
+    pub repeats_max: u64,
+    /// Half the width of the 95 % interval, as a share of the rate, that is narrow enough.
+    pub interval_percent: f64,
+    /// Time after which no run is begun.
+    pub budget_seconds: f64,
+}
+
+impl Default for Stop {
+    fn default() -> Stop {
+        Stop { repeats_min: 5, repeats_max: 20, interval_percent: 5.0, budget_seconds: 600.0 }
+    }
+}
+
+/// Why a plan cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// It is no TOML, or not one of ours.
+    #[error("not a plan: {0}")]
+    Syntax(String),
+    /// A level cannot be understood.
+    #[error("level {level:?} of {factor}: {why}")]
+    Level {
+        /// The factor.
+        factor: String,
+        /// As typed.
+        level: String,
+        /// Why.
+        why: String,
+    },
+    /// It asks for something impossible.
+    #[error("{0}")]
+    Impossible(String),
+}
+
+impl Plan {
+    /// Reads a plan. Levels of factors that end in `_bytes` may be written with a suffix, which
+    /// `size` understands.
+    pub fn from_toml(
+        text: &str,
+        size: &dyn Fn(&str) -> Result<u64, String>,
+    ) -> Result<Plan, PlanError> {
+        let mut plan: Plan =
+            toml::from_str(text).map_err(|error| PlanError::Syntax(error.to_string()))?;
+        for factor in &mut plan.factors {
+            if !factor.name.ends_with("_bytes") {
+                continue;
+            }
+            let name = factor.name.clone();
+            for level in &mut factor.levels {
+                if let Level::Text(text) = level {
+                    let bytes = size(text).map_err(|why| PlanError::Level {
+                        factor: name.clone(),
+                        level: text.clone(),
+                        why,
+                    })?;
+                    *level = Level::Number(bytes);
+                }
+            }
+        }
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// The plan as a file.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a plan is made of strings and numbers")
+    }
+
+    /// Whether it can be run at all.
+    pub fn check(&self) -> Result<(), PlanError> {
+        let impossible = |text: String| Err(PlanError::Impossible(text));
+        if self.paths.is_empty() {
+            return impossible("a plan needs a path".to_owned());
+        }
+        if self.length_bytes == 0 {
+            return impossible("a run of no bytes".to_owned());
+        }
+        let stop = &self.stop;
+        if stop.repeats_min == 0 || stop.repeats_max < stop.repeats_min {
+            let (least, most) = (stop.repeats_min, stop.repeats_max);
+            return impossible(format!("{least} repeats at least and {most} at most"));
+        }
+        let positive = |value: f64| value.is_finite() && value > 0.0;
+        if !positive(stop.interval_percent) || !positive(stop.budget_seconds) {
+            return impossible("the interval and the budget have to be above zero".to_owned());
+        }
+        for (index, factor) in self.factors.iter().enumerate() {
+            if factor.levels.is_empty() {
+                return impossible(format!("{} has no levels", factor.name));
+            }
+            if self.factors[..index].iter().any(|known| known.name == factor.name) {
+                return impossible(format!("{} is there twice", factor.name));
+            }
+        }
+        let mut cells = self.factors.iter().map(|factor| factor.levels.len());
+        match cells.try_fold(1usize, |product, levels| product.checked_mul(levels)) {
+            Some(cells) if cells <= CELLS_MAX => Ok(()),
+            _ => impossible(format!("more than {CELLS_MAX} combinations")),
+        }
+    }
+
+    /// All combinations, in the order of the factors' levels.
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = vec![Cell::new()];
+        for factor in &self.factors {
+            let with_level = |cell: &Cell| {
+                let one = |level: &Level| {
+                    let mut cell = cell.clone();
+                    cell.insert(factor.name.clone(), level.clone());
+                    cell
+                };
+                factor.levels.iter().map(one).collect::<Vec<Cell>>()
+            };
+            cells = cells.iter().flat_map(with_level).collect();
+        }
+        cells
+    }
+
+    /// The order of the cells in a block, from 1: random, and the same whenever it is asked for.
+    pub fn order(&self, cells: usize, block: u64) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..cells).collect();
+        let seed = self.seed.wrapping_add(block.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        Random::new(seed).shuffle(&mut order);
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Role;
+
+    fn size(text: &str) -> Result<u64, String> {
+        let digits = text.strip_suffix('k').ok_or("no k")?;
+        digits.parse::<u64>().map(|number| number * 1024).map_err(|error| error.to_string())
+    }
+
+    const TEXT: &str = r#"
+        kind = "read"
+        paths = ["/dev/sdx"]
+        length_bytes = 1000000
+        seed = 3
+        [[factor]]
+        name = "engine"
+        levels = ["sync", "io_uring"]
+        [[factor]]
+        name = "block_bytes"
+        levels = ["64k", 1048576]
+    "#;
+
+    #[test]
+    fn a_plan_is_read_and_written() {
+        let plan = Plan::from_toml(TEXT, &size).unwrap();
+        assert_eq!(plan.factors[1].levels, [Level::Number(65536), Level::Number(1 << 20)]);
+        assert_eq!(plan.factors[0].role, Role::Setting);
+        assert_eq!(plan.cells().len(), 4);
+        assert_eq!(Plan::from_toml(&plan.to_toml(), &size).unwrap(), plan);
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_said() {
+        let check = |from: &str, to: &str, expected: &str| {
+            let text = TEXT.replace(from, to);
+            assert_ne!(text, TEXT);
+            let error = Plan::from_toml(&text, &size).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("64k", "64q", "level \"64q\" of block_bytes: no k");
+        check("[\"/dev/sdx\"]", "[]", "a plan needs a path");
+        check("1000000", "0", "a run of no bytes");
+        check("\"engine\"", "\"block_bytes\"", "sync");
+        check("[\"sync\", \"io_uring\"]", "[]", "engine has no levels");
+        check("seed = 3", "sede = 3", "unknown field");
+        check("seed = 3", "seed = 3\nstop = { repeats_min = 9, repeats_max = 2 }", "9 repeats");
+        check("seed = 3", "seed = 3\nstop = { budget_seconds = 0.0 }", "above zero");
+    }
+
+    #[test]
+    fn blocks_are_orders_of_their_own_and_the_same_again() {
+        let plan = Plan::from_toml(TEXT, &size).unwrap();
+        let orders: Vec<Vec<usize>> = (1..=20).map(|block| plan.order(4, block)).collect();
+        assert_eq!(orders, (1..=20).map(|block| plan.order(4, block)).collect::<Vec<_>>());
+        assert!(orders.iter().any(|order| *order != orders[0]));
+        for order in orders {
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3]);
+        }
+    }
+}

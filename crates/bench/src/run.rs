@@ -1,0 +1,275 @@
+//! Runs an experiment: all cells once in a random order, then again, until it is enough.
+//!
+//! A block is every cell once, in an order of its own; a drift of the system is then the same for
+//! all cells, and comparisons within blocks do not see it. After each run its record is appended to
+//! the file and on the disk. An experiment that was interrupted goes on in the middle of its block,
+//! in the order that it would have had.
+//!
+//! What a run is, is the [`Executor`]'s; the tests have one that only computes.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use flow::cancel::Cancel;
+
+use crate::plan::Plan;
+use crate::record::{Cell, Experiment, FORMAT, Header, RecordError, RunFile, RunRecord};
+use crate::statistics::interval::of_geometric_mean;
+
+/// Blocks in a row in which all intervals have to be narrow. One would stop too often by luck:
+/// intervals then hold the truth in 92 % instead of 95 % (`tests/coverage.rs`).
+const NARROW_BLOCKS: u32 = 2;
+
+/// Failures in a row after which a cell is not tried again.
+const FAILURES_MAX: u32 = 2;
+
+/// Does the runs.
+pub trait Executor {
+    /// Whether a combination means anything: `false` for direct I/O with four read-aheads.
+    fn applies(&self, cell: &Cell) -> bool;
+
+    /// Brings everything into the state in which a run begins, runs, and says what happened.
+    ///
+    /// # Errors
+    /// A text where the run gave no number; the experiment goes on with the next cell.
+    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String>;
+}
+
+/// Hears how the experiment goes on.
+pub trait Observer {
+    /// A run begins.
+    fn begins(&self, progress: &Progress<'_>);
+    /// A run has ended, and is in the file.
+    fn ended(&self, progress: &Progress<'_>, run: &RunRecord);
+}
+
+/// Where an experiment is.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// The cell of the run.
+    pub cell: &'a Cell,
+    /// Number of the block, from 1.
+    pub block: u64,
+    /// Runs that have ended, and runs of all cells up to the end of this block.
+    pub runs: (u64, u64),
+    /// Seconds to the end of the blocks that will be run at least, or of the budget.
+    pub seconds_left: Option<f64>,
+    /// The widest interval of all cells, half of it as a share, from two repeats on.
+    pub widest_interval: Option<f64>,
+}
+
+/// Why an experiment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All intervals are as narrow as asked.
+    Narrow,
+    /// Every cell has as many repeats as allowed.
+    Repeats,
+    /// No time is left.
+    Budget,
+    /// The user stopped it.
+    Cancelled,
+    /// No cell can be run.
+    Failed,
+}
+
+impl Ended {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Ended::Narrow => "all intervals are as narrow as asked",
+            Ended::Repeats => "every cell has its repeats",
+            Ended::Budget => "the time budget is used up",
+            Ended::Cancelled => "stopped; the same command goes on",
+            Ended::Failed => "no cell could be run",
+        }
+    }
+}
+
+/// The first line for a plan.
+pub fn header(plan: &Plan) -> Header {
+    Header {
+        format: FORMAT,
+        kind: plan.kind.clone(),
+        title: plan.title.clone(),
+        factors: plan.factors.clone(),
+        plan: serde_json::to_value(plan).expect("a plan is made of strings and numbers"),
+        seed: plan.seed,
+        started_unix_seconds: unix_seconds(),
+    }
+}
+
+/// Seconds of Unix time.
+pub fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Whether an interrupted experiment is the one that this plan means: all but the budget and the
+/// repeats, which may be changed to go on for longer, has to be the same.
+pub fn is_same(plan: &Plan, header: &Header) -> bool {
+    let known: Result<Plan, _> = serde_json::from_value(header.plan.clone());
+    known.is_ok_and(|known| Plan { stop: plan.stop, ..known } == *plan)
+}
+
+/// What a run of an experiment needs besides its plan.
+pub struct Parts<'a> {
+    /// Does the runs.
+    pub executor: &'a mut dyn Executor,
+    /// Takes the records.
+    pub file: &'a mut RunFile,
+    /// Hears of it.
+    pub observer: &'a dyn Observer,
+    /// Seconds since any fixed moment.
+    pub clock: &'a dyn Fn() -> f64,
+    /// Stops it between two runs, and a run that looks at it.
+    pub cancel: &'a Cancel,
+}
+
+/// Runs a plan, behind what `experiment` holds already, and leaves all runs there.
+pub fn run<'a>(
+    plan: &'a Plan,
+    experiment: &mut Experiment,
+    parts: Parts<'a>,
+) -> Result<Ended, RecordError> {
+    let cells: Vec<Cell> =
+        plan.cells().into_iter().filter(|cell| parts.executor.applies(cell)).collect();
+    let start = (parts.clock)();
+    let mut course = Course {
+        plan,
+        cells,
+        parts,
+        start,
+        runs_here: 0,
+        failures: BTreeMap::new(),
+        narrow_blocks: 0,
+    };
+    for block in 1..=plan.stop.repeats_max {
+        if let Some(ended) = course.block(block, &mut experiment.runs)? {
+            return Ok(ended);
+        }
+    }
+    Ok(Ended::Repeats)
+}
+
+struct Course<'a> {
+    plan: &'a Plan,
+    cells: Vec<Cell>,
+    parts: Parts<'a>,
+    start: f64,
+    runs_here: u64,
+    failures: BTreeMap<Cell, u32>,
+    narrow_blocks: u32,
+}
+
+impl Course<'_> {
+    fn block(
+        &mut self,
+        block: u64,
+        runs: &mut Vec<RunRecord>,
+    ) -> Result<Option<Ended>, RecordError> {
+        for index in self.plan.order(self.cells.len(), block) {
+            let cell = self.cells[index].clone();
+            if runs.iter().any(|run| run.repeat == block && run.cell == cell) {
+                continue;
+            }
+            if self.failures.get(&cell).is_some_and(|&failures| failures >= FAILURES_MAX) {
+                continue;
+            }
+            if self.parts.cancel.check().is_err() {
+                return Ok(Some(Ended::Cancelled));
+            }
+            // The last run may exceed the budget by its own length, a whole one more may not begin.
+            if self.seconds() + self.run_seconds() > self.plan.stop.budget_seconds {
+                return Ok(Some(Ended::Budget));
+            }
+            if !self.one(&cell, block, runs)? {
+                return Ok(Some(Ended::Cancelled));
+            }
+        }
+        let given_up = self.failures.values().filter(|&&count| count >= FAILURES_MAX).count();
+        if given_up == self.cells.len() {
+            return Ok(Some(Ended::Failed));
+        }
+        let narrow = self.widest(runs).is_some_and(|widest| {
+            block + 1 >= self.plan.stop.repeats_min
+                && widest * 100.0 <= self.plan.stop.interval_percent
+        });
+        self.narrow_blocks = if narrow { self.narrow_blocks + 1 } else { 0 };
+        let enough = block >= self.plan.stop.repeats_min && self.narrow_blocks >= NARROW_BLOCKS;
+        Ok(enough.then_some(Ended::Narrow))
+    }
+
+    /// Runs one cell; `false` when it was stopped in its middle, which leaves no record.
+    fn one(
+        &mut self,
+        cell: &Cell,
+        block: u64,
+        runs: &mut Vec<RunRecord>,
+    ) -> Result<bool, RecordError> {
+        self.parts.observer.begins(&self.progress(cell, block, runs));
+        let started_unix_seconds = unix_seconds();
+        let mut run = match self.parts.executor.execute(cell, self.parts.cancel) {
+            _ if self.parts.cancel.check().is_err() => return Ok(false),
+            Ok(run) => {
+                self.failures.remove(cell);
+                run
+            }
+            Err(error) => {
+                *self.failures.entry(cell.clone()).or_default() += 1;
+                RunRecord { error: Some(error), ..RunRecord::default() }
+            }
+        };
+        run.cell = cell.clone();
+        run.repeat = block;
+        run.order = runs.len() as u64 + 1;
+        run.started_unix_seconds = started_unix_seconds;
+        self.parts.file.push(&run)?;
+        self.runs_here += 1;
+        runs.push(run);
+        let run = runs.last().expect("it was pushed just now");
+        self.parts.observer.ended(&self.progress(cell, block, runs), run);
+        Ok(true)
+    }
+
+    fn seconds(&self) -> f64 {
+        (self.parts.clock)() - self.start
+    }
+
+    /// Mean time of a run with all that belongs to it.
+    fn run_seconds(&self) -> f64 {
+        if self.runs_here == 0 { 0.0 } else { self.seconds() / self.runs_here as f64 }
+    }
+
+    fn progress<'c>(&self, cell: &'c Cell, block: u64, runs: &[RunRecord]) -> Progress<'c> {
+        let cells = self.cells.len() as u64;
+        let sure = cells * self.plan.stop.repeats_min.max(block);
+        let done = runs.len() as u64;
+        let left = sure.saturating_sub(done) as f64 * self.run_seconds();
+        let budget_left = (self.plan.stop.budget_seconds - self.seconds()).max(0.0);
+        Progress {
+            cell,
+            block,
+            runs: (done, sure),
+            seconds_left: (self.runs_here > 0).then(|| left.min(budget_left)),
+            widest_interval: self.widest(runs),
+        }
+    }
+
+    /// The widest interval of all cells that can be run; `None` as long as one has none.
+    fn widest(&self, runs: &[RunRecord]) -> Option<f64> {
+        let mut widest = None;
+        for cell in &self.cells {
+            if self.failures.get(cell).is_some_and(|&failures| failures >= FAILURES_MAX) {
+                continue;
+            }
+            let own = runs.iter().filter(|run| run.cell == *cell);
+            let rates: Vec<f64> = own.filter_map(RunRecord::bytes_per_second).collect();
+            let half = of_geometric_mean(&rates, 0.95)?.relative_half_width();
+            widest = Some(half.max(widest.unwrap_or(0.0)));
+        }
+        widest
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+use std::cell::Cell as Shared;
+use std::path::Path;
+
+use super::*;
+use crate::plan::Stop;
+use crate::random::Random;
+use crate::record::{Factor, Level, Role, load};
+
+/// Computes instead of running: level n runs at n x 100 MB/s with some scatter and takes a second.
+struct Fake<'a> {
+    time: &'a Shared<f64>,
+    random: Random,
+    scatter: f64,
+    failing: Option<u64>,
+    /// Cancels in the middle of this run, from 1.
+    cancel_in: Option<u64>,
+    executed: Vec<u64>,
+}
+
+impl Executor for Fake<'_> {
+    fn applies(&self, cell: &Cell) -> bool {
+        cell["level"] != Level::Number(4)
+    }
+
+    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {
+        let Level::Number(level) = cell["level"] else { return Err("no number".into()) };
+        self.executed.push(level);
+        self.time.set(self.time.get() + 1.0);
+        if self.cancel_in == Some(self.executed.len() as u64) {
+            cancel.cancel();
+        }
+        if self.failing == Some(level) {
+            return Err("no such engine".into());
+        }
+        let rate = level as f64 * 1e8 * (self.scatter * self.random.normal()).exp();
+        Ok(RunRecord {
+            bytes: 1 << 30,
+            seconds: (1u64 << 30) as f64 / rate,
+            ..RunRecord::default()
+        })
+    }
+}
+
+struct Silent;
+
+impl Observer for Silent {
+    fn begins(&self, progress: &Progress<'_>) {
+        assert!(progress.runs.0 < progress.runs.1);
+    }
+    fn ended(&self, progress: &Progress<'_>, run: &RunRecord) {
+        assert_eq!(run.repeat, progress.block);
+    }
+}
+
+fn plan(stop: Stop) -> Plan {
+    let levels = (1..=4).map(Level::Number).collect();
+    Plan {
+        kind: "read".into(),
+        title: String::new(),
+        paths: vec!["/x".into()],
+        length_bytes: 1,
+        seed: 11,
+        stop,
+        random_reads: 0,
+        factors: vec![Factor { name: "level".into(), levels, role: Role::Setting, present: None }],
+    }
+}
+
+struct Setting {
+    scatter: f64,
+    failing: Option<u64>,
+    cancel_in: Option<u64>,
+}
+
+const STEADY: Setting = Setting { scatter: 0.01, failing: None, cancel_in: None };
+
+/// Runs, going on with what the file holds, and says how it ended and which levels were run.
+fn go(path: &Path, plan: &Plan, setting: &Setting) -> (Ended, Vec<u64>, Experiment) {
+    let time = Shared::new(0.0);
+    let mut fake = Fake {
+        time: &time,
+        random: Random::new(5),
+        scatter: setting.scatter,
+        failing: setting.failing,
+        cancel_in: setting.cancel_in,
+        executed: Vec::new(),
+    };
+    let header = header(plan);
+    let mut experiment = match path.exists() {
+        true => load(path).unwrap(),
+        false => Experiment { header, runs: Vec::new(), torn_bytes: 0 },
+    };
+    let mut file = match path.exists() {
+        true => RunFile::go_on(path, &experiment).unwrap(),
+        false => RunFile::create(path, &experiment.header).unwrap(),
+    };
+    let parts = Parts {
+        executor: &mut fake,
+        file: &mut file,
+        observer: &Silent,
+        clock: &|| time.get(),
+        cancel: &Cancel::new(),
+    };
+    let ended = run(plan, &mut experiment, parts).unwrap();
+    assert_eq!(load(path).unwrap().runs, experiment.runs, "the file has every run");
+    (ended, fake.executed, experiment)
+}
+
+#[test]
+fn steady_runs_end_early_and_scattering_ones_at_a_limit() {
+    let directory = tempfile::tempdir().unwrap();
+    let stop = Stop { repeats_min: 5, repeats_max: 12, ..Stop::default() };
+    let (ended, executed, _) = go(&directory.path().join("a"), &plan(stop), &STEADY);
+    assert_eq!((ended, executed.len()), (Ended::Narrow, 15), "{executed:?}");
+    assert!(!executed.contains(&4), "what does not apply is not run");
+    let wild = Setting { scatter: 0.5, ..STEADY };
+    let (ended, executed, _) = go(&directory.path().join("b"), &plan(stop), &wild);
+    assert_eq!((ended, executed.len()), (Ended::Repeats, 36));
+    let stop = Stop { budget_seconds: 10.0, ..stop };
+    let (ended, executed, _) = go(&directory.path().join("c"), &plan(stop), &wild);
+    assert_eq!((ended, executed.len()), (Ended::Budget, 10));
+}
+
+#[test]
+fn an_interrupted_experiment_runs_what_it_would_have_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let stop = Stop { repeats_min: 3, repeats_max: 3, ..Stop::default() };
+    let (_, whole, _) = go(&directory.path().join("whole"), &plan(stop), &STEADY);
+    assert_eq!(whole.len(), 9);
+    for cut in 1..=9 {
+        let path = directory.path().join(format!("cut {cut}"));
+        let cancelled = Setting { cancel_in: Some(cut), ..STEADY };
+        let (ended, before, _) = go(&path, &plan(stop), &cancelled);
+        assert_eq!(ended, Ended::Cancelled);
+        let (ended, after, experiment) = go(&path, &plan(stop), &STEADY);
+        assert_eq!(ended, Ended::Repeats);
+        // The run that was stopped in its middle left nothing and is run again.
+        assert_eq!([&before[..before.len() - 1], &after].concat(), whole);
+        let orders: Vec<u64> = experiment.runs.iter().map(|run| run.order).collect();
+        assert_eq!(orders, (1..=9).collect::<Vec<u64>>());
+        assert!(is_same(&plan(Stop::default()), &experiment.header));
+        assert!(!is_same(&Plan { seed: 12, ..plan(stop) }, &experiment.header));
+    }
+}
+
+#[test]
+fn a_cell_that_fails_is_told_and_given_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let stop = Stop { repeats_min: 5, repeats_max: 5, ..Stop::default() };
+    let failing = Setting { failing: Some(2), ..STEADY };
+    let (ended, executed, experiment) = go(&directory.path().join("a"), &plan(stop), &failing);
+    assert_eq!(ended, Ended::Narrow, "the others are as narrow as asked");
+    assert_eq!(executed.iter().filter(|&&level| level == 2).count(), 2);
+    let errors = experiment.runs.iter().filter(|run| run.error.is_some());
+    assert_eq!(errors.count(), 2);
+    let mut plan = plan(stop);
+    plan.factors[0].levels = vec![Level::Number(2)];
+    let (ended, executed, _) = go(&directory.path().join("b"), &plan, &failing);
+    assert_eq!((ended, executed.len()), (Ended::Failed, 2));
+}
