@@ -57,7 +57,8 @@ fn show(title: &str, lines: &[String], rows: &[Row]) {
         let outside = if row.fits() { "" } else { "does not fit " };
         text.push_str(&format!(
             "| {} | {role} | {measured:.1} | {model:.1} | {off:+.1} % | {outside}{} |\n",
-            row.name, row.note
+            row.name.replace('|', "\\|"),
+            row.note
         ));
     }
     println!("{text}");
