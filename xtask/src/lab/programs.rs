@@ -75,7 +75,7 @@ pub fn command(programs: &[Program], filters: &[String]) -> String {
         for (drive, device, spared) in DRIVES {
             script.push_str(&format!(
                 "echo {PROGRAM_MARK}{}@{drive}\n\
-                 TAKEUP_TAPE={device} LAB_DRIVE={drive} \
+                 TAKEUP_TAPE={device} TAKEUP_TAPE_OPERATOR=cartridge LAB_DRIVE={drive} \
                  {} --test-threads=1 --include-ignored --skip {spared} {} || failed=1\n",
                 program.name,
                 quoted(&program.path.display().to_string()),
