@@ -14,6 +14,7 @@ mod drive;
 mod driver;
 mod faults;
 mod medium;
+mod medium_file;
 mod operation;
 mod options;
 mod target;
@@ -31,6 +32,8 @@ pub use driver::{Direction, OnClose, OpenMode, Readiness};
 pub use faults::{AfterReadError, Answers, CompressionSwitch, Faults, Persistence, Positioning};
 pub use medium::{Cartridge, CartridgeSettings, Object, Protection};
 pub use target::{Completion, SENSE_BYTES, Target};
+
+pub use medium_file::MediumFileError;
 
 use driver::Driver;
 
