@@ -10,6 +10,8 @@ use super::{Place, Tape, TapeError, TapeStatus};
 
 /// More filemarks than a medium has; the driver spaces with 24 bits (`drivers/scsi/st.c`).
 const ALL_FILEMARKS: i32 = 0x7f_ffff;
+/// Files that are counted one by one.
+const FILES_MAX: u32 = 1 << 20;
 /// Most blocks of one command, for the same reason.
 const BLOCKS_AT_ONCE: u32 = 0x7f_ffff;
 
@@ -33,69 +35,115 @@ impl Tape {
             (Some(at), Some(before)) if at == file && before <= block => {
                 return self.forward(block - before);
             }
-            _ if file == 0 => self.rewind()?,
             (Some(at), _) if at < file => self.space_filemarks(to_count(file - at))?,
-            (Some(at), _) => {
-                self.space_filemarks(-to_count(at - file + 1))?;
-                self.space_filemarks(1)?;
-            }
-            (None, _) => {
+            // Not backwards over filemarks: of the drives that cannot seek, tgt's counts them wrong.
+            _ => {
                 self.rewind()?;
-                self.space_filemarks(to_count(file))?;
+                if file > 0 {
+                    self.space_filemarks(to_count(file))?;
+                }
             }
         }
         self.forward(block)
     }
 
-    /// Behind all that was recorded, and tells the number of the file that would begin there; `None`
-    /// when the driver cannot count.
+    /// Behind all that was recorded, and tells the number of the file that would begin there.
     ///
     /// A driver that was told to go there fast (`MT_ST_FAST_EOM`) loses count, and one that did not
     /// know where it was counts nonsense, so both are led there over filemarks from the beginning.
+    /// The number is what counts then: the driver's own may still be unknown.
     ///
     /// # Errors
     /// When the drive cannot.
-    pub fn to_end_of_data(&mut self) -> Result<Option<u32>, TapeError> {
+    pub fn to_end_of_data(&mut self) -> Result<u32, TapeError> {
         if self.status()?.file_number.is_none() {
             self.rewind()?;
         }
         let found = self.operate(Operation::EndOfData, 1, "find the end of the data on");
         let there = self.status()?;
-        match found {
+        match (found, there.file_number) {
             // On a blank medium there is nothing that the drive could space over.
-            Err(error) if !there.at_end_of_data => return Err(error),
-            _ if there.file_number.is_some() => return Ok(there.file_number),
+            (Err(error), _) if !there.at_end_of_data => return Err(error),
+            (_, Some(files)) => return Ok(files),
             _ => {}
         }
         self.rewind()?;
-        let counted = self.space_filemarks(ALL_FILEMARKS);
+        let _ = self.space_filemarks(ALL_FILEMARKS);
         let there = self.status()?;
-        match counted {
-            Err(error) if !there.at_end_of_data => Err(error),
-            _ => Ok(there.file_number),
+        match there.file_number {
+            Some(files) if there.at_end_of_data => Ok(files),
+            _ => self.count_files(),
         }
+    }
+
+    /// To the end of the data one filemark after the other: the last resort, since tgt's drive does
+    /// not tell how many it passed.
+    fn count_files(&mut self) -> Result<u32, TapeError> {
+        self.rewind()?;
+        let mut files = 0;
+        while files < FILES_MAX && self.space_filemarks(1).is_ok() {
+            files += 1;
+        }
+        self.operate(Operation::EndOfData, 1, "find the end of the data on")?;
+        Ok(files)
     }
 
     /// Whether nothing is recorded on the medium. Leaves the tape at the beginning.
     ///
-    /// A blank medium and one whose first block cannot be read give the same error number, so the
-    /// drive is asked where its data end.
+    /// A read of a blank medium and one of a bad first block give the same error number, so the drive
+    /// is asked whether it can space over anything.
     ///
     /// # Errors
     /// When the drive cannot say.
     pub fn is_blank(&mut self) -> Result<bool, TapeError> {
         self.rewind()?;
-        // Over one block or filemark: where there is none, the drive reports the end of the data.
-        let moved = self.operate(Operation::ForwardBlocks, 1, "space forward on");
-        let status = self.status();
-        self.rewind()?;
-        match (moved, status?) {
-            (Ok(()), _) => Ok(false),
-            (Err(_), TapeStatus { at_end_of_data: true, file_number: Some(0), .. }) => Ok(true),
-            // A filemark at the very beginning stops the spacing as well, and is data.
-            (Err(_), TapeStatus { file_number: Some(1), .. }) => Ok(false),
-            (Err(error), _) => Err(error),
+        let first = self.first_object();
+        // A driver whose drive was reset forgets the position at the first thing that the drive has to
+        // report, even after a rewind; the next rewind mends it (seen with Linux 6.1).
+        let lost = first.is_err() && self.status().is_err();
+        if lost {
+            self.rewind()?;
         }
+        let blank = match if lost { self.first_object() } else { first } {
+            Ok(first) => first.is_none(),
+            Err(error) => {
+                // By number then: the end of the data is the beginning.
+                self.rewind()?;
+                let _ = self.operate(Operation::EndOfData, 1, "find the end of the data on");
+                self.position().map_err(|_| error)? == 0
+            }
+        };
+        self.rewind()?;
+        Ok(blank)
+    }
+
+    /// Over the first block or filemark, if there is one.
+    fn first_object(&mut self) -> Result<Option<()>, TapeError> {
+        let error = match self.operate(Operation::ForwardBlocks, 1, "space forward on") {
+            Ok(()) => return Ok(Some(())),
+            Err(error) => error,
+        };
+        match self.status() {
+            Ok(TapeStatus { at_end_of_data: true, file_number: Some(0), .. }) => Ok(None),
+            // A filemark stops the spacing, with the tape behind it.
+            Ok(TapeStatus { file_number: Some(1), .. }) => Ok(Some(())),
+            _ => Err(error),
+        }
+    }
+
+    /// Whether a read has failed since there is nothing more to read. The driver says so in its
+    /// status where the last thing before was a filemark, and not otherwise; then spacing over
+    /// a block tells. The tape moves if there is a block after all: the position after a read
+    /// that failed is not known anyway.
+    pub(super) fn failed_at_end_of_data(&mut self) -> bool {
+        let at_end = |tape: &mut Tape| tape.status().is_ok_and(|status| status.at_end_of_data);
+        if at_end(self) {
+            return true;
+        }
+        let knows_position = self.status().is_ok();
+        knows_position
+            && self.operate(Operation::ForwardBlocks, 1, "space forward on").is_err()
+            && at_end(self)
     }
 
     /// Over so many blocks.

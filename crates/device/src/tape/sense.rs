@@ -25,6 +25,8 @@ pub struct Sense {
 const RECOVERED: u8 = 1;
 /// `UNIT ATTENTION`.
 const ATTENTION: u8 = 6;
+/// `BLANK CHECK`.
+const BLANK_CHECK: u8 = 8;
 /// Additional code: the medium may have changed.
 const MEDIUM_CHANGED: u8 = 0x28;
 /// Additional code: the drive was reset.
@@ -60,6 +62,11 @@ impl Sense {
     /// The drive was reset: the position is lost.
     pub fn is_reset(&self) -> bool {
         self.key == ATTENTION && self.code == RESET
+    }
+
+    /// There is nothing recorded where the drive looked.
+    pub fn is_blank_check(&self) -> bool {
+        self.key == BLANK_CHECK
     }
 
     /// Name of the sense key.
