@@ -7,9 +7,12 @@
 //! lower floors ([`Faults`], [`DriveSettings`]), so that they reach a program the way they would
 //! from a real drive.
 //!
-//! Not here: time, and the file system in front.
+//! Commands take no time, unless a [`pace::Pace`] says so; [`real_time`] has one.
+//!
+//! Not here: the file system in front.
 
 mod answer;
+mod check;
 mod drive;
 mod driver;
 mod faults;
@@ -17,6 +20,8 @@ mod medium;
 mod medium_file;
 mod operation;
 mod options;
+pub mod pace;
+pub mod real_time;
 mod target;
 
 use std::io;
@@ -31,9 +36,8 @@ pub use drive::DriveSettings;
 pub use driver::{Direction, OnClose, OpenMode, Readiness};
 pub use faults::{AfterReadError, Answers, CompressionSwitch, Faults, Persistence, Positioning};
 pub use medium::{Cartridge, CartridgeSettings, Object, Protection};
-pub use target::{Completion, SENSE_BYTES, Target};
-
 pub use medium_file::MediumFileError;
+pub use target::{Completion, SENSE_BYTES, Target};
 
 use driver::Driver;
 
@@ -85,6 +89,11 @@ impl VirtualDrive {
     /// Changes what the drive is, or what is wrong with it.
     pub fn change_settings(&self, change: impl FnOnce(&mut DriveSettings)) {
         change(&mut self.lock().drive.settings);
+    }
+
+    /// Makes commands take time from now on.
+    pub fn set_pace(&self, pace: Box<dyn pace::Pace>) {
+        self.lock().drive.pace = Some(pace);
     }
 
     /// Number of the next object, without asking through the driver.

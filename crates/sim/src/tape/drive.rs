@@ -4,12 +4,18 @@
 //! three bits and the residual. What a program sees of that is decided by the driver on top
 //! ([`super::driver`]), as it is in reality.
 //!
-//! Not here: time.
+//! Not here: how long a command takes, see [`super::pace`].
 
 use device::tape::sense::Sense;
 
+pub(super) use super::check::{
+    BLANK_CHECK, Check, HARDWARE_ERROR, ILLEGAL_REQUEST, MEDIUM_ERROR, NO_SENSE, UNIT_ATTENTION,
+    VOLUME_OVERFLOW,
+};
+use super::check::{DATA_PROTECT, NOT_READY, write_error};
 use super::faults::{AfterReadError, Answers, CompressionSwitch, Positioning};
 use super::medium::{Cartridge, Medium, ObjectRef, Protection};
+use super::pace::{Act, Compression, Pace};
 
 /// What a drive is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,66 +59,6 @@ impl Default for DriveSettings {
     }
 }
 
-/// A command did not end well, or has more to say: CHECK CONDITION with its sense data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Check {
-    pub(super) sense: Sense,
-    /// FILEMARK bit.
-    pub(super) filemark: bool,
-    /// EOM bit.
-    pub(super) end_of_medium: bool,
-    /// ILI bit.
-    pub(super) incorrect_length: bool,
-    /// INFORMATION field: what was asked for minus what was done, in units of the command.
-    pub(super) residual: i64,
-}
-
-/// Sense keys, SPC-4.
-pub(super) const NO_SENSE: u8 = 0x0;
-pub(super) const NOT_READY: u8 = 0x2;
-pub(super) const MEDIUM_ERROR: u8 = 0x3;
-pub(super) const HARDWARE_ERROR: u8 = 0x4;
-pub(super) const ILLEGAL_REQUEST: u8 = 0x5;
-pub(super) const UNIT_ATTENTION: u8 = 0x6;
-pub(super) const DATA_PROTECT: u8 = 0x7;
-pub(super) const BLANK_CHECK: u8 = 0x8;
-pub(super) const VOLUME_OVERFLOW: u8 = 0xd;
-
-impl Check {
-    pub(super) fn of(key: u8, code: u8, qualifier: u8) -> Check {
-        Check { sense: Sense { key, code, qualifier, deferred: false }, ..Check::default() }
-    }
-
-    fn left(mut self, residual: u64) -> Check {
-        self.residual = residual as i64;
-        self
-    }
-
-    fn end_of_data(residual: u64) -> Check {
-        Check::of(BLANK_CHECK, 0x00, 0x05).left(residual)
-    }
-
-    fn at_filemark(residual: u64) -> Check {
-        Check { filemark: true, ..Check::of(NO_SENSE, 0x00, 0x01).left(residual) }
-    }
-
-    fn at_beginning(residual: u64) -> Check {
-        Check { end_of_medium: true, ..Check::of(NO_SENSE, 0x00, 0x04).left(residual) }
-    }
-
-    fn early_warning() -> Check {
-        Check { end_of_medium: true, ..Check::of(NO_SENSE, 0x00, 0x02) }
-    }
-
-    fn medium_full(residual: u64) -> Check {
-        Check { end_of_medium: true, ..Check::of(VOLUME_OVERFLOW, 0x00, 0x02).left(residual) }
-    }
-
-    fn wrong_length(residual: i64) -> Check {
-        Check { incorrect_length: true, residual, ..Check::of(NO_SENSE, 0x00, 0x00) }
-    }
-}
-
 /// What SPACE counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
@@ -144,6 +90,8 @@ pub(super) struct Drive {
     pub(super) compression: bool,
     /// Block size of the mode parameters; 0 is variable.
     pub(super) block_bytes: u32,
+    /// Makes commands take time.
+    pub(super) pace: Option<Box<dyn Pace>>,
 }
 
 impl Drive {
@@ -158,6 +106,7 @@ impl Drive {
             buffering: false,
             compression,
             block_bytes: 0,
+            pace: None,
         }
     }
 
@@ -231,7 +180,9 @@ impl Drive {
     ) -> Result<usize, Check> {
         self.begin_read()?;
         let asked = buffer.len();
+        let from = self.position;
         let actual = self.next_block(buffer, asked as u64)?;
+        self.took_read(from, actual.min(asked));
         if actual == asked || suppress == Suppress::IncorrectLength {
             return Ok(actual.min(asked));
         }
@@ -243,20 +194,30 @@ impl Drive {
         self.begin_read()?;
         let block_bytes = self.block_bytes as usize;
         let count = (buffer.len() / block_bytes) as u64;
-        for (done, part) in buffer.chunks_exact_mut(block_bytes).enumerate() {
+        let from = self.position;
+        let mut result = Ok(buffer.len());
+        let mut done = 0;
+        for part in buffer.chunks_exact_mut(block_bytes) {
             let left = count - done as u64;
-            let actual = self.next_block(part, left).map_err(|check| check.left(left))?;
-            if actual != block_bytes {
-                return Err(Check::wrong_length(left as i64));
+            match self.next_block(part, left) {
+                Ok(actual) if actual == block_bytes => done += 1,
+                Ok(_) => result = Err(Check::wrong_length(left as i64)),
+                Err(check) => result = Err(check.left(left)),
+            }
+            if result.is_err() {
+                break;
             }
         }
-        Ok(buffer.len())
+        self.took_read(from, done * block_bytes);
+        result
     }
 
     /// WRITE(6), one block of any length.
     pub(super) fn write_block(&mut self, block: &[u8]) -> Result<(), Check> {
         self.begin_write()?;
+        let from = self.position;
         self.put_block(block).map_err(|check| check.left(block.len() as u64))?;
+        self.took_write(from, block.len());
         self.warn_of_end()
     }
 
@@ -265,9 +226,14 @@ impl Drive {
         self.begin_write()?;
         let block_bytes = self.block_bytes as usize;
         let count = (data.len() / block_bytes) as u64;
+        let from = self.position;
         for (done, block) in data.chunks_exact(block_bytes).enumerate() {
-            self.put_block(block).map_err(|check| check.left(count - done as u64))?;
+            if let Err(check) = self.put_block(block) {
+                self.took_write(from, done * block_bytes);
+                return Err(check.left(count - done as u64));
+            }
         }
+        self.took_write(from, data.len());
         self.warn_of_end()
     }
 
@@ -277,6 +243,7 @@ impl Drive {
         for _ in 0..count {
             self.put(ObjectRef::Filemark, 0)?;
         }
+        self.took(Act::Filemark);
         if wait == Wait::ForMedium {
             self.flush()?;
         }
@@ -291,6 +258,7 @@ impl Drive {
         self.test_unit_ready()?;
         self.flush()?;
         self.position = 0;
+        self.took(Act::Locate(0));
         Ok(())
     }
 
@@ -306,6 +274,12 @@ impl Drive {
     pub(super) fn space(&mut self, space: Space) -> Result<(), Check> {
         self.test_unit_ready()?;
         self.flush()?;
+        let result = self.space_over(space);
+        self.took_locate();
+        result
+    }
+
+    fn space_over(&mut self, space: Space) -> Result<(), Check> {
         let (count, filemarks) = match space {
             Space::ToEndOfData => {
                 self.position = self.length();
@@ -336,6 +310,7 @@ impl Drive {
         self.must_know_numbers()?;
         self.flush()?;
         self.position = position.min(self.length());
+        self.took_locate();
         match self.position == position {
             true => Ok(()),
             false => Err(Check::end_of_data(0)),
@@ -353,6 +328,8 @@ impl Drive {
         }
         self.flush()?;
         self.position = 0;
+        let recorded = self.medium(|medium| medium.bytes_before(medium.len())).unwrap_or(0);
+        self.took(Act::Load(recorded));
         Ok(())
     }
 
@@ -362,6 +339,7 @@ impl Drive {
         self.flush()?;
         self.loaded = false;
         self.position = 0;
+        self.took(Act::Unload);
         Ok(())
     }
 
@@ -447,7 +425,11 @@ impl Drive {
     }
 
     fn put_block(&mut self, block: &[u8]) -> Result<(), Check> {
-        let native_bytes = block.len() as u32;
+        let compression = if self.compression { Compression::On } else { Compression::Off };
+        let native_bytes = match &mut self.pace {
+            Some(pace) => pace.native_bytes(block, compression),
+            None => block.len() as u32,
+        };
         let position = self.position;
         if self.with_medium(|medium| medium.faults.unwritable.contains(&position)) {
             return Err(write_error());
@@ -483,6 +465,7 @@ impl Drive {
         if !std::mem::take(&mut self.buffering) {
             return Ok(());
         }
+        self.took(Act::Synchronise);
         let lost = self.with_medium(|medium| {
             let first = medium.faults.lost_from.filter(|&first| first < medium.len());
             if let Some(first) = first {
@@ -501,6 +484,37 @@ impl Drive {
             }
             Err(_) => Err(write_error()),
         }
+    }
+
+    fn took(&mut self, act: Act) {
+        if let Some(pace) = &mut self.pace {
+            pace.take(act);
+        }
+    }
+
+    fn took_locate(&mut self) {
+        let position = self.position;
+        let place = self.medium(|medium| medium.bytes_before(position)).unwrap_or(0);
+        self.took(Act::Locate(place));
+    }
+
+    fn took_write(&mut self, from: u64, host_bytes: usize) {
+        let native_bytes = self.native_bytes_since(from);
+        self.took(Act::Write { host_bytes: host_bytes as u64, native_bytes });
+    }
+
+    fn took_read(&mut self, from: u64, host_bytes: usize) {
+        let native_bytes = self.native_bytes_since(from);
+        self.took(Act::Read { host_bytes: host_bytes as u64, native_bytes });
+    }
+
+    /// Native bytes between an object and the position.
+    fn native_bytes_since(&self, from: u64) -> u64 {
+        let position = self.position;
+        let between = |medium: &mut Medium| {
+            medium.bytes_before(position).saturating_sub(medium.bytes_before(from))
+        };
+        self.medium(between).unwrap_or(0)
     }
 
     /// Whether the object that was stepped over is a filemark.
@@ -542,11 +556,6 @@ impl Drive {
 pub(super) enum Suppress {
     Nothing,
     IncorrectLength,
-}
-
-/// Write error.
-fn write_error() -> Check {
-    Check::of(MEDIUM_ERROR, 0x0c, 0x00)
 }
 
 fn read_object(
