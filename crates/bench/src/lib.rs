@@ -9,11 +9,16 @@
 //! Not here: drawing, which is `report`'s, and arguments, which are the binary's.
 
 pub mod compare;
+pub mod environment;
 pub mod histogram;
 pub mod judgement;
 pub mod model;
+pub mod observed;
 pub mod plan;
 pub mod random;
+pub mod read;
 pub mod record;
+
 pub mod run;
+pub mod series;
 pub mod statistics;

@@ -133,7 +133,8 @@ fn an_interrupted_experiment_runs_what_it_would_have_run() {
         let (ended, before, _) = go(&path, &plan(stop), &cancelled);
         assert_eq!(ended, Ended::Cancelled);
         let (ended, after, experiment) = go(&path, &plan(stop), &STEADY);
-        assert_eq!(ended, Ended::Repeats);
+        // Both hold at the last block.
+        assert!(matches!(ended, Ended::Repeats | Ended::Narrow), "{ended:?}");
         // The run that was stopped in its middle left nothing and is run again.
         assert_eq!([&before[..before.len() - 1], &after].concat(), whole);
         let orders: Vec<u64> = experiment.runs.iter().map(|run| run.order).collect();

@@ -1,0 +1,39 @@
+//! What a run depends on besides its cell: kernel, device, settings, versions.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use device::backing::BackingDevice;
+
+/// Settings of a block device's queue that change results.
+const QUEUE_SETTINGS: &[&str] =
+    &["scheduler", "max_sectors_kb", "nr_requests", "nomerges", "rotational", "read_ahead_kb"];
+
+/// Kernel, processors, this program, and the device behind a path.
+pub fn of(path: &Path, device: &BackingDevice) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut put = |name: &str, value: String| {
+        if !value.is_empty() {
+            found.insert(name.to_owned(), value);
+        }
+    };
+    let system = rustix::system::uname();
+    put("kernel", system.release().to_string_lossy().into_owned());
+    put("machine", system.machine().to_string_lossy().into_owned());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    put("cores", cores.to_string());
+    put("takeup", env!("CARGO_PKG_VERSION").to_owned());
+    put("path", path.display().to_string());
+    put("device", device.name.clone());
+    put("disks", device.leaves.join(" "));
+    for name in QUEUE_SETTINGS {
+        put(&format!("queue {name}"), device.queue_setting(name).unwrap_or_default());
+    }
+    if let Some(queue) = &device.queue {
+        for name in ["model", "vendor", "rev", "firmware_rev"] {
+            let read = std::fs::read_to_string(queue.join("../device").join(name));
+            put(&format!("device {name}"), read.unwrap_or_default().trim().to_owned());
+        }
+    }
+    found
+}

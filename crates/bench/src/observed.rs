@@ -1,0 +1,105 @@
+//! What was seen from outside while something ran: the device's counters, pages pushed out of the
+//! cache, processor time.
+//!
+//! Counters of a device count what everybody does with it; on a machine that does other things
+//! meanwhile they say more than the run did.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use device::backing::BackingDevice;
+use device::diskstats::{Direction, DiskCounters};
+
+/// The state before a run.
+#[derive(Debug)]
+pub struct Before {
+    counters: Option<DiskCounters>,
+    reclaimed_pages: Option<u64>,
+    processor_seconds: f64,
+    start: Instant,
+}
+
+/// Which direction a run is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// Reads.
+    Reading,
+    /// Writes.
+    Writing,
+}
+
+impl Before {
+    /// Looks.
+    pub fn look(device: &BackingDevice) -> Before {
+        Before {
+            counters: device.counters(),
+            reclaimed_pages: reclaimed_pages(),
+            processor_seconds: processor_seconds(),
+            start: Instant::now(),
+        }
+    }
+
+    /// Looks again and gives the differences, for a run that moved `bytes`.
+    pub fn measures(&self, device: &BackingDevice, about: About, bytes: u64) -> Measures {
+        let seconds = self.start.elapsed().as_secs_f64();
+        let bytes = bytes.max(1) as f64;
+        let mut measures = Measures::new();
+        let used = processor_seconds() - self.processor_seconds;
+        measures.insert("processor_ns_per_byte".to_owned(), used * 1e9 / bytes);
+        if let (Some(before), Some(now)) = (self.reclaimed_pages, reclaimed_pages()) {
+            let page = rustix::param::page_size() as f64;
+            let reclaimed = now.wrapping_sub(before) as f64 * page / bytes;
+            measures.insert("reclaimed_bytes_per_byte".to_owned(), reclaimed);
+        }
+        if let (Some(before), Some(now)) = (self.counters, device.counters()) {
+            let counted = now.since(before);
+            let direction = match about {
+                About::Reading => counted.read,
+                About::Writing => counted.write,
+            };
+            measures.insert("device_bytes_per_byte".to_owned(), direction.bytes() as f64 / bytes);
+            put_direction(&mut measures, "device_", direction);
+            let milliseconds = seconds.max(1e-3) * 1e3;
+            let depth = f64::from(counted.weighted_ms) / milliseconds;
+            measures.insert("device_depth".to_owned(), depth);
+            let busy = 100.0 * f64::from(counted.busy_ms) / milliseconds;
+            measures.insert("device_busy_percent".to_owned(), busy.min(100.0));
+        }
+        measures
+    }
+}
+
+/// Numbers by name, the unit as the last word of each.
+pub type Measures = BTreeMap<String, f64>;
+
+/// Size of a request, share of merges and mean time of one direction, where there were any, as
+/// `iostat -x` computes them.
+pub fn put_direction(measures: &mut Measures, prefix: &str, counted: Direction) {
+    if counted.requests == 0 {
+        return;
+    }
+    let requests = counted.requests as f64;
+    let mut put = |name: &str, value: f64| measures.insert(format!("{prefix}{name}"), value);
+    put("request_bytes", counted.bytes() as f64 / requests);
+    let merged = 100.0 * counted.merges as f64 / (counted.merges as f64 + requests);
+    put("merged_percent", merged);
+    put("await_ns", f64::from(counted.time_ms) * 1e6 / requests);
+}
+
+/// Processor time of this process, all threads, user and system (proc_pid_stat(5) has it in ticks;
+/// the process clock in nanoseconds).
+fn processor_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Pages that the kernel took back since it was started: those it pushed out itself and those it
+/// made others push out.
+fn reclaimed_pages() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/vmstat").ok()?;
+    let value = |name: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        line.trim().parse().ok()
+    };
+    Some(value("pgsteal_kswapd")? + value("pgsteal_direct")?)
+}

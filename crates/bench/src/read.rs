@@ -1,0 +1,262 @@
+//! `takeup bench read`: what a single stream gets from a file or a block device.
+//!
+//! A run reads the first bytes of a path, in order, in the way of its cell: engine, page cache or
+//! direct, block size, read-ahead, requests in flight, readers that share the stream. The blocks
+//! come from a ring of `flow` and go back to it at once, so that a run has the same accounting as a
+//! backup and costs no copy more than it.
+//!
+//! Before each run the path's pages are dropped from the page cache, and it is checked that they
+//! are gone. After a run through the cache a few reads at random places tell what the read-ahead of
+//! this cell costs others.
+
+mod engine;
+mod mapped;
+mod random_reads;
+pub mod read_ahead;
+mod reading;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use device::backing::{BackingDevice, BackingError};
+use device::file::{DirectAlignment, cached_bytes, drop_cached};
+use flow::cancel::Cancel;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+
+use crate::environment;
+use crate::observed::{About, Before};
+use crate::plan::Plan;
+use crate::record::{Cell, Factor, Level, Role, RunRecord};
+use crate::run::Executor;
+use read_ahead::{ReadAheadError, ReadAheadGuard};
+
+pub use reading::{Cache, Engine, Reading};
+
+/// A share of a path in the page cache above which a run says so: it was not read from the device.
+const CACHED_SHARE_NOTED: f64 = 0.01;
+
+/// Why an experiment of reading cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A path cannot be opened.
+    #[error("open {}", path.display())]
+    Open {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A path is no file and no block device, or empty.
+    #[error("{} is {what}", path.display())]
+    NotReadable {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// The device behind a path is not known.
+    #[error(transparent)]
+    Backing(#[from] BackingError),
+    /// The read-ahead cannot be kept safe.
+    #[error(transparent)]
+    ReadAhead(#[from] ReadAheadError),
+    /// The plan asks for something that cannot be.
+    #[error("{0}")]
+    Plan(String),
+}
+
+/// One path that is read.
+#[derive(Debug)]
+struct Subject {
+    path: PathBuf,
+    length_bytes: u64,
+    alignment: Option<DirectAlignment>,
+    device: BackingDevice,
+}
+
+impl Subject {
+    fn open(path: &Path) -> Result<Subject, ReadError> {
+        let device = BackingDevice::of(path)?;
+        let opened = File::open(path);
+        let file = opened.map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
+        let not_readable = |what| ReadError::NotReadable { path: path.to_owned(), what };
+        let source = device::source::Source::open(path.as_os_str())
+            .map_err(|_| not_readable("no file and no block device"))?;
+        let length_bytes =
+            source.length_bytes.ok_or(not_readable("no file and no block device"))?;
+        if length_bytes == 0 {
+            return Err(not_readable("empty"));
+        }
+        let alignment = device::file::direct_alignment(&file);
+        Ok(Subject { path: path.to_owned(), length_bytes, alignment, device })
+    }
+}
+
+/// Reads paths as the cells say.
+#[derive(Debug)]
+pub struct ReadExecutor {
+    subjects: Vec<Subject>,
+    guard: ReadAheadGuard,
+    length_bytes: u64,
+    random_reads: u64,
+}
+
+impl ReadExecutor {
+    /// Opens everything that a plan names and remembers every read-ahead it is going to change.
+    ///
+    /// The file `journal` keeps the values to be put back; see [`read_ahead`].
+    pub fn new(plan: &Plan, journal: &Path) -> Result<ReadExecutor, ReadError> {
+        let subjects: Result<Vec<Subject>, ReadError> =
+            plan.paths.iter().map(|path| Subject::open(Path::new(path))).collect();
+        let subjects = subjects?;
+        for cell in plan.cells() {
+            Reading::from_cell(&cell).map_err(ReadError::Plan)?;
+        }
+        let settings: Vec<PathBuf> = subjects
+            .iter()
+            .filter(|_| plan.factors.iter().any(|factor| factor.name == "read_ahead_bytes"))
+            .map(|subject| {
+                subject.device.read_ahead.clone().ok_or(ReadError::NotReadable {
+                    path: subject.path.clone(),
+                    what: "on a file system without a read-ahead that could be set",
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(ReadExecutor {
+            guard: ReadAheadGuard::new(journal, &settings)?,
+            subjects,
+            length_bytes: plan.length_bytes,
+            random_reads: plan.random_reads,
+        })
+    }
+
+    /// Puts every read-ahead back as it was.
+    pub fn finish(self) -> Result<(), ReadError> {
+        Ok(self.guard.put_back()?)
+    }
+
+    fn subject(&self, cell: &Cell) -> &Subject {
+        let named = |subject: &&Subject| match cell.get("path") {
+            Some(Level::Text(path)) => subject.path == Path::new(path),
+            _ => true,
+        };
+        self.subjects.iter().find(named).unwrap_or(&self.subjects[0])
+    }
+}
+
+/// The factor for several paths: what is read is a load, not a setting.
+pub fn path_factor(paths: &[String]) -> Option<Factor> {
+    let levels = paths.iter().cloned().map(Level::Text).collect();
+    (paths.len() > 1).then(|| Factor {
+        name: "path".into(),
+        levels,
+        role: Role::Load,
+        present: None,
+    })
+}
+
+impl Executor for ReadExecutor {
+    fn applies(&self, cell: &Cell) -> bool {
+        Reading::from_cell(cell).is_ok_and(|reading| {
+            let subject = self.subject(cell);
+            let lowest = self.guard.lowest_level(cell, &subject.device);
+            reading.is_sensible(lowest)
+        })
+    }
+
+    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {
+        let reading = Reading::from_cell(cell)?;
+        if let Some(bytes) = reading.read_ahead_bytes {
+            let path = self.subject(cell).device.read_ahead.clone();
+            let path = path.ok_or("no read-ahead can be set here")?;
+            self.guard.set(&path, bytes).map_err(|error| with_source(&error))?;
+        }
+        let subject = self.subject(cell);
+        let length_bytes = self.length_bytes.min(subject.length_bytes);
+        let files = open(subject, &reading)?;
+        let mut notes = Vec::new();
+        notes.extend(make_cold(&files[0], length_bytes));
+        let environment = environment::of(&subject.path, &subject.device);
+        let before = Before::look(&subject.device);
+        let measured = engine::read(&reading, &files, length_bytes, cancel)?;
+        let mut measures = before.measures(&subject.device, About::Reading, measured.bytes);
+        measures.insert("memory_bytes".to_owned(), measured.memory_bytes as f64);
+        if reading.cache == Cache::Buffered && self.random_reads > 0 {
+            drop(files);
+            measures.extend(random_reads::measure(subject, self.random_reads, length_bytes)?);
+        }
+        notes.extend(measured.notes);
+        Ok(RunRecord {
+            bytes: measured.bytes,
+            seconds: measured.seconds,
+            series: Some(measured.series),
+            latency: Some(measured.latency),
+            stages: measured.stages,
+            measures,
+            environment,
+            notes,
+            ..RunRecord::default()
+        })
+    }
+}
+
+/// One descriptor for each reader, each with a read-ahead state of its own.
+fn open(subject: &Subject, reading: &Reading) -> Result<Vec<OwnedFd>, String> {
+    let mut flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    if reading.cache == Cache::Direct {
+        flags |= OFlags::DIRECT;
+        if let Some(alignment) = subject.alignment {
+            let needed = u64::from(alignment.offset_bytes);
+            if !(reading.block_bytes as u64).is_multiple_of(needed) {
+                return Err(format!("direct reads here need blocks in multiples of {needed}"));
+            }
+        }
+    }
+    let one = |_| {
+        let opened = rustix::fs::open(&subject.path, flags, Mode::empty());
+        opened.map_err(|error| format!("open: {}", std::io::Error::from(error)))
+    };
+    (0..reading.readers).map(one).collect()
+}
+
+/// Drops the pages of a file from the cache. Returns what should be known when that did not help.
+fn make_cold(file: &OwnedFd, length_bytes: u64) -> Option<String> {
+    // Dirty pages cannot be dropped, and would be read from memory.
+    let _ = rustix::fs::fdatasync(file);
+    drop_cached(file, 0, length_bytes);
+    let cached = cached_bytes(file.as_fd(), length_bytes)?;
+    let share = cached as f64 / length_bytes.max(1) as f64;
+    (share > CACHED_SHARE_NOTED).then(|| {
+        format!(
+            "{:.0} % of what was read could not be dropped from the page cache: another program \
+             has it mapped, or it lies in memory anyhow",
+            share * 100.0
+        )
+    })
+}
+
+fn with_source(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", with_source(source)),
+        None => error.to_string(),
+    }
+}
+
+/// Factors of a sweep from lists of levels; those with nothing to vary are left out, so that what
+/// is not asked for stays as it is.
+pub fn factors(levels: BTreeMap<&str, Vec<Level>>) -> Vec<Factor> {
+    const ORDER: [&str; 6] =
+        ["engine", "cache", "readers", "depth", "read_ahead_bytes", "block_bytes"];
+    let one = |name: &&str| {
+        let levels = levels.get(*name)?.clone();
+        (!levels.is_empty()).then(|| Factor {
+            name: (*name).to_owned(),
+            levels,
+            role: Role::Setting,
+            present: None,
+        })
+    };
+    ORDER.iter().filter_map(one).collect()
+}

@@ -1,0 +1,327 @@
+//! Reads a stream as a cell says, and takes its time.
+//!
+//! One thread for each reader; it fills blocks of a ring and takes them out again at once, as a
+//! consumer that does nothing would. Two looks at the clock for each block are what measuring
+//! costs: some 50 ns (`docs/bench.md` has the measurement).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use flow::account::{Account, Stage, StageReport};
+use flow::backend::{Backend, Choice, Engine as FlowEngine, Memory, Operation};
+use flow::cancel::Cancel;
+use flow::ring::{Consumer, Piece, Producer, RingOptions, ring};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+
+use super::mapped::Mapping;
+use super::reading::{Engine, Reading};
+use crate::histogram::Histogram;
+use crate::record::StageRecord;
+use crate::series::SeriesRecorder;
+
+/// What a run measured.
+#[derive(Debug)]
+pub struct Measured {
+    /// Bytes read.
+    pub bytes: u64,
+    /// From the first request to the last answer.
+    pub seconds: f64,
+    /// Bytes over time.
+    pub series: crate::record::Series,
+    /// From each request to its answer.
+    pub latency: Histogram,
+    /// The one stage there is.
+    pub stages: Vec<StageRecord>,
+    /// Memory of the buffers.
+    pub memory_bytes: u64,
+    /// What should be known.
+    pub notes: Vec<String>,
+}
+
+/// Reads `length_bytes` from the start, in whole blocks, with one reader for each file.
+pub fn read(
+    reading: &Reading,
+    files: &[OwnedFd],
+    length_bytes: u64,
+    cancel: &Cancel,
+) -> Result<Measured, String> {
+    let block = reading.block_bytes as u64;
+    let blocks = length_bytes / block;
+    if blocks == 0 {
+        return Err(format!("{length_bytes} bytes are less than one block of {block}"));
+    }
+    let shared = Shared { reading, blocks, next: AtomicU64::new(0), cancel };
+    let stage = Stage::new("read");
+    let readers: Result<Vec<Reader<'_>>, String> =
+        files.iter().map(|file| Reader::new(&shared, file)).collect();
+    let readers = readers?;
+    let start = Instant::now();
+    let results: Vec<Result<Taken, String>> = std::thread::scope(|scope| {
+        let one = |reader: Reader<'_>, stage: &Arc<Stage>| {
+            let mut account = stage.open();
+            reader.run(start, &mut account)
+        };
+        let mut readers = readers.into_iter();
+        let mine = readers.next();
+        let others: Vec<_> = readers
+            .map(|reader| {
+                let stage = &stage;
+                scope.spawn(move || one(reader, stage))
+            })
+            .collect();
+        let mine = mine.map(|reader| one(reader, &stage));
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        mine.into_iter().chain(others.into_iter().map(join)).collect()
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    let mut all = Taken::new(start);
+    for taken in results {
+        all.merge(&taken?);
+    }
+    let ring_bytes = ring_blocks(reading) * reading.block_bytes * files.len();
+    Ok(Measured {
+        bytes: all.bytes,
+        seconds,
+        series: all.series.finish(seconds),
+        latency: all.latency,
+        stages: vec![stage_record(&stage.report())],
+        memory_bytes: ring_bytes as u64,
+        notes: Vec::new(),
+    })
+}
+
+/// The part of a stage's report that is kept.
+pub fn stage_record(report: &StageReport) -> StageRecord {
+    StageRecord {
+        name: report.name.to_owned(),
+        working_seconds: report.working_seconds,
+        starved_seconds: report.starved_seconds,
+        blocked_seconds: report.blocked_seconds,
+        bytes: report.bytes,
+    }
+}
+
+/// Twice the depth: blocks leave the ring in order, and one late answer must not stop the others.
+fn ring_blocks(reading: &Reading) -> usize {
+    2 * reading.depth + 2
+}
+
+struct Shared<'a> {
+    reading: &'a Reading,
+    blocks: u64,
+    /// The next block that nobody has taken.
+    next: AtomicU64,
+    cancel: &'a Cancel,
+}
+
+impl Shared<'_> {
+    /// Offset of the next block of the stream, until there is none.
+    fn take(&self) -> Option<u64> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        (number < self.blocks).then(|| number * self.reading.block_bytes as u64)
+    }
+}
+
+/// What one reader counted.
+struct Taken {
+    bytes: u64,
+    latency: Histogram,
+    series: SeriesRecorder,
+}
+
+impl Taken {
+    fn new(start: Instant) -> Taken {
+        Taken { bytes: 0, latency: Histogram::default(), series: SeriesRecorder::new(start) }
+    }
+
+    fn add(&mut self, begun: Instant, ended: Instant, bytes: usize) {
+        self.bytes += bytes as u64;
+        self.latency.add(ended.duration_since(begun).as_nanos() as u64);
+        self.series.add(ended, bytes as u64);
+    }
+
+    fn merge(&mut self, other: &Taken) {
+        self.bytes += other.bytes;
+        self.latency.merge(&other.latency);
+        self.series.merge(&other.series);
+    }
+}
+
+enum Way {
+    /// read(2) where the descriptor stands.
+    Read,
+    /// pread(2).
+    Pread,
+    Mapped(Mapping),
+    InFlight(Box<dyn Backend>),
+}
+
+struct Reader<'a> {
+    shared: &'a Shared<'a>,
+    file: Arc<OwnedFd>,
+    way: Way,
+    producer: Producer,
+    consumer: Consumer,
+}
+
+impl<'a> Reader<'a> {
+    fn new(shared: &'a Shared<'a>, file: &OwnedFd) -> Result<Reader<'a>, String> {
+        let reading = shared.reading;
+        let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
+        let file = file.try_clone().map_err(|error| failed("a descriptor", error))?;
+        let engine = |engine| Choice::new(engine).map_err(|error| failed("io_uring", error));
+        let way = match (reading.engine, reading.depth, reading.readers) {
+            (Engine::Sync, _, 1) => Way::Read,
+            (Engine::Sync, ..) | (Engine::Psync, 1, _) => Way::Pread,
+            (Engine::Mmap, ..) => {
+                let length = shared.blocks * reading.block_bytes as u64;
+                Way::Mapped(Mapping::new(&file, length).map_err(|error| failed("mmap", error))?)
+            }
+            (Engine::Psync, ..) => Way::InFlight(
+                engine(FlowEngine::Threads)?
+                    .open(reading.depth)
+                    .map_err(|error| failed("threads", error))?,
+            ),
+            (Engine::IoUring, ..) => Way::InFlight(
+                engine(FlowEngine::IoUring)?
+                    .open_for(reading.depth, &file)
+                    .map_err(|error| failed("io_uring", error))?,
+            ),
+        };
+        let options = RingOptions {
+            block_bytes: reading.block_bytes,
+            blocks: ring_blocks(reading),
+            consumers: 1,
+        };
+        let (producer, mut consumers) =
+            ring(options, shared.cancel.clone()).map_err(|error| failed("the ring", error))?;
+        let consumer = consumers.remove(0);
+        Ok(Reader { shared, file: Arc::new(file), way, producer, consumer })
+    }
+
+    fn run(mut self, start: Instant, account: &mut Account) -> Result<Taken, String> {
+        let mut taken = Taken::new(start);
+        match std::mem::replace(&mut self.way, Way::Read) {
+            Way::InFlight(mut backend) => {
+                self.keep_in_flight(&mut *backend, &mut taken, account)?;
+            }
+            way => self.one_by_one(&way, &mut taken, account)?,
+        }
+        Ok(taken)
+    }
+
+    fn one_by_one(
+        &self,
+        way: &Way,
+        taken: &mut Taken,
+        account: &mut Account,
+    ) -> Result<(), String> {
+        let block = self.shared.reading.block_bytes;
+        while let Some(offset) = self.shared.take() {
+            let mut reservation =
+                self.producer.reserve(block, account).map_err(|stopped| stopped.to_string())?;
+            let bytes = reservation.slices_mut().next().expect("a block is one slice");
+            let begun = Instant::now();
+            match way {
+                Way::Mapped(mapping) => mapping.copy(offset, bytes),
+                Way::Read => fill(offset, bytes, |bytes, _| rustix::io::read(&self.file, bytes))?,
+                _ => fill(offset, bytes, |bytes, at| rustix::io::pread(&self.file, bytes, at))?,
+            }
+            taken.add(begun, Instant::now(), block);
+            account.stage().add_bytes(block as u64);
+            reservation.commit();
+            self.drain(account)?;
+        }
+        Ok(())
+    }
+
+    fn keep_in_flight(
+        &self,
+        backend: &mut dyn Backend,
+        taken: &mut Taken,
+        account: &mut Account,
+    ) -> Result<(), String> {
+        let block = self.shared.reading.block_bytes;
+        let mut begun: HashMap<u64, Instant> = HashMap::with_capacity(backend.depth());
+        let mut next = self.shared.take();
+        loop {
+            while let Some(offset) = next.filter(|_| backend.in_flight() < backend.depth()) {
+                let Some(reservation) = self.producer.try_reserve(block) else { break };
+                let piece = reservation.into_pieces().next().expect("a block is one piece");
+                begun.insert(offset, Instant::now());
+                self.submit(backend, offset, 0, piece)?;
+                next = self.shared.take();
+            }
+            if backend.in_flight() == 0 {
+                return Ok(());
+            }
+            let completion = backend.wait().map_err(|error| error.to_string())?;
+            let Operation { offset_bytes, done_bytes, memory, .. } = completion.operation;
+            let Memory::Fill(piece) = memory else { continue };
+            let first = offset_bytes - done_bytes as u64;
+            let done = match completion.result {
+                Ok(0) => return Err(format!("read at byte {offset_bytes}: the file has ended")),
+                Ok(bytes) => done_bytes + bytes,
+                Err(error) => return Err(format!("read at byte {offset_bytes}: {error}")),
+            };
+            if done < piece.len() {
+                self.submit(backend, first + done as u64, done, piece)?;
+                continue;
+            }
+            let ended = Instant::now();
+            taken.add(begun.remove(&first).unwrap_or(ended), ended, block);
+            account.stage().add_bytes(block as u64);
+            piece.commit();
+            self.drain(account)?;
+        }
+    }
+
+    fn submit(
+        &self,
+        backend: &mut dyn Backend,
+        offset_bytes: u64,
+        done_bytes: usize,
+        piece: Piece,
+    ) -> Result<(), String> {
+        let file = Arc::clone(&self.file);
+        let operation = Operation { file, offset_bytes, done_bytes, memory: Memory::Fill(piece) };
+        backend.submit(operation).map_err(|error| format!("read at byte {offset_bytes}: {error}"))
+    }
+
+    /// Takes every block that is complete and gives it back.
+    fn drain(&self, account: &mut Account) -> Result<(), String> {
+        while self.consumer.fill_blocks() > 0 {
+            self.consumer.next(account).map_err(|stopped| stopped.to_string())?;
+        }
+        self.shared.cancel.check().map_err(|stopped| stopped.to_string())
+    }
+}
+
+/// Reads until `bytes` are full.
+fn fill(
+    offset: u64,
+    bytes: &mut [u8],
+    read: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
+) -> Result<(), String> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let at = offset + filled as u64;
+        match read(&mut bytes[filled..], at) {
+            Ok(0) => return Err(format!("read at byte {at}: the file has ended")),
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(error) => {
+                return Err(format!("read at byte {at}: {}", std::io::Error::from(error)));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

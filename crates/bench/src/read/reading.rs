@@ -1,0 +1,154 @@
+//! How a run reads, from its cell.
+
+use crate::record::{Cell, Level};
+
+/// Which calls read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// read(2), one after the other.
+    Sync,
+    /// pread(2), by as many threads as requests are to be in flight.
+    Psync,
+    /// Memory of a mapped file.
+    Mmap,
+    /// io_uring.
+    IoUring,
+}
+
+/// Through the page cache or past it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cache {
+    /// Through it, with read-ahead.
+    Buffered,
+    /// Past it (`O_DIRECT`).
+    Direct,
+}
+
+/// How a run reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Which calls.
+    pub engine: Engine,
+    /// Through the page cache or past it.
+    pub cache: Cache,
+    /// Bytes of one request.
+    pub block_bytes: usize,
+    /// Read-ahead to set, or `None` to leave it.
+    pub read_ahead_bytes: Option<u64>,
+    /// Requests in flight through one descriptor.
+    pub depth: usize,
+    /// Descriptors that take turns with the blocks of the one stream.
+    pub readers: usize,
+}
+
+/// Most requests in flight and most readers: a thread or a slot each.
+const PARALLEL_MAX: u64 = 1024;
+const BLOCK_BYTES_MAX: u64 = 64 << 20;
+const MEMORY_BYTES_MAX: u64 = 4 << 30;
+
+impl Reading {
+    /// From a cell; what it does not name is what a plain `cat` does, in blocks of 128 KiB.
+    pub fn from_cell(cell: &Cell) -> Result<Reading, String> {
+        let text = |name: &str, usual: &str| match cell.get(name) {
+            Some(Level::Text(text)) => Ok(text.clone()),
+            Some(Level::Number(number)) => Err(format!("{name} {number}: a word was expected")),
+            None => Ok(usual.to_owned()),
+        };
+        let number = |name: &str, usual: u64, most: u64| match cell.get(name) {
+            Some(Level::Number(number)) if (1..=most).contains(number) => Ok(*number),
+            Some(Level::Number(number)) => Err(format!("{name} {number}: 1 to {most} is possible")),
+            Some(Level::Text(text)) => Err(format!("{name} {text:?}: a number was expected")),
+            None => Ok(usual),
+        };
+        let engine = match text("engine", "sync")?.as_str() {
+            "sync" => Engine::Sync,
+            "psync" => Engine::Psync,
+            "mmap" => Engine::Mmap,
+            "io_uring" => Engine::IoUring,
+            other => {
+                return Err(format!(
+                    "unknown engine {other:?}; known are sync, psync, mmap and io_uring"
+                ));
+            }
+        };
+        let cache = match text("cache", "buffered")?.as_str() {
+            "buffered" => Cache::Buffered,
+            "direct" => Cache::Direct,
+            other => {
+                return Err(format!("unknown cache {other:?}; known are buffered and direct"));
+            }
+        };
+        let read_ahead_bytes = match cell.get("read_ahead_bytes") {
+            Some(Level::Number(bytes)) => Some(*bytes),
+            Some(Level::Text(text)) => return Err(format!("read-ahead {text:?}: no number")),
+            None => None,
+        };
+        let reading = Reading {
+            engine,
+            cache,
+            block_bytes: number("block_bytes", 128 << 10, BLOCK_BYTES_MAX)? as usize,
+            read_ahead_bytes,
+            depth: number("depth", 1, PARALLEL_MAX)? as usize,
+            readers: number("readers", 1, PARALLEL_MAX)? as usize,
+        };
+        let memory = (reading.blocks() * reading.block_bytes * reading.readers) as u64;
+        match memory <= MEMORY_BYTES_MAX {
+            true => Ok(reading),
+            false => Err(format!("{memory} bytes of buffers: {MEMORY_BYTES_MAX} is the most")),
+        }
+    }
+
+    /// Blocks of memory that a reader needs.
+    pub fn blocks(&self) -> usize {
+        self.depth + 2
+    }
+
+    /// Whether the combination means anything by itself: calls that wait have nothing in flight,
+    /// and without the page cache there is neither read-ahead nor a mapping. `lowest_read_ahead`
+    /// is the level that stands for all of them there.
+    pub fn is_sensible(&self, lowest_read_ahead: Option<u64>) -> bool {
+        let waits = matches!(self.engine, Engine::Sync | Engine::Mmap);
+        let direct = self.cache == Cache::Direct;
+        !(waits && self.depth > 1)
+            && !(direct && self.engine == Engine::Mmap)
+            && !(direct
+                && self.read_ahead_bytes.is_some()
+                && self.read_ahead_bytes != lowest_read_ahead)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(levels: &[(&str, &str)]) -> Cell {
+        let level = |text: &str| match text.parse() {
+            Ok(number) => Level::Number(number),
+            Err(_) => Level::Text(text.to_owned()),
+        };
+        levels.iter().map(|(name, text)| ((*name).to_owned(), level(text))).collect()
+    }
+
+    #[test]
+    fn a_cell_says_how_to_read() {
+        let plain = Reading::from_cell(&cell(&[])).unwrap();
+        assert_eq!((plain.engine, plain.cache, plain.depth), (Engine::Sync, Cache::Buffered, 1));
+        let direct = cell(&[("engine", "io_uring"), ("cache", "direct"), ("depth", "8")]);
+        let direct = Reading::from_cell(&direct).unwrap();
+        assert!(direct.is_sensible(Some(4096)));
+        assert!(!Reading { depth: 2, ..plain }.is_sensible(None));
+        assert!(!Reading { engine: Engine::Mmap, ..direct }.is_sensible(None));
+        assert!(!Reading { read_ahead_bytes: Some(8192), ..direct }.is_sensible(Some(4096)));
+        assert!(Reading { read_ahead_bytes: Some(4096), ..direct }.is_sensible(Some(4096)));
+        for (levels, expected) in [
+            (vec![("engine", "libaio")], "known are sync"),
+            (vec![("cache", "cold")], "known are buffered"),
+            (vec![("depth", "0")], "1 to 1024"),
+            (vec![("block_bytes", "many")], "a number was expected"),
+            (vec![("block_bytes", "67108864"), ("depth", "1024")], "bytes of buffers"),
+        ] {
+            let error = Reading::from_cell(&cell(&levels)).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
