@@ -6,4 +6,5 @@
 //! Not here: the calls of the real driver, which are `device`'s.
 
 pub mod model;
+pub mod plan;
 pub mod tape;

@@ -127,7 +127,11 @@ pub fn run(
         processor_ns: 0,
     };
     while chain.processes.iter().any(|process| process.doing != Doing::Ended) {
-        let moved = (0..chain.processes.len()).fold(false, |moved, at| chain.step(at) || moved);
+        // Each gets its turn, so no short cut.
+        let mut moved = false;
+        for at in 0..chain.processes.len() {
+            moved |= chain.step(at);
+        }
         if !moved {
             chain.pass_time()?;
         }

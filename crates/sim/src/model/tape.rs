@@ -360,7 +360,8 @@ impl TapeModel {
     /// Time to wind from the beginning of the tape to a place: wraps run to and fro.
     fn longitudinal_ns(&self, place: Nanobytes) -> u64 {
         let along = place % self.wrap;
-        let from_start = if (place / self.wrap) % 2 == 0 { along } else { self.wrap - along };
+        let from_start =
+            if (place / self.wrap).is_multiple_of(2) { along } else { self.wrap - along };
         let ns = u128::from(self.parameters.wind_ns.value) * from_start / self.wrap;
         u64::try_from(ns).unwrap_or(u64::MAX)
     }

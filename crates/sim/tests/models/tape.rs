@@ -12,7 +12,8 @@ const GB: u64 = 1_000 * MB;
 const SECOND_NS: u64 = 1_000_000_000;
 
 fn generation(number: u8) -> &'static Generation {
-    Generation::all().iter().find(|generation| generation.number == number).unwrap()
+    let name = format!("LTO-{number}");
+    Generation::all().iter().find(|generation| generation.name == name).unwrap()
 }
 
 /// An LTO-7 whose host is never in the way.

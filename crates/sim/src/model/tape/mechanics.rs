@@ -65,8 +65,14 @@ const MECHANICS: [Mechanics; 10] = [
     Mechanics { wraps_certainty: Certainty::Assumed, ..rewound(timed(280, 250, 1200, 12, 27), 62) },
 ];
 
+/// LTO-7 media that LTO-8 drives write with more wraps.
+const TYPE_M: Mechanics = timed(168, 250, 750, 15, 24);
+
 /// What is known of a generation; of a later one than those of the table, what is of the last.
 pub fn of(generation: &Generation) -> &'static Mechanics {
+    if generation.name == "LTO-7 Type M" {
+        return &TYPE_M;
+    }
     let index = usize::from(generation.number.max(1)) - 1;
     &MECHANICS[index.min(MECHANICS.len() - 1)]
 }

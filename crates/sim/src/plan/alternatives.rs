@@ -1,0 +1,158 @@
+//! What else could be done, each planned like the first, and which of it is best.
+//!
+//! Best is what ends first; within two percent of each other, what stops the tape less often, then
+//! what keeps it less in motion, then what stands first in the list. What is a setting and what
+//! needs more than that is kept apart: a second drive always helps, and is not advice to everybody.
+
+use device::tape::generation::Generation;
+
+use super::{Compression, Drain, Plan, PlanError, Setup, plan};
+use crate::model::program::Ratio;
+use crate::model::tape::parameters::TapeParameters;
+
+/// What an alternative takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// As it was asked for.
+    Asked,
+    /// Other settings or more memory.
+    Setting,
+    /// Another way of working: disk space, another source at the same time.
+    Procedure,
+    /// Another drive and its media.
+    Hardware,
+}
+
+impl Effort {
+    /// One word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Effort::Asked => "asked",
+            Effort::Setting => "setting",
+            Effort::Procedure => "procedure",
+            Effort::Hardware => "hardware",
+        }
+    }
+}
+
+/// A way to do it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alternative {
+    /// A few words.
+    pub name: String,
+    /// What it takes.
+    pub effort: Effort,
+    /// What is to be expected.
+    pub plan: Plan,
+}
+
+/// What the list is made of besides the setup itself.
+#[derive(Clone, Debug)]
+pub struct Choices<'a> {
+    /// Ratio of the data on a drive that compresses.
+    pub drive_ratio: Ratio,
+    /// Ratio and rate of compression in software, if anything is known of it.
+    pub software: Option<(Ratio, u64)>,
+    /// Rate of a disk to stage on.
+    pub staging_bytes_per_second: u64,
+    /// Generations to compare with.
+    pub generations: &'a [&'static Generation],
+}
+
+const RINGS_GIB: [u64; 3] = [4, 16, 64];
+/// Times this close are the same.
+const SAME: f64 = 1.02;
+
+/// The setup and its alternatives, the setup first.
+///
+/// # Errors
+/// As [`plan`].
+pub fn alternatives(
+    setup: &Setup,
+    name: &str,
+    choices: &Choices<'_>,
+) -> Result<Vec<Alternative>, PlanError> {
+    let mut list = Vec::new();
+    let mut add = |name: String, effort: Effort, setup: &Setup| {
+        list.push(Alternative { name, effort, plan: plan(setup)? });
+        Ok::<(), PlanError>(())
+    };
+    add(name.to_owned(), Effort::Asked, setup)?;
+    for (name, compression) in compressions(choices) {
+        if std::mem::discriminant(&compression) != std::mem::discriminant(&setup.compression) {
+            add(name.to_owned(), Effort::Setting, &Setup { compression, ..setup.clone() })?;
+        }
+    }
+    for gib in RINGS_GIB {
+        let ring = Setup {
+            ring_bytes: gib << 30,
+            start_fill_percent: 100,
+            drain: Drain::LowestStep,
+            ..setup.clone()
+        };
+        if ring.ring_bytes != setup.ring_bytes {
+            // A source that keeps the drive streaming must not be slowed down to its lowest step.
+            let drain = if is_slow(setup) { Drain::LowestStep } else { Drain::Unlimited };
+            add(format!("ring of {gib} GiB, paced"), Effort::Setting, &Setup { drain, ..ring })?;
+        }
+    }
+    let mut twice = setup.clone();
+    twice.source.bytes_per_second *= 2;
+    twice.source.file_ns /= 2;
+    add("two such sources at once".to_owned(), Effort::Procedure, &twice)?;
+    list.push(staged(setup, choices)?);
+    for generation in choices.generations {
+        let drive = TapeParameters::of(generation);
+        let other = Setup { drive, ..setup.clone() };
+        let plan = plan(&other)?;
+        list.push(Alternative { name: generation.name.to_owned(), effort: Effort::Hardware, plan });
+    }
+    Ok(list)
+}
+
+fn compressions(choices: &Choices<'_>) -> Vec<(&'static str, Compression)> {
+    let mut list = vec![
+        ("drive compression off", Compression::None),
+        ("drive compression on", Compression::Drive(choices.drive_ratio)),
+    ];
+    if let Some((ratio, bytes_per_second)) = choices.software {
+        list.push(("compression in software", Compression::Software { ratio, bytes_per_second }));
+    }
+    list
+}
+
+/// Whether the drives have to stop for want of data.
+pub fn is_slow(setup: &Setup) -> bool {
+    let native = super::software_limited(setup) as f64 / setup.drive_ratio().as_f64();
+    native < (setup.drive.lowest_bytes_per_second() * setup.drives) as f64
+}
+
+/// First to a disk at the rate of the source, then from there to tape.
+fn staged(setup: &Setup, choices: &Choices<'_>) -> Result<Alternative, PlanError> {
+    let mut from_disk = setup.clone();
+    let source_rate = setup.archive_rate().min(choices.staging_bytes_per_second).max(1);
+    from_disk.source.bytes_per_second = choices.staging_bytes_per_second;
+    from_disk.source.file_ns = 0;
+    // What is staged is one archive.
+    from_disk.source.size_bytes = setup.archive_bytes();
+    from_disk.source.files = 0;
+    let mut plan = plan(&from_disk)?;
+    plan.seconds += setup.archive_bytes() as f64 / source_rate as f64;
+    plan.bytes_per_second = setup.source.size_bytes as f64 / plan.seconds;
+    let name = "staged to disk first".to_owned();
+    Ok(Alternative { name, effort: Effort::Procedure, plan })
+}
+
+/// The best of those that take no more than `most`.
+pub fn best(list: &[Alternative], most: Effort) -> Option<&Alternative> {
+    let allowed = |alternative: &&Alternative| match most {
+        Effort::Asked => alternative.effort == Effort::Asked,
+        Effort::Setting => matches!(alternative.effort, Effort::Asked | Effort::Setting),
+        Effort::Procedure => alternative.effort != Effort::Hardware,
+        Effort::Hardware => true,
+    };
+    let fastest = list.iter().filter(allowed).map(|one| one.plan.seconds).reduce(f64::min)?;
+    let near = list.iter().filter(allowed).filter(|one| one.plan.seconds <= fastest * SAME);
+    let hours = |one: &Alternative| (one.plan.motion_hours * 10.0).round() as u64;
+    near.min_by_key(|one| (one.plan.back_hitches, hours(one)))
+}

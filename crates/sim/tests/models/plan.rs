@@ -1,0 +1,175 @@
+//! Plans: against sums done by hand, and whether the advice is what the facts say.
+
+use device::tape::generation::Generation;
+use proptest::prelude::*;
+use sim::model::program::Ratio;
+use sim::model::tape::parameters::TapeParameters;
+use sim::plan::alternatives::{Choices, Effort, alternatives, best, is_slow};
+use sim::plan::{Compression, Drain, Limit, PlanError, Setup, Source, plan};
+
+const MB: u64 = 1_000_000;
+const TB: u64 = 1_000_000 * MB;
+
+fn generation(number: u8) -> &'static Generation {
+    let name = format!("LTO-{number}");
+    Generation::all().iter().find(|generation| generation.name == name).unwrap()
+}
+
+fn setup(number: u8, source_mb: u64, size_bytes: u64) -> Setup {
+    Setup {
+        drive: TapeParameters::of(generation(number)),
+        drives: 1,
+        source: Source { size_bytes, files: 0, bytes_per_second: source_mb * MB, file_ns: 0 },
+        compression: Compression::None,
+        ring_bytes: 64 << 20,
+        start_fill_percent: 0,
+        drain: Drain::Unlimited,
+        block_bytes: 1 << 20,
+        change_ns: 60_000_000_000,
+    }
+}
+
+fn choices<'a>(generations: &'a [&'static Generation]) -> Choices<'a> {
+    Choices {
+        drive_ratio: Ratio::of(2.0),
+        software: Some((Ratio::of(2.5), 800 * MB)),
+        staging_bytes_per_second: 400 * MB,
+        generations,
+    }
+}
+
+#[test]
+fn a_fast_source_writes_at_the_highest_step() {
+    let plan = plan(&setup(7, 1000, 2 * TB)).unwrap();
+    // 2 TB at 306 MB/s, and 37 turns of 2 s.
+    let by_hand_s = 2e12 / 306e6 + 37.0 * 2.0;
+    assert!((plan.seconds / by_hand_s - 1.0).abs() < 0.01, "{}", plan.seconds);
+    assert_eq!((plan.volumes, plan.back_hitches, plan.limit), (1, 0, Limit::Medium));
+}
+
+#[test]
+fn volumes_and_their_changes_are_counted() {
+    let plan = plan(&setup(7, 1000, 13 * TB)).unwrap();
+    // 5.88 TB fit before the early warning.
+    assert_eq!(plan.volumes, 3);
+    let change_s = 2.0 * (20.0 + 15.0 + 60.0 + 2.0 + 3.0);
+    assert!((plan.change_seconds - change_s).abs() < 1.0, "{}", plan.change_seconds);
+}
+
+#[test]
+fn small_files_are_time_of_their_own() {
+    let mut setup = setup(9, 500, TB);
+    setup.source.files = 10_000_000;
+    setup.source.file_ns = 400_000;
+    let plan = plan(&setup).unwrap();
+    let by_hand_s = 1e12 / 500e6 + 4000.0;
+    assert!((plan.seconds / by_hand_s - 1.0).abs() < 0.02, "{}", plan.seconds);
+    assert_eq!(plan.limit, Limit::Source);
+    assert_eq!(plan.archive_bytes, TB + 7680 * MB);
+}
+
+#[test]
+fn a_slow_source_stops_the_tape_as_often_as_the_formula_says() {
+    let slow = setup(8, 60, TB);
+    let unpaced = plan(&slow).unwrap();
+    // The facts: B = 0.8 GB, v = 112, r = 60: about 580 stops for each TB.
+    assert!((unpaced.back_hitches as f64 / 580.0 - 1.0).abs() < 0.05, "{}", unpaced.back_hitches);
+    let ring_bytes = 16 << 30;
+    let paced =
+        Setup { ring_bytes, start_fill_percent: 100, drain: Drain::LowestStep, ..slow.clone() };
+    let paced = plan(&paced).unwrap();
+    let formula = 1e12 / (ring_bytes as f64 * 112.0 / (112.0 - 60.0));
+    assert!((paced.back_hitches as f64 / formula - 1.0).abs() < 0.1, "{}", paced.back_hitches);
+    assert!((paced.seconds / unpaced.seconds - 1.0).abs() < 0.05);
+    assert!(is_slow(&slow) && !is_slow(&setup(8, 120, TB)));
+}
+
+#[test]
+fn each_part_can_be_the_limit() {
+    let check = |setup: Setup, limit| assert_eq!(plan(&setup).unwrap().limit, limit);
+    check(setup(7, 100, TB), Limit::Source);
+    check(setup(7, 5000, TB), Limit::Medium);
+    let drive = Compression::Drive(Ratio::of(5.0));
+    check(Setup { compression: drive, ..setup(7, 5000, TB) }, Limit::Interface);
+    check(Setup { block_bytes: 2048, ..setup(7, 5000, TB) }, Limit::Commands);
+    let software = Compression::Software { ratio: Ratio::of(3.0), bytes_per_second: 200 * MB };
+    check(Setup { compression: software, ..setup(7, 5000, TB) }, Limit::SoftwareCompression);
+}
+
+/// Compression raises the rate that the host has to deliver: off is right for a slow source, on for
+/// a fast one.
+#[test]
+fn advice_on_compression_depends_on_the_source() {
+    let with = |source_mb| {
+        let compression = Compression::Drive(Ratio::of(2.0));
+        let setup = Setup { compression, ..setup(9, source_mb, 4 * TB) };
+        let choices = Choices { software: None, ..choices(&[]) };
+        let list = alternatives(&setup, "asked", &choices).unwrap();
+        best(&list, Effort::Setting).unwrap().name.clone()
+    };
+    assert_eq!(with(250), "drive compression off");
+    assert_eq!(with(900), "asked");
+}
+
+#[test]
+fn the_list_has_what_was_promised() {
+    let generations = [generation(6), generation(8)];
+    let list = alternatives(&setup(7, 60, TB), "asked", &choices(&generations)).unwrap();
+    let names: Vec<&str> = list.iter().map(|one| one.name.as_str()).collect();
+    let expected = [
+        "asked",
+        "drive compression on",
+        "compression in software",
+        "ring of 4 GiB, paced",
+        "ring of 16 GiB, paced",
+        "ring of 64 GiB, paced",
+        "two such sources at once",
+        "staged to disk first",
+        "LTO-6",
+        "LTO-8",
+    ];
+    assert_eq!(names, expected);
+    // 60 MB/s is below the lowest step of LTO-7, and within those of LTO-6.
+    assert_eq!(best(&list, Effort::Asked).unwrap().name, "asked");
+    let hitches = |name: &str| list.iter().find(|one| one.name == name).unwrap().plan.back_hitches;
+    assert_eq!((hitches("LTO-6"), hitches("staged to disk first")), (0, 0));
+    assert!(hitches("ring of 64 GiB, paced") < hitches("ring of 4 GiB, paced"));
+    assert!(hitches("drive compression on") > hitches("asked"));
+}
+
+#[test]
+fn nothing_is_planned_without_data() {
+    let zero = |setup: Setup| matches!(plan(&setup), Err(PlanError::Zero { .. }));
+    assert!(zero(setup(7, 0, TB)) && zero(setup(7, 10, 0)));
+    assert!(zero(Setup { drives: 0, ..setup(7, 10, TB) }));
+    assert!(zero(Setup { block_bytes: 0, ..setup(7, 10, TB) }));
+    let many = Setup { drives: 1, ..setup(1, 10, u64::MAX / 2) };
+    assert!(matches!(plan(&many), Err(PlanError::TooManyVolumes { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// No plan is faster than its limit, and none without stops much slower.
+    #[test]
+    fn a_plan_keeps_to_its_limit(
+        number in 1u8..11,
+        source_mb in 1u64..2000,
+        size_gb in 50u64..20_000,
+        permille in 1000u64..5000,
+        drives in 1u64..5,
+    ) {
+        let compression = Compression::Drive(Ratio { permille });
+        let size_bytes = size_gb * 1000 * MB;
+        let setup = Setup { compression, drives, ..setup(number, source_mb, size_bytes) };
+        let plan = plan(&setup).unwrap();
+        prop_assert!(plan.bytes_per_second <= plan.limit_bytes_per_second * 1.001);
+        let writing_s = plan.seconds - plan.change_seconds;
+        let least_s = size_bytes as f64 / plan.limit_bytes_per_second;
+        // A start and an end, turns of wraps, and steps that do not match exactly.
+        let fixed_s = 3.0 + 2.0 * setup.drive.buffer_bytes.value as f64
+            / setup.drive.lowest_bytes_per_second() as f64;
+        prop_assert!(writing_s <= least_s * 1.2 + fixed_s, "{} {}", writing_s, least_s);
+        prop_assert!(plan.volumes * setup.drive.capacity_bytes.value >= plan.medium_bytes);
+    }
+}
