@@ -17,6 +17,7 @@ pub mod raw;
 pub mod scsi;
 pub mod sense;
 pub mod st;
+pub mod survey;
 
 use std::io;
 

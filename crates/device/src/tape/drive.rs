@@ -86,6 +86,12 @@ pub enum OpenError {
         /// The drive.
         device: String,
     },
+    /// The driver never waits for the medium, so that no success could be told.
+    #[error("cannot write to {device}: its driver is set not to wait for filemarks")]
+    NeverWaits {
+        /// The drive.
+        device: String,
+    },
     /// The path leads to something else.
     #[error("{device} is no tape drive")]
     NotATape {

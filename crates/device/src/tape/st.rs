@@ -27,6 +27,7 @@ pub use sysfs::TapeFolder;
 use super::drive::{Access, Holder, OpenError, TAPE_MAJOR, TapeDrive};
 use super::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
 use super::sense::Sense;
+use super::survey::options;
 use super::{Tape, TapeStatus};
 use holders::Identity;
 use kernel_log::KernelLog;
@@ -131,6 +132,10 @@ impl TapeDrive for StDrive {
 
     fn open(&self, access: Access) -> Result<Tape, OpenError> {
         let device = || self.name.clone();
+        let options = self.folder().and_then(TapeFolder::options).unwrap_or(0);
+        if access == Access::Write && options & options::NO_WAIT_FILEMARKS != 0 {
+            return Err(OpenError::NeverWaits { device: device() });
+        }
         for _ in 0..READY_WAIT_SECONDS {
             let (tape, status) = self.try_open(access)?;
             if access != Access::Look && status.no_medium {

@@ -1,0 +1,286 @@
+//! Everything that can be learned about a tape drive without moving its tape.
+//!
+//! A drive that somebody uses is not asked anything: a command between two writes would make it
+//! stop. Then there is only what the kernel knows. Otherwise the tape is opened, which is when the
+//! driver takes notice of resets and new media, and every question is asked once.
+
+use std::fs;
+use std::io;
+
+use super::drive::{Access, Holder, OpenError, TapeDrive};
+use super::generation::Generation;
+use super::limits::Limits;
+use super::questions::QuestionError;
+use super::raw::Statistics;
+use super::scsi::alert::Alert;
+use super::scsi::inquiry::Inquiry;
+use super::scsi::log::{SequentialAccess, VolumeStatistics};
+use super::scsi::mode::{Compression, ModeHeader};
+use super::scsi::position::Position;
+use super::st::{StDrive, TapeFolder};
+use super::{Tape, TapeStatus};
+
+/// Driver options, `MT_ST_*` of `linux/mtio.h`.
+pub mod options {
+    /// Two filemarks are written when a program closes the tape behind data.
+    pub const TWO_FILEMARKS: u32 = 0x10;
+    /// `MTEOM` is fast and loses the number of the file.
+    pub const FAST_END_OF_DATA: u32 = 0x20;
+    /// Rewind and the like do not wait.
+    pub const NO_WAIT: u32 = 0x2000;
+    /// Filemarks do not wait, whatever they are asked for.
+    pub const NO_WAIT_FILEMARKS: u32 = 0x8000;
+    /// Bits and names, as `mt stsetoptions` calls them.
+    pub const NAMES: [(u32, &str); 16] = [
+        (0x1, "buffer-writes"),
+        (0x2, "async-writes"),
+        (0x4, "read-ahead"),
+        (0x8, "debug"),
+        (TWO_FILEMARKS, "two-fms"),
+        (FAST_END_OF_DATA, "fast-eod"),
+        (0x40, "auto-lock"),
+        (0x80, "def-writes"),
+        (0x100, "can-bsr"),
+        (0x200, "no-blklimits"),
+        (0x400, "can-partitions"),
+        (0x800, "scsi2logical"),
+        (0x1000, "sysv"),
+        (NO_WAIT, "no-wait"),
+        (0x4000, "sili"),
+        (NO_WAIT_FILEMARKS, "no-wait-eof"),
+    ];
+}
+
+/// Why a drive was not asked anything, or how it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// A medium is there and ready.
+    Ready,
+    /// The drive is empty.
+    Empty,
+    /// There is a medium that is not ready, or is being loaded.
+    NotReady,
+    /// Somebody uses it.
+    Busy(Option<Holder>),
+}
+
+/// What the kernel knows of a drive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelView {
+    /// Vendor, product and firmware, as the drive gave them when it was found.
+    pub names: Option<Inquiry>,
+    /// Host, channel, target and unit.
+    pub address: Option<String>,
+    /// Driver of the host adapter.
+    pub host_driver: Option<String>,
+    /// Generic device of the drive.
+    pub generic_device: Option<String>,
+    /// The tape driver's options, see [`options`].
+    pub options: Option<u32>,
+    /// Whether the driver passes blocks on from the program's memory (`try_direct_io`).
+    pub direct_io: Option<bool>,
+    /// The counters.
+    pub statistics: Option<Statistics>,
+}
+
+/// What the drive said.
+#[derive(Debug)]
+pub struct Answers {
+    /// What the driver knows of medium and position.
+    pub status: TapeStatus,
+    /// Names of the drive.
+    pub names: Option<Inquiry>,
+    /// Its serial number.
+    pub serial_number: Option<String>,
+    /// Medium type and buffering.
+    pub mode: Option<ModeHeader>,
+    /// Whether it compresses.
+    pub compression: Option<Compression>,
+    /// TapeAlert flags; `None` when the drive has none to tell.
+    pub alerts: Option<Vec<Alert>>,
+    /// Counters since the medium was loaded.
+    pub sequential: Option<SequentialAccess>,
+    /// The life of the medium.
+    pub volume: Option<VolumeStatistics>,
+    /// Where the tape stands.
+    pub position: Option<Position>,
+    /// The same number by way of the driver.
+    pub object: Option<u64>,
+    /// Block sizes.
+    pub limits: Limits,
+    /// Questions that have no answer, and why, where that is more than that the drive does not
+    /// know them.
+    pub unanswered: Vec<(&'static str, String)>,
+}
+
+/// A drive, looked at.
+#[derive(Debug)]
+pub struct Survey {
+    /// Name as given.
+    pub device: String,
+    /// The node that is used; it differs where `device` rewinds when it is closed.
+    pub node: String,
+    /// Whether it is ready.
+    pub readiness: Readiness,
+    /// What the kernel knows.
+    pub kernel: KernelView,
+    /// What the drive said; `None` when it was not asked.
+    pub answers: Option<Answers>,
+}
+
+/// Why a drive cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum SurveyError {
+    /// The node rewinds when it is closed, and has no sister that does not.
+    #[error("looking at {device} would rewind it when it is closed")]
+    Rewinds {
+        /// The drive.
+        device: String,
+    },
+    /// It cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The driver does not answer.
+    #[error("cannot ask the state of {device}")]
+    Status {
+        /// The drive.
+        device: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Survey {
+    /// Generation of the medium.
+    pub fn medium_generation(&self) -> Option<&'static Generation> {
+        Generation::of_density(self.answers.as_ref()?.status.density)
+    }
+
+    /// Generation of the drive.
+    pub fn drive_generation(&self) -> Option<&'static Generation> {
+        Generation::of_product(&self.names()?.product)
+    }
+
+    /// Names of the drive, from itself or the kernel.
+    pub fn names(&self) -> Option<&Inquiry> {
+        let told = self.answers.as_ref().and_then(|answers| answers.names.as_ref());
+        told.or(self.kernel.names.as_ref())
+    }
+}
+
+/// Looks at a drive. Moves no tape, and sends nothing to a drive that somebody uses.
+///
+/// # Errors
+/// When it is no tape drive, or cannot be opened for another reason than being in use.
+pub fn survey(drive: &StDrive) -> Result<Survey, SurveyError> {
+    let device = drive.name().to_owned();
+    if drive.rewinds() {
+        return Err(SurveyError::Rewinds { device });
+    }
+    let folder = drive.folder();
+    let mut survey = Survey {
+        device,
+        node: drive.path().display().to_string(),
+        readiness: Readiness::Busy(None),
+        kernel: folder.map(kernel_view).unwrap_or_default(),
+        answers: None,
+    };
+    let holder = drive.holder();
+    let in_flight = folder.and_then(TapeFolder::in_flight).unwrap_or(0);
+    if holder.is_some() || in_flight > 0 {
+        survey.readiness = Readiness::Busy(holder);
+        return Ok(survey);
+    }
+    // A question that meets a notice of the drive has kept it from the driver: open once more.
+    for _ in 0..2 {
+        let mut tape = match drive.open(Access::Look) {
+            Err(OpenError::Busy { holder, .. }) => {
+                survey.readiness = Readiness::Busy(holder);
+                return Ok(survey);
+            }
+            tape => tape?,
+        };
+        let (answers, attention) = ask(&mut tape)?;
+        survey.readiness = match (answers.status.no_medium, answers.status.online) {
+            (true, _) => Readiness::Empty,
+            (false, true) => Readiness::Ready,
+            (false, false) => Readiness::NotReady,
+        };
+        survey.answers = Some(answers);
+        if !attention {
+            break;
+        }
+    }
+    Ok(survey)
+}
+
+fn kernel_view(folder: &TapeFolder) -> KernelView {
+    let name = |file| folder.device_text(file);
+    let names = name("vendor").zip(name("model")).map(|(vendor, product)| Inquiry {
+        device_type: 1,
+        vendor,
+        product,
+        revision: name("rev").unwrap_or_default(),
+    });
+    // Since Linux 2.6.37 an attribute of the driver; before that a parameter of the module.
+    let setting = fs::read_to_string("/sys/bus/scsi/drivers/st/try_direct_io");
+    KernelView {
+        names,
+        address: folder.address(),
+        host_driver: folder.host_driver(),
+        generic_device: folder.generic_device().map(|path| path.display().to_string()),
+        options: folder.options(),
+        direct_io: setting.ok().map(|text| text.trim() == "1"),
+        statistics: folder.statistics(),
+    }
+}
+
+/// Asks everything; whether the drive had a notice to give instead of an answer.
+fn ask(tape: &mut Tape) -> Result<(Answers, bool), SurveyError> {
+    let status = tape
+        .status()
+        .map_err(|error| SurveyError::Status { device: error.device, source: error.source })?;
+    let mut questions = Questions::default();
+    let has_medium = status.online;
+    let answers = Answers {
+        names: questions.note("names", tape.inquiry()),
+        serial_number: questions.note("serial number", tape.serial_number()),
+        mode: questions.note("mode", tape.mode_header()),
+        compression: questions.note("compression", tape.drive_compression()),
+        sequential: questions.note("counters", tape.sequential_access()),
+        volume: has_medium
+            .then(|| questions.note("volume statistics", tape.volume_statistics()))
+            .flatten(),
+        position: has_medium.then(|| tape.long_position().ok()).flatten(),
+        object: has_medium.then(|| tape.position().ok()).flatten(),
+        limits: tape.limits(),
+        // Last, so that flags that a question has set are told too.
+        alerts: questions.note("TapeAlert", tape.alerts()),
+        unanswered: Vec::new(),
+        status,
+    };
+    let Questions { unanswered, attention } = questions;
+    Ok((Answers { unanswered, ..answers }, attention))
+}
+
+#[derive(Default)]
+struct Questions {
+    unanswered: Vec<(&'static str, String)>,
+    attention: bool,
+}
+
+impl Questions {
+    fn note<A>(&mut self, what: &'static str, answer: Result<A, QuestionError>) -> Option<A> {
+        let error = match answer {
+            Ok(answer) => return Some(answer),
+            Err(error) => error,
+        };
+        self.attention |= error.is_attention();
+        if !error.is_unknown() {
+            let source = std::error::Error::source(&error);
+            let cause = source.map(|cause| format!(": {cause}")).unwrap_or_default();
+            self.unanswered.push((what, format!("{error}{cause}")));
+        }
+        None
+    }
+}
