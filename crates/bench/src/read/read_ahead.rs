@@ -119,10 +119,12 @@ impl ReadAheadGuard {
             return Ok(());
         }
         // All of them are tried; the journal stays as long as one is not as it was.
-        let failed = settings
-            .iter()
-            .filter_map(|setting| set_read_ahead(&setting.path, setting.before_bytes).err())
-            .last();
+        let mut failed = None;
+        for setting in &settings {
+            if let Err(error) = set_read_ahead(&setting.path, setting.before_bytes) {
+                failed = Some(error);
+            }
+        }
         if let Some(error) = failed {
             return Err(error.into());
         }

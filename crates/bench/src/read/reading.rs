@@ -109,11 +109,11 @@ impl Reading {
     pub fn is_sensible(&self, lowest_read_ahead: Option<u64>) -> bool {
         let waits = matches!(self.engine, Engine::Sync | Engine::Mmap);
         let direct = self.cache == Cache::Direct;
-        !(waits && self.depth > 1)
-            && !(direct && self.engine == Engine::Mmap)
-            && !(direct
-                && self.read_ahead_bytes.is_some()
-                && self.read_ahead_bytes != lowest_read_ahead)
+        let window = self.read_ahead_bytes;
+        let nothing_in_flight = waits && self.depth > 1;
+        let no_mapping = direct && self.engine == Engine::Mmap;
+        let no_window = direct && window.is_some() && window != lowest_read_ahead;
+        !(nothing_in_flight || no_mapping || no_window)
     }
 }
 
