@@ -251,7 +251,7 @@ impl Chart {
 }
 
 /// 1, 2 or 5 times a power of ten, so that there are about [`TICKS`] steps.
-fn tick_step(most: f64) -> f64 {
+pub(crate) fn tick_step(most: f64) -> f64 {
     if most.is_nan() || most < 1e-6 {
         return 1.0;
     }
@@ -262,12 +262,12 @@ fn tick_step(most: f64) -> f64 {
     fitting.copied().unwrap_or(10.0) * power
 }
 
-fn number_text(value: f64, step: f64) -> String {
+pub(crate) fn number_text(value: f64, step: f64) -> String {
     let decimals = (-step.log10().floor()).clamp(0.0, 6.0) as usize;
     format!("{value:.decimals$}")
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -7,6 +7,9 @@
 pub mod chart;
 pub mod escape;
 pub mod explanation;
+pub mod figure;
 pub mod format;
+pub mod page;
 pub mod summary;
 pub mod table;
+pub mod tape;

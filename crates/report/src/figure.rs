@@ -1,0 +1,476 @@
+//! Figures of an experiment: points with error bars, curves through them, on axes that may be
+//! logarithmic or made of words. Like [`crate::chart`], whose axes begin at zero, the same data give
+//! the same bytes.
+//!
+//! A figure has two forms: a file that stands for itself, and a part of a page, which brings the
+//! colours. Each point carries its numbers as a text, for hovering, for the keyboard and for screen
+//! readers; no information is in colour alone, since lines differ in their marks and dashes too.
+
+use std::fmt::Write;
+
+use crate::chart::{escaped, number_text, tick_step};
+
+/// What the horizontal axis is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Axis {
+    /// Numbers from zero.
+    Linear,
+    /// Powers of two, labelled as numbers.
+    Log2,
+    /// Powers of two, labelled as sizes.
+    Bytes,
+    /// Times in nanoseconds, powers of two, labelled as times.
+    Nanoseconds,
+    /// Words; a point's x is the index of one.
+    Words(Vec<String>),
+}
+
+/// A measured value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// Place on the horizontal axis.
+    pub x: f64,
+    /// Height.
+    pub y: f64,
+    /// Ends of its error bar.
+    pub range: Option<(f64, f64)>,
+    /// Its numbers in words.
+    pub label: String,
+}
+
+/// Values that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// For the legend.
+    pub name: String,
+    /// The values, in the order of x.
+    pub values: Vec<Value>,
+    /// A curve through them, in the same colour; without one the values are joined by lines.
+    pub curve: Vec<(f64, f64)>,
+    /// Whether each value is marked, or only the line through them is drawn.
+    pub marks: Marks,
+}
+
+/// How values are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marks {
+    /// A mark each, which can be reached by pointer and keyboard.
+    Each,
+    /// The line alone: series of hundreds of values.
+    None,
+}
+
+/// A figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Above it.
+    pub title: String,
+    /// Below the horizontal axis.
+    pub x_name: String,
+    /// At the top of the vertical one, which begins at zero.
+    pub y_name: String,
+    /// The horizontal axis.
+    pub axis: Axis,
+    /// At most [`GROUPS_MAX`] are told apart.
+    pub groups: Vec<Group>,
+}
+
+/// Groups that differ in colour, mark and dash.
+pub const GROUPS_MAX: usize = 6;
+
+const WIDTH: f64 = 560.0;
+const PLOT_HEIGHT: f64 = 220.0;
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 16.0;
+const TOP: f64 = 46.0;
+const BOTTOM: f64 = 46.0;
+const LEGEND_LINE: f64 = 18.0;
+const LETTER: f64 = 6.3;
+
+/// Colours, for a page or a file of its own. Of the light ones each has a contrast of 4.5 to white
+/// at least, of the dark ones to the dark ground.
+pub const STYLE: &str = "\
+.fig{--ink:#22262b;--soft:#5c6670;--grid:#dfe3e7;--ground:#fff;--g0:#1b66a8;--g1:#b3470f;--g2:#23713a;\
+--g3:#7a3fa0;--g4:#8a6100;--g5:#a3285a}
+@media(prefers-color-scheme:dark){.fig{--ink:#e3e6ea;--soft:#a3adb8;--grid:#333a42;--ground:#15181c;\
+--g0:#6db3f2;--g1:#f29a6b;--g2:#7fd08f;--g3:#c9a0ea;--g4:#e3bd5c;--g5:#f08cb4}}
+.fig text{font:12px system-ui,sans-serif;fill:var(--soft)}
+.fig .title{font-size:14px;font-weight:600;fill:var(--ink)}
+.fig .ground{fill:var(--ground)}
+.fig .grid{stroke:var(--grid)}
+.fig .axis{stroke:var(--soft)}
+.fig .line{fill:none;stroke-width:1.8;stroke-linejoin:round}
+.fig .bar{stroke-width:1.4}
+.fig .mark{stroke:var(--ground);stroke-width:1}
+.fig .value:focus{outline:none}
+.fig .value:focus .mark,.fig .value:hover .mark{stroke:var(--ink);stroke-width:2.5}
+.fig .s0{stroke:var(--g0)}.fig .s1{stroke:var(--g1);stroke-dasharray:7 3}
+.fig .s2{stroke:var(--g2);stroke-dasharray:2 3}.fig .s3{stroke:var(--g3);stroke-dasharray:9 3 2 3}
+.fig .s4{stroke:var(--g4);stroke-dasharray:4 4}.fig .s5{stroke:var(--g5);stroke-dasharray:12 3}
+.fig .bar{stroke-dasharray:none}
+.fig .f0{fill:var(--g0)}.fig .f1{fill:var(--g1)}.fig .f2{fill:var(--g2)}
+.fig .f3{fill:var(--g3)}.fig .f4{fill:var(--g4)}.fig .f5{fill:var(--g5)}
+";
+
+impl Figure {
+    /// A file that stands for itself.
+    pub fn to_file(&self) -> String {
+        self.drawn(&format!(" xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\""), STYLE)
+    }
+
+    /// A part of a page that has [`STYLE`].
+    pub fn to_part(&self) -> String {
+        self.drawn("", "")
+    }
+
+    fn drawn(&self, attributes: &str, style: &str) -> String {
+        let legend = self.legend_places();
+        let legend_lines = legend.iter().map(|(_, line)| line + 1).max().unwrap_or(0);
+        let height = TOP + PLOT_HEIGHT + BOTTOM + LEGEND_LINE * legend_lines as f64;
+        let mut text = format!(
+            "<svg class=\"fig\"{attributes} viewBox=\"0 0 {WIDTH} {height}\" role=\"group\" \
+             aria-label=\"{}\">",
+            escaped(&self.title)
+        );
+        if !style.is_empty() {
+            let _ = write!(text, "<style>{style}</style>");
+        }
+        let _ = writeln!(
+            text,
+            "<rect class=\"ground\" width=\"{WIDTH}\" height=\"{height}\"/>\
+             <text class=\"title\" x=\"8\" y=\"18\">{}</text>",
+            escaped(&self.title)
+        );
+        let scale = Scale::of(self);
+        self.draw_axes(&mut text, &scale);
+        for (number, group) in self.groups.iter().enumerate() {
+            group.draw(&mut text, &scale, number % GROUPS_MAX);
+        }
+        self.draw_legend(&mut text, &legend);
+        text.push_str("</svg>\n");
+        text
+    }
+
+    fn draw_axes(&self, text: &mut String, scale: &Scale) {
+        let (left, right, bottom) = (LEFT, WIDTH - RIGHT, TOP + PLOT_HEIGHT);
+        for number in 0..=(scale.y_most / scale.y_step).round() as u32 {
+            let value = f64::from(number) * scale.y_step;
+            let y = scale.y(value);
+            let class = if number == 0 { "axis" } else { "grid" };
+            let _ = writeln!(
+                text,
+                "<path class=\"{class}\" d=\"M{left} {y:.1}H{right}\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                left - 6.0,
+                y + 4.0,
+                number_text(value, scale.y_step)
+            );
+        }
+        for (value, label) in self.ticks(scale) {
+            let x = scale.x(value);
+            let _ = writeln!(
+                text,
+                "<path class=\"axis\" d=\"M{x:.1} {bottom}v4\"/>\
+                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                bottom + 17.0,
+                escaped(&label)
+            );
+        }
+        let _ = writeln!(
+            text,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
+             <text x=\"8\" y=\"{:.1}\">{}</text>",
+            f64::midpoint(left, right),
+            bottom + 36.0,
+            escaped(&self.x_name),
+            TOP - 10.0,
+            escaped(&self.y_name)
+        );
+    }
+
+    fn ticks(&self, scale: &Scale) -> Vec<(f64, String)> {
+        match &self.axis {
+            Axis::Words(words) => {
+                // Half of the place between two is what a word may take.
+                let room = (WIDTH - LEFT - RIGHT) / words.len().max(1) as f64 / LETTER;
+                let cut = |word: &String| match word.chars().count() as f64 > room {
+                    true => {
+                        word.chars().take((room - 1.0).max(1.0) as usize).chain(['…']).collect()
+                    }
+                    false => word.clone(),
+                };
+                words.iter().enumerate().map(|(index, word)| (index as f64, cut(word))).collect()
+            }
+            Axis::Linear => {
+                let step = scale.x_step;
+                let count = (scale.x_high / step).round() as u32;
+                (0..=count)
+                    .map(|number| f64::from(number) * step)
+                    .map(|value| (value, number_text(value, step)))
+                    .collect()
+            }
+            axis => {
+                scale.powers().into_iter().map(|power| (power, axis.power_text(power))).collect()
+            }
+        }
+    }
+
+    /// Left edge and line of each entry.
+    fn legend_places(&self) -> Vec<(f64, usize)> {
+        let (mut x, mut line) = (LEFT, 0);
+        let mut places = Vec::new();
+        for group in self.groups.iter().filter(|_| self.groups.len() > 1) {
+            let width = 34.0 + group.name.chars().count() as f64 * LETTER + 16.0;
+            if x > LEFT && x + width > WIDTH - RIGHT {
+                (x, line) = (LEFT, line + 1);
+            }
+            places.push((x, line));
+            x += width;
+        }
+        places
+    }
+
+    fn draw_legend(&self, text: &mut String, places: &[(f64, usize)]) {
+        for (number, (group, (x, line))) in self.groups.iter().zip(places).enumerate() {
+            let y = TOP + PLOT_HEIGHT + BOTTOM + LEGEND_LINE * *line as f64 + 6.0;
+            let class = number % GROUPS_MAX;
+            let _ = write!(
+                text,
+                "<path class=\"line s{class}\" d=\"M{x:.1} {y:.1}h26\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                x + 34.0,
+                y + 4.0,
+                escaped(&group.name)
+            );
+            if group.marks == Marks::Each {
+                draw_mark(text, x + 13.0, y, class);
+            }
+            text.push('\n');
+        }
+    }
+}
+
+impl Axis {
+    fn is_logarithmic(&self) -> bool {
+        matches!(self, Axis::Log2 | Axis::Bytes | Axis::Nanoseconds)
+    }
+
+    fn power_text(&self, value: f64) -> String {
+        match self {
+            Axis::Bytes => bytes_text(value),
+            Axis::Nanoseconds if value < 1e3 => format!("{value:.0} ns"),
+            Axis::Nanoseconds if value < 1e6 => format!("{:.0} us", value / 1e3),
+            Axis::Nanoseconds if value < 1e9 => format!("{:.0} ms", value / 1e6),
+            Axis::Nanoseconds => format!("{:.0} s", value / 1e9),
+            _ => format!("{value:.0}"),
+        }
+    }
+}
+
+fn bytes_text(value: f64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut value, mut unit) = (value, 0);
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        (value, unit) = (value / 1024.0, unit + 1);
+    }
+    format!("{value:.0} {}", UNITS[unit])
+}
+
+impl Group {
+    fn draw(&self, text: &mut String, scale: &Scale, class: usize) {
+        let drawable = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite() && *y >= 0.0;
+        let values = self.values.iter().map(|value| (value.x, value.y));
+        let through: Vec<(f64, f64)> = match self.curve.is_empty() {
+            true => values.filter(drawable).collect(),
+            false => self.curve.iter().copied().filter(drawable).collect(),
+        };
+        if through.len() > 1 {
+            let place = |(x, y): &(f64, f64)| format!("{:.1} {:.1}", scale.x(*x), scale.y(*y));
+            let places: Vec<String> = through.iter().map(place).collect();
+            let _ = writeln!(text, "<path class=\"line s{class}\" d=\"M{}\"/>", places.join("L"));
+        }
+        if self.marks == Marks::None {
+            return;
+        }
+        for value in self.values.iter().filter(|value| drawable(&(value.x, value.y))) {
+            let (x, y) = (scale.x(value.x), scale.y(value.y));
+            let label = escaped(&value.label);
+            let _ = write!(
+                text,
+                "<g class=\"value\" tabindex=\"0\" role=\"img\" aria-label=\"{label}\">\
+                 <title>{label}</title>"
+            );
+            if let Some((low, high)) = value.range {
+                let (low, high) = (scale.y(low.max(0.0)), scale.y(high));
+                let _ = write!(
+                    text,
+                    "<path class=\"bar s{class}\" d=\"M{x:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h8\
+                     M{:.1} {high:.1}h8\"/>",
+                    x - 4.0,
+                    x - 4.0
+                );
+            }
+            draw_mark(text, x, y, class);
+            text.push_str("</g>\n");
+        }
+    }
+}
+
+/// A form for each group, so that nobody needs the colours.
+fn draw_mark(text: &mut String, x: f64, y: f64, class: usize) {
+    let form = match class {
+        0 => format!("M{:.1} {y:.1}a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0Z", x - 4.5),
+        1 => format!("M{:.1} {:.1}h8v8h-8Z", x - 4.0, y - 4.0),
+        2 => format!("M{x:.1} {:.1}l5 9h-10Z", y - 5.5),
+        3 => format!("M{x:.1} {:.1}l5.5 5.5l-5.5 5.5l-5.5-5.5Z", y - 5.5),
+        4 => format!("M{x:.1} {:.1}l5-9h-10Z", y + 5.5),
+        _ => format!("M{:.1} {:.1}h3v-3h3v3h3v3h-3v3h-3v-3h-3Z", x - 4.5, y - 1.5),
+    };
+    let _ = write!(text, "<path class=\"mark f{class}\" d=\"{form}\"/>");
+}
+
+/// From data to the place in the figure.
+struct Scale {
+    logarithmic: bool,
+    x_low: f64,
+    x_high: f64,
+    x_step: f64,
+    y_most: f64,
+    y_step: f64,
+    margin: f64,
+}
+
+/// Smaller values are drawn at the edge of a logarithmic axis.
+const LOGARITHM_LEAST: f64 = 1e-9;
+/// Larger values are drawn at the edge.
+const VALUES_MAX: f64 = 1e15;
+
+impl Scale {
+    fn of(figure: &Figure) -> Scale {
+        let values = || figure.groups.iter().flat_map(|group| &group.values);
+        let curves = || figure.groups.iter().flat_map(|group| &group.curve);
+        let heights = values()
+            .flat_map(|value| [value.y, value.range.map_or(0.0, |(_, high)| high)])
+            .chain(curves().map(|(_, y)| *y));
+        let y_most = heights.filter(|y| y.is_finite()).fold(0.0, f64::max).min(VALUES_MAX);
+        let y_step = tick_step(y_most);
+        let places = values().map(|value| value.x).chain(curves().map(|(x, _)| *x));
+        let places: Vec<f64> = places.filter(|x| x.is_finite() && x.abs() <= VALUES_MAX).collect();
+        let logarithmic = figure.axis.is_logarithmic();
+        let positive = places.iter().copied().filter(|x| !logarithmic || *x > LOGARITHM_LEAST);
+        let low = positive.clone().fold(f64::INFINITY, f64::min);
+        let high = positive.fold(0.0, f64::max);
+        let x_step = tick_step(high);
+        let (x_low, x_high, margin) = match &figure.axis {
+            Axis::Words(words) => (0.0, words.len().saturating_sub(1).max(1) as f64, 48.0),
+            Axis::Linear => (0.0, (high / x_step - 1e-9).ceil().max(1.0) * x_step, 0.0),
+            _ if low.is_finite() && low < high => (low, high, 24.0),
+            _ if low.is_finite() => (low / 2.0, low * 2.0, 24.0),
+            _ => (1.0, 2.0, 24.0),
+        };
+        let y_most = (y_most / y_step - 1e-9).ceil().max(1.0) * y_step;
+        Scale { logarithmic, x_low, x_high, x_step, y_most, y_step, margin }
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        let share = match self.logarithmic {
+            true => {
+                (value.max(LOGARITHM_LEAST) / self.x_low).log2() / (self.x_high / self.x_low).log2()
+            }
+            false => (value - self.x_low) / (self.x_high - self.x_low),
+        };
+        LEFT + self.margin + (WIDTH - LEFT - RIGHT - 2.0 * self.margin) * share.clamp(0.0, 1.0)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        TOP + PLOT_HEIGHT * (1.0 - (value / self.y_most).clamp(0.0, 1.0))
+    }
+
+    /// Powers of two on the axis, so few that their labels do not touch.
+    fn powers(&self) -> Vec<f64> {
+        const LABELS_MAX: usize = 9;
+        let (first, last) = (self.x_low.log2().ceil() as i32, self.x_high.log2().floor() as i32);
+        let all = (last - first).max(0) as usize + 1;
+        let every = all.div_ceil(LABELS_MAX);
+        (first..=last).step_by(every).map(|power| f64::from(power).exp2()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn value(x: f64, y: f64) -> Value {
+        let range = Some((y * 0.9, y * 1.1));
+        Value { x, y, range, label: format!("{x} <{y}>") }
+    }
+
+    fn figure(axis: Axis, values: Vec<Value>) -> Figure {
+        let curve = vec![(4096.0, 10.0), (65536.0, 80.0)];
+        let group = |name: &str, values, curve| Group {
+            name: name.into(),
+            values,
+            curve,
+            marks: Marks::Each,
+        };
+        Figure {
+            title: "rate & block size".into(),
+            x_name: "block size".into(),
+            y_name: "MB/s".into(),
+            axis,
+            groups: vec![group("a", values.clone(), Vec::new()), group("b", values, curve)],
+        }
+    }
+
+    #[test]
+    fn the_same_data_are_the_same_bytes() {
+        let values = vec![value(4096.0, 20.0), value(16384.0, 60.0), value(65536.0, 75.0)];
+        insta::assert_snapshot!(figure(Axis::Bytes, values).to_file());
+    }
+
+    #[test]
+    fn axes_carry_what_they_are_of() {
+        let check = |axis: Axis, values: &[f64], expected: &[&str]| {
+            let values = values.iter().map(|&x| value(x, 5.0)).collect();
+            let text = figure(axis, values).to_part();
+            for label in expected {
+                assert!(text.contains(&format!(">{label}</text>")), "{label} in {text}");
+            }
+        };
+        check(Axis::Bytes, &[512.0, 1048576.0], &["512 B", "512 KiB"]);
+        check(Axis::Nanoseconds, &[1024.0, 4.2e6], &["1 us", "4 ms"]);
+        check(Axis::Log2, &[1.0, 64.0], &["1", "64"]);
+        check(Axis::Words(vec!["sync".into(), "io_uring".into()]), &[0.0], &["sync", "io_uring"]);
+        check(Axis::Linear, &[3.0], &["0"]);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_drawn_stays_in_the_figure(
+            points in prop::collection::vec((any::<f64>(), any::<f64>()), 0..12),
+            which in 0usize..5,
+        ) {
+            let axis = match which {
+                0 => Axis::Linear,
+                1 => Axis::Log2,
+                2 => Axis::Bytes,
+                3 => Axis::Nanoseconds,
+                _ => Axis::Words(vec!["a".into(), "b".into()]),
+            };
+            let values = points.into_iter().map(|(x, y)| value(x, y)).collect();
+            let text = figure(axis, values).to_file();
+            let tags = text.split('<').filter(|tag| tag.starts_with("path"));
+            for tag in tags {
+                prop_assert!(!tag.contains("NaN") && !tag.contains("inf"), "{}", tag);
+            }
+            for place in text.split("class=\"line").skip(1).filter_map(|tag| tag.split("d=\"M").nth(1)) {
+                for pair in place.split('"').next().unwrap().split('L').filter(|pair| !pair.contains('h')) {
+                    let (x, y) = pair.split_once(' ').unwrap();
+                    let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
+                    prop_assert!((0.0..=WIDTH).contains(&x) && (0.0..=600.0).contains(&y));
+                }
+            }
+        }
+    }
+}

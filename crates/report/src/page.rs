@@ -1,0 +1,255 @@
+//! A page of HTML that stands for itself: text, figures and tables in one file, without network,
+//! fonts or libraries, readable in light and dark, with the keyboard and by screen readers.
+//!
+//! The script does one thing: it shows the numbers of the point under the pointer or the focus at
+//! once, and lets the arrow keys go from point to point. Without it the same texts come from
+//! `<title>` and from the tables, which sort nothing and hide nothing.
+
+use std::fmt::Write;
+
+use crate::chart::escaped;
+use crate::figure::{Figure, STYLE};
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageTable {
+    /// Above it.
+    pub caption: String,
+    /// Heads, and whether their cells are numbers.
+    pub columns: Vec<(String, Cells)>,
+    /// Rows, a cell for each column.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cells {
+    /// Words, at the left.
+    #[default]
+    Words,
+    /// Numbers, at the right.
+    Numbers,
+}
+
+/// Figures under a heading.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Section {
+    /// Heading.
+    pub title: String,
+    /// Under it.
+    pub text: String,
+    /// The figures, beside each other where there is room.
+    pub figures: Vec<Figure>,
+    /// Tables; those marked are folded until somebody opens them.
+    pub tables: Vec<(PageTable, Folding)>,
+}
+
+/// Whether a table is open from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folding {
+    /// It is.
+    Open,
+    /// It opens on request.
+    Folded,
+}
+
+/// A page.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// Title and first heading.
+    pub title: String,
+    /// Under it.
+    pub subtitle: String,
+    /// Conclusions: what they are about, and the words.
+    pub sentences: Vec<(String, String)>,
+    /// The rest.
+    pub sections: Vec<Section>,
+}
+
+const PAGE_STYLE: &str = "\
+:root{color-scheme:light dark;--back:#f5f6f8;--card:#fff;--text:#22262b;--dim:#5c6670;--edge:#d9dee3;--link:#1b66a8}
+@media(prefers-color-scheme:dark){:root{--back:#0e1013;--card:#15181c;--text:#e3e6ea;--dim:#a3adb8;--edge:#333a42;--link:#6db3f2}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--back);color:var(--text);font:16px/1.5 system-ui,sans-serif}
+main{max-width:76rem;margin:0 auto;padding:1.5rem 1rem 4rem}
+h1{font-size:1.6rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2rem 0 .5rem}
+p{margin:.3rem 0}.dim{color:var(--dim)}
+.card{background:var(--card);border:1px solid var(--edge);border-radius:8px;padding:.75rem 1rem}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.35rem 1rem;margin:0}
+dt{color:var(--dim)}dd{margin:0;overflow-wrap:anywhere}
+.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr));gap:.75rem}
+figure{margin:0;padding:.4rem}svg{display:block;width:100%;height:auto}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;width:100%}
+caption{text-align:left;color:var(--dim);padding:.3rem 0}
+th,td{padding:.25rem .6rem;border-bottom:1px solid var(--edge);text-align:left;white-space:nowrap}
+.number{text-align:right}
+summary{cursor:pointer;padding:.3rem 0}
+:focus-visible{outline:2px solid var(--link);outline-offset:2px}
+.skip{position:absolute;left:-999rem}.skip:focus{left:1rem;top:.5rem;background:var(--card);padding:.3rem .6rem}
+#tip{position:fixed;pointer-events:none;background:var(--text);color:var(--back);padding:.3rem .55rem;border-radius:5px;font-size:.85rem;max-width:22rem;z-index:2}
+@media print{body{background:#fff}.card{border:0}}
+";
+
+const SCRIPT: &str = "\
+(()=>{const tip=document.getElementById('tip'),all='.value';
+const show=v=>{const b=v.getBoundingClientRect();tip.textContent=v.getAttribute('aria-label');tip.hidden=false;
+const w=tip.offsetWidth,x=Math.min(Math.max(8,b.left+b.width/2-w/2),innerWidth-w-8);
+tip.style.left=x+'px';tip.style.top=(b.top>60?b.top-tip.offsetHeight-8:b.bottom+8)+'px'};
+const hide=()=>{tip.hidden=true};
+for(const v of document.querySelectorAll(all)){const t=v.querySelector('title');if(t)t.remove();
+v.addEventListener('pointerenter',()=>show(v));v.addEventListener('pointerleave',hide);
+v.addEventListener('focus',()=>show(v));v.addEventListener('blur',hide)}
+document.addEventListener('keydown',e=>{if(e.key==='Escape')return hide();
+const step={ArrowRight:1,ArrowLeft:-1}[e.key],at=document.activeElement;
+if(!step||!at.matches(all))return;const row=[...at.closest('svg').querySelectorAll(all)];
+const to=row[row.indexOf(at)+step];if(to){e.preventDefault();to.focus()}});
+addEventListener('scroll',hide,{passive:true})})();
+";
+
+impl Page {
+    /// The file.
+    pub fn to_html(&self) -> String {
+        let title = escaped(&self.title);
+        let mut text = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+             style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
+             <title>{title}</title>\n<style>\n{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n\
+             <a class=\"skip\" href=\"#conclusions\">to the conclusions</a>\n\
+             <main>\n<h1>{title}</h1>\n<p class=\"dim\">{}</p>\n",
+            escaped(&self.subtitle)
+        );
+        self.put_sentences(&mut text);
+        for section in &self.sections {
+            section.put(&mut text);
+        }
+        let _ = write!(
+            text,
+            "</main>\n<div id=\"tip\" role=\"status\" hidden></div>\n\
+             <script>\n{SCRIPT}</script>\n</body>\n</html>\n"
+        );
+        text
+    }
+
+    fn put_sentences(&self, text: &mut String) {
+        text.push_str("<h2 id=\"conclusions\">Conclusions</h2>\n<div class=\"card\"><dl>\n");
+        let mut last = "";
+        for (subject, sentence) in &self.sentences {
+            let head = if *subject == last { "" } else { subject };
+            last = subject;
+            let _ = writeln!(text, "<dt>{}</dt><dd>{}</dd>", escaped(head), escaped(sentence));
+        }
+        text.push_str("</dl></div>\n");
+    }
+}
+
+impl Section {
+    fn put(&self, text: &mut String) {
+        let _ = writeln!(text, "<section>\n<h2>{}</h2>", escaped(&self.title));
+        if !self.text.is_empty() {
+            let _ = writeln!(text, "<p class=\"dim\">{}</p>", escaped(&self.text));
+        }
+        if !self.figures.is_empty() {
+            text.push_str("<div class=\"figures\">\n");
+            for figure in &self.figures {
+                let _ = writeln!(text, "<figure class=\"card\">{}</figure>", figure.to_part());
+            }
+            text.push_str("</div>\n");
+        }
+        for (table, folding) in &self.tables {
+            match folding {
+                Folding::Open => table.put(text),
+                Folding::Folded => {
+                    let caption = escaped(&table.caption);
+                    let _ = writeln!(text, "<details><summary>{caption}</summary>");
+                    table.put(text);
+                    text.push_str("</details>\n");
+                }
+            }
+        }
+        text.push_str("</section>\n");
+    }
+}
+
+impl PageTable {
+    fn put(&self, text: &mut String) {
+        let _ = write!(
+            text,
+            "<div class=\"card scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table>\
+             <caption>{0}</caption>\n<thead><tr>",
+            escaped(&self.caption)
+        );
+        let class = |cells: &Cells| match cells {
+            Cells::Words => "",
+            Cells::Numbers => " class=\"number\"",
+        };
+        for (name, cells) in &self.columns {
+            let _ = write!(text, "<th scope=\"col\"{}>{}</th>", class(cells), escaped(name));
+        }
+        text.push_str("</tr></thead>\n<tbody>\n");
+        for row in &self.rows {
+            text.push_str("<tr>");
+            for (cell, (_, cells)) in row.iter().zip(&self.columns) {
+                let _ = write!(text, "<td{}>{}</td>", class(cells), escaped(cell));
+            }
+            text.push_str("</tr>\n");
+        }
+        text.push_str("</tbody></table></div>\n");
+    }
+
+    /// The table as CSV (RFC 4180), with `\n` at the end of lines.
+    pub fn to_csv(&self) -> String {
+        let field = |text: &String| match text.contains([',', '"', '\n', '\r']) {
+            true => format!("\"{}\"", text.replace('"', "\"\"")),
+            false => text.clone(),
+        };
+        let line = |cells: &mut dyn Iterator<Item = String>| cells.collect::<Vec<_>>().join(",");
+        let mut text = line(&mut self.columns.iter().map(|(name, _)| field(name))) + "\n";
+        for row in &self.rows {
+            text.push_str(&(line(&mut row.iter().map(field)) + "\n"));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_comes_from_elsewhere_and_nothing_gets_out_of_its_place() {
+        let evil = "<script>alert(1)</script>\"'&";
+        let columns = vec![(evil.to_owned(), Cells::Numbers)];
+        let rows = vec![vec![evil.to_owned()]];
+        let table = PageTable { caption: evil.to_owned(), columns, rows };
+        let page = Page {
+            title: evil.to_owned(),
+            subtitle: evil.to_owned(),
+            sentences: vec![(evil.to_owned(), evil.to_owned())],
+            sections: vec![Section {
+                title: evil.to_owned(),
+                text: evil.to_owned(),
+                figures: Vec::new(),
+                tables: vec![(table, Folding::Folded)],
+            }],
+        };
+        let text = page.to_html();
+        assert_eq!(text.matches("<script>").count(), 1);
+        assert!(
+            !text.contains("http://") && !text.contains("https://") && !text.contains("src=\"")
+        );
+        assert_eq!(text.matches("<section>").count(), text.matches("</section>").count());
+    }
+
+    #[test]
+    fn csv_keeps_what_is_in_a_field() {
+        let table = PageTable {
+            caption: String::new(),
+            columns: vec![("a,b".into(), Cells::Words), ("c".into(), Cells::Numbers)],
+            rows: vec![vec!["say \"x\"".into(), "1\n2".into()]],
+        };
+        assert_eq!(table.to_csv(), "\"a,b\",c\n\"say \"\"x\"\"\",\"1\n2\"\n");
+    }
+}
