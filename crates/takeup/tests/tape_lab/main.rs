@@ -1,0 +1,148 @@
+//! The program on tape drives under the kernel's own driver.
+//!
+//! Every test runs in the lab's guest, once on tgtd's drive and once on `sim`'s (`cargo xtask lab`;
+//! `docs/lab.md`): it needs `$TAKEUP_TAPE`, a drive whose medium may be overwritten, and
+//! `cartridge`, which changes the medium. Elsewhere it is ignored, and says why. What only one of
+//! the drives can do stands in a module `on_sim_drive` or `on_tgtd_drive`, which the lab leaves out
+//! on the other.
+#![allow(clippy::unwrap_used)]
+
+mod drive;
+mod ends;
+mod foreign;
+mod medium;
+mod sets;
+mod trees;
+mod volumes;
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// The drive under test.
+pub fn device() -> String {
+    std::env::var("TAKEUP_TAPE").expect("$TAKEUP_TAPE names a tape drive; cargo xtask lab sets it")
+}
+
+/// What a program said, for assertions about it and for the message when they fail.
+pub struct Said {
+    /// Exit code; none when it was killed.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub output: String,
+    /// Standard error.
+    pub errors: String,
+}
+
+impl Said {
+    fn from(output: Output) -> Said {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        Said {
+            code: output.status.code(),
+            output: text(&output.stdout),
+            errors: text(&output.stderr),
+        }
+    }
+
+    /// Asserts the exit code and returns itself.
+    #[track_caller]
+    pub fn with_code(self, code: i32) -> Said {
+        let (output, errors) = (&self.output, &self.errors);
+        assert_eq!(self.code, Some(code), "--- output\n{output}\n--- errors\n{errors}");
+        self
+    }
+
+    /// Asserts that standard error has all of these.
+    #[track_caller]
+    pub fn complains(self, parts: &[&str]) -> Said {
+        for part in parts {
+            assert!(self.errors.contains(part), "no {part:?} in {}", self.errors);
+        }
+        self
+    }
+
+    /// The one JSON document on standard output.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.output)
+            .unwrap_or_else(|error| panic!("{error}: {}{}", self.output, self.errors))
+    }
+}
+
+/// The program with arguments, not started.
+pub fn takeup<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_takeup"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs the program to its end.
+pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Said {
+    Said::from(takeup(arguments).output().unwrap())
+}
+
+/// Runs a shell script, in which `$TAPE` is the drive (as for GNU tar and mt), in a folder.
+pub fn shell(folder: &Path, script: &str) -> Said {
+    let output = Command::new("sh")
+        .args(["-euc", script])
+        .env("TAPE", device())
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    Said::from(output)
+}
+
+/// Has the operator do something; returns what was printed, without the end of the line.
+#[track_caller]
+pub fn cartridge(words: &[&str]) -> String {
+    let said = Said::from(Command::new("cartridge").args(words).output().unwrap()).with_code(0);
+    said.output.trim_end().to_owned()
+}
+
+/// Makes a blank cartridge and puts it in.
+#[track_caller]
+pub fn fresh(name: &str, mib: u32) {
+    cartridge(&["new", name, &mib.to_string()]);
+    cartridge(&["load", name]);
+}
+
+/// Rewinds with mt.
+#[track_caller]
+pub fn rewind() {
+    shell(Path::new("/"), "mt rewind").with_code(0);
+}
+
+/// Backs `source` up to the drive with these options besides.
+pub fn backup(source: &Path, options: &[&str]) -> Said {
+    let device = device();
+    let source = source.to_str().unwrap();
+    let mut arguments = vec!["backup", source, "--to", &device, "--ring", "32M"];
+    arguments.extend(options);
+    run(&arguments)
+}
+
+/// Restores from the drive into `folder` with these options and paths.
+pub fn restore(folder: &Path, options: &[&str]) -> Said {
+    let device = device();
+    let folder = folder.to_str().unwrap();
+    let mut arguments = vec!["restore", &device, "--into", folder, "--no-sync"];
+    arguments.extend(options);
+    run(&arguments)
+}
+
+/// Lists what is on the drive.
+pub fn list(options: &[&str]) -> Said {
+    let device = device();
+    let mut arguments = vec!["list", &device];
+    arguments.extend(options);
+    run(&arguments)
+}
+
+/// Verifies what is on the drive.
+pub fn verify(options: &[&str]) -> Said {
+    let device = device();
+    let mut arguments = vec!["verify", &device];
+    arguments.extend(options);
+    run(&arguments)
+}

@@ -1,0 +1,168 @@
+//! Sets on one volume: block sizes, append, parts of a set, what plain tools make of it.
+
+use std::path::Path;
+
+use crate::trees::{assert_same, tree};
+use crate::{backup, cartridge, fresh, list, restore, rewind, shell, verify};
+
+fn round_trip(options: &[&str]) {
+    let tree = tree(1, 24, 40_000);
+    fresh("round", 16);
+    backup(&tree.path(), options).with_code(0);
+    verify(&["--against", "/"]).with_code(0);
+    let into = tempfile::tempdir().unwrap();
+    restore(into.path(), &[]).with_code(0);
+    assert_same(&tree.path(), &tree.restored(into.path()));
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn block_sizes_in_variable_mode() {
+    for size in ["512", "4k", "10k", "64k", "256k", "1M"] {
+        round_trip(&["--block-size", size]);
+    }
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn block_sizes_in_fixed_mode() {
+    for size in ["512", "10k", "64k", "1M"] {
+        round_trip(&["--block-size", size, "--block-mode", "fixed"]);
+    }
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn compressed() {
+    round_trip(&["--compress", "zstd", "--segment-size", "1M"]);
+    round_trip(&["--compress", "gzip", "--block-size", "64k"]);
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn a_block_that_is_too_large_is_refused_before_anything_is_written() {
+    let tree = tree(2, 3, 1000);
+    fresh("large", 16);
+    // Both limits are below: 1 MiB of tgtd, 8 MiB of sim.
+    backup(&tree.path(), &["--block-size", "16M"]).with_code(1).complains(&["16"]);
+    let said = backup(&tree.path(), &["--block-size", "12M"]).with_code(1);
+    let limit = if crate::device().ends_with("nst0") { "1048576" } else { "8388608" };
+    let mib = if crate::device().ends_with("nst0") { "1 MiB" } else { "8 MiB" };
+    let text = said.errors;
+    assert!(text.contains(limit) || text.contains(mib), "the limit is not named: {text}");
+    rewind();
+    // A blank tape: nothing can be spaced over.
+    let spaced = shell(Path::new("/"), "mt fsf 1");
+    assert_ne!(spaced.code, Some(0), "something was written");
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn sets_are_appended() {
+    let (first, second) = (tree(3, 10, 30_000), tree(4, 12, 20_000));
+    fresh("append", 32);
+    backup(&first.path(), &[]).with_code(0);
+    backup(&second.path(), &["--compress", "zstd"]).with_code(0);
+    backup(&first.path(), &["--block-size", "64k", "--segment-size", "128k"]).with_code(0);
+    let sets = list(&["--sets", "--json"]).with_code(0);
+    let found = sets.json()["sets"].as_array().map(Vec::len);
+    assert_eq!(found, Some(3), "{}", sets.output);
+    for (number, tree) in [("1", &first), ("2", &second), ("3", &first)] {
+        let into = tempfile::tempdir().unwrap();
+        restore(into.path(), &["--set", number]).with_code(0);
+        assert_same(&tree.path(), &tree.restored(into.path()));
+    }
+    // The last one by default.
+    let into = tempfile::tempdir().unwrap();
+    restore(into.path(), &[]).with_code(0);
+    assert_same(&first.path(), &first.restored(into.path()));
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn one_file_is_restored_without_reading_the_tape() {
+    let tree = tree(5, 40, 200_000);
+    fresh("one", 32);
+    backup(&tree.path(), &["--segment-size", "2M", "--block-size", "64k"]).with_code(0);
+    let into = tempfile::tempdir().unwrap();
+    let wanted = tree.member("folder6/file 0034");
+    let said = restore(into.path(), &["--json", &wanted]).with_code(0);
+    let found = tree.restored(into.path()).join("folder6/file 0034");
+    let content = std::fs::read(tree.path().join("folder6/file 0034")).unwrap();
+    assert!(std::fs::read(found).unwrap() == content, "another content");
+    // The archive has 8 MB; index and file together less than one.
+    let read = said.json()["tape"]["bytes"].as_u64();
+    assert!(read.is_some_and(|bytes| bytes < 2_000_000), "read {read:?}: {}", said.output);
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn plain_tar_restores_every_segment() {
+    let tree = tree(6, 30, 100_000);
+    fresh("plain", 32);
+    let done = backup(&tree.path(), &["--segment-size", "512k", "--json"]).with_code(0).json();
+    let segments = done["tape"]["segments"].as_u64().unwrap();
+    assert!(segments > 3, "{segments} segments");
+    let into = tempfile::tempdir().unwrap();
+    shell(
+        into.path(),
+        &format!(
+            "mt rewind
+             for file in $(seq 0 {last}); do
+                 mt asf $file
+                 tar --extract --warning=no-unknown-keyword -b 2048
+             done",
+            last = segments - 1
+        ),
+    )
+    .with_code(0);
+    assert_same(&tree.path(), &tree.restored(into.path()));
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn the_report_has_what_the_drive_did() {
+    let tree = tree(7, 30, 100_000);
+    fresh("report", 32);
+    let done = backup(&tree.path(), &["--json", "--segment-size", "1M"]).with_code(0).json();
+    let tape = &done["tape"];
+    for name in ["bytes", "blocks", "write_seconds", "synchronise_seconds", "ring_ran_empty"] {
+        assert!(tape[name].is_number(), "no {name} in {tape:#}");
+    }
+    let blocks = tape["blocks"].as_u64().unwrap();
+    assert_eq!(tape["bytes"].as_u64(), Some(blocks << 20), "blocks of 1 MiB: {tape:#}");
+    assert!(tape["volumes"] == 1, "{tape:#}");
+}
+
+mod on_sim_drive {
+    use super::*;
+
+    #[test]
+    #[ignore = "runs in the lab: cargo xtask lab"]
+    fn blocks_lie_as_the_format_says() {
+        let tree = tree(8, 30, 100_000);
+        fresh("format", 32);
+        backup(&tree.path(), &["--segment-size", "1M", "--block-size", "128k"]).with_code(0);
+        let objects = cartridge(&["objects", "format"]);
+        for run in objects.split(' ') {
+            assert!(run == "|" || run.starts_with("131072"), "{objects}");
+        }
+        assert!(objects.ends_with('|'), "{objects}");
+    }
+
+    #[test]
+    #[ignore = "runs in the lab: cargo xtask lab"]
+    fn compression_of_the_drive_is_switched_and_left() {
+        let tree = tree(9, 3, 10_000);
+        fresh("compression", 16);
+        let page = "sg_modes -6 -p 0x0f /dev/$(ls /sys/class/scsi_tape/${TAPE#/dev/}/device/\
+                    scsi_generic) | sed -n 's/^ 00     0f 0e \\(..\\) .*/\\1/p'";
+        let compression = || shell(Path::new("/"), page).with_code(0).output.trim().to_owned();
+        backup(&tree.path(), &["--drive-compression", "off"]).with_code(0);
+        assert_eq!(compression(), "40", "capable and off");
+        backup(&tree.path(), &[]).with_code(0);
+        assert_eq!(compression(), "40", "left as it was");
+        backup(&tree.path(), &["--drive-compression", "on"]).with_code(0);
+        assert_eq!(compression(), "c0", "capable and on");
+    }
+}

@@ -1,0 +1,150 @@
+//! Trees to back up: always the same for the same number, so that a failure can be run again.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// A folder with `tree/` in it.
+pub struct Tree {
+    folder: TempDir,
+}
+
+impl Tree {
+    /// What is backed up. In an archive its names begin with the path below `/`.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("tree")
+    }
+
+    /// The folder above.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A name in the archive, `run/lab/tmp/.../tree/NAME`.
+    pub fn member(&self, name: &str) -> String {
+        let path = self.path().join(name);
+        path.strip_prefix("/").unwrap().to_str().unwrap().to_owned()
+    }
+
+    /// Where the tree lies in a folder that it was restored into.
+    pub fn restored(&self, into: &Path) -> PathBuf {
+        into.join(self.path().strip_prefix("/").unwrap())
+    }
+}
+
+/// `count` files of about `bytes` each, a quarter of it compressible, some with odd names, in a few
+/// folders, with an empty file and a symbolic link.
+pub fn tree(number: u64, count: usize, bytes: usize) -> Tree {
+    let tree = Tree { folder: tempfile::tempdir().unwrap() };
+    let mut noise = Noise::new(number);
+    let root = tree.path();
+    for index in 0..count {
+        let folder = root.join(format!("folder{}", index % 7));
+        fs::create_dir_all(&folder).unwrap();
+        let length = bytes / 2 + noise.below(bytes.max(1));
+        fs::write(folder.join(format!("file {index:04}")), noise.content(length)).unwrap();
+    }
+    fs::write(root.join("empty"), "").unwrap();
+    fs::write(root.join("größe\n"), "odd name").unwrap();
+    std::os::unix::fs::symlink("folder0/file 0000", root.join("link")).unwrap();
+    tree
+}
+
+/// Asserts that two trees have the same names, kinds, contents, modes and times.
+#[track_caller]
+pub fn assert_same(expected: &Path, found: &Path) {
+    let (expected, found) = (described(expected), described(found));
+    let missing: Vec<_> = expected.iter().filter(|line| !found.contains(*line)).take(5).collect();
+    let strange: Vec<_> = found.iter().filter(|line| !expected.contains(*line)).take(5).collect();
+    assert!(
+        missing.is_empty() && strange.is_empty(),
+        "{} entries expected, {} found; missing {missing:?}, not expected {strange:?}",
+        expected.len(),
+        found.len(),
+    );
+}
+
+/// Names of the regular files below a folder that have their content.
+pub fn intact_files(expected: &Path, found: &Path) -> Vec<String> {
+    let found = described(found);
+    let files = described(expected).into_iter().filter(|line| line.contains(" file "));
+    files
+        .filter(|line| found.contains(line))
+        .map(|line| line.split(" file ").next().unwrap().to_owned())
+        .collect()
+}
+
+/// One line an entry, sorted: name, kind, content (its hash), and for files mode and time.
+fn described(root: &Path) -> std::collections::BTreeSet<String> {
+    let mut lines = std::collections::BTreeSet::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let path = entry.unwrap().path();
+            let metadata = fs::symlink_metadata(&path).unwrap();
+            let name = path.strip_prefix(root).unwrap().display().to_string();
+            lines.insert(if metadata.is_symlink() {
+                let target = fs::read_link(&path).unwrap();
+                format!("{name} link {:x}", hash(target.as_os_str().as_bytes()))
+            } else if metadata.is_dir() {
+                folders.push(path.clone());
+                format!("{name} folder {:?}", metadata.permissions())
+            } else {
+                let content = hash(&fs::read(&path).unwrap());
+                let modified = metadata.modified().unwrap();
+                format!("{name} file {content:x} {:?} {modified:?}", metadata.permissions())
+            });
+        }
+    }
+    lines
+}
+
+/// FNV-1a over words of eight bytes: quick in an emulated processor, and nobody forges these files.
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64;
+    for word in bytes.chunks(8) {
+        let mut padded = [0; 8];
+        padded[..word.len()].copy_from_slice(word);
+        hash = (hash ^ u64::from_le_bytes(padded)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash
+}
+
+/// Marsaglia's xorshift64.
+struct Noise(u64);
+
+impl Noise {
+    fn new(number: u64) -> Noise {
+        Noise((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    /// Three parts noise, one part zeros, in runs of 4 KiB.
+    fn content(&mut self, length: usize) -> Vec<u8> {
+        let mut content = Vec::with_capacity(length + 8);
+        while content.len() < length {
+            if self.next().is_multiple_of(4) {
+                content.resize(content.len() + 4096, 0);
+            } else {
+                for _ in 0..512 {
+                    content.extend(self.next().to_le_bytes());
+                }
+            }
+        }
+        content.truncate(length);
+        content
+    }
+}

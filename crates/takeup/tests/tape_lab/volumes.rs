@@ -1,0 +1,220 @@
+//! Sets over several volumes.
+
+use std::path::Path;
+
+use crate::trees::{Tree, assert_same, tree};
+use crate::{backup, cartridge, device, fresh, list, restore, run, shell, verify};
+
+/// Blank cartridges `NAME1` to `NAME4`, the first of them loaded.
+pub fn rack(name: &str, mib: u32) {
+    for number in (1..=4).rev() {
+        cartridge(&["new", &format!("{name}{number}"), &mib.to_string()]);
+    }
+    cartridge(&["load", &format!("{name}1")]);
+}
+
+/// The option that has the operator load `NAME` with the number of the volume.
+pub fn changer(name: &str) -> [String; 2] {
+    ["--change-command".to_owned(), format!("cartridge load {name}$TAKEUP_VOLUME")]
+}
+
+/// 24 files of 500 kB over cartridges of 4 MiB.
+fn spread(name: &str, options: &[&str]) -> Tree {
+    let tree = tree(20, 24, 500_000);
+    rack(name, 4);
+    let [flag, command] = changer(name);
+    let mut all = vec![flag.as_str(), command.as_str()];
+    all.extend(options);
+    let done = backup(&tree.path(), &[&all[..], &["--json"]].concat()).with_code(0).json();
+    let volumes = done["tape"]["volumes"].as_u64().unwrap();
+    assert!((3..=4).contains(&volumes), "{volumes} volumes");
+    tree
+}
+
+fn back_from(tree: &Tree, name: &str) {
+    let [flag, command] = changer(name);
+    let into = tempfile::tempdir().unwrap();
+    restore(into.path(), &[&flag, &command]).with_code(0);
+    assert_same(&tree.path(), &tree.restored(into.path()));
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn two_hundred_megabytes_over_three_volumes() {
+    let tree = tree(21, 25, 8_000_000);
+    rack("big", 64);
+    let [flag, command] = changer("big");
+    let options = [&flag, &command, "--compress", "zstd:1", "--segment-size", "48M", "--json"];
+    let done = backup(&tree.path(), &options).with_code(0).json();
+    assert_eq!(done["tape"]["volumes"].as_u64(), Some(3), "{done:#}");
+    let bytes = done["source_bytes"].as_u64().unwrap();
+    assert!((180_000_000..240_000_000).contains(&bytes), "{bytes} bytes");
+    verify(&[&flag, &command]).with_code(0);
+    back_from(&tree, "big");
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn plain_volumes_come_back() {
+    let tree = spread("plain", &[]);
+    back_from(&tree, "plain");
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn small_segments_and_small_blocks_come_back() {
+    let tree = spread("small", &["--segment-size", "700k", "--block-size", "10k"]);
+    back_from(&tree, "small");
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn fixed_blocks_come_back() {
+    let tree = spread("fixed", &["--block-mode", "fixed", "--block-size", "32k"]);
+    back_from(&tree, "fixed");
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn tar_lists_and_extracts_the_volumes() {
+    let tree = spread("tar", &["--block-size", "64k"]);
+    let into = tempfile::tempdir().unwrap();
+    cartridge(&["load", "tar1"]);
+    let script = "tar --extract --multi-volume -b 128 --warning=no-unknown-keyword \
+                  --new-volume-script='cartridge load tar$TAR_VOLUME'";
+    let said = shell(into.path(), script).with_code(0);
+    assert!(!said.errors.contains("rror"), "{}", said.errors);
+    assert_same(&tree.path(), &tree.restored(into.path()));
+    cartridge(&["load", "tar1"]);
+    let listed = shell(into.path(), &script.replace("--extract", "--list")).with_code(0);
+    assert!(listed.output.contains("folder6/file 0020"), "{}", listed.output);
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn a_wrong_volume_is_refused_and_asked_for_again() {
+    let tree = spread("wrong", &["--compress", "zstd"]);
+    fresh("stranger", 4);
+    // First a blank cartridge, then the volume before, then the right one.
+    let command = "case $TAKEUP_ATTEMPT in
+        1) cartridge load stranger ;;
+        2) cartridge load wrong$(( TAKEUP_VOLUME == 1 ? 2 : TAKEUP_VOLUME - 1 )) ;;
+        *) cartridge load wrong$TAKEUP_VOLUME ;;
+        esac";
+    let into = tempfile::tempdir().unwrap();
+    cartridge(&["load", "wrong1"]);
+    restore(into.path(), &["--change-command", command]).with_code(0);
+    assert_same(&tree.path(), &tree.restored(into.path()));
+    // Never the right one: the run ends, and says so.
+    let other = tempfile::tempdir().unwrap();
+    cartridge(&["load", "wrong1"]);
+    restore(other.path(), &["--change-command", "cartridge load stranger"])
+        .with_code(1)
+        .complains(&["volume"]);
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn the_volume_that_is_full_is_refused_as_the_next() {
+    let tree = tree(22, 12, 500_000);
+    rack("same", 4);
+    let command = "if [ $TAKEUP_ATTEMPT = 1 ]; then cartridge load same1; else \
+                   cartridge load same$TAKEUP_VOLUME; fi";
+    backup(&tree.path(), &["--change-command", command]).with_code(0);
+    back_from(&tree, "same");
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn without_a_second_volume_it_is_said_what_is_safe() {
+    let tree = tree(23, 12, 500_000);
+    fresh("only", 4);
+    let said = backup(&tree.path(), &["--segment-size", "1M"]).with_code(1);
+    assert!(said.errors.contains("segment"), "{}", said.errors);
+    // The finished segments restore.
+    let into = tempfile::tempdir().unwrap();
+    let said = restore(into.path(), &[]);
+    assert_ne!(said.code, Some(0), "a set without its end is no success: {}", said.errors);
+    let intact = crate::trees::intact_files(&tree.path(), &tree.restored(into.path()));
+    assert!(intact.len() >= 4, "only {intact:?}: {}", said.errors);
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn killed_in_the_second_volume() {
+    let tree = tree(24, 24, 500_000);
+    rack("killed", 4);
+    let device = device();
+    let [flag, command] = changer("killed");
+    let source = tree.path();
+    let mut child = crate::takeup(&[
+        "backup",
+        source.to_str().unwrap(),
+        "--to",
+        &device,
+        "--segment-size",
+        "800k",
+        "--rate-limit",
+        "2M",
+        "--ring",
+        "8M",
+        &flag,
+        &command,
+    ])
+    .stdout(std::process::Stdio::null())
+    .stderr(std::process::Stdio::null())
+    .spawn()
+    .unwrap();
+    wait_until("the second volume", || cartridge(&["loaded"]) == "killed2");
+    let written = written_bytes();
+    wait_until("two megabytes on it", || written_bytes() > written + 2_000_000);
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    // What is finished comes back, and what is missing is said.
+    let into = tempfile::tempdir().unwrap();
+    let said = restore(into.path(), &[&flag, &command]);
+    assert_ne!(said.code, Some(0), "a set without its end is no success: {}", said.errors);
+    let intact = crate::trees::intact_files(&tree.path(), &tree.restored(into.path()));
+    assert!(intact.len() >= 8, "only {intact:?}: {}", said.errors);
+    cartridge(&["load", "killed1"]);
+    let listed = list(&[&flag, &command]);
+    assert_ne!(listed.code, Some(0), "{}", listed.output);
+    assert!(listed.errors.contains("index"), "{}", listed.errors);
+
+    // The next backup appends behind it and comes back whole.
+    cartridge(&["load", "killed2"]);
+    let next = crate::trees::tree(25, 4, 50_000);
+    backup(&next.path(), &[]).with_code(0);
+    let into = tempfile::tempdir().unwrap();
+    restore(into.path(), &[]).with_code(0);
+    assert_same(&next.path(), &next.restored(into.path()));
+}
+
+fn written_bytes() -> u64 {
+    let name = device().replace("/dev/n", "");
+    let path = Path::new("/sys/class/scsi_tape").join(name).join("stats/write_byte_cnt");
+    std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
+}
+
+/// Looks ten times a second, for half a minute.
+#[track_caller]
+fn wait_until(what: &str, mut there: impl FnMut() -> bool) {
+    for _ in 0..300 {
+        if there() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("{what} did not come");
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn a_change_command_that_fails_ends_the_run() {
+    let tree = tree(26, 12, 500_000);
+    fresh("fails", 4);
+    backup(&tree.path(), &["--change-command", "exit 3"]).with_code(1).complains(&["change"]);
+    // The drive can be used again at once.
+    run(&["list", &device(), "--sets"]).with_code(0);
+}
