@@ -65,4 +65,8 @@ pub struct TapeReport {
     pub drive_write_ns: Option<u64>,
     /// Time of the last filemark, which waits until everything is on the medium.
     pub synchronise_seconds: f64,
+    /// Time from the first label on, until everything was on the medium.
+    pub seconds: f64,
+    /// Part of it for changes of volume.
+    pub change_seconds: f64,
 }

@@ -8,13 +8,15 @@ use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 
-use backup::backup::BackupError;
+use backup::backup::{BackupError, Unfinished};
 use backup::list::ListError;
 use backup::pipe::PipeError;
 use backup::read::ReadFailure;
 use backup::restore::RestoreError;
+use backup::tape::{ChangeError, Refused, TapeSetError};
 use backup::verify::VerifyError;
 use device::source::SourceError;
+use device::tape::OpenError;
 use device::target::TargetError;
 use report::escape::escape;
 use serde_json::json;
@@ -98,10 +100,64 @@ impl From<BackupError> for Failure {
                 Some(format!("--ring of at least {least}, or smaller blocks with --block-size"))
             }
             BackupError::Engine(_) => Some(NO_URING.to_owned()),
+            BackupError::Tape(error) => tape_set_hint(error),
+            BackupError::Unfinished(unfinished) => {
+                return Failure::from_unfinished(unfinished);
+            }
             _ => None,
         };
         Failure::new(&error, hint)
     }
+}
+
+impl Failure {
+    /// A set on tape that did not come to its end: the hint is what of it is there.
+    fn from_unfinished(unfinished: &Unfinished) -> Failure {
+        let safe = &unfinished.safe;
+        let restored = match safe.segments {
+            0 => "the next backup begins behind it",
+            _ => "`takeup restore` gives their files back, and the next backup begins behind them",
+        };
+        let mut hint = format!("{safe}: {restored}");
+        if let BackupError::Tape(error) = &unfinished.error
+            && let Some(more) = tape_set_hint(error)
+        {
+            hint = format!("{more}; {hint}");
+        }
+        Failure::new(unfinished, Some(hint))
+    }
+}
+
+/// What can be done when a set cannot be written to tape.
+fn tape_set_hint(error: &TapeSetError) -> Option<String> {
+    let text = match error {
+        TapeSetError::Open(error) => return open_hint(error),
+        TapeSetError::Refused { refused: Refused::Foreign, .. } => {
+            "--overwrite writes over it from its beginning"
+        }
+        TapeSetError::Refused { refused: Refused::NoMedium, .. } => "put a medium into the drive",
+        TapeSetError::Refused { refused: Refused::WriteProtected, .. } => {
+            "its write-protect switch is set; `takeup list` reads it all the same"
+        }
+        TapeSetError::BlockSize { .. } => "--block-size sets the size; nothing was written",
+        TapeSetError::Change { source: ChangeError::NobodyToAsk, .. } => {
+            "run it on a terminal, or say with --change-command how volumes are changed"
+        }
+        TapeSetError::Compression(_) => "leave --drive-compression out",
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+fn open_hint(error: &OpenError) -> Option<String> {
+    let text = match error {
+        OpenError::NoMedium { .. } => "put a medium into the drive",
+        OpenError::Busy { .. } => "wait until it is done",
+        OpenError::NoSuchDevice { .. } => "`ls /dev/nst*` shows the drives that the kernel knows",
+        OpenError::NotATape { .. } => "name the node of a tape drive, such as /dev/nst0",
+        _ => return None,
+    };
+    Some(text.to_owned())
 }
 
 impl From<ListError> for Failure {

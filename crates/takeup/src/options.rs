@@ -63,13 +63,13 @@ pub struct TargetArgs {
     #[arg(short, long, default_value = "1M", value_name = "SIZE")]
     pub block_size: Size,
     /// Memory for blocks that wait for the target; by default 64M, or more where a high level of
-    /// compression needs it
+    /// compression needs it, and for a tape 1G or a quarter of the memory
     #[arg(long, value_name = "SIZE")]
     pub ring: Option<Size>,
-    /// How full the ring has to be before the writer starts, and starts again after it ran empty
-    #[arg(long, default_value_t = 0, value_name = "PERCENT",
-          value_parser = clap::value_parser!(u8).range(0..=100))]
-    pub start_fill: u8,
+    /// How full the ring has to be before the writer starts, and starts again after it ran empty; by
+    /// default 0, and for a tape 50 and then 95
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub start_fill: Option<u8>,
     /// Most bytes per second that go to the target
     #[arg(long, value_name = "RATE")]
     pub rate_limit: Option<Rate>,

@@ -5,24 +5,23 @@
 //! set to before is set again.
 
 use archive::label::{Found, LABEL_BYTES_MAX, Label};
-use device::tape::scsi::{BLOCK_LIMITS_BYTES, BlockLimits, READ_BLOCK_LIMITS};
 use device::tape::{
-    Access, BlockMode, Filemark, OpenError, Tape, TapeDrive, TapeError, TapeRead, TapeStatus,
+    Access, BlockMode, DriveCompression, Filemark, OpenError, Place, Tape, TapeDrive, TapeError,
+    TapeRead,
 };
 use device::target::Existing;
 
 use super::change::Refused;
 use super::error::TapeSetError;
-use super::options::{BlockLayout, DriveCompression};
+use super::options::BlockLayout;
 use super::volume::Volume;
 
 /// Sense key of a read where nothing was ever written, SPC-4 4.5.6.
 const BLANK_CHECK: u8 = 8;
 /// Files that are looked at from the end on for the label of the set before.
-const FILES_LOOKED_AT_MAX: u32 = 16;
-/// First buffer for a block of unknown size; it is doubled up to the largest there is, 2^24 - 1.
+const FILES_LOOKED_AT_MAX: usize = 16;
+/// First buffer for a block of unknown size; it is doubled up to the largest that goes through.
 const READ_BYTES: usize = 1 << 20;
-const READ_BYTES_MAX: usize = 1 << 24;
 
 /// How volumes are to be written.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +61,17 @@ enum First {
     Foreign,
 }
 
+/// Where the tape stands after a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behind {
+    /// In the file that was looked at.
+    InFile,
+    /// Behind its filemark.
+    Filemark,
+    /// At the end of the data.
+    EndOfData,
+}
+
 /// Opens the drive and makes the medium in it ready to take the next block.
 pub(super) fn open_volume(
     drive: &dyn TapeDrive,
@@ -70,14 +80,19 @@ pub(super) fn open_volume(
     number: u32,
 ) -> Result<Volume, Unfit> {
     let mut tape = drive.open(Access::Write).map_err(unfit_to_open)?;
-    check_block_size(&mut tape, writing.block_bytes)?;
+    let limits = tape.limits();
+    limits.check(writing.block_bytes as u64).map_err(|source| {
+        let device = tape.name().to_owned();
+        Unfit::Failed(TapeSetError::BlockSize { device, source })
+    })?;
+    let block_bytes_max = usize::try_from(limits.block_bytes_max).unwrap_or(READ_BYTES);
     switch_compression(&mut tape, writing.drive_compression)?;
     // Blocks of any size can be read in variable mode only; a drive without it has fixed blocks.
     if tape.set_block_mode(BlockMode::Variable).is_err() {
         tape.set_block_mode(block_mode(writing))?;
     }
     tape.rewind()?;
-    let first = look(&mut tape)?;
+    let (first, _) = look(&mut tape, block_bytes_max)?;
     if let First::Ours(label) = &first
         && let Some(earlier) = used.iter().find(|used| used.medium == label.medium)
     {
@@ -85,7 +100,9 @@ pub(super) fn open_volume(
     }
     let mut volume = match (first, writing.existing) {
         (First::Foreign, Existing::Keep) => return Err(Unfit::Refused(Refused::Foreign)),
-        (First::Ours(label), Existing::Keep) => behind_the_last_set(tape, &label, number)?,
+        (First::Ours(label), Existing::Keep) => {
+            behind_the_last_set(tape, &label, number, block_bytes_max)?
+        }
         (First::Blank, _) | (_, Existing::Replace) => {
             tape.rewind()?;
             let medium = super::random_id().map_err(Unfit::Failed)?;
@@ -113,62 +130,43 @@ fn block_mode(writing: &Writing) -> BlockMode {
     }
 }
 
-/// Whether blocks of this size go through, before any is written.
-fn check_block_size(tape: &mut Tape, block_bytes: usize) -> Result<(), Unfit> {
-    let device = tape.name().to_owned();
-    let too_large = |limit_bytes: u64, who| {
-        let device = device.clone();
-        Unfit::Failed(TapeSetError::BlockTooLarge { device, block_bytes, limit_bytes, who })
-    };
-    let mut answer = [0; BLOCK_LIMITS_BYTES];
-    let answered = tape.raw().command(&READ_BLOCK_LIMITS, &mut answer).ok();
-    let limits = answered.and_then(|bytes| BlockLimits::parse(&answer[..bytes]).ok());
-    if let Some(limits) = limits {
-        if limits.bytes_max > 0 && block_bytes as u64 > u64::from(limits.bytes_max) {
-            return Err(too_large(limits.bytes_max.into(), "the drive"));
-        }
-        if (block_bytes as u64) < u64::from(limits.bytes_min) {
-            let limit_bytes = limits.bytes_min.into();
-            let error = TapeSetError::BlockTooSmall { device, block_bytes, limit_bytes };
-            return Err(Unfit::Failed(error));
-        }
-    }
-    match tape.raw().transfer_bytes_max() {
-        Some(limit_bytes) if block_bytes as u64 > limit_bytes => {
-            Err(too_large(limit_bytes, "the host adapter"))
-        }
-        _ if block_bytes >= READ_BYTES_MAX => Err(too_large(READ_BYTES_MAX as u64 - 1, "SCSI")),
-        _ => Ok(()),
-    }
-}
-
 fn switch_compression(tape: &mut Tape, wanted: Option<DriveCompression>) -> Result<(), Unfit> {
-    let _ = (tape, wanted);
+    if let Some(wanted) = wanted {
+        let switched = tape.set_drive_compression(wanted);
+        switched.map_err(|error| Unfit::Failed(error.into()))?;
+    }
     Ok(())
 }
 
-/// Reads the label at the position of the tape.
-fn look(tape: &mut Tape) -> Result<First, TapeError> {
+/// Reads the label at the position of the tape, in blocks of up to `block_bytes_max`.
+fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Behind), TapeError> {
     let mut start = Vec::new();
-    let mut buffer = vec![0; READ_BYTES];
+    let mut buffer = vec![0; READ_BYTES.min(block_bytes_max)];
     loop {
         match tape.read(&mut buffer) {
             Ok(TapeRead::Block(bytes)) => start.extend_from_slice(&buffer[..bytes]),
-            Ok(TapeRead::LargerBlock) if buffer.len() < READ_BYTES_MAX => {
-                buffer.resize(2 * buffer.len(), 0);
+            Ok(TapeRead::LargerBlock) if buffer.len() < block_bytes_max => {
+                buffer.resize((2 * buffer.len()).min(block_bytes_max), 0);
                 continue;
             }
-            Ok(TapeRead::LargerBlock) => return Ok(First::Foreign),
-            Ok(TapeRead::EndOfData) if start.is_empty() => return Ok(First::Blank),
-            Ok(TapeRead::EndOfData | TapeRead::Filemark) => return Ok(First::Foreign),
-            Err(error) if start.is_empty() && is_blank(tape, &error) => return Ok(First::Blank),
+            Ok(TapeRead::LargerBlock) => return Ok((First::Foreign, Behind::InFile)),
+            Ok(TapeRead::EndOfData) if start.is_empty() => {
+                return Ok((First::Blank, Behind::EndOfData));
+            }
+            Ok(TapeRead::EndOfData) => return Ok((First::Foreign, Behind::EndOfData)),
+            Ok(TapeRead::Filemark) => return Ok((First::Foreign, Behind::Filemark)),
+            Err(error) if start.is_empty() && is_blank(tape, &error) => {
+                return Ok((First::Blank, Behind::EndOfData));
+            }
             Err(error) => return Err(error),
         }
         match Label::find(&start) {
-            Ok(Found::Label(label)) => return Ok(First::Ours(label)),
+            Ok(Found::Label(label)) => return Ok((First::Ours(label), Behind::InFile)),
             Ok(Found::NeedMore { prefix_bytes }) if prefix_bytes <= LABEL_BYTES_MAX => {}
             // A label that does not hold together is not ours to write behind.
-            Ok(Found::NeedMore { .. } | Found::Foreign) | Err(_) => return Ok(First::Foreign),
+            Ok(Found::NeedMore { .. } | Found::Foreign) | Err(_) => {
+                return Ok((First::Foreign, Behind::InFile));
+            }
         }
     }
 }
@@ -179,60 +177,85 @@ fn is_blank(tape: &mut Tape, error: &TapeError) -> bool {
 }
 
 /// Goes to the end of what the medium holds, which is behind a filemark.
-fn behind_the_last_set(mut tape: Tape, first: &Label, number: u32) -> Result<Volume, Unfit> {
-    let mut files = count_files(&mut tape)?;
-    let closed = files > 0 && is_behind_filemark(&mut tape)?;
-    // A file that lacks its filemark counts as one.
-    let last = if closed { files - 1 } else { files };
-    let previous = last_label(&mut tape, last)?;
+fn behind_the_last_set(
+    mut tape: Tape,
+    first: &Label,
+    number: u32,
+    block_bytes_max: usize,
+) -> Result<Volume, Unfit> {
+    let mut files = tape.to_end_of_data()?;
+    let end = look_at_end(&mut tape, files, block_bytes_max)?;
     tape.to_end_of_data()?;
-    if !closed {
+    if end.ending == Ending::Open {
         // The run before died with the machine: what it wrote last is closed now.
         tape.write_filemark(Filemark::Synchronising)?;
         files += 1;
     }
-    Ok(Volume::behind(tape, first.medium, number, files, previous))
+    Ok(Volume::behind(tape, first.medium, number, files, end.last_label))
 }
 
-/// Goes to the end of the data; the number of filemarks before it.
-fn count_files(tape: &mut Tape) -> Result<u32, TapeError> {
-    tape.to_end_of_data()?;
-    if let TapeStatus { file_number: Some(files), .. } = tape.status()? {
-        return Ok(files);
-    }
-    // With MT_ST_FAST_EOM the driver does not know.
-    tape.rewind()?;
-    let mut files = 0;
-    while tape.space_filemarks(1).is_ok() {
-        files += 1;
-    }
-    tape.to_end_of_data()?;
-    Ok(files)
+/// How the data on a medium end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// With a filemark.
+    Closed,
+    /// With a block.
+    Open,
 }
 
-/// Whether a filemark is the last thing before the end of the data, where the tape stands.
-fn is_behind_filemark(tape: &mut Tape) -> Result<bool, TapeError> {
-    tape.space_filemarks(-1)?;
-    tape.space_filemarks(1)?;
-    let mut buffer = vec![0; READ_BYTES];
-    match tape.read(&mut buffer) {
-        Ok(TapeRead::Block(_) | TapeRead::LargerBlock) => Ok(false),
-        Ok(TapeRead::Filemark | TapeRead::EndOfData) => Ok(true),
-        Err(error) if is_blank(tape, &error) => Ok(true),
-        Err(error) => Err(error),
-    }
+/// The end of a medium that holds sets.
+struct MediumEnd {
+    ending: Ending,
+    /// Number of the last file that begins with a label of ours.
+    last_label: Option<u32>,
 }
 
-/// Number of the last file, from `last` on backwards, that begins with a label of ours.
-fn last_label(tape: &mut Tape, last: u32) -> Result<Option<u32>, TapeError> {
-    for file in (0..=last).rev().take(FILES_LOOKED_AT_MAX as usize) {
-        tape.rewind()?;
-        if file > 0 {
-            tape.space_filemarks(file as i32)?;
+/// Looks at the last files of a medium with so many filemarks, from whose end the tape starts.
+fn look_at_end(
+    tape: &mut Tape,
+    files: u32,
+    block_bytes_max: usize,
+) -> Result<MediumEnd, TapeError> {
+    if files == 0 {
+        return Ok(MediumEnd { ending: Ending::Open, last_label: Some(0) });
+    }
+    let mut last_label = None;
+    to_file(tape, files - 1, files)?;
+    let (found, behind) = look(tape, block_bytes_max)?;
+    if let First::Ours(_) = found {
+        last_label = Some(files - 1);
+    }
+    if behind == Behind::InFile {
+        tape.space_filemarks(1)?;
+    }
+    let ending = match look(tape, block_bytes_max)? {
+        (First::Blank, _) => Ending::Closed,
+        (First::Ours(_), _) => {
+            last_label = Some(files);
+            Ending::Open
         }
-        if let First::Ours(_) = look(tape)? {
-            return Ok(Some(file));
+        (First::Foreign, _) => Ending::Open,
+    };
+    for file in (0..files - 1).rev().take(FILES_LOOKED_AT_MAX) {
+        if last_label.is_some() {
+            break;
+        }
+        tape.to_end_of_data()?;
+        to_file(tape, file, files)?;
+        if let (First::Ours(_), _) = look(tape, block_bytes_max)? {
+            last_label = Some(file);
         }
     }
-    Ok(None)
+    Ok(MediumEnd { ending, last_label })
+}
+
+/// To the beginning of a file, from the end of data behind `files` filemarks: backwards where the
+/// drive knows where it is, and else from the beginning (tgt's drive goes back too far).
+fn to_file(tape: &mut Tape, file: u32, files: u32) -> Result<(), TapeError> {
+    let back = i32::try_from(files - file + 1).unwrap_or(i32::MAX);
+    if file == 0 || tape.position().is_err() {
+        return tape.go_to(Place { file_number: Some(file), block_in_file: None }, None);
+    }
+    tape.space_filemarks(-back)?;
+    tape.space_filemarks(1)
 }

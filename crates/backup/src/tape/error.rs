@@ -3,7 +3,8 @@
 use std::fmt;
 
 use archive::label::LabelError;
-use device::tape::{OpenError, TapeError};
+use device::tape::limits::BlockSizeError;
+use device::tape::{CompressionError, OpenError, TapeError};
 use flow::cancel::Stopped;
 
 use super::change::{ChangeError, Refused};
@@ -25,41 +26,17 @@ pub enum TapeSetError {
         /// Why.
         refused: Refused,
     },
-    /// Blocks larger than what the drive, or the way to it, takes.
-    #[error(
-        "a block size of {block_bytes} bytes is too large for {device}: {who} takes at most \
-         {limit_bytes} bytes"
-    )]
-    BlockTooLarge {
+    /// Blocks of this size do not go through.
+    #[error("cannot write to {device}")]
+    BlockSize {
         /// The drive.
         device: String,
-        /// Asked for.
-        block_bytes: usize,
-        /// The limit.
-        limit_bytes: u64,
-        /// Whose limit it is.
-        who: &'static str,
-    },
-    /// Blocks smaller than what the drive takes.
-    #[error(
-        "a block size of {block_bytes} bytes is too small for {device}: {limit_bytes} is least"
-    )]
-    BlockTooSmall {
-        /// The drive.
-        device: String,
-        /// Asked for.
-        block_bytes: usize,
-        /// The limit.
-        limit_bytes: u64,
+        /// Why.
+        source: BlockSizeError,
     },
     /// The drive does not compress, or does not stop to, as asked.
-    #[error("{device} does not switch its compression {wanted}")]
-    Compression {
-        /// The drive.
-        device: String,
-        /// `on` or `off`.
-        wanted: &'static str,
-    },
+    #[error(transparent)]
+    Compression(#[from] CompressionError),
     /// There is no other volume.
     #[error("volume {volume} of the set is wanted in {device}")]
     Change {

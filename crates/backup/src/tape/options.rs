@@ -1,6 +1,7 @@
 //! How a set is laid out on tape, and what follows from the drive for segments and pace.
 
 use archive::chunk::Compression;
+use device::tape::DriveCompression;
 use device::tape::generation::Generation;
 
 /// How blocks are laid out on the medium.
@@ -11,15 +12,6 @@ pub enum BlockLayout {
     Variable,
     /// The drive is set to the block size and takes nothing else.
     Fixed,
-}
-
-/// Compression by the drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DriveCompression {
-    /// Switched on.
-    On,
-    /// Switched off.
-    Off,
 }
 
 /// What a backup to a tape can be told besides what every backup can.

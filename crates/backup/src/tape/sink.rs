@@ -37,6 +37,8 @@ pub(crate) struct TapeSink<'a> {
     segments: Arc<Segments>,
     set: [u8; 16],
     time_seconds: u64,
+    /// When the first label was on its way.
+    started: Option<Instant>,
     volume: Option<Volume>,
     used: Vec<UsedMedium>,
     stream: Stream,
@@ -187,6 +189,7 @@ impl<'a> TapeSink<'a> {
             segments: Arc::new(segments),
             set,
             time_seconds: time.as_secs(),
+            started: None,
             used: vec![UsedMedium { medium: volume.medium, volume: 1 }],
             volume: Some(volume),
             stream: Stream::new(LabelKind::Data, compression),
@@ -225,6 +228,7 @@ impl<'a> TapeSink<'a> {
 
     /// Writes a label, and with it the rest of the block that it shares with the stream.
     fn begin_part(&mut self) -> Result<(), TapeSetError> {
+        self.started.get_or_insert_with(Instant::now);
         let Some(volume) = &mut self.volume else { return self.next_volume() };
         let mut label = Label {
             set: self.set,
@@ -329,6 +333,13 @@ impl<'a> TapeSink<'a> {
 
     /// Has the next volume put into the drive.
     fn next_volume(&mut self) -> Result<(), TapeSetError> {
+        let started = Instant::now();
+        let changed = self.change_volume();
+        self.report.change_seconds += started.elapsed().as_secs_f64();
+        changed
+    }
+
+    fn change_volume(&mut self) -> Result<(), TapeSetError> {
         let number = self.used.last().map_or(0, |used| used.volume) + 1;
         let device = self.drive.name().to_owned();
         let mut refused = None;
@@ -403,6 +414,8 @@ impl<'a> TapeSink<'a> {
                 self.close_segment(Filemark::Synchronising)?;
                 self.report.synchronise_seconds = started.elapsed().as_secs_f64();
                 self.safe.segments = self.segment - 1;
+                let seconds = self.started.map(|started| started.elapsed().as_secs_f64());
+                self.report.seconds = seconds.unwrap_or_default();
                 self.close_volume();
                 Ok(())
             }

@@ -2,19 +2,30 @@
 
 use std::ffi::OsString;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use archive::chunk::Compression;
-use backup::backup::{BackupOptions, backup};
-use clap::Args;
+use backup::backup::{BackupOptions, backup, backup_to_tape};
+use backup::report::{RunReport, TapeReport};
+use backup::tape::{
+    BlockLayout, RESTART_FILL_PERCENT, RING_BYTES_MAX, RING_MEMORY_DIVISOR, START_FILL_PERCENT,
+    TapeOptions,
+};
+use clap::{Args, ValueEnum};
+use device::tape::DriveCompression;
+use device::tape::generation::Generation;
 use flow::cancel::Cancel;
 use report::explanation::Command;
+use report::tape::TapeSummary;
+use serde_json::{Value, json};
 use tree::{Attributes, FileSystems};
 
+use crate::change::{ChangeArgs, Changer};
 use crate::failure::Failure;
 use crate::options::{CommonArgs, TargetArgs};
-use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, print, summarise};
+use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, print_with, summarise};
+use crate::quantity::Size;
 use crate::terminal::Terminal;
 
 /// Write files and directories into an archive
@@ -29,7 +40,8 @@ Examples:
   takeup backup /srv --to /mnt/backup/srv.tar
   takeup backup /home /etc --exclude '*.cache' --compress zstd --to home.tar.zst
   takeup backup /srv --to - | ssh host 'cat > srv.tar'
-  takeup backup /srv --block-size 512k --start-fill 80 --to /dev/nst0")]
+  takeup backup /srv --to /dev/nst0
+  takeup backup /srv --compress zstd --to /dev/nst0 --change-command ./next-tape")]
 pub struct BackupArgs {
     /// What to back up
     #[arg(required = true, value_name = "SOURCE")]
@@ -58,7 +70,45 @@ pub struct BackupArgs {
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
+    tape: TapeArgs,
+    #[command(flatten)]
     common: CommonArgs,
+}
+
+/// What only a tape knows.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Tape")]
+struct TapeArgs {
+    /// Bytes of the archive between two filemarks; by default as many as make filemarks cost less
+    /// than 1 % of the time
+    #[arg(long, value_name = "SIZE")]
+    segment_size: Option<Size>,
+    /// Whether the drive takes each write as a block, or only blocks of one size
+    #[arg(long, value_enum, default_value_t = BlockMode::Variable, value_name = "MODE")]
+    block_mode: BlockMode,
+    /// Switch the drive's own compression; left as it is by default
+    #[arg(long, value_enum, value_name = "SWITCH")]
+    drive_compression: Option<Switch>,
+    #[command(flatten)]
+    change: ChangeArgs,
+}
+
+/// How blocks are laid out on tape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BlockMode {
+    /// A write is a block
+    Variable,
+    /// The drive is set to --block-size
+    Fixed,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    /// Switch it on
+    On,
+    /// Switch it off
+    Off,
 }
 
 /// Runs the command.
@@ -73,17 +123,35 @@ pub fn run(arguments: &BackupArgs) -> ExitCode {
 fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
-    let options = options(arguments);
+    let mut options = options(arguments);
+    let drive = device::tape::find(Path::new(&arguments.to));
     let mut terminal = Terminal::new(&arguments.common);
-    let result = backup(&options, &terminal, &cancel);
+    let result = match &drive {
+        Some(drive) => {
+            pace_for_tape(&mut options, &arguments.target);
+            let mut changer = Changer::new(&arguments.tape.change, &cancel);
+            let tape = tape_options(&arguments.tape);
+            backup_to_tape(&options, &tape, drive, &mut changer, &terminal, &cancel)
+        }
+        None => backup(&options, &terminal, &cancel),
+    };
     terminal.close();
     let ends = Ends {
         command: Command::Backup,
         source: "tree",
-        target: kind_of(&options.target, rustix::stdio::stdout()),
+        target: match drive {
+            Some(_) => "tape",
+            None => kind_of(&options.target, rustix::stdio::stdout()),
+        },
         rate_limit_bytes_per_second: options.rate_limit_bytes_per_second,
     };
-    print(&summarise(&result?, &ends, &terminal), &arguments.common, place)?;
+    let report = result?;
+    let summary = summarise(&report, &ends, &terminal);
+    let tape = report.tape.as_ref().map(|tape| tape_summary(&report, tape));
+    let fields = json!({ "tape": tape });
+    let lines = tape.map(|tape| tape.to_text()).unwrap_or_default();
+    let fields = if lines.is_empty() { Value::Null } else { fields };
+    print_with(&summary, &fields, &lines, &arguments.common, place)?;
     match terminal.warnings_total() {
         0 => Ok(Outcome::Done),
         _ => Ok(Outcome::Warned),
@@ -101,7 +169,7 @@ fn options(arguments: &BackupArgs) -> BackupOptions {
         read_threads: arguments.read_threads.map(NonZero::get),
         block_bytes: target.block_size.bytes(),
         ring_bytes: target.ring_bytes(least_ring_bytes(arguments.compress)),
-        start_fill_percent: target.start_fill,
+        start_fill_percent: target.start_fill.unwrap_or(0),
         restart_fill_percent: None,
         excludes: arguments.exclude.clone(),
         file_systems: match arguments.one_file_system {
@@ -115,6 +183,57 @@ fn options(arguments: &BackupArgs) -> BackupOptions {
         engine: arguments.common.engine.into(),
         rate_limit_bytes_per_second: target.rate_limit.map(|rate| rate.0),
     }
+}
+
+fn tape_options(arguments: &TapeArgs) -> TapeOptions {
+    TapeOptions {
+        segment_bytes: arguments.segment_size.map(|size| size.bytes() as u64),
+        layout: match arguments.block_mode {
+            BlockMode::Variable => BlockLayout::Variable,
+            BlockMode::Fixed => BlockLayout::Fixed,
+        },
+        drive_compression: arguments.drive_compression.map(|switch| match switch {
+            Switch::On => DriveCompression::On,
+            Switch::Off => DriveCompression::Off,
+        }),
+    }
+}
+
+/// A tape must not wait often: a large ring, and few long stops in the place of many short ones.
+fn pace_for_tape(options: &mut BackupOptions, target: &TargetArgs) {
+    let memory = rustix::system::sysinfo();
+    let memory_bytes = memory.totalram as u64 * u64::from(memory.mem_unit.max(1));
+    let share = usize::try_from(memory_bytes / RING_MEMORY_DIVISOR).unwrap_or(RING_BYTES_MAX);
+    let default = share.min(RING_BYTES_MAX).max(options.ring_bytes);
+    options.ring_bytes = target.ring.map_or(default, Size::bytes);
+    options.start_fill_percent = target.start_fill.unwrap_or(START_FILL_PERCENT);
+    options.restart_fill_percent = Some(target.start_fill.unwrap_or(RESTART_FILL_PERCENT));
+}
+
+fn tape_summary(run: &RunReport, tape: &TapeReport) -> TapeSummary {
+    let waited_seconds = tape.synchronise_seconds + tape.change_seconds;
+    TapeSummary {
+        device: tape.device.clone(),
+        set: tape.set.clone(),
+        generation: tape.generation.map(|generation| generation.name),
+        lowest_bytes_per_second: tape.generation.map(Generation::lowest_speed),
+        lowest_certainty: tape.generation.map(|it| it.speed_certainty.to_string()),
+        block_bytes: tape.block_bytes,
+        segment_bytes: tape.segment_bytes,
+        file_number: tape.file_number,
+        volumes: tape.volumes,
+        segments: tape.segments,
+        blocks: tape.blocks,
+        bytes: tape.blocks * tape.block_bytes,
+        filemarks: tape.filemarks,
+        drive_write_seconds: tape.drive_write_ns.map(|ns| ns as f64 / 1e9),
+        synchronise_seconds: tape.synchronise_seconds,
+        change_seconds: tape.change_seconds,
+        streaming_seconds: (tape.seconds - waited_seconds).max(0.0),
+        times_ran_empty: run.times_ran_empty,
+        ..TapeSummary::default()
+    }
+    .judged()
 }
 
 /// Three quarters of the ring are for chunks on their way to the compressors, of which there have

@@ -60,7 +60,7 @@ fn move_data(arguments: &PipeArgs, place: SummaryPlace) -> Result<Outcome, Failu
         to: arguments.to.clone(),
         block_bytes: target.block_size.bytes(),
         ring_bytes: target.ring_bytes(0),
-        start_fill_percent: target.start_fill,
+        start_fill_percent: target.start_fill.unwrap_or(0),
         rate_limit_bytes_per_second: target.rate_limit.map(|rate| rate.0),
         last_block: if arguments.pad { LastBlock::Padded } else { LastBlock::Short },
         engine: arguments.common.engine.into(),

@@ -1,0 +1,173 @@
+//! What a backup to tape tells besides what every run tells: the set, the medium, and whether the
+//! drive could stream.
+//!
+//! The verdict compares what the drive was given with its lowest speed. Below that speed a drive
+//! empties its buffer, stops, goes back and starts again, and does so unseen: its buffer takes the
+//! writes all the while, so that they never seem slow.
+
+use serde::Serialize;
+
+use crate::format::{count, counted, duration, rate, size};
+
+/// The end of a backup to tape. Names are kept once they are published.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TapeSummary {
+    /// The drive.
+    pub device: String,
+    /// Id of the set, 32 hexadecimal digits.
+    pub set: String,
+    /// Generation of the first medium.
+    pub generation: Option<&'static str>,
+    /// Its lowest speed: native bytes per second.
+    pub lowest_bytes_per_second: Option<u64>,
+    /// Where that number comes from, in words.
+    pub lowest_certainty: Option<String>,
+    /// Bytes of every block.
+    pub block_bytes: u64,
+    /// Length from which on segments were closed, in bytes of the archive.
+    pub segment_bytes: u64,
+    /// File on the first medium at which the set begins.
+    pub file_number: u32,
+    /// Volumes of the set.
+    pub volumes: u32,
+    /// Segments, that of the index included.
+    pub segments: u32,
+    /// Blocks written, labels included.
+    pub blocks: u64,
+    /// Bytes of these blocks.
+    pub bytes: u64,
+    /// Filemarks written.
+    pub filemarks: u64,
+    /// Time that the drive took for writes, as the kernel counts it.
+    pub drive_write_seconds: Option<f64>,
+    /// Time of the last filemark, which waits until everything is on the medium.
+    pub synchronise_seconds: f64,
+    /// Time for changes of volume.
+    pub change_seconds: f64,
+    /// Time in which the drive could have been given data: without that filemark and changes.
+    pub streaming_seconds: f64,
+    /// Bytes by that time: what the drive was given.
+    pub streaming_bytes_per_second: f64,
+    /// Whether that is the lowest speed at least; `null` when it is not known.
+    pub kept_streaming: Option<bool>,
+    /// How often the ring ran empty.
+    pub times_ran_empty: u64,
+    /// All of it in words.
+    pub verdict: String,
+}
+
+impl TapeSummary {
+    /// Fills in what follows from the rest.
+    #[must_use]
+    pub fn judged(mut self) -> TapeSummary {
+        if self.streaming_seconds > 0.0 {
+            self.streaming_bytes_per_second = self.bytes as f64 / self.streaming_seconds;
+        }
+        self.kept_streaming = self
+            .lowest_bytes_per_second
+            .map(|lowest| self.streaming_bytes_per_second >= lowest as f64);
+        self.verdict = self.words();
+        self
+    }
+
+    /// Lines for people.
+    pub fn to_text(&self) -> String {
+        let set = self.set.get(..8).unwrap_or(&self.set);
+        let volumes = match self.volumes {
+            1 => String::new(),
+            more => format!(" on {more} volumes"),
+        };
+        let waited = match self.drive_write_seconds {
+            Some(seconds) => format!(", {} in writes", duration(seconds)),
+            None => String::new(),
+        };
+        format!(
+            "tape: set {set} from file {}{volumes}: {}, {} of {} ({}){waited}, {} until all was on \
+             the medium\n{}\n",
+            self.file_number,
+            counted(self.segments.into(), "segment", "segments"),
+            counted(self.blocks, "block", "blocks"),
+            size(self.block_bytes),
+            size(self.bytes),
+            duration(self.synchronise_seconds),
+            self.verdict,
+        )
+    }
+
+    fn words(&self) -> String {
+        let given = rate(self.streaming_bytes_per_second);
+        let empty = match self.times_ran_empty {
+            0 => "the ring never ran empty".to_owned(),
+            1 => "the ring ran empty once".to_owned(),
+            times => format!("the ring ran empty {} times", count(times)),
+        };
+        let (Some(lowest), Some(generation)) = (self.lowest_bytes_per_second, self.generation)
+        else {
+            return format!(
+                "the drive was given {given}, and {empty}; whether it streamed is not known, since \
+                 the density of the medium is that of no LTO generation"
+            );
+        };
+        let certainty = self.lowest_certainty.as_deref().unwrap_or("assumed");
+        let needs = format!("{generation} streams from {} on ({certainty})", rate(lowest as f64));
+        match (self.kept_streaming, self.times_ran_empty) {
+            (Some(true), _) => format!(
+                "the drive was given {given}, and {needs}: it could stream, unless it compresses \
+                 by more than {:.1}:1; {empty}",
+                self.streaming_bytes_per_second / lowest as f64
+            ),
+            (_, 0) => format!(
+                "the drive was given {given}, and {needs}: it was too little to stream, though \
+                 {empty}"
+            ),
+            _ => format!(
+                "the drive was given {given}, and {needs}: it had to stop and go back; {empty}, and \
+                 each time the drive ran from its buffer to a stop"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(bytes: u64, seconds: f64, times_ran_empty: u64) -> TapeSummary {
+        TapeSummary {
+            set: "0123456789abcdef0123456789abcdef".into(),
+            generation: Some("LTO-8"),
+            lowest_bytes_per_second: Some(112_000_000),
+            lowest_certainty: Some("by a maker's manual".into()),
+            block_bytes: 1 << 20,
+            volumes: 2,
+            segments: 3,
+            blocks: bytes >> 20,
+            bytes,
+            streaming_seconds: seconds,
+            synchronise_seconds: 2.5,
+            drive_write_seconds: Some(seconds / 2.0),
+            times_ran_empty,
+            ..TapeSummary::default()
+        }
+        .judged()
+    }
+
+    #[test]
+    fn sentences() {
+        let unknown = TapeSummary { generation: None, ..summary(1 << 30, 4.0, 1) };
+        let texts = [
+            summary(1 << 30, 4.0, 0).to_text(),
+            summary(1 << 30, 20.0, 0).to_text(),
+            summary(1 << 30, 20.0, 7).to_text(),
+            unknown.judged().to_text(),
+        ];
+        insta::assert_snapshot!(texts.join("\n"));
+    }
+
+    #[test]
+    fn the_verdict_is_that_of_the_numbers() {
+        assert_eq!(summary(112_000_000, 1.0, 0).kept_streaming, Some(true));
+        assert_eq!(summary(111_000_000, 1.0, 0).kept_streaming, Some(false));
+        assert_eq!(TapeSummary::default().judged().kept_streaming, None);
+    }
+}

@@ -1,0 +1,216 @@
+//! Changes of volume: a question on the terminal, or a command that works an autoloader.
+//!
+//! The command decides for itself where the next volume comes from; what it is told is in its
+//! environment. Whether the right volume came is looked at by the run, which asks again if not.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use archive::label::hex;
+use backup::tape::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
+use clap::Args;
+use flow::cancel::Cancel;
+use report::escape::escape;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+/// How volumes of a tape are changed.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ChangeArgs {
+    /// Shell command that puts another volume into the drive, in the place of a question on the
+    /// terminal
+    ///
+    /// Its environment says what is wanted: TAKEUP_ACTION (write or read), TAKEUP_DEVICE, TAKEUP_SET,
+    /// TAKEUP_VOLUME, TAKEUP_MEDIUM (empty when unknown) and TAKEUP_ATTEMPT (from 1). An exit code
+    /// other than 0 means that there is no other volume.
+    #[arg(long, value_name = "COMMAND", help_heading = "Tape")]
+    pub change_command: Option<String>,
+}
+
+/// Longest answer on the terminal.
+const ANSWER_BYTES_MAX: usize = 1024;
+/// How often a wait looks for a cancel.
+const STEP: Duration = Duration::from_millis(50);
+
+/// Asks whoever can change volumes.
+pub struct Changer {
+    command: Option<String>,
+    cancel: Cancel,
+}
+
+impl Changer {
+    /// With a command, or else with the terminal.
+    pub fn new(arguments: &ChangeArgs, cancel: &Cancel) -> Changer {
+        Changer { command: arguments.change_command.clone(), cancel: cancel.clone() }
+    }
+}
+
+impl VolumeChanger for Changer {
+    fn change(&mut self, request: &VolumeRequest) -> Result<(), ChangeError> {
+        match &self.command {
+            Some(command) => self.run(command, request),
+            None => self.ask(request),
+        }
+    }
+}
+
+impl Changer {
+    fn run(&self, command: &str, request: &VolumeRequest) -> Result<(), ChangeError> {
+        let (action, set, volume, medium) = match &request.purpose {
+            VolumePurpose::Write { set, volume } => ("write", set, volume, None),
+            VolumePurpose::Read { set, volume, medium } => ("read", set, volume, medium.as_ref()),
+        };
+        let child = Command::new("sh")
+            .args(["-c", command])
+            .stdin(Stdio::null())
+            // Standard output may carry a document of ours.
+            .stdout(io::stderr().as_fd().try_clone_to_owned().map_err(ChangeError::Failed)?)
+            .env("TAKEUP_ACTION", action)
+            .env("TAKEUP_DEVICE", &request.device)
+            .env("TAKEUP_SET", hex(set))
+            .env("TAKEUP_VOLUME", volume.to_string())
+            .env("TAKEUP_MEDIUM", medium.map(hex).unwrap_or_default())
+            .env("TAKEUP_ATTEMPT", request.attempt.to_string())
+            .spawn()
+            .map_err(ChangeError::Failed)?;
+        let status = self.wait(child)?;
+        match status.success() {
+            true => Ok(()),
+            false => {
+                Err(ChangeError::Declined { text: format!("the command ended with {status}") })
+            }
+        }
+    }
+
+    /// An autoloader takes minutes: the wait ends with the command, or when the run is stopped.
+    fn wait(&self, mut child: Child) -> Result<ExitStatus, ChangeError> {
+        loop {
+            if let Some(status) = child.try_wait().map_err(ChangeError::Failed)? {
+                return Ok(status);
+            }
+            if let Err(stopped) = self.cancel.check() {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(stopped.into());
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+
+    fn ask(&self, request: &VolumeRequest) -> Result<(), ChangeError> {
+        let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty");
+        let Ok(mut terminal) = terminal else { return Err(ChangeError::NobodyToAsk) };
+        terminal.write_all(question(request).as_bytes()).map_err(ChangeError::Failed)?;
+        let answer = self.answer(&mut terminal)?;
+        match answer.trim() {
+            "q" | "quit" => Err(ChangeError::Declined { text: answer.trim().to_owned() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// One line from the terminal.
+    fn answer(&self, terminal: &mut File) -> Result<String, ChangeError> {
+        let step = Timespec { tv_sec: 0, tv_nsec: STEP.as_nanos() as i64 };
+        let mut answer = Vec::new();
+        let mut byte = [0];
+        loop {
+            self.cancel.check()?;
+            let mut poll = [PollFd::from_borrowed_fd(terminal.as_fd(), PollFlags::IN)];
+            match rustix::event::poll(&mut poll, Some(&step)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(error) => return Err(ChangeError::Failed(error.into())),
+            }
+            match terminal.read(&mut byte) {
+                Ok(0) => {
+                    return Err(ChangeError::Declined { text: "the terminal is closed".into() });
+                }
+                Ok(_) if byte[0] == b'\n' => break,
+                Ok(_) if answer.len() < ANSWER_BYTES_MAX => answer.push(byte[0]),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(ChangeError::Failed(error)),
+            }
+        }
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    }
+}
+
+/// The question for a person: why, what, where.
+fn question(request: &VolumeRequest) -> String {
+    let why = match &request.refused {
+        Some(refused) => format!("takeup: {refused}\n"),
+        None => String::new(),
+    };
+    let device = escape(request.device.as_bytes());
+    let short = |set: &[u8; 16]| hex(set)[..8].to_owned();
+    let wanted = match &request.purpose {
+        VolumePurpose::Write { set, volume } => {
+            format!("another medium into {device}, for volume {volume} of set {}", short(set))
+        }
+        VolumePurpose::Read { set, volume, medium } => {
+            let medium = medium.as_ref().map(|medium| format!(" (medium {})", short(medium)));
+            let medium = medium.unwrap_or_default();
+            format!("volume {volume} of set {}{medium} into {device}", short(set))
+        }
+    };
+    format!("\r\x1b[K{why}takeup: put {wanted}; then press Enter (q gives up): ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> VolumeRequest {
+        VolumeRequest {
+            device: "/dev/nst0".into(),
+            purpose: VolumePurpose::Read { set: [0xab; 16], volume: 2, medium: Some([1; 16]) },
+            refused: Some(backup::tape::Refused::OtherVolume { found: 1, wanted: 2 }),
+            attempt: 3,
+        }
+    }
+
+    fn changer(command: &str) -> Changer {
+        let arguments = ChangeArgs { change_command: Some(command.to_owned()) };
+        Changer::new(&arguments, &Cancel::new())
+    }
+
+    #[test]
+    fn a_command_is_told_what_is_wanted() {
+        let out = tempfile::NamedTempFile::new().unwrap();
+        let path = out.path().display();
+        changer(&format!("env | grep ^TAKEUP_ | sort > {path}")).change(&request()).unwrap();
+        let told = std::fs::read_to_string(out.path()).unwrap();
+        let expected = format!(
+            "TAKEUP_ACTION=read\nTAKEUP_ATTEMPT=3\nTAKEUP_DEVICE=/dev/nst0\nTAKEUP_MEDIUM={}\n\
+             TAKEUP_SET={}\nTAKEUP_VOLUME=2\n",
+            "01".repeat(16),
+            "ab".repeat(16)
+        );
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_command_that_fails_declines() {
+        let declined = changer("exit 3").change(&request());
+        assert!(matches!(declined, Err(ChangeError::Declined { text }) if text.contains('3')));
+    }
+
+    #[test]
+    fn a_command_that_takes_long_ends_with_the_run() {
+        let cancel = Cancel::new();
+        cancel.cancel();
+        let mut changer = Changer { command: Some("sleep 600".into()), cancel };
+        assert!(matches!(changer.change(&request()), Err(ChangeError::Stopped(_))));
+    }
+
+    #[test]
+    fn the_question_says_why_and_what() {
+        let expected = "\r\x1b[Ktakeup: the medium holds volume 1 of this set, not 2\n\
+                        takeup: put volume 2 of set abababab (medium 01010101) into /dev/nst0; \
+                        then press Enter (q gives up): ";
+        assert_eq!(question(&request()), expected);
+    }
+}
