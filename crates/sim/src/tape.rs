@@ -101,6 +101,23 @@ impl VirtualDrive {
         self.lock().drive.position()
     }
 
+    /// What the driver and the drive know, without the side effects of asking through the driver.
+    pub fn glance(&self) -> Glance {
+        let driver = self.lock();
+        let drive = &driver.drive;
+        let (file_number, block_number) = driver.place();
+        Glance {
+            loaded: drive.is_loaded(),
+            position: drive.position(),
+            file_number: u32::try_from(file_number).ok(),
+            block_number: u32::try_from(block_number).ok(),
+            block_bytes: drive.block_bytes,
+            write_protected: drive.is_protected(),
+            compression: drive.compression,
+            trouble: drive.trouble(),
+        }
+    }
+
     /// open(2) of its device node.
     ///
     /// # Errors
@@ -113,6 +130,27 @@ impl VirtualDrive {
     fn lock(&self) -> MutexGuard<'_, Driver> {
         lock(&self.driver)
     }
+}
+
+/// State of a drive, see [`VirtualDrive::glance`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// A cartridge is threaded.
+    pub loaded: bool,
+    /// Number of the next object.
+    pub position: u64,
+    /// The driver's file number, if it knows.
+    pub file_number: Option<u32>,
+    /// The driver's block number in the file, if it knows.
+    pub block_number: Option<u32>,
+    /// Block size; 0 is variable.
+    pub block_bytes: u32,
+    /// The cartridge cannot be written to.
+    pub write_protected: bool,
+    /// The drive compresses.
+    pub compression: bool,
+    /// What went wrong last where the cartridge keeps its bytes.
+    pub trouble: Option<String>,
 }
 
 impl TapeDrive for VirtualDrive {
@@ -164,6 +202,14 @@ impl VirtualTape {
     pub fn close(mut self) -> io::Result<()> {
         self.open = false;
         Ok(lock(&self.driver).close()?)
+    }
+
+    /// Waits until everything that was written is on the medium, and changes nothing else.
+    ///
+    /// # Errors
+    /// When it did not get there.
+    pub fn settle(&mut self) -> io::Result<()> {
+        Ok(lock(&self.driver).settle()?)
     }
 
     /// `MTIOCTOP` with any number of `linux/mtio.h`.

@@ -120,18 +120,27 @@ impl Drive {
         self.buffering = false;
         // Not ready to ready change, medium may have changed.
         self.attention = Some(Check::of(UNIT_ATTENTION, 0x28, 0x00).sense);
+        self.took_load();
     }
 
     /// Somebody presses the button. What is in the buffer reaches the medium first.
     pub(super) fn remove(&mut self) -> Option<Cartridge> {
         // The button is no command: nobody is there to be told.
         let _ = self.flush();
+        if self.loaded {
+            self.took(Act::Unload);
+        }
         self.loaded = false;
         self.cartridge.take()
     }
 
     pub(super) fn cartridge(&self) -> Option<&Cartridge> {
         self.cartridge.as_ref()
+    }
+
+    /// What went wrong last where the cartridge keeps its bytes.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.medium(|medium| medium.trouble()).flatten()
     }
 
     pub(super) fn is_loaded(&self) -> bool {
@@ -253,6 +262,12 @@ impl Drive {
         }
     }
 
+    /// Brings the buffer to the medium and writes nothing.
+    pub(super) fn synchronise(&mut self) -> Result<(), Check> {
+        self.test_unit_ready()?;
+        self.flush()
+    }
+
     /// REWIND.
     pub(super) fn rewind(&mut self) -> Result<(), Check> {
         self.test_unit_ready()?;
@@ -328,8 +343,7 @@ impl Drive {
         }
         self.flush()?;
         self.position = 0;
-        let recorded = self.medium(|medium| medium.bytes_before(medium.len())).unwrap_or(0);
-        self.took(Act::Load(recorded));
+        self.took_load();
         Ok(())
     }
 
@@ -490,6 +504,11 @@ impl Drive {
         if let Some(pace) = &mut self.pace {
             pace.take(act);
         }
+    }
+
+    fn took_load(&mut self) {
+        let recorded = self.medium(|medium| medium.bytes_before(medium.len())).unwrap_or(0);
+        self.took(Act::Load(recorded));
     }
 
     fn took_locate(&mut self) {

@@ -201,6 +201,21 @@ impl Driver {
         result
     }
 
+    /// Everything that was written reaches the medium; nothing else changes. For a front that has
+    /// to answer a close before it knows whether it is the last one.
+    pub(super) fn settle(&mut self) -> Result<(), Errno> {
+        self.last_sense = None;
+        if self.activity != Activity::Writing || self.position_unknown {
+            return Ok(());
+        }
+        self.drive.synchronise().map_err(|check| self.failed(check))
+    }
+
+    /// File and block number, without giving anything back as [`Driver::status`] does.
+    pub(super) fn place(&self) -> (i32, i32) {
+        (self.file_number, self.block_number)
+    }
+
     /// read(2).
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Errno> {
         let begin = Instant::now();

@@ -85,7 +85,7 @@ impl Cartridge {
     ) -> Cartridge {
         let synchronised = entries.len();
         let faults = Faults::default();
-        let medium = Medium { settings, entries, storage, synchronised, faults };
+        let medium = Medium { settings, entries, storage, synchronised, faults, trouble: None };
         Cartridge { medium: Arc::new(Mutex::new(medium)) }
     }
 
@@ -196,9 +196,23 @@ pub(super) struct Medium {
     storage: Box<dyn Storage>,
     /// Objects before this one are on the medium for good; the others are in the drive's buffer.
     synchronised: usize,
+    /// What the storage said when it last failed.
+    trouble: Option<String>,
 }
 
 impl Medium {
+    /// What the storage said when it last failed.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble.clone()
+    }
+
+    fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &result {
+            self.trouble = Some(error.to_string());
+        }
+        result
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.entries.len() as u64
     }
@@ -226,7 +240,8 @@ impl Medium {
     }
 
     pub(super) fn append(&mut self, object: ObjectRef<'_>, native_bytes: u32) -> io::Result<()> {
-        self.storage.append(object, native_bytes)?;
+        let appended = self.storage.append(object, native_bytes);
+        self.note(appended)?;
         let end_bytes = self.bytes_before(self.len()) + u64::from(native_bytes);
         let block_bytes = match object {
             ObjectRef::Block(bytes) => Some(bytes.len() as u32),
@@ -238,7 +253,8 @@ impl Medium {
 
     pub(super) fn truncate(&mut self, number: u64) -> io::Result<()> {
         if number < self.len() {
-            self.storage.truncate(number)?;
+            let truncated = self.storage.truncate(number);
+            self.note(truncated)?;
             self.entries.truncate(number as usize);
             self.synchronised = self.synchronised.min(self.entries.len());
         }
@@ -246,7 +262,8 @@ impl Medium {
     }
 
     pub(super) fn synchronise(&mut self) -> io::Result<()> {
-        self.storage.synchronise()?;
+        let synchronised = self.storage.synchronise();
+        self.note(synchronised)?;
         self.synchronised = self.entries.len();
         Ok(())
     }
@@ -258,7 +275,8 @@ impl Medium {
 
     /// The first bytes of block `number`, as many as `bytes` has.
     pub(super) fn read(&mut self, number: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.storage.read(number, bytes)
+        let read = self.storage.read(number, bytes);
+        self.note(read)
     }
 
     fn object(&mut self, number: u64) -> io::Result<Object> {

@@ -1,0 +1,308 @@
+//! The drive as the files of the folder show it: who has it open, and what each call does.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use device::tape::raw::RawTape;
+use fuser::{Errno, OpenAccMode, OpenFlags, ReplyData};
+use rustix::fs::OFlags;
+
+use super::FrontSettings;
+use super::mtio::{self, MTIOCGET, MTIOCPOS, MTIOCTOP};
+use super::status::Status;
+use crate::tape::{
+    Cartridge, Direction, Glance, MediumFileError, OnClose, OpenMode, Readiness, VirtualTape,
+};
+
+/// How long an open waits for the release of a file that was closed. The kernel sends it at once.
+const RELEASE_WAIT: Duration = Duration::from_secs(2);
+/// Status files that may be open at the same time.
+const STATUS_FILES_MAX: usize = 64;
+
+/// The drive and who has it.
+pub(super) struct Deck {
+    settings: FrontSettings,
+    holder: Mutex<Holder>,
+    released: Condvar,
+    tape: Mutex<Open>,
+    seen: Mutex<Seen>,
+}
+
+/// Who has the tape open.
+#[derive(Default)]
+struct Holder {
+    handle: Option<u64>,
+    /// Its last call was a close; it may not have been the last close.
+    may_be_gone: bool,
+    /// The last close is being worked on.
+    closing: bool,
+    handles: u64,
+}
+
+/// The open tape.
+#[derive(Default)]
+struct Open {
+    tape: Option<VirtualTape>,
+    buffer: Vec<u8>,
+}
+
+/// What the status says, kept so that nobody has to wait for the drive to read it.
+struct Seen {
+    glance: Glance,
+    medium: Option<PathBuf>,
+    trouble: Option<String>,
+    status_files: BTreeMap<u64, Vec<u8>>,
+    status_handles: u64,
+}
+
+impl Deck {
+    pub(super) fn new(mut settings: FrontSettings) -> Deck {
+        let glance = settings.drive.glance();
+        let medium = settings.medium.take();
+        let status_files = BTreeMap::new();
+        let seen = Seen { glance, medium, trouble: None, status_files, status_handles: 0 };
+        Deck {
+            settings,
+            holder: Mutex::default(),
+            released: Condvar::new(),
+            tape: Mutex::default(),
+            seen: Mutex::new(seen),
+        }
+    }
+
+    // The tape.
+
+    pub(super) fn open_tape(&self, flags: OpenFlags, on_close: OnClose) -> Result<u64, Errno> {
+        let mode = OpenMode {
+            direction: match flags.acc_mode() {
+                OpenAccMode::O_RDONLY => Direction::Read,
+                OpenAccMode::O_WRONLY | OpenAccMode::O_RDWR => Direction::ReadWrite,
+            },
+            readiness: match flags.0 & OFlags::NONBLOCK.bits() as i32 {
+                0 => Readiness::Needed,
+                _ => Readiness::NotNeeded,
+            },
+            on_close,
+        };
+        let mut holder = self.wait_for_release()?;
+        let tape = self.settings.drive.open_raw(mode)?;
+        holder.handles += 1;
+        holder.handle = Some(holder.handles);
+        holder.may_be_gone = false;
+        locked(&self.tape).tape = Some(tape);
+        Ok(holder.handles)
+    }
+
+    /// Waits as long as somebody who closed the tape may still be there.
+    fn wait_for_release(&self) -> Result<MutexGuard<'_, Holder>, Errno> {
+        let end = Instant::now() + RELEASE_WAIT;
+        let mut holder = locked(&self.holder);
+        while holder.handle.is_some() {
+            let left = end.saturating_duration_since(Instant::now());
+            // The filemark of a close takes as long as the drive says.
+            let wait = if holder.closing { RELEASE_WAIT } else { left };
+            if !(holder.may_be_gone || holder.closing) || wait.is_zero() {
+                return Err(Errno::EBUSY);
+            }
+            holder = self
+                .released
+                .wait_timeout(holder, wait)
+                .map_or_else(|poisoned| poisoned.into_inner().0, |(holder, _)| holder);
+        }
+        Ok(holder)
+    }
+
+    pub(super) fn close_tape(&self, handle: u64) {
+        {
+            let mut holder = locked(&self.holder);
+            if holder.handle != Some(handle) {
+                return;
+            }
+            holder.closing = true;
+        }
+        let tape = locked(&self.tape).tape.take();
+        if let Some(Err(error)) = tape.map(VirtualTape::close) {
+            // The program is gone; the status tells.
+            locked(&self.seen).trouble = Some(format!("close: {error}"));
+        }
+        self.look();
+        let mut holder = locked(&self.holder);
+        holder.handle = None;
+        holder.closing = false;
+        drop(holder);
+        self.released.notify_all();
+    }
+
+    pub(super) fn settle(&self, handle: u64) -> Result<(), Errno> {
+        let result = self.with_tape(handle, |open| open.tape()?.settle().map_err(Errno::from));
+        let mut holder = locked(&self.holder);
+        if holder.handle == Some(handle) {
+            holder.may_be_gone = true;
+        }
+        result
+    }
+
+    pub(super) fn read_tape(&self, handle: u64, size: u32, reply: ReplyData) {
+        let mut reply = Some(reply);
+        let result = self.with_tape(handle, |open| {
+            open.buffer.resize(size as usize, 0);
+            let tape = open.tape.as_mut().ok_or(Errno::EBADF)?;
+            let bytes = tape.read(&mut open.buffer)?;
+            if let Some(reply) = reply.take() {
+                reply.data(&open.buffer[..bytes]);
+            }
+            Ok(())
+        });
+        if let (Err(error), Some(reply)) = (result, reply) {
+            reply.error(error);
+        }
+    }
+
+    pub(super) fn write_tape(&self, handle: u64, data: &[u8]) -> Result<usize, Errno> {
+        self.with_tape(handle, |open| Ok(open.tape()?.write(data)?))
+    }
+
+    pub(super) fn control(
+        &self,
+        handle: u64,
+        command: u32,
+        input: &[u8],
+    ) -> Result<Vec<u8>, Errno> {
+        self.with_tape(handle, |open| {
+            let tape = open.tape()?;
+            match command {
+                MTIOCTOP => {
+                    let (operation, count) = mtio::decode_operation(input).ok_or(Errno::EINVAL)?;
+                    tape.operate_by_number(operation, count)?;
+                    Ok(Vec::new())
+                }
+                MTIOCGET => Ok(mtio::encode_status(&tape.status()?)),
+                MTIOCPOS => Ok(mtio::encode_position(tape.position()?)),
+                _ => Err(Errno::ENOTTY),
+            }
+        })
+    }
+
+    fn with_tape<T>(
+        &self,
+        handle: u64,
+        act: impl FnOnce(&mut Open) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        {
+            let mut holder = locked(&self.holder);
+            if holder.handle != Some(handle) {
+                return Err(Errno::EBADF);
+            }
+            holder.may_be_gone = false;
+        }
+        let result = act(&mut locked(&self.tape));
+        self.look();
+        result
+    }
+
+    /// Remembers how the drive is.
+    fn look(&self) {
+        let glance = self.settings.drive.glance();
+        locked(&self.seen).glance = glance;
+    }
+
+    // The status.
+
+    pub(super) fn open_status(&self) -> Result<u64, Errno> {
+        let reading = self.settings.gauge.as_ref().map(|gauge| gauge.read());
+        let mut seen = locked(&self.seen);
+        if seen.status_files.len() >= STATUS_FILES_MAX {
+            return Err(Errno::ENFILE);
+        }
+        let trouble = seen.trouble.as_ref().or(seen.glance.trouble.as_ref());
+        let status = Status {
+            generation: &self.settings.generation,
+            medium: seen.medium.as_deref(),
+            glance: &seen.glance,
+            reading: reading.as_ref(),
+            trouble: trouble.map(String::as_str),
+        };
+        let text = status.to_json().into_bytes();
+        seen.status_handles += 1;
+        let handle = seen.status_handles;
+        seen.status_files.insert(handle, text);
+        Ok(handle)
+    }
+
+    pub(super) fn read_status(&self, handle: u64, offset: u64, size: u32) -> Vec<u8> {
+        let seen = locked(&self.seen);
+        seen.status_files.get(&handle).map(|text| part(text, offset, size)).unwrap_or_default()
+    }
+
+    pub(super) fn close_status(&self, handle: u64) {
+        locked(&self.seen).status_files.remove(&handle);
+    }
+
+    // The medium.
+
+    pub(super) fn read_medium(&self, offset: u64, size: u32) -> Vec<u8> {
+        let mut text = Vec::new();
+        if let Some(path) = &locked(&self.seen).medium {
+            text.extend_from_slice(path.as_os_str().as_bytes());
+            text.push(b'\n');
+        }
+        part(&text, offset, size)
+    }
+
+    /// Loads the medium file that `request` names; ejects when it names none.
+    pub(super) fn change_medium(&self, request: &[u8]) -> Result<(), Errno> {
+        let path = Path::new(OsStr::from_bytes(request.trim_ascii()));
+        // The file in the drive is locked: it must be out before it can be in again.
+        drop(self.settings.drive.eject());
+        locked(&self.seen).medium = None;
+        let loaded = match path.as_os_str().is_empty() {
+            true => Ok(()),
+            false => self.load(path),
+        };
+        self.look();
+        loaded.map_err(|error| {
+            locked(&self.seen).trouble = Some(with_causes(&error));
+            Errno::EIO
+        })
+    }
+
+    fn load(&self, path: &Path) -> Result<(), MediumFileError> {
+        let cartridge = Cartridge::in_file(path, self.settings.new_medium.clone())?;
+        self.settings.drive.insert(cartridge);
+        let mut seen = locked(&self.seen);
+        seen.medium = Some(path.to_owned());
+        seen.trouble = None;
+        Ok(())
+    }
+}
+
+impl Open {
+    fn tape(&mut self) -> Result<&mut VirtualTape, Errno> {
+        self.tape.as_mut().ok_or(Errno::EBADF)
+    }
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        said.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    said
+}
+
+fn part(text: &[u8], offset: u64, size: u32) -> Vec<u8> {
+    let from = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+    let to = from.saturating_add(size as usize).min(text.len());
+    text[from..to].to_vec()
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A request that died leaves what the others may still use.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,51 @@
+//! The kernel's limit for one request of a FUSE file system, `fs.fuse.max_pages_limit`.
+//!
+//! Kernels from 6.13 have it (Documentation/admin-guide/sysctl/fs.rst); before, and by default, it
+//! is 256 pages. It counts when a file system is mounted, so it is raised for that moment only.
+
+use std::fs;
+
+const PATH: &str = "/proc/sys/fs/fuse/max_pages_limit";
+const DEFAULT_PAGES: u64 = 256;
+/// What a request can say of its pages (`u16`).
+const PAGES_MAX: u64 = 65_535;
+
+/// The limit while it is raised; dropping it puts it back.
+pub(super) struct Raised {
+    pages: u64,
+    before: Option<u64>,
+}
+
+impl Raised {
+    /// What passes in one piece, from memory that begins at a page.
+    pub(super) fn block_bytes(&self) -> u64 {
+        self.pages * page_bytes()
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // It was possible to raise it a moment ago.
+            let _ = fs::write(PATH, before.to_string());
+        }
+    }
+}
+
+/// Raises the limit for blocks of that size, if that is needed and allowed.
+pub(super) fn raise(block_bytes: u64) -> Raised {
+    let present = fs::read_to_string(PATH).ok().and_then(|text| text.trim().parse().ok());
+    let Some(present) = present else {
+        return Raised { pages: DEFAULT_PAGES, before: None };
+    };
+    // One page more for a block that does not begin at a page.
+    let wanted = (block_bytes.div_ceil(page_bytes()) + 1).min(PAGES_MAX);
+    if wanted <= present || fs::write(PATH, wanted.to_string()).is_err() {
+        return Raised { pages: present, before: None };
+    }
+    Raised { pages: wanted, before: Some(present) }
+}
+
+fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
