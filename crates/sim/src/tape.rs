@@ -91,6 +91,11 @@ impl VirtualDrive {
         change(&mut self.lock().drive.settings);
     }
 
+    /// Sets compression by the drive, as somebody at its panel could.
+    pub fn set_compression(&self, compression: pace::Compression) {
+        self.lock().drive.compression = compression == pace::Compression::On;
+    }
+
     /// Makes commands take time from now on.
     pub fn set_pace(&self, pace: Box<dyn pace::Pace>) {
         self.lock().drive.pace = Some(pace);

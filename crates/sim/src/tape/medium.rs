@@ -119,6 +119,11 @@ impl Cartridge {
         medium.bytes_before(medium.len())
     }
 
+    /// Native bytes that fit.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.lock().settings.capacity_bytes
+    }
+
     /// Sets the write-protect switch. A drive looks at it when the cartridge is loaded.
     pub fn set_protection(&self, protection: Protection) {
         self.lock().settings.protection = protection;
