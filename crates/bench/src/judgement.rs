@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use words::shown_measure;
+
 use crate::model::PhysicalLimit;
 use crate::record::{Cell, Factor, RunRecord};
 use crate::statistics::interval::Interval;

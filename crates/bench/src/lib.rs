@@ -15,6 +15,7 @@ pub mod judgement;
 pub mod model;
 pub mod observed;
 pub mod plan;
+pub mod presentation;
 pub mod random;
 pub mod read;
 pub mod record;

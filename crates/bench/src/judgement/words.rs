@@ -212,7 +212,7 @@ impl Words<'_> {
 }
 
 /// A measure with its unit, which is the last word of its name.
-pub(super) fn shown_measure(name: &str, value: f64) -> String {
+pub fn shown_measure(name: &str, value: f64) -> String {
     if name.ends_with("_per_byte") {
         return match name.ends_with("_ns_per_byte") {
             true => format!("{value:.3} ns"),

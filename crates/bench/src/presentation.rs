@@ -1,0 +1,252 @@
+//! An experiment and its judgement as text, as a page, as figures and as a table of raw numbers.
+//!
+//! What is shown comes from the judgement; nothing is computed here but places and words.
+
+mod figures;
+
+use crate::compare::{Comparison, Pair};
+use crate::judgement::{CellSummary, Judgement};
+use crate::record::{Cell, Experiment, Factor, shown_cell};
+use report::format::{counted, duration, rate};
+use report::page::{Cells, Folding, Page, PageTable, Section};
+use report::table::{Align, Colour, Emphasis, Table};
+
+pub use figures::figures;
+
+/// Measures that get a column, where the runs have them: name, head, short form.
+const COLUMNS: &[(&str, &str)] = &[
+    ("device_bytes_per_byte", "device/asked"),
+    ("device_request_bytes", "request"),
+    ("device_merged_percent", "merged"),
+    ("device_depth", "depth"),
+    ("random_read_p50_ns", "random read"),
+    ("processor_ns_per_byte", "processor/byte"),
+];
+
+/// Cells as a table for the terminal, then the sentences.
+pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> String {
+    let factors = &experiment.header.factors;
+    let table = cell_table(factors, judgement);
+    let align = |cells: &Cells| match cells {
+        Cells::Words => Align::Left,
+        Cells::Numbers => Align::Right,
+    };
+    let heads: Vec<(&str, Align)> =
+        table.columns.iter().map(|(name, cells)| (name.as_str(), align(cells))).collect();
+    let mut shown = Table::new(&heads);
+    for (row, index) in table.rows.iter().zip(0..) {
+        let chosen = judgement.recommended.iter().any(|found| found.cell == index);
+        let emphasis = if chosen { Emphasis::Strong } else { Emphasis::None };
+        shown.row(row.clone(), emphasis);
+    }
+    let mut text = shown.render(colour);
+    let width = judgement.sentences.iter().map(|one| one.subject.name().len()).max().unwrap_or(0);
+    let mut last = "";
+    for sentence in &judgement.sentences {
+        let name = sentence.subject.name();
+        let head = if name == last { "" } else { name };
+        text.push_str(&format!("{head:<width$}  {}\n", sentence.text));
+        last = name;
+    }
+    text
+}
+
+/// One row for each cell: its levels and its numbers.
+pub fn cell_table(factors: &[Factor], judgement: &Judgement) -> PageTable {
+    let varied: Vec<&Factor> = factors.iter().filter(|factor| factor.levels.len() > 1).collect();
+    let measured: Vec<&(&str, &str)> = COLUMNS
+        .iter()
+        .filter(|(name, _)| judgement.cells.iter().any(|cell| cell.measures.contains_key(*name)))
+        .collect();
+    let mut columns: Vec<(String, Cells)> = varied
+        .iter()
+        .map(|factor| {
+            let cells = if factor.is_numeric() { Cells::Numbers } else { Cells::Words };
+            (factor.title(), cells)
+        })
+        .collect();
+    let numbers = ["runs", "mean", "sd", "95 % interval", "outliers"];
+    columns.extend(numbers.map(|name| (name.to_owned(), Cells::Numbers)));
+    columns.extend(measured.iter().map(|(_, head)| ((*head).to_owned(), Cells::Numbers)));
+    let row = |cell: &CellSummary| {
+        let level = |factor: &&Factor| {
+            cell.cell.get(&factor.name).map_or("-".to_owned(), |level| level.shown(&factor.name))
+        };
+        let mut row: Vec<String> = varied.iter().map(level).collect();
+        row.push(runs_text(cell));
+        row.push(rate(cell.mean_bytes_per_second));
+        row.push(cell.standard_deviation.map_or("-".to_owned(), |deviation| {
+            format!("{:.1} %", 100.0 * deviation / cell.mean_bytes_per_second)
+        }));
+        row.push(interval_text(cell));
+        row.push(match cell.outliers.len() {
+            0 => "-".to_owned(),
+            some => some.to_string(),
+        });
+        row.extend(measured.iter().map(|(name, _)| {
+            cell.measures.get(*name).map_or("-".to_owned(), |&value| measure_text(name, value))
+        }));
+        row
+    };
+    let rows = judgement.cells.iter().map(row).collect();
+    PageTable { caption: "All combinations".to_owned(), columns, rows }
+}
+
+fn runs_text(cell: &CellSummary) -> String {
+    match cell.failed {
+        0 => cell.rates.len().to_string(),
+        failed => format!("{} ({failed} failed)", cell.rates.len()),
+    }
+}
+
+fn interval_text(cell: &CellSummary) -> String {
+    match cell.interval {
+        Some(interval) => {
+            let number = |value: f64| rate(value).trim_end_matches(" MB/s").to_owned();
+            format!("{} to {}", number(interval.low), number(interval.high))
+        }
+        None => "-".to_owned(),
+    }
+}
+
+fn measure_text(name: &str, value: f64) -> String {
+    crate::judgement::shown_measure(name, value)
+}
+
+/// Every run with everything that was measured, for tables of one's own.
+pub fn run_table(experiment: &Experiment) -> PageTable {
+    let factors = &experiment.header.factors;
+    let mut names: Vec<&String> =
+        experiment.runs.iter().flat_map(|run| run.measures.keys()).collect();
+    names.sort();
+    names.dedup();
+    let mut columns: Vec<(String, Cells)> =
+        vec![("order".into(), Cells::Numbers), ("repeat".into(), Cells::Numbers)];
+    columns.extend(factors.iter().map(|factor| (factor.name.clone(), Cells::Words)));
+    let numbers = ["bytes", "seconds", "bytes_per_second", "latency_p50_ns", "latency_p99_ns"];
+    columns.extend(numbers.map(|name| (name.to_owned(), Cells::Numbers)));
+    columns.extend(names.iter().map(|name| ((*name).clone(), Cells::Numbers)));
+    columns.push(("error".into(), Cells::Words));
+    let plain = |cell: &Cell, factor: &Factor| match cell.get(&factor.name) {
+        Some(crate::record::Level::Number(number)) => number.to_string(),
+        Some(crate::record::Level::Text(text)) => text.clone(),
+        None => String::new(),
+    };
+    let rows =
+        experiment.runs.iter().map(|run| {
+            let mut row = vec![run.order.to_string(), run.repeat.to_string()];
+            row.extend(factors.iter().map(|factor| plain(&run.cell, factor)));
+            row.push(run.bytes.to_string());
+            row.push(format!("{:.6}", run.seconds));
+            row.push(run.bytes_per_second().map_or(String::new(), |rate| format!("{rate:.0}")));
+            for share in [0.5, 0.99] {
+                let latency = run.latency.as_ref().and_then(|latency| latency.quantile_ns(share));
+                row.push(latency.map_or(String::new(), |ns| ns.to_string()));
+            }
+            row.extend(names.iter().map(|name| {
+                run.measures.get(*name).map_or(String::new(), |value| format!("{value}"))
+            }));
+            row.push(run.error.clone().unwrap_or_default());
+            row
+        });
+    PageTable { caption: "All runs".to_owned(), rows: rows.collect(), columns }
+}
+
+/// The page of an experiment.
+pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
+    let header = &experiment.header;
+    let title = match header.title.is_empty() {
+        true => format!("takeup bench {}", header.kind),
+        false => header.title.clone(),
+    };
+    let seconds: f64 = experiment.runs.iter().map(|run| run.seconds).sum();
+    let subtitle = format!(
+        "{} of {}, {} of measuring, order from seed {}",
+        counted(experiment.runs.len() as u64, "run", "runs"),
+        counted(judgement.cells.len() as u64, "combination", "combinations"),
+        duration(seconds),
+        header.seed
+    );
+    let sentences = judgement
+        .sentences
+        .iter()
+        .map(|one| (one.subject.name().to_owned(), one.text.clone()))
+        .collect();
+    let mut sections = figures(experiment, judgement);
+    sections.push(Section {
+        title: "Numbers".to_owned(),
+        text: "Intervals are of the geometric mean. Of outliers none was left out.".to_owned(),
+        figures: Vec::new(),
+        tables: vec![
+            (cell_table(&header.factors, judgement), Folding::Open),
+            (run_table(experiment), Folding::Folded),
+            (environment_table(experiment), Folding::Folded),
+        ],
+    });
+    Page { title, subtitle, sentences, sections }
+}
+
+fn environment_table(experiment: &Experiment) -> PageTable {
+    let columns = vec![("setting".into(), Cells::Words), ("value".into(), Cells::Words)];
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (name, value) in experiment.runs.iter().flat_map(|run| &run.environment) {
+        match rows.iter_mut().find(|row| row[0] == *name) {
+            Some(row) if row[1].split(", ").any(|known| known == value) => {}
+            // What differs between runs, as the read-ahead that was set, shows all its values.
+            Some(row) => row[1] = format!("{}, {value}", row[1]),
+            None => rows.push(vec![name.clone(), value.clone()]),
+        }
+    }
+    PageTable { caption: "Environment".to_owned(), columns, rows }
+}
+
+/// Pairs as a table.
+pub fn comparison_table(comparison: &Comparison) -> PageTable {
+    let heads = ["runs", "A", "B", "B / A", "95 % interval", "p", ""];
+    let mut columns = vec![("combination".to_owned(), Cells::Words)];
+    columns.extend(heads.map(|head| (head.to_owned(), Cells::Numbers)));
+    columns[7].1 = Cells::Words;
+    let row = |pair: &Pair| {
+        vec![
+            shown_cell(&pair.cell, &comparison.factors),
+            format!("{}, {}", pair.runs.0, pair.runs.1),
+            rate(pair.bytes_per_second.0),
+            rate(pair.bytes_per_second.1),
+            format!("{:.3}", pair.ratio),
+            pair.interval.map_or("-".to_owned(), |interval| {
+                format!("{:.3} to {:.3}", interval.low, interval.high)
+            }),
+            pair.p_value.map_or("-".to_owned(), |p| match p < 0.001 {
+                true => "< 0.001".to_owned(),
+                false => format!("{p:.3}"),
+            }),
+            pair.verdict.name().to_owned(),
+        ]
+    };
+    let rows = comparison.pairs.iter().map(row).collect();
+    PageTable { caption: "Combination by combination".to_owned(), columns, rows }
+}
+
+/// The comparison for the terminal.
+pub fn comparison_text(comparison: &Comparison, colour: Colour) -> String {
+    let table = comparison_table(comparison);
+    let heads: Vec<(&str, Align)> = table
+        .columns
+        .iter()
+        .map(|(name, cells)| {
+            (name.as_str(), if *cells == Cells::Words { Align::Left } else { Align::Right })
+        })
+        .collect();
+    let mut shown = Table::new(&heads);
+    for row in table.rows {
+        shown.row(row, Emphasis::None);
+    }
+    let mut text = shown.render(colour);
+    for sentence in &comparison.sentences {
+        text.push_str(&format!("{sentence}\n"));
+    }
+    for (name, a, b) in &comparison.environment {
+        text.push_str(&format!("differs  {name}: {a} in A, {b} in B\n"));
+    }
+    text
+}
