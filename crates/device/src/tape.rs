@@ -22,7 +22,7 @@ pub mod survey;
 use std::io;
 
 use raw::{
-    GMT_BOT, GMT_DR_OPEN, GMT_EOD, GMT_ONLINE, GMT_WR_PROT, Operation, RawStatus, RawTape,
+    GMT_BOT, GMT_DR_OPEN, GMT_EOD, GMT_EOT, GMT_ONLINE, GMT_WR_PROT, Operation, RawStatus, RawTape,
     Statistics,
 };
 use rustix::io::Errno;
@@ -167,12 +167,14 @@ pub struct Tape {
     name: String,
     /// The last read gave a filemark.
     behind_filemark: bool,
+    /// No block was read since the tape was moved or met a filemark.
+    first_block: bool,
 }
 
 impl Tape {
     /// Wraps an open drive; `name` is for messages.
     pub fn new(raw: Box<dyn RawTape>, name: impl Into<String>) -> Tape {
-        Tape { raw, name: name.into(), behind_filemark: false }
+        Tape { raw, name: name.into(), behind_filemark: false, first_block: true }
     }
 
     /// Name for messages.
@@ -218,11 +220,16 @@ impl Tape {
                     Err(_) => self.behind_filemark,
                 };
                 self.behind_filemark = !at_end;
+                self.first_block = true;
                 Ok(if at_end { TapeRead::EndOfData } else { TapeRead::Filemark })
             }
             Ok(bytes) => {
                 self.behind_filemark = false;
-                Ok(TapeRead::Block(bytes))
+                let first = std::mem::replace(&mut self.first_block, false);
+                Ok(match first && self.was_no_block() {
+                    true => TapeRead::EndOfData,
+                    false => TapeRead::Block(bytes),
+                })
             }
             // The driver has read past the block already (st.rst).
             Err(error) if Errno::from_io_error(&error) == Some(Errno::NOMEM) => {
@@ -350,7 +357,20 @@ impl Tape {
         what: &'static str,
     ) -> Result<(), TapeError> {
         self.behind_filemark = false;
+        self.first_block = true;
         self.raw.operate(operation, count).map_err(|error| self.failed(what, error))
+    }
+
+    /// Whether the bytes of the read just done stand on no medium. A drive that reports the end of
+    /// the data with the EOM bit and without a residual (tgt 1.0.85) makes the driver hand out its
+    /// whole buffer, old bytes; its state tells: end of data behind a filemark, end of the medium
+    /// with the very first block. Sends no command.
+    fn was_no_block(&mut self) -> bool {
+        self.raw.status().is_ok_and(|status| {
+            let has = |bit| status.general_status & bit != 0;
+            let first = status.file_number == 0 && status.block_number == 1;
+            has(GMT_EOD) || (has(GMT_EOT) && first)
+        })
     }
 
     fn failed(&mut self, what: &'static str, source: io::Error) -> TapeError {
