@@ -15,7 +15,6 @@ mod random_reads;
 pub mod read_ahead;
 mod reading;
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -132,11 +131,6 @@ impl ReadExecutor {
         })
     }
 
-    /// Puts every read-ahead back as it was.
-    pub fn finish(self) -> Result<(), ReadError> {
-        Ok(self.guard.put_back()?)
-    }
-
     fn subject(&self, cell: &Cell) -> &Subject {
         let named = |subject: &&Subject| match cell.get("path") {
             Some(Level::Text(path)) => subject.path == Path::new(path),
@@ -158,6 +152,10 @@ pub fn path_factor(paths: &[String]) -> Option<Factor> {
 }
 
 impl Executor for ReadExecutor {
+    fn finish(&mut self) -> Result<(), String> {
+        self.guard.put_back().map_err(|error| with_source(&error))
+    }
+
     fn applies(&self, cell: &Cell) -> bool {
         Reading::from_cell(cell).is_ok_and(|reading| {
             let subject = self.subject(cell);
@@ -242,21 +240,4 @@ fn with_source(error: &dyn std::error::Error) -> String {
         Some(source) => format!("{error}: {}", with_source(source)),
         None => error.to_string(),
     }
-}
-
-/// Factors of a sweep from lists of levels; those with nothing to vary are left out, so that what
-/// is not asked for stays as it is.
-pub fn factors(levels: BTreeMap<&str, Vec<Level>>) -> Vec<Factor> {
-    const ORDER: [&str; 6] =
-        ["engine", "cache", "readers", "depth", "read_ahead_bytes", "block_bytes"];
-    let one = |name: &&str| {
-        let levels = levels.get(*name)?.clone();
-        (!levels.is_empty()).then(|| Factor {
-            name: (*name).to_owned(),
-            levels,
-            role: Role::Setting,
-            present: None,
-        })
-    };
-    ORDER.iter().filter_map(one).collect()
 }

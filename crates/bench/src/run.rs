@@ -33,6 +33,14 @@ pub trait Executor {
     /// # Errors
     /// A text where the run gave no number; the experiment goes on with the next cell.
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String>;
+
+    /// Puts back what was changed for the runs.
+    ///
+    /// # Errors
+    /// A text that says what could not be put back.
+    fn finish(&mut self) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// Hears how the experiment goes on.

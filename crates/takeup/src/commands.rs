@@ -1,10 +1,13 @@
 //! The subcommands: one file each, with its arguments, its help and one function.
 
 mod backup;
+mod bench;
+mod compare;
 mod completions;
 mod list;
 mod man;
 mod pipe;
+mod report;
 mod restore;
 mod verify;
 
@@ -37,6 +40,9 @@ enum Command {
     List(list::ListArgs),
     Verify(verify::VerifyArgs),
     Pipe(pipe::PipeArgs),
+    Bench(bench::BenchArgs),
+    Compare(compare::CompareArgs),
+    Report(report::ReportArgs),
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]
     Man(man::ManArgs),
@@ -50,6 +56,9 @@ pub fn run(arguments: TakeupArgs) -> ExitCode {
         Command::List(arguments) => list::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Pipe(arguments) => pipe::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     }

@@ -109,11 +109,7 @@ impl ReadAheadGuard {
     }
 
     /// Puts everything back and removes the journal.
-    pub fn put_back(mut self) -> Result<(), ReadAheadError> {
-        self.put_back_now()
-    }
-
-    fn put_back_now(&mut self) -> Result<(), ReadAheadError> {
+    pub fn put_back(&mut self) -> Result<(), ReadAheadError> {
         let settings = std::mem::take(&mut self.settings);
         if settings.is_empty() {
             return Ok(());
@@ -150,7 +146,7 @@ impl ReadAheadGuard {
 impl Drop for ReadAheadGuard {
     /// What `put_back` did not do: the way out through an error or a panic.
     fn drop(&mut self) {
-        let _ = self.put_back_now();
+        let _ = self.put_back();
     }
 }
 
@@ -214,7 +210,7 @@ mod tests {
         let setting = directory.path().join("read_ahead_kb");
         let settings = [setting.clone(), setting.clone()];
         fs::write(&setting, "128\n").unwrap();
-        let guard = ReadAheadGuard::new(&journal, &settings).unwrap();
+        let mut guard = ReadAheadGuard::new(&journal, &settings).unwrap();
         guard.set(&setting, 4 << 20).unwrap();
         assert_eq!(value(&setting), "4096");
         let busy = ReadAheadGuard::new(&journal, &settings).unwrap_err();

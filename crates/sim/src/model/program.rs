@@ -53,7 +53,7 @@ pub fn coalesced(
     blocks: u64,
 ) -> (TapeParameters, u64) {
     let overhead = parameters.command_overhead_ns;
-    let value = overhead.value * blocks.max(1);
+    let value = overhead.value.saturating_mul(blocks.max(1));
     let command_overhead_ns = Known { value, origin: overhead.origin };
     let together = TapeParameters { command_overhead_ns, ..parameters.clone() };
     (together, block_bytes * blocks.max(1))

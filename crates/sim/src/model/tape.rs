@@ -140,11 +140,14 @@ pub struct TapeModel {
 
 impl TapeModel {
     /// A drive with a blank medium, loaded, at its beginning, at time 0.
+    ///
+    /// Values that no drive has are limited, see [`TapeParameters::limited`].
     pub fn new(parameters: TapeParameters) -> TapeModel {
-        let buffer = u128::from(parameters.buffer_bytes.value.max(1)) * NANOBYTES;
-        let restart = parameters.restart_fill_percent.value.clamp(1, 100);
+        let parameters = parameters.limited();
+        let buffer = u128::from(parameters.buffer_bytes.value) * NANOBYTES;
+        let restart = parameters.restart_fill_percent.value;
         let capacity = u128::from(parameters.capacity_bytes.value) * NANOBYTES;
-        let wraps = u128::from(parameters.wraps.value.max(1));
+        let wraps = u128::from(parameters.wraps.value);
         let counters = TapeCounters::new(parameters.speeds_bytes_per_second.len());
         TapeModel {
             buffer,

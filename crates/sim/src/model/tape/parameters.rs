@@ -127,6 +127,11 @@ const COMMAND_OVERHEAD_NS: u64 = 50_000;
 const SYNCHRONISE_NS: u64 = 3_000_000_000;
 /// A change of direction, as the emulator of the LTFS reference counts it.
 const WRAP_TURN_NS: u64 = 2_000_000_000;
+/// More than any motion of a drive takes.
+const DAY_NS: u64 = 86_400_000_000_000;
+const MEGABYTE: u64 = 1_000_000;
+const EXABYTE: u64 = 1_000_000_000_000_000_000;
+const WRAPS_MAX: u64 = 10_000;
 const SETTLE_NS: u64 = 2_000_000_000;
 const REWIND_AVERAGE_NS: u64 = 50_000_000_000;
 const LOAD_NS: u64 = 15_000_000_000;
@@ -169,6 +174,35 @@ impl TapeParameters {
         }
     }
 
+    /// The same with values that no drive has cut to what one could have, so that a model made of
+    /// them ends and its times can be counted.
+    pub fn limited(mut self) -> TapeParameters {
+        let times = [
+            &mut self.command_overhead_ns,
+            &mut self.back_hitch_ns,
+            &mut self.run_up_ns,
+            &mut self.synchronise_ns,
+            &mut self.wrap_turn_ns,
+            &mut self.wind_ns,
+            &mut self.settle_ns,
+            &mut self.load_ns,
+            &mut self.unload_ns,
+        ];
+        times.into_iter().for_each(|time| time.value = time.value.min(DAY_NS));
+        let limit = |known: &mut Known, least, most| known.value = known.value.clamp(least, most);
+        limit(&mut self.buffer_bytes, 1, EXABYTE);
+        limit(&mut self.capacity_bytes, MEGABYTE, EXABYTE);
+        limit(&mut self.host_bytes_per_second, 1, EXABYTE);
+        limit(&mut self.restart_fill_percent, 1, 100);
+        limit(&mut self.wraps, 1, WRAPS_MAX);
+        if self.speeds_bytes_per_second.is_empty() {
+            self.speeds_bytes_per_second.push(1);
+        }
+        self.speeds_bytes_per_second.iter_mut().for_each(|speed| *speed = (*speed).max(1));
+        self.speeds_bytes_per_second.sort_unstable();
+        self
+    }
+
     /// The lowest native rate at which the drive does not stop.
     pub fn lowest_bytes_per_second(&self) -> u64 {
         self.speeds_bytes_per_second.first().copied().unwrap_or(1)
@@ -177,6 +211,32 @@ impl TapeParameters {
     /// The highest native rate.
     pub fn highest_bytes_per_second(&self) -> u64 {
         self.speeds_bytes_per_second.last().copied().unwrap_or(1)
+    }
+
+    /// Sets a parameter by the name that [`rows`](Self::rows) shows; false when none has it.
+    ///
+    /// The speeds are more than one number and cannot be set like this.
+    pub fn set(&mut self, name: &str, value: u64) -> bool {
+        let parameter = match name {
+            "buffer_bytes" => &mut self.buffer_bytes,
+            "capacity_bytes" => &mut self.capacity_bytes,
+            "early_warning_bytes" => &mut self.early_warning_bytes,
+            "host_bytes_per_second" => &mut self.host_bytes_per_second,
+            "command_overhead_ns" => &mut self.command_overhead_ns,
+            "back_hitch_ns" => &mut self.back_hitch_ns,
+            "run_up_ns" => &mut self.run_up_ns,
+            "restart_fill_percent" => &mut self.restart_fill_percent,
+            "synchronise_ns" => &mut self.synchronise_ns,
+            "wraps" => &mut self.wraps,
+            "wrap_turn_ns" => &mut self.wrap_turn_ns,
+            "wind_ns" => &mut self.wind_ns,
+            "settle_ns" => &mut self.settle_ns,
+            "load_ns" => &mut self.load_ns,
+            "unload_ns" => &mut self.unload_ns,
+            _ => return false,
+        };
+        *parameter = Known::given(value);
+        true
     }
 
     /// All of it, for a table.
@@ -220,4 +280,21 @@ fn speeds(generation: &Generation) -> (Vec<u64>, Origin) {
     let (lowest, highest) = (generation.lowest_speed(), generation.highest_speed());
     let step = |index: u64| lowest + (highest - lowest) * index / (STEPS_ASSUMED - 1);
     ((0..STEPS_ASSUMED).map(step).collect(), Origin::Table(Certainty::Assumed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_but_the_speeds_can_be_set() {
+        let mut parameters = TapeParameters::of(&Generation::all()[0]);
+        for row in parameters.rows() {
+            let is_set = parameters.set(row.name, 12_345);
+            assert_eq!(is_set, row.name != "speeds_bytes_per_second", "{}", row.name);
+        }
+        let rows = parameters.rows();
+        assert!(rows[1..].iter().all(|row| row.values == [12_345] && row.origin == Origin::Given));
+        assert!(!parameters.set("colour", 1));
+    }
 }

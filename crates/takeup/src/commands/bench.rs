@@ -1,0 +1,189 @@
+//! `takeup bench`: experiments. One file for each kind; what they share is here and in `options`.
+
+mod options;
+mod progress;
+mod read;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use bench::judgement::{Judgement, judge};
+use bench::plan::Plan;
+use bench::record::{Experiment, RunFile, load};
+use bench::run::{Ended, Executor, Parts, header, is_same};
+use clap::{Args, Subcommand};
+use flow::cancel::Cancel;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::outcome::{Outcome, to_standard_output};
+use crate::terminal::{colour, to_standard_error};
+use options::ExperimentArgs;
+
+pub use options::{NamedRate, finish};
+use progress::Progress;
+
+/// Run an experiment and say what to set
+///
+/// Every combination is run several times, in an order that is random within each round, until the
+/// intervals are as narrow as asked or the time is used up. Every run is appended to a file the
+/// moment it ends; the same command goes on where it was stopped. `takeup report` draws the file,
+/// `takeup compare` sets two of them side by side.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum BenchCommand {
+    Read(read::ReadArgs),
+    PutBack(PutBackArgs),
+}
+
+/// Put back the read-ahead that a killed experiment has left changed
+///
+/// Every experiment does this when it begins, so that this is needed only where none follows.
+#[derive(Args, Debug)]
+pub struct PutBackArgs {}
+
+/// Runs the command.
+pub fn run(arguments: &BenchArgs) -> ExitCode {
+    match &arguments.command {
+        BenchCommand::Read(arguments) => read::run(arguments),
+        BenchCommand::PutBack(_) => {
+            let result = put_back();
+            finish(result, "bench put-back", false)
+        }
+    }
+}
+
+fn put_back() -> Result<Outcome, Failure> {
+    let count =
+        bench::read::read_ahead::recover(&journal()).map_err(|error| Failure::new(&error, None))?;
+    let text = match count {
+        0 => "nothing to put back\n".to_owned(),
+        count => format!("{count} read-ahead settings put back\n"),
+    };
+    to_standard_output(text.as_bytes())?;
+    Ok(Outcome::Done)
+}
+
+/// Where changed settings are remembered: a place that a restart of the machine empties, since the
+/// kernel forgets the settings then, too.
+pub fn journal() -> PathBuf {
+    let directory = match (std::env::var_os("TAKEUP_RUN_DIR"), rustix::process::geteuid().is_root())
+    {
+        (Some(directory), _) => PathBuf::from(directory),
+        (None, true) => PathBuf::from("/run/takeup"),
+        (None, false) => std::env::var_os("XDG_RUNTIME_DIR")
+            .map_or_else(std::env::temp_dir, PathBuf::from)
+            .join("takeup"),
+    };
+    directory.join("read-ahead.json")
+}
+
+/// Runs a plan to its end and prints what it came to.
+pub fn experiment(
+    mut plan: Plan,
+    arguments: &ExperimentArgs,
+    make: impl FnOnce(&Plan) -> Result<Box<dyn Executor>, Failure>,
+) -> Result<Outcome, Failure> {
+    plan.check().map_err(|error| Failure::new(&error, None))?;
+    if arguments.print_plan {
+        to_standard_output(plan.to_toml().as_bytes())?;
+        return Ok(Outcome::Done);
+    }
+    let path = arguments.output_path(&plan.kind);
+    let (mut experiment, mut file) = open(&mut plan, &path)?;
+    let mut executor = make(&plan)?;
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let progress = Progress::new(arguments, &plan.factors);
+    let start = std::time::Instant::now();
+    let ended = bench::run::run(
+        &plan,
+        &mut experiment,
+        Parts {
+            executor: &mut *executor,
+            file: &mut file,
+            observer: &progress,
+            clock: &|| start.elapsed().as_secs_f64(),
+            cancel: &cancel,
+        },
+    );
+    progress.close();
+    executor.finish().map_err(|text| Failure::of(text, Some(PUT_BACK)))?;
+    let ended = ended.map_err(|error| Failure::new(&error, None))?;
+    conclude(&experiment, ended, arguments, &path)
+}
+
+const PUT_BACK: &str = "`takeup bench put-back` tries again";
+
+/// A file that is there already holds the same experiment, which goes on, or is left alone.
+fn open(plan: &mut Plan, path: &Path) -> Result<(Experiment, RunFile), Failure> {
+    let failed = |error: bench::record::RecordError| Failure::new(&error, None);
+    if !path.exists() {
+        let header = header(plan);
+        let file = RunFile::create(path, &header).map_err(failed)?;
+        return Ok((Experiment { header, runs: Vec::new(), torn_bytes: 0 }, file));
+    }
+    let experiment = load(path).map_err(failed)?;
+    // Whoever does not care for the seed goes on with the one there is.
+    let own_seed = plan.seed;
+    plan.seed = experiment.header.seed;
+    if !is_same(plan, &experiment.header) {
+        plan.seed = own_seed;
+        return Err(Failure::of(
+            format!("{} holds another experiment", path.display()),
+            Some("--output NAME begins a new one beside it"),
+        ));
+    }
+    let text =
+        format!("takeup: {} holds {} runs: going on\n", path.display(), experiment.runs.len());
+    to_standard_error(&text);
+    let file = RunFile::go_on(path, &experiment).map_err(failed)?;
+    Ok((experiment, file))
+}
+
+fn conclude(
+    experiment: &Experiment,
+    ended: Ended,
+    arguments: &ExperimentArgs,
+    path: &Path,
+) -> Result<Outcome, Failure> {
+    let judgement = judge(&experiment.header.factors, &experiment.runs, &arguments.judging());
+    let failed = experiment.runs.iter().find_map(|run| run.error.clone());
+    if judgement.cells.is_empty() {
+        let why = failed.unwrap_or_else(|| ended.words().to_owned());
+        return Err(Failure::of(format!("no run gave a number: {why}"), None));
+    }
+    let text = match (arguments.json, arguments.quiet) {
+        (true, _) => document(experiment, &judgement, ended, path),
+        (false, true) => String::new(),
+        (false, false) => {
+            let colour = colour(&std::io::stdout());
+            let judged = bench::presentation::text(experiment, &judgement, colour);
+            let runs = experiment.runs.len();
+            let file = path.display();
+            format!("{judged}{}; {runs} runs in {file}\n", ended.words())
+        }
+    };
+    to_standard_output(text.as_bytes())?;
+    match (ended, failed) {
+        (Ended::Cancelled, _) => Err(Failure::of("stopped", None)),
+        (_, Some(_)) => Ok(Outcome::Warned),
+        _ => Ok(Outcome::Done),
+    }
+}
+
+fn document(experiment: &Experiment, judgement: &Judgement, ended: Ended, path: &Path) -> String {
+    let document = json!({
+        "command": format!("bench {}", experiment.header.kind),
+        "runs": experiment.runs.len(),
+        "file": path.display().to_string(),
+        "ended": ended.words(),
+        "judgement": judgement,
+    });
+    format!("{document:#}\n")
+}

@@ -1,0 +1,219 @@
+//! Options that all experiments share.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use bench::judgement::Options;
+use bench::model::PhysicalLimit;
+use bench::plan::{Plan, Stop};
+use bench::record::{Factor, Level, Role};
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::options::{CommonArgs, EngineName};
+use crate::outcome::{Outcome, SummaryPlace};
+use crate::quantity::{Rate, Size};
+
+/// How often, how long, where to, and how much is told.
+#[derive(Args, Clone, Debug)]
+pub struct ExperimentArgs {
+    /// File of the runs; one that holds the same experiment goes on [default:
+    /// takeup-bench-KIND.ndjson]
+    #[arg(short, long, value_name = "FILE", help_heading = "Experiment")]
+    pub output: Option<PathBuf>,
+    /// Take the plan from a file, as --print-plan writes it; other options of the plan are ignored
+    #[arg(long, value_name = "FILE", help_heading = "Experiment")]
+    pub plan: Option<PathBuf>,
+    /// Print the plan and run nothing
+    #[arg(long, help_heading = "Experiment")]
+    pub print_plan: bool,
+    /// Repeats of every combination at least
+    #[arg(long, default_value_t = 5, value_name = "N", help_heading = "Experiment")]
+    pub repeats: u64,
+    /// Repeats of every combination at most
+    #[arg(long, default_value_t = 20, value_name = "N", help_heading = "Experiment")]
+    pub repeats_max: u64,
+    /// End when half of the width of every 95 % interval is below this share of the rate
+    #[arg(long, default_value_t = 5.0, value_name = "PERCENT", help_heading = "Experiment")]
+    pub interval: f64,
+    /// Begin no run after this time
+    #[arg(long, default_value = "10m", value_name = "TIME", help_heading = "Experiment")]
+    pub budget: Span,
+    /// Seed of the order of the runs; by default one of its own for each experiment
+    #[arg(long, value_name = "N", help_heading = "Experiment")]
+    pub seed: Option<u64>,
+    /// Title of the experiment
+    #[arg(
+        long,
+        default_value = "",
+        hide_default_value = true,
+        value_name = "TEXT",
+        help_heading = "Experiment"
+    )]
+    pub title: String,
+    /// Something that cannot be exceeded, for example 'host interface=1200MB'; may be given again
+    #[arg(long = "limit", value_name = "NAME=RATE", help_heading = "Experiment")]
+    pub limits: Vec<NamedRate>,
+    /// Print one JSON document at the end instead of text
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// Print nothing but warnings and errors
+    #[arg(short, long, help_heading = "Output", conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// A line for every run
+    #[arg(short, long, help_heading = "Output")]
+    pub verbose: bool,
+    /// No live line, also on a terminal
+    #[arg(long, help_heading = "Output")]
+    pub no_progress: bool,
+}
+
+impl ExperimentArgs {
+    /// Where the runs go.
+    pub fn output_path(&self, kind: &str) -> PathBuf {
+        let usual = || PathBuf::from(format!("takeup-bench-{kind}.ndjson"));
+        self.output.clone().unwrap_or_else(usual)
+    }
+
+    /// When it ends.
+    pub fn stop(&self) -> Stop {
+        Stop {
+            repeats_min: self.repeats,
+            repeats_max: self.repeats_max.max(self.repeats),
+            interval_percent: self.interval,
+            budget_seconds: self.budget.0,
+        }
+    }
+
+    /// The seed, or one from the clock.
+    pub fn seed(&self) -> u64 {
+        // The sum of a TOML integer's range and this program's is 63 bits.
+        self.seed.unwrap_or_else(bench::run::unix_seconds)
+    }
+
+    /// What the judgement rests on.
+    pub fn judging(&self) -> Options {
+        let limits = self.limits.iter().map(|limit| limit.0.clone()).collect();
+        Options { limits, ..Options::default() }
+    }
+
+    /// The plan of a file, if there is one.
+    pub fn plan_from_file(&self, kind: &str) -> Result<Option<Plan>, Failure> {
+        let Some(path) = &self.plan else { return Ok(None) };
+        let name = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::of(format!("read {name}: {error}"), None))?;
+        let size = |text: &str| bytes_or_zero(text).map_err(|error| error.to_string());
+        let plan = Plan::from_toml(&text, &size)
+            .map_err(|error| Failure::of(format!("{name}: {error}"), Some(SHOW_PLAN)))?;
+        match plan.kind == kind {
+            true => Ok(Some(plan)),
+            false => Err(Failure::of(
+                format!("{name} is a plan for bench {}, not for bench {kind}", plan.kind),
+                None,
+            )),
+        }
+    }
+}
+
+const SHOW_PLAN: &str = "--print-plan shows how a plan is written";
+
+/// A size; 0 is one too.
+pub fn bytes_or_zero(text: &str) -> Result<u64, crate::quantity::QuantityError> {
+    if text == "0" { Ok(0) } else { text.parse::<Size>().map(|size| size.0) }
+}
+
+/// A factor that is a setting, unless there is nothing to set.
+pub fn factor(name: &str, levels: Vec<Level>, present: Option<Level>) -> Option<Factor> {
+    let mut distinct: Vec<Level> = Vec::new();
+    for level in levels {
+        if !distinct.contains(&level) {
+            distinct.push(level);
+        }
+    }
+    let present = present.filter(|level| distinct.contains(level));
+    (!distinct.is_empty()).then(|| Factor {
+        name: name.to_owned(),
+        levels: distinct,
+        role: Role::Setting,
+        present,
+    })
+}
+
+/// Numbers as levels, in their order.
+pub fn numbers(values: impl IntoIterator<Item = u64>) -> Vec<Level> {
+    let mut values: Vec<u64> = values.into_iter().collect();
+    values.sort_unstable();
+    values.into_iter().map(Level::Number).collect()
+}
+
+/// A span of time: `30s`, `10m`, `2h`, or seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span(pub f64);
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Span, String> {
+        let (number, factor) = match text.as_bytes().last() {
+            Some(b's') => (&text[..text.len() - 1], 1.0),
+            Some(b'm') => (&text[..text.len() - 1], 60.0),
+            Some(b'h') => (&text[..text.len() - 1], 3600.0),
+            _ => (text, 1.0),
+        };
+        match number.parse::<f64>() {
+            Ok(number) if number.is_finite() && number > 0.0 => Ok(Span(number * factor)),
+            _ => Err("a time is a number with s, m or h, for example 10m".to_owned()),
+        }
+    }
+}
+
+/// A name and a rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedRate(pub PhysicalLimit);
+
+impl FromStr for NamedRate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<NamedRate, String> {
+        let (name, rate) = text.split_once('=').ok_or("a limit is NAME=RATE")?;
+        let rate: Rate = rate.parse().map_err(|error| format!("{error}"))?;
+        let name = name.to_owned();
+        Ok(NamedRate(PhysicalLimit { name, bytes_per_second: rate.0 as f64 }))
+    }
+}
+
+/// Prints a failure, as a document where one is wanted, and gives the exit code.
+pub fn finish(result: Result<Outcome, Failure>, name: &str, json: bool) -> ExitCode {
+    let engine = EngineName::Auto;
+    let common = CommonArgs { json, quiet: false, verbose: false, no_progress: true, engine };
+    crate::outcome::finish(result, name, &common, SummaryPlace::Output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_and_limits_as_typed() {
+        assert_eq!(
+            ["90", "90s", "1.5m", "2h"].map(|text| text.parse::<Span>().unwrap().0),
+            [90.0, 90.0, 90.0, 7200.0]
+        );
+        for wrong in ["", "m", "-3s", "0", "nan", "1d"] {
+            assert!(wrong.parse::<Span>().is_err(), "{wrong}");
+        }
+        let limit: NamedRate = "native rate=300MB/s".parse().unwrap();
+        assert_eq!((limit.0.name.as_str(), limit.0.bytes_per_second), ("native rate", 3e8));
+        assert!("300MB".parse::<NamedRate>().is_err());
+    }
+
+    #[test]
+    fn levels_are_kept_once_and_in_order() {
+        let made = factor("depth", numbers([8, 1, 8]), Some(Level::Number(2))).unwrap();
+        assert_eq!(made.levels, [Level::Number(1), Level::Number(8)]);
+        assert_eq!(made.present, None);
+        assert!(factor("depth", Vec::new(), None).is_none());
+    }
+}

@@ -1,0 +1,75 @@
+//! Where an experiment is, on standard error.
+
+use std::cell::Cell as Shared;
+use std::io::IsTerminal;
+
+use bench::record::{Factor, RunRecord, shown_cell};
+use bench::run::Observer;
+use report::format::{duration, rate};
+
+use super::options::ExperimentArgs;
+use crate::terminal::to_standard_error;
+
+/// A live line on a terminal, a line for each run where that was asked for.
+pub struct Progress<'a> {
+    factors: &'a [Factor],
+    live: bool,
+    lines: bool,
+    drawn: Shared<bool>,
+}
+
+/// Back to the start of the line, and clear to its end.
+const CLEAR: &str = "\r\x1b[K";
+
+impl<'a> Progress<'a> {
+    /// Decides what is shown.
+    pub fn new(arguments: &ExperimentArgs, factors: &'a [Factor]) -> Progress<'a> {
+        let live = !arguments.quiet && !arguments.no_progress && std::io::stderr().is_terminal();
+        Progress { factors, live, lines: arguments.verbose, drawn: Shared::new(false) }
+    }
+
+    /// Takes the live line off the terminal.
+    pub fn close(&self) {
+        if self.drawn.replace(false) {
+            to_standard_error(CLEAR);
+        }
+    }
+
+    fn text(&self, progress: &bench::run::Progress<'_>) -> String {
+        let (done, sure) = progress.runs;
+        let mut parts = vec![format!("run {done} of {sure}, round {}", progress.block)];
+        parts.push(shown_cell(progress.cell, self.factors));
+        if let Some(seconds) = progress.seconds_left {
+            parts.push(format!("{} left", duration(seconds)));
+        }
+        if let Some(widest) = progress.widest_interval {
+            parts.push(format!("widest interval +-{:.1} %", widest * 100.0));
+        }
+        parts.join("  ")
+    }
+}
+
+impl Observer for Progress<'_> {
+    fn begins(&self, progress: &bench::run::Progress<'_>) {
+        if self.live {
+            let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
+                .map_or(80, |size| usize::from(size.ws_col).max(20));
+            let text: String = self.text(progress).chars().take(columns - 1).collect();
+            to_standard_error(&format!("{CLEAR}{text}"));
+            self.drawn.set(true);
+        }
+    }
+
+    fn ended(&self, progress: &bench::run::Progress<'_>, run: &RunRecord) {
+        if !self.lines {
+            return;
+        }
+        self.close();
+        let what = match (run.bytes_per_second(), &run.error) {
+            (Some(speed), _) => format!("{} in {}", rate(speed), duration(run.seconds)),
+            (None, Some(error)) => report::escape::escape(error.as_bytes()),
+            (None, None) => "nothing".to_owned(),
+        };
+        to_standard_error(&format!("takeup: {}: {what}\n", self.text(progress)));
+    }
+}

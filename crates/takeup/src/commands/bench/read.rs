@@ -1,0 +1,181 @@
+//! `takeup bench read`: what a single stream gets.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use bench::plan::Plan;
+use bench::read::{ReadError, ReadExecutor, path_factor};
+use bench::record::{Factor, Level};
+use clap::{Args, ValueEnum};
+use device::backing::BackingDevice;
+
+use super::options::{ExperimentArgs, bytes_or_zero, factor, finish, numbers};
+use crate::failure::Failure;
+use crate::outcome::Outcome;
+use crate::quantity::Size;
+
+/// Measure what a backup's single stream gets from files or block devices
+///
+/// Nothing is written to PATH. Its pages are dropped from the page cache before every run. With
+/// --read-ahead the setting of the device behind PATH is changed for the runs and put back at the
+/// end, also after a crash (`takeup bench put-back`). Lists are separated by commas; every
+/// combination that means something is run.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup bench read /srv/images/big.img
+  takeup bench read /dev/sdx --read-ahead current,128k,512k,2M,8M --cache buffered
+  takeup bench read big.img --engines psync,io_uring --cache direct --depth 1,2,4,8,16
+  takeup bench read big.img --read-ahead 128k,4M --print-plan >plan.toml
+  takeup report takeup-bench-read.ndjson --html report.html
+
+A path should be larger than the --length of a run, and that so long that a run takes a second.")]
+pub struct ReadArgs {
+    /// Files or block devices
+    #[arg(value_name = "PATH", required_unless_present = "plan")]
+    paths: Vec<PathBuf>,
+    /// Which calls read
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "psync")]
+    engines: Vec<ReadEngine>,
+    /// Through the page cache, or past it
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "buffered,direct")]
+    cache: Vec<ReadCache>,
+    /// Bytes of one request
+    #[arg(
+        short,
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        default_value = "64k,256k,1M,4M"
+    )]
+    block_size: Vec<Size>,
+    /// Read-ahead to set; 'current' is what is in force, 0 is none
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    read_ahead: Vec<String>,
+    /// Requests in flight at once, for psync and io_uring
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1")]
+    depth: Vec<u64>,
+    /// Readers that take turns with the blocks of the one stream
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1")]
+    readers: Vec<u64>,
+    /// Bytes of one run, from the start of PATH
+    #[arg(long, value_name = "SIZE", default_value = "1G")]
+    length: Size,
+    /// Reads at random places after each buffered run, to tell what the read-ahead costs others
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    random_reads: u64,
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+}
+
+/// Calls that read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ReadEngine {
+    /// read(2)
+    Sync,
+    /// pread(2), by as many threads as requests are in flight
+    Psync,
+    /// A mapped file
+    Mmap,
+    /// io_uring
+    #[value(name = "io_uring")]
+    IoUring,
+}
+
+/// Ways to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ReadCache {
+    /// Through the page cache, with read-ahead
+    Buffered,
+    /// Past the page cache (O_DIRECT)
+    Direct,
+}
+
+/// Runs the command.
+pub fn run(arguments: &ReadArgs) -> ExitCode {
+    finish(measure(arguments), "bench read", arguments.experiment.json)
+}
+
+fn measure(arguments: &ReadArgs) -> Result<Outcome, Failure> {
+    let plan = match arguments.experiment.plan_from_file("read")? {
+        Some(plan) => plan,
+        None => plan(arguments)?,
+    };
+    super::experiment(plan, &arguments.experiment, |plan| {
+        let executor = ReadExecutor::new(plan, &super::journal()).map_err(failure)?;
+        Ok(Box::new(executor))
+    })
+}
+
+fn failure(error: ReadError) -> Failure {
+    let hint = match &error {
+        ReadError::Backing(_) | ReadError::ReadAhead(_) => {
+            Some("read-ahead is set by root; without --read-ahead nothing is changed".to_owned())
+        }
+        _ => None,
+    };
+    Failure::new(&error, hint)
+}
+
+fn plan(arguments: &ReadArgs) -> Result<Plan, Failure> {
+    let absolute =
+        |path: &PathBuf| std::path::absolute(path).map_or_else(|_| path.clone(), |path| path);
+    let paths: Vec<String> =
+        arguments.paths.iter().map(absolute).map(|path| path.display().to_string()).collect();
+    let names = |list: Vec<String>| list.into_iter().map(Level::Text).collect::<Vec<Level>>();
+    let engines = names(arguments.engines.iter().map(value_name).collect());
+    let cache = names(arguments.cache.iter().map(value_name).collect());
+    let factors: Vec<Factor> = [
+        path_factor(&paths),
+        factor("engine", engines, None),
+        factor("cache", cache, None),
+        factor("readers", numbers(arguments.readers.iter().copied()), None),
+        factor("depth", numbers(arguments.depth.iter().copied()), None),
+        read_ahead_factor(arguments)?,
+        factor("block_bytes", numbers(arguments.block_size.iter().map(|size| size.0)), None),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    Ok(Plan {
+        kind: "read".to_owned(),
+        title: arguments.experiment.title.clone(),
+        paths,
+        length_bytes: arguments.length.0,
+        seed: arguments.experiment.seed(),
+        stop: arguments.experiment.stop(),
+        random_reads: arguments.random_reads,
+        factors,
+    })
+}
+
+/// `current` becomes the number that is in force on the first path.
+fn read_ahead_factor(arguments: &ReadArgs) -> Result<Option<Factor>, Failure> {
+    let Some(first) = arguments.paths.first().filter(|_| !arguments.read_ahead.is_empty()) else {
+        return Ok(None);
+    };
+    let current = current_read_ahead(first)?;
+    let one = |text: &String| match (text.as_str(), current) {
+        ("current", Some(bytes)) => Ok(bytes),
+        ("current", None) => Err(Failure::of(
+            format!("{}: no read-ahead is known for its device", first.display()),
+            None,
+        )),
+        (text, _) => bytes_or_zero(text)
+            .map_err(|error| Failure::of(format!("--read-ahead {text}: {error}"), None)),
+    };
+    let values: Result<Vec<u64>, Failure> = arguments.read_ahead.iter().map(one).collect();
+    Ok(factor("read_ahead_bytes", numbers(values?), current.map(Level::Number)))
+}
+
+fn current_read_ahead(path: &Path) -> Result<Option<u64>, Failure> {
+    // What a killed experiment left is not what is in force.
+    bench::read::read_ahead::recover(&super::journal())
+        .map_err(|error| failure(ReadError::ReadAhead(error)))?;
+    let failed = |error| failure(ReadError::Backing(error));
+    BackingDevice::of(path).map_err(failed)?.read_ahead_bytes().map_err(failed)
+}
+
+fn value_name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+}

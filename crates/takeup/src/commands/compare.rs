@@ -1,0 +1,65 @@
+//! `takeup compare`: two experiments side by side.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bench::compare::compare;
+use bench::judgement::Options;
+use bench::presentation::comparison_text;
+use bench::record::load;
+use clap::Args;
+use serde_json::json;
+
+use crate::commands::bench::finish;
+use crate::failure::Failure;
+use crate::outcome::{Outcome, to_standard_output};
+use crate::terminal::colour;
+
+/// Compare two experiments, and say which differences are noise
+///
+/// A and B are files that `takeup bench` wrote. Combinations that both have are compared; the
+/// ratios have intervals, and the chance that any of them is called a difference without being one
+/// is at most one in twenty, however many there are.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup bench read big.img --output before.ndjson
+  takeup bench read big.img --output after.ndjson
+  takeup compare before.ndjson after.ndjson
+
+Where the same runs were made at different times, what changed in between is part of the
+difference. Two settings of one machine are better compared as levels of one experiment.")]
+pub struct CompareArgs {
+    /// The first experiment
+    #[arg(value_name = "A")]
+    a: PathBuf,
+    /// The second one
+    #[arg(value_name = "B")]
+    b: PathBuf,
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &CompareArgs) -> ExitCode {
+    finish(show(arguments), "compare", arguments.json)
+}
+
+fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
+    let read = |path| load(path).map_err(|error| Failure::new(&error, None));
+    let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
+    let comparison = compare(&a, &b, &Options::default());
+    if comparison.pairs.is_empty() {
+        return Err(Failure::of(
+            "the two experiments have no combination in common",
+            Some("`takeup report` shows the combinations of each"),
+        ));
+    }
+    let text = match arguments.json {
+        true => format!("{:#}\n", json!({ "command": "compare", "comparison": comparison })),
+        false => comparison_text(&comparison, colour(&std::io::stdout())),
+    };
+    to_standard_output(text.as_bytes())?;
+    Ok(Outcome::Done)
+}
