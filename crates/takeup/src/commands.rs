@@ -7,6 +7,7 @@ mod completions;
 mod list;
 mod man;
 mod pipe;
+mod probe;
 mod report;
 mod restore;
 mod verify;
@@ -40,6 +41,7 @@ enum Command {
     List(list::ListArgs),
     Verify(verify::VerifyArgs),
     Pipe(pipe::PipeArgs),
+    Probe(probe::ProbeArgs),
     Bench(bench::BenchArgs),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
@@ -56,6 +58,7 @@ pub fn run(arguments: TakeupArgs) -> ExitCode {
         Command::List(arguments) => list::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Pipe(arguments) => pipe::run(&arguments),
+        Command::Probe(arguments) => probe::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),

@@ -55,6 +55,16 @@ fn targets() {
 }
 
 #[test]
+fn probes() {
+    check("probe_missing", &["probe", "no-such"]);
+    check("probe_of_a_file", &["probe", "garbage"]);
+    check("probe_of_a_file_json", &["probe", "garbage", "--json"]);
+    check("probe_of_a_directory", &["probe", "tree"]);
+    check("probe_of_no_tape", &["probe", "/dev/null"]);
+    check("probe_of_a_drive_that_is_not_there", &["probe", "/dev/nst31"]);
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_success() {
     let directory = small_tree();
     let (reader, writer) = std::io::pipe().unwrap();

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use crate::run;
 
-const COMMANDS: [&str; 6] = ["backup", "restore", "list", "verify", "pipe", "completions"];
+const COMMANDS: [&str; 7] =
+    ["backup", "restore", "list", "verify", "pipe", "probe", "completions"];
 
 fn help(arguments: &[&str]) -> String {
     let output = run(Path::new("/"), arguments);
