@@ -39,7 +39,7 @@ pub struct TapeSummary {
     /// Filemarks written.
     pub filemarks: u64,
     /// Time that the drive took for writes, as the kernel counts it.
-    pub drive_write_seconds: Option<f64>,
+    pub write_seconds: Option<f64>,
     /// Time of the last filemark, which waits until everything is on the medium.
     pub synchronise_seconds: f64,
     /// Time for changes of volume.
@@ -51,7 +51,7 @@ pub struct TapeSummary {
     /// Whether that is the lowest speed at least; `null` when it is not known.
     pub kept_streaming: Option<bool>,
     /// How often the ring ran empty.
-    pub times_ran_empty: u64,
+    pub ring_ran_empty: u64,
     /// All of it in words.
     pub verdict: String,
 }
@@ -77,7 +77,7 @@ impl TapeSummary {
             1 => String::new(),
             more => format!(" on {more} volumes"),
         };
-        let waited = match self.drive_write_seconds {
+        let waited = match self.write_seconds {
             Some(seconds) => format!(", {} in writes", duration(seconds)),
             None => String::new(),
         };
@@ -96,7 +96,7 @@ impl TapeSummary {
 
     fn words(&self) -> String {
         let given = rate(self.streaming_bytes_per_second);
-        let empty = match self.times_ran_empty {
+        let empty = match self.ring_ran_empty {
             0 => "the ring never ran empty".to_owned(),
             1 => "the ring ran empty once".to_owned(),
             times => format!("the ring ran empty {} times", count(times)),
@@ -110,7 +110,7 @@ impl TapeSummary {
         };
         let certainty = self.lowest_certainty.as_deref().unwrap_or("assumed");
         let needs = format!("{generation} streams from {} on ({certainty})", rate(lowest as f64));
-        match (self.kept_streaming, self.times_ran_empty) {
+        match (self.kept_streaming, self.ring_ran_empty) {
             (Some(true), _) => format!(
                 "the drive was given {given}, and {needs}: it could stream, unless it compresses \
                  by more than {:.1}:1; {empty}",
@@ -132,7 +132,7 @@ impl TapeSummary {
 mod tests {
     use super::*;
 
-    fn summary(bytes: u64, seconds: f64, times_ran_empty: u64) -> TapeSummary {
+    fn summary(bytes: u64, seconds: f64, ring_ran_empty: u64) -> TapeSummary {
         TapeSummary {
             set: "0123456789abcdef0123456789abcdef".into(),
             generation: Some("LTO-8"),
@@ -145,8 +145,8 @@ mod tests {
             bytes,
             streaming_seconds: seconds,
             synchronise_seconds: 2.5,
-            drive_write_seconds: Some(seconds / 2.0),
-            times_ran_empty,
+            write_seconds: Some(seconds / 2.0),
+            ring_ran_empty,
             ..TapeSummary::default()
         }
         .judged()

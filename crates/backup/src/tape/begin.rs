@@ -80,6 +80,8 @@ pub(super) fn open_volume(
     number: u32,
 ) -> Result<Volume, Unfit> {
     let mut tape = drive.open(Access::Write).map_err(unfit_to_open)?;
+    // First of all, since a driver whose drive was reset answers nothing else before that.
+    tape.rewind()?;
     let limits = tape.limits();
     limits.check(writing.block_bytes as u64).map_err(|source| {
         let device = tape.name().to_owned();

@@ -226,11 +226,11 @@ fn tape_summary(run: &RunReport, tape: &TapeReport) -> TapeSummary {
         blocks: tape.blocks,
         bytes: tape.blocks * tape.block_bytes,
         filemarks: tape.filemarks,
-        drive_write_seconds: tape.drive_write_ns.map(|ns| ns as f64 / 1e9),
+        write_seconds: tape.drive_write_ns.map(|ns| ns as f64 / 1e9),
         synchronise_seconds: tape.synchronise_seconds,
         change_seconds: tape.change_seconds,
         streaming_seconds: (tape.seconds - waited_seconds).max(0.0),
-        times_ran_empty: run.times_ran_empty,
+        ring_ran_empty: run.times_ran_empty,
         ..TapeSummary::default()
     }
     .judged()
