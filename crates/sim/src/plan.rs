@@ -56,8 +56,10 @@ pub struct Setup {
     pub compression: Compression,
     /// Memory between source and drive, for each drive.
     pub ring_bytes: u64,
-    /// How full the ring has to be before the writer starts and starts again.
+    /// How full the ring has to be before a writer that waits goes on.
     pub start_fill_percent: u8,
+    /// When the writer waits for that.
+    pub refill: Refill,
     /// How fast the writer empties the ring.
     pub drain: Drain,
     /// Of a write.
@@ -65,6 +67,18 @@ pub struct Setup {
     /// From the end of a volume to the start of the next, besides rewind, unload and load: a
     /// person's or a library's.
     pub change_ns: u64,
+}
+
+/// When a writer that found the ring empty waits until it has filled again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refill {
+    /// It writes each block as it comes.
+    Never,
+    /// When the source is slower than the drive's lowest step, so that the tape has to stop anyway.
+    WhenSlow,
+    /// Also when it is not. The drive has emptied its own buffer by the time the ring is full, so
+    /// that it stops where it could have gone on at a lower step.
+    Always,
 }
 
 /// How fast the writer empties the ring.
@@ -174,6 +188,12 @@ impl Setup {
         let reading = source.size_bytes as f64 / source.bytes_per_second.max(1) as f64;
         let files = source.files as f64 * source.file_ns as f64 / BILLION as f64;
         ((self.archive_bytes() as f64 / (reading + files).max(1e-9)) as u64).max(1)
+    }
+
+    /// Whether the drives have to stop for want of data.
+    pub fn is_slow(&self) -> bool {
+        let native = software_limited(self) as f64 / self.drive_ratio().as_f64();
+        native < (self.drive.lowest_bytes_per_second() * self.drives) as f64
     }
 
     fn drive_ratio(&self) -> Ratio {
@@ -313,10 +333,15 @@ fn steady(setup: &Setup, share_bytes: u64) -> Steady {
         Drain::Unlimited => None,
         Drain::LowestStep => Some(ratio.host_rate(setup.drive.lowest_bytes_per_second())),
     };
+    let waits = match setup.refill {
+        Refill::Never => false,
+        Refill::WhenSlow => setup.is_slow(),
+        Refill::Always => true,
+    };
     let program = Stream {
         source_bytes_per_second: rate.max(1),
         ring_bytes: setup.ring_bytes,
-        start_fill_percent: setup.start_fill_percent,
+        start_fill_percent: if waits { setup.start_fill_percent } else { 0 },
         drain_bytes_per_second: drain,
         block_bytes: step_bytes,
         ratio,

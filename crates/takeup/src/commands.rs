@@ -7,9 +7,11 @@ mod completions;
 mod list;
 mod man;
 mod pipe;
+mod plan;
 mod probe;
 mod report;
 mod restore;
+mod sim;
 mod verify;
 
 use std::process::ExitCode;
@@ -41,7 +43,9 @@ enum Command {
     List(list::ListArgs),
     Verify(verify::VerifyArgs),
     Pipe(pipe::PipeArgs),
+    Plan(plan::PlanArgs),
     Probe(probe::ProbeArgs),
+    Sim(sim::SimArgs),
     Bench(bench::BenchArgs),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
@@ -58,7 +62,9 @@ pub fn run(arguments: TakeupArgs) -> ExitCode {
         Command::List(arguments) => list::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Pipe(arguments) => pipe::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
+        Command::Sim(arguments) => sim::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),

@@ -151,8 +151,9 @@ pub fn stream(tape: &mut TapeModel, program: Stream, total_bytes: u64) -> Progra
             burst_bytes += bytes;
             run.host_bytes += bytes;
             let held_ns = match program.drain_bytes_per_second {
-                Some(rate) => burst_ns + transfer_ns(burst_bytes, rate),
-                None => 0,
+                // What is left when the source has ended is not held back.
+                Some(rate) if ring.source_left > 0 => burst_ns + transfer_ns(burst_bytes, rate),
+                _ => 0,
             };
             let free_ns = done.at_ns.max(held_ns);
             run.source_blocked_ns += ring.pass(&program, free_ns - now_ns);

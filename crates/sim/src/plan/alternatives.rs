@@ -6,7 +6,7 @@
 
 use device::tape::generation::Generation;
 
-use super::{Compression, Drain, Plan, PlanError, Setup, plan};
+use super::{Compression, Drain, Plan, PlanError, Refill, Setup, plan};
 use crate::model::program::Ratio;
 use crate::model::tape::parameters::TapeParameters;
 
@@ -83,18 +83,17 @@ pub fn alternatives(
             add(name.to_owned(), Effort::Setting, &Setup { compression, ..setup.clone() })?;
         }
     }
+    // A source that keeps the drive streaming must not be slowed down to its lowest step.
+    let drain = if setup.is_slow() { Drain::LowestStep } else { Drain::Unlimited };
+    let refill = Refill::WhenSlow;
     for gib in RINGS_GIB {
-        let ring = Setup {
-            ring_bytes: gib << 30,
-            start_fill_percent: 100,
-            drain: Drain::LowestStep,
-            ..setup.clone()
-        };
-        if ring.ring_bytes != setup.ring_bytes {
-            // A source that keeps the drive streaming must not be slowed down to its lowest step.
-            let drain = if is_slow(setup) { Drain::LowestStep } else { Drain::Unlimited };
-            add(format!("ring of {gib} GiB, paced"), Effort::Setting, &Setup { drain, ..ring })?;
-        }
+        let ring_bytes = gib << 30;
+        let ring = Setup { ring_bytes, start_fill_percent: 100, refill, drain, ..setup.clone() };
+        add(format!("ring of {gib} GiB, paced"), Effort::Setting, &ring)?;
+    }
+    if setup.is_slow() {
+        let never = Setup { refill: Refill::Never, ..setup.clone() };
+        add("writer never waits".to_owned(), Effort::Setting, &never)?;
     }
     let mut twice = setup.clone();
     twice.source.bytes_per_second *= 2;
@@ -119,12 +118,6 @@ fn compressions(choices: &Choices<'_>) -> Vec<(&'static str, Compression)> {
         list.push(("compression in software", Compression::Software { ratio, bytes_per_second }));
     }
     list
-}
-
-/// Whether the drives have to stop for want of data.
-pub fn is_slow(setup: &Setup) -> bool {
-    let native = super::software_limited(setup) as f64 / setup.drive_ratio().as_f64();
-    native < (setup.drive.lowest_bytes_per_second() * setup.drives) as f64
 }
 
 /// First to a disk at the rate of the source, then from there to tape.

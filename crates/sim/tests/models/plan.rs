@@ -4,8 +4,8 @@ use device::tape::generation::Generation;
 use proptest::prelude::*;
 use sim::model::program::Ratio;
 use sim::model::tape::parameters::TapeParameters;
-use sim::plan::alternatives::{Choices, Effort, alternatives, best, is_slow};
-use sim::plan::{Compression, Drain, Limit, PlanError, Setup, Source, plan};
+use sim::plan::alternatives::{Choices, Effort, alternatives, best};
+use sim::plan::{Compression, Drain, Limit, PlanError, Refill, Setup, Source, plan};
 
 const MB: u64 = 1_000_000;
 const TB: u64 = 1_000_000 * MB;
@@ -23,6 +23,7 @@ fn setup(number: u8, source_mb: u64, size_bytes: u64) -> Setup {
         compression: Compression::None,
         ring_bytes: 64 << 20,
         start_fill_percent: 0,
+        refill: Refill::WhenSlow,
         drain: Drain::Unlimited,
         block_bytes: 1 << 20,
         change_ns: 60_000_000_000,
@@ -81,7 +82,19 @@ fn a_slow_source_stops_the_tape_as_often_as_the_formula_says() {
     let formula = 1e12 / (ring_bytes as f64 * 112.0 / (112.0 - 60.0));
     assert!((paced.back_hitches as f64 / formula - 1.0).abs() < 0.1, "{}", paced.back_hitches);
     assert!((paced.seconds / unpaced.seconds - 1.0).abs() < 0.05);
-    assert!(is_slow(&slow) && !is_slow(&setup(8, 120, TB)));
+    assert!(slow.is_slow() && !setup(8, 120, TB).is_slow());
+}
+
+/// Between the lowest and the highest step, a writer that waits for a full ring makes the stops that
+/// it is meant to save.
+#[test]
+fn waiting_for_a_full_ring_is_for_slow_sources_only() {
+    let hitches = |refill| {
+        let ring = Setup { ring_bytes: 1 << 30, start_fill_percent: 95, ..setup(6, 70, TB) };
+        plan(&Setup { refill, ..ring }).unwrap().back_hitches
+    };
+    assert_eq!((hitches(Refill::Never), hitches(Refill::WhenSlow)), (0, 0));
+    assert!(hitches(Refill::Always) > 500);
 }
 
 #[test]
@@ -123,6 +136,7 @@ fn the_list_has_what_was_promised() {
         "ring of 4 GiB, paced",
         "ring of 16 GiB, paced",
         "ring of 64 GiB, paced",
+        "writer never waits",
         "two such sources at once",
         "staged to disk first",
         "LTO-6",

@@ -1,0 +1,379 @@
+//! `takeup plan`: how long, how many tapes, how many stops, before anything is written.
+
+mod measure;
+mod told;
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use device::tape::generation::Generation;
+use report::chart;
+use sim::model::disk::DiskParameters;
+use sim::model::program::Ratio;
+use sim::model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
+use sim::model::tape::parameters::TapeParameters;
+use sim::plan::alternatives::{Choices, alternatives};
+use sim::plan::{Compression, Drain, PlanError, Refill, Setup, Source};
+
+use crate::failure::Failure;
+use crate::options::CommonArgs;
+use crate::outcome::{Outcome, SummaryPlace, finish, to_standard_output};
+use crate::quantity::{Rate, Size};
+use measure::{Measured, measure};
+use told::Told;
+
+/// Tell how long a backup to tape will take, on how many tapes, and how often the tape will stop
+///
+/// A model of the drive is run with a source of this rate and data of this ratio of compression.
+/// With PATH both are measured: the tree is read as a backup would read it, for a few seconds, and
+/// nothing is written. Other ways to do it are planned too, and the best of them is named. What the
+/// model assumes is shown by --parameters and changed by --set.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup plan --drive lto8 --source-rate 60MB --size 20TB --ratio 1.5
+  takeup plan --drive lto9 /srv
+  takeup plan --drive lto7 --drive lto9 --source-disk array:12 --size 40TB --files 3000000
+  takeup plan --drive lto6 --source-rate 35MB --size 2TB --chart plan.svg
+  takeup plan --drive lto8 --parameters --set back_hitch_ns=3500000000 --size 1TB --source-rate 80MB")]
+pub struct PlanArgs {
+    /// What would be backed up: it is walked for its size, and read for a few seconds
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Generation of the drive, lto1 to lto10; more of them are compared with the first
+    #[arg(long = "drive", required = true, value_name = "NAME")]
+    drives: Vec<DriveName>,
+    /// Drives that write at the same time
+    #[arg(long, default_value = "1", value_name = "N")]
+    count: NonZero<u32>,
+    /// The drive is one of half height, which some generations make slower
+    #[arg(long)]
+    half_height: bool,
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    data: DataArgs,
+    /// Memory for blocks that wait for the drive
+    #[arg(long, default_value = "1G", value_name = "SIZE")]
+    ring: Size,
+    /// How full it has to be before a writer that waits goes on
+    #[arg(long, default_value_t = 95, value_name = "PERCENT",
+          value_parser = clap::value_parser!(u8).range(0..=100))]
+    start_fill: u8,
+    /// When a writer that found the ring empty waits for it to fill
+    #[arg(long, value_enum, default_value_t = RefillName::WhenSlow, value_name = "WHEN")]
+    refill: RefillName,
+    /// Bytes of one write
+    #[arg(short, long, default_value = "1M", value_name = "SIZE")]
+    block_size: Size,
+    /// Seconds that a person or a library takes to change the volume, besides the drive's own
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    change: u32,
+    /// A parameter of the model of the first drive, in its own unit
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<Setting>,
+    /// Show what the model takes the drive to be, and how sure that is
+    #[arg(long)]
+    parameters: bool,
+    /// Draw rate and stops against the rate of the source, as SVG; an existing file is replaced
+    #[arg(long, value_name = "FILE")]
+    chart: Option<PathBuf>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// What comes, and how fast.
+#[derive(Args, Debug)]
+struct SourceArgs {
+    /// Rate at which the source can be read
+    #[arg(long, value_name = "RATE", conflicts_with = "source_disk")]
+    source_rate: Option<Rate>,
+    /// A disk to compute that rate from: sas15k, sata7200, ssd-sata, nvme, array or array:N
+    #[arg(long, value_name = "DISK")]
+    source_disk: Option<DiskName>,
+    /// Bytes to back up
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Size>,
+    /// Files they are in
+    #[arg(long, value_name = "N")]
+    files: Option<u64>,
+    /// Microseconds that each file takes besides its bytes; by default 50, or what the disk's seeks
+    /// come to
+    #[arg(long, value_name = "MICROSECONDS")]
+    per_file: Option<u32>,
+    /// How long PATH is read to find its rate
+    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
+    measure: u16,
+    /// Rate of the disk in `staged to disk first`
+    #[arg(long, default_value = "400MB", value_name = "RATE")]
+    staging_rate: Rate,
+}
+
+/// What the data are like.
+#[derive(Args, Debug)]
+struct DataArgs {
+    /// What the drive's compression makes of the data, 2 for half; by default that of PATH, or 2
+    #[arg(long, value_name = "RATIO", value_parser = ratio)]
+    ratio: Option<f64>,
+    /// Who compresses
+    #[arg(long, value_enum, default_value_t = Who::Drive, value_name = "WHO")]
+    compression: Who,
+    /// What software makes of the data; by default measured with zstd on PATH
+    #[arg(long, value_name = "RATIO", value_parser = ratio, requires = "software_rate")]
+    software_ratio: Option<f64>,
+    /// How fast software compresses, in bytes of input
+    #[arg(long, value_name = "RATE", requires = "software_ratio")]
+    software_rate: Option<Rate>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Who {
+    /// Nobody
+    None,
+    /// The drive
+    Drive,
+    /// The host
+    Software,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RefillName {
+    /// It writes each block as it comes
+    Never,
+    /// When the source is slower than the lowest speed of the drive
+    WhenSlow,
+    /// Also when it is not
+    Always,
+}
+
+impl From<RefillName> for Refill {
+    fn from(name: RefillName) -> Refill {
+        match name {
+            RefillName::Never => Refill::Never,
+            RefillName::WhenSlow => Refill::WhenSlow,
+            RefillName::Always => Refill::Always,
+        }
+    }
+}
+
+/// A generation as typed.
+#[derive(Clone, Copy, Debug)]
+struct DriveName(&'static Generation);
+
+impl FromStr for DriveName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DriveName, String> {
+        let plain = |name: &str| {
+            let kept = name.chars().filter(char::is_ascii_alphanumeric);
+            kept.collect::<String>().to_ascii_lowercase()
+        };
+        let found = Generation::all().iter().find(|one| plain(one.name) == plain(text));
+        let known = || "known are lto1 to lto10, and \"lto7 type m\"".to_owned();
+        found.map(DriveName).ok_or_else(known)
+    }
+}
+
+/// A disk as typed.
+#[derive(Clone, Debug)]
+struct DiskName(DiskParameters);
+
+impl FromStr for DiskName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DiskName, String> {
+        let known = || "known are sas15k, sata7200, ssd-sata, nvme, array and array:N".to_owned();
+        DiskParameters::named(text).map(DiskName).ok_or_else(known)
+    }
+}
+
+/// A parameter as typed.
+#[derive(Clone, Debug)]
+struct Setting {
+    name: String,
+    value: u64,
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Setting, String> {
+        let (name, value) = text.split_once('=').ok_or("it is NAME=VALUE")?;
+        let value = value.parse().map_err(|_| "the value is a whole number".to_owned())?;
+        Ok(Setting { name: name.to_owned(), value })
+    }
+}
+
+/// Larger ratios are typing errors: SLDC itself ends at 94.
+const RATIO_MAX: f64 = 100.0;
+
+fn ratio(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ratio) if (0.5..=RATIO_MAX).contains(&ratio) => Ok(ratio),
+        _ => Err("a ratio is a number from 0.5 to 100, 2 for half the bytes".to_owned()),
+    }
+}
+
+/// Where nothing is measured and nothing given.
+const RATIO_ASSUMED: f64 = 2.0;
+const PER_FILE_US: u32 = 50;
+/// Linux' default of `read_ahead_kb`.
+const READ_AHEAD_BYTES: u64 = 128 << 10;
+/// Files that a backup has under way at once on a disk.
+const FILES_AT_ONCE: u64 = 8;
+
+/// Runs the command.
+pub fn run(arguments: &PlanArgs) -> ExitCode {
+    finish(told(arguments), "plan", &arguments.common, SummaryPlace::Output)
+}
+
+fn told(arguments: &PlanArgs) -> Result<Outcome, Failure> {
+    let measured = match arguments.paths.is_empty() {
+        true => None,
+        false => Some(measure(&arguments.paths, arguments.source.measure, &arguments.common)?),
+    };
+    let setup = setup(arguments, measured.as_ref())?;
+    let first = arguments.drives[0].0;
+    let generations = compared(arguments);
+    let choices = Choices {
+        drive_ratio: drive_ratio(arguments, measured.as_ref()),
+        software: software(arguments, measured.as_ref()),
+        staging_bytes_per_second: arguments.source.staging_rate.0,
+        generations: &generations,
+    };
+    let list = alternatives(&setup, "as asked", &choices)?;
+    let told = Told {
+        drive: first.name,
+        setup: &setup,
+        list: &list,
+        measured: measured.as_ref(),
+        choices: &choices,
+        is_ratio_assumed: arguments.data.ratio.is_none() && measured.is_none(),
+    };
+    if let Some(path) = &arguments.chart {
+        let charts = told.charts()?;
+        std::fs::write(path, chart::document(&charts)).map_err(|error| {
+            let what = format!("cannot write {}: {error}", path.display());
+            Failure::of(what, None)
+        })?;
+    }
+    if arguments.common.json {
+        to_standard_output(format!("{:#}\n", told.document()).as_bytes())?;
+    } else if !arguments.common.quiet {
+        let colour = crate::terminal::colour(&std::io::stdout());
+        to_standard_output(told.text(arguments.parameters, colour).as_bytes())?;
+    }
+    Ok(Outcome::Done)
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Failure {
+        Failure::new(&error, None)
+    }
+}
+
+fn setup(arguments: &PlanArgs, measured: Option<&Measured>) -> Result<Setup, Failure> {
+    let mut drive = TapeParameters::of(arguments.drives[0].0);
+    if let (true, Some(most)) = (arguments.half_height, arguments.drives[0].0.half_height_speed_max)
+    {
+        drive.speeds_bytes_per_second.retain(|speed| *speed <= most);
+    }
+    for setting in &arguments.settings {
+        let is_known = drive.set(&setting.name, setting.value);
+        if !is_known {
+            let what = format!("no parameter of a drive: {}", setting.name);
+            return Err(Failure::of(what, Some("--parameters shows their names")));
+        }
+    }
+    let compression = match arguments.data.compression {
+        Who::None => Compression::None,
+        Who::Drive => Compression::Drive(drive_ratio(arguments, measured)),
+        Who::Software => {
+            let (ratio, bytes_per_second) = software(arguments, measured).ok_or_else(|| {
+                let hint = "--software-ratio and --software-rate, or a PATH to measure";
+                Failure::of("nothing is known of compression in software", Some(hint))
+            })?;
+            Compression::Software { ratio, bytes_per_second }
+        }
+    };
+    Ok(Setup {
+        drive,
+        drives: u64::from(arguments.count.get()),
+        source: source(arguments, measured)?,
+        compression,
+        ring_bytes: arguments.ring.0,
+        start_fill_percent: arguments.start_fill,
+        refill: arguments.refill.into(),
+        drain: Drain::Unlimited,
+        block_bytes: arguments.block_size.0,
+        change_ns: u64::from(arguments.change) * 1_000_000_000,
+    })
+}
+
+/// What is given goes before what is measured.
+fn source(arguments: &PlanArgs, measured: Option<&Measured>) -> Result<Source, Failure> {
+    let given = &arguments.source;
+    let missing = |what: &str, hint| Failure::of(format!("{what} is not known"), Some(hint));
+    let size_bytes = given
+        .size
+        .map(|size| size.0)
+        .or(measured.map(|measured| measured.size_bytes))
+        .ok_or_else(|| missing("the size of the source", "--size, or a PATH to look at"))?;
+    let files = given.files.or(measured.map(|measured| measured.files)).unwrap_or(0);
+    let disk = given.source_disk.as_ref().map(|disk| &disk.0);
+    let (bytes_per_second, disk_file_ns) = match (given.source_rate, disk, measured) {
+        (Some(rate), _, _) => (rate.0, None),
+        (None, Some(disk), _) => (disk_rate(disk), Some(disk_file_ns(disk))),
+        // What was measured has the times for files in it.
+        (None, None, Some(measured)) => (measured.bytes_per_second, Some(0)),
+        (None, None, None) => {
+            let hint = "--source-rate, --source-disk, or a PATH to measure";
+            return Err(missing("the rate of the source", hint));
+        }
+    };
+    let per_file_ns = given.per_file.map(|us| u64::from(us) * 1000).or(disk_file_ns);
+    let file_ns = per_file_ns.unwrap_or(u64::from(PER_FILE_US) * 1000);
+    Ok(Source { size_bytes, files, bytes_per_second, file_ns })
+}
+
+/// One stream through the page cache with the kernel's own read-ahead.
+fn disk_rate(disk: &DiskParameters) -> u64 {
+    let policy = Policy::Linux { window_bytes: READ_AHEAD_BYTES };
+    let reader = Reader { read_bytes: 1 << 20, copy_bytes_per_second: 5_000_000_000 };
+    sequential_bytes_per_second(disk, policy, reader)
+}
+
+/// Two seeks for each file, one for its inode and one for its content, several files at once.
+fn disk_file_ns(disk: &DiskParameters) -> u64 {
+    2 * (disk.seek_ns + disk.command_ns) / FILES_AT_ONCE.min(disk.servers as u64).max(1)
+}
+
+fn drive_ratio(arguments: &PlanArgs, measured: Option<&Measured>) -> Ratio {
+    let sampled = measured.and_then(|measured| measured.drive_ratio);
+    Ratio::of(arguments.data.ratio.or(sampled).unwrap_or(RATIO_ASSUMED))
+}
+
+fn software(arguments: &PlanArgs, measured: Option<&Measured>) -> Option<(Ratio, u64)> {
+    let given = arguments.data.software_ratio.zip(arguments.data.software_rate);
+    let sampled = measured.and_then(|measured| measured.software);
+    let found = given.map(|(ratio, rate)| (ratio, rate.0)).or(sampled);
+    found.map(|(ratio, rate)| (Ratio::of(ratio), rate.max(1)))
+}
+
+/// The other drives that were named, or the generations before and after.
+fn compared(arguments: &PlanArgs) -> Vec<&'static Generation> {
+    let first = arguments.drives[0].0;
+    if arguments.drives.len() > 1 {
+        return arguments.drives[1..].iter().map(|drive| drive.0).collect();
+    }
+    let near = |one: &&Generation| one.number.abs_diff(first.number) == 1 && is_plain(one);
+    Generation::all().iter().filter(near).collect()
+}
+
+/// Media of a format between two generations are nobody's next drive.
+fn is_plain(generation: &Generation) -> bool {
+    !generation.name.contains("Type")
+}

@@ -1,0 +1,373 @@
+//! A plan in words, as a document, and as charts.
+
+use report::chart::{Chart, Line, Mark};
+use report::format::{count, counted, duration, percent, rate, size};
+use report::table::{Align, Colour, Emphasis, Table};
+use serde_json::{Value, json};
+use sim::model::tape::parameters::Origin;
+use sim::plan::alternatives::{Alternative, Choices, Effort, best};
+use sim::plan::{Compression, Limit, Plan, PlanError, Setup, plan};
+
+use super::measure::Measured;
+
+/// What there is to tell.
+pub struct Told<'a> {
+    /// Name of the generation.
+    pub drive: &'static str,
+    /// As it was asked.
+    pub setup: &'a Setup,
+    /// It and the alternatives; at least one.
+    pub list: &'a [Alternative],
+    /// What PATH gave.
+    pub measured: Option<&'a Measured>,
+    /// What the alternatives were made of.
+    pub choices: &'a Choices<'a>,
+    /// Whether the ratio of compression is a guess.
+    pub is_ratio_assumed: bool,
+}
+
+/// Rates at which the charts are computed.
+const CHART_POINTS: u64 = 60;
+/// Content of which stops are counted in the chart.
+const TERABYTE: f64 = 1e12;
+
+impl Told<'_> {
+    fn asked(&self) -> &Plan {
+        &self.list[0].plan
+    }
+
+    /// For standard output, `with_parameters` or without the table of the model.
+    pub fn text(&self, with_parameters: bool, colour: Colour) -> String {
+        let mut text = String::new();
+        let mut line = |words: String| text.push_str(&(words + "\n"));
+        line(self.what());
+        self.measured.iter().for_each(|measured| line(found(measured)));
+        line(self.result());
+        line(self.limit());
+        if self.setup.is_slow() {
+            line(self.stops());
+        }
+        text.push('\n');
+        text.push_str(&self.table().render(colour));
+        text.push('\n');
+        self.advice().iter().for_each(|words| text.push_str(&format!("{words}\n")));
+        text.push_str(&self.doubts());
+        if with_parameters {
+            text.push('\n');
+            text.push_str(&self.parameters().render(colour));
+        }
+        text
+    }
+
+    /// One JSON document.
+    pub fn document(&self) -> Value {
+        let setup = self.setup;
+        let parameters: Vec<Value> = setup
+            .drive
+            .rows()
+            .iter()
+            .map(|row| {
+                let value = match &row.values[..] {
+                    [one] => json!(one),
+                    all => json!(all),
+                };
+                json!({ "name": row.name, "value": value, "origin": row.origin.name() })
+            })
+            .collect();
+        json!({
+            "command": "plan",
+            "drive": self.drive,
+            "drives": setup.drives,
+            "source": {
+                "size_bytes": setup.source.size_bytes,
+                "files": setup.source.files,
+                "bytes_per_second": setup.source.bytes_per_second,
+                "file_ns": setup.source.file_ns,
+            },
+            "measured": self.measured.map(|measured| json!({
+                "read_bytes": measured.read_bytes,
+                "seconds": measured.seconds,
+                "drive_ratio": measured.drive_ratio,
+                "software_ratio": measured.software.map(|(ratio, _)| ratio),
+                "software_bytes_per_second": measured.software.map(|(_, rate)| rate),
+                "problems": measured.problems,
+            })),
+            "compression": self.compression_document(),
+            "ring_bytes": setup.ring_bytes,
+            "start_fill_percent": setup.start_fill_percent,
+            "block_bytes": setup.block_bytes,
+            "plan": plan_document(self.asked()),
+            "alternatives": self.list[1..].iter().map(alternative_document).collect::<Vec<_>>(),
+            "best": {
+                "with_settings": self.best_name(Effort::Setting),
+                "with_procedures": self.best_name(Effort::Procedure),
+                "of_all": self.best_name(Effort::Hardware),
+            },
+            "explanation": format!("{}; {}", self.limit(), self.advice().join("; ")),
+            "parameters": parameters,
+        })
+    }
+
+    /// Rate and stops against the rate of the source, with and without the drive's compression.
+    pub fn charts(&self) -> Result<[Chart; 2], PlanError> {
+        let most = self.chart_rate_most();
+        let names = [
+            ("drive compression off", Compression::None),
+            ("drive compression on", Compression::Drive(self.choices.drive_ratio)),
+        ];
+        let (mut rates, mut stops) = (Vec::new(), Vec::new());
+        for (name, compression) in names {
+            let mut rate_points = Vec::new();
+            let mut stop_points = Vec::new();
+            for point in 1..=CHART_POINTS {
+                let mut setup = Setup { compression, ..self.setup.clone() };
+                setup.source.bytes_per_second = most / CHART_POINTS * point;
+                setup.source.files = 0;
+                let plan = plan(&setup)?;
+                let writing_s = plan.seconds - plan.change_seconds;
+                let x = setup.source.bytes_per_second as f64 / 1e6;
+                let size = setup.source.size_bytes as f64;
+                rate_points.push((x, size / writing_s / 1e6));
+                stop_points.push((x, plan.back_hitches as f64 / size * TERABYTE));
+            }
+            rates.push(Line { name: name.to_owned(), points: rate_points });
+            stops.push(Line { name: name.to_owned(), points: stop_points });
+        }
+        let here = self.setup.archive_rate() as f64 / 1e6;
+        let marks = vec![Mark { name: format!("this source: {here:.0} MB/s"), x: here }];
+        let x_name = "rate of the source, MB/s".to_owned();
+        let chart = |title: String, y_name: &str, lines| Chart {
+            title,
+            x_name: x_name.clone(),
+            y_name: y_name.to_owned(),
+            lines,
+            marks: marks.clone(),
+        };
+        let ratio = self.choices.drive_ratio.as_f64();
+        let title = format!("{}: throughput, data that compress {ratio:.2}:1", self.drive);
+        let stops_title = format!("{}: back-hitches for each TB", self.drive);
+        Ok([chart(title, "MB/s", rates), chart(stops_title, "back-hitches", stops)])
+    }
+
+    /// A little over what the drive takes, or over the source.
+    fn chart_rate_most(&self) -> u64 {
+        let drive = &self.setup.drive;
+        let native = drive.highest_bytes_per_second();
+        let compressed = self.choices.drive_ratio.host_rate(native);
+        let takes = compressed.max(native).min(drive.host_bytes_per_second.value.max(native));
+        let shown = takes.max(self.setup.archive_rate()).min(4 * takes);
+        (shown / 5).saturating_mul(6).saturating_mul(self.setup.drives).max(CHART_POINTS)
+    }
+
+    fn what(&self) -> String {
+        let setup = self.setup;
+        let files = match setup.source.files {
+            0 => String::new(),
+            number => format!(" in {}", counted(number, "file", "files")),
+        };
+        let drives = match setup.drives {
+            1 => format!("to {}", self.drive),
+            number => format!("to {number} drives of {}", self.drive),
+        };
+        let compression = match setup.compression {
+            Compression::None => "no compression".to_owned(),
+            Compression::Drive(ratio) => {
+                format!("drive compression {:.2}:1", ratio.as_f64())
+            }
+            Compression::Software { ratio, bytes_per_second } => format!(
+                "software compression {:.2}:1 at {}",
+                ratio.as_f64(),
+                rate(bytes_per_second as f64)
+            ),
+        };
+        let from = rate(setup.source.bytes_per_second as f64);
+        let bytes = size(setup.source.size_bytes);
+        let ring = size(setup.ring_bytes);
+        format!("{bytes}{files} at {from} {drives}, {compression}, ring of {ring}")
+    }
+
+    fn result(&self) -> String {
+        let plan = self.asked();
+        format!(
+            "{} on {}, {}, {:.1} hours of tape in motion",
+            duration(plan.seconds),
+            counted(plan.volumes, "volume", "volumes"),
+            counted(plan.back_hitches, "back-hitch", "back-hitches"),
+            plan.motion_hours
+        )
+    }
+
+    fn limit(&self) -> String {
+        let plan = self.asked();
+        let at = rate(plan.limit_bytes_per_second);
+        match plan.limit {
+            Limit::Source if self.setup.source.files == 0 => {
+                format!("the source is the limit, at {at}")
+            }
+            Limit::Source => format!("the source is the limit, with its files it gives {at}"),
+            Limit::SoftwareCompression => format!("compression in software is the limit, at {at}"),
+            Limit::Commands => format!(
+                "commands are the limit: blocks of {} come at {at} at most",
+                size(self.setup.block_bytes)
+            ),
+            Limit::Interface => format!("what the drive takes from the host is the limit, {at}"),
+            Limit::Medium => format!("the tape is the limit, {at} of content at its highest speed"),
+        }
+    }
+
+    fn stops(&self) -> String {
+        let plan = self.asked();
+        let streaming = percent(plan.streaming_share);
+        format!(
+            "the drive stops below {} of content; tape passes the head for {streaming} of the time",
+            rate(plan.lowest_bytes_per_second)
+        )
+    }
+
+    fn table(&self) -> Table {
+        let right = |name| (name, Align::Right);
+        let mut table = Table::new(&[
+            ("way", Align::Left),
+            right("time"),
+            right("content"),
+            right("volumes"),
+            right("back-hitches"),
+            right("in motion"),
+            ("limit", Align::Left),
+        ]);
+        let named = self.best_name(Effort::Hardware);
+        for one in self.list {
+            let plan = &one.plan;
+            let emphasis =
+                if Some(&one.name) == named.as_ref() { Emphasis::Strong } else { Emphasis::None };
+            let cells = vec![
+                one.name.clone(),
+                duration(plan.seconds),
+                rate(plan.bytes_per_second),
+                count(plan.volumes),
+                count(plan.back_hitches),
+                format!("{:.1} h", plan.motion_hours),
+                plan.limit.name().to_owned(),
+            ];
+            table.row(cells, emphasis);
+        }
+        table
+    }
+
+    fn best_name(&self, most: Effort) -> Option<String> {
+        best(self.list, most).map(|one| one.name.clone())
+    }
+
+    /// What is best with settings, and what more would bring.
+    fn advice(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut told: Option<&Alternative> = None;
+        let efforts = [
+            (Effort::Setting, "best with settings alone"),
+            (Effort::Procedure, "with more than settings"),
+            (Effort::Hardware, "with another drive"),
+        ];
+        for (effort, words) in efforts {
+            let Some(one) = best(self.list, effort) else { continue };
+            if told.is_some_and(|told| told.name == one.name) {
+                continue;
+            }
+            lines.push(format!(
+                "{words}: {}, {} and {}",
+                one.name,
+                duration(one.plan.seconds),
+                counted(one.plan.back_hitches, "back-hitch", "back-hitches")
+            ));
+            told = Some(one);
+        }
+        lines
+    }
+
+    fn doubts(&self) -> String {
+        let drive = &self.setup.drive;
+        let back_hitch = drive.back_hitch_ns;
+        let mut lines = String::new();
+        if back_hitch.origin != Origin::Given {
+            lines.push_str(&format!(
+                "a back-hitch is {} to take {}, a buffer to hold {}: --parameters, --set\n",
+                back_hitch.origin.name(),
+                duration(back_hitch.value as f64 / 1e9),
+                size(drive.buffer_bytes.value)
+            ));
+        }
+        if self.is_ratio_assumed && matches!(self.setup.compression, Compression::Drive(_)) {
+            lines.push_str("the ratio of compression is assumed: --ratio, or a PATH to sample\n");
+        }
+        lines
+    }
+
+    fn parameters(&self) -> Table {
+        let columns = [("parameter", Align::Left), ("value", Align::Right), ("known", Align::Left)];
+        let mut table = Table::new(&columns);
+        for row in self.setup.drive.rows() {
+            let values: Vec<String> = row.values.iter().map(|value| count(*value)).collect();
+            let shown = match values.len() {
+                0..=2 => values.join(", "),
+                number => format!("{} to {} in {number} steps", values[0], values[number - 1]),
+            };
+            let cells = vec![row.name.to_owned(), shown, row.origin.name().to_owned()];
+            table.row(cells, Emphasis::None);
+        }
+        table
+    }
+
+    fn compression_document(&self) -> Value {
+        match self.setup.compression {
+            Compression::None => json!({ "by": "none" }),
+            Compression::Drive(ratio) => json!({
+                "by": "drive",
+                "ratio": ratio.as_f64(),
+                "is_ratio_assumed": self.is_ratio_assumed,
+            }),
+            Compression::Software { ratio, bytes_per_second } => json!({
+                "by": "software",
+                "ratio": ratio.as_f64(),
+                "bytes_per_second": bytes_per_second,
+            }),
+        }
+    }
+}
+
+fn found(measured: &Measured) -> String {
+    let ratio = match measured.drive_ratio {
+        Some(ratio) => format!(", a drive would make {ratio:.2}:1 of them"),
+        None => String::new(),
+    };
+    let software = match measured.software {
+        Some((ratio, bytes)) => format!(", zstd {ratio:.2}:1 at {}", rate(bytes as f64)),
+        None => String::new(),
+    };
+    format!(
+        "read {} in {}: {}{ratio}{software}",
+        size(measured.read_bytes),
+        duration(measured.seconds),
+        rate(measured.bytes_per_second as f64)
+    )
+}
+
+fn plan_document(plan: &Plan) -> Value {
+    json!({
+        "seconds": plan.seconds,
+        "change_seconds": plan.change_seconds,
+        "volumes": plan.volumes,
+        "back_hitches": plan.back_hitches,
+        "motion_hours": plan.motion_hours,
+        "bytes_per_second": plan.bytes_per_second,
+        "native_bytes_per_second": plan.native_bytes_per_second,
+        "streaming_share": plan.streaming_share,
+        "archive_bytes": plan.archive_bytes,
+        "medium_bytes": plan.medium_bytes,
+        "limit": plan.limit.name(),
+        "limit_bytes_per_second": plan.limit_bytes_per_second,
+        "lowest_bytes_per_second": plan.lowest_bytes_per_second,
+    })
+}
+
+fn alternative_document(one: &Alternative) -> Value {
+    json!({ "name": one.name, "effort": one.effort.name(), "plan": plan_document(&one.plan) })
+}
