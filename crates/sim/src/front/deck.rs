@@ -253,8 +253,10 @@ impl Deck {
         part(&text, offset, size)
     }
 
-    /// Loads the medium file that `request` names; ejects when it names none.
+    /// Loads the medium file that `request` names; ejects when it names none. Not while a program
+    /// has the tape open.
     pub(super) fn change_medium(&self, request: &[u8]) -> Result<(), Errno> {
+        let _holder = self.wait_for_release()?;
         let path = Path::new(OsStr::from_bytes(request.trim_ascii()));
         // The file in the drive is locked: it must be out before it can be in again.
         drop(self.settings.drive.eject());

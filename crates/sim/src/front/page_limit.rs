@@ -1,9 +1,12 @@
 //! The kernel's limit for one request of a FUSE file system, `fs.fuse.max_pages_limit`.
 //!
 //! Kernels from 6.13 have it (Documentation/admin-guide/sysctl/fs.rst); before, and by default, it
-//! is 256 pages. It counts when a file system is mounted, so it is raised for that moment only.
+//! is 256 pages. It counts when a file system is mounted, so it is raised for that moment only. A
+//! lock on `/dev/fuse` keeps two drives that are mounted at once from undoing each other's limit.
 
-use std::fs;
+use std::fs::{self, File};
+
+use rustix::fs::FlockOperation;
 
 const PATH: &str = "/proc/sys/fs/fuse/max_pages_limit";
 const DEFAULT_PAGES: u64 = 256;
@@ -14,6 +17,8 @@ const PAGES_MAX: u64 = 65_535;
 pub(super) struct Raised {
     pages: u64,
     before: Option<u64>,
+    /// Closing it ends the lock.
+    _lock: Option<File>,
 }
 
 impl Raised {
@@ -34,16 +39,21 @@ impl Drop for Raised {
 
 /// Raises the limit for blocks of that size, if that is needed and allowed.
 pub(super) fn raise(block_bytes: u64) -> Raised {
+    let lock = File::open("/dev/fuse").ok();
+    if let Some(lock) = &lock {
+        // Held for the moment of a mount. Where there is no lock the worst is a smaller limit.
+        let _ = rustix::fs::flock(lock, FlockOperation::LockExclusive);
+    }
     let present = fs::read_to_string(PATH).ok().and_then(|text| text.trim().parse().ok());
     let Some(present) = present else {
-        return Raised { pages: DEFAULT_PAGES, before: None };
+        return Raised { pages: DEFAULT_PAGES, before: None, _lock: lock };
     };
     // One page more for a block that does not begin at a page.
     let wanted = (block_bytes.div_ceil(page_bytes()) + 1).min(PAGES_MAX);
     if wanted <= present || fs::write(PATH, wanted.to_string()).is_err() {
-        return Raised { pages: present, before: None };
+        return Raised { pages: present, before: None, _lock: lock };
     }
-    Raised { pages: wanted, before: Some(present) }
+    Raised { pages: wanted, before: Some(present), _lock: lock }
 }
 
 fn page_bytes() -> u64 {

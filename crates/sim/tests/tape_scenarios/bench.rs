@@ -4,15 +4,22 @@
 //! names (**everything on its medium is overwritten**), and `$TAKEUP_TAPE_OPERATOR` is a command
 //! that changes cartridges: it is called with `new NAME MIB`, `load NAME`, `eject` and
 //! `protect NAME` behind it. Without an operator, scenarios that need one are skipped.
+//!
+//! Every scenario also runs against the drive in this process behind FUSE, where that can be
+//! mounted.
 
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use std::thread::JoinHandle;
+
 use device::tape::raw::RawTape;
 use device::tape::{Access, BlockMode, OpenError, Tape, TapeDrive};
+use sim::front::{FrontError, FrontSettings, Mount, Unmounter};
 use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, Protection, VirtualDrive};
+use tempfile::TempDir;
 
 /// What kind of drive it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +32,15 @@ pub enum Kind {
     Fuse,
     /// Any other drive of the kernel's driver; the lab's second one is the drive of this crate.
     Driven,
+}
+
+/// Where a scenario is asked to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the drive in this process, or the one that the environment names.
+    Drive,
+    /// Behind FUSE.
+    Folder,
 }
 
 /// What a scenario needs from the medium.
@@ -53,6 +69,7 @@ pub struct Bench {
     drive: Box<dyn TapeDrive>,
     hands: Hands,
     _turn: Option<MutexGuard<'static, ()>>,
+    folder: Option<Folder>,
 }
 
 enum Hands {
@@ -63,7 +80,10 @@ enum Hands {
 
 impl Bench {
     /// The drive that the environment asks for, with a medium; or why there is none.
-    pub fn new(medium: Medium) -> Result<Bench, &'static str> {
+    pub fn new(place: Place, medium: Medium) -> Result<Bench, &'static str> {
+        if place == Place::Folder {
+            return Bench::behind_fuse(medium);
+        }
         let Some(path) = std::env::var_os("TAKEUP_TAPE") else {
             let drive = VirtualDrive::new("virtual", lab_like());
             let hands = Hands::Own(drive.clone());
@@ -73,6 +93,7 @@ impl Bench {
                 drive: Box::new(drive),
                 hands,
                 _turn: None,
+                folder: None,
             };
             bench.new_cartridge(if let Medium::Fresh(mib) = medium { mib } else { 16 });
             return Ok(bench);
@@ -93,6 +114,7 @@ impl Bench {
             drive: Box::new(drive),
             hands,
             _turn: Some(turn),
+            folder: None,
         };
         match (medium, &bench.hands) {
             (Medium::Fresh(_), Hands::None) => return Err("no $TAKEUP_TAPE_OPERATOR"),
@@ -103,6 +125,30 @@ impl Bench {
         let mut tape = bench.open(Access::Look).expect("the drive can be opened");
         bench.kind = kind_of(&mut tape);
         bench.limits = limits_of(&mut tape);
+        Ok(bench)
+    }
+
+    fn behind_fuse(medium: Medium) -> Result<Bench, &'static str> {
+        if std::env::var_os("TAKEUP_TAPE").is_some() {
+            return Err("$TAKEUP_TAPE asks for another drive");
+        }
+        if medium == Medium::Broken {
+            return Err("faults are seen without a folder between");
+        }
+        let drive = VirtualDrive::new("virtual", lab_like());
+        let folder = Folder::new(drive.clone()).ok_or("no FUSE here")?;
+        let path = folder.path.path().join("nst0");
+        let hands = Hands::Own(drive);
+        let mut bench = Bench {
+            kind: Kind::Fuse,
+            limits: LAB_LIMITS,
+            drive: Box::new(VirtualDrive::new("", lab_like())),
+            hands,
+            _turn: None,
+            folder: Some(folder),
+        };
+        bench.new_cartridge(if let Medium::Fresh(mib) = medium { mib } else { 16 });
+        bench.drive = Box::new(device::tape::find(&path).expect("the file plays a tape"));
         Ok(bench)
     }
 
@@ -127,8 +173,17 @@ impl Bench {
         }
     }
 
+    /// Waits for what a close has left to do: the kernel tells a file system of the last close of a
+    /// file when the program has gone on already.
+    fn settle(&self) {
+        if self.kind == Kind::Fuse && self.folder.is_some() {
+            drop(self.open(Access::Look));
+        }
+    }
+
     /// Puts a blank cartridge in.
     pub fn new_cartridge(&self, mib: u32) {
+        self.settle();
         match &self.hands {
             Hands::Own(drive) => {
                 let capacity_bytes = u64::from(mib) << 20;
@@ -149,6 +204,7 @@ impl Bench {
 
     /// Sets the write-protect switch of the cartridge that is in, and puts it in again.
     pub fn protect(&self) {
+        self.settle();
         match &self.hands {
             Hands::Own(drive) => {
                 let cartridge = drive.eject().expect("a cartridge");
@@ -165,6 +221,7 @@ impl Bench {
 
     /// Takes the cartridge out.
     pub fn eject(&self) {
+        self.settle();
         match &self.hands {
             Hands::Own(drive) => {
                 drive.eject().expect("a cartridge");
@@ -180,6 +237,40 @@ impl Bench {
             .status()
             .expect("the operator can be started");
         assert!(status.success(), "{command} {arguments}: {status}");
+    }
+}
+
+/// A mounted drive; goes when it is dropped.
+struct Folder {
+    path: TempDir,
+    unmounter: Unmounter,
+    answering: Option<JoinHandle<Result<(), FrontError>>>,
+}
+
+impl Folder {
+    fn new(drive: VirtualDrive) -> Option<Folder> {
+        let path = tempfile::tempdir().unwrap();
+        let settings = FrontSettings {
+            drive,
+            gauge: None,
+            generation: "LTO-7".into(),
+            medium: None,
+            new_medium: CartridgeSettings::default(),
+        };
+        let mut mount = Mount::new(settings, path.path(), LAB_LIMITS.1 as u64).ok()?;
+        let unmounter = mount.unmounter(None);
+        let answering = Some(std::thread::spawn(move || mount.run()));
+        Some(Folder { path, unmounter, answering })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        self.unmounter.unmount().unwrap();
+        let ended = self.answering.take().map(JoinHandle::join);
+        if !std::thread::panicking() {
+            ended.unwrap().unwrap().unwrap();
+        }
     }
 }
 

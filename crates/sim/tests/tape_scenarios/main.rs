@@ -4,6 +4,8 @@
 //!
 //! `cargo test -p sim --test tape_scenarios` runs it in this process; see [`bench`] for others.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
 mod bench;
 mod blocks;
 mod ends;
@@ -13,7 +15,7 @@ mod media;
 mod motion;
 mod tapes;
 
-use bench::{Bench, Kind, Medium};
+use bench::{Bench, Kind, Medium, Place};
 
 /// A line of the table.
 struct Scenario {
@@ -25,8 +27,8 @@ struct Scenario {
 }
 
 impl Scenario {
-    fn check(&self) {
-        let bench = match Bench::new(self.medium) {
+    fn check(&self, place: Place) {
+        let bench = match Bench::new(place, self.medium) {
             Ok(bench) => bench,
             Err(reason) => return println!("{}: skipped: {reason}", self.name),
         };
@@ -42,8 +44,21 @@ macro_rules! scenarios {
         $(#[test]
         fn $name() {
             let name = stringify!($name);
-            Scenario { name, medium: $medium, except: &[$($except),*], run: $group::$name }.check();
+            Scenario { name, medium: $medium, except: &[$($except),*], run: $group::$name }
+                .check(Place::Drive);
         })*
+
+        /// The same, with FUSE between.
+        mod folder {
+            use super::*;
+
+            $(#[test]
+            fn $name() {
+                let name = stringify!($name);
+                Scenario { name, medium: $medium, except: &[$($except),*], run: $group::$name }
+                    .check(Place::Folder);
+            })*
+        }
     };
 }
 
