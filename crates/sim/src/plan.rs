@@ -196,6 +196,12 @@ impl Setup {
         native < (self.drive.lowest_bytes_per_second() * self.drives) as f64
     }
 
+    /// What leaves the host, in bytes per second, when one drive runs at its lowest step: the limit
+    /// on the writer's rate that makes the runs between stops longest.
+    pub fn lowest_archive_rate(&self) -> u64 {
+        self.drive_ratio().host_rate(self.drive.lowest_bytes_per_second())
+    }
+
     fn drive_ratio(&self) -> Ratio {
         match self.compression {
             Compression::Drive(ratio) => ratio,
@@ -331,7 +337,7 @@ fn steady(setup: &Setup, share_bytes: u64) -> Steady {
     let rate = software_limited(setup) / setup.drives.max(1);
     let drain = match setup.drain {
         Drain::Unlimited => None,
-        Drain::LowestStep => Some(ratio.host_rate(setup.drive.lowest_bytes_per_second())),
+        Drain::LowestStep => Some(setup.lowest_archive_rate()),
     };
     let waits = match setup.refill {
         Refill::Never => false,

@@ -1,7 +1,7 @@
 //! What else could be done, each planned like the first, and which of it is best.
 //!
 //! Best is what ends first; within two percent of each other, what stops the tape less often, then
-//! what keeps it less in motion, then what stands first in the list. What is a setting and what
+//! what keeps it in motion for clearly less time, then what stands first in the list. What is a setting and what
 //! needs more than that is kept apart: a second drive always helps, and is not advice to everybody.
 
 use device::tape::generation::Generation;
@@ -62,6 +62,8 @@ pub struct Choices<'a> {
 const RINGS_GIB: [u64; 3] = [4, 16, 64];
 /// Times this close are the same.
 const SAME: f64 = 1.02;
+/// And hours of motion.
+const SAME_WEAR: f64 = 1.1;
 
 /// The setup and its alternatives, the setup first.
 ///
@@ -92,6 +94,9 @@ pub fn alternatives(
         add(format!("ring of {gib} GiB, paced"), Effort::Setting, &ring)?;
     }
     if setup.is_slow() {
+        let limit = setup.lowest_archive_rate() as f64 / 1e6;
+        let held = Setup { refill, drain, ..setup.clone() };
+        add(format!("rate limit of {limit:.0} MB/s"), Effort::Setting, &held)?;
         let never = Setup { refill: Refill::Never, ..setup.clone() };
         add("writer never waits".to_owned(), Effort::Setting, &never)?;
     }
@@ -145,7 +150,9 @@ pub fn best(list: &[Alternative], most: Effort) -> Option<&Alternative> {
         Effort::Hardware => true,
     };
     let fastest = list.iter().filter(allowed).map(|one| one.plan.seconds).reduce(f64::min)?;
-    let near = list.iter().filter(allowed).filter(|one| one.plan.seconds <= fastest * SAME);
-    let hours = |one: &Alternative| (one.plan.motion_hours * 10.0).round() as u64;
-    near.min_by_key(|one| (one.plan.back_hitches, hours(one)))
+    let near = || list.iter().filter(allowed).filter(|one| one.plan.seconds <= fastest * SAME);
+    let fewest = near().map(|one| one.plan.back_hitches).min()?;
+    let calm = || near().filter(|one| one.plan.back_hitches == fewest);
+    let hours = calm().map(|one| one.plan.motion_hours).reduce(f64::min)?;
+    calm().find(|one| one.plan.motion_hours <= hours * SAME_WEAR)
 }

@@ -136,6 +136,7 @@ fn the_list_has_what_was_promised() {
         "ring of 4 GiB, paced",
         "ring of 16 GiB, paced",
         "ring of 64 GiB, paced",
+        "rate limit of 101 MB/s",
         "writer never waits",
         "two such sources at once",
         "staged to disk first",

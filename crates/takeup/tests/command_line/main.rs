@@ -6,6 +6,7 @@ mod failures;
 #[path = "../../../backup/tests/backup/fuse.rs"]
 #[allow(dead_code, clippy::print_stderr)]
 mod fuse;
+mod plan;
 mod reference;
 mod runs;
 mod signals;

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::run;
 
-const COMMANDS: [&str; 7] =
-    ["backup", "restore", "list", "verify", "pipe", "probe", "completions"];
+const COMMANDS: [&str; 8] =
+    ["backup", "restore", "list", "verify", "pipe", "plan", "probe", "completions"];
 
 fn help(arguments: &[&str]) -> String {
     let output = run(Path::new("/"), arguments);

@@ -128,7 +128,8 @@ const SYNCHRONISE_NS: u64 = 3_000_000_000;
 /// A change of direction, as the emulator of the LTFS reference counts it.
 const WRAP_TURN_NS: u64 = 2_000_000_000;
 /// More than any motion of a drive takes.
-const DAY_NS: u64 = 86_400_000_000_000;
+const HOUR_NS: u64 = 3_600_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 const MEGABYTE: u64 = 1_000_000;
 const EXABYTE: u64 = 1_000_000_000_000_000_000;
 const WRAPS_MAX: u64 = 10_000;
@@ -178,7 +179,6 @@ impl TapeParameters {
     /// them ends and its times can be counted.
     pub fn limited(mut self) -> TapeParameters {
         let times = [
-            &mut self.command_overhead_ns,
             &mut self.back_hitch_ns,
             &mut self.run_up_ns,
             &mut self.synchronise_ns,
@@ -188,11 +188,12 @@ impl TapeParameters {
             &mut self.load_ns,
             &mut self.unload_ns,
         ];
-        times.into_iter().for_each(|time| time.value = time.value.min(DAY_NS));
+        times.into_iter().for_each(|time| time.value = time.value.min(HOUR_NS));
         let limit = |known: &mut Known, least, most| known.value = known.value.clamp(least, most);
-        limit(&mut self.buffer_bytes, 1, EXABYTE);
+        limit(&mut self.command_overhead_ns, 0, SECOND_NS);
+        limit(&mut self.buffer_bytes, MEGABYTE, EXABYTE);
         limit(&mut self.capacity_bytes, MEGABYTE, EXABYTE);
-        limit(&mut self.host_bytes_per_second, 1, EXABYTE);
+        limit(&mut self.host_bytes_per_second, MEGABYTE, EXABYTE);
         limit(&mut self.restart_fill_percent, 1, 100);
         limit(&mut self.wraps, 1, WRAPS_MAX);
         if self.speeds_bytes_per_second.is_empty() {

@@ -1,0 +1,156 @@
+//! `takeup plan`: what is printed, the document, the chart, and what it says about a path.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{run, shown, small_tree};
+
+const SLOW: [&str; 9] =
+    ["plan", "--drive", "lto8", "--source-rate", "60MB", "--size", "1TB", "--compression", "none"];
+
+fn document(directory: &Path, arguments: &[&str]) -> Value {
+    let output = run(directory, arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output, directory));
+    assert!(output.stderr.is_empty(), "{}", shown(&output, directory));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Nothing in it depends on the machine, so every number is part of the snapshot.
+#[test]
+fn a_slow_source_and_its_alternatives() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = run(directory.path(), &SLOW);
+    insta::assert_snapshot!("plan_slow", shown(&output, directory.path()));
+    let fast = [
+        "plan",
+        "--drive",
+        "lto9",
+        "--drive",
+        "lto7",
+        "--source-disk",
+        "array:12",
+        "--size",
+        "40TB",
+        "--files",
+        "3000000",
+        "--parameters",
+    ];
+    let output = run(directory.path(), &fast);
+    insta::assert_snapshot!("plan_fast", shown(&output, directory.path()));
+}
+
+#[test]
+fn the_document_holds_the_plan_and_its_parameters() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut arguments = SLOW.to_vec();
+    arguments.extend(["--json", "--set", "back_hitch_ns=3000000000"]);
+    let document = document(directory.path(), &arguments);
+    assert_eq!(document["command"], "plan");
+    assert_eq!(document["plan"]["limit"], "source");
+    assert_eq!(document["plan"]["volumes"], 1);
+    assert!(document["plan"]["back_hitches"].as_u64().unwrap() > 100);
+    let parameters = document["parameters"].as_array().unwrap();
+    let back_hitch = parameters.iter().find(|row| row["name"] == "back_hitch_ns").unwrap();
+    assert_eq!(
+        (&back_hitch["value"], &back_hitch["origin"]),
+        (&3_000_000_000u64.into(), &"given".into())
+    );
+    let speeds = parameters.iter().find(|row| row["name"] == "speeds_bytes_per_second").unwrap();
+    assert_eq!(
+        (speeds["value"].as_array().unwrap().len(), &speeds["origin"]),
+        (12, &"maker".into())
+    );
+    let names: Vec<_> = document["alternatives"].as_array().unwrap().iter().collect();
+    assert!(names.iter().any(|one| one["name"] == "staged to disk first"));
+    let best = document["best"]["with_settings"].as_str().unwrap();
+    assert!(best.starts_with("ring of"), "{best}");
+}
+
+/// The same arguments, the same bytes; a source below the lowest step shows its stops.
+#[test]
+fn a_chart_is_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let draw = |name: &str| {
+        let mut arguments = SLOW.to_vec();
+        arguments.extend(["--quiet", "--chart", name]);
+        let output = run(directory.path(), &arguments);
+        assert_eq!(
+            shown(&output, directory.path()),
+            "exit code 0\n--- standard output\n--- standard error\n"
+        );
+        fs::read_to_string(directory.path().join(name)).unwrap()
+    };
+    let (one, two) = (draw("one.svg"), draw("two.svg"));
+    assert_eq!(one, two);
+    assert!(one.starts_with("<svg ") && one.contains("this source: 60 MB/s"));
+    assert_eq!(one.matches("<polyline").count(), 4);
+}
+
+#[test]
+fn a_path_is_measured() {
+    let directory = small_tree();
+    let path = directory.path();
+    let noise: Vec<u8> =
+        (0..3_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    fs::write(path.join("tree/text"), "all work and no play\n".repeat(100_000)).unwrap();
+    fs::write(path.join("tree/noise"), noise).unwrap();
+    let found = document(path, &["plan", "--drive", "lto5", "tree", "--json"]);
+    assert_eq!(found["source"]["size_bytes"], 100_013 + 2_100_000 + 3_000_000);
+    assert_eq!(found["source"]["files"], 5);
+    assert_eq!(found["measured"]["read_bytes"], found["source"]["size_bytes"]);
+    assert!(found["measured"]["drive_ratio"].as_f64().unwrap() > 1.0);
+    assert!(found["measured"]["software_ratio"].as_f64().unwrap() > 1.0);
+    // What is given goes before what is measured.
+    let given = ["plan", "--drive", "lto5", "tree", "--json", "--size", "1TB", "--ratio", "3"];
+    let given = document(path, &given);
+    assert_eq!(given["source"]["size_bytes"], 1_000_000_000_000u64);
+    assert_eq!(given["compression"]["ratio"], 3.0);
+    // A tree that is not read to its end is walked.
+    let walked = ["plan", "--drive", "lto5", "tree", "--json", "--measure", "0"];
+    let walked = document(path, &walked);
+    assert_eq!(walked["source"]["files"], 5);
+    assert!(walked["source"]["size_bytes"].as_u64().unwrap() >= 5_000_000);
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let check = |name: &str, arguments: &[&str]| {
+        let output = run(path, &[&["plan"], arguments].concat());
+        insta::assert_snapshot!(name, shown(&output, path));
+    };
+    check("plan_without_size", &["--drive", "lto8", "--source-rate", "60MB"]);
+    check("plan_without_rate", &["--drive", "lto8", "--size", "1TB"]);
+    check("plan_unknown_drive", &["--drive", "dlt", "--size", "1TB"]);
+    check("plan_no_such_path", &["--drive", "lto8", "nowhere"]);
+    let set = ["--drive", "lto8", "--size", "1TB", "--source-rate", "1MB", "--set", "colour=1"];
+    check("plan_unknown_parameter", &set);
+    let software =
+        ["--drive", "lto8", "--size", "1TB", "--source-rate", "1MB", "--compression", "software"];
+    check("plan_unknown_software", &software);
+}
+
+/// Values that no drive has end in an answer or an error, not in a loop.
+#[test]
+fn absurd_parameters_are_survived() {
+    let directory = tempfile::tempdir().unwrap();
+    for setting in [
+        "back_hitch_ns=18446744073709551615",
+        "buffer_bytes=0",
+        "buffer_bytes=18446744073709551615",
+        "capacity_bytes=0",
+        "wraps=18446744073709551615",
+        "host_bytes_per_second=0",
+        "restart_fill_percent=0",
+        "command_overhead_ns=18446744073709551615",
+    ] {
+        let mut arguments = SLOW.to_vec();
+        arguments.extend(["--set", setting, "--json"]);
+        let output = run(directory.path(), &arguments);
+        let code = output.status.code();
+        assert!(matches!(code, Some(0 | 1)), "{setting}: {}", shown(&output, directory.path()));
+    }
+}
