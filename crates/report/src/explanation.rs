@@ -270,6 +270,7 @@ fn write_advice(on_core: bool, context: &Context<'_>) -> &'static str {
             "the cost is in copying into the pipe: a file as the target saves that"
         }
         ("pipe" | "stream", false) => "the reader of the pipe is slow: look at that program",
+        ("tape", _) => "the drive takes no more, which is how it should be",
         ("character device", _) => {
             "the device takes no more: larger blocks (--block-size) may help"
         }

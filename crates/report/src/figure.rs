@@ -19,7 +19,7 @@ pub enum Axis {
     Log2,
     /// Powers of two, labelled as sizes.
     Bytes,
-    /// Times in nanoseconds, powers of two, labelled as times.
+    /// Times in nanoseconds on a logarithmic axis, labelled at powers of ten.
     Nanoseconds,
     /// Words; a point's x is the index of one.
     Words(Vec<String>),
@@ -207,6 +207,13 @@ impl Figure {
                 (0..=count)
                     .map(|number| f64::from(number) * step)
                     .map(|value| (value, number_text(value, step)))
+                    .collect()
+            }
+            Axis::Nanoseconds => {
+                let decades = (0..=12).map(|power| 10f64.powi(power));
+                decades
+                    .filter(|value| (scale.x_low..=scale.x_high).contains(value))
+                    .map(|value| (value, self.axis.power_text(value)))
                     .collect()
             }
             axis => {
@@ -439,7 +446,7 @@ mod tests {
             }
         };
         check(Axis::Bytes, &[512.0, 1048576.0], &["512 B", "512 KiB"]);
-        check(Axis::Nanoseconds, &[1024.0, 4.2e6], &["1 us", "4 ms"]);
+        check(Axis::Nanoseconds, &[900.0, 4.2e6], &["1 us", "100 us", "1 ms"]);
         check(Axis::Log2, &[1.0, 64.0], &["1", "64"]);
         check(Axis::Words(vec!["sync".into(), "io_uring".into()]), &[0.0], &["sync", "io_uring"]);
         check(Axis::Linear, &[3.0], &["0"]);

@@ -22,6 +22,8 @@ pub struct TapeSummary {
     pub lowest_bytes_per_second: Option<u64>,
     /// Where that number comes from, in words.
     pub lowest_certainty: Option<String>,
+    /// Its buffer. A set that it holds as a whole says nothing about streaming.
+    pub drive_buffer_bytes: Option<u64>,
     /// Bytes of every block.
     pub block_bytes: u64,
     /// Length from which on segments were closed, in bytes of the archive.
@@ -63,8 +65,10 @@ impl TapeSummary {
         if self.streaming_seconds > 0.0 {
             self.streaming_bytes_per_second = self.bytes as f64 / self.streaming_seconds;
         }
+        let is_long_enough = self.bytes > self.drive_buffer_bytes.unwrap_or(0);
         self.kept_streaming = self
             .lowest_bytes_per_second
+            .filter(|_| is_long_enough)
             .map(|lowest| self.streaming_bytes_per_second >= lowest as f64);
         self.verdict = self.words();
         self
@@ -116,6 +120,10 @@ impl TapeSummary {
                  by more than {:.1}:1; {empty}",
                 self.streaming_bytes_per_second / lowest as f64
             ),
+            (None, _) => format!(
+                "the drive was given {given}, and {needs}; all of it fits into the drive's buffer, so \
+                 this says nothing about streaming"
+            ),
             (_, 0) => format!(
                 "the drive was given {given}, and {needs}: it was too little to stream, though \
                  {empty}"
@@ -154,12 +162,14 @@ mod tests {
 
     #[test]
     fn sentences() {
+        let short = TapeSummary { drive_buffer_bytes: Some(1 << 30), ..summary(1 << 30, 4.0, 0) };
         let unknown = TapeSummary { generation: None, ..summary(1 << 30, 4.0, 1) };
         let texts = [
             summary(1 << 30, 4.0, 0).to_text(),
             summary(1 << 30, 20.0, 0).to_text(),
             summary(1 << 30, 20.0, 7).to_text(),
             unknown.judged().to_text(),
+            short.judged().to_text(),
         ];
         insta::assert_snapshot!(texts.join("\n"));
     }

@@ -277,12 +277,18 @@ impl<'a> Reader<'a> {
         *drafts = kept;
     }
 
-    /// How many of the next drafts are small and are reserved together.
+    /// How many of the next drafts are small and are reserved together. A segment ends between the
+    /// same members however they were batched, so a group goes no further than that.
     fn group_length(&self, drafts: &VecDeque<Draft>) -> usize {
+        let shared = self.shared;
+        let room = shared.segments.map_or(u64::MAX, |it| it.room_bytes(shared.producer));
         let mut bytes = 0;
         let fits = drafts.iter().take_while(|draft| {
+            let begins_in_segment = bytes == 0 || bytes < room;
             bytes += draft.total_bytes();
-            draft.content_bytes < PLACED_BYTES_MIN && bytes <= self.shared.group_bytes_max as u64
+            begins_in_segment
+                && draft.content_bytes < PLACED_BYTES_MIN
+                && bytes <= shared.group_bytes_max as u64
         });
         fits.count()
     }

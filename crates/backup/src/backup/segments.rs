@@ -72,6 +72,12 @@ impl Segments {
         self.close(producer, account)
     }
 
+    /// Bytes behind which the segment that is being filled is long enough.
+    pub(super) fn room_bytes(&self, producer: &Producer) -> u64 {
+        let filled = producer.position_bytes() - *lock(&self.start_bytes);
+        self.length_bytes.saturating_sub(filled)
+    }
+
     /// Closes the last segment, unless nothing was put behind the one before.
     pub(super) fn close_last(
         &self,

@@ -104,7 +104,7 @@ impl fmt::Display for Safe {
             last => format!("volumes 1 to {last}"),
         };
         match self.segments {
-            0 => write!(formatter, "no segment of set {set} is complete on {volumes}"),
+            0 => write!(formatter, "no segment of set {set} is known to be complete on {volumes}"),
             1 => write!(formatter, "segment 1 of set {set} is complete on {volumes}"),
             last => {
                 write!(formatter, "segments 1 to {last} of set {set} are complete on {volumes}")

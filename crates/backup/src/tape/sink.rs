@@ -49,6 +49,8 @@ pub(crate) struct TapeSink<'a> {
     part: Option<Part>,
     extents: Vec<ExtentRecord>,
     safe: Safe,
+    /// The drive has reported an error: what was not known to be on the medium before may be lost.
+    is_in_doubt: bool,
     report: TapeReport,
 }
 
@@ -198,6 +200,7 @@ impl<'a> TapeSink<'a> {
             part: None,
             extents: Vec::new(),
             safe: Safe { set, volumes: 1, ..Safe::default() },
+            is_in_doubt: false,
             report,
         })
     }
@@ -433,6 +436,14 @@ impl<'a> TapeSink<'a> {
         self.report
     }
 
+    fn keep(&mut self, error: TapeSetError) -> WriteError {
+        self.is_in_doubt |= matches!(error, TapeSetError::Tape(_));
+        match error {
+            TapeSetError::Stopped(stopped) => WriteError::Stopped(stopped),
+            error => WriteError::Target(Box::new(error)),
+        }
+    }
+
     /// Ends a set that does not come to its end: closes what is on the medium, if the drive lets
     /// it, and says what of it is safe.
     pub(crate) fn abandon(mut self) -> Safe {
@@ -441,7 +452,7 @@ impl<'a> TapeSink<'a> {
                 Some(_) => volume.write_filemark(Filemark::Synchronising),
                 None => volume.tape.synchronise(),
             };
-            if closed.is_ok() {
+            if closed.is_ok() && !self.is_in_doubt {
                 self.safe.segments = self.segment - 1;
             }
         }
@@ -462,7 +473,7 @@ enum LabelState {
 
 impl Sink for TapeSink<'_> {
     fn write(&mut self, block: Block) -> Result<(), WriteError> {
-        self.take(block).map_err(into_write_error)
+        self.take(block).map_err(|error| self.keep(error))
     }
 
     fn settle(&mut self) -> Result<(), WriteError> {
@@ -470,7 +481,7 @@ impl Sink for TapeSink<'_> {
     }
 
     fn finish(&mut self) -> Result<(), WriteError> {
-        self.end_stream().map_err(into_write_error)
+        self.end_stream().map_err(|error| self.keep(error))
     }
 }
 
@@ -478,12 +489,5 @@ impl SetSink for TapeSink<'_> {
     fn begin_index(&mut self) -> Result<Vec<ExtentRecord>, WriteError> {
         self.stream = Stream::new(LabelKind::Index, self.compression);
         Ok(std::mem::take(&mut self.extents))
-    }
-}
-
-fn into_write_error(error: TapeSetError) -> WriteError {
-    match error {
-        TapeSetError::Stopped(stopped) => WriteError::Stopped(stopped),
-        error => WriteError::Target(Box::new(error)),
     }
 }

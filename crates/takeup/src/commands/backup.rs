@@ -217,6 +217,7 @@ fn tape_summary(run: &RunReport, tape: &TapeReport) -> TapeSummary {
         set: tape.set.clone(),
         generation: tape.generation.map(|generation| generation.name),
         lowest_bytes_per_second: tape.generation.map(Generation::lowest_speed),
+        drive_buffer_bytes: tape.generation.map(|generation| generation.buffer_bytes),
         lowest_certainty: tape.generation.map(|it| it.speed_certainty.to_string()),
         block_bytes: tape.block_bytes,
         segment_bytes: tape.segment_bytes,
