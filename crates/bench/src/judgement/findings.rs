@@ -3,12 +3,15 @@
 use super::{CellSummary, Sentence, Subject};
 use crate::record::{Factor, RunRecord, shown_cell};
 use crate::statistics::interval;
-use crate::statistics::mean;
 use crate::statistics::series::{regime_changes, warm_up};
+use crate::statistics::{mean, median};
 
 /// A printed rate further than this from bytes by seconds is not explained by rounding, nor by
 /// units of 1000 where 1024 was meant for the sizes of files (2.4 %).
 const PRINTED_TOLERANCE: f64 = 0.05;
+
+/// Runs below this are told to be short; what happens within them is not looked at.
+const SHORT_RUN_SECONDS: f64 = 1.0;
 
 /// How many objects a sentence names before it counts the rest.
 const NAMED_MAX: usize = 3;
@@ -19,6 +22,7 @@ pub fn doubts(factors: &[Factor], runs: &[RunRecord], cells: &[CellSummary]) -> 
     doubts.extend(failures(factors, runs));
     doubts.extend(outliers(factors, cells));
     doubts.extend(unsteady(factors, runs));
+    doubts.extend(short_runs(runs));
     doubts.extend(drift(factors, runs));
     doubts.extend(notes(runs));
     doubts.into_iter().map(|text| Sentence { subject: Subject::Doubt, text }).collect()
@@ -67,7 +71,7 @@ fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {
     for run in runs {
         let Some(series) = &run.series else { continue };
         let rates = series.rates();
-        if rates.len() < 40 {
+        if rates.len() < 40 || run.seconds < SHORT_RUN_SECONDS {
             continue;
         }
         let place = || format!("{} repeat {}", shown_cell(&run.cell, factors), run.repeat);
@@ -88,6 +92,17 @@ fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {
         texts.push(format!("a fifth of the run or more is warm-up, runs are too short: {named}"));
     }
     texts
+}
+
+fn short_runs(runs: &[RunRecord]) -> Option<String> {
+    let lengths: Vec<f64> =
+        runs.iter().filter(|run| run.series.is_some()).map(|run| run.seconds).collect();
+    let typical = median(&lengths).filter(|&typical| typical < SHORT_RUN_SECONDS)?;
+    Some(format!(
+        "a typical run took {} only: longer ones (--length) scatter less and show whether the rate \
+         lasts",
+        report::format::duration(typical)
+    ))
 }
 
 /// A change of regime that matters: of a fifth at least, for a tenth of the run at least.

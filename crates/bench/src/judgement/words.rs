@@ -171,6 +171,10 @@ impl Words<'_> {
     fn gain(&self, all: &mut Vec<Sentence>) {
         let found = self.recommendation;
         if found.cell == found.baseline {
+            let speed = rate(self.cell(found.cell).mean_bytes_per_second);
+            let load = self.load();
+            let text = format!("{load}none: what is in force ({speed}) is as good as all others");
+            all.push(Sentence { subject: Subject::Gain, text });
             return;
         }
         let (cell, baseline) = (self.cell(found.cell), self.cell(found.baseline));

@@ -12,17 +12,34 @@ use report::page::Section;
 /// Small multiples under one heading; the rest is in the tables.
 const PANELS_MAX: usize = 12;
 
+/// Steps of a line over time.
+const STEPS_SHOWN_MAX: usize = 50;
+
 /// All sections with figures.
 pub fn figures(experiment: &Experiment, judgement: &Judgement) -> Vec<Section> {
     let factors = &experiment.header.factors;
     let varied: Vec<&Factor> = factors.iter().filter(|factor| factor.levels.len() > 1).collect();
-    let mut sections: Vec<Section> = varied
-        .iter()
-        .filter_map(|factor| sweep_section(factor, &varied, factors, judgement))
-        .collect();
-    sections.extend(series_section(experiment, judgement));
-    sections.extend(latency_section(experiment, judgement));
-    sections
+    let rates =
+        varied.iter().filter_map(|factor| sweep_section(factor, &varied, factors, judgement));
+    let rates: Vec<Section> = rates.collect();
+    let runs = series_section(experiment, judgement).into_iter();
+    let runs: Vec<Section> = runs.chain(latency_section(experiment, judgement)).collect();
+    [beside("Rates", rates), beside("Runs", runs)].concat()
+}
+
+/// Sections of a figure each stand beside each other under one heading.
+fn beside(heading: &str, sections: Vec<Section>) -> Vec<Section> {
+    if sections.len() < 2 || sections.iter().any(|section| section.figures.len() > 2) {
+        return sections;
+    }
+    let mut texts: Vec<String> = sections.iter().map(|section| section.text.clone()).collect();
+    texts.dedup();
+    vec![Section {
+        title: heading.to_owned(),
+        text: texts.join(" "),
+        figures: sections.into_iter().flat_map(|section| section.figures).collect(),
+        tables: Vec::new(),
+    }]
 }
 
 /// Rate against one factor: a line for each level of a second one, a panel for each combination of
@@ -176,9 +193,12 @@ fn series_section(experiment: &Experiment, judgement: &Judgement) -> Option<Sect
 
 fn series_group(run: &RunRecord) -> Option<Group> {
     let series = run.series.as_ref()?;
-    let values = series.rates().into_iter().enumerate().map(|(step, rate)| Value {
-        x: (step as f64 + 0.5) * series.step_seconds,
-        y: rate / 1e6,
+    let rates = series.rates();
+    // Finer steps show the size of requests, not how the rate goes.
+    let every = rates.len().div_ceil(STEPS_SHOWN_MAX).max(1);
+    let values = rates.chunks_exact(every).enumerate().map(|(step, rates)| Value {
+        x: (step as f64 + 0.5) * series.step_seconds * every as f64,
+        y: rates.iter().sum::<f64>() / every as f64 / 1e6,
         range: None,
         label: String::new(),
     });
