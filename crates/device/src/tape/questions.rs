@@ -40,10 +40,8 @@ impl QuestionError {
 
     /// The drive, or the way to it, does not know the question.
     pub fn is_unknown(&self) -> bool {
-        /// `ILLEGAL REQUEST`.
-        const ILLEGAL: u8 = 5;
         match self {
-            QuestionError::Command(CommandError::Refused(sense)) => sense.key == ILLEGAL,
+            QuestionError::Command(CommandError::Refused(sense)) => sense.is_illegal_request(),
             QuestionError::Command(error) => matches!(error, CommandError::NoGenericDevice),
             QuestionError::Answer(_) => false,
         }
@@ -124,12 +122,18 @@ impl Tape {
         Ok(ModeHeader::parse(&self.ask(&mode::sense(mode::CONFIGURATION_PAGE), 252)?)?)
     }
 
-    /// Whether the drive compresses, as it says itself.
+    /// Whether the drive compresses, as it says itself. One that does not know the page cannot.
     ///
     /// # Errors
     /// When it does not answer.
     pub fn drive_compression(&mut self) -> Result<Compression, QuestionError> {
-        Ok(Compression::parse(&self.ask(&mode::sense(mode::COMPRESSION_PAGE), 252)?)?)
+        match self.ask(&mode::sense(mode::COMPRESSION_PAGE), 252) {
+            Ok(answer) => Ok(Compression::parse(&answer)?),
+            Err(CommandError::Refused(sense)) if sense.is_illegal_request() => {
+                Ok(Compression::Unable)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Switches the drive's compression, then asks the drive what it does now: some take the command
@@ -202,5 +206,23 @@ impl Tape {
         let bytes = self.raw().command(command, &mut answer)?;
         answer.truncate(bytes);
         Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sense::Sense;
+    use super::*;
+
+    #[test]
+    fn a_notice_is_no_answer() {
+        let refused = |key, code| {
+            let sense = Sense { key, code, ..Sense::default() };
+            QuestionError::from(CommandError::Refused(sense))
+        };
+        // Another medium; a reset; an unknown command; a medium error.
+        assert!(refused(6, 0x28).is_attention() && refused(6, 0x29).is_attention());
+        assert!(!refused(5, 0x20).is_attention() && !refused(3, 0x11).is_attention());
+        assert!(refused(5, 0x20).is_unknown() && !refused(6, 0x28).is_unknown());
     }
 }

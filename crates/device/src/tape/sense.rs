@@ -23,6 +23,8 @@ pub struct Sense {
 
 /// `RECOVERED ERROR`.
 const RECOVERED: u8 = 1;
+/// `ILLEGAL REQUEST`.
+const ILLEGAL_REQUEST: u8 = 5;
 /// `UNIT ATTENTION`.
 const ATTENTION: u8 = 6;
 /// `BLANK CHECK`.
@@ -62,6 +64,11 @@ impl Sense {
     /// The drive was reset: the position is lost.
     pub fn is_reset(&self) -> bool {
         self.key == ATTENTION && self.code == RESET
+    }
+
+    /// The drive does not know the command, or something in it.
+    pub fn is_illegal_request(&self) -> bool {
+        self.key == ILLEGAL_REQUEST
     }
 
     /// There is nothing recorded where the drive looked.
