@@ -29,7 +29,6 @@ use super::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
 use super::sense::Sense;
 use super::survey::options;
 use super::{Tape, TapeStatus};
-use holders::Identity;
 use kernel_log::KernelLog;
 
 /// How long a medium may take to get ready. The driver itself waits as long (`ST_BLOCK_SECONDS`).
@@ -82,10 +81,9 @@ impl StDrive {
     /// Another process that has the drive open, through the tape driver or past it.
     pub fn holder(&self) -> Option<Holder> {
         let generic = self.folder.as_ref().and_then(TapeFolder::generic_device);
-        let paths = [Some(self.path.clone()), generic];
-        let identities: Vec<Identity> =
-            paths.iter().flatten().filter_map(|path| Identity::of(path)).collect();
-        holders::find(&identities)
+        let paths: Vec<PathBuf> =
+            [Some(self.path.clone()), generic].into_iter().flatten().collect();
+        holders::find(&paths)
     }
 
     /// Opens without waiting and looks.

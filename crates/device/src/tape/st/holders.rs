@@ -2,7 +2,7 @@
 //! only.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
@@ -40,30 +40,42 @@ pub fn drive_number(minor: u32) -> u32 {
     (minor & !0xff) >> 3 | minor & 0x1f
 }
 
-/// The first process, other than this one, that has one of them open.
-pub fn find(identities: &[Identity]) -> Option<Holder> {
+/// The first process, other than this one, that has one of these open.
+pub fn find(paths: &[PathBuf]) -> Option<Holder> {
+    let wanted: Vec<Wanted> = paths.iter().filter_map(|path| Wanted::of(path)).collect();
     let own = std::process::id();
     let processes = fs::read_dir("/proc").ok()?;
     let mut numbers = processes
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
         .filter(|process| *process != own);
-    let process = numbers.find(|process| has_open(*process, identities))?;
+    let process = numbers.find(|process| has_open(*process, &wanted))?;
     let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
     Some(Holder { process, name: name.trim().to_owned() })
 }
 
-fn has_open(process: u32, identities: &[Identity]) -> bool {
+/// What is looked for.
+struct Wanted {
+    identity: Identity,
+    path: PathBuf,
+}
+
+impl Wanted {
+    fn of(path: &Path) -> Option<Wanted> {
+        let path = fs::canonicalize(path).ok()?;
+        Some(Wanted { identity: Identity::of(&path)?, path })
+    }
+}
+
+fn has_open(process: u32, wanted: &[Wanted]) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
     files.filter_map(Result::ok).any(|entry| {
         // A look at the link first: stat of a file on a dead network mount would wait.
         let link = fs::read_link(entry.path()).unwrap_or_default();
-        let may_be = link.starts_with("/dev") || identities.iter().any(is_file);
-        may_be && Identity::of(&entry.path()).is_some_and(|found| identities.contains(&found))
+        let may_be = link.starts_with("/dev") || wanted.iter().any(|wanted| wanted.path == link);
+        may_be
+            && Identity::of(&entry.path())
+                .is_some_and(|found| wanted.iter().any(|wanted| wanted.identity == found))
     })
-}
-
-fn is_file(identity: &Identity) -> bool {
-    matches!(identity, Identity::File(..))
 }
 
 #[cfg(test)]
@@ -82,18 +94,18 @@ mod tests {
     #[test]
     fn another_process_is_found_by_what_it_has_open() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let identity = Identity::of(file.path()).unwrap();
-        assert_eq!(find(&[identity]), None, "only this process has it");
+        let paths = [file.path().to_owned()];
+        assert_eq!(find(&paths), None, "only this process has it");
         let mut child = std::process::Command::new("sleep")
             .arg("60")
             .stdin(fs::File::open(file.path()).unwrap())
             .spawn()
             .unwrap();
         // Between fork and exec the child has this program's name.
-        let found = find(&[identity]).map(|holder| holder.process);
+        let found = find(&paths).map(|holder| holder.process);
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(found, Some(child.id()));
-        assert_eq!(find(&[identity]), None);
+        assert_eq!(find(&paths), None);
     }
 }
