@@ -1,0 +1,334 @@
+//! `takeup sim`: a virtual drive for any program.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::thread;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use device::tape::generation::Generation;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use sim::front::{FrontError, FrontSettings, Mount, Unmounter};
+use sim::model::tape::parameters::{Known, TapeParameters};
+use sim::tape::pace::Compression;
+use sim::tape::real_time::{Gauge, Ratio, RealTime};
+use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, MediumFileError, VirtualDrive};
+
+use crate::failure::{FAILED, Failure};
+use crate::outcome::to_standard_output;
+use crate::quantity::Size;
+use crate::terminal::to_standard_error;
+
+/// Play a tape drive in a folder, true in time
+///
+/// A folder with the files nst0 and st0, which any program can use as the tape drive of that name:
+/// tar, dd, mbuffer, mt, and Takeup itself. Blocks, filemarks, short reads and the end of the medium
+/// are those of the kernel's tape driver; commands take the time that a drive of that generation
+/// would take, stops of the tape included.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup sim tape /mnt/drive --drive lto7 --medium /var/tmp/cartridge &
+  tar -b 2048 -cf /mnt/drive/nst0 /srv; mt -f /mnt/drive/nst0 rewind
+  takeup sim status /mnt/drive
+  takeup sim load /mnt/drive /var/tmp/second")]
+pub struct SimArgs {
+    #[command(subcommand)]
+    command: SimCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SimCommand {
+    Tape(TapeArgs),
+    Status(StatusArgs),
+    Load(LoadArgs),
+    Eject(EjectArgs),
+}
+
+/// Mount a virtual tape drive; ends when it is unmounted or interrupted
+#[derive(Args, Debug)]
+struct TapeArgs {
+    /// The folder; it must exist
+    mountpoint: PathBuf,
+    /// Generation of the drive: lto1 to lto10
+    #[arg(long, default_value = "lto7", value_name = "GENERATION")]
+    drive: GenerationName,
+    /// The cartridge, a file that is made if it is not there; without it, one in memory
+    #[arg(long, value_name = "FILE")]
+    medium: Option<PathBuf>,
+    /// Native capacity of a new cartridge; the generation's, or 1 GiB in memory
+    #[arg(long, value_name = "SIZE")]
+    capacity: Option<Size>,
+    /// Let time run this many times as fast
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    speed_up: u32,
+    /// Whether commands take time
+    #[arg(long, default_value = "true", value_name = "WHICH")]
+    time: TimeChoice,
+    /// Compression by the drive: on measures what passes, a number takes that ratio
+    #[arg(long, default_value = "on", value_name = "on|off|RATIO")]
+    compression: CompressionChoice,
+}
+
+/// Print the state of a virtual drive as JSON
+#[derive(Args, Debug)]
+struct StatusArgs {
+    /// The folder on which it is mounted
+    mountpoint: PathBuf,
+}
+
+/// Put another cartridge into a virtual drive
+#[derive(Args, Debug)]
+struct LoadArgs {
+    /// The folder on which it is mounted
+    mountpoint: PathBuf,
+    /// The cartridge, a file that is made if it is not there
+    medium: PathBuf,
+}
+
+/// Take the cartridge out of a virtual drive
+#[derive(Args, Debug)]
+struct EjectArgs {
+    /// The folder on which it is mounted
+    mountpoint: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TimeChoice {
+    /// As a drive of that generation
+    True,
+    /// None
+    None,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct GenerationName(&'static Generation);
+
+impl FromStr for GenerationName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<GenerationName, String> {
+        let plain = |name: &str| name.to_ascii_lowercase().replace('-', "");
+        let known = Generation::all().iter().find(|known| plain(known.name) == plain(text));
+        known.map(GenerationName).ok_or_else(|| {
+            let names: Vec<String> = Generation::all().iter().map(|one| plain(one.name)).collect();
+            format!("known are {}", names.join(" "))
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum CompressionChoice {
+    Off,
+    Measured,
+    Ratio(f64),
+}
+
+impl FromStr for CompressionChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<CompressionChoice, String> {
+        match (text, text.parse::<f64>()) {
+            ("off", _) => Ok(CompressionChoice::Off),
+            ("on", _) => Ok(CompressionChoice::Measured),
+            (_, Ok(ratio)) if (0.5..=1000.0).contains(&ratio) => {
+                Ok(CompressionChoice::Ratio(ratio))
+            }
+            _ => Err("it is on, off, or a ratio from 0.5 to 1000".to_owned()),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &SimArgs) -> ExitCode {
+    let result = match &arguments.command {
+        SimCommand::Tape(arguments) => tape(arguments),
+        SimCommand::Status(arguments) => status(&arguments.mountpoint),
+        SimCommand::Load(arguments) => load(&arguments.mountpoint, &arguments.medium),
+        SimCommand::Eject(arguments) => change_medium(&arguments.mountpoint, b"\n"),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            to_standard_error(&failure.to_text());
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// Cartridges in memory are this large unless told otherwise.
+const MEMORY_CAPACITY_BYTES: u64 = 1 << 30;
+/// The largest block of LTO drives.
+const BLOCK_BYTES_MAX: u64 = 8 << 20;
+
+fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
+    let generation = arguments.drive.0;
+    let mut parameters = TapeParameters::of(generation);
+    let capacity_bytes = match (arguments.capacity, &arguments.medium) {
+        (Some(size), _) => size.0,
+        (None, Some(_)) => generation.capacity_bytes,
+        (None, None) => MEMORY_CAPACITY_BYTES,
+    };
+    let new_medium = new_cartridge(generation, capacity_bytes, &parameters);
+    let medium = arguments.medium.as_deref().map(absolute).transpose()?;
+    let cartridge = match &medium {
+        Some(path) => Cartridge::in_file(path, new_medium.clone())
+            .map_err(|error| Failure::new(&error, medium_hint(&error)))?,
+        None => Cartridge::blank(new_medium.clone()),
+    };
+    fit_length(&mut parameters, cartridge.capacity_bytes());
+    let drive = VirtualDrive::new("virtual drive", settings(generation));
+    let recorded_bytes = cartridge.used_bytes();
+    drive.insert(cartridge);
+    drive.set_compression(match arguments.compression {
+        CompressionChoice::Off => Compression::Off,
+        CompressionChoice::Measured | CompressionChoice::Ratio(_) => Compression::On,
+    });
+    let gauge = (arguments.time == TimeChoice::True)
+        .then(|| take_time(arguments, parameters, recorded_bytes, &drive));
+    let generation = generation.name.to_owned();
+    let front = FrontSettings { drive, gauge: gauge.clone(), generation, medium, new_medium };
+    let mut mount = Mount::new(front, &arguments.mountpoint, BLOCK_BYTES_MAX)
+        .map_err(|error| Failure::new(&error, mount_hint(&error, &arguments.mountpoint)))?;
+    unmount_on_signal(mount.unmounter(gauge));
+    to_standard_error(&greeting(arguments, mount.block_bytes_max()));
+    mount.run().map_err(|error| Failure::new(&error, None))
+}
+
+fn take_time(
+    arguments: &TapeArgs,
+    parameters: TapeParameters,
+    recorded_bytes: u64,
+    drive: &VirtualDrive,
+) -> Gauge {
+    let ratio = match arguments.compression {
+        CompressionChoice::Off | CompressionChoice::Measured => Ratio::Measured,
+        CompressionChoice::Ratio(ratio) => Ratio::Given(ratio),
+    };
+    let pace = RealTime::new(parameters, recorded_bytes, arguments.speed_up, ratio);
+    let gauge = pace.gauge();
+    drive.set_pace(Box::new(pace));
+    gauge
+}
+
+fn new_cartridge(
+    generation: &Generation,
+    capacity_bytes: u64,
+    parameters: &TapeParameters,
+) -> CartridgeSettings {
+    let share = parameters.capacity_bytes.value / parameters.early_warning_bytes.value.max(1);
+    CartridgeSettings {
+        capacity_bytes,
+        early_warning_bytes: capacity_bytes / share.max(1),
+        density: generation.density_code,
+        ..CartridgeSettings::default()
+    }
+}
+
+/// A cartridge that is smaller than those of its generation has as many wraps less.
+fn fit_length(parameters: &mut TapeParameters, capacity_bytes: u64) {
+    let full = u128::from(parameters.capacity_bytes.value.max(1));
+    let wraps = u128::from(parameters.wraps.value) * u128::from(capacity_bytes) / full;
+    parameters.wraps = Known::given(u64::try_from(wraps).unwrap_or(u64::MAX).max(1));
+    parameters.capacity_bytes = Known::given(capacity_bytes);
+}
+
+fn settings(generation: &Generation) -> DriveSettings {
+    DriveSettings {
+        product: format!("VIRTUAL-TD{}", generation.number),
+        block_bytes_max: BLOCK_BYTES_MAX as u32,
+        ..DriveSettings::default()
+    }
+}
+
+fn greeting(arguments: &TapeArgs, block_bytes_max: u64) -> String {
+    let folder = arguments.mountpoint.display();
+    let name = arguments.drive.0.name;
+    let mut text = format!("takeup: {name} drive at {folder}/nst0 until it is unmounted\n");
+    if block_bytes_max < BLOCK_BYTES_MAX {
+        text.push_str(&format!(
+            "takeup: blocks of more than {block_bytes_max} bytes would come in pieces\n\
+             hint: sysctl fs.fuse.max_pages_limit=2049 lets larger ones pass; as root it is done \
+             here\n"
+        ));
+    }
+    text
+}
+
+/// How long programs that hold the drive have after a signal, before it goes away from under them.
+const HOLDERS_WAIT: Duration = Duration::from_secs(3);
+
+fn unmount_on_signal(mut unmounter: Unmounter) {
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+    let watch = move || {
+        if signals.forever().next().is_none() {
+            return;
+        }
+        if let Err(error) = unmounter.unmount() {
+            to_standard_error(&format!("takeup: cannot unmount: {error}\n"));
+        }
+        // The connection ends with the last open file. The medium is intact up to the last block
+        // that was taken, so whoever holds one is not waited for much longer.
+        thread::sleep(HOLDERS_WAIT);
+        to_standard_error("takeup: the drive was still in use\n");
+        std::process::exit(FAILED.into());
+    };
+    let _ = thread::Builder::new().name("takeup-signals".to_owned()).spawn(watch);
+}
+
+fn status(mountpoint: &Path) -> Result<(), Failure> {
+    let path = mountpoint.join("status");
+    let text = std::fs::read(&path).map_err(|error| no_drive(&path, &error))?;
+    to_standard_output(&text)
+}
+
+fn load(mountpoint: &Path, medium: &Path) -> Result<(), Failure> {
+    use std::os::unix::ffi::OsStrExt;
+    change_medium(mountpoint, absolute(medium)?.as_os_str().as_bytes())
+}
+
+fn change_medium(mountpoint: &Path, request: &[u8]) -> Result<(), Failure> {
+    use std::io::Write;
+    let path = mountpoint.join("medium");
+    let opened = std::fs::OpenOptions::new().write(true).open(&path);
+    let mut file = opened.map_err(|error| no_drive(&path, &error))?;
+    file.write_all(request).map_err(|error| {
+        let hint = "takeup sim status tells the trouble";
+        Failure::of(format!("cannot change the medium: {}: {error}", path.display()), Some(hint))
+    })
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path)
+        .map_err(|error| Failure::of(format!("cannot use {}: {error}", path.display()), None))
+}
+
+fn no_drive(path: &Path, error: &std::io::Error) -> Failure {
+    let message = format!("no virtual drive here: {}: {error}", path.display());
+    Failure::of(message, Some("takeup sim tape MOUNTPOINT starts one"))
+}
+
+fn mount_hint(error: &FrontError, mountpoint: &Path) -> Option<String> {
+    let gone = std::fs::metadata(mountpoint)
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::NotConnected);
+    match error {
+        FrontError::Mount { .. } if gone => {
+            Some(format!("a drive was killed there: umount {}", mountpoint.display()))
+        }
+        FrontError::Mount { .. } => {
+            Some("it needs /dev/fuse, an empty folder, and root or fusermount3".to_owned())
+        }
+        FrontError::Connection { .. } => None,
+    }
+}
+
+fn medium_hint(error: &MediumFileError) -> Option<String> {
+    match error {
+        MediumFileError::Foreign { .. } => {
+            Some("name a file that does not exist yet, or that takeup sim made".to_owned())
+        }
+        _ => None,
+    }
+}
