@@ -15,7 +15,8 @@ use anyhow::{Context as _, bail};
 use super::guest::quoted;
 
 /// Package and name of every test program of the lab.
-const PROGRAMS: [(&str, &str); 2] = [("sim", "tape_scenarios"), ("takeup", "tape_lab")];
+const PROGRAMS: [(&str, &str); 3] =
+    [("device", "tape_lab"), ("sim", "tape_scenarios"), ("takeup", "tape_lab")];
 
 /// A test program that was built.
 pub struct Program {
