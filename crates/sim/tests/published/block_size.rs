@@ -48,7 +48,7 @@ const DATABASE_RATIO: f64 = 2.5;
 /// The image is as incompressible as the files.
 const NO_RATIO: f64 = 1.0;
 /// Data of one step of the simulation at least.
-const STEP_BYTES: u64 = 1 << 18;
+const STEP_BYTES: u64 = 1 << 20;
 
 const OVERHEAD_NS: Range = Range { from: 1e3, to: 1e6 };
 const SOURCE_RATE: Range = Range { from: 5e7, to: 5e9 };

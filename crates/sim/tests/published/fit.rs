@@ -7,20 +7,28 @@ pub struct Range {
     pub to: f64,
 }
 
-const ROUNDS: usize = 8;
-const STEPS: usize = 24;
+const ROUNDS: i32 = 12;
+const STEPS: usize = 14;
+/// Each round looks in a narrower range around what is best so far.
+const NARROWER: f64 = 0.6;
 
 /// The parameters with the smallest `error`, by golden section, one parameter at a time.
 pub fn fit<const N: usize>(ranges: [Range; N], error: impl Fn([f64; N]) -> f64) -> [f64; N] {
     let mut best = ranges.map(|range| (range.from * range.to).sqrt());
-    for _ in 0..if N == 1 { 1 } else { ROUNDS } {
+    for round in 0..ROUNDS {
         for at in 0..N {
+            let (from, to) = (ranges[at].from.ln(), ranges[at].to.ln());
+            let width = (to - from) / 2.0 * NARROWER.powi(round);
             let value = |exponent: f64| {
                 let mut tried = best;
                 tried[at] = exponent.exp();
                 error(tried)
             };
-            best[at] = golden(ranges[at].from.ln(), ranges[at].to.ln(), value).exp();
+            let around = best[at].ln();
+            let found = golden((around - width).max(from), (around + width).min(to), value);
+            if value(found) <= value(around) {
+                best[at] = found.exp();
+            }
         }
     }
     best

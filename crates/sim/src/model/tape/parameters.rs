@@ -128,9 +128,10 @@ const SYNCHRONISE_NS: u64 = 3_000_000_000;
 /// A change of direction, as the emulator of the LTFS reference counts it.
 const WRAP_TURN_NS: u64 = 2_000_000_000;
 /// More than any motion of a drive takes.
-const HOUR_NS: u64 = 3_600_000_000_000;
+const MOTION_NS_MAX: u64 = 1_000_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 const MEGABYTE: u64 = 1_000_000;
+const BUFFER_BYTES_MIN: u64 = 64 << 10;
 const EXABYTE: u64 = 1_000_000_000_000_000_000;
 const WRAPS_MAX: u64 = 10_000;
 const SETTLE_NS: u64 = 2_000_000_000;
@@ -188,10 +189,10 @@ impl TapeParameters {
             &mut self.load_ns,
             &mut self.unload_ns,
         ];
-        times.into_iter().for_each(|time| time.value = time.value.min(HOUR_NS));
+        times.into_iter().for_each(|time| time.value = time.value.min(MOTION_NS_MAX));
         let limit = |known: &mut Known, least, most| known.value = known.value.clamp(least, most);
         limit(&mut self.command_overhead_ns, 0, SECOND_NS);
-        limit(&mut self.buffer_bytes, MEGABYTE, EXABYTE);
+        limit(&mut self.buffer_bytes, BUFFER_BYTES_MIN, EXABYTE);
         limit(&mut self.capacity_bytes, MEGABYTE, EXABYTE);
         limit(&mut self.host_bytes_per_second, MEGABYTE, EXABYTE);
         limit(&mut self.restart_fill_percent, 1, 100);
