@@ -7,12 +7,10 @@
 
 use std::ffi::OsString;
 use std::num::NonZero;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use archive::index::{FileLayout, FileRecord, RecordKind};
 use archive::member::{Kind, Member};
-use device::source::Source;
 use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
@@ -20,9 +18,9 @@ use flow::monitor::{Counter, Monitor};
 
 use crate::read::index_file::IndexFile;
 use crate::read::members::{Item, MemberStream};
-use crate::read::tape::{self, Need, OpenTape, TapeOrigin, TapeReading};
+use crate::read::tape::{Need, TapeOrigin, TapeReading};
 use crate::read::{
-    Contents, ReadFailure, ReadSettings, ReadSummary, cores, plain_decoder, read_archive,
+    Contents, Input, ReadFailure, ReadSettings, ReadSummary, cores, plain_decoder, read_archive,
 };
 use crate::report::RunReport;
 use crate::selection::Selection;
@@ -131,15 +129,17 @@ pub fn list(
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
     let mut selection = options.selection.clone();
-    let tape = tape::open(options.tape.as_ref(), Need::Index, cancel).map_err(ReadFailure::from)?;
-    if let Some(index) = find_index(&options, tape.as_ref())?
+    let input = Input::open(&options.from, options.tape.as_ref(), Need::Index, cancel)?;
+    let is_tape = matches!(input, Input::Tape(_));
+    if let Some(index) =
+        (is_tape || options.detail == Detail::Index).then(|| input.index()).flatten()
         && let Some(members) = list_index(&index, &mut selection, cancel, &mut each)?
     {
         let run = RunReport {
             members,
             seconds: start.elapsed().as_secs_f64(),
             engine: "pread",
-            endpoint: if tape.is_some() { "tape" } else { "file" },
+            endpoint: if is_tape { "tape" } else { "file" },
             cores: cores(),
             compression: index.trailer.compression.to_string(),
             archive_bytes: index.trailer.archive_bytes,
@@ -148,14 +148,14 @@ pub fn list(
         return Ok(report(run, &selection, &warnings, ListWay::Index));
     }
     let settings = ReadSettings {
-        from: &options.from,
-        tape: tape.as_ref(),
+        input: &input,
         engine: options.engine,
         ring_bytes: options.ring_bytes,
         threads: options.threads,
         make_decoder: plain_decoder,
         contents: Contents::NotWanted,
         check: None,
+        excerpt: None,
     };
     let stage = Stage::new("parse");
     let (mut run, summary) = read_archive::<_, ListError>(
@@ -171,21 +171,6 @@ pub fn list(
     run.stages.push(stage.report());
     run.seconds = start.elapsed().as_secs_f64();
     Ok(report(run, &selection, &warnings, ListWay::Headers))
-}
-
-/// The index that will do for the list.
-fn find_index(
-    options: &ListOptions,
-    tape: Option<&Mutex<OpenTape>>,
-) -> Result<Option<IndexFile>, ListError> {
-    if let Some(tape) = tape {
-        return Ok(tape::index_of(tape));
-    }
-    if options.detail == Detail::Everything || options.from == "-" {
-        return Ok(None);
-    }
-    let source = Source::open(&options.from).map_err(ReadFailure::from)?;
-    Ok(IndexFile::find(&source))
 }
 
 fn report(

@@ -15,12 +15,12 @@ pub(crate) mod block_check;
 mod cursor;
 mod damage;
 mod decompress;
+pub(crate) mod excerpt;
 mod gaps;
 mod headers;
 pub(crate) mod index_file;
 pub(crate) mod members;
 pub(crate) mod placement;
-#[allow(dead_code, reason = "restore is about to use it")]
 pub(crate) mod ranges;
 mod source;
 pub mod tape;
@@ -46,10 +46,12 @@ use rustix::fs::FileType;
 use block_check::BlockCheck;
 use cursor::{CheckedSupply, Cursor, RingSupply, Supply, ThenIndex};
 use decompress::Decompress;
+use excerpt::{Excerpt, ExcerptSupply};
 use gaps::Gaps;
+use index_file::IndexFile;
 use members::{AfterEnd, MemberStream};
 use source::SourceReader;
-use tape::{OpenTape, TapeEnd, TapeIndex, TapeReadFailure, TapeShared};
+use tape::{Need, OpenTape, TapeEnd, TapeIndex, TapeOrigin, TapeReadFailure, TapeShared};
 
 pub(crate) use cursor::Slice;
 pub use damage::{Damage, DamageKind};
@@ -109,9 +111,7 @@ pub enum ReadFailure {
 
 /// How an archive is read.
 pub(crate) struct ReadSettings<'a> {
-    pub from: &'a OsStr,
-    /// The tape that is read in the place of `from`.
-    pub tape: Option<&'a Mutex<OpenTape>>,
+    pub input: &'a Input,
     pub engine: Engine,
     /// Bytes of both rings together.
     pub ring_bytes: usize,
@@ -122,6 +122,8 @@ pub(crate) struct ReadSettings<'a> {
     pub contents: Contents,
     /// Checksums to hold against the archive as it goes by.
     pub check: Option<Arc<BlockCheck>>,
+    /// What is read of a file, if not everything.
+    pub excerpt: Option<&'a Excerpt>,
 }
 
 /// Whether contents are wanted.
@@ -160,7 +162,7 @@ pub(crate) fn cores() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Opens the source and lets `body` go through its members, on this thread, whose account belongs
+/// Lets `body` go through its members, on this thread, whose account belongs
 /// to `stage`.
 pub(crate) fn read_archive<R, E>(
     settings: &ReadSettings<'_>,
@@ -172,33 +174,47 @@ pub(crate) fn read_archive<R, E>(
 where
     E: From<ReadFailure> + From<Stopped>,
 {
-    let source;
-    let input = match settings.tape {
-        Some(tape) => Input::Tape(tape),
-        None => {
-            source = Source::open(settings.from).map_err(ReadFailure::from)?;
-            Input::File(&source)
-        }
-    };
-    let pipeline = Pipeline::new(input, settings, monitor, cancel)?;
+    let pipeline = Pipeline::new(settings, monitor, cancel)?;
     if settings.contents == Contents::NotWanted && pipeline.plain_file {
         return pipeline.skim(stage, body);
     }
     pipeline.run(stage, body)
 }
 
-/// Where the bytes come from.
-#[derive(Clone, Copy)]
-enum Input<'a> {
+/// Where the bytes come from. Opened once in a run: who opens a named pipe again finds nobody.
+pub(crate) enum Input {
     /// A file, a device, a pipe.
-    File(&'a Source),
+    File(Source),
     /// A tape, for the thread that reads it.
-    Tape(&'a Mutex<OpenTape>),
+    Tape(Mutex<OpenTape>),
+}
+
+impl Input {
+    /// Opens the tape, if it is one, else `from`.
+    pub fn open(
+        from: &OsStr,
+        tape: Option<&TapeOrigin>,
+        need: Need,
+        cancel: &Cancel,
+    ) -> Result<Input, ReadFailure> {
+        Ok(match tape::open(tape, need, cancel)? {
+            Some(tape) => Input::Tape(tape),
+            None => Input::File(Source::open(from)?),
+        })
+    }
+
+    /// The index, if it can be had before the archive.
+    pub fn index(&self) -> Option<IndexFile> {
+        match self {
+            Input::File(source) => IndexFile::find(source),
+            Input::Tape(tape) => tape::index_of(tape),
+        }
+    }
 }
 
 /// Everything that the threads of a run share.
 struct Pipeline<'a> {
-    input: Input<'a>,
+    input: &'a Input,
     /// Name of the source.
     name: String,
     settings: &'a ReadSettings<'a>,
@@ -225,7 +241,6 @@ struct Pipeline<'a> {
 
 impl<'a> Pipeline<'a> {
     fn new(
-        input: Input<'a>,
         settings: &'a ReadSettings<'a>,
         monitor: &dyn Monitor,
         cancel: &'a Cancel,
@@ -234,6 +249,7 @@ impl<'a> Pipeline<'a> {
             .map_err(|source| ReadFailure::SetUp { what: "engine", source })?;
         let text = format!("engine {}: {}", choice.name(), choice.reason);
         monitor.notice(Notice { level: Level::Detail, object: Vec::new(), text });
+        let input = settings.input;
         let (name, endpoint, plain_file, plain_set) = match input {
             Input::File(source) => {
                 (source.name.clone(), endpoint(source), is_plain_file(source), false)
@@ -355,6 +371,9 @@ impl<'a> Pipeline<'a> {
         E: From<ReadFailure> + From<Stopped>,
     {
         let name = || self.name.clone();
+        if let Some(excerpt) = self.settings.excerpt {
+            return self.parse_excerpt(scope, excerpt, consumer, account, body);
+        }
         let first = consumer.next(account)?.filter(|block| !block.is_empty());
         let Some(first) = first else { return Err(ReadFailure::Empty { name: name() }.into()) };
         let format = Format::detect(&first[..first.len().min(Format::PREFIX_BYTES)]);
@@ -364,7 +383,9 @@ impl<'a> Pipeline<'a> {
             }
             Format::Compressed(coding) => {
                 let (producer, plain) = self.ring(BLOCK_BYTES)?;
-                scope.spawn(move || self.decompress(coding, producer, first, &consumer));
+                scope.spawn(move || {
+                    self.decompress(coding, producer, |stage| stage.cut(first, &consumer));
+                });
                 (RingSupply { first: None, consumer: plain }, self.archive_gaps.clone())
             }
             Format::Other(format) => {
@@ -372,7 +393,7 @@ impl<'a> Pipeline<'a> {
             }
         };
         let supply: Box<dyn Supply> = match self.settings.check.clone() {
-            Some(check) => Box::new(CheckedSupply { supply, check }),
+            Some(check) => Box::new(CheckedSupply { supply, check, position_bytes: 0 }),
             None => Box::new(supply),
         };
         let supply = match self.after_end {
@@ -389,6 +410,37 @@ impl<'a> Pipeline<'a> {
         stream.drain(account)?;
         self.check_archive(&stream)?;
         Ok((result, archive_bytes, format))
+    }
+
+    /// As `parse`, of what an index has led to.
+    fn parse_excerpt<'scope, R, E>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        excerpt: &'scope Excerpt,
+        consumer: Consumer,
+        account: &mut Account,
+        body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
+    ) -> Result<(R, u64, Format), E>
+    where
+        E: From<ReadFailure> + From<Stopped>,
+    {
+        let (supply, gaps, format) = match &excerpt.chunks {
+            None => (RingSupply { first: None, consumer }, &self.source_gaps, Format::Plain),
+            Some((coding, chunks)) => {
+                let (producer, plain) = self.ring(BLOCK_BYTES)?;
+                scope.spawn(move || {
+                    self.decompress(*coding, producer, |stage| stage.cut_known(chunks, &consumer));
+                });
+                let supply = RingSupply { first: None, consumer: plain };
+                (supply, &self.archive_gaps, Format::Compressed(*coding))
+            }
+        };
+        let supply = ExcerptSupply::new(excerpt, supply, self.settings.check.clone());
+        let mut stream = self.stream(Box::new(supply), gaps.clone()).begin_inside();
+        let result = body(&mut stream, account)?;
+        self.stop.store(true, Ordering::Release);
+        stream.drain(account)?;
+        Ok((result, stream.passed_bytes(), format))
     }
 
     /// Bytes of a block of the ring that takes what the source gives.
@@ -424,9 +476,13 @@ impl<'a> Pipeline<'a> {
                     .choice
                     .open_for(READS_IN_FLIGHT, file)
                     .map_err(|source| ReadFailure::SetUp { what: "engine", source })?;
+                let ranges = match self.settings.excerpt {
+                    Some(excerpt) => excerpt.source.clone(),
+                    None => std::iter::once(0..length_bytes).collect(),
+                };
                 let reader = SourceReader {
                     file,
-                    length_bytes,
+                    ranges,
                     backend: &mut *backend,
                     stop: &self.stop,
                     gaps: &self.source_gaps,
@@ -465,15 +521,14 @@ impl<'a> Pipeline<'a> {
         &self,
         coding: Coding,
         producer: Producer,
-        first: flow::ring::Block,
-        consumer: &Consumer,
+        cut: impl FnOnce(&Decompress) -> Result<(), Stopped>,
     ) {
         let workers = self.settings.threads.map_or_else(cores, NonZero::get);
         let (gaps, stage) = (self.archive_gaps.clone(), Arc::clone(&self.decompress));
         let shared = Decompress::new(coding, producer, gaps, stage, workers, self.cancel);
         let results = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..workers).map(|_| scope.spawn(|| shared.work())).collect();
-            let mut all_well = shared.cut(first, consumer).is_ok();
+            let mut all_well = cut(&shared).is_ok();
             for thread in threads {
                 all_well &= thread.join().is_ok_and(|result| result.is_ok());
             }

@@ -22,12 +22,11 @@ mod workers;
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use archive::acl::NameLookup;
 use archive::decode::{Decoder, Limits};
-use device::source::Source;
 use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
@@ -35,9 +34,12 @@ use flow::monitor::Monitor;
 use tree::{Accounts, Attributes, Destination, DestinationOptions, Modes, Overwrite, Owners};
 
 use crate::list::take_summary;
+use crate::read::excerpt::Excerpt;
+use crate::read::index_file::IndexFile;
 use crate::read::members::MemberStream;
-use crate::read::tape::{self, Need, OpenTape, TapeOrigin, TapeReading};
-use crate::read::{Contents, ReadFailure, ReadSettings, read_archive};
+use crate::read::ranges::{Plan, StandIns, plan};
+use crate::read::tape::{Need, TapeOrigin, TapeReading};
+use crate::read::{Contents, Input, ReadFailure, ReadSettings, read_archive};
 use crate::report::RunReport;
 use crate::selection::Selection;
 use crate::warnings::Warnings;
@@ -45,6 +47,10 @@ use crate::warnings::Warnings;
 use crate::read::block_check::BlockCheck;
 use order::Dispatcher;
 use workers::Workers;
+
+/// Bytes between selected members that are read through: a disk with heads needs about as long for
+/// them as for going elsewhere.
+const BRIDGE_BYTES: u64 = 1 << 20;
 
 /// Ending of the name of a file whose content is not complete.
 pub const INCOMPLETE_SUFFIX: &str = ".incomplete";
@@ -176,17 +182,23 @@ pub fn restore(
         true => Need::Everything,
         false => Need::Index,
     };
-    let tape = tape::open(options.tape.as_ref(), need, cancel).map_err(ReadFailure::from)?;
-    let check = find_check(&options, tape.as_ref())?;
+    let input = Input::open(&options.from, options.tape.as_ref(), need, cancel)?;
+    let check = input.index().and_then(BlockCheck::of).map(Arc::new);
+    let plan = check.as_deref().and_then(|check| make_plan(&check.index, &options));
+    let excerpt = match (&check, &plan) {
+        (Some(check), Some(plan)) => Excerpt::new(&check.index, plan),
+        _ => None,
+    };
+    let stand_ins = plan.map_or_else(StandIns::default, |plan| plan.stand_ins);
     let settings = ReadSettings {
-        from: &options.from,
-        tape: tape.as_ref(),
+        input: &input,
         engine: options.engine,
         ring_bytes: options.ring_bytes,
         threads: options.threads,
         make_decoder: naming_decoder,
         contents: Contents::Wanted,
         check: check.clone(),
+        excerpt: excerpt.as_ref(),
     };
     let parse = Stage::new("parse");
     let create = Stage::new("create");
@@ -195,7 +207,8 @@ pub fn restore(
         let workers = Workers::new(&targets, &options, &create, &warnings, cancel);
         let result = workers.run(|| {
             let mut dispatcher =
-                Dispatcher::new(&workers, &targets, &options, &mut selection, &warnings);
+                Dispatcher::new(&workers, &targets, &options, &mut selection, &warnings)
+                    .with_stand_ins(&stand_ins);
             dispatcher.dispatch(stream, account)?;
             dispatcher.drain(account)
         });
@@ -222,19 +235,12 @@ pub fn restore(
     Ok(RestoreReport { run, tape, warnings, existing, not_found, checksums })
 }
 
-/// The checksums of the archive's blocks, when they can be had before the blocks.
-fn find_check(
-    options: &RestoreOptions,
-    tape: Option<&Mutex<OpenTape>>,
-) -> Result<Option<Arc<BlockCheck>>, RestoreError> {
-    if let Some(tape) = tape {
-        return Ok(tape::index_of(tape).and_then(BlockCheck::of).map(Arc::new));
+/// Where the selected members are, if there is an index that says so.
+fn make_plan(index: &IndexFile, options: &RestoreOptions) -> Option<Plan> {
+    if options.selection.is_everything() {
+        return None;
     }
-    if options.from == "-" {
-        return Ok(None);
-    }
-    let source = Source::open(&options.from).map_err(ReadFailure::from)?;
-    Ok(BlockCheck::load(&source).map(Arc::new))
+    plan(|| index.files(), &options.selection, BRIDGE_BYTES).ok()
 }
 
 /// Where members go.

@@ -21,10 +21,9 @@ mod workers;
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
-use device::source::Source;
 use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
@@ -34,9 +33,9 @@ use tree::{Attributes, CompareOwners, Difference};
 use crate::list::take_summary;
 use crate::read::block_check::BlockCheck;
 use crate::read::members::MemberStream;
-use crate::read::tape::{self, Need, OpenTape, TapeOrigin, TapeReading};
+use crate::read::tape::{Need, TapeOrigin, TapeReading};
 use crate::read::{
-    Contents, Damage, DamageKind, ReadFailure, ReadSettings, plain_decoder, read_archive,
+    Contents, Damage, DamageKind, Input, ReadFailure, ReadSettings, plain_decoder, read_archive,
 };
 use crate::report::RunReport;
 use crate::warnings::Warnings;
@@ -223,18 +222,17 @@ pub fn verify(
 ) -> Result<VerifyReport, VerifyError> {
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
-    let tape =
-        tape::open(options.tape.as_ref(), Need::Everything, cancel).map_err(ReadFailure::from)?;
-    let check = find_check(&options, tape.as_ref())?;
+    let input = Input::open(&options.from, options.tape.as_ref(), Need::Everything, cancel)?;
+    let check = input.index().and_then(BlockCheck::of).map(Arc::new);
     let settings = ReadSettings {
-        from: &options.from,
-        tape: tape.as_ref(),
+        input: &input,
         engine: options.engine,
         ring_bytes: options.ring_bytes,
         threads: options.threads,
         make_decoder: plain_decoder,
         contents: Contents::Wanted,
         check: check.clone(),
+        excerpt: None,
     };
     let parse = Stage::new("parse");
     let stage = Stage::new(if options.against.is_some() { "compare" } else { "hash" });
@@ -263,21 +261,6 @@ pub fn verify(
     report.run.seconds = start.elapsed().as_secs_f64();
     report.warnings = warnings.count();
     Ok(report)
-}
-
-/// The checksums of the archive's blocks, when they can be had before the blocks.
-fn find_check(
-    options: &VerifyOptions,
-    tape: Option<&Mutex<OpenTape>>,
-) -> Result<Option<Arc<BlockCheck>>, VerifyError> {
-    if let Some(tape) = tape {
-        return Ok(tape::index_of(tape).and_then(BlockCheck::of).map(Arc::new));
-    }
-    if options.from == "-" {
-        return Ok(None);
-    }
-    let source = Source::open(&options.from).map_err(ReadFailure::from)?;
-    Ok(BlockCheck::load(&source).map(Arc::new))
 }
 
 fn conclude_blocks(check: &BlockCheck, report: &mut VerifyReport, warnings: &Warnings<'_>) {

@@ -3,7 +3,6 @@
 use std::sync::{Mutex, PoisonError};
 
 use archive::index::{BlockChecksum, BlockHasher, IndexReader, Section};
-use device::source::Source;
 
 use super::index_file::IndexFile;
 
@@ -20,19 +19,20 @@ pub(crate) struct BlockCheck {
 }
 
 struct Seen {
-    hasher: Option<BlockHasher>,
-    bytes: u64,
+    hasher: BlockHasher,
+    /// Where the next bytes are expected.
+    next_bytes: u64,
+    /// From where on they are hashed: the start of a block.
+    start_bytes: u64,
+    /// Number of the block that is being hashed.
+    number: u64,
+    /// Blocks seen in all.
     blocks: u64,
     differing: Vec<u64>,
     differing_count: u64,
 }
 
 impl BlockCheck {
-    /// The checksums of `source`, if it has an index that can be read now.
-    pub fn load(source: &Source) -> Option<BlockCheck> {
-        BlockCheck::of(IndexFile::find(source)?)
-    }
-
     /// The checksums of an index.
     pub fn of(index: IndexFile) -> Option<BlockCheck> {
         let block_bytes = index.trailer.block_bytes as usize;
@@ -45,42 +45,61 @@ impl BlockCheck {
             .map(|record| record.map(|checksum| checksum.0))
             .collect::<Result<_, _>>()
             .ok()?;
-        let hasher = Some(BlockHasher::new(block_bytes));
-        let (differing, differing_count) = (Vec::new(), 0);
-        let state = Seen { hasher, bytes: 0, blocks: 0, differing, differing_count };
+        let state = Seen {
+            hasher: BlockHasher::new(block_bytes),
+            next_bytes: 0,
+            start_bytes: 0,
+            number: 0,
+            blocks: 0,
+            differing: Vec::new(),
+            differing_count: 0,
+        };
         Some(BlockCheck { index, expected, state: Mutex::new(state) })
     }
 
-    /// The next bytes of the archive.
-    pub fn update(&self, bytes: &[u8]) {
+    /// Bytes of the archive, in ascending order. Where some are left out, checking goes on with the
+    /// next whole block.
+    pub fn update(&self, offset_bytes: u64, bytes: &[u8]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
+        let block_bytes = u64::from(self.index.trailer.block_bytes);
+        if offset_bytes != state.next_bytes {
+            state.hasher = BlockHasher::new(block_bytes as usize);
+            state.start_bytes = offset_bytes.next_multiple_of(block_bytes);
+            state.number = state.start_bytes / block_bytes;
+        }
+        state.next_bytes = offset_bytes + bytes.len() as u64;
         // The index itself lies behind the archive and has checksums of its own.
-        let left_bytes = self.index.trailer.archive_bytes.saturating_sub(state.bytes);
-        let bytes = &bytes[..(bytes.len() as u64).min(left_bytes) as usize];
-        state.bytes += bytes.len() as u64;
-        let Some(hasher) = &mut state.hasher else { return };
+        let archive_bytes = self.index.trailer.archive_bytes;
+        let to = archive_bytes.saturating_sub(offset_bytes).min(bytes.len() as u64) as usize;
+        let from = state.start_bytes.saturating_sub(offset_bytes).min(to as u64) as usize;
+        if from == to {
+            return;
+        }
         let mut found = Vec::new();
-        hasher.update(bytes, |checksum| found.push(checksum));
-        if state.bytes == self.index.trailer.archive_bytes {
-            found.extend(state.hasher.take().and_then(BlockHasher::finish));
+        state.hasher.update(&bytes[from..to], |checksum| found.push(checksum));
+        if offset_bytes + to as u64 == archive_bytes {
+            let fresh = BlockHasher::new(block_bytes as usize);
+            found.extend(std::mem::replace(&mut state.hasher, fresh).finish());
         }
         for checksum in found {
-            if self.expected.get(state.blocks as usize) != Some(&checksum) {
+            if self.expected.get(state.number as usize) != Some(&checksum) {
                 state.differing_count += 1;
                 if state.differing.len() < DIFFERING_MAX {
-                    state.differing.push(state.blocks);
+                    state.differing.push(state.number);
                 }
             }
+            state.number += 1;
             state.blocks += 1;
         }
     }
 
-    /// Blocks seen, blocks that differ, and the numbers of the first of those.
+    /// Blocks seen, blocks that differ, and the numbers of the first of those. Behind the last
+    /// bytes that were seen no block may be left.
     pub fn outcome(&self) -> (u64, u64, Vec<u64>) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let missing = (self.expected.len() as u64).saturating_sub(state.blocks);
-        let first_missing = state.blocks;
+        let missing = (self.expected.len() as u64).saturating_sub(state.number);
+        let first_missing = state.number;
         let mut differing = state.differing.clone();
         let room = DIFFERING_MAX - differing.len();
         differing.extend((first_missing..first_missing + missing).take(room));

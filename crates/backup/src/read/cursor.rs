@@ -4,7 +4,7 @@
 //! until it is dropped, so content can be passed to other threads as it lies in the ring.
 
 use std::collections::VecDeque;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive::header::{UNIT_BYTES, Unit};
@@ -24,6 +24,8 @@ const INDEX_LEASE_BYTES: u64 = 256 << 10;
 pub(crate) enum Lease {
     /// A block of the ring.
     Ring(Block),
+    /// A part of one.
+    Part(Block, Range<usize>),
     /// Memory of its own.
     Memory(Arc<Vec<u8>>),
 }
@@ -33,6 +35,7 @@ impl Deref for Lease {
     fn deref(&self) -> &[u8] {
         match self {
             Lease::Ring(block) => block,
+            Lease::Part(block, range) => &block[range.clone()],
             Lease::Memory(bytes) => bytes,
         }
     }
@@ -57,6 +60,11 @@ impl Deref for Slice {
 pub(crate) trait Supply {
     /// The next bytes, `None` at the end. Never empty.
     fn next(&mut self, account: &mut Account) -> Result<Option<Lease>, Stopped>;
+    /// Bytes of the archive between the last lease and the one before, of which nothing is known
+    /// to be wanted.
+    fn jumped_bytes(&self) -> u64 {
+        0
+    }
     /// Passes over up to `bytes` of the stream without handing them out, if that is cheap.
     /// Returns how many were passed over.
     fn pass_over(&mut self, bytes: u64) -> u64;
@@ -70,13 +78,19 @@ pub(crate) struct RingSupply {
     pub consumer: Consumer,
 }
 
+impl RingSupply {
+    /// The next block, `None` at the end. Never empty.
+    pub fn next_block(&mut self, account: &mut Account) -> Result<Option<Block>, Stopped> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        Ok(self.consumer.next(account)?.filter(|block| !block.is_empty()))
+    }
+}
+
 impl Supply for RingSupply {
     fn next(&mut self, account: &mut Account) -> Result<Option<Lease>, Stopped> {
-        if let Some(first) = self.first.take() {
-            return Ok(Some(Lease::Ring(first)));
-        }
-        let block = self.consumer.next(account)?;
-        Ok(block.filter(|block| !block.is_empty()).map(Lease::Ring))
+        Ok(self.next_block(account)?.map(Lease::Ring))
     }
 
     fn pass_over(&mut self, _: u64) -> u64 {
@@ -92,13 +106,16 @@ impl Supply for RingSupply {
 pub(crate) struct CheckedSupply {
     pub supply: RingSupply,
     pub check: Arc<BlockCheck>,
+    /// Bytes that have gone by.
+    pub position_bytes: u64,
 }
 
 impl Supply for CheckedSupply {
     fn next(&mut self, account: &mut Account) -> Result<Option<Lease>, Stopped> {
         let lease = self.supply.next(account)?;
         if let Some(bytes) = &lease {
-            self.check.update(bytes);
+            self.check.update(self.position_bytes, bytes);
+            self.position_bytes += bytes.len() as u64;
         }
         Ok(lease)
     }
@@ -170,6 +187,9 @@ pub(crate) struct Cursor<'a> {
     position_bytes: u64,
     /// Offset of the end of the last segment.
     taken_bytes: u64,
+    /// Offset at which the last jump ended, and the length of all of them.
+    landed_bytes: u64,
+    jumped_bytes: u64,
     gaps: Gaps,
     /// The first gap at or behind the position, once it is known.
     gap: Option<Gap>,
@@ -179,8 +199,22 @@ pub(crate) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     pub fn new(supply: Box<dyn Supply + 'a>, gaps: Gaps) -> Cursor<'a> {
         let segments = VecDeque::new();
-        let (position_bytes, taken_bytes) = (0, 0);
-        Cursor { supply, segments, position_bytes, taken_bytes, gaps, gap: None, ended: false }
+        Cursor {
+            supply,
+            segments,
+            position_bytes: 0,
+            taken_bytes: 0,
+            landed_bytes: 0,
+            jumped_bytes: 0,
+            gaps,
+            gap: None,
+            ended: false,
+        }
+    }
+
+    /// Bytes of the stream up to here, without what was jumped over.
+    pub fn passed_bytes(&self) -> u64 {
+        self.position_bytes - self.jumped_bytes
     }
 
     /// Offset of the next byte.
@@ -202,6 +236,13 @@ impl<'a> Cursor<'a> {
             self.ended = true;
             return Ok(false);
         };
+        let jumped_bytes = self.supply.jumped_bytes();
+        if jumped_bytes > 0 {
+            self.taken_bytes += jumped_bytes;
+            self.position_bytes += jumped_bytes;
+            self.jumped_bytes += jumped_bytes;
+            self.landed_bytes = self.taken_bytes;
+        }
         let to = lease.len();
         self.taken_bytes += to as u64;
         self.segments.push_back(Slice { lease, from: 0, to });
@@ -220,9 +261,16 @@ impl<'a> Cursor<'a> {
     /// A seam at the position itself counts until [`Cursor::leave_gap`].
     pub fn gap_within(&mut self, bytes: u64) -> Option<&Gap> {
         let end_bytes = self.position_bytes.saturating_add(bytes.max(1));
-        if self.gap.is_none() {
+        let landed_bytes = self.landed_bytes;
+        let left_out = |gap: &Gap| gap.length_bytes > 0 && gap.end_bytes() <= landed_bytes;
+        if self.gap.as_ref().is_none_or(left_out) {
             let known_bytes = if self.ended { u64::MAX } else { self.taken_bytes };
-            self.gap = self.gaps.take_before(known_bytes);
+            self.gap = loop {
+                let gap = self.gaps.take_before(known_bytes);
+                if !gap.as_ref().is_some_and(left_out) {
+                    break gap;
+                }
+            };
         }
         self.gap.as_ref().filter(|gap| gap.start_bytes < end_bytes)
     }
@@ -267,19 +315,19 @@ impl<'a> Cursor<'a> {
         passed
     }
 
-    /// Passes over `bytes`; returns how many there were. Gaps are passed too.
-    pub fn pass_over(&mut self, bytes: u64, account: &mut Account) -> Result<u64, Stopped> {
-        let mut left = bytes;
-        while left > 0 {
-            left -= self.jump(left);
-            let here = (self.rest(account)?.len() as u64).min(left);
+    /// Passes over `bytes`, gaps and jumps included: less at the end of the stream, more where a
+    /// jump leads further on.
+    pub fn pass_over(&mut self, bytes: u64, account: &mut Account) -> Result<(), Stopped> {
+        let target_bytes = self.position_bytes.saturating_add(bytes);
+        while self.position_bytes < target_bytes {
+            self.jump(target_bytes - self.position_bytes);
+            let here = self.rest(account)?.len() as u64;
             if here == 0 {
                 break;
             }
-            self.advance(here as usize);
-            left -= here;
+            self.advance(here.min(target_bytes.saturating_sub(self.position_bytes)) as usize);
         }
-        Ok(bytes - left)
+        Ok(())
     }
 
     /// Passes everything that is left, so that whoever fills the stream comes to an end.

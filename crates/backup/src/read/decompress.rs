@@ -18,6 +18,7 @@ use archive::chunk::{
     Boundary, BoundaryFinder, ChunkDecompressor, ChunkError, Coding, Input, StreamDecoder,
     StreamState,
 };
+use archive::index::ChunkRecord;
 use flow::account::{Account, Stage, State};
 use flow::cancel::{Cancel, Stopped};
 use flow::queue::Queue;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use super::gaps::{Gap, Gaps};
 
 /// Largest chunk that is decompressed as one.
-const CHUNK_BYTES_MAX: usize = 32 << 20;
+pub(crate) const CHUNK_BYTES_MAX: usize = 32 << 20;
 /// Largest window of a zstd frame that is decoded: what `zstd --long=31` makes. Memory is taken
 /// only when a frame asks for it; refusing would mean data that do not come back.
 const WINDOW_BYTES_MAX: u64 = 2 << 30;
@@ -40,7 +41,23 @@ struct Task {
     ticket: u64,
     compressed: Vec<u8>,
     offset_bytes: u64,
-    content_bytes_max: usize,
+    content: Content,
+}
+
+/// What is known of a chunk's content beforehand.
+enum Content {
+    /// It has no more bytes than that.
+    AtMost(usize),
+    /// It has so many bytes and starts there in the archive.
+    Known { bytes: usize, start_bytes: u64 },
+}
+
+impl Content {
+    fn bytes_max(&self) -> usize {
+        match *self {
+            Content::AtMost(bytes) | Content::Known { bytes, .. } => bytes,
+        }
+    }
 }
 
 /// What the threads of the stage share.
@@ -104,18 +121,29 @@ impl Decompress {
                 self.coding,
                 &task.compressed,
                 task.offset_bytes,
-                task.content_bytes_max,
+                task.content.bytes_max(),
                 &mut content,
             );
             let turn = self.turnstile.enter(task.ticket, account, State::Blocked)?;
-            match result {
-                Ok(()) => self.put(&content, account)?,
-                Err(error) => {
+            let position_bytes = self.producer.position_bytes();
+            match (result, task.content) {
+                (Ok(()), Content::AtMost(_)) => self.put(&content, account)?,
+                (Ok(()), Content::Known { bytes, .. }) if bytes == content.len() => {
+                    self.put(&content, account)?;
+                }
+                (Ok(()), Content::Known { bytes, start_bytes }) => {
+                    let why = "a chunk does not have the length that the index has".to_owned();
+                    self.put_gap(start_bytes, bytes, why, account)?;
+                }
+                (Err(error), Content::Known { bytes, start_bytes }) => {
+                    self.put_gap(start_bytes, bytes, error.to_string(), account)?;
+                }
+                (Err(error), Content::AtMost(bytes)) => {
                     // Without its length in the frame nobody knows how much is lost.
                     let exact =
                         self.coding == Coding::Gzip || names_content_bytes(&task.compressed);
-                    let content_bytes = if exact { task.content_bytes_max } else { 0 };
-                    self.put_gap(content_bytes, &error, account)?;
+                    let bytes = if exact { bytes } else { 0 };
+                    self.put_gap(position_bytes, bytes, error.to_string(), account)?;
                 }
             }
             drop(turn);
@@ -140,13 +168,13 @@ impl Decompress {
     /// Leaves room for a chunk that is lost; a seam when `content_bytes` is 0.
     fn put_gap(
         &self,
+        start_bytes: u64,
         content_bytes: usize,
-        error: &ChunkError,
+        why: String,
         account: &mut Account,
     ) -> Result<(), Stopped> {
-        let start_bytes = self.producer.position_bytes();
         let length_bytes = content_bytes as u64;
-        self.gaps.enter(Gap { start_bytes, length_bytes, why: error.to_string() });
+        self.gaps.enter(Gap { start_bytes, length_bytes, why });
         let zeros = vec![0; content_bytes.min(1 << 20)];
         let mut left = content_bytes;
         while left > 0 {
@@ -161,6 +189,52 @@ impl Decompress {
         let block_bytes = self.producer.block_bytes();
         let blocks = (self.producer.capacity_bytes() as usize / block_bytes).saturating_sub(1);
         blocks.clamp(1, RESERVED_BLOCKS_MAX) * block_bytes
+    }
+
+    /// The cutting thread where an index says what comes: these chunks, one behind the other.
+    pub fn cut_known(&self, chunks: &[ChunkRecord], consumer: &Consumer) -> Result<(), Stopped> {
+        let mut account = self.stage.open();
+        let result = self.hand_out(chunks, consumer, &mut account);
+        self.tasks.close();
+        if result.is_err() {
+            self.cancel.fail();
+        }
+        result
+    }
+
+    fn hand_out(
+        &self,
+        chunks: &[ChunkRecord],
+        consumer: &Consumer,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        let mut held: Option<(Block, usize)> = None;
+        for (ticket, chunk) in chunks.iter().enumerate() {
+            let wanted = chunk.compressed_bytes as usize;
+            let mut compressed = Vec::with_capacity(wanted);
+            while compressed.len() < wanted {
+                let next = match held.take() {
+                    Some(rest) => Some(rest),
+                    None => consumer.next(account)?.map(|block| (block, 0)),
+                };
+                // The run was told to stop, or the source has become shorter.
+                let Some((block, from)) = next else { return Ok(()) };
+                let to = block.len().min(from + wanted - compressed.len());
+                compressed.extend_from_slice(&block[from..to]);
+                if to < block.len() {
+                    held = Some((block, to));
+                }
+            }
+            let content = Content::Known {
+                bytes: chunk.content_bytes as usize,
+                start_bytes: chunk.content_offset_bytes,
+            };
+            let (ticket, offset_bytes) = (ticket as u64, chunk.compressed_offset_bytes);
+            self.tasks.push(Task { ticket, compressed, offset_bytes, content }, account)?;
+        }
+        // What is left is nothing, but whoever fills the ring waits for it to be taken.
+        while consumer.next(account)?.is_some() {}
+        Ok(())
     }
 
     /// The cutting thread: takes the source's blocks, of which `first` was taken before.
@@ -207,7 +281,7 @@ impl Cutter<'_> {
                         ticket: self.take_ticket(),
                         compressed: self.held[self.from..to].to_vec(),
                         offset_bytes: self.finder.offset_bytes(),
-                        content_bytes_max,
+                        content: Content::AtMost(content_bytes_max),
                     };
                     self.shared.tasks.push(task, account)?;
                     self.pass(compressed_bytes);

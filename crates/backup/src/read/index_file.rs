@@ -13,8 +13,8 @@ use archive::chunk::gzip_member::find_stored_member;
 use archive::chunk::seek_table::{SeekTable, SeekTableLookup, parse_seek_table};
 use archive::chunk::{ChunkDecompressor, Coding, Compression, Format, StreamDecoder};
 use archive::index::{
-    ContentHasher, FileLayout, FileRecord, IndexLayout, IndexReader, RecordKind, Section,
-    TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer, find_trailer,
+    ChunkRecord, ContentHasher, FileLayout, FileRecord, IndexLayout, IndexReader, RecordKind,
+    Section, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer, find_trailer,
 };
 use device::source::Source;
 
@@ -154,10 +154,37 @@ impl IndexFile {
         self.trailer.compression != Compression::None
     }
 
+    /// How the archive is compressed, and so the file, if it holds the archive and not only its
+    /// index.
+    pub fn archive_coding(&self) -> Option<Coding> {
+        self.coding
+    }
+
+    /// Whether the file holds the archive that the index describes.
+    pub fn holds_archive(&self) -> bool {
+        self.holds == Holds::Archive
+    }
+
+    /// The chunks of a compressed archive.
+    pub fn chunks(&self) -> io::Result<IndexReader<ChunkRecord, impl Read>> {
+        Ok(IndexReader::new(self.section(Section::Chunks)?))
+    }
+
     /// The members of the archive.
     pub fn files(&self) -> io::Result<IndexReader<FileRecord, impl Read>> {
         Ok(IndexReader::new(self.section(Section::Files)?))
     }
+}
+
+/// Whether the name of a section of an index stands somewhere in the bytes.
+pub(crate) fn names_index(bytes: &[u8]) -> bool {
+    const NAME: &[u8] = b"takeup-index/";
+    bytes.windows(NAME.len()).any(|window| window == NAME)
+}
+
+/// Whether a unit is the first of an index archive.
+pub(crate) fn begins_index(unit: &archive::header::Unit) -> bool {
+    archive::index::encode_index_header().starts_with(unit)
 }
 
 fn find_in_plain(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trailer> {

@@ -22,6 +22,7 @@ use flow::cancel::Stopped;
 use super::cursor::{Cursor, NextUnit, Slice};
 use super::damage::{Damage, DamageKind};
 use super::gaps::Gap;
+use super::index_file::{begins_index, names_index};
 
 /// Garbage in front of the first header that is searched before giving up.
 const LEADING_GARBAGE_BYTES_MAX: u64 = 1 << 30;
@@ -124,6 +125,12 @@ impl<'a> MemberStream<'a> {
         }
     }
 
+    /// Takes it for granted that this is an archive, since its index says so.
+    pub fn begin_inside(mut self) -> MemberStream<'a> {
+        self.place = Place::Inside;
+        self
+    }
+
     /// Decodes with decoders made by `make_decoder` from here on.
     pub fn with_decoder(mut self, make_decoder: fn() -> Decoder) -> MemberStream<'a> {
         self.decoder = make_decoder();
@@ -139,6 +146,11 @@ impl<'a> MemberStream<'a> {
     /// Offset of the next byte of the archive.
     pub fn position_bytes(&self) -> u64 {
         self.cursor.position_bytes()
+    }
+
+    /// Bytes of the archive up to here, without what was jumped over.
+    pub fn passed_bytes(&self) -> u64 {
+        self.cursor.passed_bytes()
     }
 
     /// Whether the next step would wait for the source.
@@ -176,9 +188,17 @@ impl<'a> MemberStream<'a> {
         if self.content_left_bytes == 0 {
             return Ok(None);
         }
+        let expected_bytes = self.cursor.position_bytes();
         let here = self.cursor.rest(account)?.len() as u64;
         let here = here.min(self.content_left_bytes);
         let position_bytes = self.cursor.position_bytes();
+        if position_bytes != expected_bytes {
+            // Only the ends of members are jumped from.
+            let bytes = self.content_left_bytes;
+            let why = "its header does not have the length that the index has".to_owned();
+            self.report(expected_bytes, bytes, DamageKind::Lost { why }, InMember::Yes);
+            return Ok(Some(self.cut_content()));
+        }
         if let Some(gap) = self.cursor.gap_within(here).cloned() {
             let before_bytes = gap.start_bytes.saturating_sub(position_bytes);
             if before_bytes > 0 {
@@ -187,13 +207,16 @@ impl<'a> MemberStream<'a> {
             return self.lose_content(&gap, account).map(Some);
         }
         if here == 0 {
-            let bytes = std::mem::take(&mut self.content_left_bytes);
-            self.padding_left_bytes = 0;
             self.report(position_bytes, 0, DamageKind::Truncated, InMember::Yes);
             self.place = Place::Done;
-            return Ok(Some(ContentPiece::Cut { bytes }));
+            return Ok(Some(self.cut_content()));
         }
         Ok(Some(self.take_data(here, account)?))
+    }
+
+    fn cut_content(&mut self) -> ContentPiece {
+        self.padding_left_bytes = 0;
+        ContentPiece::Cut { bytes: std::mem::take(&mut self.content_left_bytes) }
     }
 
     fn take_data(&mut self, bytes: u64, account: &mut Account) -> Result<ContentPiece, Stopped> {
@@ -206,9 +229,7 @@ impl<'a> MemberStream<'a> {
         let kind = DamageKind::Lost { why: gap.why.clone() };
         if gap.length_bytes == 0 {
             // A seam: what follows is from further on, nobody knows from where.
-            let bytes = std::mem::take(&mut self.content_left_bytes);
-            self.padding_left_bytes = 0;
-            return Ok(ContentPiece::Cut { bytes });
+            return Ok(self.cut_content());
         }
         let position_bytes = self.cursor.position_bytes();
         let bytes = (gap.end_bytes() - position_bytes).min(self.content_left_bytes);
@@ -574,15 +595,4 @@ enum Search {
     Header,
     EndMark,
     Nothing,
-}
-
-/// Whether the name of a section of an index stands somewhere in the bytes.
-fn names_index(bytes: &[u8]) -> bool {
-    const NAME: &[u8] = b"takeup-index/";
-    bytes.windows(NAME.len()).any(|window| window == NAME)
-}
-
-/// Whether a unit is the first of an index archive.
-fn begins_index(unit: &header::Unit) -> bool {
-    index::encode_index_header().starts_with(unit)
 }

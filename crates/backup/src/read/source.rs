@@ -7,6 +7,7 @@
 //! through `flow::source::read_stream`.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +27,8 @@ const BAD_STEPS_MAX: usize = 4096;
 /// What a reading thread works with.
 pub(crate) struct SourceReader<'a> {
     pub file: &'a Arc<OwnedFd>,
-    pub length_bytes: u64,
+    /// What is read, in this order: the whole source, or parts of it.
+    pub ranges: Vec<Range<u64>>,
     pub backend: &'a mut dyn Backend,
     /// Set by whoever has seen enough; the stream then ends early.
     pub stop: &'a AtomicBool,
@@ -35,17 +37,25 @@ pub(crate) struct SourceReader<'a> {
 }
 
 impl SourceReader<'_> {
-    /// Reads the whole source into the ring. Returns the bytes asked for.
+    /// Reads the ranges into the ring, one behind the other. Returns the bytes asked for.
     pub fn read(mut self, producer: Producer, account: &mut Account) -> Result<u64, ReadError> {
         let mut asked = 0u64;
+        let block_bytes = producer.block_bytes() as u64;
+        let mut ranges = std::mem::take(&mut self.ranges).into_iter();
+        let mut range = ranges.next();
         loop {
-            while asked < self.length_bytes && self.backend.in_flight() < self.backend.depth() {
+            while self.backend.in_flight() < self.backend.depth() {
+                let Some(left) = &mut range else { break };
                 if self.stop.load(Ordering::Acquire) {
-                    self.length_bytes = asked;
+                    range = None;
                     break;
                 }
-                let left = self.length_bytes - asked;
-                let bytes = left.min(producer.block_bytes() as u64) as usize;
+                if left.is_empty() {
+                    range = ranges.next();
+                    continue;
+                }
+                // No request lies across two blocks, which would make two of it.
+                let bytes = (left.end - left.start).min(block_bytes - asked % block_bytes) as usize;
                 let reservation = if self.backend.in_flight() == 0 {
                     producer.reserve(bytes, account)?
                 } else {
@@ -55,7 +65,8 @@ impl SourceReader<'_> {
                     }
                 };
                 for piece in reservation.into_pieces() {
-                    let offset_bytes = asked;
+                    let offset_bytes = left.start;
+                    left.start += piece.len() as u64;
                     asked += piece.len() as u64;
                     self.submit(offset_bytes, 0, piece)?;
                 }
@@ -202,7 +213,7 @@ mod tests {
         let mut account = Stage::new("read").open();
         let reader = SourceReader {
             file: &file,
-            length_bytes: content.len() as u64,
+            ranges: vec![0..BLOCK as u64, BLOCK as u64..content.len() as u64],
             backend: &mut backend,
             stop: &stop,
             gaps: &gaps,

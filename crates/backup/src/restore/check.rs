@@ -55,8 +55,8 @@ fn name_files(
         }
         let text = match check.index.hash_holds(&record) {
             Some(true) => continue,
-            Some(false) => "restored, but its content is not what was backed up: the hash differs",
-            None => "restored, but lies in a block whose checksum does not hold",
+            Some(false) => "its content in the archive is not what was backed up: the hash differs",
+            None => "lies in a block whose checksum does not hold",
         };
         named += 1;
         warnings.warn(&record.path, text);

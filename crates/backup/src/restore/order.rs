@@ -26,7 +26,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::workers::{Job, Made, Object, Workers};
 use super::{RestoreOptions, Targets};
 use crate::read::members::{ContentPiece, Found, Item, MemberStream};
-use crate::selection::{Selection, is_absolute, strip_components, without_root};
+use crate::read::ranges::StandIns;
+use crate::selection::{Selection, is_absolute, normal, strip_components, without_root};
 use crate::warnings::Warnings;
 
 /// Files of up to this many stored bytes travel in batches.
@@ -79,6 +80,8 @@ pub(crate) struct Dispatcher<'a> {
     strip_components: usize,
     overwrite: Overwrite,
     warnings: &'a Warnings<'a>,
+    /// Members that come back under the name of a link, if the index was asked.
+    stand_ins: Option<&'a StandIns>,
     strict: Worker,
     replacing: Worker,
     given: Vec<Given>,
@@ -108,6 +111,7 @@ impl<'a> Dispatcher<'a> {
             strip_components: options.strip_components,
             overwrite: options.overwrite,
             warnings,
+            stand_ins: None,
             strict: targets.strict.worker(),
             replacing: targets.replacing.worker(),
             given: (0..workers.len()).map(|_| Given::default()).collect(),
@@ -119,6 +123,12 @@ impl<'a> Dispatcher<'a> {
             parent_key: xxh3_64(b""),
             told_of_root: false,
         }
+    }
+
+    /// Restores members that are not selected under the names that stand in for them.
+    pub fn with_stand_ins(mut self, stand_ins: &'a StandIns) -> Dispatcher<'a> {
+        self.stand_ins = Some(stand_ins);
+        self
     }
 
     /// Goes through the archive.
@@ -163,7 +173,7 @@ impl<'a> Dispatcher<'a> {
         account: &mut Account,
     ) -> Result<(), Stopped> {
         let Found { mut member, notes, stored_bytes, .. } = found;
-        if !self.selection.selects(&member.path) {
+        if !self.selects(&mut member) {
             return Ok(());
         }
         for note in &notes {
@@ -188,6 +198,23 @@ impl<'a> Dispatcher<'a> {
             Kind::File => self.file(member, stored_bytes, stream, account),
             _ => self.object(member, Vec::new(), 0, account),
         }
+    }
+
+    /// Whether a member is wanted; it may get another name, and a link another target.
+    fn selects(&mut self, member: &mut Member) -> bool {
+        let Some(stand_ins) = self.stand_ins else { return self.selection.selects(&member.path) };
+        if let Some(link) = stand_ins.link_of(&member.path) {
+            member.path = link.to_vec();
+            return self.selection.selects(&member.path);
+        }
+        if !self.selection.selects(&member.path) {
+            return false;
+        }
+        let Kind::HardLink { target } = &mut member.kind else { return true };
+        let Some(link) = stand_ins.link_of(target) else { return true };
+        *target = link.to_vec();
+        // The link that stands in is there already, with the content.
+        normal(&member.path) != *target
     }
 
     /// Absolute paths are restored below the destination, and that is told once.

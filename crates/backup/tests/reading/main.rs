@@ -3,6 +3,7 @@
 
 mod bench;
 mod damage;
+mod excerpts;
 mod listing;
 mod restoring;
 mod round_trip;

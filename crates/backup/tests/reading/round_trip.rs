@@ -157,7 +157,7 @@ fn damage_is_named_by_file() {
     let (report, kept) = bench.restore(&damaged, "out");
     assert_eq!(report.checksums, Checksums::Damaged { blocks: 1 });
     kept.expect_warning("1 of");
-    let named = format!("{large}: restored, but its content is not what was backed up");
+    let named = format!("{large}: its content in the archive is not what was backed up");
     kept.expect_warning(&named);
     assert_eq!(kept.warnings().len(), 2, "{:?}", kept.warnings());
 }
