@@ -37,6 +37,11 @@ impl Direction {
         }
     }
 
+    /// Both directions together.
+    pub fn plus(self, other: Direction) -> Direction {
+        self.combined(other, Combine::Plus)
+    }
+
     /// Bytes moved.
     pub fn bytes(&self) -> u64 {
         self.sectors.saturating_mul(512)

@@ -384,3 +384,55 @@ impl Tape {
         TapeError { what, device: self.name.clone(), place, said, source }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_bits_have_meanings() {
+        let raw = RawStatus {
+            density_and_block_size: 0x5e << 24 | 65_536,
+            general_status: GMT_ONLINE | GMT_WR_PROT | GMT_BOT,
+            ..RawStatus::default()
+        };
+        let status = TapeStatus::from(raw);
+        assert_eq!((status.density, status.block_mode), (0x5e, BlockMode::Fixed(65_536)));
+        assert!(status.online && status.write_protected && status.at_beginning);
+        assert!(!status.at_end_of_data && !status.no_medium);
+        // Bits of the medium before may stay beside that of an empty drive.
+        let status = TapeStatus::from(RawStatus { general_status: GMT_DR_OPEN | GMT_EOD, ..raw });
+        assert!(status.no_medium && !status.online);
+        // `mt_dsreg` is a signed number.
+        let raw = RawStatus { density_and_block_size: i64::from(0xd8_00_02_00_u32 as i32), ..raw };
+        let status = TapeStatus::from(raw);
+        assert_eq!((status.density, status.block_mode), (0xd8, BlockMode::Fixed(512)));
+    }
+
+    #[test]
+    fn numbers_that_nobody_knows() {
+        let place = |file_number, block_number| {
+            let status =
+                TapeStatus::from(RawStatus { file_number, block_number, ..RawStatus::default() });
+            (status.file_number, status.block_in_file)
+        };
+        assert_eq!(place(3, 17), (Some(3), Some(17)));
+        assert_eq!(place(-1, -1), (None, None));
+        assert_eq!(place(8_388_607, -1), (None, None));
+        assert_eq!(place(8_388_608, 4), (None, Some(4)));
+    }
+
+    #[test]
+    fn an_error_says_where_and_what() {
+        let error = TapeError {
+            what: "write",
+            device: "/dev/nst0".to_owned(),
+            place: Place { file_number: Some(3), block_in_file: Some(12) },
+            said: Some(Sense { key: 3, code: 0x0c, qualifier: 0, deferred: true }),
+            source: io::Error::from_raw_os_error(5),
+        };
+        let expected = "cannot write /dev/nst0 at file 3, block 12: \
+                        deferred medium error, write error (sense 3/0c/00)";
+        assert_eq!(error.to_string(), expected);
+    }
+}

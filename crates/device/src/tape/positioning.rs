@@ -6,7 +6,7 @@
 //! and blocks always works.
 
 use super::raw::Operation;
-use super::{Place, Tape, TapeError, TapeStatus};
+use super::{BlockMode, Place, Tape, TapeError, TapeStatus};
 
 /// More filemarks than a medium has; the driver spaces with 24 bits (`drivers/scsi/st.c`).
 const ALL_FILEMARKS: i32 = 0x7f_ffff;
@@ -134,16 +134,17 @@ impl Tape {
     /// Whether a read has failed since there is nothing more to read. The driver says so in its
     /// status where the last thing before was a filemark, and not otherwise; then spacing over
     /// a block tells. The tape moves if there is a block after all: the position after a read
-    /// that failed is not known anyway.
+    /// that failed is not known anyway. (In fixed mode it is: a block of another size is such an
+    /// error, and the driver has gone back before it.)
     pub(super) fn failed_at_end_of_data(&mut self) -> bool {
-        let at_end = |tape: &mut Tape| tape.status().is_ok_and(|status| status.at_end_of_data);
-        if at_end(self) {
-            return true;
+        match self.status() {
+            Ok(TapeStatus { at_end_of_data: true, .. }) => true,
+            Ok(TapeStatus { block_mode: BlockMode::Variable, .. }) => {
+                self.operate(Operation::ForwardBlocks, 1, "space forward on").is_err()
+                    && self.status().is_ok_and(|status| status.at_end_of_data)
+            }
+            _ => false,
         }
-        let knows_position = self.status().is_ok();
-        knows_position
-            && self.operate(Operation::ForwardBlocks, 1, "space forward on").is_err()
-            && at_end(self)
     }
 
     /// Over so many blocks.
