@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use device::source::{Source, SourceError};
+use device::tape::TapeDrive;
 use device::target::{Existing, Target, TargetError, TargetKind};
 use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine};
@@ -21,6 +22,7 @@ use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all
 use flow::source::{ReadError, read_file, read_stream};
 
 use crate::report::RunReport;
+use crate::tape::{TapeSetError, TapeStream};
 
 /// What to move, and how.
 #[derive(Clone, Debug)]
@@ -89,9 +91,9 @@ pub enum PipeError {
         /// Why.
         source: io::Error,
     },
-    /// The tape does not take more data.
+    /// The tape cannot be written to, or does not take more data.
     #[error(transparent)]
-    Tape(Box<dyn std::error::Error + Send + Sync>),
+    Tape(#[from] TapeSetError),
     /// The reader of the target went away.
     #[error("the reader of {object} went away after {offset_bytes} bytes")]
     Closed {
@@ -112,6 +114,9 @@ pub enum PipeError {
 const DEPTH: usize = 8;
 
 /// Moves everything from the source to the target and makes it durable there.
+///
+/// # Errors
+/// See [`PipeError`].
 pub fn pipe(
     options: &PipeOptions,
     monitor: &dyn Monitor,
@@ -120,49 +125,139 @@ pub fn pipe(
     let blocks = check(options)?;
     let source = Source::open(&options.from)?;
     let target = Target::open(&options.to, options.existing)?;
+    let engine = choose_engine(options)?;
+    let bulk = source.length_bytes.is_some() || is_seekable(target.kind);
+    tell_engine(&engine, bulk, monitor);
+    let sink: Box<dyn Sink> = match is_seekable(target.kind) {
+        true => {
+            let depth = DEPTH.min(blocks / 2).max(1);
+            let backend = engine
+                .open_for(depth, &target.file)
+                .map_err(|source| PipeError::SetUp { what: "writing", source })?;
+            Box::new(FileSink::new(Arc::clone(&target.file), backend))
+        }
+        false => Box::new(StreamSink::new(Arc::clone(&target.file), cancel.clone())),
+    };
+    let output = Output { name: target.name.clone(), kind: kind_name(target.kind), sink };
+    let run = Run { options, blocks, source: &source, engine, monitor, cancel };
     let start = Instant::now();
-    let engine = Choice::new(options.engine)
-        .map_err(|source| PipeError::SetUp { what: "io_uring", source })?;
-    tell_engine(&engine, &source, &target, monitor);
-    let ring_options = RingOptions { block_bytes: options.block_bytes, blocks, consumers: 1 };
-    let (mut producer, mut consumers) = ring(ring_options, cancel.clone())
-        .map_err(|source| PipeError::SetUp { what: "the ring", source })?;
-    producer.set_last_block(options.last_block);
-    let consumer = consumers.remove(0);
-    let (read, write) = (Stage::new("read"), Stage::new("write"));
-    let (read_result, write_result) = std::thread::scope(|scope| {
-        let reader = scope.spawn(|| {
-            let mut account = read.open();
-            let result = read_source(&source, producer, &engine, &mut account, cancel);
-            result.inspect_err(|_| cancel.fail())
-        });
-        let mut account = write.open();
-        let writer =
-            Writer { options, target: &target, engine: &engine, monitor, cancel, read: &read };
-        let written = writer.run(&consumer, blocks, &mut account).inspect_err(|_| cancel.fail());
-        drop(account);
-        (reader.join(), written)
-    });
-    let read_result = read_result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let source_bytes = settle(read_result, write_result, &source, &target, write.bytes())?;
-    let endpoint = kind_name(target.kind);
+    let report = run.run(output)?;
     let before_synchronise = Instant::now();
     target.complete()?;
     Ok(RunReport {
-        source_bytes,
-        archive_bytes: write.bytes(),
-        target_bytes: write.bytes(),
         seconds: start.elapsed().as_secs_f64(),
         synchronise_seconds: before_synchronise.elapsed().as_secs_f64(),
-        stages: vec![read.report(), write.report()],
-        times_ran_empty: consumer.times_ran_empty(),
-        ring_bytes: (blocks * options.block_bytes) as u64,
-        engine: engine.name(),
-        cores: cores(),
-        endpoint,
-        compression: "none".to_owned(),
-        ..RunReport::default()
+        ..report
     })
+}
+
+/// Moves everything from the source to a tape, from where it stands, and writes a filemark that
+/// waits until all is on the medium.
+///
+/// # Errors
+/// See [`PipeError`]; `Tape` at the end of the medium, with what is on it.
+pub fn pipe_to_tape(
+    options: &PipeOptions,
+    drive: &dyn TapeDrive,
+    monitor: &dyn Monitor,
+    cancel: &Cancel,
+) -> Result<RunReport, PipeError> {
+    let blocks = check(options)?;
+    let source = Source::open(&options.from)?;
+    let sink = TapeStream::open(drive, options.block_bytes)?;
+    let engine = choose_engine(options)?;
+    tell_engine(&engine, source.length_bytes.is_some(), monitor);
+    let output = Output { name: drive.name().to_owned(), kind: "tape", sink: Box::new(sink) };
+    let run = Run { options, blocks, source: &source, engine, monitor, cancel };
+    let start = Instant::now();
+    let report = run.run(output)?;
+    Ok(RunReport { seconds: start.elapsed().as_secs_f64(), ..report })
+}
+
+fn choose_engine(options: &PipeOptions) -> Result<Choice, PipeError> {
+    Choice::new(options.engine).map_err(|source| PipeError::SetUp { what: "io_uring", source })
+}
+
+/// Where the data go.
+struct Output {
+    name: String,
+    kind: &'static str,
+    sink: Box<dyn Sink>,
+}
+
+/// A run with both ends open.
+struct Run<'a> {
+    options: &'a PipeOptions,
+    blocks: usize,
+    source: &'a Source,
+    engine: Choice,
+    monitor: &'a dyn Monitor,
+    cancel: &'a Cancel,
+}
+
+impl Run<'_> {
+    /// Moves the data, up to the last write.
+    fn run(&self, mut output: Output) -> Result<RunReport, PipeError> {
+        let (options, blocks, cancel) = (self.options, self.blocks, self.cancel);
+        let ring_options = RingOptions { block_bytes: options.block_bytes, blocks, consumers: 1 };
+        let (mut producer, mut consumers) = ring(ring_options, cancel.clone())
+            .map_err(|source| PipeError::SetUp { what: "the ring", source })?;
+        producer.set_last_block(options.last_block);
+        let consumer = consumers.remove(0);
+        let (read, write) = (Stage::new("read"), Stage::new("write"));
+        let (read_result, write_result) = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut account = read.open();
+                let result = read_source(self.source, producer, &self.engine, &mut account, cancel);
+                result.inspect_err(|_| cancel.fail())
+            });
+            let mut account = write.open();
+            let written = self
+                .write(&mut *output.sink, &consumer, &read, &mut account)
+                .inspect_err(|_| cancel.fail());
+            drop(account);
+            (reader.join(), written)
+        });
+        let read_result = read_result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (from, to) = (&self.source.name, &output.name);
+        let source_bytes = settle(read_result, write_result, from, to, write.bytes())?;
+        Ok(RunReport {
+            source_bytes,
+            archive_bytes: write.bytes(),
+            target_bytes: write.bytes(),
+            stages: vec![read.report(), write.report()],
+            times_ran_empty: consumer.times_ran_empty(),
+            ring_bytes: (blocks * options.block_bytes) as u64,
+            engine: self.engine.name(),
+            cores: cores(),
+            endpoint: output.kind,
+            compression: "none".to_owned(),
+            ..RunReport::default()
+        })
+    }
+
+    /// The writing stage; it tells the bytes of the reading one along with its own.
+    fn write(
+        &self,
+        sink: &mut dyn Sink,
+        consumer: &Consumer,
+        read: &Stage,
+        account: &mut Account,
+    ) -> Result<u64, WriteError> {
+        let start_fill_blocks =
+            (self.blocks * usize::from(self.options.start_fill_percent)).div_ceil(100).max(1);
+        let restart_fill_blocks = start_fill_blocks;
+        let rate_limit = self.options.rate_limit_bytes_per_second.map(RateLimit::new);
+        let options = WriteOptions { start_fill_blocks, restart_fill_blocks, rate_limit };
+        let mut told_bytes = 0;
+        write_all(consumer, sink, options, account, self.cancel, |block| {
+            let read_bytes = read.bytes();
+            self.monitor.count(Counter::SourceBytes, read_bytes - told_bytes);
+            told_bytes = read_bytes;
+            self.monitor.count(Counter::TargetBytes, block.len() as u64);
+            self.monitor.fill(consumer.fill_blocks(), self.blocks);
+        })
+    }
 }
 
 /// Cores that this process may use.
@@ -187,8 +282,7 @@ fn check(options: &PipeOptions) -> Result<usize, PipeError> {
     Ok((options.ring_bytes / options.block_bytes).max(2))
 }
 
-fn tell_engine(engine: &Choice, source: &Source, target: &Target, monitor: &dyn Monitor) {
-    let bulk = source.length_bytes.is_some() || is_seekable(target.kind);
+fn tell_engine(engine: &Choice, bulk: bool, monitor: &dyn Monitor) {
     let text = match bulk {
         true => format!("engine: {}", engine.reason),
         false => "engine: read and write, since both ends are streams".to_owned(),
@@ -229,70 +323,32 @@ fn read_source(
     }
 }
 
-/// The writing stage.
-struct Writer<'a> {
-    options: &'a PipeOptions,
-    target: &'a Target,
-    engine: &'a Choice,
-    monitor: &'a dyn Monitor,
-    cancel: &'a Cancel,
-    /// The other stage, whose bytes are told along with the own ones.
-    read: &'a Stage,
-}
-
-impl Writer<'_> {
-    fn run(
-        &self,
-        consumer: &Consumer,
-        blocks: usize,
-        account: &mut Account,
-    ) -> Result<u64, WriteError> {
-        let file = Arc::clone(&self.target.file);
-        let mut sink: Box<dyn Sink> = if is_seekable(self.target.kind) {
-            let backend = self
-                .engine
-                .open_for(DEPTH.min(blocks / 2).max(1), &file)
-                .map_err(|source| WriteError::Write { offset_bytes: 0, source })?;
-            Box::new(FileSink::new(file, backend))
-        } else {
-            Box::new(StreamSink::new(file, self.cancel.clone()))
-        };
-        let start_fill_blocks =
-            (blocks * usize::from(self.options.start_fill_percent)).div_ceil(100).max(1);
-        let rate_limit = self.options.rate_limit_bytes_per_second.map(RateLimit::new);
-        let restart_fill_blocks = start_fill_blocks;
-        let options = WriteOptions { start_fill_blocks, restart_fill_blocks, rate_limit };
-        let mut told_bytes = 0;
-        write_all(consumer, &mut *sink, options, account, self.cancel, |block| {
-            let read_bytes = self.read.bytes();
-            self.monitor.count(Counter::SourceBytes, read_bytes - told_bytes);
-            told_bytes = read_bytes;
-            self.monitor.count(Counter::TargetBytes, block.len() as u64);
-            self.monitor.fill(consumer.fill_blocks(), blocks);
-        })
-    }
-}
-
 /// Picks the error to report: the one that came first, never its echo in the other stage.
 fn settle(
     read: Result<u64, ReadError>,
     write: Result<u64, WriteError>,
-    source: &Source,
-    target: &Target,
+    source: &str,
+    target: &str,
     written_bytes: u64,
 ) -> Result<u64, PipeError> {
     match (read, write) {
         (Ok(bytes), Ok(_)) => Ok(bytes),
         (_, Err(WriteError::Write { offset_bytes, source })) => {
-            let object = target.name.clone();
+            let object = target.to_owned();
             Err(match source.kind() {
                 io::ErrorKind::BrokenPipe => PipeError::Closed { object, offset_bytes },
                 _ => PipeError::Write { object, offset_bytes, source },
             })
         }
-        (_, Err(WriteError::Target(error))) => Err(PipeError::Tape(error)),
+        (_, Err(WriteError::Target(error))) => Err(match error.downcast::<TapeSetError>() {
+            Ok(error) => PipeError::Tape(*error),
+            Err(other) => {
+                let (object, source) = (target.to_owned(), io::Error::other(other));
+                PipeError::Write { object, offset_bytes: written_bytes, source }
+            }
+        }),
         (Err(ReadError::Read { offset_bytes, source: error }), _) => {
-            Err(PipeError::Read { object: source.name.clone(), offset_bytes, source: error })
+            Err(PipeError::Read { object: source.to_owned(), offset_bytes, source: error })
         }
         (Err(ReadError::Stopped(Stopped::Cancelled)), _)
         | (_, Err(WriteError::Stopped(Stopped::Cancelled))) => {

@@ -10,6 +10,7 @@ mod error;
 mod members;
 mod options;
 mod sink;
+mod stream;
 mod volume;
 
 use std::fs::File;
@@ -25,6 +26,7 @@ pub use options::{
     TapeOptions, segment_bytes,
 };
 pub(crate) use sink::{SetPlan, TapeSink};
+pub(crate) use stream::TapeStream;
 
 /// An id that nobody else has made up.
 fn random_id() -> Result<[u8; 16], TapeSetError> {

@@ -82,6 +82,7 @@ impl From<PipeError> for Failure {
             PipeError::Target(target) => target_hint(target),
             PipeError::SetUp { what: "io_uring", .. } => Some(NO_URING.to_owned()),
             PipeError::Closed { .. } => Some(READER_GONE.to_owned()),
+            PipeError::Tape(error) => tape_set_hint(error),
             _ => None,
         };
         Failure::new(&error, hint)
@@ -142,6 +143,9 @@ fn tape_set_hint(error: &TapeSetError) -> Option<String> {
         TapeSetError::BlockSize { .. } => "--block-size sets the size; nothing was written",
         TapeSetError::Change { source: ChangeError::NobodyToAsk, .. } => {
             "run it on a terminal, or say with --change-command how volumes are changed"
+        }
+        TapeSetError::EndOfMedium { .. } => {
+            "a filemark closes what is on it; `takeup backup` goes on on another medium"
         }
         TapeSetError::Compression(_) => "leave --drive-compression out",
         _ => return None,

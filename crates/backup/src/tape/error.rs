@@ -71,6 +71,14 @@ pub enum TapeSetError {
         /// What it should have held.
         needed: &'static str,
     },
+    /// A stream that is no set does not fit its medium.
+    #[error("the medium in {device} is full after {bytes} bytes")]
+    EndOfMedium {
+        /// The drive.
+        device: String,
+        /// Bytes of the stream that are on it.
+        bytes: u64,
+    },
     /// A label cannot be made.
     #[error(transparent)]
     Label(#[from] LabelError),

@@ -329,7 +329,8 @@ impl<'a> TapeSink<'a> {
             return Err(TapeSetError::VolumeTooSmall { device, volume: number, needed });
         }
         self.stream.position_bytes = self.stream.restart_bytes(&self.segments);
-        self.tell(Level::Note, format!("volume {number} is full, segment {}", self.segment));
+        let text = format!("volume {number} is full, segment {} goes on", self.segment);
+        self.tell(Level::Note, text);
         self.close_volume();
         self.next_volume()
     }

@@ -1,9 +1,10 @@
 //! `takeup pipe`: a buffer in a pipeline.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
-use backup::pipe::{PipeOptions, pipe};
+use backup::pipe::{PipeOptions, pipe, pipe_to_tape};
 use clap::Args;
 use flow::cancel::Cancel;
 use flow::ring::LastBlock;
@@ -19,7 +20,8 @@ use crate::terminal::Terminal;
 /// Reading and writing go on at the same time over a ring of blocks, so that a source and a target
 /// that are slow in turn do not wait for each other. It takes the place of `dd obs=512k` or mbuffer
 /// in a pipeline. Nothing is changed in the data; every write but the last has the size of a block.
-/// A target that is a file gets its name when it is complete and synchronised.
+/// A target that is a file gets its name when it is complete and synchronised. A tape is written
+/// from where it stands, in blocks of the size given, and closed by a filemark.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -68,12 +70,19 @@ fn move_data(arguments: &PipeArgs, place: SummaryPlace) -> Result<Outcome, Failu
     };
     let source_kind = kind_of(&options.from, rustix::stdio::stdin());
     let mut terminal = Terminal::new(&arguments.common);
-    let result = pipe(&options, &terminal, &cancel);
+    let drive = device::tape::find(Path::new(&options.to));
+    let result = match &drive {
+        Some(drive) => pipe_to_tape(&options, drive, &terminal, &cancel),
+        None => pipe(&options, &terminal, &cancel),
+    };
     terminal.close();
     let ends = Ends {
         command: Command::Pipe,
         source: source_kind,
-        target: kind_of(&options.to, rustix::stdio::stdout()),
+        target: match drive {
+            Some(_) => "tape",
+            None => kind_of(&options.to, rustix::stdio::stdout()),
+        },
         rate_limit_bytes_per_second: options.rate_limit_bytes_per_second,
     };
     print(&summarise(&result?, &ends, &terminal), &arguments.common, place)?;
