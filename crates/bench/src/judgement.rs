@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use findings::Seen;
 pub use words::shown_measure;
 
 use crate::model::PhysicalLimit;

@@ -9,6 +9,7 @@
 //! Not here: drawing, which is `report`'s, and arguments, which are the binary's.
 
 pub mod compare;
+pub mod disk;
 pub mod environment;
 pub mod histogram;
 pub mod judgement;

@@ -26,6 +26,8 @@ pub enum About {
     Reading,
     /// Writes.
     Writing,
+    /// Both.
+    Mixed,
 }
 
 impl Before {
@@ -56,7 +58,12 @@ impl Before {
             let direction = match about {
                 About::Reading => counted.read,
                 About::Writing => counted.write,
+                About::Mixed => counted.read.plus(counted.write),
             };
+            if about == About::Mixed {
+                put_direction(&mut measures, "device_read_", counted.read);
+                put_direction(&mut measures, "device_write_", counted.write);
+            }
             measures.insert("device_bytes_per_byte".to_owned(), direction.bytes() as f64 / bytes);
             put_direction(&mut measures, "device_", direction);
             let milliseconds = seconds.max(1e-3) * 1e3;

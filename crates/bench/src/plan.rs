@@ -33,8 +33,11 @@ pub struct Plan {
     /// Reads at random places after each run, which tell what the setting costs others; 0 for none.
     #[serde(default)]
     pub random_reads: u64,
+    /// Length of one run where it is a time and not a number of bytes.
+    #[serde(default)]
+    pub run_seconds: f64,
     /// What is varied, the slowest changing first.
-    #[serde(rename = "factor")]
+    #[serde(rename = "factor", default)]
     pub factors: Vec<Factor>,
 }
 

@@ -16,6 +16,10 @@ pub use figures::figures;
 /// Measures that get a column, where the runs have them: name, head, short form.
 const COLUMNS: &[(&str, &str)] = &[
     ("device_bytes_per_byte", "device/asked"),
+    ("fio_iops", "IOPS"),
+    ("fio_clat_p50_ns", "fio p50"),
+    ("fio_clat_p99_ns", "fio p99"),
+    ("device_await_ns", "device await"),
     ("device_request_bytes", "request"),
     ("device_merged_percent", "merged"),
     ("device_depth", "depth"),

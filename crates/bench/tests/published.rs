@@ -8,7 +8,7 @@
 #![allow(clippy::unwrap_used)]
 #![expect(clippy::print_stdout, reason = "what is said can be looked at")]
 
-use bench::judgement::{Judgement, Options, Subject, judge};
+use bench::judgement::{Judgement, Options, Seen, Subject, judge};
 use bench::model::PhysicalLimit;
 use bench::random::Random;
 use bench::record::{Cell, Factor, Level, Role, RunRecord};
@@ -194,4 +194,37 @@ fn two_dd_beat_none_and_one_is_worse() {
     let cut = 1.0 - (elapsed(tape[2]) - bound) / (elapsed(tape[0]) - bound);
     let stated = float(&table["conclusions"]["tape_overhead_cut_percent"]) / 100.0;
     assert!((cut - stated).abs() < 0.01, "{cut}");
+}
+
+#[test]
+fn counters_of_known_loads_mean_what_the_document_says() {
+    let table = table("block-device");
+    let loads = table["load"].as_array().unwrap();
+    let split = float(&table["max_sectors_kb"]) * 1024.0;
+    let check = |index: usize, asked: f64, expected: &[&str]| {
+        let load = &loads[index];
+        let iostat = |name: &str| float(&load["iostat"][name]);
+        let mut measures = std::collections::BTreeMap::from([
+            ("device_request_bytes".to_owned(), iostat("rareq_kb") * 1024.0),
+            ("device_merged_percent".to_owned(), iostat("r_rqm_percent")),
+            ("device_await_ns".to_owned(), iostat("r_await_ms") * 1e6),
+        ]);
+        if let Some(ms) = load.get("fio_result").and_then(|fio| fio.get("read_clat_ms")) {
+            measures.insert("fio_clat_mean_ns".to_owned(), float(ms) * 1e6);
+        }
+        if let Some(us) = load.get("fio_result").and_then(|fio| fio.get("read_clat_us")) {
+            measures.insert("fio_clat_mean_ns".to_owned(), float(us) * 1e3);
+        }
+        let seen = Seen { asked_bytes: Some(asked), split_bytes: Some(split) };
+        let found = seen.meaning(&measures);
+        println!("\n{}: {found:#?}", load["means"].as_str().unwrap());
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for (text, expected) in found.iter().zip(expected) {
+            assert!(text.contains(expected), "{text}");
+        }
+    };
+    check(0, 8192.0, &["nothing is merged or split"]);
+    check(1, 8192.0, &["the kernel merges: 86 %"]);
+    let split = "requests of 8 MiB are split at max_sectors_kb = 1280";
+    check(2, 8388608.0, &[split, "the queue is in the host: a request takes 6.00 s"]);
 }

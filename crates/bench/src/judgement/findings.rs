@@ -1,7 +1,9 @@
 //! What the runs themselves show: rates that do not add up, outliers, changes in mid-run, drift.
 
-use super::{CellSummary, Sentence, Subject};
-use crate::record::{Factor, RunRecord, shown_cell};
+use std::collections::BTreeMap;
+
+use super::{CellSummary, Judgement, Sentence, Subject};
+use crate::record::{Factor, Level, RunRecord, shown_cell};
 use crate::statistics::interval;
 use crate::statistics::series::{regime_changes, warm_up};
 use crate::statistics::{mean, median};
@@ -26,6 +28,86 @@ pub fn doubts(factors: &[Factor], runs: &[RunRecord], cells: &[CellSummary]) -> 
     doubts.extend(drift(factors, runs));
     doubts.extend(notes(runs));
     doubts.into_iter().map(|text| Sentence { subject: Subject::Doubt, text }).collect()
+}
+
+/// What the device's counters say about the cells that are recommended: what the kernel made of
+/// the requests, and where they waited.
+pub fn requests(judgement: &Judgement, factors: &[Factor], runs: &[RunRecord]) -> Vec<Sentence> {
+    let mut found = Vec::new();
+    for recommendation in &judgement.recommended {
+        let cell = &judgement.cells[recommendation.cell];
+        let run = runs.iter().find(|run| run.cell == cell.cell);
+        let setting = |name: &str| run?.environment.get(name)?.parse::<f64>().ok();
+        let asked = match cell.cell.get("block_bytes") {
+            Some(Level::Number(bytes)) => Some(*bytes as f64),
+            _ => None,
+        };
+        let seen = Seen {
+            asked_bytes: asked,
+            split_bytes: setting("queue max_sectors_kb").map(|kib| kib * 1024.0),
+        };
+        let load = match judgement.recommended.len() {
+            1 => String::new(),
+            _ => format!("{}: ", shown_cell(&recommendation.load, factors)),
+        };
+        let texts = seen.meaning(&cell.measures).into_iter();
+        found.extend(
+            texts.map(|text| Sentence { subject: Subject::Finding, text: format!("{load}{text}") }),
+        );
+    }
+    found
+}
+
+/// What is known of the requests of a run besides the counters.
+pub struct Seen {
+    /// Bytes of a request of the program.
+    pub asked_bytes: Option<f64>,
+    /// Where the kernel cuts.
+    pub split_bytes: Option<f64>,
+}
+
+impl Seen {
+    /// In words, from measures named as [`crate::observed`] names them.
+    pub fn meaning(&self, measures: &BTreeMap<String, f64>) -> Vec<String> {
+        let get = |name: &str| measures.get(name).copied();
+        let (Some(request), Some(merged)) =
+            (get("device_request_bytes"), get("device_merged_percent"))
+        else {
+            return Vec::new();
+        };
+        let size = report::format::size(request as u64);
+        let mut texts = Vec::new();
+        match (self.asked_bytes, self.split_bytes) {
+            (Some(asked), Some(split)) if asked > split * 1.05 && request <= split * 1.02 => {
+                let (asked, split) = (asked as u64, split as u64);
+                texts.push(format!(
+                    "requests of {} are split at max_sectors_kb = {}: the device sees {size}",
+                    crate::record::binary_size(asked),
+                    split / 1024
+                ));
+            }
+            _ if merged >= 20.0 => texts.push(format!(
+                "the kernel merges: {merged:.0} % of the requests joined another one, the device \
+                 sees {size}"
+            )),
+            (Some(asked), _) if merged < 2.0 && (request / asked - 1.0).abs() < 0.03 => {
+                texts.push(format!(
+                    "nothing is merged or split: the device sees the program's own requests, {size}"
+                ));
+            }
+            _ => {}
+        }
+        if let (Some(program), Some(device)) = (get("fio_clat_mean_ns"), get("device_await_ns"))
+            && program > 2.0 * device
+        {
+            texts.push(format!(
+                "the queue is in the host: a request takes {} and is at the device for {} of it",
+                super::words::shown_measure("latency_ns", program),
+                super::words::shown_measure("latency_ns", device)
+            ));
+        }
+        texts
+    }
 }
 
 fn printed_rates(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {
@@ -120,7 +202,7 @@ fn is_changing(rates: &[f64]) -> bool {
 /// first half of the repeats against the second one.
 fn drift(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
     let last = runs.iter().map(|run| run.repeat).max().filter(|&last| last >= 4)?;
-    let mut sums: std::collections::BTreeMap<String, Vec<(u64, f64)>> = Default::default();
+    let mut sums: BTreeMap<String, Vec<(u64, f64)>> = Default::default();
     for run in runs {
         let rate = run.bytes_per_second()?;
         let place = shown_cell(&run.cell, factors);

@@ -1,6 +1,6 @@
 //! The sentences of a judgement.
 
-use super::findings::doubts;
+use super::findings::{doubts, requests};
 use super::sweeps::gain;
 use super::{CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep};
 use crate::model::{LARGE_RESIDUAL, Model, matching_limit};
@@ -42,6 +42,7 @@ pub fn sentences(
         all.extend(model_sentences(factors, sweep, judgement, options));
     }
     all.extend(effects(factors, judgement, options));
+    all.extend(requests(judgement, factors, runs));
     all.extend(doubts(factors, runs, &judgement.cells));
     all.extend(repeats(judgement, options));
     all.sort_by_key(|sentence| sentence.subject);

@@ -62,6 +62,7 @@ fn plan(stop: Stop) -> Plan {
         seed: 11,
         stop,
         random_reads: 0,
+        run_seconds: 0.0,
         factors: vec![Factor { name: "level".into(), levels, role: Role::Setting, present: None }],
     }
 }

@@ -1,5 +1,6 @@
 //! `takeup bench`: experiments. One file for each kind; what they share is here and in `options`.
 
+mod disk;
 mod options;
 mod progress;
 mod read;
@@ -38,6 +39,7 @@ pub struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
     Read(read::ReadArgs),
+    Disk(disk::DiskArgs),
     PutBack(PutBackArgs),
 }
 
@@ -51,6 +53,7 @@ pub struct PutBackArgs {}
 pub fn run(arguments: &BenchArgs) -> ExitCode {
     match &arguments.command {
         BenchCommand::Read(arguments) => read::run(arguments),
+        BenchCommand::Disk(arguments) => disk::run(arguments),
         BenchCommand::PutBack(_) => {
             let result = put_back();
             finish(result, "bench put-back", false)

@@ -145,6 +145,7 @@ fn plan(arguments: &ReadArgs) -> Result<Plan, Failure> {
         seed: arguments.experiment.seed(),
         stop: arguments.experiment.stop(),
         random_reads: arguments.random_reads,
+        run_seconds: 0.0,
         factors,
     })
 }

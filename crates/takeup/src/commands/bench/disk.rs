@@ -1,0 +1,203 @@
+//! `takeup bench disk`: random and mixed loads by fio.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bench::disk::safety::{Permission, SafetyError};
+use bench::disk::{DiskError, DiskExecutor};
+use bench::plan::Plan;
+use bench::record::{Factor, Level, Role};
+use clap::{Args, ValueEnum};
+
+use super::options::{ExperimentArgs, Span, factor, finish, numbers};
+use crate::failure::Failure;
+use crate::outcome::Outcome;
+use crate::quantity::Size;
+
+/// Measure random and mixed loads with fio, and what the device makes of them
+///
+/// The loads are those of the real fio; meanwhile the counters of the device behind PATH are read,
+/// so that both sides stand in one table: the latency that a program sees and the time at the
+/// device, requests as they are asked for and as they arrive. A device or file with data in it is
+/// never written to without --destructive, and a device that is mounted or part of an array never.
+/// A PATH that does not exist is made for loads that write, and removed at the end.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup bench disk /srv/db.img --engines io_uring --depth 1,4,16,64
+  takeup bench disk /srv/scratch.img --load randrw --read-percent 70 --block-size 8k --fsync 1
+  takeup bench disk /dev/sdx --load randwrite,write --destructive
+  takeup bench disk /srv/db.img --job mine.fio
+
+A job of one's own may name PATH as its file, or no file; it may not include others.")]
+pub struct DiskArgs {
+    /// A file or a block device
+    #[arg(value_name = "PATH", required_unless_present = "plan")]
+    path: Option<PathBuf>,
+    /// What is done
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "randread")]
+    load: Vec<DiskLoad>,
+    /// Share of reads in rw and randrw
+    #[arg(long, value_delimiter = ',', value_name = "LIST",
+          value_parser = clap::value_parser!(u64).range(0..=100))]
+    read_percent: Vec<u64>,
+    /// fio's engines
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "io_uring")]
+    engines: Vec<DiskEngine>,
+    /// Through the page cache, or past it
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "direct")]
+    cache: Vec<DiskCache>,
+    /// Bytes of one request
+    #[arg(short, long, value_delimiter = ',', value_name = "LIST", default_value = "4k")]
+    block_size: Vec<Size>,
+    /// Requests in flight of one job, for libaio and io_uring
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1,8,32")]
+    depth: Vec<u64>,
+    /// Jobs at once
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1")]
+    jobs: Vec<u64>,
+    /// An fsync after every N writes; 0 for none
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    fsync: Vec<u64>,
+    /// Run a job file of your own instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["load", "plan"])]
+    job: Option<PathBuf>,
+    /// Part of PATH that is used, from its start
+    #[arg(long, value_name = "SIZE", default_value = "1G")]
+    length: Size,
+    /// Length of one run; a job of one's own has its own
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    runtime: Span,
+    /// What PATH holds may be destroyed
+    #[arg(long)]
+    destructive: bool,
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+}
+
+/// Loads of fio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DiskLoad {
+    /// Sequential reads
+    Read,
+    /// Sequential writes
+    Write,
+    /// Random reads
+    Randread,
+    /// Random writes
+    Randwrite,
+    /// Sequential reads and writes
+    Rw,
+    /// Random reads and writes
+    Randrw,
+    /// Sequential discards, of devices
+    Trim,
+    /// Random discards, of devices
+    Randtrim,
+}
+
+/// Engines of fio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DiskEngine {
+    /// read(2) and write(2)
+    Sync,
+    /// pread(2) and pwrite(2)
+    Psync,
+    /// Asynchronous I/O of the kernel (io_submit)
+    Libaio,
+    /// io_uring
+    #[value(name = "io_uring")]
+    IoUring,
+}
+
+/// Ways to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DiskCache {
+    /// Past the page cache (O_DIRECT)
+    Direct,
+    /// Through the page cache
+    Buffered,
+}
+
+/// Runs the command.
+pub fn run(arguments: &DiskArgs) -> ExitCode {
+    finish(measure(arguments), "bench disk", arguments.experiment.json)
+}
+
+fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
+    let plan = match arguments.experiment.plan_from_file("disk")? {
+        Some(plan) => plan,
+        None => plan(arguments),
+    };
+    let permission = match arguments.destructive {
+        true => Permission::Destructive,
+        false => Permission::KeepData,
+    };
+    let job = arguments.job.as_deref();
+    super::experiment(plan, &arguments.experiment, |plan| {
+        Ok(Box::new(DiskExecutor::new(plan, job, permission).map_err(failure)?))
+    })
+}
+
+fn failure(error: DiskError) -> Failure {
+    let hint = match &error {
+        DiskError::NoFio => "install the package fio of your distribution",
+        DiskError::Safety(SafetyError::HoldsData { .. }) => {
+            "--destructive gives away what it holds; a PATH that does not exist is made and removed"
+        }
+        DiskError::Safety(SafetyError::InUse { .. }) => "a device in use is never written to",
+        DiskError::Safety(SafetyError::Empty { .. }) => "fill it first, or measure writes",
+        _ => return Failure::new(&error, None),
+    };
+    Failure::new(&error, Some(hint.to_owned()))
+}
+
+fn plan(arguments: &DiskArgs) -> Plan {
+    let path = arguments.path.clone().unwrap_or_default();
+    let path = std::path::absolute(&path).unwrap_or(path).display().to_string();
+    let factors: Vec<Factor> = match arguments.job {
+        Some(_) => Vec::new(),
+        None => factors(arguments),
+    };
+    let title = match &arguments.job {
+        Some(job) if arguments.experiment.title.is_empty() => format!("fio {}", job.display()),
+        _ => arguments.experiment.title.clone(),
+    };
+    Plan {
+        kind: "disk".to_owned(),
+        title,
+        paths: vec![path],
+        length_bytes: arguments.length.0,
+        seed: arguments.experiment.seed(),
+        stop: arguments.experiment.stop(),
+        random_reads: 0,
+        run_seconds: arguments.runtime.0,
+        factors,
+    }
+}
+
+fn factors(arguments: &DiskArgs) -> Vec<Factor> {
+    let load = |factor: Factor| Factor { role: Role::Load, ..factor };
+    [
+        factor("load", names(&arguments.load), None).map(load),
+        factor("read_percent", numbers(arguments.read_percent.iter().copied()), None).map(load),
+        factor("block_bytes", numbers(arguments.block_size.iter().map(|size| size.0)), None)
+            .map(load),
+        factor("fsync_every", numbers(arguments.fsync.iter().copied()), None).map(load),
+        factor("engine", names(&arguments.engines), None),
+        factor("cache", names(&arguments.cache), None),
+        factor("jobs", numbers(arguments.jobs.iter().copied()), None),
+        factor("depth", numbers(arguments.depth.iter().copied()), None),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn names(values: &[impl ValueEnum]) -> Vec<Level> {
+    let name = |value: &_| {
+        let value = ValueEnum::to_possible_value(value);
+        Level::Text(value.map_or(String::new(), |value| value.get_name().to_owned()))
+    };
+    values.iter().map(name).collect()
+}
