@@ -1,0 +1,99 @@
+//! `takeup sim tape` and the programs that use it: mt, tar, dd, mbuffer, Takeup itself. And what
+//! happens when it is killed, unmounted while it is in use, or has no room for its medium.
+//!
+//! The semantics of the tape are the scenario table's business (`crates/sim`); this is about the
+//! program and the folder.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod drive;
+mod failures;
+mod programs;
+
+use serde_json::Value;
+
+use drive::{Drive, run, takeup};
+
+#[test]
+fn status_tells_what_passed() {
+    let Some(drive) = Drive::with(&["--speed-up", "1000", "--compression", "off"]) else { return };
+    drive.dd_in(&[7; 4 << 20], "bs=1M");
+    let status = drive.status();
+    assert_eq!(status["drive"], "LTO-7");
+    assert_eq!(status["position"], 5, "four blocks and the filemark of the close");
+    assert_eq!(status["file_number"], 1);
+    assert_eq!(status["trouble"], Value::Null);
+    let time = &status["time"];
+    assert_eq!(time["host_bytes"], 4 << 20);
+    assert_eq!(time["native_bytes"], 4 << 20, "the close has waited for the medium");
+    assert_eq!(time["synchronisations"], 1);
+    assert!(time["streaming_seconds"].as_f64().unwrap() > 0.0);
+    assert_eq!(time["motion"], "still");
+}
+
+#[test]
+fn compressible_data_takes_less_of_the_medium() {
+    let Some(drive) = Drive::with(&["--speed-up", "1000"]) else { return };
+    drive.dd_in(&vec![0; 4 << 20], "bs=1M");
+    let time = &drive.status()["time"];
+    assert_eq!(time["host_bytes"], 4 << 20);
+    assert!(time["native_bytes"].as_u64().unwrap() < 1 << 20, "{time}");
+    let Some(drive) = Drive::with(&["--speed-up", "1000", "--compression", "2"]) else { return };
+    drive.dd_in(&vec![0; 4 << 20], "bs=1M");
+    assert_eq!(drive.status()["time"]["native_bytes"], 2 << 20);
+}
+
+#[test]
+fn another_medium() {
+    let Some(drive) = Drive::new() else { return };
+    drive.dd_in(b"first", "bs=64k");
+    let (first, second) = (drive.medium(), drive.folder().join("second"));
+    let load = |medium: &std::path::Path| {
+        let output = takeup().args(["sim", "load"]).arg(drive.path()).arg(medium).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    load(&second);
+    assert_eq!(drive.status()["medium"], second.to_str().unwrap());
+    drive.dd_in(b"second", "bs=64k");
+    load(&first);
+    assert_eq!(drive.dd_out("bs=64k"), b"first");
+    load(&second);
+    assert_eq!(drive.dd_out("bs=64k"), b"second");
+    let output = takeup().args(["sim", "eject"]).arg(drive.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(drive.status()["loaded"], false);
+    let error = std::fs::File::open(drive.tape()).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::ENOMEDIUM));
+}
+
+#[test]
+fn what_is_no_medium_is_left_alone() {
+    let Some(drive) = Drive::new() else { return };
+    let file = drive.folder().join("letter");
+    std::fs::write(&file, "dear reader").unwrap();
+    let output = takeup().args(["sim", "load"]).arg(drive.path()).arg(&file).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let trouble = drive.status()["trouble"].as_str().unwrap().to_owned();
+    assert!(trouble.ends_with("letter is no medium file"), "{trouble}");
+    assert_eq!(std::fs::read(&file).unwrap(), b"dear reader");
+}
+
+#[test]
+fn misuse_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let said = |arguments: &[&str]| {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(output.stdout.is_empty());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let text = said(&["sim", "tape", path, "--drive", "lto99"]);
+    assert!(text.contains("known are lto1 lto2"), "{text}");
+    let text = said(&["sim", "status", path]);
+    assert!(text.starts_with("takeup: no virtual drive here"), "{text}");
+    assert!(text.contains("hint: takeup sim tape"), "{text}");
+    let file = folder.path().join("letter");
+    std::fs::write(&file, "dear reader").unwrap();
+    let text = said(&["sim", "tape", path, "--medium", file.to_str().unwrap()]);
+    assert!(text.contains("is no medium file"), "{text}");
+}

@@ -1,0 +1,172 @@
+//! Other programs, and Takeup, on the virtual drive.
+
+use std::fs;
+use std::process::Command;
+
+use crate::drive::{Drive, takeup};
+
+/// Bytes without a pattern.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut data = Vec::with_capacity(bytes + 8);
+    while data.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        data.extend(state.to_le_bytes());
+    }
+    data.truncate(bytes);
+    data
+}
+
+fn number(status: &str, name: &str) -> i64 {
+    let rest = &status[status.find(name).unwrap() + name.len()..];
+    let digits = rest.split(|sign: char| sign != '-' && !sign.is_ascii_digit()).next().unwrap();
+    digits.parse().unwrap()
+}
+
+#[test]
+fn mt_finds_its_way() {
+    let Some(drive) = Drive::new() else { return };
+    for file in 0..3 {
+        let data = vec![file; 10_000];
+        drive.mt(&["eod"]);
+        fs::write(drive.folder().join("data"), &data).unwrap();
+        let mut target = std::ffi::OsString::from("of=");
+        target.push(drive.tape());
+        let mut source = std::ffi::OsString::from("if=");
+        source.push(drive.folder().join("data"));
+        let mut dd = Command::new("dd");
+        dd.args(["bs=4k", "status=none"]).arg(source).arg(target);
+        assert!(dd.status().unwrap().success());
+    }
+    let place = |drive: &Drive| {
+        let status = drive.mt(&["status"]);
+        (number(&status, "File number="), number(&status, "block number="))
+    };
+    assert_eq!(place(&drive), (3, 0));
+    drive.mt(&["rewind"]);
+    drive.mt(&["fsf", "2"]);
+    assert_eq!(place(&drive), (2, 0));
+    drive.mt(&["fsr", "2"]);
+    assert_eq!(place(&drive), (2, 2));
+    drive.mt(&["bsr", "1"]);
+    assert_eq!(place(&drive), (2, 1));
+    assert_eq!(drive.mt(&["tell"]), "At block 9.\n");
+    drive.mt(&["bsf", "1"]);
+    assert_eq!(drive.mt(&["tell"]), "At block 7.\n");
+    drive.mt(&["seek", "4"]);
+    assert_eq!(drive.mt(&["tell"]), "At block 4.\n");
+    drive.mt(&["setblk", "2048"]);
+    assert!(drive.mt(&["status"]).contains("Tape block size 2048 bytes"));
+    drive.mt(&["setblk", "0"]);
+    drive.mt(&["compression", "0"]);
+    assert_eq!(drive.status()["compression"], false);
+    // After a seek the driver does not know the file; a rewind tells.
+    drive.mt(&["rewind"]);
+    drive.mt(&["eod"]);
+    assert!(drive.mt(&["status"]).contains("EOD"));
+    drive.mt(&["weof", "2"]);
+    assert_eq!(place(&drive), (5, 0));
+    drive.mt(&["eject"]);
+    assert!(drive.mt(&["status"]).contains("DR_OPEN"));
+    drive.mt(&["load"]);
+    assert!(drive.mt(&["status"]).contains("BOT ONLINE"));
+}
+
+#[test]
+fn tar_in_blocks_of_many_sizes() {
+    let Some(drive) = Drive::new() else { return };
+    let tree = drive.folder().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("noise"), noise(3_000_000)).unwrap();
+    fs::write(tree.join("note"), "a note\n").unwrap();
+    for factor in ["1", "20", "128", "512", "2048"] {
+        drive.mt(&["rewind"]);
+        let tar = |arguments: &[&str]| {
+            let output = Command::new("tar")
+                .args(["-b", factor, "-f"])
+                .arg(drive.tape())
+                .args(arguments)
+                .current_dir(drive.folder())
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "-b {factor} {arguments:?}: {output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        tar(&["-c", "tree"]);
+        drive.mt(&["rewind"]);
+        assert_eq!(tar(&["-t"]).lines().count(), 3);
+        drive.mt(&["rewind"]);
+        let out = drive.folder().join(factor);
+        fs::create_dir(&out).unwrap();
+        tar(&["-x", "-C", out.to_str().unwrap()]);
+        assert!(fs::read(out.join("tree/noise")).unwrap() == noise(3_000_000));
+    }
+}
+
+#[test]
+fn blocks_of_8_mib_come_in_one_piece() {
+    let Some(drive) = Drive::new() else { return };
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("not tested: only root raises fs.fuse.max_pages_limit");
+    }
+    let data = noise(16 << 20);
+    drive.dd_in(&data, "bs=8M");
+    assert_eq!(drive.status()["position"], 3, "two blocks and a filemark");
+    assert!(drive.dd_out("bs=8M") == data);
+}
+
+#[test]
+fn mbuffer_writes_blocks() {
+    let Some(drive) = Drive::new() else { return };
+    let data = noise(5 << 20);
+    let source = drive.folder().join("data");
+    fs::write(&source, &data).unwrap();
+    let status = Command::new("mbuffer")
+        .args(["-q", "-s", "256k", "-m", "4M", "-f", "-i"])
+        .arg(&source)
+        .arg("-o")
+        .arg(drive.tape())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert_eq!(drive.mt(&["tell"]), "At block 21.\n");
+    assert!(drive.dd_out("bs=256k") == data);
+}
+
+#[test]
+fn st0_rewinds() {
+    let Some(drive) = Drive::new() else { return };
+    fs::write(drive.path().join("st0"), "one block").unwrap();
+    assert_eq!(drive.mt(&["tell"]), "At block 0.\n");
+    assert_eq!(fs::read(drive.path().join("st0")).unwrap(), b"one block");
+    assert_eq!(drive.mt(&["tell"]), "At block 0.\n");
+}
+
+#[test]
+fn takeup_writes_what_tar_reads() {
+    let Some(drive) = Drive::new() else { return };
+    let tree = drive.folder().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("noise"), noise(3_000_000)).unwrap();
+    let output = takeup()
+        .current_dir(drive.folder())
+        .args(["backup", "tree", "--to"])
+        .arg(drive.tape())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    drive.mt(&["rewind"]);
+    let out = drive.folder().join("out");
+    fs::create_dir(&out).unwrap();
+    let tar = Command::new("tar")
+        .args(["-b", "2048", "-x", "-C"])
+        .arg(&out)
+        .arg("-f")
+        .arg(drive.tape())
+        .output()
+        .unwrap();
+    assert!(tar.status.success(), "{tar:?}");
+    assert!(fs::read(out.join("tree/noise")).unwrap() == noise(3_000_000));
+}
