@@ -259,4 +259,15 @@ fn what_16_kib_would_need() {
     let (seconds, stops) = model(&image, held(buffer), host, 16384, NO_RATIO);
     let rate = image.total_bytes() as f64 / seconds;
     assert!(rate > image.drive().lowest_bytes_per_second() as f64 && stops == 0, "{rate} {stops}");
+    // What the host would have to deliver for that drive to make the row of it.
+    let [overhead_ns] = fit([OVERHEAD_NS], |[overhead_ns]| {
+        let slower = Host { overhead_ns, ..host };
+        let (seconds, _) = model(&image, held(buffer), slower, 16384, NO_RATIO);
+        (seconds / image.row(16384).seconds).ln().powi(2)
+    });
+    let host_bytes_per_second = image.drive().host_bytes_per_second.value as f64;
+    let byte_ns = 1e9 / host.source_bytes_per_second + 1e9 / host_bytes_per_second;
+    let slower_rate = 16384.0 * 1e3 / (overhead_ns + 16384.0 * byte_ns);
+    println!("the image at 16 KiB: {slower_rate:.0} MB/s of the host would do on the held drive\n");
+    assert!(slower_rate * 1e6 < image.drive().lowest_bytes_per_second() as f64);
 }
