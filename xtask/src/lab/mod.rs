@@ -68,13 +68,12 @@ fn run_tests(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
         environment: Vec::new(),
     };
     let mut watch = Watch::new();
-    let outcome = guest(arguments, &packages)
-        .run(&job, &mut |bytes| {
-            print_bytes(bytes);
-            watch.take(bytes);
-        })
-        .with_context(|| format!("in test {}", watch.unfinished()))?;
+    let ended = guest(arguments, &packages).run(&job, &mut |bytes| {
+        print_bytes(bytes);
+        watch.take(bytes);
+    });
     println!("\n{}", programs::table(&watch.results));
+    let outcome = ended.with_context(|| format!("in test {}", watch.unfinished()))?;
     report_times(&outcome);
     if watch.results.is_empty() {
         bail!("no test has a name with {}", arguments.words.join(" or "));

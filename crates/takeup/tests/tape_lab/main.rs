@@ -69,9 +69,11 @@ impl Said {
     }
 }
 
-/// The program with arguments, not started.
+/// The program with arguments, not started. It is killed after a minute and a half, with exit code
+/// 137, far from what any test needs: one that hangs must not take all others with it.
 pub fn takeup<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_takeup"));
+    let mut command = Command::new("timeout");
+    command.args(["--signal", "KILL", "--foreground", "90", env!("CARGO_BIN_EXE_takeup")]);
     command.args(arguments).stdin(Stdio::null());
     command
 }
@@ -83,8 +85,8 @@ pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Said {
 
 /// Runs a shell script, in which `$TAPE` is the drive (as for GNU tar and mt), in a folder.
 pub fn shell(folder: &Path, script: &str) -> Said {
-    let output = Command::new("sh")
-        .args(["-euc", script])
+    let output = Command::new("timeout")
+        .args(["--signal", "KILL", "90", "sh", "-euc", script])
         .env("TAPE", device())
         .current_dir(folder)
         .stdin(Stdio::null())
