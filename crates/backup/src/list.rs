@@ -239,7 +239,7 @@ fn list_stream(
                     stored_bytes: found.stored_bytes,
                 });
             }
-            Item::IndexSection { .. } => {}
+            Item::IndexSection { .. } | Item::EndOfSegment => {}
             Item::Damage(damage) => warnings.damage(&damage),
             Item::NextArchive { offset_bytes } => {
                 warnings.note(b"", format!("another archive follows at byte {offset_bytes}"));

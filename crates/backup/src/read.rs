@@ -59,6 +59,9 @@ pub use damage::{Damage, DamageKind};
 /// Bytes of a block of the reading rings. Independent of the blocks that the archive was written
 /// in, which matter to tapes only: there a read returns one of them, whatever is asked for.
 const BLOCK_BYTES: usize = 1 << 20;
+/// Least number of blocks of a ring. A batch of small files on its way to a worker holds two, who
+/// waits for more another one, and a chunk that is put into the ring wants up to four at once.
+const RING_BLOCKS_MIN: usize = 8;
 /// Reads in flight: enough to keep a disk busy, few enough for two cores.
 const READS_IN_FLIGHT: usize = 4;
 
@@ -324,7 +327,10 @@ impl<'a> Pipeline<'a> {
         if stream.is_archive() {
             return Ok(());
         }
-        Err(ReadFailure::NotAnArchive { name: self.name.clone() })
+        Err(match self.after_end {
+            AfterEnd::Segments => TapeReadFailure::NoData { device: self.name.clone() }.into(),
+            _ => ReadFailure::NotAnArchive { name: self.name.clone() },
+        })
     }
 
     fn run<R, E>(
@@ -375,7 +381,13 @@ impl<'a> Pipeline<'a> {
             return self.parse_excerpt(scope, excerpt, consumer, account, body);
         }
         let first = consumer.next(account)?.filter(|block| !block.is_empty());
-        let Some(first) = first else { return Err(ReadFailure::Empty { name: name() }.into()) };
+        let Some(first) = first else {
+            return Err(match self.after_end {
+                AfterEnd::Segments => ReadFailure::from(TapeReadFailure::NoData { device: name() }),
+                _ => ReadFailure::Empty { name: name() },
+            }
+            .into());
+        };
         let format = Format::detect(&first[..first.len().min(Format::PREFIX_BYTES)]);
         let (supply, gaps) = match format {
             Format::Plain => {
@@ -454,7 +466,7 @@ impl<'a> Pipeline<'a> {
     /// A ring of half the memory: plain archives of known kind need but one, and get all of it.
     fn ring(&self, block_bytes: usize) -> Result<(Producer, Consumer), ReadFailure> {
         let rings = if self.plain_file || self.plain_set { 1 } else { 2 };
-        let blocks = (self.settings.ring_bytes / block_bytes / rings).max(4);
+        let blocks = (self.settings.ring_bytes / block_bytes / rings).max(RING_BLOCKS_MIN);
         let options = RingOptions { block_bytes, blocks, consumers: 1 };
         let (producer, mut consumers) = ring(options, self.cancel.clone())
             .map_err(|source| ReadFailure::SetUp { what: "ring", source })?;

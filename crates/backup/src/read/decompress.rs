@@ -187,7 +187,8 @@ impl Decompress {
 
     fn reservation_bytes(&self) -> usize {
         let block_bytes = self.producer.block_bytes();
-        let blocks = (self.producer.capacity_bytes() as usize / block_bytes).saturating_sub(1);
+        // One block may be filled in part, and one is held by whoever waits for the next.
+        let blocks = (self.producer.capacity_bytes() as usize / block_bytes).saturating_sub(2);
         blocks.clamp(1, RESERVED_BLOCKS_MAX) * block_bytes
     }
 

@@ -51,6 +51,9 @@ pub(crate) enum Item {
     NextArchive { offset_bytes: u64 },
     /// Something that is told but not extracted.
     Passed { what: String },
+    /// The end of a segment of a set on tape: zeros follow that may be more than the ring holds, so
+    /// nobody should keep blocks of it now.
+    EndOfSegment,
 }
 
 /// A piece of content.
@@ -373,6 +376,9 @@ impl<'a> MemberStream<'a> {
             Event::EndOfArchive => {
                 self.place = Place::AfterEnd;
                 self.saw_end = true;
+                if self.after_end == AfterEnd::Segments {
+                    self.waiting.push_back(Item::EndOfSegment);
+                }
                 if std::mem::take(&mut self.in_index) && self.after_end == AfterEnd::IndexOnly {
                     self.place = Place::Done;
                 }

@@ -151,6 +151,7 @@ impl<'a> Dispatcher<'a> {
                     self.warnings.note(b"", text);
                 }
                 Some(Item::Passed { what }) => self.warnings.note(b"", what),
+                Some(Item::EndOfSegment) => self.flush_all(account)?,
                 None => return Ok(()),
             }
         }

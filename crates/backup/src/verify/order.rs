@@ -98,6 +98,7 @@ impl<'a> Verifier<'a> {
                     self.archives += 1;
                 }
                 Some(Item::Passed { what }) => self.warnings.note(b"", what),
+                Some(Item::EndOfSegment) => self.flush(account)?,
                 None => {
                     self.settle(account)?;
                     return Ok(());

@@ -51,6 +51,12 @@ pub enum TapeReadFailure {
         /// Number of sets in words.
         sets: String,
     },
+    /// The run that wrote the set died before anything of it could be of use.
+    #[error("the set on the tape in {device} holds nothing: the run that wrote it died early")]
+    NoData {
+        /// The drive.
+        device: String,
+    },
     /// A beginning of an id that several sets have.
     #[error("{wanted} is the beginning of more than one set on the tape in {device}")]
     AmbiguousSet {
