@@ -55,6 +55,7 @@ impl StDrive {
         let path = path.into();
         let name = path.display().to_string();
         let Some(minor) = tape_minor(&path) else {
+            let path = played_sister(&path).unwrap_or(path);
             return StDrive { name, path, folder: None };
         };
         let sister = no_rewind_sister(&path, minor);
@@ -310,6 +311,15 @@ fn no_rewind_sister(path: &Path, minor: u32) -> Option<PathBuf> {
     let real = fs::canonicalize(path).ok()?;
     let sister = real.with_file_name(folder.node()?);
     (tape_minor(&sister) == Some(wanted)).then_some(sister)
+}
+
+/// The same for a file in user space that plays a tape: `nst0` beside `st0`.
+fn played_sister(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let number = name.strip_prefix("st")?;
+    let numbered = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    let sister = path.with_file_name(format!("n{name}"));
+    (numbered && sister.exists()).then_some(sister)
 }
 
 fn open_generic(path: &Path) -> io::Result<OwnedFd> {

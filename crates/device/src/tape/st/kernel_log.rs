@@ -120,6 +120,26 @@ mod tests {
         );
     }
 
+    proptest::proptest! {
+        /// Whatever stands in the log, and whatever became of its records on the way.
+        #[test]
+        fn any_record_is_taken(
+            records in proptest::collection::vec(
+                "(4,1,1,-;)?(st 2:0:0:1: \\[st0\\] )?(Sense Key : |Add. Sense: |<<vendor>>|ASC=0x)?\\PC{0,30}",
+                0..6,
+            ),
+            cut in 0..60usize,
+        ) {
+            let mut lines = LogLines::default();
+            for record in &records {
+                let bytes = record.as_bytes();
+                lines.take(&bytes[..cut.min(bytes.len())], PREFIX);
+                lines.take(bytes, PREFIX);
+            }
+            let _ = lines.sense.map(|sense| sense.to_string());
+        }
+    }
+
     #[test]
     fn codes_without_words() {
         let sense = Sense { key: 3, code: 0x99, qualifier: 7, deferred: false };
