@@ -327,8 +327,8 @@ mod tests {
             prop_assert!(!text.contains("NaN") && !text.contains("inf"));
             prop_assert_eq!(text.matches("<polyline").count(), 2);
             for place in text.split("points=\"").skip(1) {
-                let places = place.split('"').next().unwrap().split(' ').filter(|one| !one.is_empty());
-                for pair in places {
+                let places = place.split('"').next().unwrap();
+                for pair in places.split(' ').filter(|one| !one.is_empty()) {
                     let (x, y) = pair.split_once(',').unwrap();
                     let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
                     prop_assert!((0.0..=WIDTH).contains(&x) && (0.0..=HEIGHT).contains(&y));

@@ -2,9 +2,9 @@
 //!
 //! LTO drives compress with SLDC (ECMA-321): matches within the last 1,024 bytes, 2 to 271 long,
 //! with a code of 1 bit, 2 to 12 bits for the length and 10 for the distance; anything else as a
-//! literal of 9 bits; and a second scheme, in which bytes stand for themselves, for data that do not
-//! compress. [`Compressibility`] looks for the same matches in the same window and counts bits, a
-//! page at a time, the better scheme for each page. So it agrees with a drive in what it finds
+//! literal of 9 bits; and a second scheme, in which bytes stand for themselves, for data that do
+//! not compress. [`Compressibility`] looks for the same matches in the same window and counts bits,
+//! a page at a time, the better scheme for each page. So it agrees with a drive in what it finds
 //! compressible and in the size of its window, but a drive may choose other matches: it is an
 //! estimate, within some percent.
 //!

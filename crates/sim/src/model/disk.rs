@@ -3,8 +3,8 @@
 //! A disk is a number of servers behind a link. A request is cut where it is larger than the disk
 //! takes at once and where it crosses a stripe; each piece goes to one server, waits until that is
 //! free, pays for the command, for a seek unless it goes on where that server stopped, and for its
-//! bytes; then its bytes pass the link, one request after the other. A single spindle is one server,
-//! a flash disk has as many as it serves requests at once, an array has one for each disk.
+//! bytes; then its bytes pass the link, one request after the other. A single spindle is one
+//! server, a flash disk has as many as it serves requests at once, an array has one for each disk.
 //!
 //! Not here: merging and scheduling, which are the kernel's, and the kernel's read-ahead, which is
 //! [`read_ahead`](super::read_ahead)'s.
@@ -252,7 +252,7 @@ impl DiskModel {
         }
     }
 
-    /// Where a byte lies on its own server, so that stripes that follow each other there do so here.
+    /// Where a byte lies on its own server: stripes that follow each other there do so here.
     fn place_on_server(&self, at: u64) -> u64 {
         match self.parameters.placement {
             Placement::AnyServer => at,

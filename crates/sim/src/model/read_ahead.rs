@@ -4,8 +4,9 @@
 //! [`Policy::Linux`] takes the steps of the kernel's `mm/readahead.c`: the first window from the
 //! size of the request, the next ones twice or four times as large, up to the limit; a mark at the
 //! start of each window, and when the reader comes to the mark, the next window is asked for. So in
-//! the steady state two windows are under way when the reader waits. [`Policy::Ahead`] keeps a fixed
-//! amount under way in requests of fixed size, as file systems do that are told both numbers (VxFS).
+//! the steady state two windows are under way when the reader waits. [`Policy::Ahead`] keeps a
+//! fixed amount under way in requests of fixed size, as file systems do that are told both numbers
+//! (VxFS).
 //!
 //! Not here: random reading, several readers, what the cache holds already.
 

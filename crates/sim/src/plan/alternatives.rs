@@ -1,8 +1,9 @@
 //! What else could be done, each planned like the first, and which of it is best.
 //!
 //! Best is what ends first; within two percent of each other, what stops the tape less often, then
-//! what keeps it in motion for clearly less time, then what stands first in the list. What is a setting and what
-//! needs more than that is kept apart: a second drive always helps, and is not advice to everybody.
+//! what keeps it in motion for clearly less time, then what stands first in the list. What is a
+//! setting and what needs more than that is kept apart: a second source always helps, and is not
+//! advice to everybody.
 
 use device::tape::generation::Generation;
 

@@ -85,8 +85,8 @@ fn a_slow_source_stops_the_tape_as_often_as_the_formula_says() {
     assert!(slow.is_slow() && !setup(8, 120, TB).is_slow());
 }
 
-/// Between the lowest and the highest step, a writer that waits for a full ring makes the stops that
-/// it is meant to save.
+/// Between the lowest and the highest step, a writer that waits for a full ring makes the stops
+/// that it is meant to save.
 #[test]
 fn waiting_for_a_full_ring_is_for_slow_sources_only() {
     let hitches = |refill| {

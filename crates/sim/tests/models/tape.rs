@@ -129,7 +129,8 @@ proptest! {
         let mut tape = TapeModel::new(parameters);
         let (mut now_ns, mut written) = (0, 0);
         for (pause_ms, host_kb, compressed_kb) in writes {
-            let done = tape.write(now_ns + pause_ms * 1_000_000, host_kb * 1000, compressed_kb * 1000);
+            let arrives_ns = now_ns + pause_ms * 1_000_000;
+            let done = tape.write(arrives_ns, host_kb * 1000, compressed_kb * 1000);
             now_ns = done.at_ns;
             written += if done.zone == Zone::End { 0 } else { compressed_kb * 1000 };
             let on_medium = tape.counters().medium_nanobytes;

@@ -1,9 +1,9 @@
 //! The models against what others measured and published.
 //!
 //! Each series is one file of rows, copied with its source. A few free parameters are fitted on
-//! about half of its rows, the other rows are predicted; measured and predicted go side by side into
-//! a table: `cargo test -p sim --test published -- --nocapture`. A row that does not fit stays in the
-//! table as it is, and the test that it does not fit names what is missing.
+//! about half of its rows, the other rows are predicted; measured and predicted go side by side
+//! into a table: `cargo test -p sim --test published -- --nocapture`. A row that does not fit stays
+//! in the table as it is, and the test that it does not fit names what is missing.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 mod block_size;

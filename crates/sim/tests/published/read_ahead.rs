@@ -1,9 +1,9 @@
 //! A backup's single stream from an array under three settings of read-ahead.
 //!
 //! The rows are those of size and run time: the printed rates disagree with them in two of the
-//! three. Free are the rate of one path to a disk and the rate at which the whole takes data; fitted
-//! on the first and the last row. The time of a command is assumed: 0.5 ms, a sequential read that
-//! an array answers without a seek; between 0.1 and 0.7 ms the middle row stays within 15 %.
+//! three. Free are the rate of one path to a disk and the rate at which the whole takes data;
+//! fitted on the first and the last row. The time of a command is assumed: 0.5 ms, a sequential
+//! read that an array answers without a seek; between 0.1 and 0.7 ms the middle row stays within 15 %.
 
 use serde::Deserialize;
 use sim::model::disk::DiskParameters;
@@ -90,7 +90,7 @@ fn read_ahead_of_a_single_stream() {
     };
     let rows: Vec<Row> = published.rows.iter().enumerate().map(row).collect();
     let line = format!(
-        "fitted: {:.1} MB/s for a path to a disk, {:.0} MB/s for all; assumed: 0.5 ms for a command",
+        "fitted: {:.1} MB/s for a path to a disk, {:.0} MB/s for all; assumed: a command of 0.5 ms",
         path / 1e6,
         taken / 1e6
     );

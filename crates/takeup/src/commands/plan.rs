@@ -23,9 +23,9 @@ use crate::options::CommonArgs;
 use crate::outcome::{Outcome, SummaryPlace, finish, to_standard_output};
 use crate::quantity::{Rate, Size};
 use measure::{Measured, measure};
-use told::Told;
+use told::{Details, Told};
 
-/// Tell how long a backup to tape will take, on how many tapes, and how often the tape will stop
+/// Tell time, tapes and stops of a backup to tape before it is run
 ///
 /// A model of the drive is run with a source of this rate and data of this ratio of compression.
 /// With PATH both are measured: the tree is read as a backup would read it, for a few seconds, and
@@ -38,7 +38,7 @@ Examples:
   takeup plan --drive lto9 /srv
   takeup plan --drive lto7 --drive lto9 --source-disk array:12 --size 40TB --files 3000000
   takeup plan --drive lto6 --source-rate 35MB --size 2TB --chart plan.svg
-  takeup plan --drive lto8 --parameters --set back_hitch_ns=3500000000 --size 1TB --source-rate 80MB")]
+  takeup plan --drive lto8 --source-rate 80MB --size 1TB --set back_hitch_ns=3500000000")]
 pub struct PlanArgs {
     /// What would be backed up: it is walked for its size, and read for a few seconds
     #[arg(value_name = "PATH")]
@@ -264,7 +264,8 @@ fn told(arguments: &PlanArgs) -> Result<Outcome, Failure> {
         to_standard_output(format!("{:#}\n", told.document()).as_bytes())?;
     } else if !arguments.common.quiet {
         let colour = crate::terminal::colour(&std::io::stdout());
-        to_standard_output(told.text(arguments.parameters, colour).as_bytes())?;
+        let details = if arguments.parameters { Details::Parameters } else { Details::None };
+        to_standard_output(told.text(details, colour).as_bytes())?;
     }
     Ok(Outcome::Done)
 }

@@ -10,6 +10,15 @@ use sim::plan::{Compression, Limit, Plan, PlanError, Setup, plan};
 
 use super::measure::Measured;
 
+/// What follows the plan in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Details {
+    /// Nothing.
+    None,
+    /// The table of what the model takes the drive to be.
+    Parameters,
+}
+
 /// What there is to tell.
 pub struct Told<'a> {
     /// Name of the generation.
@@ -36,8 +45,8 @@ impl Told<'_> {
         &self.list[0].plan
     }
 
-    /// For standard output, `with_parameters` or without the table of the model.
-    pub fn text(&self, with_parameters: bool, colour: Colour) -> String {
+    /// For standard output.
+    pub fn text(&self, details: Details, colour: Colour) -> String {
         let mut text = String::new();
         let mut line = |words: String| text.push_str(&(words + "\n"));
         line(self.what());
@@ -52,7 +61,7 @@ impl Told<'_> {
         text.push('\n');
         self.advice().iter().for_each(|words| text.push_str(&format!("{words}\n")));
         text.push_str(&self.doubts());
-        if with_parameters {
+        if details == Details::Parameters {
             text.push('\n');
             text.push_str(&self.parameters().render(colour));
         }
