@@ -12,6 +12,7 @@ use backup::backup::{BackupError, Unfinished};
 use backup::list::ListError;
 use backup::pipe::PipeError;
 use backup::read::ReadFailure;
+use backup::read::tape::TapeReadFailure;
 use backup::restore::RestoreError;
 use backup::tape::{ChangeError, Refused, TapeSetError};
 use backup::verify::VerifyError;
@@ -209,8 +210,34 @@ pub fn read_hint(failure: &ReadFailure) -> Option<String> {
             Some("`file NAME` tells what it is; encrypted archives have to be opened first".into())
         }
         ReadFailure::SetUp { .. } => Some(NO_URING.to_owned()),
+        ReadFailure::Tape(TapeReadFailure::Open(error)) => open_hint(error),
+        ReadFailure::Tape(failure) => tape_hint(failure).map(str::to_owned),
         _ => None,
     }
+}
+
+/// What can be done when a tape cannot be read.
+fn tape_hint(failure: &TapeReadFailure) -> Option<&'static str> {
+    Some(match failure {
+        TapeReadFailure::Blank { .. } => "is it the right medium? `takeup probe` tells more",
+        TapeReadFailure::AtEndOfData { .. } => {
+            "--file 0 reads the first file of the tape, `mt rewind` goes back to it"
+        }
+        TapeReadFailure::NoSets { .. } => {
+            "without --set or --sets a tape of another program is read too, file by file"
+        }
+        TapeReadFailure::NoSuchSet { .. } | TapeReadFailure::AmbiguousSet { .. } => {
+            "`takeup list DEVICE --sets` tells which sets there are"
+        }
+        TapeReadFailure::PlaceLost { .. } | TapeReadFailure::Broken { .. } => {
+            "clean the drive and try again; what was read before is restored"
+        }
+        TapeReadFailure::Exchanged { .. } => "put the first medium back and start again",
+        TapeReadFailure::VolumeMissing { .. } => {
+            "start in a terminal to be asked for volumes, or with --change-command"
+        }
+        _ => return None,
+    })
 }
 
 fn source_hint(error: &SourceError) -> Option<String> {

@@ -10,6 +10,7 @@ mod interrupt;
 mod options;
 mod outcome;
 mod quantity;
+mod tape_source;
 mod terminal;
 
 use std::process::ExitCode;

@@ -93,10 +93,16 @@ impl TargetArgs {
 /// How an archive is read.
 #[derive(Args, Clone, Debug)]
 pub struct ArchiveArgs {
-    /// Memory for what is read and decompressed ahead
-    #[arg(long, default_value = "64M", value_name = "SIZE")]
-    pub ring: Size,
+    /// Memory for what is read and decompressed ahead; by default 64M, for a tape up to 1G or a
+    /// quarter of the memory
+    #[arg(long, value_name = "SIZE")]
+    pub ring: Option<Size>,
     /// Threads that decompress; by default one for each core
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZero<usize>>,
+}
+
+impl ArchiveArgs {
+    /// Memory of the rings where the user does not say, and for all but tapes.
+    pub const RING_BYTES: usize = 64 << 20;
 }

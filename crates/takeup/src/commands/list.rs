@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
 use archive::member::{Kind, Member, Timestamp};
-use backup::list::{Detail, ListOptions, Listed, list};
+use backup::list::{Detail, ListError, ListOptions, Listed, list};
+use backup::read::ReadFailure;
+use backup::read::tape::{SetOnVolume, TapeOrigin, sets_on_volume};
 use backup::selection::Selection;
 use clap::Args;
 use flow::cancel::Cancel;
@@ -18,6 +20,7 @@ use serde_json::json;
 use crate::failure::{Failure, with_causes};
 use crate::options::{ArchiveArgs, CommonArgs};
 use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, summarise};
+use crate::tape_source::{self, TapeSourceArgs};
 use crate::terminal::Terminal;
 
 /// List what is in an archive
@@ -45,8 +48,13 @@ pub struct ListArgs {
     /// Names as they are, each closed by a NUL
     #[arg(short = '0', long, conflicts_with_all = ["long", "json"])]
     null: bool,
+    /// The sets on the volume in a tape drive, in the place of members
+    #[arg(long, conflicts_with_all = ["long", "null", "set", "file", "paths"])]
+    sets: bool,
     #[command(flatten)]
     archive: ArchiveArgs,
+    #[command(flatten)]
+    tape: TapeSourceArgs,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -75,16 +83,25 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
         (_, _, true) => Form::NameAndNul,
         _ => Form::Name,
     };
+    let tape = arguments.tape.origin(&arguments.from, &cancel)?;
+    if arguments.sets {
+        return list_sets(arguments, tape.as_ref(), &cancel);
+    }
+    let kind = match tape {
+        Some(_) => "tape",
+        None => kind_of(&arguments.from, rustix::stdio::stdin()),
+    };
+    let ring_bytes = tape_source::ring_bytes(&arguments.archive, tape.as_ref());
     let options = ListOptions {
         from: arguments.from.clone(),
-        tape: None,
+        tape,
         selection: Selection::new(arguments.paths.iter().cloned().map(OsString::into_vec)),
         detail: match form {
             Form::Name | Form::NameAndNul => Detail::Index,
             Form::Long | Form::Json => Detail::Everything,
         },
         engine: arguments.common.engine.into(),
-        ring_bytes: arguments.archive.ring.bytes(),
+        ring_bytes,
         threads: arguments.archive.threads,
     };
     let mut terminal = Terminal::new(&arguments.common);
@@ -105,7 +122,6 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
         terminal.notice(Notice { level: Level::Warning, object: path.clone(), text });
     }
     if form == Form::Json {
-        let kind = kind_of(&arguments.from, rustix::stdio::stdin());
         let ends = Ends {
             command: Command::List,
             source: kind,
@@ -120,6 +136,66 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
         0 => Ok(Outcome::Done),
         _ => Ok(Outcome::Warned),
     }
+}
+
+/// Lists the sets of the volume in a drive.
+fn list_sets(
+    arguments: &ListArgs,
+    tape: Option<&TapeOrigin>,
+    cancel: &Cancel,
+) -> Result<Outcome, Failure> {
+    let Some(tape) = tape else {
+        let message = format!("--sets: {} is no tape", arguments.from.display());
+        return Err(Failure::of(message, Some("only tapes hold more than one set")));
+    };
+    let sets = sets_on_volume(tape, cancel).map_err(ReadFailure::from).map_err(ListError::from)?;
+    let text: String = match arguments.common.json {
+        true => sets.iter().map(|set| set_document(set).to_string() + "\n").collect(),
+        false => sets.iter().map(|set| set_line(set) + "\n").collect(),
+    };
+    crate::outcome::to_standard_output(text.as_bytes())?;
+    match sets.iter().any(|set| !set.has_index && set.followed) {
+        true => Ok(Outcome::Warned),
+        false => Ok(Outcome::Done),
+    }
+}
+
+/// `  1 0123456789ab 2026-11-20 08:33:01 zstd:3  segments 1-4  complete`.
+fn set_line(set: &SetOnVolume) -> String {
+    let seconds = i64::try_from(set.time_seconds).unwrap_or(i64::MAX);
+    let time = time_text(Timestamp { seconds, nanoseconds: 0 });
+    let (first, last) = set.segments;
+    let state = match (set.has_index, set.followed) {
+        (true, _) => "complete",
+        (false, true) => "incomplete: its run did not end",
+        (false, false) => "goes on on another volume, or its run did not end",
+    };
+    let volume = match set.volume {
+        1 => String::new(),
+        number => format!(", volume {number}"),
+    };
+    format!(
+        "{:>3} {} {time} {:<8} segments {first}-{last}{volume}, {state}",
+        set.number,
+        &set.id[..12],
+        set.compression
+    )
+}
+
+fn set_document(set: &SetOnVolume) -> serde_json::Value {
+    json!({
+        "number": set.number,
+        "set": set.id,
+        "time_seconds": set.time_seconds,
+        "volume": set.volume,
+        "first_segment": set.segments.0,
+        "last_segment": set.segments.1,
+        "has_index": set.has_index,
+        "followed": set.followed,
+        "compression": set.compression,
+        "block_bytes": set.block_bytes,
+        "first_file": set.first_file,
+    })
 }
 
 /// Writes the list, and stops the run when nobody takes it.
@@ -180,6 +256,8 @@ fn long_line(member: &Member) -> String {
         _ => member.size_bytes.to_string(),
     };
     let leads_to = match &member.kind {
+        // The index of a set on tape does not know where links lead to.
+        Kind::SymbolicLink { target } if target.is_empty() => String::new(),
         Kind::SymbolicLink { target } => format!(" -> {}", escape(target)),
         Kind::HardLink { target } => format!(" link to {}", escape(target)),
         _ => String::new(),

@@ -17,6 +17,7 @@ use tree::{Attributes, Modes, Overwrite, Owners};
 use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
 use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, print_with, summarise};
+use crate::tape_source::{self, TapeSourceArgs};
 use crate::terminal::{Terminal, to_standard_error};
 
 /// Write what is in an archive into a directory
@@ -64,6 +65,8 @@ pub struct RestoreArgs {
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
+    tape: TapeSourceArgs,
+    #[command(flatten)]
     common: CommonArgs,
 }
 
@@ -107,7 +110,12 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let mut terminal = Terminal::new(&arguments.common).folding_repeats();
-    let result = restore(options(arguments), &terminal, &cancel);
+    let options = options(arguments, &cancel)?;
+    let source = match options.tape {
+        Some(_) => "tape",
+        None => kind_of(&arguments.from, rustix::stdio::stdin()),
+    };
+    let result = restore(options, &terminal, &cancel);
     terminal.close();
     let report = result?;
     if report.existing > 0 && arguments.overwrite == OverwriteName::No {
@@ -115,7 +123,7 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
     }
     let ends = Ends {
         command: Command::Restore,
-        source: kind_of(&arguments.from, rustix::stdio::stdin()),
+        source,
         target: "tree",
         rate_limit_bytes_per_second: None,
     };
@@ -144,7 +152,9 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
             format!("everything is on the disk, which took {time} at the end\n")
         }
     });
+    text.push_str(&report.tape.as_ref().map(tape_source::lines).unwrap_or_default());
     let more = json!({
+        "tape": report.tape.as_ref().map(tape_source::document),
         "checksums": checksums,
         "existing": report.existing,
         "synchronised": !arguments.no_sync,
@@ -153,10 +163,12 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
     Ok(if terminal.warnings_total() == 0 { Outcome::Done } else { Outcome::Warned })
 }
 
-fn options(arguments: &RestoreArgs) -> RestoreOptions {
-    RestoreOptions {
+fn options(arguments: &RestoreArgs, cancel: &Cancel) -> Result<RestoreOptions, Failure> {
+    let tape = arguments.tape.origin(&arguments.from, cancel)?;
+    let ring_bytes = tape_source::ring_bytes(&arguments.archive, tape.as_ref());
+    Ok(RestoreOptions {
         from: arguments.from.clone(),
-        tape: None,
+        tape,
         into: arguments.into.clone(),
         selection: Selection::new(arguments.paths.iter().cloned().map(OsString::into_vec)),
         strip_components: arguments.strip_components,
@@ -180,10 +192,10 @@ fn options(arguments: &RestoreArgs) -> RestoreOptions {
         },
         threads: arguments.archive.threads,
         engine: arguments.common.engine.into(),
-        ring_bytes: arguments.archive.ring.bytes(),
+        ring_bytes,
         synchronise: match arguments.no_sync {
             true => Synchronise::No,
             false => Synchronise::Yes,
         },
-    }
+    })
 }

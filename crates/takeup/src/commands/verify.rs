@@ -16,6 +16,7 @@ use tree::{Attributes, CompareOwners, Difference};
 use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
 use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, print_with, summarise};
+use crate::tape_source::{self, TapeSourceArgs};
 use crate::terminal::Terminal;
 
 /// Read an archive back, check every checksum, and compare it with the live files
@@ -46,6 +47,8 @@ pub struct VerifyArgs {
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
+    tape: TapeSourceArgs,
+    #[command(flatten)]
     common: CommonArgs,
 }
 
@@ -57,9 +60,15 @@ pub fn run(arguments: &VerifyArgs) -> ExitCode {
 fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
+    let tape = arguments.tape.origin(&arguments.from, &cancel)?;
+    let source = match tape {
+        Some(_) => "tape",
+        None => kind_of(&arguments.from, rustix::stdio::stdin()),
+    };
+    let ring_bytes = tape_source::ring_bytes(&arguments.archive, tape.as_ref());
     let options = VerifyOptions {
         from: arguments.from.clone(),
-        tape: None,
+        tape,
         against: arguments.against.clone(),
         attributes: match arguments.no_xattrs {
             true => Attributes::Ignore,
@@ -71,7 +80,7 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
         },
         threads: arguments.archive.threads,
         engine: arguments.common.engine.into(),
-        ring_bytes: arguments.archive.ring.bytes(),
+        ring_bytes,
     };
     let mut terminal = Terminal::new(&arguments.common);
     let result = verify(options, &terminal, &cancel);
@@ -79,12 +88,13 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let report = result?;
     let ends = Ends {
         command: Command::Verify,
-        source: kind_of(&arguments.from, rustix::stdio::stdin()),
+        source,
         target: "check",
         rate_limit_bytes_per_second: None,
     };
     let summary = summarise(&report.run, &ends, &terminal);
-    let (more, text) = (document(&report), verdict(&report));
+    let (more, mut text) = (document(&report), verdict(&report));
+    text.push_str(&report.tape.as_ref().map(tape_source::lines).unwrap_or_default());
     print_with(&summary, &more, &text, &arguments.common, SummaryPlace::Output)?;
     match (report.is_sound(), terminal.warnings_total()) {
         (false, _) => Ok(Outcome::Bad),
@@ -152,6 +162,7 @@ fn document(report: &VerifyReport) -> Value {
         })
     };
     json!({
+        "tape": report.tape.as_ref().map(tape_source::document),
         "sound": report.is_sound(),
         "checked": {
             "index": report.checked.index,

@@ -1,0 +1,157 @@
+//! A tape that an archive is read from: the options of list, restore and verify, and what they tell
+//! of it at the end.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use backup::read::tape::{SetChoice, TapeOrigin, TapeReading};
+use backup::tape::{RING_BYTES_MAX, RING_MEMORY_DIVISOR};
+use clap::Args;
+use flow::cancel::Cancel;
+use report::format::{count, counted, duration, size};
+use serde_json::{Value, json};
+
+use crate::change::{ChangeArgs, Changer};
+use crate::failure::Failure;
+use crate::options::ArchiveArgs;
+
+/// What only a tape knows.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Tape")]
+pub struct TapeSourceArgs {
+    /// Which set on the volume: its number, 1 for the oldest, or the beginning of its id; by default
+    /// the last one
+    #[arg(long, value_name = "SET", value_parser = parse_set)]
+    set: Option<SetChoice>,
+    /// Read this file of the tape as it is, whoever wrote it; 0 is the first. By default the one at
+    /// which a tape of another program stands
+    #[arg(long, value_name = "N", conflicts_with = "set")]
+    file: Option<u32>,
+    #[command(flatten)]
+    change: ChangeArgs,
+}
+
+impl TapeSourceArgs {
+    /// The tape that `from` names, if it is one.
+    ///
+    /// # Errors
+    /// When options for tapes are given for something else.
+    pub fn origin(&self, from: &OsStr, cancel: &Cancel) -> Result<Option<TapeOrigin>, Failure> {
+        let Some(drive) = device::tape::find(Path::new(from)) else {
+            let option = match (&self.set, self.file) {
+                (Some(_), _) => "--set",
+                (_, Some(_)) => "--file",
+                _ => return Ok(None),
+            };
+            let message = format!("{option}: {} is no tape", from.display());
+            return Err(Failure::of(message, Some("/dev/nst0 is the first drive")));
+        };
+        Ok(Some(TapeOrigin {
+            drive: Arc::new(drive),
+            set: self.set.clone().unwrap_or_default(),
+            file_number: self.file,
+            changer: Arc::new(Mutex::new(Changer::new(&self.change, cancel))),
+        }))
+    }
+}
+
+/// Memory for the rings: what the user says, else more for a tape, which should not have to stop
+/// while others are slower for a moment.
+pub fn ring_bytes(archive: &ArchiveArgs, tape: Option<&TapeOrigin>) -> usize {
+    match (archive.ring, tape) {
+        (Some(size), _) => size.bytes(),
+        (None, None) => ArchiveArgs::RING_BYTES,
+        (None, Some(_)) => {
+            let memory = rustix::system::sysinfo();
+            let memory_bytes = memory.totalram as u64 * u64::from(memory.mem_unit.max(1));
+            let share = usize::try_from(memory_bytes / RING_MEMORY_DIVISOR);
+            share.unwrap_or(RING_BYTES_MAX).clamp(ArchiveArgs::RING_BYTES, RING_BYTES_MAX)
+        }
+    }
+}
+
+/// The field `tape` of the document.
+pub fn document(tape: &TapeReading) -> Value {
+    json!({
+        "device": tape.device,
+        "set": tape.set,
+        "file": tape.file_number,
+        "block_bytes": tape.block_bytes,
+        "blocks": tape.blocks,
+        "bytes": tape.bytes,
+        "lost_blocks": tape.lost_blocks,
+        "retries": tape.retries,
+        "stops": tape.stops,
+        "volumes": tape.volumes,
+        "volume_changes": tape.changes,
+        "read_seconds": tape.read_seconds,
+    })
+}
+
+/// Two lines for the end of the text.
+pub fn lines(tape: &TapeReading) -> String {
+    let what = match (&tape.set, tape.file_number) {
+        (Some(set), _) => format!("set {}", &set[..set.len().min(8)]),
+        (None, Some(number)) => format!("file {number}"),
+        (None, None) => "a file".to_owned(),
+    };
+    let blocks = counted(tape.blocks, "block", "blocks");
+    let mut text = format!("{what} of the tape in {}: {blocks}", tape.device);
+    if tape.block_bytes > 0 {
+        text.push_str(&format!(" of {}", size(tape.block_bytes)));
+    }
+    if let Some(seconds) = tape.read_seconds {
+        text.push_str(&format!(", {} in reads", duration(seconds)));
+    }
+    if tape.changes > 0 {
+        text.push_str(&format!(
+            ", {} of volume",
+            counted(tape.changes.into(), "change", "changes")
+        ));
+    }
+    if tape.lost_blocks > 0 {
+        text.push_str(&format!(", {} unreadable", count(tape.lost_blocks)));
+    }
+    text.push('\n');
+    text.push_str(&match tape.stops {
+        0 => "the tape never had to wait\n".to_owned(),
+        1 => "the tape had to stop once for a full ring\n".to_owned(),
+        stops => format!("the tape had to stop {} times for a full ring\n", count(stops)),
+    });
+    text
+}
+
+/// A number, or hexadecimal digits.
+fn parse_set(text: &str) -> Result<SetChoice, String> {
+    /// Longer numbers are ids that happen to have no letter.
+    const NUMBER_DIGITS_MAX: usize = 5;
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number && text.len() <= NUMBER_DIGITS_MAX {
+        return match text.parse() {
+            Ok(number @ 1..) => Ok(SetChoice::Number(number)),
+            _ => Err("sets count from 1".to_owned()),
+        };
+    }
+    let is_id = (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match is_id {
+        true => Ok(SetChoice::Id(text.to_owned())),
+        false => Err("neither a number nor the beginning of an id".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_named_by_number_or_id() {
+        assert_eq!(parse_set("1"), Ok(SetChoice::Number(1)));
+        assert_eq!(parse_set("00017"), Ok(SetChoice::Number(17)));
+        assert_eq!(parse_set("ab12"), Ok(SetChoice::Id("ab12".into())));
+        assert_eq!(parse_set("123456"), Ok(SetChoice::Id("123456".into())));
+        for wrong in ["", "0", "-1", "last", "g", &"a".repeat(33)] {
+            assert!(parse_set(wrong).is_err(), "{wrong}");
+        }
+    }
+}
