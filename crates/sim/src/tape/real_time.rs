@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::pace::{Act, Compression, Pace};
 use crate::model::BILLION;
-use crate::model::compressibility::Compressibility;
+use crate::model::compressibility::{Compressibility, HISTORY_BYTES, PAGE_BYTES};
 use crate::model::tape::counters::TapeCounters;
 use crate::model::tape::parameters::TapeParameters;
 use crate::model::tape::{Filemark, Motion, TapeModel};
@@ -21,7 +21,7 @@ use crate::model::tape::{Filemark, Motion, TapeModel};
 /// What the drive makes of data when it compresses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ratio {
-    /// What an LZS-like drive would, page by page.
+    /// What an LZS-like drive would, from a sample of the pages.
     Measured,
     /// Always so many host bytes for each byte on the medium.
     Given(f64),
@@ -35,7 +35,16 @@ const SAMPLE_NS: u64 = BILLION / 2;
 pub struct RealTime {
     shared: Arc<Shared>,
     ratio: Ratio,
+    sampled: Sampled,
+}
+
+/// What a drive would make of blocks, from samples of them: to follow every byte would take more
+/// processor time than the drive takes to write it.
+#[derive(Debug, Default)]
+pub struct Sampled {
     compressibility: Compressibility,
+    /// Bytes from the beginning of the next block to the next sample.
+    next: usize,
 }
 
 /// A look at a drive in motion.
@@ -105,7 +114,7 @@ impl RealTime {
             stop: Mutex::new(false),
             stopped: Condvar::new(),
         };
-        RealTime { shared: Arc::new(shared), ratio, compressibility: Compressibility::new() }
+        RealTime { shared: Arc::new(shared), ratio, sampled: Sampled::new() }
     }
 
     /// A look at it from elsewhere.
@@ -114,11 +123,47 @@ impl RealTime {
     }
 }
 
+/// A sample: a page, and in front of it as much history as a match can reach back into.
+const SAMPLE_BYTES: usize = HISTORY_BYTES + PAGE_BYTES;
+/// One sample in so many bytes: a sixteenth of the pages, at other places in each block, since
+/// this is no multiple of any block size in use.
+const SAMPLE_EVERY_BYTES: usize = 16 * PAGE_BYTES + 4099;
+
+impl Sampled {
+    /// Nothing has passed.
+    pub fn new() -> Sampled {
+        Sampled::default()
+    }
+
+    /// Bytes that `block` takes on the medium, one at least unless it is empty.
+    pub fn add(&mut self, block: &[u8]) -> u32 {
+        if block.is_empty() {
+            return 0;
+        }
+        let mut sampled_bytes = 0;
+        let mut native_bytes = 0;
+        let mut at = self.next.min(block.len().saturating_sub(SAMPLE_BYTES));
+        while sampled_bytes == 0 || at + SAMPLE_BYTES <= block.len() {
+            let sample = &block[at..block.len().min(at + SAMPLE_BYTES)];
+            let history = sample.len().saturating_sub(PAGE_BYTES).min(HISTORY_BYTES);
+            let (history, page) = sample.split_at(history);
+            self.compressibility.jump();
+            self.compressibility.add(history);
+            native_bytes += self.compressibility.add(page);
+            sampled_bytes += page.len() as u64;
+            at += SAMPLE_EVERY_BYTES;
+        }
+        self.next = at.saturating_sub(block.len()) % SAMPLE_EVERY_BYTES;
+        let native = native_bytes * block.len() as u64 / sampled_bytes.max(1);
+        u32::try_from(native).unwrap_or(u32::MAX).max(1)
+    }
+}
+
 impl Pace for RealTime {
     fn native_bytes(&mut self, block: &[u8], compression: Compression) -> u32 {
         let native = match (compression, self.ratio) {
             (Compression::Off, _) => return block.len() as u32,
-            (Compression::On, Ratio::Measured) => self.compressibility.add(block),
+            (Compression::On, Ratio::Measured) => return self.sampled.add(block),
             (Compression::On, Ratio::Given(ratio)) => (block.len() as f64 / ratio).round() as u64,
         };
         u32::try_from(native).unwrap_or(u32::MAX)
@@ -142,9 +187,6 @@ impl Pace for RealTime {
             Act::Load(recorded_bytes) => model.load(now_ns, recorded_bytes),
             Act::Unload => model.unload(now_ns),
         };
-        if matches!(act, Act::Locate(_) | Act::Load(_)) {
-            self.compressibility.jump();
-        }
         state.sample();
         drop(state);
         self.shared.wait_until(until_ns);
@@ -234,5 +276,85 @@ impl State {
         let rate =
             |bytes: u128| u64::try_from(bytes * u128::from(BILLION) / ns).unwrap_or(u64::MAX);
         (rate(counters.host_bytes - oldest.host_bytes), rate(native - oldest.native_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tape::parameters::TapeParameters;
+    use device::tape::generation::Generation;
+
+    /// Stretches of noise, zeros and text, of lengths that have nothing to do with the samples.
+    fn mixed() -> Vec<u8> {
+        let mut state = 7_u64;
+        let mut data = Vec::new();
+        while data.len() < 8 << 20 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let bytes = 1000 + (state >> 33) as usize % 50_000;
+            match state >> 62 {
+                0 => data.resize(data.len() + bytes, 0),
+                1 => {
+                    data.extend(b"a line of text and then another one\n".iter().cycle().take(bytes))
+                }
+                _ => data.extend((0..bytes).map(|_| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    (state >> 24) as u8
+                })),
+            }
+        }
+        data
+    }
+
+    #[test]
+    fn a_sample_stands_for_the_whole() {
+        let data = mixed();
+        let mut compressibility = Compressibility::new();
+        let whole = compressibility.add(&data);
+        for block_bytes in [512, 10_240, 65_536, 1 << 20, 8 << 20] {
+            let mut sampled = Sampled::new();
+            let estimate: u64 =
+                data.chunks(block_bytes).map(|block| u64::from(sampled.add(block))).sum();
+            let percent = estimate * 100 / whole;
+            assert!((85..=125).contains(&percent), "{percent} % in blocks of {block_bytes}");
+        }
+        assert_eq!(Sampled::new().add(&[]), 0);
+        assert!(Sampled::new().add(&[1]) >= 1);
+    }
+
+    #[test]
+    fn commands_wait_until_they_are_told_not_to() {
+        let parameters = TapeParameters::of(&Generation::all()[6]);
+        let mut pace = RealTime::new(parameters, 0, 1, Ratio::Measured);
+        let gauge = pace.gauge();
+        let unloading = std::thread::spawn(move || pace.take(Act::Unload));
+        gauge.stop();
+        // An unload would take a quarter of a minute.
+        unloading.join().unwrap();
+        let reading = gauge.read();
+        assert_eq!(reading.counters.host_bytes, 0);
+        assert_eq!(reading.buffered_bytes, 0);
+    }
+
+    #[test]
+    fn the_gauge_counts_what_passes() {
+        let parameters = TapeParameters::of(&Generation::all()[6]);
+        let mut pace = RealTime::new(parameters, 0, 1_000_000, Ratio::Given(2.0));
+        let gauge = pace.gauge();
+        for _ in 0..10 {
+            let native_bytes = u64::from(pace.native_bytes(&[0; 4096], Compression::On));
+            assert_eq!(native_bytes, 2048);
+            pace.take(Act::Write { host_bytes: 4096, native_bytes });
+        }
+        pace.take(Act::Filemark);
+        pace.take(Act::Synchronise);
+        let reading = gauge.read();
+        assert_eq!(reading.counters.host_bytes, 40_960);
+        assert_eq!(reading.counters.compressed_bytes, 20_480);
+        assert_eq!(reading.counters.medium_nanobytes, 20_480 * u128::from(BILLION));
+        assert_eq!(reading.buffered_bytes, 0);
+        assert_eq!(reading.motion, Motion::Still);
     }
 }
