@@ -107,8 +107,9 @@ fn drive_rows(survey: &Survey) -> Vec<Row> {
         rows.push(("drive's buffer", format!("{}, {sure}", size(bytes))));
     }
     let streaming = survey.medium_generation().or(survey.drive_generation());
-    if let (Some(generation), Some(names)) = (streaming, survey.names()) {
-        rows.push(("streams at", speeds(generation, &names.product)));
+    if let Some(generation) = streaming {
+        let product = survey.names().map_or("", |names| names.product.as_str());
+        rows.push(("streams at", speeds(generation, product)));
     }
     rows.push((
         "state",
@@ -241,9 +242,13 @@ fn driver_rows(survey: &Survey) -> Vec<Row> {
         kernel.generic_device.clone(),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if !parts.is_empty() {
-        rows.push(("driver", parts.join(", ")));
-    }
+    rows.push((
+        "driver",
+        match parts.is_empty() {
+            true => "a file system in user space, which plays the drive".to_owned(),
+            false => parts.join(", "),
+        },
+    ));
     if let Some(set) = kernel.options {
         let named = options::NAMES.iter().filter(|(bit, _)| set & bit != 0);
         let names: Vec<&str> = named.map(|(_, name)| *name).collect();
