@@ -42,8 +42,9 @@ use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::sink::WriteError;
-use tree::{Attributes, FileSystems, LookAheadLimits, Scan, ScanError};
+use tree::{Attributes, FileSystems, Scan, ScanError};
 
+use crate::open_target::open_target;
 use crate::report::RunReport;
 use crate::tape::{Safe, SetPlan, TapeOptions, TapeSetError, TapeSink, VolumeChanger, Writing};
 use crew::Crew;
@@ -216,7 +217,7 @@ pub fn backup(
     let started = Instant::now();
     let prepared = Prepared::new(options, Layout::OneStream, monitor)?;
     let replaced = check_target_is_no_source(options)?;
-    let target = Target::open(&options.target, options.existing)?;
+    let target = open_target(&options.target, options.existing, cancel)??;
     let output = target.identity().map(|(device, inode)| tree::Identity { device, inode });
     let (run, scan) = prepared.into_run(options, monitor, cancel, replaced, output);
     let mut sink = run.sink(&target)?;
@@ -288,6 +289,7 @@ struct Prepared {
     engine: Choice,
     in_hand: InHand,
     scan: Scan,
+    excludes: tree::Excludes,
     stop_scan: Arc<AtomicBool>,
 }
 
@@ -302,8 +304,15 @@ impl Prepared {
         detail(monitor, format!("bulk input and output: {}", engine.reason));
         let stop_scan = Arc::new(AtomicBool::new(false));
         let in_hand = InHand::for_run(options.read_threads, monitor);
-        let scan = start_scan(options, in_hand.look_ahead, &stop_scan, monitor)?;
-        Ok(Prepared { sizes, engine, in_hand, scan, stop_scan })
+        let excludes = tree::Excludes::new(&options.excludes)?;
+        let scan_options = tree::ScanOptions {
+            excludes: excludes.clone(),
+            file_systems: options.file_systems,
+            look_ahead: in_hand.look_ahead,
+            stop: Arc::clone(&stop_scan),
+        };
+        let scan = start_scan(options, scan_options, monitor)?;
+        Ok(Prepared { sizes, engine, in_hand, scan, excludes, stop_scan })
     }
 
     fn into_run<'a>(
@@ -322,6 +331,7 @@ impl Prepared {
             sizes: self.sizes,
             in_hand: self.in_hand,
             stop_scan: self.stop_scan,
+            excludes: self.excludes,
             crew: Crew::new(cancel),
             stages: Stages::new(),
             replaced,
@@ -336,7 +346,12 @@ impl Run<'_> {
     /// The end of a run: its error, if one stopped it.
     fn outcome(&self, result: Result<Done, BackupError>) -> Result<Done, BackupError> {
         self.stop_scan.store(true, Ordering::Relaxed);
-        self.crew.outcome(result)
+        let done = self.crew.outcome(result)?;
+        for glob in self.excludes.unused() {
+            let (object, text) = (glob.as_bytes().to_vec(), "this glob left nothing out".into());
+            self.monitor.notice(Notice { level: Level::Note, object, text });
+        }
+        Ok(done)
     }
 
     /// What was done, without what only the target knows.
@@ -370,19 +385,10 @@ fn endpoint(target: &Target) -> &'static str {
 
 fn start_scan(
     options: &BackupOptions,
-    look_ahead: LookAheadLimits,
-    stop: &Arc<AtomicBool>,
+    scan_options: tree::ScanOptions,
     monitor: &dyn Monitor,
 ) -> Result<Scan, BackupError> {
-    let scan = Scan::start(
-        &options.sources,
-        tree::ScanOptions {
-            excludes: tree::Excludes::new(&options.excludes)?,
-            file_systems: options.file_systems,
-            look_ahead,
-            stop: Arc::clone(stop),
-        },
-    )?;
+    let scan = Scan::start(&options.sources, scan_options)?;
     for stripped in scan.stripped() {
         let prefix = String::from_utf8_lossy(&stripped.prefix).into_owned();
         let source = stripped.source.display();

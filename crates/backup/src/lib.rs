@@ -6,6 +6,7 @@
 
 pub mod backup;
 pub mod list;
+mod open_target;
 pub mod pipe;
 pub mod read;
 pub mod report;

@@ -21,6 +21,7 @@ use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
 use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all};
 use flow::source::{ReadError, read_file, read_stream};
 
+use crate::open_target::open_target;
 use crate::report::RunReport;
 use crate::tape::{TapeSetError, TapeStream};
 
@@ -124,7 +125,8 @@ pub fn pipe(
 ) -> Result<RunReport, PipeError> {
     let blocks = check(options)?;
     let source = Source::open(&options.from)?;
-    let target = Target::open(&options.to, options.existing)?;
+    let target = open_target(&options.to, options.existing, cancel)
+        .map_err(|_| PipeError::Cancelled { written_bytes: 0 })??;
     let engine = choose_engine(options)?;
     let bulk = source.length_bytes.is_some() || is_seekable(target.kind);
     tell_engine(&engine, bulk, monitor);

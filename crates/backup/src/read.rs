@@ -206,9 +206,11 @@ impl Input {
         })
     }
 
-    /// The index, if it can be had before the archive.
+    /// The index, if it can be had before the archive. Not that of a block device: the last thing
+    /// on it may be the index of a longer archive that was there before.
     pub fn index(&self) -> Option<IndexFile> {
         match self {
+            Input::File(source) if endpoint(source) == "block device" => None,
             Input::File(source) => IndexFile::find(source),
             Input::Tape(tape) => tape::index_of(tape),
         }

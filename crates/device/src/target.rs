@@ -76,6 +76,12 @@ pub enum TargetError {
         /// The path.
         path: PathBuf,
     },
+    /// A named pipe that nobody reads yet.
+    #[error("nobody reads {}", path.display())]
+    NoReader {
+        /// The path.
+        path: PathBuf,
+    },
     /// Standard output is a terminal.
     #[error("standard output is a terminal; an archive is not for reading")]
     Terminal,
@@ -139,7 +145,7 @@ impl Target {
             FileType::RegularFile => Target::new_file(&shown, existing),
             FileType::Directory => Err(TargetError::Directory { path: shown }),
             FileType::BlockDevice => Target::block_device(&shown, existing),
-            FileType::Fifo => Target::open_special(&shown, TargetKind::Pipe),
+            FileType::Fifo => Target::named_pipe(&shown),
             FileType::CharacterDevice => Target::open_special(&shown, TargetKind::CharacterDevice),
             _ => Target::open_special(&shown, TargetKind::Stream),
         }
@@ -226,6 +232,22 @@ impl Target {
             .map_err(|error| TargetError::Open { path: path.into(), source: error.into() })?;
         crate::pipe::enlarge(file.as_fd());
         Ok(Target::of(file, kind, path, None))
+    }
+
+    /// Without a reader this fails at once instead of waiting for one in the kernel, where no
+    /// interrupt is seen.
+    fn named_pipe(path: &Path) -> Result<Target, TargetError> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let open_error =
+            |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
+        let file = match rustix::fs::open(path, flags, Mode::empty()) {
+            Err(Errno::NXIO) => return Err(TargetError::NoReader { path: path.into() }),
+            other => other.map_err(open_error)?,
+        };
+        let flags = rustix::fs::fcntl_getfl(&file).map_err(open_error)?;
+        rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK).map_err(open_error)?;
+        crate::pipe::enlarge(file.as_fd());
+        Ok(Target::of(file, TargetKind::Pipe, path, None))
     }
 
     fn of(file: OwnedFd, kind: TargetKind, path: &Path, pending: Option<Pending>) -> Target {

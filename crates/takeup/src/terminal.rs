@@ -19,6 +19,7 @@ use report::format::{count, counted, duration, percent, rate, size};
 use report::summary::Warning;
 use report::table::Colour;
 
+use crate::failure::without_error_numbers;
 use crate::options::CommonArgs;
 
 /// Warnings that are printed and kept for the JSON document; the rest is counted.
@@ -193,7 +194,7 @@ impl Monitor for Terminal {
 
     fn notice(&self, notice: Notice) {
         let object = escape(&notice.object);
-        let text = escape(notice.text.as_bytes());
+        let text = escape(without_error_numbers(&notice.text).as_bytes());
         let line = match object.is_empty() {
             true => text.clone(),
             false => format!("{object}: {text}"),

@@ -143,7 +143,13 @@ impl Destination {
         accounts: Arc<Accounts>,
     ) -> Result<Arc<Destination>, RestoreError> {
         let failed = |source| RestoreError::Destination { path: into.into(), source };
-        std::fs::create_dir_all(into).map_err(failed)?;
+        if let Err(source) = std::fs::create_dir_all(into) {
+            // A part of the way may be a file as well, which the kernel says itself.
+            return Err(match into.metadata() {
+                Ok(status) if !status.is_dir() => RestoreError::NotAFolder { path: into.into() },
+                _ => failed(source),
+            });
+        }
         let beneath = Beneath::open(into, options.resolve).map_err(failed)?;
         let root_is_ours = is_empty(&beneath).map_err(failed)?;
         let written = WrittenFileSystems::default();

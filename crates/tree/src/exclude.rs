@@ -7,6 +7,9 @@
 //! well as for `/`. A slash at the end keeps the glob to directories. What is left out is left out
 //! with everything in it. A source itself is never left out: it was asked for by name.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use globset::{Candidate, Glob, GlobBuilder, GlobSet};
 
 use crate::ScanError;
@@ -16,13 +19,28 @@ use crate::ScanError;
 pub struct Excludes {
     any: Globs,
     directories: Globs,
+    typed: Arc<[Typed]>,
+}
+
+/// A glob as the user typed it, and whether anything was left out because of it.
+#[derive(Debug)]
+struct Typed {
+    glob: String,
+    used: AtomicBool,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Globs {
-    names: GlobSet,
-    paths: GlobSet,
-    absolute: GlobSet,
+    names: Numbered,
+    paths: Numbered,
+    absolute: Numbered,
+}
+
+/// A set of globs, each with its number among those typed.
+#[derive(Clone, Debug, Default)]
+struct Numbered {
+    set: GlobSet,
+    numbers: Vec<usize>,
 }
 
 impl Excludes {
@@ -33,14 +51,22 @@ impl Excludes {
     pub fn new<S: AsRef<str>>(globs: &[S]) -> Result<Excludes, ScanError> {
         let mut any = Builders::default();
         let mut directories = Builders::default();
-        for glob in globs {
+        for (number, glob) in globs.iter().enumerate() {
             let glob = glob.as_ref();
             match glob.strip_suffix('/') {
-                Some(stem) => directories.add(glob, stem)?,
-                None => any.add(glob, glob)?,
+                Some(stem) => directories.add(number, glob, stem)?,
+                None => any.add(number, glob, glob)?,
             }
         }
-        Ok(Excludes { any: any.build()?, directories: directories.build()? })
+        let typed = |glob: &S| Typed { glob: glob.as_ref().into(), used: AtomicBool::new(false) };
+        let typed = globs.iter().map(typed).collect();
+        Ok(Excludes { any: any.build()?, directories: directories.build()?, typed })
+    }
+
+    /// The globs, as typed, that have left nothing out so far, in this or any clone.
+    pub fn unused(&self) -> impl Iterator<Item = &str> {
+        let unused = self.typed.iter().filter(|typed| !typed.used.load(Ordering::Relaxed));
+        unused.map(|typed| &*typed.glob)
     }
 
     /// Nothing is excluded.
@@ -56,7 +82,8 @@ impl Excludes {
     /// Whether an object is left out. `path` is its path from the source, `absolute` its full path
     /// when the source was absolute; both are looked at only when [`Self::needs_paths`].
     pub(crate) fn matches(&self, object: &Candidacy<'_>) -> bool {
-        self.any.matches(object) || (object.is_directory && self.directories.matches(object))
+        self.any.matches(object, &self.typed)
+            || (object.is_directory && self.directories.matches(object, &self.typed))
     }
 }
 
@@ -70,32 +97,46 @@ pub(crate) struct Candidacy<'a> {
 
 impl Globs {
     fn is_empty(&self) -> bool {
-        self.names.is_empty() && !self.needs_paths()
+        self.names.set.is_empty() && !self.needs_paths()
     }
 
     fn needs_paths(&self) -> bool {
-        !self.paths.is_empty() || !self.absolute.is_empty()
+        !self.paths.set.is_empty() || !self.absolute.set.is_empty()
     }
 
-    fn matches(&self, object: &Candidacy<'_>) -> bool {
-        let hits = |set: &GlobSet, bytes: &[u8]| {
-            !set.is_empty() && set.is_match_candidate(&Candidate::from_bytes(bytes))
-        };
-        hits(&self.names, object.name)
-            || hits(&self.paths, object.path)
-            || object.absolute.is_some_and(|path| hits(&self.absolute, path))
+    fn matches(&self, object: &Candidacy<'_>, typed: &[Typed]) -> bool {
+        self.names.hits(object.name, typed)
+            || self.paths.hits(object.path, typed)
+            || object.absolute.is_some_and(|path| self.absolute.hits(path, typed))
+    }
+}
+
+impl Numbered {
+    /// Whether any glob matches; all that do are marked as used.
+    fn hits(&self, bytes: &[u8], typed: &[Typed]) -> bool {
+        if self.set.is_empty() {
+            return false;
+        }
+        let candidate = Candidate::from_bytes(bytes);
+        let hit = self.set.is_match_candidate(&candidate);
+        if hit {
+            for index in self.set.matches_candidate(&candidate) {
+                typed[self.numbers[index]].used.store(true, Ordering::Relaxed);
+            }
+        }
+        hit
     }
 }
 
 #[derive(Default)]
 struct Builders {
-    names: Vec<Glob>,
-    paths: Vec<Glob>,
-    absolute: Vec<Glob>,
+    names: Vec<(usize, Glob)>,
+    paths: Vec<(usize, Glob)>,
+    absolute: Vec<(usize, Glob)>,
 }
 
 impl Builders {
-    fn add(&mut self, typed: &str, stem: &str) -> Result<(), ScanError> {
+    fn add(&mut self, number: usize, typed: &str, stem: &str) -> Result<(), ScanError> {
         let compile = |glob: &str| {
             GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build().map_err(
                 |error| ScanError::Exclude { glob: typed.into(), reason: error.kind().to_string() },
@@ -103,25 +144,27 @@ impl Builders {
         };
         match stem.strip_prefix('/') {
             Some(anchored) => {
-                self.paths.push(compile(anchored)?);
-                self.absolute.push(compile(stem)?);
+                self.paths.push((number, compile(anchored)?));
+                self.absolute.push((number, compile(stem)?));
             }
             None if stem.contains('/') => {
-                self.paths.push(compile(stem)?);
+                self.paths.push((number, compile(stem)?));
             }
             None => {
-                self.names.push(compile(stem)?);
+                self.names.push((number, compile(stem)?));
             }
         }
         Ok(())
     }
 
     fn build(self) -> Result<Globs, ScanError> {
-        let build = |globs: Vec<Glob>| {
-            GlobSet::new(globs).map_err(|error| ScanError::Exclude {
+        let build = |globs: Vec<(usize, Glob)>| {
+            let (numbers, globs): (Vec<_>, Vec<_>) = globs.into_iter().unzip();
+            let set = GlobSet::new(globs).map_err(|error| ScanError::Exclude {
                 glob: error.glob().unwrap_or_default().into(),
                 reason: error.kind().to_string(),
-            })
+            })?;
+            Ok(Numbered { set, numbers })
         };
         Ok(Globs {
             names: build(self.names)?,
@@ -163,6 +206,21 @@ mod tests {
         check("/srv/tmp", "tmp", true, true);
         check("/srv/tmp", "srv/tmp", true, true);
         check("{x,y}/z", "y/z", false, true);
+    }
+
+    #[test]
+    fn globs_that_match_nothing_are_told() {
+        let excludes = Excludes::new(&["*.o", "build/", "/srv/x", "b*", "*.o"]).unwrap();
+        let matches = |name: &str, is_directory| {
+            let absolute = format!("/srv/{name}");
+            let (name, path) = (name.as_bytes(), name.as_bytes());
+            let absolute = Some(absolute.as_bytes());
+            excludes.clone().matches(&Candidacy { name, path, absolute, is_directory })
+        };
+        assert!(matches("a.o", false) && matches("build", false));
+        assert_eq!(excludes.unused().collect::<Vec<_>>(), ["build/", "/srv/x"]);
+        assert!(matches("x", false));
+        assert_eq!(excludes.unused().collect::<Vec<_>>(), ["build/"]);
     }
 
     #[test]

@@ -16,6 +16,12 @@ pub enum RestoreError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// Something else is where the directory to restore into should be.
+    #[error("{} is not a folder", path.display())]
+    NotAFolder {
+        /// As given.
+        path: PathBuf,
+    },
     /// The path might lead outside of the destination.
     #[error("refused, {reason}: {}", lossy(path))]
     Refused {

@@ -67,6 +67,7 @@ pub(super) struct Run<'a> {
     pub(super) sizes: RingSizes,
     pub(super) in_hand: InHand,
     pub(super) stop_scan: Arc<AtomicBool>,
+    pub(super) excludes: tree::Excludes,
     pub(super) stages: Stages,
     pub(super) crew: Crew<'a>,
     pub(super) replaced: Option<tree::Identity>,

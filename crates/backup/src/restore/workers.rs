@@ -255,7 +255,7 @@ fn sentence(error: &tree::RestoreError) -> String {
         E::DeviceNeedsRoot { .. } => "devices can be restored by root only".to_owned(),
         E::Write { source, .. } => format!("cannot write: {source}"),
         E::Rename { source, .. } => format!("cannot put in place: {source}"),
-        E::Destination { .. } | E::Synchronise { .. } => with_causes(error),
+        E::Destination { .. } | E::NotAFolder { .. } | E::Synchronise { .. } => with_causes(error),
     }
 }
 

@@ -41,6 +41,7 @@ fn sources() {
     check("archive_missing", &["list", "no-such"]);
     check("archive_is_garbage", &["list", "garbage"]);
     check("archive_is_empty", &["verify", "nothing"]);
+    check("restore_into_a_file", &["restore", "nothing", "--into", "garbage"]);
     check("restore_of_garbage", &["restore", "garbage", "--into", "tree"]);
 }
 

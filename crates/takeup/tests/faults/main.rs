@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stderr, reason = "a test that cannot be run says so")]
 
+mod block_devices;
 mod command;
 mod fuse_target;
 mod kills;

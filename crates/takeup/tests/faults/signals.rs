@@ -64,6 +64,23 @@ fn an_interrupt_is_noticed_while_the_target_waits() {
 }
 
 #[test]
+fn an_interrupt_ends_the_wait_for_a_reader() {
+    let case = Case::new(20, 1000);
+    let target = case.target();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &target, rustix::fs::Mode::RWXU).unwrap();
+    let running = Running::start(&mut case.backup(&target));
+    std::thread::sleep(Duration::from_millis(400));
+    running.signal(Signal::INT);
+    let done = running.wait();
+    assert!(done.code == Some(1) && done.errors.ends_with("takeup: cancelled\n"), "{done:?}");
+    // A reader that comes later is waited for.
+    let running = Running::start(&mut case.backup(&target));
+    std::thread::sleep(Duration::from_millis(400));
+    assert!(std::fs::read(&target).unwrap() == case.reference(&[]));
+    assert_eq!(running.wait().code, Some(0));
+}
+
+#[test]
 fn a_second_interrupt_ends_the_run_at_once_and_never_makes_it_look_whole() {
     let case = Case::new(20, 1 << 20);
     let target = case.target();
