@@ -74,6 +74,9 @@ fn for_all_loads(factors: &[Factor], judgement: &Judgement, options: &Options) -
     worst.retain(|(_, seen, _)| *seen == loads.len());
     let highest = worst.iter().map(|(.., share)| *share).fold(0.0, f64::max);
     let slack = options.indifference.max(options.assumed_scatter);
+    if worst.len() < 2 {
+        return None;
+    }
     let (settings, _, share) = worst.into_iter().find(|(.., share)| *share >= highest - slack)?;
     let text = format!(
         "one setting for all of them: {}; each gets {:.0} % of its best or more",
@@ -172,6 +175,10 @@ impl Words<'_> {
     fn gain(&self, all: &mut Vec<Sentence>) {
         let found = self.recommendation;
         if found.cell == found.baseline {
+            let told = |sweep: &Sweep| sweep.is_told && sweep.cells.contains(&found.cell);
+            if !self.judgement.sweeps.iter().any(told) {
+                return;
+            }
             let speed = rate(self.cell(found.cell).mean_bytes_per_second);
             let load = self.load();
             let text = format!("{load}none: what is in force ({speed}) is as good as all others");
@@ -204,12 +211,12 @@ impl Words<'_> {
             let grows = now > then * growth && now > 0.0;
             let is_excess = *measure == "device_bytes_per_byte" && now > *growth;
             if grows || is_excess {
-                let text = format!(
-                    "{}{what}: {} instead of {}",
-                    self.load(),
-                    shown_measure(measure, now),
-                    shown_measure(measure, then)
-                );
+                let instead = match grows {
+                    true => format!(" instead of {}", shown_measure(measure, then)),
+                    false => String::new(),
+                };
+                let text =
+                    format!("{}{what}: {}{instead}", self.load(), shown_measure(measure, now));
                 all.push(Sentence { subject: Subject::Cost, text });
             }
         }

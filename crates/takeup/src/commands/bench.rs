@@ -98,8 +98,10 @@ pub fn experiment(
         return Ok(Outcome::Done);
     }
     let path = arguments.output_path(&plan.kind);
-    let (mut experiment, mut file) = open(&mut plan, &path)?;
+    let begun = begun(&mut plan, &path)?;
     let mut executor = make(&plan)?;
+    // Only now, so that an experiment that cannot begin leaves no file.
+    let (mut experiment, mut file) = open(&plan, &path, begun)?;
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let progress = Progress::new(arguments, &plan.factors);
@@ -123,30 +125,42 @@ pub fn experiment(
 
 const PUT_BACK: &str = "`takeup bench put-back` tries again";
 
-/// A file that is there already holds the same experiment, which goes on, or is left alone.
-fn open(plan: &mut Plan, path: &Path) -> Result<(Experiment, RunFile), Failure> {
-    let failed = |error: bench::record::RecordError| Failure::new(&error, None);
+/// What an earlier run of the same command has left. A file with another experiment is left alone.
+fn begun(plan: &mut Plan, path: &Path) -> Result<Option<Experiment>, Failure> {
     if !path.exists() {
-        let header = header(plan);
-        let file = RunFile::create(path, &header).map_err(failed)?;
-        return Ok((Experiment { header, runs: Vec::new(), torn_bytes: 0 }, file));
+        return Ok(None);
     }
-    let experiment = load(path).map_err(failed)?;
+    let experiment = load(path).map_err(|error| Failure::new(&error, None))?;
     // Whoever does not care for the seed goes on with the one there is.
-    let own_seed = plan.seed;
     plan.seed = experiment.header.seed;
     if !is_same(plan, &experiment.header) {
-        plan.seed = own_seed;
         return Err(Failure::of(
             format!("{} holds another experiment", path.display()),
             Some("--output NAME begins a new one beside it"),
         ));
     }
-    let text =
-        format!("takeup: {} holds {} runs: going on\n", path.display(), experiment.runs.len());
-    to_standard_error(&text);
-    let file = RunFile::go_on(path, &experiment).map_err(failed)?;
-    Ok((experiment, file))
+    let runs = experiment.runs.len();
+    to_standard_error(&format!("takeup: {} holds {runs} runs: going on\n", path.display()));
+    Ok(Some(experiment))
+}
+
+fn open(
+    plan: &Plan,
+    path: &Path,
+    begun: Option<Experiment>,
+) -> Result<(Experiment, RunFile), Failure> {
+    let failed = |error: bench::record::RecordError| Failure::new(&error, None);
+    match begun {
+        Some(experiment) => {
+            let file = RunFile::go_on(path, &experiment).map_err(failed)?;
+            Ok((experiment, file))
+        }
+        None => {
+            let header = header(plan);
+            let file = RunFile::create(path, &header).map_err(failed)?;
+            Ok((Experiment { header, runs: Vec::new(), torn_bytes: 0 }, file))
+        }
+    }
 }
 
 fn conclude(
