@@ -86,8 +86,6 @@ pub enum Continuation<'a> {
     Inside {
         /// The member, as its header told.
         member: &'a Member,
-        /// Bytes of content on earlier volumes.
-        done_bytes: u64,
         /// Bytes of content that follow, padding not counted.
         rest_bytes: u64,
     },
@@ -254,11 +252,13 @@ impl Label {
             Continuation::Between => {
                 encode_volume_name(format!("takeup volume {}", self.volume).as_bytes(), &mut tail);
             }
-            Continuation::Inside { member, done_bytes, rest_bytes } => {
+            Continuation::Inside { member, rest_bytes } => {
                 let digits = |number: u64| number.to_string().into_bytes();
                 records.push((b"GNU.volume.filename", member.path.clone()));
                 records.push((b"GNU.volume.size", digits(rest_bytes)));
-                records.push((b"GNU.volume.offset", digits(done_bytes)));
+                // GNU tar holds the sum of both against the size of the file, holes included.
+                let before_bytes = member.size_bytes.saturating_sub(rest_bytes);
+                records.push((b"GNU.volume.offset", digits(before_bytes)));
                 let mut rest = member.clone();
                 rest.size_bytes = rest_bytes;
                 rest.sparse = None;

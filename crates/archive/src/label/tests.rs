@@ -189,7 +189,7 @@ fn a_rest_is_a_file_for_those_who_begin_here() {
     for path in ["file", &long] {
         let member = member(path, 5000);
         let mut label = Label { stream_bytes: 1024, part: 2, volume: 2, ..plain(1024) };
-        let inside = Continuation::Inside { member: &member, done_bytes: 4000, rest_bytes: 1000 };
+        let inside = Continuation::Inside { member: &member, rest_bytes: 1000 };
         let mut bytes = label.encode(inside).expect("encodable");
         assert_eq!(bytes.len() % 1024, 0);
         assert!(matches!(find(&bytes), Ok(Found::Label(found)) if found == label));

@@ -8,8 +8,8 @@ use archive::member::{Kind, Member};
 /// Follows a stream of whole units from header to header.
 pub(super) struct MemberTracker {
     decoder: Decoder,
-    /// The member whose content goes by, with the bytes of that content.
-    member: Option<(Box<Member>, u64)>,
+    /// The member whose content goes by.
+    member: Option<Box<Member>>,
     /// Bytes of content and padding that are still to come.
     rest_bytes: u64,
     padding_bytes: u64,
@@ -43,18 +43,15 @@ impl MemberTracker {
             };
             self.padding_bytes = padding_bytes(stored_bytes);
             self.rest_bytes = stored_bytes + self.padding_bytes;
-            self.member = member
-                .filter(|member| member.kind == Kind::File)
-                .map(|member| (member, stored_bytes));
+            self.member = member.filter(|member| member.kind == Kind::File);
         }
     }
 
     /// What goes on behind the bytes that were fed.
     pub(super) fn continuation(&self) -> Continuation<'_> {
         match &self.member {
-            Some((member, stored_bytes)) if self.rest_bytes > self.padding_bytes => {
-                let rest_bytes = self.rest_bytes - self.padding_bytes;
-                Continuation::Inside { member, done_bytes: stored_bytes - rest_bytes, rest_bytes }
+            Some(member) if self.rest_bytes > self.padding_bytes => {
+                Continuation::Inside { member, rest_bytes: self.rest_bytes - self.padding_bytes }
             }
             _ => Continuation::Between,
         }

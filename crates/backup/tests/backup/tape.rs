@@ -524,6 +524,7 @@ fn sparse_files_and_links_go_over_volumes() {
         let written = write_well(&options, &TapeOptions::default(), &library);
         let set = check_set(library.cartridges(), set_id(&written.report), Compression::None);
         assert_restores(&set, tree.path());
+        assert_tar_restores(&set, tree.path());
     }
 }
 
