@@ -62,8 +62,8 @@ impl Guest<'_> {
     /// Boots, runs the job with its output handed to `output` as it comes, and powers off.
     ///
     /// # Errors
-    /// When QEMU cannot be started, the guest does not come up, or its limit is over; the last lines
-    /// of its console are in the message.
+    /// When QEMU cannot be started, the guest does not come up, or its limit is over; the last
+    /// lines of its console are in the message.
     pub fn run(&self, job: &Job, output: &mut dyn FnMut(&[u8])) -> anyhow::Result<Outcome> {
         let run = RunFolder::create()?;
         let initramfs = initramfs::build(self.packages, &run.path)?;
@@ -152,8 +152,8 @@ impl Guest<'_> {
 }
 
 /// Kernel messages go to the console only when they are errors: every line costs emulated time.
-const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=4 panic=-1 mitigations=off random.trust_cpu=on no_timer_check \
-     tsc=reliable nokaslr";
+const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=4 panic=-1 mitigations=off \
+    random.trust_cpu=on no_timer_check tsc=reliable nokaslr";
 
 /// The folder of one run, removed when it is dropped.
 struct RunFolder {

@@ -205,10 +205,18 @@ mod tests {
 
     #[test]
     fn the_program_is_found_among_messages() {
-        let messages = br#"{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"x"},"executable":null}
-{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"x"},"executable":"/bin/x"}
-{"reason":"compiler-artifact","target":{"kind":["test"],"name":"x"},"executable":"/test/x"}
-not json"#;
+        let message = |kind: &str, path: &str| {
+            let target = format!(r#""target":{{"kind":["{kind}"],"name":"x"}}"#);
+            format!("{{\"reason\":\"compiler-artifact\",{target},\"executable\":{path}}}\n")
+        };
+        let messages = [
+            message("lib", "null"),
+            message("bin", "\"/bin/x\""),
+            message("test", "\"/test/x\""),
+            "not json".to_owned(),
+        ]
+        .concat();
+        let messages = messages.as_bytes();
         assert_eq!(executable(messages, "x"), Some(PathBuf::from("/test/x")));
         assert_eq!(executable(messages, "y"), None);
     }
