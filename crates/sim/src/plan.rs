@@ -174,6 +174,8 @@ const ROUNDS: u64 = 40;
 const LEAST_BYTES: u64 = 400_000_000_000;
 /// A step of the simulation is at most this part of the smaller of ring and buffer.
 const GRAIN: u64 = 8;
+/// Steps of a simulation at most; more than that, and the grain is coarser than the ring.
+const STEPS_MAX: u64 = 500_000;
 const VOLUMES_MAX: u64 = 1_000_000;
 
 impl Setup {
@@ -331,7 +333,8 @@ fn steady(setup: &Setup, share_bytes: u64) -> Steady {
         .min(volume_bytes)
         .max(1);
     let grain_bytes = setup.ring_bytes.min(buffer_bytes) / GRAIN;
-    let blocks = (grain_bytes / setup.block_bytes).max(1);
+    let least_blocks = run_bytes.div_ceil(setup.block_bytes.saturating_mul(STEPS_MAX));
+    let blocks = (grain_bytes / setup.block_bytes).max(least_blocks);
     let (drive, step_bytes) = coalesced(&setup.drive, setup.block_bytes, blocks);
     let mut tape = TapeModel::new(drive);
     let rate = software_limited(setup) / setup.drives.max(1);

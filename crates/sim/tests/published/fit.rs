@@ -12,26 +12,44 @@ const STEPS: usize = 14;
 /// Each round looks in a narrower range around what is best so far.
 const NARROWER: f64 = 0.6;
 
-/// The parameters with the smallest `error`, by golden section, one parameter at a time.
+/// The parameters with the smallest `error`: by golden section, one parameter at a time, and then
+/// along the way that they went together (Powell), since time of a command and rate of a source
+/// make up for each other.
 pub fn fit<const N: usize>(ranges: [Range; N], error: impl Fn([f64; N]) -> f64) -> [f64; N] {
-    let mut best = ranges.map(|range| (range.from * range.to).sqrt());
+    let bounded = |place: [f64; N]| {
+        let mut inside = place;
+        for (value, range) in inside.iter_mut().zip(&ranges) {
+            *value = value.clamp(range.from.ln(), range.to.ln());
+        }
+        inside
+    };
+    let at = |place: [f64; N]| error(bounded(place).map(f64::exp));
+    let mut best = ranges.map(|range| f64::midpoint(range.from.ln(), range.to.ln()));
     for round in 0..ROUNDS {
-        for at in 0..N {
-            let (from, to) = (ranges[at].from.ln(), ranges[at].to.ln());
-            let width = (to - from) / 2.0 * NARROWER.powi(round);
-            let value = |exponent: f64| {
-                let mut tried = best;
-                tried[at] = exponent.exp();
-                error(tried)
-            };
-            let around = best[at].ln();
-            let found = golden((around - width).max(from), (around + width).min(to), value);
-            if value(found) <= value(around) {
-                best[at] = found.exp();
-            }
+        let before = best;
+        for number in 0..N {
+            let width = (ranges[number].to / ranges[number].from).ln() / 2.0;
+            let mut way = [0.0; N];
+            way[number] = width * NARROWER.powi(round);
+            best = bounded(along(best, way, &at));
+        }
+        if N > 1 {
+            let way = std::array::from_fn(|number| 4.0 * (best[number] - before[number]));
+            best = bounded(along(best, way, &at));
         }
     }
-    best
+    best.map(f64::exp)
+}
+
+/// The best place between one `way` back and one ahead.
+fn along<const N: usize>(
+    from: [f64; N],
+    way: [f64; N],
+    error: &impl Fn([f64; N]) -> f64,
+) -> [f64; N] {
+    let place = |share: f64| std::array::from_fn(|number| from[number] + share * way[number]);
+    let found = place(golden(-1.0, 1.0, |share| error(place(share))));
+    if error(found) <= error(from) { found } else { from }
 }
 
 fn golden(mut low: f64, mut high: f64, error: impl Fn(f64) -> f64) -> f64 {
