@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use device::source::{Source, SourceError};
 use device::tape::TapeDrive;
-use device::target::{Existing, Target, TargetError, TargetKind};
+use device::target::{Existing, TargetError, TargetKind};
 use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
