@@ -155,6 +155,7 @@ pub fn list(
         make_decoder: plain_decoder,
         contents: Contents::NotWanted,
         check: None,
+        keep: None,
         excerpt: None,
     };
     let stage = Stage::new("parse");

@@ -43,8 +43,8 @@ use flow::ring::{Consumer, Producer, RingOptions, ring};
 use flow::source::{ReadError, read_stream};
 use rustix::fs::FileType;
 
-use block_check::BlockCheck;
-use cursor::{CheckedSupply, Cursor, RingSupply, Supply, ThenIndex};
+use block_check::{BlockCheck, KeptChecksums};
+use cursor::{CheckedSupply, Cursor, KeepingSupply, RingSupply, Supply, ThenIndex};
 use decompress::Decompress;
 use excerpt::{Excerpt, ExcerptSupply};
 use gaps::Gaps;
@@ -125,6 +125,8 @@ pub(crate) struct ReadSettings<'a> {
     pub contents: Contents,
     /// Checksums to hold against the archive as it goes by.
     pub check: Option<Arc<BlockCheck>>,
+    /// Where checksums are kept for an index that comes later.
+    pub keep: Option<Arc<KeptChecksums>>,
     /// What is read of a file, if not everything.
     pub excerpt: Option<&'a Excerpt>,
 }
@@ -406,9 +408,11 @@ impl<'a> Pipeline<'a> {
                 return Err(ReadFailure::OtherCompression { name: name(), format }.into());
             }
         };
-        let supply: Box<dyn Supply> = match self.settings.check.clone() {
-            Some(check) => Box::new(CheckedSupply { supply, check, position_bytes: 0 }),
-            None => Box::new(supply),
+        let (check, keep) = (self.settings.check.clone(), self.settings.keep.clone());
+        let supply: Box<dyn Supply> = match (check, keep) {
+            (Some(check), _) => Box::new(CheckedSupply { supply, check, position_bytes: 0 }),
+            (None, Some(checksums)) => Box::new(KeepingSupply { supply, checksums }),
+            (None, None) => Box::new(supply),
         };
         let supply = match self.after_end {
             AfterEnd::Segments => {

@@ -198,6 +198,7 @@ pub fn restore(
         make_decoder: naming_decoder,
         contents: Contents::Wanted,
         check: check.clone(),
+        keep: None,
         excerpt: excerpt.as_ref(),
     };
     let parse = Stage::new("parse");

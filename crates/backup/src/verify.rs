@@ -13,6 +13,7 @@
 //! What differs is sorted by whether the live object was touched since the backup: *changed* is
 //! what a backup is for, *differs although it did not change* is what nobody did.
 
+mod late_check;
 mod live;
 mod order;
 mod spool;
@@ -31,7 +32,7 @@ use flow::monitor::Monitor;
 use tree::{Attributes, CompareOwners, Difference};
 
 use crate::list::take_summary;
-use crate::read::block_check::BlockCheck;
+use crate::read::block_check::{BlockCheck, KeptChecksums};
 use crate::read::members::MemberStream;
 use crate::read::tape::{Need, TapeOrigin, TapeReading};
 use crate::read::{
@@ -134,8 +135,8 @@ pub struct Checked {
     pub index: bool,
     /// Files whose content was held against a hash of the index.
     pub content_hashes: u64,
-    /// Blocks held against a checksum of the index; `None` where they cannot be had before the
-    /// blocks (a pipe).
+    /// Blocks held against a checksum of the index; `None` where that cannot be done: where it
+    /// comes behind the blocks (a pipe) and those are not of the usual size.
     pub blocks: Option<u64>,
     /// Members compared with live objects.
     pub compared: u64,
@@ -224,6 +225,7 @@ pub fn verify(
     let warnings = Warnings::new(monitor);
     let input = Input::open(&options.from, options.tape.as_ref(), Need::Everything, cancel)?;
     let check = input.index().and_then(BlockCheck::of).map(Arc::new);
+    let keep = check.is_none().then(Arc::<KeptChecksums>::default);
     let settings = ReadSettings {
         input: &input,
         engine: options.engine,
@@ -232,13 +234,14 @@ pub fn verify(
         make_decoder: plain_decoder,
         contents: Contents::Wanted,
         check: check.clone(),
+        keep: keep.clone(),
         excerpt: None,
     };
     let parse = Stage::new("parse");
     let stage = Stage::new(if options.against.is_some() { "compare" } else { "hash" });
     let workers = Workers::new(&options, &stage, &warnings, cancel)?;
     let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
-        let mut verifier = Verifier::new(&workers, &warnings);
+        let mut verifier = Verifier::new(&workers, keep.as_deref(), &warnings);
         workers.run(|| verifier.dispatch(stream, account))?;
         verifier.conclude()
     };
@@ -266,9 +269,18 @@ pub fn verify(
 fn conclude_blocks(check: &BlockCheck, report: &mut VerifyReport, warnings: &Warnings<'_>) {
     let (blocks, differing_count, differing) = check.outcome();
     report.checked.blocks = Some(blocks);
-    let block_bytes = u64::from(check.index.trailer.block_bytes);
-    for block in &differing {
-        let at = block * block_bytes;
+    report_blocks(check.index.trailer.block_bytes, &differing, differing_count, report, warnings);
+}
+
+fn report_blocks(
+    block_bytes: u32,
+    differing: &[u64],
+    differing_count: u64,
+    report: &mut VerifyReport,
+    warnings: &Warnings<'_>,
+) {
+    for block in differing {
+        let at = block * u64::from(block_bytes);
         let what = format!("the checksum of the {block_bytes} bytes at byte {at} does not hold");
         report.problem(b"", what, warnings);
     }

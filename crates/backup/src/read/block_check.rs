@@ -1,4 +1,5 @@
-//! The checksums that the index keeps of the archive's blocks, held against what goes by.
+//! The checksums that the index keeps of the archive's blocks, held against what goes by, or, where
+//! the index comes behind the blocks, kept until it does.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,6 +11,38 @@ use super::index_file::IndexFile;
 const DIFFERING_MAX: usize = 10_000;
 /// Most checksums that are held at once: 8 bytes each, 4 TiB of blocks of 1 MiB.
 const CHECKSUMS_MAX: u64 = 1 << 22;
+
+/// Bytes of a block whose checksum is kept for later: what archives have unless told otherwise. Only
+/// the trailer, which comes last, says what they are.
+pub(crate) const KEPT_BLOCK_BYTES: u32 = 1 << 20;
+
+/// Checksums of all blocks that went by. Fed by one thread, 8 bytes for each of up to
+/// [`CHECKSUMS_MAX`] blocks.
+pub(crate) struct KeptChecksums(Mutex<(BlockHasher, Vec<u64>)>);
+
+impl Default for KeptChecksums {
+    fn default() -> KeptChecksums {
+        let hasher = BlockHasher::new(KEPT_BLOCK_BYTES as usize);
+        KeptChecksums(Mutex::new((hasher, Vec::new())))
+    }
+}
+
+impl KeptChecksums {
+    /// The next bytes.
+    pub fn update(&self, bytes: &[u8]) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (hasher, kept) = &mut *state;
+        if (kept.len() as u64) < CHECKSUMS_MAX {
+            hasher.update(bytes, |checksum| kept.push(checksum));
+        }
+    }
+
+    /// Checksum of a block, once all of it has gone by.
+    pub fn get(&self, number: u64) -> Option<u64> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1.get(usize::try_from(number).ok()?).copied()
+    }
+}
 
 /// Expected checksums and what came of them. Fed by one thread.
 pub(crate) struct BlockCheck {

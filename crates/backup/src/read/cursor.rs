@@ -12,7 +12,7 @@ use flow::account::Account;
 use flow::cancel::Stopped;
 use flow::ring::{Block, Consumer};
 
-use super::block_check::BlockCheck;
+use super::block_check::{BlockCheck, KeptChecksums};
 use super::gaps::{Gap, Gaps};
 use super::tape::TapeIndex;
 
@@ -116,6 +116,30 @@ impl Supply for CheckedSupply {
         if let Some(bytes) = &lease {
             self.check.update(self.position_bytes, bytes);
             self.position_bytes += bytes.len() as u64;
+        }
+        Ok(lease)
+    }
+
+    fn pass_over(&mut self, _: u64) -> u64 {
+        0
+    }
+
+    fn would_wait(&self) -> bool {
+        self.supply.would_wait()
+    }
+}
+
+/// Blocks out of a ring, whose checksums are kept.
+pub(crate) struct KeepingSupply {
+    pub supply: RingSupply,
+    pub checksums: Arc<KeptChecksums>,
+}
+
+impl Supply for KeepingSupply {
+    fn next(&mut self, account: &mut Account) -> Result<Option<Lease>, Stopped> {
+        let lease = self.supply.next(account)?;
+        if let Some(bytes) = &lease {
+            self.checksums.update(bytes);
         }
         Ok(lease)
     }

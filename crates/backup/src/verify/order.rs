@@ -4,14 +4,19 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
-use archive::index::{FileRecord, IndexReader, RecordKind, Section};
+use archive::header::UNIT_BYTES;
+use archive::index::{
+    FileRecord, IndexReader, RecordKind, Section, TRAILER_CONTENT_BYTES, find_trailer,
+};
 use archive::member::Kind;
 use flow::account::Account;
 use flow::cancel::Stopped;
 
+use super::late_check::LateCheck;
 use super::spool::{Seen, SpoolReader};
 use super::workers::{Candidate, Job, Object, Workers, remember};
-use super::{VerifyError, VerifyReport};
+use super::{VerifyError, VerifyReport, report_blocks};
+use crate::read::block_check::{KEPT_BLOCK_BYTES, KeptChecksums};
 use crate::read::members::{ContentPiece, Found, Item, MemberStream};
 use crate::read::{Damage, DamageKind, Slice};
 use crate::selection::without_root;
@@ -23,6 +28,9 @@ const SMALL_BYTES_MAX: u64 = 256 << 10;
 const AHEAD_MAX: usize = 64;
 const BATCH_OBJECTS_MAX: usize = 64;
 const BATCH_BYTES_MAX: u64 = 512 << 10;
+
+/// Name of the trailer's member, as `docs/format.md` has it.
+const TRAILER_NAME: &str = "takeup-index/trailer";
 
 /// Whether the index of a file must have been found from its end too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,10 +56,15 @@ pub(crate) struct Verifier<'a> {
     archives: u64,
     /// Bytes there that are no header: garbage in front, or a damaged first header.
     leading_bytes: u64,
+    late_check: Option<LateCheck<'a>>,
 }
 
 impl<'a> Verifier<'a> {
-    pub fn new(workers: &'a Workers<'a>, warnings: &'a Warnings<'a>) -> Verifier<'a> {
+    pub fn new(
+        workers: &'a Workers<'a>,
+        keep: Option<&'a KeptChecksums>,
+        warnings: &'a Warnings<'a>,
+    ) -> Verifier<'a> {
         Verifier {
             workers,
             warnings,
@@ -63,6 +76,7 @@ impl<'a> Verifier<'a> {
             base_bytes: 0,
             archives: 1,
             leading_bytes: 0,
+            late_check: keep.map(LateCheck::new),
         }
     }
 
@@ -240,11 +254,16 @@ impl<'a> Verifier<'a> {
         let result = if is(Section::Files) {
             self.files(IndexReader::new(buffered))?
         } else if is(Section::Blocks) {
-            read_through::<archive::index::BlockChecksum>(buffered)
+            match &mut self.late_check {
+                Some(check) => check.hold_against(IndexReader::new(buffered)),
+                None => read_through::<archive::index::BlockChecksum>(buffered),
+            }
         } else if is(Section::Chunks) {
             read_through::<archive::index::ChunkRecord>(buffered)
         } else if is(Section::Warnings) {
             read_through::<archive::index::WarningRecord>(buffered)
+        } else if path == TRAILER_NAME.as_bytes() {
+            self.trailer(buffered)
         } else {
             Ok(())
         };
@@ -260,6 +279,23 @@ impl<'a> Verifier<'a> {
             };
             self.report.damage(&damage, self.warnings);
             self.report.checked.index = false;
+        }
+        Ok(())
+    }
+
+    /// The trailer says what blocks the checksums were of.
+    fn trailer(&mut self, mut section: impl Read) -> Result<(), String> {
+        let alone = self.archives == 1 && self.leading_bytes == 0;
+        let Some(check) = self.late_check.take().filter(|_| alone) else { return Ok(()) };
+        let mut tail = [0; UNIT_BYTES + TRAILER_CONTENT_BYTES];
+        section.read_exact(&mut tail[UNIT_BYTES..]).map_err(|error| error.to_string())?;
+        let found = find_trailer(&tail).map_err(|error| error.to_string())?;
+        if let Some((blocks, differing_count, differing)) =
+            found.and_then(|found| check.conclude(&found.trailer))
+        {
+            self.report.checked.blocks = Some(blocks);
+            let (report, warnings) = (&mut self.report, self.warnings);
+            report_blocks(KEPT_BLOCK_BYTES, &differing, differing_count, report, warnings);
         }
         Ok(())
     }

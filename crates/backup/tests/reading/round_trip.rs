@@ -73,7 +73,30 @@ fn a_pipe_is_verified_as_well() {
         assert_eq!(kept.warnings(), Vec::<String>::new());
         assert!(report.checked.index);
         assert_eq!(report.checked.content_hashes, report.run.files);
-        assert_eq!(report.checked.blocks, None);
+        assert!(matches!(report.checked.blocks, Some(3..)), "{:?}", report.checked.blocks);
+    }
+}
+
+#[test]
+fn a_pipe_is_held_against_the_checksums_that_come_last() {
+    let bench = Bench::new();
+    let tree = bench.tree("tree");
+    let archive = archive_of(&bench, &tree, "none");
+    let sound = fs::read(&archive).unwrap();
+    // Behind the 1233 bytes of a file is padding, of which no hash knows.
+    let content = crate::bench::noise(9, 1233);
+    let at = sound.windows(1233).position(|window| window == content).unwrap() + 1233;
+    for (place, blocks) in [(at, 1), (at + 100, 1)] {
+        let mut damaged = sound.clone();
+        damaged[place] ^= 1;
+        write(&archive, &damaged);
+        shell("rm -f fifo; mkfifo fifo", bench.folder.path());
+        let folder = bench.folder.path().to_path_buf();
+        let writer = std::thread::spawn(move || shell("cat a > fifo", &folder));
+        let (report, kept) = verify_archive(&bench.path("fifo"), None);
+        writer.join().unwrap();
+        assert_eq!(report.damaged.total, blocks, "{:?}", kept.warnings());
+        kept.expect_warning("the checksum of the 1048576 bytes at byte");
     }
 }
 
@@ -214,5 +237,6 @@ fn the_index_is_found_behind_a_concatenation_but_not_trusted() {
     assert_eq!(kept.warnings(), Vec::<String>::new());
     assert!(report.checked.index);
     assert_eq!(report.checked.content_hashes, report.run.files);
-    assert_eq!(report.checked.blocks, None);
+    // Those of the first archive, whose blocks start where the file does.
+    assert!(matches!(report.checked.blocks, Some(1..)));
 }
