@@ -23,6 +23,17 @@ pub struct Context<'a> {
     pub mean_file_bytes: Option<f64>,
     /// The user's limit on the rate.
     pub rate_limit_bytes_per_second: Option<u64>,
+    /// Whether the ring could hold all that was moved.
+    pub volume: Volume,
+}
+
+/// What was moved, measured by the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Volume {
+    /// All of it would fit: the time went into opening, positioning and closing.
+    FitsRing,
+    /// More than that.
+    MoreThanRing,
 }
 
 /// What was run.
@@ -189,6 +200,9 @@ fn advice(analysis: &Analysis, stage: &StageShare, context: &Context<'_>) -> Opt
         Limit::Unknown => return None,
         Limit::RateLimit => "raise or drop --rate-limit to go faster".to_owned(),
         Limit::Source => format!("look at what fills the {}", context.source),
+        Limit::Turns if context.volume == Volume::FitsRing => {
+            "so little was moved that opening and closing took the time".to_owned()
+        }
         Limit::Turns => "a larger --ring lets the stages overlap more".to_owned(),
         Limit::Processor if analysis.others_share > analysis.processor_share => {
             if context.command == Command::Pipe {
@@ -330,6 +344,7 @@ mod tests {
         compression: "none",
         mean_file_bytes: None,
         rate_limit_bytes_per_second: None,
+        volume: Volume::MoreThanRing,
     };
     const BACKUP: Context<'_> = Context {
         command: Command::Backup,
@@ -402,6 +417,7 @@ mod tests {
         };
         let turns = [stage("read", [4.9, 0.0, 5.1], 1.0), stage("write", [5.0, 5.0, 0.0], 1.0)];
         case("turns", &turns, &PIPE);
+        case("turns of little", &turns, &Context { volume: Volume::FitsRing, ..PIPE });
         insta::assert_snapshot!(text);
     }
 

@@ -245,6 +245,7 @@ mod tests {
             compression: "none",
             mean_file_bytes: None,
             rate_limit_bytes_per_second: None,
+            volume: crate::explanation::Volume::MoreThanRing,
         };
         let analysis = analyse(&run);
         let mut summary = RunSummary {

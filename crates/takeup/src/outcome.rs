@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use backup::report::RunReport;
 use flow::limit::{Run, analyse};
-use report::explanation::{Command, Context, explain};
+use report::explanation::{Command, Context, Volume, explain};
 use report::summary::RunSummary;
 use rustix::fs::FileType;
 use serde_json::Value;
@@ -67,6 +67,10 @@ pub fn summarise(run: &RunReport, ends: &Ends<'_>, terminal: &Terminal) -> RunSu
         compression: &run.compression,
         mean_file_bytes: (run.files > 0).then(|| run.source_bytes as f64 / run.files as f64),
         rate_limit_bytes_per_second: ends.rate_limit_bytes_per_second,
+        volume: match run.archive_bytes > run.ring_bytes {
+            true => Volume::MoreThanRing,
+            false => Volume::FitsRing,
+        },
     };
     let words = explain(&analysis, &context);
     let mut summary = RunSummary {
