@@ -6,8 +6,11 @@ use std::path::Path;
 
 use crate::run;
 
-const COMMANDS: [&str; 8] =
-    ["backup", "restore", "list", "verify", "pipe", "plan", "probe", "completions"];
+const COMMANDS: [&str; 9] =
+    ["backup", "restore", "list", "verify", "pipe", "plan", "probe", "sim", "completions"];
+
+/// Commands of `takeup sim`.
+const SIMULATIONS: [&str; 4] = ["tape", "status", "load", "eject"];
 
 fn help(arguments: &[&str]) -> String {
     let output = run(Path::new("/"), arguments);
@@ -29,6 +32,9 @@ fn reference() -> String {
     section("takeup", &["--help"]);
     for command in COMMANDS {
         section(&format!("takeup {command}"), &[command, "--help"]);
+    }
+    for command in SIMULATIONS {
+        section(&format!("takeup sim {command}"), &["sim", command, "--help"]);
     }
     text
 }
