@@ -23,11 +23,7 @@ pub const NAME: &str = "disk";
 const WAITING_MAX: usize = 1024;
 
 /// Mounts it; the file is there until the session ends.
-pub fn mount(
-    place: &Path,
-    length_bytes: u64,
-    latency: Duration,
-) -> io::Result<BackgroundSession> {
+pub fn mount(place: &Path, length_bytes: u64, latency: Duration) -> io::Result<BackgroundSession> {
     let (waiting, due) = sync_channel(WAITING_MAX);
     std::thread::Builder::new().name("slow-disk".into()).spawn(move || answer(&due))?;
     fuser::spawn_mount(SlowDisk { length_bytes, latency, waiting }, place, &Config::default())

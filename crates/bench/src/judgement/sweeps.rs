@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cells::{level, place};
 use super::{CellSummary, Options, Recommendation, Sweep};
-use crate::model::{Point, fit};
+use crate::model::{Model, Point, fit};
 use crate::record::{Cell, Factor, Level, Role};
 use crate::statistics::ratio::{self, Ratio};
 use crate::statistics::sweep::{best, one_standard_error};
@@ -105,16 +105,26 @@ fn sweep(
     let knee = one_standard_error(&levels, options.indifference)?;
     let is_told = factor.role == Role::Setting
         && recommended.iter().any(|recommendation| members.contains(&recommendation.cell));
-    let points: Option<Vec<Point>> = members
-        .iter()
-        .map(|&index| match cells[index].cell.get(&factor.name)? {
-            Level::Number(number) => Some(Point {
-                level: *number as f64,
-                bytes_per_second: cells[index].bytes_per_second,
-            }),
-            Level::Text(_) => None,
-        })
-        .collect();
-    let model = points.and_then(|points| fit(&points));
+    let model = model(factor, &members, cells);
     Some(Sweep { factor: factor.name.clone(), others, cells: members, best, knee, model, is_told })
+}
+
+/// The curve through the levels that are numbers above zero; what has no place on it, as no
+/// read-ahead at all, has no residual.
+fn model(factor: &Factor, members: &[usize], cells: &[CellSummary]) -> Option<Model> {
+    let point = |&index: &usize| match cells[index].cell.get(&factor.name)? {
+        Level::Number(number) if *number > 0 => {
+            Some(Point { level: *number as f64, bytes_per_second: cells[index].bytes_per_second })
+        }
+        _ => None,
+    };
+    let places: Vec<Option<Point>> = members.iter().map(point).collect();
+    let is_curve = factor.is_numeric();
+    let points: Vec<Point> =
+        places.iter().filter(|_| is_curve).filter_map(|point| *point).collect();
+    let mut model = fit(&points)?;
+    let mut residuals = std::mem::take(&mut model.residuals).into_iter();
+    let aligned = |place: &Option<Point>| place.and_then(|_| residuals.next()).unwrap_or(0.0);
+    model.residuals = places.iter().map(aligned).collect();
+    Some(model)
 }

@@ -313,6 +313,11 @@ fn curve(factors: &[Factor], sweep: &Sweep, model: &Model) -> String {
         Model::meaning(&sweep.factor),
         report_ns(model.overhead_ns),
     );
+    // In the steady state the kernel has the window that is read and the next one under way.
+    if sweep.factor == "read_ahead_bytes" {
+        let latency = report_ns(2.0 * model.overhead_ns);
+        text.push_str(&format!(" with two windows under way, that is {latency} of the device"));
+    }
     if model.bytes_per_second.is_finite() {
         text.push_str(&format!(", {} behind it", rate(model.bytes_per_second)));
     }

@@ -1,0 +1,64 @@
+//! The page in a real browser, headless: no message on its console, every figure there, the script
+//! at work. Where there is no Chromium the tests say that they did not test.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::{small_experiment, succeeds};
+
+/// The page's elements after its script has run, and what the console said.
+fn opened(page: &Path) -> Option<(String, String)> {
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
+        .args(["--enable-logging=stderr", "--virtual-time-budget=2000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("file://{}", page.display()))
+        .stdin(Stdio::null())
+        .output();
+    let Ok(output) = output else {
+        skip();
+        return None;
+    };
+    let console = String::from_utf8_lossy(&output.stderr);
+    let console: Vec<&str> = console.lines().filter(|line| line.contains("CONSOLE")).collect();
+    Some((String::from_utf8_lossy(&output.stdout).into_owned(), console.join("\n")))
+}
+
+#[expect(clippy::print_stderr, reason = "a test that did not test says so")]
+fn skip() {
+    eprintln!("not tested: no chromium here");
+}
+
+#[test]
+fn the_page_opens_without_a_word_on_the_console() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = small_experiment(directory.path());
+    succeeds(directory.path(), &arguments);
+    let file = "takeup-bench-read.ndjson";
+    succeeds(directory.path(), &["report", file, "--html", "page.html", "-q"]);
+    let page = directory.path().join("page.html");
+    let written = fs::read_to_string(&page).unwrap();
+    let Some((document, console)) = opened(&page) else { return };
+    assert_eq!(console, "");
+    let figures = written.matches("<svg class=\"fig\"").count();
+    assert!(figures >= 3);
+    assert_eq!(document.matches("<svg class=\"fig\"").count(), figures);
+    // Two engines with two block sizes each, drawn by each of the two factors.
+    assert!(document.matches("class=\"value\"").count() >= 8);
+    // The script has taken over from the browser's own texts.
+    assert!(written.contains("<title>engine"), "{written}");
+    assert!(!document.contains("<title>engine"));
+    assert!(document.contains("<caption>All runs</caption>"));
+}
+
+/// That the test above could fail.
+#[test]
+fn a_page_that_complains_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("bad.html");
+    fs::write(&page, "<!doctype html><script>nowhere.at()</script>").unwrap();
+    let Some((_, console)) = opened(&page) else { return };
+    assert!(console.contains("nowhere"), "{console}");
+}

@@ -1,0 +1,129 @@
+//! Files of runs: written as they end, gone on with, reported and compared.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::{run, small_experiment, succeeds};
+
+const FILE: &str = "takeup-bench-read.ndjson";
+
+#[test]
+fn an_experiment_leaves_every_run_and_says_what_to_set() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = small_experiment(directory.path());
+    let text = succeeds(directory.path(), &arguments);
+    assert!(text.starts_with("engine  block size  runs"), "{text}");
+    assert!(text.contains("every cell has its repeats; 12 runs in takeup-bench-read.ndjson"));
+    let lines = fs::read_to_string(directory.path().join(FILE)).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 13);
+    assert_eq!(lines[0]["experiment"]["seed"], 7);
+    for run in &lines[1..] {
+        let run = &run["run"];
+        assert_eq!(run["bytes"], 8 << 20);
+        assert!(run["environment"]["kernel"].is_string(), "{run}");
+        assert!(run["series"]["bytes"].is_array() && run["latency"].is_array(), "{run}");
+        assert_eq!(run["stages"][0]["bytes"], 8 << 20);
+    }
+    // The same command has nothing left to do, and judges what there is.
+    let again = run(directory.path(), &arguments);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("holds 12 runs: going on"));
+    assert_eq!(again.stdout, text.as_bytes());
+    // Another experiment does not mix with it.
+    let mut other = arguments.clone();
+    other[2] = "other";
+    fs::copy(directory.path().join("data"), directory.path().join("other")).unwrap();
+    let refused = run(directory.path(), &other);
+    assert_eq!(refused.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(error.contains("holds another experiment\nhint: --output NAME"), "{error}");
+}
+
+#[test]
+fn a_stopped_experiment_goes_on_in_its_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = small_experiment(directory.path());
+    succeeds(directory.path(), &arguments);
+    let path = directory.path().join(FILE);
+    let whole = fs::read_to_string(&path).unwrap();
+    let cells = |text: &str| -> Vec<Value> {
+        let runs = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
+        runs.map(|run| run["run"]["cell"].clone()).collect()
+    };
+    // Killed in the middle of writing its sixth run.
+    let kept: Vec<&str> = whole.lines().take(6).collect();
+    fs::write(&path, kept.join("\n") + "\n{\"run\":{\"cell\":{\"eng").unwrap();
+    succeeds(directory.path(), &arguments);
+    let after = fs::read_to_string(&path).unwrap();
+    assert!(after.starts_with(&kept.join("\n")), "what was there stays as it is");
+    assert_eq!(cells(&after), cells(&whole));
+}
+
+#[test]
+fn a_plan_is_printed_and_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut arguments = small_experiment(directory.path());
+    arguments.push("--print-plan");
+    let plan = succeeds(directory.path(), &arguments);
+    assert!(!directory.path().join(FILE).exists());
+    fs::write(directory.path().join("plan.toml"), plan.replace("65536", "\"128k\"")).unwrap();
+    succeeds(directory.path(), &["bench", "read", "--plan", "plan.toml", "-o", "a.ndjson"]);
+    let file = fs::read_to_string(directory.path().join("a.ndjson")).unwrap();
+    assert!(file.contains("\"block_bytes\":131072"), "{file}");
+    let refused = run(directory.path(), &["bench", "disk", "--plan", "plan.toml"]);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(error.contains("is a plan for bench read, not for bench disk"), "{error}");
+}
+
+#[test]
+fn reports_and_comparisons_come_from_the_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = small_experiment(directory.path());
+    for output in ["a.ndjson", "b.ndjson"] {
+        succeeds(directory.path(), &[&arguments[..], &["-o", output]].concat());
+    }
+    let files = ["--html", "a.html", "--csv", "a.csv", "--svg", "figures"];
+    let printed = succeeds(directory.path(), &[&["report", "a.ndjson"], &files[..]].concat());
+    assert!(printed.contains("block size"), "{printed}");
+    let page = fs::read_to_string(directory.path().join("a.html")).unwrap();
+    assert!(
+        page.matches("<svg").count() >= 3 && !page.contains("http:") && !page.contains("https:")
+    );
+    let table = fs::read_to_string(directory.path().join("a.csv")).unwrap();
+    assert_eq!(table.lines().count(), 13);
+    let figures = fs::read_dir(directory.path().join("figures")).unwrap().count();
+    assert_eq!(figures, page.matches("<svg").count());
+    let document = succeeds(directory.path(), &["report", "a.ndjson", "--json"]);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["judgement"]["cells"].as_array().unwrap().len(), 4);
+    // An experiment and itself: nothing but noise.
+    let same = succeeds(directory.path(), &["compare", "a.ndjson", "a.ndjson", "--json"]);
+    let same: Value = serde_json::from_str(&same).unwrap();
+    for pair in same["comparison"]["pairs"].as_array().unwrap() {
+        assert_eq!((pair["verdict"].as_str(), pair["ratio"].as_f64()), (Some("noise"), Some(1.0)));
+    }
+    let two = succeeds(directory.path(), &["compare", "a.ndjson", "b.ndjson"]);
+    assert!(two.starts_with("combination"), "{two}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_said_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("empty"), "").unwrap();
+    fs::write(directory.path().join("full"), vec![1; 1 << 16]).unwrap();
+    let check = |arguments: &[&str], expected: &str| {
+        let output = run(directory.path(), arguments);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(error.contains(expected), "{error}");
+    };
+    check(&["bench", "read", "empty"], "empty is empty");
+    check(&["bench", "read", "missing"], "missing");
+    check(&["bench", "read", "full", "--depth", "0"], "depth 0: 1 to 1024 is possible");
+    check(&["bench", "read", "full", "--budget", "soon"], "a time is a number");
+    check(&["report", "full"], "line 1: not a line of an experiment");
+    check(&["bench", "disk", "full", "--load", "randwrite"], "--destructive");
+    let left = fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(left, 2, "no file of runs is left");
+}

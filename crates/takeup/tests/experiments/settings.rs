@@ -1,0 +1,92 @@
+//! Read-ahead that is set and put back, on a disk of our own: a FUSE file with a latency.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::{disk, run, succeeds, takeup};
+
+struct Disk {
+    place: TempDir,
+    session: Option<fuser::BackgroundSession>,
+    setting: PathBuf,
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = self.session.take().map(fuser::BackgroundSession::umount_and_join);
+    }
+}
+
+/// A disk of 64 MiB with 2 ms; `None` without FUSE, or without the right to set a read-ahead.
+fn disk() -> Option<Disk> {
+    let place = tempfile::tempdir().unwrap();
+    let mounted = disk::mount(place.path(), 64 << 20, Duration::from_millis(2));
+    let session = mounted.inspect_err(|error| skip(&error.to_string())).ok()?;
+    let number = fs::metadata(place.path().join(disk::NAME)).unwrap().dev();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let setting = PathBuf::from(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
+    let found = Disk { place, session: Some(session), setting };
+    let own = fs::read_to_string(&found.setting).unwrap();
+    match fs::write(&found.setting, own) {
+        Ok(()) => Some(found),
+        Err(error) => {
+            skip(&error.to_string());
+            None
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a test that did not test says so")]
+fn skip(why: &str) {
+    eprintln!("not tested: no disk with a latency here: {why}");
+}
+
+fn arguments(disk: &Disk, levels: &'static str) -> Vec<String> {
+    let path = disk.place.path().join(disk::NAME);
+    let path = path.to_str().unwrap();
+    let fixed = ["--cache", "buffered", "--block-size", "128k", "--length", "64M"];
+    let repeats = ["--repeats", "2", "--repeats-max", "2", "--random-reads", "2"];
+    let all = [&["bench", "read", path, "--read-ahead", levels], &fixed[..], &repeats[..]];
+    all.concat().into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn more_read_ahead_is_found_to_be_better_and_is_put_back() {
+    let Some(disk) = disk() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(&disk.setting, "192").unwrap();
+    let text = succeeds(directory.path(), &arguments(&disk, "current,64k,4M"));
+    assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
+    // 2 ms for 64 KiB against 2 ms for 4 MiB: no noise of any machine hides that.
+    assert!(text.contains("read-ahead: 4 MiB"), "{text}");
+    assert!(text.contains("times the rate of read-ahead 192 KiB"), "{text}");
+    assert!(!directory.path().join("run/read-ahead.json").exists());
+}
+
+#[test]
+fn a_killed_experiment_is_cleared_up_after() {
+    let Some(disk) = disk() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(&disk.setting, "192").unwrap();
+    let mut command = takeup(directory.path());
+    let mut child = command.args(arguments(&disk, "64k,80k")).spawn().unwrap();
+    let started = Instant::now();
+    while fs::read_to_string(&disk.setting).unwrap().trim() == "192" {
+        assert!(started.elapsed() < Duration::from_secs(60), "it never set anything");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let busy = run(directory.path(), &["bench", "put-back"]);
+    let error = String::from_utf8_lossy(&busy.stderr).into_owned();
+    assert!(error.contains("runs an experiment that changes read-ahead"), "{error}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_ne!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
+    let text = succeeds(directory.path(), &["bench", "put-back"]);
+    assert_eq!(text, "1 read-ahead settings put back\n");
+    assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
+    assert_eq!(succeeds(directory.path(), &["bench", "put-back"]), "nothing to put back\n");
+}
