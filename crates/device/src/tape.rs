@@ -127,7 +127,7 @@ impl From<RawStatus> for TapeStatus {
 
 /// Why the tape did not do what was asked.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {what} {device}{place}{}", said.map(|sense| format!(": {sense}")).unwrap_or_default())]
+#[error("cannot {what} {device}{place}{}", in_words(said.as_ref()))]
 pub struct TapeError {
     /// What was asked, a verb: read, write, rewind.
     pub what: &'static str,
@@ -140,6 +140,10 @@ pub struct TapeError {
     /// What the driver returned.
     #[source]
     pub source: io::Error,
+}
+
+fn in_words(said: Option<&Sense>) -> String {
+    said.map(|sense| format!(": {sense}")).unwrap_or_default()
 }
 
 /// A place on the medium.

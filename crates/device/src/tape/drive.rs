@@ -120,8 +120,8 @@ fn by(holder: Option<&Holder>) -> String {
 
 /// The tape drive that `path` leads to, if it is one: a character device of the kernel's tape
 /// driver, or a file of a file system in user space that answers like one. A name below `/dev` that
-/// only a tape can have counts too, so that a drive that is not there is told as such and no file of
-/// its name is made.
+/// only a tape can have counts too, so that a drive that is not there is told as such and no file
+/// of its name is made.
 pub fn find(path: &Path) -> Option<StDrive> {
     let is_tape = match rustix::fs::stat(path) {
         Ok(status) => match FileType::from_raw_mode(status.st_mode) {

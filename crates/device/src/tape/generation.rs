@@ -1,4 +1,5 @@
-//! What is known of the generations of LTO drives: rates, capacities, buffers, and how sure that is.
+//! What is known of the generations of LTO drives: rates, capacities, buffers, and how sure that
+//! is.
 //!
 //! A drive matches its speed to the host in steps. Below the lowest step it has to stop, go back
 //! and start again, so that step is the rate that a backup must keep. Makers publish steps for some

@@ -1,11 +1,11 @@
-//! How large a block may be that really goes through: the smallest of what the drive, the driver and
-//! the host adapter take.
+//! How large a block may be that really goes through: the smallest of what the drive, the driver
+//! and the host adapter take.
 //!
 //! The driver passes a block to the drive straight from the program's memory, in at most 256 pieces
 //! (`ST_MAX_SG`); a piece is a page, so 1 MiB with pages of 4 KiB. A larger block goes through a
 //! bounce buffer that the driver has to find memory for, and 2^24 - 1 bytes are the end, since the
-//! commands have 24 bits for the length. Which is why 1 MiB is the block size of choice, where drive
-//! and adapter let it through.
+//! commands have 24 bits for the length. Which is why 1 MiB is the block size of choice, where
+//! drive and adapter let it through.
 
 use super::raw::Operation;
 use super::scsi::BlockLimits;
@@ -78,7 +78,10 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockSizeError {
     /// Too large.
-    #[error("blocks of {bytes} bytes are too large: the {} takes {bytes_max} at most", limited_by.name())]
+    #[error(
+        "blocks of {bytes} bytes are too large: the {} takes {bytes_max} at most",
+        .limited_by.name()
+    )]
     Large {
         /// The block.
         bytes: u64,

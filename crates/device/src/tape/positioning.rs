@@ -1,9 +1,9 @@
 //! Finding places on a medium, with whatever the drive at hand can do.
 //!
-//! A place is known by the number of its file and of the block in the file, and perhaps by the number
-//! that counts blocks and filemarks alike. Drives find the latter by themselves (`MTSEEK`), but not
-//! every drive can, and the driver forgets in which file it is when it does. Spacing over filemarks
-//! and blocks always works.
+//! A place is known by the number of its file and of the block in the file, and perhaps by the
+//! number that counts blocks and filemarks alike. Drives find the latter by themselves (`MTSEEK`),
+//! but not every drive can, and the driver forgets in which file it is when it does. Spacing over
+//! filemarks and blocks always works.
 
 use super::raw::Operation;
 use super::{BlockMode, Place, Tape, TapeError, TapeStatus};
@@ -16,9 +16,9 @@ const FILES_MAX: u32 = 1 << 20;
 const BLOCKS_AT_ONCE: u32 = 0x7f_ffff;
 
 impl Tape {
-    /// To a place: by its absolute number (see [`Tape::position`]) where that is known and the drive
-    /// can, or else over filemarks and blocks from where the tape stands. Parts of the place that are
-    /// `None` count as 0.
+    /// To a place: by its absolute number (see [`Tape::position`]) where that is known and the
+    /// drive can, or else over filemarks and blocks from where the tape stands. Parts of the place
+    /// that are `None` count as 0.
     ///
     /// # Errors
     /// When the drive cannot, or there is no such place. The position is then unknown.
@@ -36,7 +36,8 @@ impl Tape {
                 return self.forward(block - before);
             }
             (Some(at), _) if at < file => self.space_filemarks(to_count(file - at))?,
-            // Not backwards over filemarks: of the drives that cannot seek, tgt's counts them wrong.
+            // Not backwards over filemarks: of the drives that cannot seek, tgt's counts them
+            // wrong.
             _ => {
                 self.rewind()?;
                 if file > 0 {
@@ -90,16 +91,16 @@ impl Tape {
 
     /// Whether nothing is recorded on the medium. Leaves the tape at the beginning.
     ///
-    /// A read of a blank medium and one of a bad first block give the same error number, so the drive
-    /// is asked whether it can space over anything.
+    /// A read of a blank medium and one of a bad first block give the same error number, so the
+    /// drive is asked whether it can space over anything.
     ///
     /// # Errors
     /// When the drive cannot say.
     pub fn is_blank(&mut self) -> Result<bool, TapeError> {
         self.rewind()?;
         let first = self.first_object();
-        // A driver whose drive was reset forgets the position at the first thing that the drive has to
-        // report, even after a rewind; the next rewind mends it (seen with Linux 6.1).
+        // A driver whose drive was reset forgets the position at the first thing that the drive has
+        // to report, even after a rewind; the next rewind mends it (seen with Linux 6.1).
         let lost = first.is_err() && self.status().is_err();
         if lost {
             self.rewind()?;

@@ -1,10 +1,10 @@
 //! What a drive answers when it is asked about itself and its medium.
 //!
-//! These commands go past the tape driver. None of them moves the tape, but each keeps the drive from
-//! streaming, so nobody asks between the first and the last block of a run. They may follow the
-//! opening of the tape at once, which has let the driver see what the drive had to tell it; a command
-//! that meets such a notice itself (a reset, another medium) has taken it away from the driver, and
-//! the tape has to be closed and opened again: [`QuestionError::is_attention`].
+//! These commands go past the tape driver. None of them moves the tape, but each keeps the drive
+//! from streaming, so nobody asks between the first and the last block of a run. They may follow
+//! the opening of the tape at once, which has let the driver see what the drive had to tell it; a
+//! command that meets such a notice itself (a reset, another medium) has taken it away from the
+//! driver, and the tape has to be closed and opened again: [`QuestionError::is_attention`].
 
 use super::Tape;
 use super::raw::{CommandError, Operation};
@@ -136,8 +136,8 @@ impl Tape {
         }
     }
 
-    /// Switches the drive's compression, then asks the drive what it does now: some take the command
-    /// and do not apply it. Only where writing may begin: a dirty buffer is flushed first.
+    /// Switches the drive's compression, then asks the drive what it does now: some take the
+    /// command and do not apply it. Only where writing may begin: a dirty buffer is flushed first.
     ///
     /// # Errors
     /// When the drive cannot compress, does not apply it, or cannot be asked.

@@ -160,8 +160,8 @@ pub trait RawTape: Send {
     fn transfer_bytes_sure(&mut self) -> Option<u64> {
         None
     }
-    /// Most scattered pieces of memory that one transfer can have, if known. The driver itself takes
-    /// 256 (`ST_MAX_SG`).
+    /// Most scattered pieces of memory that one transfer can have, if known. The driver itself
+    /// takes 256 (`ST_MAX_SG`).
     fn pieces_max(&mut self) -> Option<u64> {
         None
     }

@@ -1,7 +1,7 @@
 //! LOG SENSE: what a drive has counted, about itself and about the medium.
 //!
-//! A page is a list of parameters, each with a code and a value of any length. Drives leave out what
-//! they do not count, so everything is an option.
+//! A page is a list of parameters, each with a code and a value of any length. Drives leave out
+//! what they do not count, so everything is an option.
 
 use super::{AnswerError, number, prefix, text};
 

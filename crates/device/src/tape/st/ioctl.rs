@@ -125,7 +125,8 @@ pub fn position(file: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(u64::from(answer.block_number as u32))
 }
 
-/// `SG_IO`: sends a command that reads `data` or nothing, and waits for its end, for as long as `limit`.
+/// `SG_IO`: sends a command that reads `data` or nothing, and waits for its end, for as long as
+/// `limit`.
 pub fn command(
     file: BorrowedFd<'_>,
     command: &[u8],

@@ -39,7 +39,8 @@ impl KernelLog {
 
     /// Forgets what was logged so far. Costs no more than a system call.
     pub fn mark(&mut self) {
-        // Without it older lines would be taken for new ones; there is nothing else that could fail.
+        // Without it older lines would be taken for new ones; there is nothing else that could
+        // fail.
         let _ = rustix::fs::seek(&self.file, SeekFrom::End(0));
     }
 
@@ -106,7 +107,8 @@ mod tests {
         check(
             &[
                 "4,900,10,-;st 2:0:0:1: [st0] Sense Key : Medium Error [current] \n",
-                "4,901,10,-;st 2:0:0:1: [st0] Add. Sense: Unrecovered read error\n SUBSYSTEM=scsi\n",
+                "4,901,10,-;st 2:0:0:1: [st0] Add. Sense: Unrecovered read error\n\
+                 \u{20}SUBSYSTEM=scsi\n",
             ],
             Some(sense),
         );
@@ -125,7 +127,10 @@ mod tests {
         #[test]
         fn any_record_is_taken(
             records in proptest::collection::vec(
-                "(4,1,1,-;)?(st 2:0:0:1: \\[st0\\] )?(Sense Key : |Add. Sense: |<<vendor>>|ASC=0x)?\\PC{0,30}",
+                concat!(
+                    "(4,1,1,-;)?(st 2:0:0:1: \\[st0\\] )?",
+                    "(Sense Key : |Add. Sense: |<<vendor>>|ASC=0x)?\\PC{0,30}"
+                ),
                 0..6,
             ),
             cut in 0..60usize,
