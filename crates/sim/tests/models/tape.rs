@@ -285,6 +285,45 @@ fn between_the_lowest_and_the_highest_step_the_drive_does_not_stop() {
     }
 }
 
+/// A medium that holds `bytes`, at its beginning, and the time of that.
+fn recorded(parameters: TapeParameters, bytes: u64) -> (TapeModel, u64) {
+    let mut tape = TapeModel::new(parameters);
+    let loaded_ns = tape.load(0, bytes);
+    (tape, loaded_ns)
+}
+
+/// Reads blocks of 1 MiB at a rate; back-hitches and the time it took.
+fn read_at(rate: u64, total_bytes: u64) -> (u64, u64) {
+    let (mut tape, began_ns) = recorded(lto7(), total_bytes);
+    let mut now_ns = began_ns;
+    let block_ns = (1u64 << 20) * SECOND_NS / rate;
+    for _ in 0..total_bytes >> 20 {
+        now_ns = tape.read(now_ns, 1 << 20, 1 << 20).unwrap().at_ns + block_ns;
+    }
+    (tape.counters().back_hitches, now_ns - began_ns)
+}
+
+/// Reading mirrors writing: the drive reads ahead, stops when its buffer is full, and does so as
+/// often as it does when it is empty on a write.
+#[test]
+fn a_slow_reader_stops_the_tape_as_a_slow_writer_does() {
+    let (rate, lowest, total) = (40 * MB, 101_460_000, 200u64 << 30);
+    let (stops, took_ns) = read_at(rate, total);
+    let per_stop = 800e6 * lowest as f64 / (lowest - rate) as f64;
+    let expected = total as f64 / per_stop;
+    assert!((stops as f64 / expected - 1.0).abs() < 0.05, "{stops}, formula {expected}");
+    // The buffer hides the stops from the reader.
+    let least_ns = total / rate * SECOND_NS;
+    assert!(took_ns < least_ns / 100 * 103, "{took_ns}");
+    let (stops, took_ns) = read_at(200 * MB, total);
+    assert_eq!(stops, 0);
+    assert!(took_ns < total / (200 * MB) * SECOND_NS / 100 * 103, "{took_ns}");
+    // As fast as it comes it is the highest step, but for turns and the way up to it.
+    let (_, took_ns) = read_at(100 * GB, total);
+    let rate = total as f64 / (took_ns as f64 / 1e9);
+    assert!((0.96..1.0).contains(&(rate / 306e6)), "{rate}");
+}
+
 #[test]
 fn an_immediate_filemark_streams_on_and_a_synchronising_one_stops() {
     let elapsed = |kind| {
