@@ -157,6 +157,7 @@ pub fn list(
         check: None,
         keep: None,
         excerpt: None,
+        chunks: None,
     };
     let stage = Stage::new("parse");
     let (mut run, summary) = read_archive::<_, ListError>(

@@ -28,6 +28,7 @@ pub mod tape;
 use std::ffi::OsStr;
 use std::io;
 use std::num::NonZero;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Scope, available_parallelism};
@@ -46,7 +47,7 @@ use rustix::fs::FileType;
 use block_check::{BlockCheck, KeptChecksums};
 use cursor::{CheckedSupply, Cursor, KeepingSupply, RingSupply, Supply, ThenIndex};
 use decompress::Decompress;
-use excerpt::{Excerpt, ExcerptSupply};
+use excerpt::{Chunks, Excerpt, ExcerptSupply};
 use gaps::Gaps;
 use index_file::IndexFile;
 use members::{AfterEnd, MemberStream};
@@ -127,8 +128,10 @@ pub(crate) struct ReadSettings<'a> {
     pub check: Option<Arc<BlockCheck>>,
     /// Where checksums are kept for an index that comes later.
     pub keep: Option<Arc<KeptChecksums>>,
-    /// What is read of a file, if not everything.
+    /// What is read, if not everything.
     pub excerpt: Option<&'a Excerpt>,
+    /// Where the chunks of a compressed archive are, if that is known.
+    pub chunks: Option<&'a Chunks>,
 }
 
 /// Whether contents are wanted.
@@ -160,6 +163,8 @@ pub(crate) struct ReadSummary {
     pub stages: Vec<StageReport>,
     /// Of a tape.
     pub tape: Option<TapeEnd>,
+    /// What could not be had: ranges of the archive before compression.
+    pub lost: Vec<Range<u64>>,
 }
 
 /// Cores that this process may use.
@@ -206,6 +211,26 @@ impl Input {
             Some(tape) => Input::Tape(tape),
             None => Input::File(Source::open(from)?),
         })
+    }
+
+    /// Where the chunks of a compressed set on tape are, as far as its index knows: behind bytes that
+    /// cannot be read the next one would have to be searched.
+    pub fn chunks(&self) -> Option<Chunks> {
+        match self {
+            Input::File(_) => None,
+            Input::Tape(tape) if self.can_jump() => {
+                tape::index_of(tape).and_then(|index| excerpt::all_chunks(&index))
+            }
+            Input::Tape(_) => None,
+        }
+    }
+
+    /// Whether parts of it can be read.
+    pub fn can_jump(&self) -> bool {
+        match self {
+            Input::File(_) => true,
+            Input::Tape(tape) => lock(tape).knows_its_parts(),
+        }
     }
 
     /// The index, if it can be had before the archive. Not that of a block device: the last thing
@@ -384,6 +409,15 @@ impl<'a> Pipeline<'a> {
         if let Some(excerpt) = self.settings.excerpt {
             return self.parse_excerpt(scope, excerpt, consumer, account, body);
         }
+        if let Some((coding, chunks)) = self.settings.chunks {
+            let (producer, plain) = self.ring(BLOCK_BYTES)?;
+            scope.spawn(move || {
+                self.decompress(*coding, producer, |stage| stage.cut_known(chunks, &consumer));
+            });
+            let supply = RingSupply { first: None, consumer: plain };
+            let format = Format::Compressed(*coding);
+            return self.parse_all(supply, self.archive_gaps.clone(), format, account, body);
+        }
         let first = consumer.next(account)?.filter(|block| !block.is_empty());
         let Some(first) = first else {
             return Err(match self.after_end {
@@ -408,6 +442,21 @@ impl<'a> Pipeline<'a> {
                 return Err(ReadFailure::OtherCompression { name: name(), format }.into());
             }
         };
+        self.parse_all(supply, gaps, format, account, body)
+    }
+
+    /// Goes through all that comes.
+    fn parse_all<R, E>(
+        &self,
+        supply: RingSupply,
+        gaps: Gaps,
+        format: Format,
+        account: &mut Account,
+        body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
+    ) -> Result<(R, u64, Format), E>
+    where
+        E: From<ReadFailure> + From<Stopped>,
+    {
         let (check, keep) = (self.settings.check.clone(), self.settings.keep.clone());
         let supply: Box<dyn Supply> = match (check, keep) {
             (Some(check), _) => Box::new(CheckedSupply { supply, check, position_bytes: 0 }),
@@ -523,7 +572,8 @@ impl<'a> Pipeline<'a> {
     ) -> Result<(), ReadFailure> {
         let shared =
             TapeShared { gaps: &self.source_gaps, stop: &self.stop, index: &self.tape_index };
-        let (end, result) = lock(tape).read(None, producer, &shared, account);
+        let ranges = self.settings.excerpt.map(|excerpt| &*excerpt.source);
+        let (end, result) = lock(tape).read(ranges, producer, &shared, account);
         *lock(&self.tape_end) = Some(end);
         result.map_err(|failure| match failure {
             TapeReadFailure::Stopped(stopped) => {
@@ -582,6 +632,10 @@ impl<'a> Pipeline<'a> {
             trailing_bytes: self.trailing_bytes.load(Ordering::Relaxed),
             stages,
             tape: lock(&self.tape_end).take(),
+            lost: match format {
+                Format::Compressed(_) => self.archive_gaps.remembered(),
+                _ => self.source_gaps.remembered(),
+            },
         }
     }
 }

@@ -51,6 +51,8 @@ use workers::Workers;
 /// Bytes between selected members that are read through: a disk with heads needs about as long for
 /// them as for going elsewhere.
 const BRIDGE_BYTES: u64 = 1 << 20;
+/// The same on tape, where going elsewhere takes seconds.
+const TAPE_BRIDGE_BYTES: u64 = 256 << 20;
 
 /// Ending of the name of a file whose content is not complete.
 pub const INCOMPLETE_SUFFIX: &str = ".incomplete";
@@ -186,9 +188,10 @@ pub fn restore(
     let check = input.index().and_then(BlockCheck::of).map(Arc::new);
     let plan = check.as_deref().and_then(|check| make_plan(&check.index, &options));
     let excerpt = match (&check, &plan) {
-        (Some(check), Some(plan)) => Excerpt::new(&check.index, plan),
+        (Some(check), Some(plan)) if input.can_jump() => Excerpt::new(&check.index, plan),
         _ => None,
     };
+    let chunks = input.chunks();
     let stand_ins = plan.map_or_else(StandIns::default, |plan| plan.stand_ins);
     let settings = ReadSettings {
         input: &input,
@@ -200,6 +203,7 @@ pub fn restore(
         check: check.clone(),
         keep: None,
         excerpt: excerpt.as_ref(),
+        chunks: chunks.as_ref(),
     };
     let parse = Stage::new("parse");
     let create = Stage::new("create");
@@ -217,15 +221,16 @@ pub fn restore(
         targets.finish(&warnings);
         result.map(|()| (workers.report(), workers.existing()))
     };
-    let ((mut run, existing), summary) =
+    let ((mut run, existing), mut summary) =
         read_archive::<_, RestoreError>(&settings, &parse, monitor, cancel, body)?;
+    let lost = std::mem::take(&mut summary.lost);
     let tape = take_summary(&mut run, summary, &warnings);
     run.stages.extend([parse.report(), create.report()]);
     let not_found: Vec<_> = selection.not_found().map(<[u8]>::to_vec).collect();
     for path in &not_found {
         warnings.warn(path, "not found in the archive");
     }
-    let checksums = check::conclude(check.as_deref(), &options, &warnings);
+    let checksums = check::conclude(check.as_deref(), &lost, &options, &warnings);
     if options.synchronise == Synchronise::Yes {
         let before = Instant::now();
         targets.synchronise()?;
@@ -241,7 +246,8 @@ fn make_plan(index: &IndexFile, options: &RestoreOptions) -> Option<Plan> {
     if options.selection.is_everything() {
         return None;
     }
-    plan(|| index.files(), &options.selection, BRIDGE_BYTES).ok()
+    let bridge_bytes = if options.tape.is_some() { TAPE_BRIDGE_BYTES } else { BRIDGE_BYTES };
+    plan(|| index.files(), &options.selection, bridge_bytes).ok()
 }
 
 /// Where members go.

@@ -225,6 +225,7 @@ pub fn verify(
     let warnings = Warnings::new(monitor);
     let input = Input::open(&options.from, options.tape.as_ref(), Need::Everything, cancel)?;
     let check = input.index().and_then(BlockCheck::of).map(Arc::new);
+    let chunks = input.chunks();
     let keep = check.is_none().then(Arc::<KeptChecksums>::default);
     let settings = ReadSettings {
         input: &input,
@@ -236,6 +237,7 @@ pub fn verify(
         check: check.clone(),
         keep: keep.clone(),
         excerpt: None,
+        chunks: chunks.as_ref(),
     };
     let parse = Stage::new("parse");
     let stage = Stage::new(if options.against.is_some() { "compare" } else { "hash" });

@@ -210,7 +210,8 @@ impl Decompress {
         account: &mut Account,
     ) -> Result<(), Stopped> {
         let mut held: Option<(Block, usize)> = None;
-        for (ticket, chunk) in chunks.iter().enumerate() {
+        let mut ticket = 0;
+        for chunk in chunks {
             let wanted = chunk.compressed_bytes as usize;
             let mut compressed = Vec::with_capacity(wanted);
             while compressed.len() < wanted {
@@ -226,12 +227,17 @@ impl Decompress {
                     held = Some((block, to));
                 }
             }
+            if chunk.content_bytes == 0 {
+                // Padding: there is nothing in it.
+                continue;
+            }
             let content = Content::Known {
                 bytes: chunk.content_bytes as usize,
                 start_bytes: chunk.content_offset_bytes,
             };
-            let (ticket, offset_bytes) = (ticket as u64, chunk.compressed_offset_bytes);
+            let offset_bytes = chunk.compressed_offset_bytes;
             self.tasks.push(Task { ticket, compressed, offset_bytes, content }, account)?;
+            ticket += 1;
         }
         // What is left is nothing, but whoever fills the ring waits for it to be taken.
         while consumer.next(account)?.is_some() {}

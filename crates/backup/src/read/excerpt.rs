@@ -46,16 +46,26 @@ pub(crate) struct Excerpt {
     /// What is read of the file.
     pub source: Vec<Range<u64>>,
     /// Of a compressed archive: what holds the parts.
-    pub chunks: Option<(Coding, Vec<ChunkRecord>)>,
+    pub chunks: Option<Chunks>,
+    end_mark: EndMark,
+}
+
+/// Chunks of an archive, one behind the other in the source, with its coding.
+pub(crate) type Chunks = (Coding, Vec<ChunkRecord>);
+
+/// Where the end-of-archive mark comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EndMark {
+    /// It is read.
+    Read,
+    /// It is made up: the index was found behind it, and on tape it may be volumes away.
+    MadeUp,
 }
 
 impl Excerpt {
     /// What has to be read for a plan; `None` where reading everything is as good, or the index
     /// does not say enough.
     pub fn new(index: &IndexFile, plan: &Plan) -> Option<Excerpt> {
-        if !index.holds_archive() {
-            return None;
-        }
         let trailer = &index.trailer;
         let archive_bytes = trailer.archive_bytes;
         let mut members = plan.ranges.clone();
@@ -63,7 +73,13 @@ impl Excerpt {
         if members.last().is_some_and(|last| last.end > end_mark.start) {
             return None;
         }
-        push_merged(&mut members, end_mark);
+        let end_mark_from = match index.holds_archive() {
+            true => {
+                push_merged(&mut members, end_mark);
+                EndMark::Read
+            }
+            false => EndMark::MadeUp,
+        };
         let block_bytes = u64::from(trailer.block_bytes);
         let mut parts = Vec::new();
         for member in &members {
@@ -87,8 +103,28 @@ impl Excerpt {
         };
         let read_bytes: u64 = parts.iter().map(|part| part.end - part.start).sum();
         let worth_it = read_bytes <= archive_bytes / 100 * PERCENT_MAX;
-        worth_it.then_some(Excerpt { members, parts, source, chunks })
+        worth_it.then_some(Excerpt { members, parts, source, chunks, end_mark: end_mark_from })
     }
+}
+
+/// All chunks of a compressed archive; `None` when the index does not lead from one to the next.
+pub(crate) fn all_chunks(index: &IndexFile) -> Option<Chunks> {
+    let coding = index.archive_coding()?;
+    let (mut chunks, mut stored_bytes, mut archive_bytes) = (Vec::new(), 0, 0);
+    for chunk in index.chunks().ok()? {
+        let chunk = chunk.ok()?;
+        let adjoins = (chunk.compressed_offset_bytes, chunk.content_offset_bytes)
+            == (stored_bytes, archive_bytes);
+        let fits = chunk.compressed_bytes.max(chunk.content_bytes) as usize <= CHUNK_BYTES_MAX;
+        if !adjoins || !fits || chunks.len() == CHUNKS_MAX {
+            return None;
+        }
+        stored_bytes += u64::from(chunk.compressed_bytes);
+        archive_bytes += u64::from(chunk.content_bytes);
+        chunks.push(chunk);
+    }
+    let whole = archive_bytes == index.trailer.archive_bytes;
+    whole.then_some((coding, chunks))
 }
 
 /// The chunks that hold `parts`; `None` when the index does not lead to all of them.
@@ -134,6 +170,7 @@ pub(crate) struct ExcerptSupply {
     /// Where in the archive the last lease ended, and how far the next one was from there.
     position_bytes: u64,
     jumped_bytes: u64,
+    end_mark: EndMark,
 }
 
 /// Bytes of one block that lie in one part.
@@ -158,7 +195,15 @@ impl ExcerptSupply {
             piece: None,
             position_bytes: 0,
             jumped_bytes: 0,
+            end_mark: excerpt.end_mark,
         }
+    }
+
+    /// What follows the last part.
+    fn take_end_mark(&mut self) -> Option<Lease> {
+        let made_up = std::mem::replace(&mut self.end_mark, EndMark::Read) == EndMark::MadeUp;
+        self.jumped_bytes = 0;
+        made_up.then(|| Lease::Memory(Arc::new(vec![0; END_MARK_BYTES as usize])))
     }
 
     /// Cuts the next piece off, and holds it against the checksums. `None` at the end.
@@ -214,7 +259,7 @@ impl Supply for ExcerptSupply {
                 Some(piece) => piece,
                 None => match self.next_piece(account)? {
                     Some(piece) => piece,
-                    None => return Ok(None),
+                    None => return Ok(self.take_end_mark()),
                 },
             };
             if let Some(lease) = self.trim(piece) {

@@ -7,6 +7,7 @@
 //! the block finds it here.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A place without data. Offsets count bytes of the archive before compression.
@@ -31,12 +32,40 @@ impl Gap {
 /// Capacity: gaps that touch are one, and whoever enters them waits for room in the ring, so there
 /// are never more than the ring has bytes between them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gaps(Arc<Mutex<VecDeque<Gap>>>);
+pub(crate) struct Gaps(Arc<Mutex<Entered>>);
+
+/// Most places that are remembered to the end of the run.
+const REMEMBERED_MAX: usize = 10_000;
+
+#[derive(Debug, Default)]
+struct Entered {
+    waiting: VecDeque<Gap>,
+    /// All that were entered with a length, ascending but for reads that overtook others.
+    all: Vec<Range<u64>>,
+}
 
 impl Gaps {
+    /// The places that were entered with a length, ascending, those that touch as one.
+    pub fn remembered(&self) -> Vec<Range<u64>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner).all.clone();
+        all.sort_by_key(|range| range.start);
+        let mut merged: Vec<Range<u64>> = Vec::new();
+        for range in all {
+            match merged.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => merged.push(range),
+            }
+        }
+        merged
+    }
+
     /// Enters a gap; a place before the last one's (reads end in any order) is sorted in.
     pub fn enter(&self, gap: Gap) {
-        let mut gaps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if gap.length_bytes > 0 && entered.all.len() < REMEMBERED_MAX {
+            entered.all.push(gap.start_bytes..gap.end_bytes());
+        }
+        let gaps = &mut entered.waiting;
         if let Some(last) = gaps.back_mut()
             && last.end_bytes() == gap.start_bytes
             && (last.length_bytes == 0) == (gap.length_bytes == 0)
@@ -50,7 +79,7 @@ impl Gaps {
 
     /// Takes the first gap that starts before `end_bytes`.
     pub fn take_before(&self, end_bytes: u64) -> Option<Gap> {
-        let mut gaps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let gaps = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting;
         if gaps.front()?.start_bytes < end_bytes { gaps.pop_front() } else { None }
     }
 }
@@ -73,5 +102,6 @@ mod tests {
         assert_eq!(gaps.take_before(1025), Some(gap(1024, 512)));
         assert_eq!(gaps.take_before(u64::MAX), Some(gap(4096, 1024)));
         assert_eq!(gaps.take_before(u64::MAX), None);
+        assert_eq!(gaps.remembered(), [1024..1536, 4096..5120]);
     }
 }

@@ -26,12 +26,12 @@ mod station;
 mod stitch;
 
 use std::fmt;
-use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive::chunk::Compression;
+use archive::label::hex;
 use device::tape::drive::TapeDrive;
 use flow::account::Account;
 use flow::cancel::Cancel;
@@ -193,6 +193,11 @@ impl OpenTape {
     /// Whether it is a set whose data are not compressed.
     pub fn is_plain_set(&self) -> bool {
         matches!(self, OpenTape::Set(set) if set.compression() == Compression::None)
+    }
+
+    /// Whether parts of it can be gone to.
+    pub fn knows_its_parts(&self) -> bool {
+        matches!(self, OpenTape::Set(set) if set.knows_its_parts())
     }
 
     /// Whether it is a set of ours, of which every segment is an archive.
@@ -367,12 +372,4 @@ pub fn sets_on_volume(
         first_file: here.first_file(),
     });
     Ok(told.collect())
-}
-
-/// An id as text.
-pub(crate) fn hex(id: &[u8; 16]) -> String {
-    id.iter().fold(String::with_capacity(32), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes any text");
-        text
-    })
 }

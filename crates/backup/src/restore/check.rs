@@ -1,5 +1,7 @@
 //! The word on checksums at the end of a restore: which files lie in blocks that differ.
 
+use std::ops::Range;
+
 use archive::index::RecordKind;
 
 use super::{Checksums, RestoreOptions};
@@ -10,14 +12,20 @@ use crate::warnings::Warnings;
 /// Files that are warned of by name.
 const NAMED_MAX: u64 = 10_000;
 
-/// Warns of the files in damaged blocks.
+/// Warns of the members whose headers are in `lost`, ranges of the archive that could not be had, and
+/// of the files in damaged blocks.
 pub(crate) fn conclude(
     check: Option<&BlockCheck>,
+    lost: &[Range<u64>],
     options: &RestoreOptions,
     warnings: &Warnings<'_>,
 ) -> Checksums {
     let Some(check) = check else { return Checksums::Unknown };
-    let (blocks, differing_count, differing) = check.outcome();
+    name_lost(check, lost, &mut options.selection.clone(), warnings);
+    let (blocks, differing_count, mut differing) = check.outcome();
+    // Whose content was not to be had has been named by whoever wanted to write it.
+    let block_bytes = u64::from(check.index.trailer.block_bytes);
+    differing.retain(|block| !touches(lost, block * block_bytes, (block + 1) * block_bytes));
     if differing_count == 0 {
         return Checksums::Hold { blocks };
     }
@@ -29,6 +37,34 @@ pub(crate) fn conclude(
         name_files(check, &differing, &mut options.selection.clone(), warnings);
     }
     Checksums::Damaged { blocks: differing_count }
+}
+
+/// Names the members that were not restored because what describes them could not be had. Only the
+/// index knows them then.
+fn name_lost(
+    check: &BlockCheck,
+    lost: &[Range<u64>],
+    selection: &mut Selection,
+    warnings: &Warnings<'_>,
+) {
+    if lost.is_empty() {
+        return;
+    }
+    let Ok(files) = check.index.files() else { return };
+    let mut named = 0;
+    for record in files.map_while(Result::ok) {
+        let (from, to) = (record.header_offset_bytes, record.content_offset_bytes);
+        if touches(lost, from, to) && selection.selects(&record.path) && named < NAMED_MAX {
+            named += 1;
+            warnings.warn(&record.path, "lost: its header cannot be read");
+        }
+    }
+}
+
+/// Whether one of the ascending ranges has a byte in common with `from..to`.
+fn touches(ranges: &[Range<u64>], from: u64, to: u64) -> bool {
+    let at = ranges.partition_point(|range| range.end <= from);
+    ranges.get(at).is_some_and(|range| range.start < to)
 }
 
 /// Names the files with content in damaged blocks whose hash does not hold. A block of a megabyte

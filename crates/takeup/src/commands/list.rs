@@ -150,7 +150,10 @@ fn list_sets(
     };
     let sets = sets_on_volume(tape, cancel).map_err(ReadFailure::from).map_err(ListError::from)?;
     let text: String = match arguments.common.json {
-        true => sets.iter().map(|set| set_document(set).to_string() + "\n").collect(),
+        true => {
+            let sets: Vec<_> = sets.iter().map(set_document).collect();
+            format!("{:#}\n", json!({ "sets": sets }))
+        }
         false => sets.iter().map(|set| set_line(set) + "\n").collect(),
     };
     crate::outcome::to_standard_output(text.as_bytes())?;

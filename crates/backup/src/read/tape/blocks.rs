@@ -137,8 +137,9 @@ impl BlockReader {
 
     /// Goes to a place, if the tape is not there.
     pub fn go_to(&mut self, to: Spot) -> Result<(), TapeReadFailure> {
-        let from = self.here.take();
-        go_to(&mut self.tape, from, to)?;
+        if self.here.take() != Some(to) {
+            go_to(&mut self.tape, to)?;
+        }
         self.here = Some(to);
         Ok(())
     }
@@ -186,19 +187,7 @@ impl BlockReader {
     /// last one if no filemark closes it.
     pub fn go_to_end(&mut self) -> Result<u32, TapeReadFailure> {
         self.here = None;
-        self.tape.to_end_of_data()?;
-        if let Some(file) = self.tape.status()?.file_number {
-            self.here = Some(Spot { file, block: Spot::SOMEWHERE, absolute: None });
-            return Ok(file);
-        }
-        // The driver was told to go there fast, and has not counted (st.rst, MT_ST_FAST_EOM).
-        self.tape.rewind()?;
-        let mut file = 0;
-        while self.tape.space_filemarks(1).is_ok() {
-            file += 1;
-        }
-        self.here = Some(Spot { file, block: Spot::SOMEWHERE, absolute: None });
-        Ok(file)
+        Ok(self.tape.to_end_of_data()?)
     }
 
     /// Reads the next block into `buffer`.
@@ -257,22 +246,24 @@ impl BlockReader {
     fn return_to(&mut self, here: Spot, after: &TapeError) -> Result<(), TapeReadFailure> {
         let device = self.device();
         let lost = |source| TapeReadFailure::PlaceLost { device, place: here.to_string(), source };
-        let knows_file = after.place.file_number == Some(here.file);
         // A bad place on the medium is no reason to think that it is another one.
         let is_medium_error = after.said.is_some_and(|sense| sense.key == MEDIUM_ERROR);
         if !is_medium_error
             && after.place.file_number.is_none()
             && let Some(identity) = self.identity
         {
-            if let Err(error) = go_to(&mut self.tape, None, identity.label) {
+            if let Err(error) = go_to(&mut self.tape, identity.label) {
                 return Err(lost(error));
             }
             label_reader::check_medium(&mut self.tape, identity.medium)?;
         }
-        // In the same file, but nobody knows at which block: by way of the file before.
-        let from =
-            knows_file.then_some(Spot { file: here.file, block: Spot::SOMEWHERE, absolute: None });
-        go_to(&mut self.tape, from, here).map_err(lost)
+        // Without numbers the driver's own count decides, and nobody knows whether it is right now.
+        if here.absolute.is_none()
+            && let Err(error) = self.tape.rewind()
+        {
+            return Err(lost(error));
+        }
+        go_to(&mut self.tape, here).map_err(lost)
     }
 
     fn give_up(&mut self, error: TapeError) -> Result<Met, TapeReadFailure> {

@@ -76,13 +76,12 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// Puts zeros in the place of `bytes` that could not be had.
-    pub fn put_gap(&mut self, bytes: u64, why: String) -> Result<(), Stopped> {
+    /// Puts zeros in the place of `bytes` that could not be had, from `start_bytes` of the stream on.
+    pub fn put_gap(&mut self, start_bytes: u64, bytes: u64, why: String) -> Result<(), Stopped> {
         const ZEROS: &[u8] = &[0; 64 << 10];
         if bytes == 0 {
             return Ok(());
         }
-        let start_bytes = self.position_bytes();
         self.gaps.enter(Gap { start_bytes, length_bytes: bytes, why });
         let mut left = bytes;
         while left > 0 {

@@ -75,7 +75,7 @@ impl TapeFile {
             Met::Block(bytes) => feed.put(&self.buffer[..bytes])?,
             Met::Lost { why } => {
                 // Nobody knows how long it is, but that it is none.
-                feed.put_gap(512, self.lost(&why))?;
+                feed.put_gap(0, 512, self.lost(&why))?;
             }
             _ => return Ok(self.end(block_bytes, feed)),
         }
@@ -100,7 +100,8 @@ impl TapeFile {
                 Met::Block(bytes) => feed.put(&self.buffer[..bytes])?,
                 Met::Lost { why } => {
                     let why = self.lost(&why);
-                    feed.put_gap(block_bytes.max(512) as u64, why)?;
+                    let start_bytes = feed.position_bytes();
+                    feed.put_gap(start_bytes, block_bytes.max(512) as u64, why)?;
                 }
                 Met::Filemark | Met::EndOfData | Met::LargerBlock => break,
             }

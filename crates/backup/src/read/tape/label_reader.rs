@@ -1,6 +1,6 @@
 //! What a file of the tape begins with: a label of ours, something else, or nothing.
 
-use archive::label::{Found, LABEL_BYTES_MAX, Label};
+use archive::label::{Found, LABEL_BYTES_MAX, Label, hex};
 use device::tape::{Tape, TapeRead};
 use flow::cancel::Cancel;
 
@@ -86,11 +86,16 @@ pub(super) fn read_block(
 /// Makes sure that the label where the tape stands is of this medium.
 pub(super) fn check_medium(tape: &mut Tape, medium: [u8; 16]) -> Result<(), TapeReadFailure> {
     let device = tape.name().to_owned();
-    let mut buffer = vec![0; BLOCK_BYTES_MAX];
-    let found = match tape.read(&mut buffer)? {
+    let mut buffer = vec![0; FIRST_BUFFER_BYTES];
+    let mut read = tape.read(&mut buffer)?;
+    while read == TapeRead::LargerBlock && buffer.len() < BLOCK_BYTES_MAX {
+        buffer.resize(2 * buffer.len(), 0);
+        read = tape.read(&mut buffer)?;
+    }
+    let found = match read {
         TapeRead::Block(bytes) => match Label::find(&buffer[..bytes]) {
             Ok(Found::Label(label)) if label.medium == medium => return Ok(()),
-            Ok(Found::Label(label)) => format!("its id is {}", super::hex(&label.medium)),
+            Ok(Found::Label(label)) => format!("its id is {}", hex(&label.medium)),
             // The label may be longer than a block; the place alone is right.
             Ok(Found::NeedMore { .. }) => return Ok(()),
             _ => "there is no label where it was".to_owned(),

@@ -4,7 +4,7 @@
 //! file it is (`MTSEEK` makes `mt_fileno` unknown, st.rst). So places are kept as number of the
 //! file and block in the file, with the absolute number beside them where there is one.
 
-use device::tape::{Tape, TapeError};
+use device::tape::{Place, Tape, TapeError};
 
 /// A place on a medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,9 +18,6 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    /// For `block`: in the file, but nobody knows where.
-    pub const SOMEWHERE: u64 = u64::MAX;
-
     /// The first block of a file.
     pub fn start_of(file: u32, absolute: Option<u64>) -> Spot {
         Spot { file, block: 0, absolute: if file == 0 { Some(0) } else { absolute } }
@@ -29,7 +26,7 @@ impl Spot {
     /// So many blocks further on in the same file.
     pub fn plus(self, blocks: u64) -> Spot {
         let absolute = self.absolute.map(|number| number + blocks);
-        Spot { block: self.block.saturating_add(blocks), absolute, ..self }
+        Spot { block: self.block + blocks, absolute, ..self }
     }
 
     /// Behind the filemark that stands here.
@@ -55,47 +52,15 @@ pub(super) fn ask(tape: &mut Tape) -> Option<Spot> {
     }
 }
 
-/// Goes to a place, from `from` if that is known.
+/// Goes to a place.
 ///
 /// # Errors
 /// When the drive cannot, or there is no such place.
-pub(super) fn go_to(tape: &mut Tape, from: Option<Spot>, to: Spot) -> Result<(), TapeError> {
-    if from == Some(to) {
-        return Ok(());
+pub(super) fn go_to(tape: &mut Tape, to: Spot) -> Result<(), TapeError> {
+    if tape.status().is_err() {
+        // After a reset the driver knows nothing and does nothing but rewind (st.rst).
+        tape.rewind()?;
     }
-    if let Some(number) = to.absolute.filter(|number| *number > 0)
-        && tape.seek(number).is_ok()
-    {
-        return Ok(());
-    }
-    match from {
-        Some(from) if from.file == to.file && from.block <= to.block => {
-            return space_blocks(tape, to.block - from.block);
-        }
-        _ if to.file == 0 => tape.rewind()?,
-        Some(from) if from.file < to.file => {
-            tape.space_filemarks((to.file - from.file) as i32)?;
-        }
-        Some(from) => {
-            tape.space_filemarks(-((from.file - to.file + 1) as i32))?;
-            tape.space_filemarks(1)?;
-        }
-        None => {
-            tape.rewind()?;
-            tape.space_filemarks(to.file as i32)?;
-        }
-    }
-    space_blocks(tape, to.block)
-}
-
-fn space_blocks(tape: &mut Tape, blocks: u64) -> Result<(), TapeError> {
-    /// The driver takes 24 bits in one command.
-    const AT_ONCE: u64 = (1 << 23) - 1;
-    let mut left = blocks;
-    while left > 0 {
-        let now = left.min(AT_ONCE);
-        tape.space_blocks(now as i32)?;
-        left -= now;
-    }
-    Ok(())
+    let block_in_file = Some(u32::try_from(to.block).unwrap_or(u32::MAX));
+    tape.go_to(Place { file_number: Some(to.file), block_in_file }, to.absolute)
 }

@@ -6,13 +6,13 @@
 //! first volume and meets the index at the end, since a change of volume is what takes longest.
 
 use archive::chunk::Compression;
-use archive::label::{Label, LabelKind};
+use archive::label::{Label, LabelKind, hex};
 
+use super::SetChoice;
 use super::failure::TapeReadFailure;
 use super::index_segment::{Following, TapeIndex, read_index};
 use super::sets::{LabelledFile, SetHere, Walk};
 use super::station::{Station, Wanted, Which};
-use super::{SetChoice, hex};
 
 /// Volumes that are asked for in search of an index.
 const VOLUMES_MAX: u32 = 1000;

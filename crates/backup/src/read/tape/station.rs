@@ -6,17 +6,17 @@
 
 use std::sync::PoisonError;
 
-use archive::label::Label;
+use archive::label::{Label, hex};
 use device::tape::drive::{Access, OpenError};
 use device::tape::raw::Statistics;
 use flow::cancel::Cancel;
 
+use super::TapeOrigin;
 use super::blocks::{BlockReader, Identity, Totals};
 use super::failure::TapeReadFailure;
 use super::label_reader::{Opening, read_opening};
 use super::place::Spot;
 use super::sets::{SetHere, Walk};
-use super::{TapeOrigin, hex};
 use crate::tape::{CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumePurpose, VolumeRequest};
 
 /// The volume that is wanted.

@@ -10,12 +10,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use archive::index::{ExtentRecord, INDEX_HEADER_BYTES, is_index_header};
-use archive::label::LabelKind;
+use archive::label::{LabelKind, hex};
 
 use super::blocks::{Identity, Met};
 use super::failure::TapeReadFailure;
 use super::feed::Feed;
-use super::hex;
 use super::index_segment::{Following, TapeIndex, read_index};
 use super::label_reader::{Opening, read_opening};
 use super::place::Spot;
@@ -80,6 +79,8 @@ pub(super) struct Stitcher<'a, 'f> {
     pub end: SetEnd,
     /// Offset in the stored stream of the next byte.
     stream_bytes: u64,
+    /// Where the stream in the ring begins, when the first volume is not to be had.
+    base_bytes: u64,
     scratch: Vec<u8>,
 }
 
@@ -90,7 +91,15 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         stop: &'a AtomicBool,
     ) -> Stitcher<'a, 'f> {
         let scratch = vec![0; set.block_bytes()];
-        Stitcher { set, feed, stop, end: SetEnd::default(), stream_bytes: 0, scratch }
+        Stitcher {
+            set,
+            feed,
+            stop,
+            end: SetEnd::default(),
+            stream_bytes: 0,
+            base_bytes: 0,
+            scratch,
+        }
     }
 
     /// Reads `ranges` of the stored stream, or all of it.
@@ -201,6 +210,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         if first.volume > 1 {
             // Nobody has what precedes it.
             self.stream_bytes = first.stream_bytes;
+            self.base_bytes = first.stream_bytes;
             let text =
                 format!("volume {} was not read: what is on it is missing", first.volume - 1);
             self.end.missing.push(text);
@@ -448,7 +458,8 @@ impl<'a, 'f> Stitcher<'a, 'f> {
 
     /// Puts a gap into the stream.
     fn lose(&mut self, bytes: u64, why: &str) -> Result<(), TapeReadFailure> {
-        self.feed.put_gap(bytes, why.to_owned())?;
+        let start_bytes = self.stream_bytes - self.base_bytes;
+        self.feed.put_gap(start_bytes, bytes, why.to_owned())?;
         self.stream_bytes += bytes;
         Ok(())
     }
