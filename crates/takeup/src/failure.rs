@@ -160,6 +160,9 @@ fn open_hint(error: &OpenError) -> Option<String> {
         OpenError::Busy { .. } => "wait until it is done",
         OpenError::NoSuchDevice { .. } => "`ls /dev/nst*` shows the drives that the kernel knows",
         OpenError::NotATape { .. } => "name the node of a tape drive, such as /dev/nst0",
+        OpenError::NeverWaits { device } => {
+            return Some(format!("`mt -f {device} stclearoptions 0x8000` makes it wait"));
+        }
         _ => return None,
     };
     Some(text.to_owned())
