@@ -3,7 +3,8 @@
 //! The rows are those of size and run time: the printed rates disagree with them in two of the
 //! three. Free are the rate of one path to a disk and the rate at which the whole takes data;
 //! fitted on the first and the last row. The time of a command is assumed: 0.5 ms, a sequential
-//! read that an array answers without a seek; between 0.1 and 0.7 ms the middle row stays within 15 %.
+//! read that an array answers without a seek; between 0.1 and 0.7 ms the middle row stays within
+//! 15 %.
 
 use serde::Deserialize;
 use sim::model::disk::DiskParameters;
