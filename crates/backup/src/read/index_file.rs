@@ -157,7 +157,11 @@ impl IndexFile {
     /// How the archive is compressed, and so the file, if it holds the archive and not only its
     /// index.
     pub fn archive_coding(&self) -> Option<Coding> {
-        self.coding
+        match self.trailer.compression {
+            Compression::None => None,
+            Compression::Gzip { .. } => Some(Coding::Gzip),
+            Compression::Zstd { .. } => Some(Coding::Zstd),
+        }
     }
 
     /// Whether the file holds the archive that the index describes.
