@@ -1,8 +1,8 @@
 //! Reads a stream as a cell says, and takes its time.
 //!
 //! One thread for each reader; it fills blocks of a ring and takes them out again at once, as a
-//! consumer that does nothing would. Two looks at the clock for each block are what measuring
-//! costs: some 50 ns (`docs/bench.md` has the measurement).
+//! consumer that does nothing would. Two looks at the clock for each block, the histogram and the
+//! series are what measuring costs: below 0.2 us (`examples/measuring_cost.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
