@@ -47,11 +47,12 @@ impl From<TapeError> for Unfit {
     }
 }
 
-/// A medium that the running set has been written to.
+/// A medium that the running set has come to already.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UsedMedium {
     pub(super) medium: [u8; 16],
-    pub(super) volume: u32,
+    /// Number of the volume; `None` when there was no room for any of the set.
+    pub(super) volume: Option<u32>,
 }
 
 /// What the beginning of a medium says.
@@ -98,7 +99,10 @@ pub(super) fn open_volume(
     if let First::Ours(label) = &first
         && let Some(earlier) = used.iter().find(|used| used.medium == label.medium)
     {
-        return Err(Unfit::Refused(Refused::SameSet { volume: earlier.volume }));
+        return Err(Unfit::Refused(match earlier.volume {
+            Some(volume) => Refused::SameSet { volume },
+            None => Refused::Full,
+        }));
     }
     let mut volume = match (first, writing.existing) {
         (First::Foreign, Existing::Keep) => return Err(Unfit::Refused(Refused::Foreign)),

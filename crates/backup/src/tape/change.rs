@@ -62,6 +62,9 @@ pub enum Refused {
         /// Number of that volume.
         volume: u32,
     },
+    /// It was tried before, and has no room for any of the set.
+    #[error("the medium is full")]
+    Full,
     /// It holds something that we did not write.
     #[error("the medium holds data that Takeup did not write")]
     Foreign,

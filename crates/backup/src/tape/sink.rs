@@ -192,7 +192,7 @@ impl<'a> TapeSink<'a> {
             set,
             time_seconds: time.as_secs(),
             started: None,
-            used: vec![UsedMedium { medium: volume.medium, volume: 1 }],
+            used: Vec::new(),
             volume: Some(volume),
             stream: Stream::new(LabelKind::Data, compression),
             segment: 1,
@@ -272,6 +272,7 @@ impl<'a> TapeSink<'a> {
         }
         self.parts += 1;
         self.part = Some(part);
+        volume.holds_part = true;
         volume.took_new |= self.stream.advance(&bytes[label_bytes..]);
         Ok(())
     }
@@ -318,6 +319,8 @@ impl<'a> TapeSink<'a> {
             }
         }
         let (number, is_too_small) = (volume.number, volume.from_beginning && !volume.took_new);
+        let volume_number = volume.holds_part.then_some(number);
+        self.used.push(UsedMedium { medium: volume.medium, volume: volume_number });
         self.close_part();
         self.safe.segments = self.segment - 1;
         if is_too_small {
@@ -344,7 +347,7 @@ impl<'a> TapeSink<'a> {
     }
 
     fn change_volume(&mut self) -> Result<(), TapeSetError> {
-        let number = self.used.last().map_or(0, |used| used.volume) + 1;
+        let number = self.used.iter().filter_map(|used| used.volume).next_back().unwrap_or(0) + 1;
         let device = self.drive.name().to_owned();
         let mut refused = None;
         for attempt in 1..=CHANGE_ATTEMPTS_MAX {
@@ -361,7 +364,6 @@ impl<'a> TapeSink<'a> {
             })?;
             match open_volume(self.drive, &self.writing, &self.used, number) {
                 Ok(volume) => {
-                    self.used.push(UsedMedium { medium: volume.medium, volume: number });
                     self.safe.volumes = number;
                     self.volume = Some(volume);
                     return Ok(());

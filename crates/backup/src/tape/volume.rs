@@ -17,6 +17,8 @@ pub(super) struct Volume {
     pub(super) previous: Option<u32>,
     /// The set was begun at the beginning of the medium.
     pub(super) from_beginning: bool,
+    /// It holds a part of the set, with its whole label.
+    pub(super) holds_part: bool,
     /// It holds something of the set that no volume before it does.
     pub(super) took_new: bool,
     /// Filemarks before the head.
@@ -60,6 +62,7 @@ impl Volume {
             number,
             previous: None,
             from_beginning: false,
+            holds_part: false,
             took_new: false,
             file_number: 0,
             block_in_file: 0,

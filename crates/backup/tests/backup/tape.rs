@@ -15,7 +15,7 @@ use backup::tape::{
     BlockLayout, ChangeError, Refused, Safe, TapeOptions, TapeSetError, VolumeChanger,
     VolumeRequest,
 };
-use device::tape::{BlockMode, Filemark, TapeDrive};
+use device::tape::{BlockMode, DriveCompression, Filemark, TapeDrive};
 use device::target::Existing;
 use flow::cancel::Cancel;
 use proptest::prelude::*;
@@ -451,10 +451,16 @@ fn no_other_volume_says_what_is_safe() {
     let found = parts(library.cartridges());
     let last = found.last().unwrap().label.segment;
     assert!(last > 1 && safe.segments == last - 1, "{safe:?}, {last}");
-    // The next run finds the place behind it, where nothing more fits, and asks at once.
+    // The next run finds the place behind it, where a label fits and nothing more.
     let (error, safe) = fails(&options, &tape, &library);
     assert!(matches!(error, BackupError::Tape(TapeSetError::Change { volume: 2, .. })), "{error}");
     assert_eq!(safe.unwrap().segments, 0);
+    let cartridges = [library.cartridges()[0].clone(), Cartridge::of_capacity(64 << 20)];
+    let library = Library::new(library.drive().clone(), cartridges);
+    library.load(0);
+    let written = write_well(&options, &tape, &library);
+    let set = check_set(library.cartridges(), set_id(&written.report), Compression::None);
+    assert_restores(&set, tree.path());
 }
 
 #[test]
@@ -477,6 +483,30 @@ fn errors_of_the_drive_end_the_run() {
         // A drive that failed is not believed that what it took before is there.
         assert_eq!(safe.unwrap().segments, 0, "{what}");
     }
+}
+
+#[test]
+fn compression_by_the_drive_is_set_and_read_back() {
+    use sim::tape::CompressionSwitch;
+    let tree = tree(21, 5, 9000);
+    let (options, tape) = small_set(tree.path());
+    let check = |switch, wanted, expected: Option<&str>| {
+        let library = library(&[64 << 20], 1 << 20);
+        library.drive().change_settings(|settings| settings.compression_switch = switch);
+        let tape = TapeOptions { drive_compression: Some(wanted), ..tape };
+        match (write(&options, &tape, &library).0, expected) {
+            (Ok(_), None) => {}
+            (Err(error), Some(text)) => {
+                assert!(error.to_string().contains(text), "{error}");
+                assert!(library.cartridges()[0].is_empty(), "nothing was written");
+            }
+            (result, _) => panic!("{switch:?} {wanted:?}: {result:?}"),
+        }
+    };
+    check(CompressionSwitch::Obeyed, DriveCompression::On, None);
+    check(CompressionSwitch::Obeyed, DriveCompression::Off, None);
+    check(CompressionSwitch::Ignored, DriveCompression::Off, Some("still has it on"));
+    check(CompressionSwitch::Absent, DriveCompression::On, Some("cannot compress"));
 }
 
 #[test]

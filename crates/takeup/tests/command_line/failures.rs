@@ -56,6 +56,24 @@ fn targets() {
 }
 
 #[test]
+fn tapes() {
+    check("backup_to_a_drive_that_is_not_there", &["backup", "tree", "--to", "/dev/nst31"]);
+    check("pipe_to_a_drive_that_is_not_there", &["pipe", "--from", "tree/a", "--to", "/dev/nst31"]);
+}
+
+/// A character device that is no tape takes the archive as a stream.
+#[test]
+fn a_device_that_is_no_tape_takes_a_stream() {
+    let directory = small_tree();
+    let backup = ["backup", "tree", "--to", "/dev/null", "--json"];
+    let output = takeup().current_dir(directory.path()).args(backup).output().unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["endpoint"], "character device");
+    assert_eq!(document.get("tape"), None);
+    assert!(output.status.success());
+}
+
+#[test]
 fn probes() {
     check("probe_missing", &["probe", "no-such"]);
     check("probe_of_a_file", &["probe", "garbage"]);
