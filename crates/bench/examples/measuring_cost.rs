@@ -23,6 +23,9 @@ fn main() {
     black_box((latency.count(), series));
     for (block, rate) in [(64u64 << 10, 3e9), (1 << 20, 3e9), (1 << 20, 300e6)] {
         let share = each_ns / 1e9 / (block as f64 / rate) * 100.0;
-        println!("{each_ns:.0} ns a request: {share:.3} % at {} KiB and {rate:.0e} B/s", block >> 10);
+        println!(
+            "{each_ns:.0} ns a request: {share:.3} % at {} KiB and {rate:.0e} B/s",
+            block >> 10
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! `takeup bench disk`: random and mixed loads by the real fio, with the device watched meanwhile.
 //!
 //! Generating such loads is fio's job, and nothing here writes another generator. A cell becomes a
-//! command line of fio; what it prints (JSON+) and what the kernel counted of the device in the same
-//! time stand side by side in the record of the run.
+//! command line of fio; what it prints (JSON+) and what the kernel counted of the device in the
+//! same time stand side by side in the record of the run.
 
 pub mod fio;
 pub mod safety;

@@ -1,8 +1,8 @@
 //! Latencies in fixed memory: 32 buckets for each power of two, so that a quantile is off by 3 % at
 //! most and two histograms add up exactly.
 //!
-//! The layout is that of HdrHistogram and of fio's, small enough to be written here: a bucket is the
-//! power and the five bits behind the first one.
+//! The layout is that of HdrHistogram and of fio's, small enough to be written here: a bucket is
+//! the power and the five bits behind the first one.
 
 use serde::{Deserialize, Serialize};
 

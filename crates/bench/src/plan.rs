@@ -125,6 +125,16 @@ impl Plan {
         if self.length_bytes == 0 {
             return impossible("a run of no bytes".to_owned());
         }
+        // TOML's integers have 63 bits.
+        let all = self.factors.iter().flat_map(|factor| &factor.levels);
+        let numbers = all.filter_map(|level| match level {
+            Level::Number(number) => Some(*number),
+            Level::Text(_) => None,
+        });
+        let mut numbers = numbers.chain([self.length_bytes, self.seed, self.random_reads]);
+        if let Some(large) = numbers.find(|&number| i64::try_from(number).is_err()) {
+            return impossible(format!("{large} is more than {}", i64::MAX));
+        }
         let stop = &self.stop;
         if stop.repeats_min == 0 || stop.repeats_max < stop.repeats_min {
             let (least, most) = (stop.repeats_min, stop.repeats_max);
@@ -223,6 +233,13 @@ mod tests {
         check("seed = 3", "sede = 3", "unknown field");
         check("seed = 3", "seed = 3\nstop = { repeats_min = 9, repeats_max = 2 }", "9 repeats");
         check("seed = 3", "seed = 3\nstop = { budget_seconds = 0.0 }", "above zero");
+    }
+
+    #[test]
+    fn numbers_that_a_plan_cannot_hold_are_said() {
+        let plan = Plan { seed: u64::MAX, ..Plan::from_toml(TEXT, &size).unwrap() };
+        let error = plan.check().unwrap_err().to_string();
+        assert!(error.contains("is more than 9223372036854775807"), "{error}");
     }
 
     #[test]

@@ -98,6 +98,8 @@ impl Subject {
 pub struct ReadExecutor {
     subjects: Vec<Subject>,
     guard: ReadAheadGuard,
+    /// The level that stands for all others where read-ahead means nothing.
+    standing_read_ahead: Option<u64>,
     length_bytes: u64,
     random_reads: u64,
 }
@@ -125,6 +127,7 @@ impl ReadExecutor {
             .collect::<Result<_, _>>()?;
         Ok(ReadExecutor {
             guard: ReadAheadGuard::new(journal, &settings)?,
+            standing_read_ahead: standing_read_ahead(plan),
             subjects,
             length_bytes: plan.length_bytes,
             random_reads: plan.random_reads,
@@ -137,6 +140,16 @@ impl ReadExecutor {
             _ => true,
         };
         self.subjects.iter().find(named).unwrap_or(&self.subjects[0])
+    }
+}
+
+/// The present read-ahead where it is a level of the plan, else the first level.
+fn standing_read_ahead(plan: &Plan) -> Option<u64> {
+    let factor = plan.factors.iter().find(|factor| factor.name == "read_ahead_bytes")?;
+    let present = factor.present.as_ref().filter(|level| factor.levels.contains(level));
+    match present.or(factor.levels.first())? {
+        Level::Number(bytes) => Some(*bytes),
+        Level::Text(_) => None,
     }
 }
 
@@ -157,11 +170,7 @@ impl Executor for ReadExecutor {
     }
 
     fn applies(&self, cell: &Cell) -> bool {
-        Reading::from_cell(cell).is_ok_and(|reading| {
-            let subject = self.subject(cell);
-            let lowest = self.guard.lowest_level(cell, &subject.device);
-            reading.is_sensible(lowest)
-        })
+        Reading::from_cell(cell).is_ok_and(|reading| reading.is_sensible(self.standing_read_ahead))
     }
 
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {

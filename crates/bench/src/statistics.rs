@@ -1,8 +1,9 @@
 //! The statistics of repeats, each method with its citation.
 //!
 //! The unit of replication is the run, never the interval inside it. Rates are positive and their
-//! scatter grows with them, so what is said of rates is mostly said of their logarithms: an interval
-//! of the logarithms, turned back, is one of the geometric mean, and a difference is a ratio. All
+//! scatter grows with them, so what is said of rates is mostly said of their logarithms: an
+//! interval of the logarithms, turned back, is one of the geometric mean, and a difference is a
+//! ratio. All
 //! functions take plain numbers and say nothing (`None`) rather than something from too little.
 //!
 //! `docs/design/statistics.md` tells which is used where, and what was simulated.

@@ -92,8 +92,8 @@ fn intervals_without_a_distribution_cover_the_truth() {
     assert!((0.91..=0.97).contains(&share), "{share}");
 }
 
-/// Two cells in `blocks` randomised blocks while the system loses a third of its speed, in a line or
-/// as a random walk; the second one is 1.1 times as fast.
+/// Two cells in `blocks` randomised blocks while the system loses a third of its speed, in a line
+/// or as a random walk; the second one is 1.1 times as fast.
 fn drifting(random: &mut Random, blocks: usize, walk: f64) -> Vec<(f64, f64)> {
     let mut level = 0.0f64;
     let steps = 2 * blocks;

@@ -66,46 +66,9 @@ pub struct Page {
     pub sections: Vec<Section>,
 }
 
-const PAGE_STYLE: &str = "\
-:root{color-scheme:light dark;--back:#f5f6f8;--card:#fff;--text:#22262b;--dim:#5c6670;--edge:#d9dee3;--link:#1b66a8}
-@media(prefers-color-scheme:dark){:root{--back:#0e1013;--card:#15181c;--text:#e3e6ea;--dim:#a3adb8;--edge:#333a42;--link:#6db3f2}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--back);color:var(--text);font:16px/1.5 system-ui,sans-serif}
-main{max-width:76rem;margin:0 auto;padding:1.5rem 1rem 4rem}
-h1{font-size:1.6rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2rem 0 .5rem}
-p{margin:.3rem 0}.dim{color:var(--dim)}
-.card{background:var(--card);border:1px solid var(--edge);border-radius:8px;padding:.75rem 1rem}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.35rem 1rem;margin:0}
-dt{color:var(--dim)}dd{margin:0;overflow-wrap:anywhere}
-.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr));gap:.75rem}
-figure{margin:0;padding:.4rem}svg{display:block;width:100%;height:auto}
-.scroll{overflow-x:auto}
-table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;width:100%}
-caption{text-align:left;color:var(--dim);padding:.3rem 0}
-th,td{padding:.25rem .6rem;border-bottom:1px solid var(--edge);text-align:left;white-space:nowrap}
-.number{text-align:right}
-summary{cursor:pointer;padding:.3rem 0}
-:focus-visible{outline:2px solid var(--link);outline-offset:2px}
-.skip{position:absolute;left:-999rem}.skip:focus{left:1rem;top:.5rem;background:var(--card);padding:.3rem .6rem}
-#tip{position:fixed;pointer-events:none;background:var(--text);color:var(--back);padding:.3rem .55rem;border-radius:5px;font-size:.85rem;max-width:22rem;z-index:2}
-@media print{body{background:#fff}.card{border:0}}
-";
+const PAGE_STYLE: &str = include_str!("page/page.css");
 
-const SCRIPT: &str = "\
-(()=>{const tip=document.getElementById('tip'),all='.value';
-const show=v=>{const b=v.getBoundingClientRect();tip.textContent=v.getAttribute('aria-label');tip.hidden=false;
-const w=tip.offsetWidth,x=Math.min(Math.max(8,b.left+b.width/2-w/2),innerWidth-w-8);
-tip.style.left=x+'px';tip.style.top=(b.top>60?b.top-tip.offsetHeight-8:b.bottom+8)+'px'};
-const hide=()=>{tip.hidden=true};
-for(const v of document.querySelectorAll(all)){const t=v.querySelector('title');if(t)t.remove();
-v.addEventListener('pointerenter',()=>show(v));v.addEventListener('pointerleave',hide);
-v.addEventListener('focus',()=>show(v));v.addEventListener('blur',hide)}
-document.addEventListener('keydown',e=>{if(e.key==='Escape')return hide();
-const step={ArrowRight:1,ArrowLeft:-1}[e.key],at=document.activeElement;
-if(!step||!at.matches(all))return;const row=[...at.closest('svg').querySelectorAll(all)];
-const to=row[row.indexOf(at)+step];if(to){e.preventDefault();to.focus()}});
-addEventListener('scroll',hide,{passive:true})})();
-";
+const SCRIPT: &str = include_str!("page/page.js");
 
 impl Page {
     /// The file.

@@ -10,10 +10,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use device::backing::{BackingDevice, BackingError, set_read_ahead};
+use device::backing::{BackingError, set_read_ahead};
 use serde::{Deserialize, Serialize};
-
-use crate::record::{Cell, Level};
 
 /// Why a read-ahead cannot be kept safe.
 #[derive(Debug, thiserror::Error)]
@@ -93,19 +91,6 @@ impl ReadAheadGuard {
             "only what can be put back is changed"
         );
         Ok(set_read_ahead(path, bytes)?)
-    }
-
-    /// The level that stands for all others where read-ahead means nothing: the present one.
-    pub fn lowest_level(&self, cell: &Cell, device: &BackingDevice) -> Option<u64> {
-        let present = self
-            .settings
-            .iter()
-            .find(|setting| Some(&setting.path) == device.read_ahead.as_ref())
-            .map(|setting| setting.before_bytes);
-        match cell.get("read_ahead_bytes") {
-            Some(Level::Number(_)) => present,
-            _ => None,
-        }
     }
 
     /// Puts everything back and removes the journal.
