@@ -173,7 +173,11 @@ impl OpenTape {
         if let Some(number) = origin.file_number {
             return open_file(station, number);
         }
-        let before = station.blocks()?.here();
+        let blocks = station.blocks()?;
+        let (before, number) = match blocks.here() {
+            Some(spot) => (Some(spot), None),
+            None => (None, blocks.number()),
+        };
         match station.beginning()? {
             Beginning::Ours(_) => {
                 let set = set::open_set(station, &origin.set, need)?;
@@ -184,7 +188,11 @@ impl OpenTape {
             }
             Beginning::Blank => Err(TapeReadFailure::Blank { device: station.device() }),
             Beginning::Foreign => {
-                station.blocks()?.go_to(before.unwrap_or_default())?;
+                let blocks = station.blocks()?;
+                match (before, number) {
+                    (None, Some(number @ 1..)) => blocks.go_to_number(number)?,
+                    _ => blocks.go_to(before.unwrap_or_default())?,
+                }
                 TapeFile::open(station).map(|file| OpenTape::File(Box::new(file)))
             }
         }

@@ -135,6 +135,28 @@ impl BlockReader {
         self.identity = Some(identity);
     }
 
+    /// Where the tape stands as the drive counts, when the driver does not know the file. Sends a
+    /// command.
+    pub fn number(&mut self) -> Option<u64> {
+        self.tape.position().ok()
+    }
+
+    /// Goes to an object by its number.
+    pub fn go_to_number(&mut self, number: u64) -> Result<(), TapeReadFailure> {
+        self.here = None;
+        Ok(self.tape.seek(number)?)
+    }
+
+    /// Back over the block that was read last.
+    pub fn step_back(&mut self, to: Spot) -> Result<(), TapeReadFailure> {
+        self.here = None;
+        match self.tape.space_blocks(-1) {
+            Ok(()) => self.here = Some(to),
+            Err(_) => self.go_to(to)?,
+        }
+        Ok(())
+    }
+
     /// Goes to a place, if the tape is not there.
     pub fn go_to(&mut self, to: Spot) -> Result<(), TapeReadFailure> {
         if self.here.take() != Some(to) {

@@ -9,7 +9,6 @@ use super::blocks::Met;
 use super::failure::TapeReadFailure;
 use super::feed::Feed;
 use super::label_reader::{FIRST_BUFFER_BYTES, read_block};
-use super::place::Spot;
 use super::station::Station;
 
 /// A file of a tape, its first block read.
@@ -125,15 +124,18 @@ impl TapeFile {
         let Some(next) = blocks.here().filter(|here| here.block == 0 && here.file > 0) else {
             return end;
         };
-        let is_there = matches!(
-            read_block(blocks, &mut self.buffer, &cancel),
-            Ok(Met::Block(_) | Met::Lost { .. })
-        );
-        if is_there {
-            end.following = Some(next.file);
-        }
         // Whoever reads the tape next begins with that file.
-        let _ = blocks.go_to(Spot { ..next });
+        match read_block(blocks, &mut self.buffer, &cancel) {
+            Ok(Met::Block(_)) => {
+                end.following = Some(next.file);
+                let _ = blocks.step_back(next);
+            }
+            Ok(Met::Lost { .. }) => {
+                end.following = Some(next.file);
+                let _ = blocks.go_to(next);
+            }
+            _ => {}
+        }
         end
     }
 }
