@@ -19,13 +19,14 @@ pub(crate) mod excerpt;
 mod gaps;
 mod headers;
 pub(crate) mod index_file;
+mod input;
+mod landmarks;
 pub(crate) mod members;
 pub(crate) mod placement;
 pub(crate) mod ranges;
 mod source;
 pub mod tape;
 
-use std::ffi::OsStr;
 use std::io;
 use std::num::NonZero;
 use std::ops::Range;
@@ -35,27 +36,28 @@ use std::thread::{Scope, available_parallelism};
 
 use archive::chunk::{Coding, Format, OtherFormat};
 use archive::decode::{Decoder, Limits};
-use device::source::{Source, SourceError};
+use device::source::SourceError;
 use flow::account::{Account, Stage, StageReport};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::ring::{Consumer, Producer, RingOptions, ring};
 use flow::source::{ReadError, read_stream};
-use rustix::fs::FileType;
 
 use block_check::{BlockCheck, KeptChecksums};
 use cursor::{CheckedSupply, Cursor, KeepingSupply, RingSupply, Supply, ThenIndex};
 use decompress::Decompress;
 use excerpt::{Chunks, Excerpt, ExcerptSupply};
 use gaps::Gaps;
-use index_file::IndexFile;
+use input::{endpoint, is_plain_file};
+use landmarks::Landmarks;
 use members::{AfterEnd, MemberStream};
 use source::SourceReader;
-use tape::{Need, OpenTape, TapeEnd, TapeIndex, TapeOrigin, TapeReadFailure, TapeShared};
+use tape::{OpenTape, TapeEnd, TapeIndex, TapeReadFailure, TapeShared};
 
 pub(crate) use cursor::Slice;
 pub use damage::{Damage, DamageKind};
+pub(crate) use input::Input;
 
 /// Bytes of a block of the reading rings. Independent of the blocks that the archive was written
 /// in, which matter to tapes only: there a read returns one of them, whatever is asked for.
@@ -191,59 +193,6 @@ where
     pipeline.run(stage, body)
 }
 
-/// Where the bytes come from. Opened once in a run: who opens a named pipe again finds nobody.
-pub(crate) enum Input {
-    /// A file, a device, a pipe.
-    File(Source),
-    /// A tape, for the thread that reads it.
-    Tape(Mutex<OpenTape>),
-}
-
-impl Input {
-    /// Opens the tape, if it is one, else `from`.
-    pub fn open(
-        from: &OsStr,
-        tape: Option<&TapeOrigin>,
-        need: Need,
-        cancel: &Cancel,
-    ) -> Result<Input, ReadFailure> {
-        Ok(match tape::open(tape, need, cancel)? {
-            Some(tape) => Input::Tape(tape),
-            None => Input::File(Source::open(from)?),
-        })
-    }
-
-    /// Where the chunks of a compressed set on tape are, as far as its index knows: behind bytes that
-    /// cannot be read the next one would have to be searched.
-    pub fn chunks(&self) -> Option<Chunks> {
-        match self {
-            Input::File(_) => None,
-            Input::Tape(tape) if self.can_jump() => {
-                tape::index_of(tape).and_then(|index| excerpt::all_chunks(&index))
-            }
-            Input::Tape(_) => None,
-        }
-    }
-
-    /// Whether parts of it can be read.
-    pub fn can_jump(&self) -> bool {
-        match self {
-            Input::File(_) => true,
-            Input::Tape(tape) => lock(tape).knows_its_parts(),
-        }
-    }
-
-    /// The index, if it can be had before the archive. Not that of a block device: the last thing
-    /// on it may be the index of a longer archive that was there before.
-    pub fn index(&self) -> Option<IndexFile> {
-        match self {
-            Input::File(source) if endpoint(source) == "block device" => None,
-            Input::File(source) => IndexFile::find(source),
-            Input::Tape(tape) => tape::index_of(tape),
-        }
-    }
-}
-
 /// Everything that the threads of a run share.
 struct Pipeline<'a> {
     input: &'a Input,
@@ -347,8 +296,12 @@ impl<'a> Pipeline<'a> {
         Ok((result, summary))
     }
 
-    fn stream<'s>(&self, supply: Box<dyn Supply + 's>, gaps: Gaps) -> MemberStream<'s> {
+    fn stream<'s>(&'s self, supply: Box<dyn Supply + 's>, gaps: Gaps) -> MemberStream<'s> {
+        // A set on tape has end marks between its segments.
+        let is_tape = matches!(self.input, Input::Tape(_));
+        let check = self.settings.check.as_ref().filter(|_| !is_tape);
         MemberStream::new(Cursor::new(supply, gaps), self.after_end)
+            .with_landmarks(check.and_then(|check| Landmarks::of(&check.index)))
             .with_decoder(self.settings.make_decoder)
     }
 
@@ -642,23 +595,4 @@ impl<'a> Pipeline<'a> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn is_plain_file(source: &Source) -> bool {
-    let mut prefix = [0; Format::PREFIX_BYTES];
-    source.length_bytes.is_some_and(|length| length > 0)
-        && rustix::io::pread(&source.file, &mut prefix, 0)
-            .is_ok_and(|bytes| Format::detect(&prefix[..bytes]) == Format::Plain)
-}
-
-/// What the source is, for the explanation.
-fn endpoint(source: &Source) -> &'static str {
-    let kind = rustix::fs::fstat(&source.file)
-        .map_or(FileType::Unknown, |status| FileType::from_raw_mode(status.st_mode));
-    match kind {
-        FileType::RegularFile => "file",
-        FileType::BlockDevice => "block device",
-        FileType::CharacterDevice => "character device",
-        _ => "pipe",
-    }
 }

@@ -10,6 +10,8 @@
 //! one of the archive itself; every tar reader shares that limit, so after damage the members that
 //! follow are handed on with the damage reported in front of them.
 
+mod search;
+
 use std::collections::VecDeque;
 
 use archive::decode::{Decoder, Event, HeaderFault, Limits, Note, Skipped};
@@ -23,6 +25,7 @@ use super::cursor::{Cursor, NextUnit, Slice};
 use super::damage::{Damage, DamageKind};
 use super::gaps::Gap;
 use super::index_file::{begins_index, names_index};
+use super::landmarks::Landmarks;
 
 /// Garbage in front of the first header that is searched before giving up.
 const LEADING_GARBAGE_BYTES_MAX: u64 = 1 << 30;
@@ -103,6 +106,8 @@ pub(crate) struct MemberStream<'a> {
     /// Path of the member whose content is at hand.
     path: Vec<u8>,
     header_start_bytes: Option<u64>,
+    /// Where headers must be, if there is an index that says so.
+    landmarks: Option<Landmarks<'a>>,
     waiting: VecDeque<Item>,
     saw_header: bool,
     saw_end: bool,
@@ -122,10 +127,17 @@ impl<'a> MemberStream<'a> {
             padding_left_bytes: 0,
             path: Vec::new(),
             header_start_bytes: None,
+            landmarks: None,
             waiting: VecDeque::new(),
             saw_header: false,
             saw_end: false,
         }
+    }
+
+    /// Finds the way back after damage by an index of the archive.
+    pub fn with_landmarks(mut self, landmarks: Option<Landmarks<'a>>) -> MemberStream<'a> {
+        self.landmarks = landmarks;
+        self
     }
 
     /// Takes it for granted that this is an archive, since its index says so.
@@ -231,6 +243,7 @@ impl<'a> MemberStream<'a> {
     fn lose_content(&mut self, gap: &Gap, account: &mut Account) -> Result<ContentPiece, Stopped> {
         let kind = DamageKind::Lost { why: gap.why.clone() };
         if gap.length_bytes == 0 {
+            self.landmarks = None;
             // A seam: what follows is from further on, nobody knows from where.
             return Ok(self.cut_content());
         }
@@ -306,6 +319,10 @@ impl<'a> MemberStream<'a> {
         }
         let start_bytes = *self.header_start_bytes.get_or_insert(unit_start_bytes);
         match self.decoder.push(&unit) {
+            Ok(Event::EndOfArchive) if self.is_member_expected(start_bytes) => {
+                let why = "the index has members there";
+                return self.resynchronise(start_bytes, why, account);
+            }
             Ok(Event::More) => {
                 self.enter_archive(start_bytes, &unit);
                 return Ok(());
@@ -466,6 +483,9 @@ impl<'a> MemberStream<'a> {
 
     /// A gap where a header should be, or one in padding, which harms nobody.
     fn lose_header(&mut self, gap: Gap, account: &mut Account) -> Result<(), Stopped> {
+        if gap.length_bytes == 0 {
+            self.landmarks = None;
+        }
         let kind = DamageKind::Lost { why: gap.why.clone() };
         let position_bytes = self.cursor.position_bytes();
         let harmless = gap.length_bytes > 0 && gap.end_bytes() <= position_bytes;
@@ -481,96 +501,6 @@ impl<'a> MemberStream<'a> {
         self.header_start_bytes = None;
         let from_bytes = self.cursor.position_bytes();
         self.resynchronise(from_bytes, "what describes them is missing", account)
-    }
-
-    /// Looks for the next header from the position on; `start_bytes` is where the garbage began.
-    fn resynchronise(
-        &mut self,
-        start_bytes: u64,
-        why: &str,
-        account: &mut Account,
-    ) -> Result<(), Stopped> {
-        self.decoder = (self.make_decoder)();
-        let found = self.find_header(account)?;
-        let length_bytes = self.cursor.position_bytes() - start_bytes;
-        let leading = self.place == Place::Start;
-        if found == Search::Nothing && leading {
-            self.place = Place::Done;
-            return Ok(());
-        }
-        if length_bytes > 0 {
-            let kind = match leading {
-                true if start_bytes == 0 => DamageKind::LeadingGarbage,
-                _ => DamageKind::Garbage { why: why.to_owned() },
-            };
-            self.report(start_bytes, length_bytes, kind, InMember::No);
-        }
-        self.place = Place::Inside;
-        match found {
-            Search::Header => {}
-            Search::EndMark => {
-                self.saw_end = true;
-                self.place = Place::Done;
-            }
-            Search::Nothing => self.end_of_stream(0),
-        }
-        Ok(())
-    }
-
-    /// Advances to the next plausible header, or to the end.
-    fn find_header(&mut self, account: &mut Account) -> Result<Search, Stopped> {
-        let mut tail: Vec<u8> = Vec::with_capacity(2 * UNIT_BYTES);
-        let mut zeros_at_end = 0;
-        loop {
-            let too_far = self.cursor.position_bytes() > LEADING_GARBAGE_BYTES_MAX;
-            if self.place == Place::Start && too_far {
-                return Ok(Search::Nothing);
-            }
-            let mut here = self.cursor.rest(account)?.len();
-            let position_bytes = self.cursor.position_bytes();
-            let gap = self.cursor.gap_within(here as u64).cloned();
-            if let Some(gap) = &gap
-                && gap.start_bytes > position_bytes
-            {
-                here = (gap.start_bytes - position_bytes) as usize;
-            } else if let Some(gap) = gap {
-                let kind = DamageKind::Lost { why: gap.why.clone() };
-                self.report(gap.start_bytes, gap.length_bytes, kind, InMember::No);
-                self.cursor.pass_over(gap.end_bytes().saturating_sub(position_bytes), account)?;
-                self.cursor.leave_gap();
-                tail.clear();
-                continue;
-            }
-            if here == 0 {
-                // The end mark of an archive whose last header is lost looks like garbage too.
-                let ended = zeros_at_end >= 2 * UNIT_BYTES;
-                return Ok(if ended { Search::EndMark } else { Search::Nothing });
-            }
-            let rest = &self.cursor.rest(account)?[..here];
-            let join_bytes = rest.len().min(UNIT_BYTES - 1);
-            let before_bytes = tail.len();
-            tail.extend_from_slice(&rest[..join_bytes]);
-            if let Some(offset) = header::find_header(&tail)
-                && offset < before_bytes
-            {
-                self.cursor.unread(tail[offset..before_bytes].to_vec());
-                return Ok(Search::Header);
-            }
-            if let Some(offset) = header::find_header(rest) {
-                self.cursor.advance(offset);
-                return Ok(Search::Header);
-            }
-            let zeros = rest.iter().rev().take_while(|byte| **byte == 0).count();
-            zeros_at_end = if zeros == rest.len() { zeros_at_end + zeros } else { zeros };
-            if rest.len() >= UNIT_BYTES {
-                tail.clear();
-                tail.extend_from_slice(&rest[rest.len() - (UNIT_BYTES - 1)..]);
-            } else {
-                let surplus = tail.len().saturating_sub(UNIT_BYTES - 1);
-                tail.drain(..surplus);
-            }
-            self.cursor.advance(here);
-        }
     }
 
     fn end_of_stream(&mut self, left_bytes: usize) {
@@ -594,11 +524,4 @@ impl<'a> MemberStream<'a> {
 enum InMember {
     Yes,
     No,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Search {
-    Header,
-    EndMark,
-    Nothing,
 }

@@ -192,3 +192,40 @@ proptest! {
         prop_assert_eq!(objects("pipe"), objects("file"));
     }
 }
+
+/// An archive with a tar archive among its members, and the place of that member's header.
+fn nested(bench: &Bench) -> (Vec<u8>, usize) {
+    let tree = big_tree(bench, 10_000);
+    shell("tar -cf f3/inner.tar f1 f2", &tree);
+    let archive = archive_of(bench, &tree, "none");
+    let mut place = None;
+    let options = backup::list::ListOptions { from: archive.clone().into(), ..Default::default() };
+    backup::list::list(options, &Kept::default(), &Cancel::new(), |listed| {
+        if listed.member.path.ends_with(b"inner.tar") {
+            place = Some(listed.header_offset_bytes as usize);
+        }
+    })
+    .unwrap();
+    (fs::read(archive).unwrap(), place.unwrap())
+}
+
+#[test]
+fn an_archive_inside_a_lost_member_is_not_taken_for_the_archive() {
+    // A flipped bit, zeros that look like the end of the archive, and half of the archive inside.
+    for (length, fill) in [(1024, 0xa5), (2048, 0), (60_000, 0)] {
+        let bench = Bench::new();
+        let (mut bytes, place) = nested(&bench);
+        bytes[place..place + length].fill(fill);
+        fs::write(bench.path("a"), bytes).unwrap();
+        let options = RestoreOptions { from: bench.path("a").into(), ..Default::default() };
+        let (_, kept) = bench.restore_with(options, "out");
+        assert!(!kept.warnings().is_empty());
+        let tree = bench.path("tree");
+        let out = bench.path("out").join(tree.strip_prefix("/").unwrap());
+        shell(&format!("rm {}/f3/inner.tar", tree.display()), bench.folder.path());
+        let command = format!("diff -r --no-dereference {} {}", tree.display(), out.display());
+        shell(&command, bench.folder.path());
+        // What was inside would have come out beside the tree.
+        assert!(!bench.path("out/f1").exists() && !bench.path("out/f2").exists());
+    }
+}

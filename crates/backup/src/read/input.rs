@@ -1,0 +1,87 @@
+//! What an archive is read from, opened once, with what is known of it before it is read.
+
+use std::ffi::OsStr;
+use std::sync::Mutex;
+
+use archive::chunk::Format;
+use device::source::Source;
+use flow::cancel::Cancel;
+use rustix::fs::FileType;
+
+use super::excerpt::{self, Chunks};
+use super::index_file::IndexFile;
+use super::tape::{self, Need, OpenTape, TapeOrigin};
+use super::{ReadFailure, lock};
+
+/// Where the bytes come from. Opened once in a run: who opens a named pipe again finds nobody.
+pub(crate) enum Input {
+    /// A file, a device, a pipe.
+    File(Source),
+    /// A tape, for the thread that reads it.
+    Tape(Mutex<OpenTape>),
+}
+
+impl Input {
+    /// Opens the tape, if it is one, else `from`.
+    pub fn open(
+        from: &OsStr,
+        tape: Option<&TapeOrigin>,
+        need: Need,
+        cancel: &Cancel,
+    ) -> Result<Input, ReadFailure> {
+        Ok(match tape::open(tape, need, cancel)? {
+            Some(tape) => Input::Tape(tape),
+            None => Input::File(Source::open(from)?),
+        })
+    }
+
+    /// Where the chunks of a compressed set on tape are, as far as its index knows: behind bytes that
+    /// cannot be read the next one would have to be searched.
+    pub fn chunks(&self) -> Option<Chunks> {
+        match self {
+            Input::File(_) => None,
+            Input::Tape(tape) if self.can_jump() => {
+                tape::index_of(tape).and_then(|index| excerpt::all_chunks(&index))
+            }
+            Input::Tape(_) => None,
+        }
+    }
+
+    /// Whether parts of it can be read.
+    pub fn can_jump(&self) -> bool {
+        match self {
+            Input::File(_) => true,
+            Input::Tape(tape) => lock(tape).knows_its_parts(),
+        }
+    }
+
+    /// The index, if it can be had before the archive. Not that of a block device: the last thing
+    /// on it may be the index of a longer archive that was there before.
+    pub fn index(&self) -> Option<IndexFile> {
+        match self {
+            Input::File(source) if endpoint(source) == "block device" => None,
+            Input::File(source) => IndexFile::find(source),
+            Input::Tape(tape) => tape::index_of(tape),
+        }
+    }
+}
+
+/// Whether a source is not compressed, and read at any offset.
+pub(super) fn is_plain_file(source: &Source) -> bool {
+    let mut prefix = [0; Format::PREFIX_BYTES];
+    source.length_bytes.is_some_and(|length| length > 0)
+        && rustix::io::pread(&source.file, &mut prefix, 0)
+            .is_ok_and(|bytes| Format::detect(&prefix[..bytes]) == Format::Plain)
+}
+
+/// What the source is, for the explanation.
+pub(super) fn endpoint(source: &Source) -> &'static str {
+    let kind = rustix::fs::fstat(&source.file)
+        .map_or(FileType::Unknown, |status| FileType::from_raw_mode(status.st_mode));
+    match kind {
+        FileType::RegularFile => "file",
+        FileType::BlockDevice => "block device",
+        FileType::CharacterDevice => "character device",
+        _ => "pipe",
+    }
+}
