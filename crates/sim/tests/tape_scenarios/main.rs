@@ -68,16 +68,18 @@ const STALE_END: (Kind, &str) =
 const NO_RESIDUAL: (Kind, &str) = (Kind::Tgtd, "tgtd does not say how far SPACE got");
 const TOO_FAR_BACK: (Kind, &str) =
     (Kind::Tgtd, "tgtd's SPACE backwards over filemarks goes one object too far");
+const GARBLED: (Kind, &str) =
+    (Kind::Tgtd, "tgtd sends as many bytes of a shorter block as the buffer is longer, not all");
 const OVER_FILEMARKS: (Kind, &str) =
     (Kind::Tgtd, "tgtd's SPACE over blocks takes filemarks for blocks");
 
 scenarios! {
     blocks::variable_blocks_of_all_sizes, Medium::Scratch, [];
     blocks::fixed_blocks_of_all_sizes, Medium::Scratch, [];
-    blocks::sizes_mixed, Medium::Scratch, [];
-    blocks::shorter_block_has_its_length, Medium::Scratch, [];
+    blocks::sizes_mixed, Medium::Scratch, [GARBLED];
+    blocks::shorter_block_has_its_length, Medium::Scratch, [GARBLED];
     blocks::larger_block_is_passed_over, Medium::Scratch, [];
-    blocks::wrong_fixed_size_steps_back, Medium::Scratch, [];
+    blocks::wrong_fixed_size_steps_back, Medium::Scratch, [(Kind::Tgtd, "tgtd says medium error for a wrong length")];
     blocks::several_fixed_blocks_at_once, Medium::Scratch, [];
     blocks::fixed_blocks_up_to_a_filemark, Medium::Scratch, [];
     blocks::fixed_blocks_in_pieces, Medium::Scratch, [TOO_FAR_BACK];
@@ -129,7 +131,7 @@ scenarios! {
     ends::append_at_the_end, Medium::Scratch, [];
     ends::forward_past_the_end, Medium::Scratch, [NO_RESIDUAL];
     ends::writing_in_the_middle_ends_the_data, Medium::Scratch, [];
-    ends::writing_over_a_filemark_ends_the_data, Medium::Scratch, [];
+    ends::writing_over_a_filemark_ends_the_data, Medium::Scratch, [TOO_FAR_BACK];
     ends::warnings_alternate, Medium::Fresh(8), [];
     ends::what_was_taken_reads_back, Medium::Fresh(8), [];
     ends::filemark_behind_the_warning, Medium::Fresh(8), [];
@@ -151,7 +153,7 @@ scenarios! {
 
     tapes::meanings_of_reads, Medium::Scratch, [STALE_END];
     tapes::meanings_of_writes, Medium::Fresh(8), [];
-    tapes::larger_block_is_read_again, Medium::Scratch, [];
+    tapes::larger_block_is_read_again, Medium::Scratch, [GARBLED];
     tapes::errors_name_the_place, Medium::Scratch, [];
 
     faults::unreadable_block, Medium::Broken, [];
