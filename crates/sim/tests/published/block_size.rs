@@ -3,6 +3,8 @@
 //! tar and dd are one thread that reads a block and writes it. Free are the time of a command and
 //! the rate of the source; everything about the drive is as in the table of generations.
 
+use std::sync::LazyLock;
+
 use device::tape::generation::Generation;
 use serde::Deserialize;
 use sim::model::program::{Copy, Ratio, coalesced, copy};
@@ -49,6 +51,15 @@ const DATABASE_RATIO: f64 = 2.5;
 const NO_RATIO: f64 = 1.0;
 /// Data of one step of the simulation at least.
 const STEP_BYTES: u64 = 1 << 20;
+
+/// Rows of the image and of the database that are fitted.
+const IMAGE_FITTED: [u64; 2] = [512, 32768];
+const DATABASE_FITTED: [u64; 3] = [32768, 131_072, 524_288];
+
+/// The fits take seconds, and several tests need them.
+static IMAGE_HOST: LazyLock<Host> = LazyLock::new(|| fit_host(&series(2), NO_RATIO, &IMAGE_FITTED));
+static DATABASE_HOST: LazyLock<Host> =
+    LazyLock::new(|| fit_host(&series(3), DATABASE_RATIO, &DATABASE_FITTED));
 
 const OVERHEAD_NS: Range = Range { from: 1e3, to: 1e6 };
 const SOURCE_RATE: Range = Range { from: 5e7, to: 5e9 };
@@ -140,20 +151,19 @@ fn host_line(host: Host) -> String {
     format!("fitted: {overhead_us:.1} us for a command, the source reads at {rate:.0} MB/s")
 }
 
-/// Fits, shows, and answers with the rows and the host.
-fn check(number: usize, ratio: f64, fitted: &[u64]) -> (Vec<Row>, Host) {
+/// Shows a series, and answers with its rows.
+fn check(number: usize, ratio: f64, host: Host, fitted: &[u64]) -> Vec<Row> {
     let series = series(number);
-    let host = fit_host(&series, ratio, fitted);
     let rows = rows(&series, host, ratio, fitted);
     show(&series.title(), &[host_line(host)], &rows);
-    (rows, host)
+    rows
 }
 
 /// tar has two rows: the smaller block gives the time of a command, with the source as fast as
 /// what dd's image was read at; the larger is predicted.
 fn check_tar(number: usize, speedup: f64) {
     let series = series(number);
-    let image = fit_host(&self::series(2), NO_RATIO, &[512, 32768]);
+    let image = *IMAGE_HOST;
     let fitted = [10240];
     let [overhead_ns] = fit([OVERHEAD_NS], |[overhead_ns]| {
         let host = Host { overhead_ns, ..image };
@@ -189,7 +199,8 @@ fn knee_bytes(series: &Series, host: Host, ratio: f64) -> u64 {
 /// 16 KiB is the row that does not fit; what it can and cannot be is below.
 #[test]
 fn dd_of_an_image_on_lto7() {
-    let (rows, host) = check(2, NO_RATIO, &[512, 32768]);
+    let host = *IMAGE_HOST;
+    let rows = check(2, NO_RATIO, host, &IMAGE_FITTED);
     let misfits: Vec<_> = rows.iter().filter(|row| !row.fits()).collect();
     assert_eq!(misfits.len(), 1, "{misfits:?}");
     assert_eq!(misfits[0].name, "16384 B");
@@ -199,7 +210,8 @@ fn dd_of_an_image_on_lto7() {
 
 #[test]
 fn dd_of_a_database_on_lto7() {
-    let (rows, host) = check(3, DATABASE_RATIO, &[32768, 131_072, 524_288]);
+    let host = *DATABASE_HOST;
+    let rows = check(3, DATABASE_RATIO, host, &DATABASE_FITTED);
     let misfits: Vec<_> = rows.iter().filter(|row| !row.fits()).collect();
     assert_eq!(misfits.len(), 1, "{misfits:?}");
     assert_eq!(misfits[0].name, "16384 B");
@@ -218,7 +230,7 @@ fn dd_of_a_database_on_lto7() {
 #[test]
 fn what_16_kib_would_need() {
     let database = series(3);
-    let host = fit_host(&database, DATABASE_RATIO, &[32768, 131_072, 524_288]);
+    let host = *DATABASE_HOST;
     let measured_s = database.row(16384).seconds;
     let held = |buffer: f64| {
         let mut drive = database.drive();
@@ -255,7 +267,7 @@ fn what_16_kib_would_need() {
     assert!(rows[1..].iter().all(|row| row.note == "0 back-hitches"), "{rows:?}");
     // The image does not compress: at 16 KiB its rate is above the lowest step, and no drive stops.
     let image = series(2);
-    let host = fit_host(&image, NO_RATIO, &[512, 32768]);
+    let host = *IMAGE_HOST;
     let (seconds, stops) = model(&image, held(buffer), host, 16384, NO_RATIO);
     let rate = image.total_bytes() as f64 / seconds;
     assert!(rate > image.drive().lowest_bytes_per_second() as f64 && stops == 0, "{rate} {stops}");
