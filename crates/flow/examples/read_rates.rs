@@ -5,10 +5,11 @@
 //!     discard|sum warmest|coldest
 //! ```
 //!
-//! FILE is read past the page cache, from the offset to the end, into the blocks of a ring, of which
-//! the first `LEAD_BYTES` are taken before: so headers shift a file's content in an archive. The
-//! consumer frees the blocks at once, or adds all their words up first, as a hash stage reads them;
-//! the last argument says which free block is filled next. Drop the page cache before each run; compare with
+//! FILE is read past the page cache, from the offset to the end, into the blocks of a ring, of
+//! which the first `LEAD_BYTES` are taken before: so headers shift a file's content in an archive.
+//! The consumer frees the blocks at once, or adds all their words up first, as a hash stage reads
+//! them; the last argument says which free block is filled next. Drop the page cache before each
+//! run; compare with
 //! `fio --rw=read --direct=1 --bs=1M --iodepth=8 --ioengine=io_uring --filename=FILE`.
 #![allow(clippy::print_stdout)]
 

@@ -12,8 +12,8 @@ const DIFFERING_MAX: usize = 10_000;
 /// Most checksums that are held at once: 8 bytes each, 4 TiB of blocks of 1 MiB.
 const CHECKSUMS_MAX: u64 = 1 << 22;
 
-/// Bytes of a block whose checksum is kept for later: what archives have unless told otherwise. Only
-/// the trailer, which comes last, says what they are.
+/// Bytes of a block whose checksum is kept for later: what archives have unless told otherwise.
+/// Only the trailer, which comes last, says what they are.
 pub(crate) const KEPT_BLOCK_BYTES: u32 = 1 << 20;
 
 /// Checksums of all blocks that went by. Fed by one thread, 8 bytes for each of up to

@@ -35,8 +35,8 @@ impl Input {
         })
     }
 
-    /// Where the chunks of a compressed set on tape are, as far as its index knows: behind bytes that
-    /// cannot be read the next one would have to be searched.
+    /// Where the chunks of a compressed set on tape are, as far as its index knows: behind bytes
+    /// that cannot be read the next one would have to be searched.
     pub fn chunks(&self) -> Option<Chunks> {
         match self {
             Input::File(_) => None,

@@ -1,8 +1,9 @@
 //! Where the headers of an archive are, by its index: what damage is gone around by.
 //!
-//! Without an index the next header is searched by its looks, and an archive inside a lost member is
-//! taken for the archive itself. With one, what follows a lost header is known to the byte. That
-//! holds as long as nothing of unknown length is missing; whoever meets a seam lets this go.
+//! Without an index the next header is searched by its looks, and an archive inside a lost member
+//! is taken for the archive itself. With one, what follows a lost header is known to the byte. That
+//! holds as long as nothing of unknown length is missing; whoever meets a seam lets this go. Not
+//! for tapes, where the end of a segment looks like that of the archive.
 
 use archive::index::FileRecord;
 

@@ -1,5 +1,5 @@
-//! Restores of some paths out of an archive with an index: what comes back is what a pipe, which has
-//! to be read to its end, gives, and hardly more than that is read.
+//! Restores of some paths out of an archive with an index: what comes back is what a pipe, which
+//! has to be read to its end, gives, and hardly more than that is read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -136,7 +136,7 @@ fn damage_inside_is_named_and_damage_outside_is_not_met() {
         let tree = big_tree(&bench, 3_000_000);
         let archive = archive_of(&bench, &tree, compression);
         let mut bytes = fs::read(&archive).unwrap();
-        // Nothing compresses, so the fourth folder starts behind three eighths, with the large file.
+        // Nothing compresses: the fourth folder starts behind three eighths, with the large file.
         let middle = bytes.len() * 7 / 16;
         bytes[middle..middle + 50_000].fill(0x55);
         fs::write(&archive, &bytes).unwrap();
