@@ -1,6 +1,6 @@
 //! Figures of an experiment: points with error bars, curves through them, on axes that may be
-//! logarithmic or made of words. Like [`crate::chart`], whose axes begin at zero, the same data give
-//! the same bytes.
+//! logarithmic or made of words. Like [`crate::chart`], whose axes begin at zero, the same data
+//! give the same bytes.
 //!
 //! A figure has two forms: a file that stands for itself, and a part of a page, which brings the
 //! colours. Each point carries its numbers as a text, for hovering, for the keyboard and for screen
@@ -89,28 +89,7 @@ const LETTER: f64 = 6.3;
 
 /// Colours, for a page or a file of its own. Of the light ones each has a contrast of 4.5 to white
 /// at least, of the dark ones to the dark ground.
-pub const STYLE: &str = "\
-.fig{--ink:#22262b;--soft:#5c6670;--grid:#dfe3e7;--ground:#fff;--g0:#1b66a8;--g1:#b3470f;--g2:#23713a;\
---g3:#7a3fa0;--g4:#8a6100;--g5:#a3285a}
-@media(prefers-color-scheme:dark){.fig{--ink:#e3e6ea;--soft:#a3adb8;--grid:#333a42;--ground:#15181c;\
---g0:#6db3f2;--g1:#f29a6b;--g2:#7fd08f;--g3:#c9a0ea;--g4:#e3bd5c;--g5:#f08cb4}}
-.fig text{font:12px system-ui,sans-serif;fill:var(--soft)}
-.fig .title{font-size:14px;font-weight:600;fill:var(--ink)}
-.fig .ground{fill:var(--ground)}
-.fig .grid{stroke:var(--grid)}
-.fig .axis{stroke:var(--soft)}
-.fig .line{fill:none;stroke-width:1.8;stroke-linejoin:round}
-.fig .bar{stroke-width:1.4}
-.fig .mark{stroke:var(--ground);stroke-width:1}
-.fig .value:focus{outline:none}
-.fig .value:focus .mark,.fig .value:hover .mark{stroke:var(--ink);stroke-width:2.5}
-.fig .s0{stroke:var(--g0)}.fig .s1{stroke:var(--g1);stroke-dasharray:7 3}
-.fig .s2{stroke:var(--g2);stroke-dasharray:2 3}.fig .s3{stroke:var(--g3);stroke-dasharray:9 3 2 3}
-.fig .s4{stroke:var(--g4);stroke-dasharray:4 4}.fig .s5{stroke:var(--g5);stroke-dasharray:12 3}
-.fig .bar{stroke-dasharray:none}
-.fig .f0{fill:var(--g0)}.fig .f1{fill:var(--g1)}.fig .f2{fill:var(--g2)}
-.fig .f3{fill:var(--g3)}.fig .f4{fill:var(--g4)}.fig .f5{fill:var(--g5)}
-";
+pub const STYLE: &str = include_str!("figure/figure.css");
 
 impl Figure {
     /// A file that stands for itself.
@@ -471,8 +450,10 @@ mod tests {
             for tag in tags {
                 prop_assert!(!tag.contains("NaN") && !tag.contains("inf"), "{}", tag);
             }
-            for place in text.split("class=\"line").skip(1).filter_map(|tag| tag.split("d=\"M").nth(1)) {
-                for pair in place.split('"').next().unwrap().split('L').filter(|pair| !pair.contains('h')) {
+            let lines = text.split("class=\"line").skip(1);
+            for place in lines.filter_map(|tag| tag.split("d=\"M").nth(1)) {
+                let places = place.split('"').next().unwrap().split('L');
+                for pair in places.filter(|pair| !pair.contains('h')) {
                     let (x, y) = pair.split_once(' ').unwrap();
                     let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
                     prop_assert!((0.0..=WIDTH).contains(&x) && (0.0..=600.0).contains(&y));

@@ -6,11 +6,26 @@ use std::path::Path;
 
 use crate::run;
 
-const COMMANDS: [&str; 9] =
-    ["backup", "restore", "list", "verify", "pipe", "plan", "probe", "sim", "completions"];
+const COMMANDS: [&str; 12] = [
+    "backup",
+    "restore",
+    "list",
+    "verify",
+    "pipe",
+    "plan",
+    "probe",
+    "sim",
+    "bench",
+    "compare",
+    "report",
+    "completions",
+];
 
 /// Commands of `takeup sim`.
 const SIMULATIONS: [&str; 4] = ["tape", "status", "load", "eject"];
+
+/// Commands of `takeup bench`.
+const EXPERIMENTS: [&str; 3] = ["read", "disk", "put-back"];
 
 fn help(arguments: &[&str]) -> String {
     let output = run(Path::new("/"), arguments);
@@ -32,6 +47,9 @@ fn reference() -> String {
     section("takeup", &["--help"]);
     for command in COMMANDS {
         section(&format!("takeup {command}"), &[command, "--help"]);
+    }
+    for command in EXPERIMENTS {
+        section(&format!("takeup bench {command}"), &["bench", command, "--help"]);
     }
     for command in SIMULATIONS {
         section(&format!("takeup sim {command}"), &["sim", command, "--help"]);
