@@ -189,10 +189,16 @@ impl OpenTape {
             Beginning::Blank => Err(TapeReadFailure::Blank { device: station.device() }),
             Beginning::Foreign => {
                 let blocks = station.blocks()?;
-                match (before, number) {
-                    (None, Some(number @ 1..)) => blocks.go_to_number(number)?,
-                    _ => blocks.go_to(before.unwrap_or_default())?,
+                let before = before.unwrap_or_default();
+                let returned = match number {
+                    Some(number @ 1..) => blocks.go_to_number(number),
+                    _ => blocks.go_to(before),
+                };
+                // Not every drive finds the end of the data by its count.
+                if returned.is_err() && (before.file > 0 || number.is_some()) {
+                    return Err(TapeReadFailure::AtEndOfData { device: blocks.device() });
                 }
+                returned?;
                 TapeFile::open(station).map(|file| OpenTape::File(Box::new(file)))
             }
         }
