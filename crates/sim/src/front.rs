@@ -4,17 +4,18 @@
 //! nst0      the drive; stays where it is when it is closed
 //! st0       the same drive; rewinds when it is closed
 //! status    how it is, as JSON; made anew at each opening
-//! medium    the path of the medium file that is in; what is written to it is loaded, nothing ejects
+//! medium    the path of the medium file that is in; a path that is written to it is loaded
 //! ```
 //!
-//! The two tape files are opened for direct I/O, so that a write(2) is one request and a read(2) gets
-//! the length of the answer; they cannot be sought in, as programs would take a seek for a motion.
-//! The ioctls of `linux/mtio.h` come as restricted ioctls.
+//! The two tape files are opened for direct I/O, so that a write(2) is one request and a read(2)
+//! gets the length of the answer; they cannot be sought in, as programs would take a seek for a
+//! motion. The ioctls of `linux/mtio.h` come as restricted ioctls.
 //!
 //! Two things differ from a device node. The kernel does not tell which close of a descriptor is
 //! the last one, so each close waits until everything is on the medium, and the filemark follows
 //! when the file is released; an open waits for that. And a block that is larger than what FUSE
-//! passes in one piece (`fs.fuse.max_pages_limit`) would come in two: see [`Mount::block_bytes_max`].
+//! passes in one piece (`fs.fuse.max_pages_limit`) would come in two: see
+//! [`Mount::block_bytes_max`].
 //!
 //! Not here: the drive, which is [`crate::tape`]'s.
 

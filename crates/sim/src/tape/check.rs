@@ -1,4 +1,4 @@
-//! CHECK CONDITION: what a command that did not simply succeed has to say.
+//! CHECK CONDITION: what a command has to say that failed, or more than that it succeeded.
 
 use device::tape::sense::Sense;
 

@@ -6,6 +6,8 @@
 //!
 //! Not here: how long a command takes, see [`super::pace`].
 
+mod timing;
+
 use device::tape::sense::Sense;
 
 pub(super) use super::check::{
@@ -498,42 +500,6 @@ impl Drive {
             }
             Err(_) => Err(write_error()),
         }
-    }
-
-    fn took(&mut self, act: Act) {
-        if let Some(pace) = &mut self.pace {
-            pace.take(act);
-        }
-    }
-
-    fn took_load(&mut self) {
-        let recorded = self.medium(|medium| medium.bytes_before(medium.len())).unwrap_or(0);
-        self.took(Act::Load(recorded));
-    }
-
-    fn took_locate(&mut self) {
-        let position = self.position;
-        let place = self.medium(|medium| medium.bytes_before(position)).unwrap_or(0);
-        self.took(Act::Locate(place));
-    }
-
-    fn took_write(&mut self, from: u64, host_bytes: usize) {
-        let native_bytes = self.native_bytes_since(from);
-        self.took(Act::Write { host_bytes: host_bytes as u64, native_bytes });
-    }
-
-    fn took_read(&mut self, from: u64, host_bytes: usize) {
-        let native_bytes = self.native_bytes_since(from);
-        self.took(Act::Read { host_bytes: host_bytes as u64, native_bytes });
-    }
-
-    /// Native bytes between an object and the position.
-    fn native_bytes_since(&self, from: u64) -> u64 {
-        let position = self.position;
-        let between = |medium: &mut Medium| {
-            medium.bytes_before(position).saturating_sub(medium.bytes_before(from))
-        };
-        self.medium(between).unwrap_or(0)
     }
 
     /// Whether the object that was stepped over is a filemark.

@@ -9,10 +9,10 @@
 //!           | xxh3 of the block 8 | xxh3 of all before 8 | block | zeros to a multiple of 8
 //! ```
 //!
-//! Numbers are little-endian. Records are only appended, and a write in the middle of the tape cuts
-//! the file first, so a process that is killed leaves whole records and at most one torn one, which
-//! the next opening cuts off. A synchronising filemark waits for the disk; what a power cut takes is
-//! behind the last of those, and is found by its checksum. Bytes are stored as they come.
+//! Numbers are little-endian. Records are only appended, and a write in the middle of the tape
+//! cuts the file first, so a process that is killed leaves whole records and at most one torn one,
+//! which the next opening cuts off. A synchronising filemark waits for the disk; what a power cut
+//! takes is behind the last of those, and is found by its checksum. Bytes are stored as they come.
 //!
 //! A file that may not be written to is a cartridge with its write-protect switch set.
 

@@ -79,7 +79,8 @@ scenarios! {
     blocks::sizes_mixed, Medium::Scratch, [GARBLED];
     blocks::shorter_block_has_its_length, Medium::Scratch, [GARBLED];
     blocks::larger_block_is_passed_over, Medium::Scratch, [];
-    blocks::wrong_fixed_size_steps_back, Medium::Scratch, [(Kind::Tgtd, "tgtd says medium error for a wrong length")];
+    blocks::wrong_fixed_size_steps_back, Medium::Scratch,
+        [(Kind::Tgtd, "tgtd says medium error for a wrong length")];
     blocks::several_fixed_blocks_at_once, Medium::Scratch, [];
     blocks::fixed_blocks_up_to_a_filemark, Medium::Scratch, [];
     blocks::fixed_blocks_in_pieces, Medium::Scratch, [TOO_FAR_BACK];

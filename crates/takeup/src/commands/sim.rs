@@ -24,9 +24,9 @@ use crate::terminal::to_standard_error;
 /// Play a tape drive in a folder, true in time
 ///
 /// A folder with the files nst0 and st0, which any program can use as the tape drive of that name:
-/// tar, dd, mbuffer, mt, and Takeup itself. Blocks, filemarks, short reads and the end of the medium
-/// are those of the kernel's tape driver; commands take the time that a drive of that generation
-/// would take, stops of the tape included.
+/// tar, dd, mbuffer, mt, and Takeup itself. Blocks, filemarks, short reads and the end of the
+/// medium are those of the kernel's tape driver; commands take the time that a drive of that
+/// generation would take, stops of the tape included.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -62,7 +62,7 @@ struct TapeArgs {
     #[arg(long, value_name = "SIZE")]
     capacity: Option<Size>,
     /// Let time run this many times as fast
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = speed_up())]
     speed_up: u32,
     /// Whether commands take time
     #[arg(long, default_value = "true", value_name = "WHICH")]
@@ -139,6 +139,10 @@ impl FromStr for CompressionChoice {
             _ => Err("it is on, off, or a ratio from 0.5 to 1000".to_owned()),
         }
     }
+}
+
+fn speed_up() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=1_000_000)
 }
 
 /// Runs the command.
