@@ -20,8 +20,8 @@ use crate::options::ArchiveArgs;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Tape")]
 pub struct TapeSourceArgs {
-    /// Which set on the volume: its number, 1 for the oldest, or the beginning of its id; by default
-    /// the last one
+    /// Which set on the volume: its number, 1 for the oldest, or the beginning of its id; by
+    /// default the last one
     #[arg(long, value_name = "SET", value_parser = parse_set)]
     set: Option<SetChoice>,
     /// Read this file of the tape as it is, whoever wrote it; 0 is the first. By default the one at

@@ -1,5 +1,5 @@
-//! A tape as the source of an archive: a set of ours over any number of volumes, or a file of a tape
-//! that somebody else wrote.
+//! A tape as the source of an archive: a set of ours over any number of volumes, or a file of a
+//! tape that somebody else wrote.
 //!
 //! ```text
 //! drive --> BlockReader --> Stitcher (parts and volumes into one stored stream) --> ring --> ...
@@ -248,8 +248,8 @@ impl OpenTape {
         }
     }
 
-    /// Reads all of it, or `ranges` of the stored stream of a set, into the ring. What was read stays
-    /// good when the tape fails later on.
+    /// Reads all of it, or `ranges` of the stored stream of a set, into the ring. What was read
+    /// stays good when the tape fails later on.
     pub fn read(
         &mut self,
         ranges: Option<&[Range<u64>]>,

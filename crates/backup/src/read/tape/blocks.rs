@@ -166,8 +166,8 @@ impl BlockReader {
         Ok(())
     }
 
-    /// The same by reading on where the place is at most `blocks_max` objects ahead: a command to go
-    /// there would stop the tape.
+    /// The same by reading on where the place is at most `blocks_max` objects ahead: a command to
+    /// go there would stop the tape.
     pub fn go_on_to(
         &mut self,
         to: Spot,

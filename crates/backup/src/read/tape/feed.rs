@@ -76,7 +76,8 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// Puts zeros in the place of `bytes` that could not be had, from `start_bytes` of the stream on.
+    /// Puts zeros in the place of `bytes` that could not be had, from `start_bytes` of the stream
+    /// on.
     pub fn put_gap(&mut self, start_bytes: u64, bytes: u64, why: String) -> Result<(), Stopped> {
         const ZEROS: &[u8] = &[0; 64 << 10];
         if bytes == 0 {

@@ -1,8 +1,8 @@
 //! Where a tape stands, by count, and how to get it somewhere else.
 //!
-//! Not every drive knows absolute block numbers, and where they are used the driver forgets in which
-//! file it is (`MTSEEK` makes `mt_fileno` unknown, st.rst). So places are kept as number of the
-//! file and block in the file, with the absolute number beside them where there is one.
+//! Not every drive knows absolute block numbers, and where they are used the driver forgets in
+//! which file it is (`MTSEEK` makes `mt_fileno` unknown, st.rst). So places are kept as number of
+//! the file and block in the file, with the absolute number beside them where there is one.
 
 use device::tape::{Place, Tape, TapeError};
 

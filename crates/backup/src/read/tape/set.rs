@@ -2,8 +2,8 @@
 //!
 //! The set is looked for on the volume in the drive. Its index is the last thing on its last
 //! volume. Who wants to know what is in it (`list`, a restore of a few paths) asks for that volume
-//! when another one is in the drive; who wants all of it (`restore`, `verify`) begins to read at the
-//! first volume and meets the index at the end, since a change of volume is what takes longest.
+//! when another one is in the drive; who wants all of it (`restore`, `verify`) begins to read at
+//! the first volume and meets the index at the end, since a change of volume is what takes longest.
 
 use archive::chunk::Compression;
 use archive::label::{Label, LabelKind, hex};

@@ -1,10 +1,11 @@
 //! The parts of a set, from however many volumes, into one stored stream.
 //!
-//! Labels are left out and what a compressed part repeats is passed over, both by arithmetic: a label
-//! says where the bytes behind it belong, and blocks are counted from there. What cannot be read is
-//! a gap of known length, so everything behind it keeps its offset. Where the index told the
-//! parts, they are gone to in the order of the stream and volumes are asked for by the id of the
-//! medium; else the files of the tape are read one after the other, and volumes by their number.
+//! Labels are left out and what a compressed part repeats is passed over, both by arithmetic: a
+//! label says where the bytes behind it belong, and blocks are counted from there. What cannot be
+//! read is a gap of known length, so everything behind it keeps its offset. Where the index told
+//! the parts, they are gone to in the order of the stream and volumes are asked for by the id of
+//! the medium; else the files of the tape are read one after the other, and volumes by their
+//! number.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -326,8 +327,8 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         VolumeEnd::Done
     }
 
-    /// Says that the end of the set was not seen. `volume` is the last one that was read, if the set
-    /// may go on on another.
+    /// Says that the end of the set was not seen. `volume` is the last one that was read, if the
+    /// set may go on on another.
     fn miss_the_end(&mut self, volume: Option<u32>) {
         let segment = self.end.last_segment;
         let mut text = format!(

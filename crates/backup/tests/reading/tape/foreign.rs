@@ -1,5 +1,5 @@
-//! Tapes that other programs wrote: blocks of any size, in variable and fixed mode, of tar, bsdtar and
-//! dd, plain and compressed, one file of the tape or several.
+//! Tapes that other programs wrote: blocks of any size, in variable and fixed mode, of tar, bsdtar
+//! and dd, plain and compressed, one file of the tape or several.
 
 use std::path::Path;
 
