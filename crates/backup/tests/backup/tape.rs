@@ -463,25 +463,31 @@ fn no_other_volume_says_what_is_safe() {
     assert_restores(&set, tree.path());
 }
 
+/// An error of the drive in the second set: it ends the run, nothing of it is called safe, and the
+/// first set stays as it is; a third one finds its place.
 #[test]
 fn errors_of_the_drive_end_the_run() {
     let tree = tree(18, 30, 30_000);
     let (options, tape) = small_set(tree.path());
-    let whole = library(&[64 << 20], 1 << 20);
-    write_well(&options, &tape, &whole);
-    let objects = whole.cartridges()[0].len();
-    let cases = [
-        ("written", Faults { unwritable: [objects / 2].into(), ..Faults::default() }),
-        ("lost", Faults { lost_from: Some(objects / 2), ..Faults::default() }),
-        ("reset", Faults { reset_before: Some(objects / 2), ..Faults::default() }),
+    let cases: [(&str, fn(u64) -> Faults); 3] = [
+        ("written", |at| Faults { unwritable: [at].into(), ..Faults::default() }),
+        ("lost", |at| Faults { lost_from: Some(at), ..Faults::default() }),
+        ("reset", |at| Faults { reset_before: Some(at), ..Faults::default() }),
     ];
     for (what, faults) in cases {
         let library = library(&[64 << 20], 1 << 20);
-        library.cartridges()[0].set_faults(faults);
+        let written = write_well(&options, &tape, &library);
+        let objects = library.cartridges()[0].len();
+        library.cartridges()[0].set_faults(faults(objects * 3 / 2));
         let (error, safe) = fails(&options, &tape, &library);
         assert!(matches!(error, BackupError::Tape(TapeSetError::Tape(_))), "{what}: {error:?}");
-        // A drive that failed is not believed that what it took before is there.
         assert_eq!(safe.unwrap().segments, 0, "{what}");
+        library.cartridges()[0].set_faults(Faults::default());
+        let third = write_well(&options, &tape, &library);
+        for report in [&written.report, &third.report] {
+            let set = check_set(library.cartridges(), set_id(report), Compression::None);
+            assert_restores(&set, tree.path());
+        }
     }
 }
 
