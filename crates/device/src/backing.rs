@@ -1,8 +1,8 @@
 //! The device behind a file: whose read-ahead counts for it, and whose counters.
 //!
-//! Read-ahead belongs to the *backing device info* of the file system's own device. Below LVM, md or
-//! multipath the disks have values of their own, which do nothing for files, so the value has to be
-//! found from the file and not from the disk (Documentation/ABI/testing/sysfs-class-bdi).
+//! Read-ahead belongs to the *backing device info* of the file system's own device. Below LVM, md
+//! or multipath the disks have values of their own, which do nothing for files, so the value has to
+//! be found from the file and not from the disk (Documentation/ABI/testing/sysfs-class-bdi).
 
 use std::fs;
 use std::io;

@@ -1,3 +1,5 @@
+//! The real fio on small files; what is refused before it is started.
+
 use super::*;
 use crate::plan::Stop;
 use crate::record::{Factor, Role};

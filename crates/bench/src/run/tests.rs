@@ -1,3 +1,5 @@
+//! Experiments with an executor that only computes: order, ends, going on, failures.
+
 use std::cell::Cell as Shared;
 use std::path::Path;
 

@@ -21,7 +21,7 @@ use crate::outcome::{Outcome, to_standard_output};
 use crate::terminal::{colour, to_standard_error};
 use options::ExperimentArgs;
 
-pub use options::{NamedRate, finish};
+pub use options::{Form, NamedRate, finish};
 use progress::Progress;
 
 /// Run an experiment and say what to set
@@ -56,7 +56,7 @@ pub fn run(arguments: &BenchArgs) -> ExitCode {
         BenchCommand::Disk(arguments) => disk::run(arguments),
         BenchCommand::PutBack(_) => {
             let result = put_back();
-            finish(result, "bench put-back", false)
+            finish(result, "bench put-back", Form::Text)
         }
     }
 }

@@ -10,7 +10,7 @@ use bench::record::load;
 use clap::Args;
 use serde_json::json;
 
-use crate::commands::bench::finish;
+use crate::commands::bench::{Form, finish};
 use crate::failure::Failure;
 use crate::outcome::{Outcome, to_standard_output};
 use crate::terminal::colour;
@@ -43,7 +43,8 @@ pub struct CompareArgs {
 
 /// Runs the command.
 pub fn run(arguments: &CompareArgs) -> ExitCode {
-    finish(show(arguments), "compare", arguments.json)
+    let form = if arguments.json { Form::Json } else { Form::Text };
+    finish(show(arguments), "compare", form)
 }
 
 fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {

@@ -9,7 +9,7 @@ use bench::record::{Experiment, load};
 use clap::Args;
 use serde_json::json;
 
-use crate::commands::bench::{NamedRate, finish};
+use crate::commands::bench::{Form, NamedRate, finish};
 use crate::failure::{Failure, with_causes};
 use crate::outcome::{Outcome, to_standard_output};
 use crate::terminal::colour;
@@ -51,7 +51,8 @@ pub struct ReportArgs {
 
 /// Runs the command.
 pub fn run(arguments: &ReportArgs) -> ExitCode {
-    finish(show(arguments), "report", arguments.json)
+    let form = if arguments.json { Form::Json } else { Form::Text };
+    finish(show(arguments), "report", form)
 }
 
 fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {

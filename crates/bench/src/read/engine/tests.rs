@@ -1,3 +1,5 @@
+//! Every engine over a small file: each block once, and errors where the file ends early.
+
 use std::io::Write;
 
 use rustix::fs::{Mode, OFlags};

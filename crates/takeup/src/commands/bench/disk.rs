@@ -121,7 +121,7 @@ enum DiskCache {
 
 /// Runs the command.
 pub fn run(arguments: &DiskArgs) -> ExitCode {
-    finish(measure(arguments), "bench disk", arguments.experiment.json)
+    finish(measure(arguments), "bench disk", arguments.experiment.form())
 }
 
 fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {

@@ -70,6 +70,11 @@ pub struct ExperimentArgs {
 }
 
 impl ExperimentArgs {
+    /// What goes to standard output.
+    pub fn form(&self) -> Form {
+        if self.json { Form::Json } else { Form::Text }
+    }
+
     /// Where the runs go.
     pub fn output_path(&self, kind: &str) -> PathBuf {
         let usual = || PathBuf::from(format!("takeup-bench-{kind}.ndjson"));
@@ -184,10 +189,24 @@ impl FromStr for NamedRate {
     }
 }
 
+/// What goes to standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Text for people.
+    Text,
+    /// A document.
+    Json,
+}
+
 /// Prints a failure, as a document where one is wanted, and gives the exit code.
-pub fn finish(result: Result<Outcome, Failure>, name: &str, json: bool) -> ExitCode {
-    let engine = EngineName::Auto;
-    let common = CommonArgs { json, quiet: false, verbose: false, no_progress: true, engine };
+pub fn finish(result: Result<Outcome, Failure>, name: &str, form: Form) -> ExitCode {
+    let common = CommonArgs {
+        json: form == Form::Json,
+        quiet: false,
+        verbose: false,
+        no_progress: true,
+        engine: EngineName::Auto,
+    };
     crate::outcome::finish(result, name, &common, SummaryPlace::Output)
 }
 

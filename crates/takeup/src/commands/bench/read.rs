@@ -93,7 +93,7 @@ enum ReadCache {
 
 /// Runs the command.
 pub fn run(arguments: &ReadArgs) -> ExitCode {
-    finish(measure(arguments), "bench read", arguments.experiment.json)
+    finish(measure(arguments), "bench read", arguments.experiment.form())
 }
 
 fn measure(arguments: &ReadArgs) -> Result<Outcome, Failure> {
@@ -118,8 +118,7 @@ fn failure(error: ReadError) -> Failure {
 }
 
 fn plan(arguments: &ReadArgs) -> Result<Plan, Failure> {
-    let absolute =
-        |path: &PathBuf| std::path::absolute(path).map_or_else(|_| path.clone(), |path| path);
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let paths: Vec<String> =
         arguments.paths.iter().map(absolute).map(|path| path.display().to_string()).collect();
     let names = |list: Vec<String>| list.into_iter().map(Level::Text).collect::<Vec<Level>>();
