@@ -43,6 +43,9 @@ pub struct LabArguments {
     /// How the guest's processor is made
     #[arg(long, value_enum, default_value_t = guest::Accelerator::Tcg)]
     accelerator: guest::Accelerator,
+    /// Test this drive only: tgtd or sim [default: both]
+    #[arg(long, value_name = "NAME", value_parser = programs::drive_names())]
+    drive: Option<String>,
     /// Tests to run, by a part of their name [default: all]; with --shell the command
     #[arg(last = true, value_name = "TEST")]
     words: Vec<String>,
@@ -63,7 +66,7 @@ fn run_tests(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
     let packages = Packages::provide()?;
     let programs = programs::build(&repository())?;
     let job = Job {
-        command: programs::command(&programs, &arguments.words),
+        command: programs::command(&programs, arguments.drive.as_deref(), &arguments.words),
         folder: repository(),
         environment: Vec::new(),
     };

@@ -68,12 +68,21 @@ fn executable(messages: &[u8], test: &str) -> Option<PathBuf> {
 const DRIVES: [(&str, &str, &str); 2] =
     [("tgtd", "/dev/nst0", "on_sim_drive"), ("sim", "/dev/nst1", "on_tgtd_drive")];
 
-/// The guest's command: every program in turn on every drive, also after one that failed.
-pub fn command(programs: &[Program], filters: &[String]) -> String {
+/// What `--drive` may name.
+pub fn drive_names() -> [&'static str; 2] {
+    DRIVES.map(|(name, _, _)| name)
+}
+
+/// The guest's command: every program in turn on every drive, or on one, also after one that
+/// failed.
+pub fn command(programs: &[Program], only: Option<&str>, filters: &[String]) -> String {
     let mut script = String::from("failed=0\n");
     let filters: Vec<_> = filters.iter().map(|filter| quoted(filter)).collect();
     for program in programs {
         for (drive, device, spared) in DRIVES {
+            if only.is_some_and(|only| only != drive) {
+                continue;
+            }
             script.push_str(&format!(
                 "echo {PROGRAM_MARK}{}@{drive}\n\
                  TAKEUP_TAPE={device} TAKEUP_TAPE_OPERATOR=cartridge LAB_DRIVE={drive} \

@@ -128,7 +128,7 @@ pub fn backup(source: &Path, options: &[&str]) -> Said {
 pub fn restore(folder: &Path, options: &[&str]) -> Said {
     let device = device();
     let folder = folder.to_str().unwrap();
-    let mut arguments = vec!["restore", &device, "--into", folder, "--no-sync", "--ring", "32M"];
+    let mut arguments = vec!["restore", &device, "--into", folder, "--no-sync", "--ring", "96M"];
     arguments.extend(options);
     run(&arguments)
 }
@@ -136,7 +136,7 @@ pub fn restore(folder: &Path, options: &[&str]) -> Said {
 /// Lists what is on the drive.
 pub fn list(options: &[&str]) -> Said {
     let device = device();
-    let mut arguments = vec!["list", &device, "--ring", "32M"];
+    let mut arguments = vec!["list", &device, "--ring", "96M"];
     arguments.extend(options);
     run(&arguments)
 }
@@ -144,7 +144,7 @@ pub fn list(options: &[&str]) -> Said {
 /// Verifies what is on the drive.
 pub fn verify(options: &[&str]) -> Said {
     let device = device();
-    let mut arguments = vec!["verify", &device, "--ring", "32M"];
+    let mut arguments = vec!["verify", &device, "--ring", "96M"];
     arguments.extend(options);
     run(&arguments)
 }

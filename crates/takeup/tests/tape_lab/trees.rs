@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
@@ -44,12 +45,19 @@ pub fn tree(number: u64, count: usize, bytes: usize) -> Tree {
         let folder = root.join(format!("folder{}", index % 7));
         fs::create_dir_all(&folder).unwrap();
         let length = bytes / 2 + noise.below(bytes.max(1));
-        fs::write(folder.join(format!("file {index:04}")), noise.content(length)).unwrap();
+        write(&folder.join(format!("file {index:04}")), &noise.content(length), index);
     }
-    fs::write(root.join("empty"), "").unwrap();
-    fs::write(root.join("größe\n"), "odd name").unwrap();
+    write(&root.join("empty"), b"", count);
+    write(&root.join("größe\n"), b"odd name", count + 1);
     std::os::unix::fs::symlink("folder0/file 0000", root.join("link")).unwrap();
     tree
+}
+
+/// With a time of whole seconds: not every program's archives have more.
+fn write(path: &Path, content: &[u8], number: usize) {
+    fs::write(path, content).unwrap();
+    let modified = UNIX_EPOCH + Duration::from_secs(1_700_000_000 + number as u64);
+    fs::File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
 }
 
 /// Asserts that two trees have the same names, kinds, contents, modes and times.
