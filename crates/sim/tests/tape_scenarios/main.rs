@@ -13,6 +13,7 @@ mod faults;
 mod filemarks;
 mod media;
 mod motion;
+mod random;
 mod tapes;
 
 use bench::{Bench, Kind, Medium, Place};
