@@ -65,9 +65,7 @@ pub(crate) enum ContentPiece {
     /// The next bytes.
     Data(Slice),
     /// The next bytes, as many, could not be had.
-    Lost { bytes: u64 },
-    /// All the rest could not be had.
-    Cut { bytes: u64 },
+    Missing { bytes: u64 },
 }
 
 /// What may follow the end of an archive.
@@ -229,9 +227,31 @@ impl<'a> MemberStream<'a> {
         Ok(Some(self.take_data(here, account)?))
     }
 
+    /// The content of a small member, to its end or to the first bytes that are missing, whose
+    /// number is returned; 0 when it is whole. `before_waiting` hands on what the caller holds back,
+    /// which would keep blocks of the ring.
+    pub fn collect(
+        &mut self,
+        account: &mut Account,
+        mut before_waiting: impl FnMut(&mut Account) -> Result<(), Stopped>,
+    ) -> Result<(Vec<Slice>, u64), Stopped> {
+        let mut content = Vec::new();
+        while self.content_left_bytes > 0 {
+            if self.would_wait() {
+                before_waiting(account)?;
+            }
+            match self.next_piece(account)? {
+                Some(ContentPiece::Data(slice)) => content.push(slice),
+                Some(ContentPiece::Missing { bytes }) => return Ok((content, bytes)),
+                None => break,
+            }
+        }
+        Ok((content, 0))
+    }
+
     fn cut_content(&mut self) -> ContentPiece {
         self.padding_left_bytes = 0;
-        ContentPiece::Cut { bytes: std::mem::take(&mut self.content_left_bytes) }
+        ContentPiece::Missing { bytes: std::mem::take(&mut self.content_left_bytes) }
     }
 
     fn take_data(&mut self, bytes: u64, account: &mut Account) -> Result<ContentPiece, Stopped> {
@@ -253,7 +273,7 @@ impl<'a> MemberStream<'a> {
         self.cursor.pass_over(bytes, account)?;
         self.cursor.leave_gap();
         self.content_left_bytes -= bytes;
-        Ok(ContentPiece::Lost { bytes })
+        Ok(ContentPiece::Missing { bytes })
     }
 
     fn pass_over_content(&mut self, account: &mut Account) -> Result<(), Stopped> {

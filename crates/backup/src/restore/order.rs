@@ -286,29 +286,23 @@ impl<'a> Dispatcher<'a> {
         stream: &mut MemberStream<'_>,
         account: &mut Account,
     ) -> Result<(), Stopped> {
-        let mut content = Vec::new();
+        let (mut content, mut missing_bytes) = (Vec::new(), 0);
         if stored_bytes <= SMALL_BYTES_MAX {
-            loop {
-                if stream.would_wait() {
-                    self.flush_all(account)?;
-                }
-                match stream.next_piece(account)? {
-                    Some(ContentPiece::Data(slice)) => content.push(slice),
-                    None => return self.object(member, content, stored_bytes, account),
-                    Some(ContentPiece::Lost { bytes } | ContentPiece::Cut { bytes }) => {
-                        let (worker, made) = self.place(&member.path, account)?;
-                        self.give(worker, Job::Begin(member, made), account)?;
-                        for slice in content {
-                            self.give(worker, Job::Data(slice), account)?;
-                        }
-                        self.give(worker, Job::Missing { bytes }, account)?;
-                        return self.stream_content(worker, stream, account);
-                    }
-                }
+            (content, missing_bytes) =
+                stream.collect(account, |account| self.flush_all(account))?;
+            if missing_bytes == 0 {
+                return self.object(member, content, stored_bytes, account);
             }
         }
         let (worker, made) = self.place(&member.path, account)?;
         self.give(worker, Job::Begin(member, made), account)?;
+        for slice in content {
+            self.give(worker, Job::Piece(ContentPiece::Data(slice)), account)?;
+        }
+        if missing_bytes > 0 {
+            let missing = ContentPiece::Missing { bytes: missing_bytes };
+            self.give(worker, Job::Piece(missing), account)?;
+        }
         self.stream_content(worker, stream, account)
     }
 
@@ -319,13 +313,7 @@ impl<'a> Dispatcher<'a> {
         account: &mut Account,
     ) -> Result<(), Stopped> {
         while let Some(piece) = stream.next_piece(account)? {
-            let job = match piece {
-                ContentPiece::Data(slice) => Job::Data(slice),
-                ContentPiece::Lost { bytes } | ContentPiece::Cut { bytes } => {
-                    Job::Missing { bytes }
-                }
-            };
-            self.give(worker, job, account)?;
+            self.give(worker, Job::Piece(piece), account)?;
             if stream.would_wait() {
                 self.flush_all(account)?;
             }

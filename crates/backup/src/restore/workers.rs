@@ -17,6 +17,7 @@ use flow::queue::Queue;
 use tree::{Created, Overwrite, RestoreFile, Worker};
 
 use super::{INCOMPLETE_SUFFIX, RestoreError, RestoreOptions, Targets};
+use crate::read::members::ContentPiece;
 use crate::read::placement::Placement;
 use crate::read::{Slice, cores};
 use crate::report::RunReport;
@@ -49,10 +50,7 @@ pub(crate) enum Job {
     Batch(Vec<Object>),
     /// A file that is too large for a batch: its content follows.
     Begin(Box<Member>, Made),
-    Data(Slice),
-    Missing {
-        bytes: u64,
-    },
+    Piece(ContentPiece),
     End,
 }
 
@@ -204,8 +202,8 @@ impl<'a> Workers<'a> {
             match job {
                 Job::Batch(objects) => objects.into_iter().for_each(|object| hands.make(object)),
                 Job::Begin(member, made) => hands.begin(member, made),
-                Job::Data(slice) => hands.write(&slice),
-                Job::Missing { bytes } => hands.miss(bytes),
+                Job::Piece(ContentPiece::Data(slice)) => hands.write(&slice),
+                Job::Piece(ContentPiece::Missing { bytes }) => hands.miss(bytes),
                 Job::End => hands.end(),
             }
             let done = &self.done[index];

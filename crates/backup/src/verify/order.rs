@@ -169,19 +169,13 @@ impl<'a> Verifier<'a> {
         if stored_bytes > SMALL_BYTES_MAX {
             return self.large(object, stream, account);
         }
-        loop {
-            if stored_bytes == 0 {
+        while stored_bytes > 0 {
+            let (content, missing_bytes) =
+                stream.collect(account, |account| self.flush(account))?;
+            object.content.extend(content);
+            object.missing_bytes += missing_bytes;
+            if missing_bytes == 0 {
                 break;
-            }
-            if stream.would_wait() {
-                self.flush(account)?;
-            }
-            match stream.next_piece(account)? {
-                Some(ContentPiece::Data(slice)) => object.content.push(slice),
-                Some(ContentPiece::Lost { bytes } | ContentPiece::Cut { bytes }) => {
-                    object.missing_bytes += bytes;
-                }
-                None => break,
             }
         }
         self.batch.push(object);
@@ -203,13 +197,7 @@ impl<'a> Verifier<'a> {
         let ticket = self.take_ticket();
         self.workers.push(worker, Job::Begin(ticket, object), account)?;
         while let Some(piece) = stream.next_piece(account)? {
-            let job = match piece {
-                ContentPiece::Data(slice) => Job::Data(slice),
-                ContentPiece::Lost { bytes } | ContentPiece::Cut { bytes } => {
-                    Job::Missing { bytes }
-                }
-            };
-            self.workers.push(worker, job, account)?;
+            self.workers.push(worker, Job::Piece(piece), account)?;
         }
         self.workers.push(worker, Job::End, account)
     }
@@ -477,7 +465,7 @@ impl Read for SectionReader<'_, '_, '_> {
             self.used = 0;
             match self.stream.next_piece(self.account) {
                 Ok(Some(ContentPiece::Data(slice))) => self.slice = Some(slice),
-                Ok(Some(ContentPiece::Lost { .. } | ContentPiece::Cut { .. })) => {
+                Ok(Some(ContentPiece::Missing { .. })) => {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
                 Ok(None) => return Ok(0),

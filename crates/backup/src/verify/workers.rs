@@ -22,6 +22,7 @@ use tree::{Accounts, CompareOptions, LiveTree};
 use super::live::LiveFile;
 use super::spool::{Seen, Spool};
 use super::{Bounded, Differing, LISTED_MAX, Problem, VerifyError, VerifyOptions};
+use crate::read::members::ContentPiece;
 use crate::read::{Slice, cores};
 use crate::warnings::{Warnings, with_causes};
 
@@ -45,10 +46,7 @@ pub(crate) enum Job {
     Batch(u64, Vec<Object>),
     /// A large file, whose content follows.
     Begin(u64, Object),
-    Data(Slice),
-    Missing {
-        bytes: u64,
-    },
+    Piece(ContentPiece),
     End,
 }
 
@@ -189,12 +187,12 @@ impl<'a> Workers<'a> {
                     self.enter(ticket, outcomes, &mut account)?;
                 }
                 Job::Begin(ticket, object) => open = Some((ticket, hands.begin(object))),
-                Job::Data(slice) => {
+                Job::Piece(ContentPiece::Data(slice)) => {
                     if let Some((_, checking)) = &mut open {
                         hands.update(checking, &slice);
                     }
                 }
-                Job::Missing { bytes } => {
+                Job::Piece(ContentPiece::Missing { bytes }) => {
                     if let Some((_, checking)) = &mut open {
                         checking.missing_bytes += bytes;
                     }
