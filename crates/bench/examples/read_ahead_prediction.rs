@@ -10,7 +10,7 @@ fn main() {
     let mut numbers = std::env::args().skip(1).map(|text| text.parse::<f64>().unwrap());
     let milliseconds = numbers.next().unwrap_or(5.5);
     let copy = (numbers.next().unwrap_or(700.0) * 1e6) as u64;
-    // A file system without a block device has no `max_sectors_kb`: reads larger than the window are
+    // A file system without a block device has no `max_sectors_kb`: reads above the window are
     // bounded by the kernel's usual 128 KiB (`io_pages` of its backing device).
     let disk = DiskParameters {
         request_bytes_max: 128 << 10,
