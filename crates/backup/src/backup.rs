@@ -73,11 +73,10 @@ pub struct BackupOptions {
     pub block_bytes: usize,
     /// Memory of the rings together.
     pub ring_bytes: usize,
-    /// Share of the ring that must be full before the writer starts, and starts again after the
-    /// ring ran empty.
+    /// Share of the ring that must be full before the writer starts.
     pub start_fill_percent: u8,
-    /// The same for starts after the ring ran empty, where that is another share.
-    pub restart_fill_percent: Option<u8>,
+    /// When the writer starts again after the ring ran empty.
+    pub refill: Refill,
     /// Globs of what is left out.
     pub excludes: Vec<String>,
     /// Whether to enter other file systems.
@@ -88,6 +87,16 @@ pub struct BackupOptions {
     pub engine: Engine,
     /// Limit on the rate to the target.
     pub rate_limit_bytes_per_second: Option<u64>,
+}
+
+/// When a writer that found the ring empty starts again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refill {
+    /// At the fill at which it started.
+    AsAtTheStart,
+    /// As suits the target: a tape drive with a source too slow for it gets a full ring, everything
+    /// else what there is.
+    AsTheTargetNeeds,
 }
 
 impl Default for BackupOptions {
@@ -102,7 +111,7 @@ impl Default for BackupOptions {
             block_bytes: 1 << 20,
             ring_bytes: 64 << 20,
             start_fill_percent: 0,
-            restart_fill_percent: None,
+            refill: Refill::AsAtTheStart,
             excludes: Vec::new(),
             file_systems: FileSystems::All,
             attributes: Attributes::Read,

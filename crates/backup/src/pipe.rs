@@ -16,6 +16,7 @@ use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::monitor::{Counter, Level, Monitor, Notice};
+use flow::pace::Restart;
 use flow::rate::RateLimit;
 use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
 use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all};
@@ -248,9 +249,9 @@ impl Run<'_> {
     ) -> Result<u64, WriteError> {
         let start_fill_blocks =
             (self.blocks * usize::from(self.options.start_fill_percent)).div_ceil(100).max(1);
-        let restart_fill_blocks = start_fill_blocks;
+        let restart = Restart::AtFill { blocks: start_fill_blocks };
         let rate_limit = self.options.rate_limit_bytes_per_second.map(RateLimit::new);
-        let options = WriteOptions { start_fill_blocks, restart_fill_blocks, rate_limit };
+        let options = WriteOptions { start_fill_blocks, restart, rate_limit };
         let mut told_bytes = 0;
         write_all(consumer, sink, options, account, self.cancel, |block| {
             let read_bytes = read.bytes();

@@ -22,8 +22,8 @@ pub use change::{
 };
 pub use error::{Safe, TapeSetError};
 pub use options::{
-    BlockLayout, RESTART_FILL_PERCENT, RING_BYTES_MAX, RING_MEMORY_DIVISOR, START_FILL_PERCENT,
-    TapeOptions, segment_bytes,
+    BlockLayout, RING_BYTES_MAX, RING_MEMORY_DIVISOR, START_FILL_PERCENT, TapeOptions,
+    segment_bytes,
 };
 pub(crate) use sink::{SetPlan, TapeSink};
 pub(crate) use stream::TapeStream;

@@ -14,6 +14,7 @@ pub mod backend;
 pub mod cancel;
 pub mod limit;
 pub mod monitor;
+pub mod pace;
 pub mod processor;
 pub mod queue;
 pub mod rate;

@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FileType;
@@ -15,6 +16,7 @@ use rustix::io::Errno;
 use crate::account::{Account, State};
 use crate::backend::{Backend, Memory, Operation};
 use crate::cancel::{Cancel, Stopped};
+use crate::pace::{Pace, Restart};
 use crate::rate::RateLimit;
 use crate::ring::{Block, Consumer};
 
@@ -53,8 +55,8 @@ pub trait Sink: Send {
 pub struct WriteOptions {
     /// Blocks that must be ready before the writer starts.
     pub start_fill_blocks: usize,
-    /// Blocks that must be ready before it starts again after the ring ran empty.
-    pub restart_fill_blocks: usize,
+    /// When it starts again after the ring ran empty.
+    pub restart: Restart,
     /// Limit on the rate.
     pub rate_limit: Option<RateLimit>,
 }
@@ -70,27 +72,19 @@ pub fn write_all(
     mut seen: impl FnMut(&Block),
 ) -> Result<u64, WriteError> {
     let mut bytes = 0;
+    let mut pace = Pace::new(options.restart, Instant::now());
+    let mut fill_blocks = options.start_fill_blocks;
     loop {
         if consumer.fill_blocks() == 0 {
             sink.settle()?;
-        }
-        let fill_blocks = match bytes {
-            0 => options.start_fill_blocks,
-            _ => options.restart_fill_blocks,
-        };
-        let Some(block) = consumer.next_filled(fill_blocks, account)? else { break };
-        if let Some(limit) = &mut options.rate_limit {
-            let mut wait = limit.book(block.len());
-            // The limit is a wish of the user about the target's side: the stage is blocked.
-            account.switch(State::Blocked);
-            while !wait.is_zero() {
-                let step = wait.min(crate::cancel::POLL);
-                std::thread::sleep(step);
-                wait -= step;
-                cancel.check().inspect_err(|_| account.switch(State::Working))?;
+            if bytes > 0 {
+                fill_blocks = pace.ran_empty(bytes, Instant::now());
             }
-            account.switch(State::Working);
         }
+        let Some(block) = consumer.next_filled(fill_blocks, account)? else { break };
+        let limits = options.rate_limit.iter_mut().chain(pace.limit());
+        let wait = limits.map(|limit| limit.book(block.len())).max().unwrap_or_default();
+        hold_back(wait, account, cancel)?;
         seen(&block);
         let length = block.len() as u64;
         sink.write(block)?;
@@ -99,6 +93,22 @@ pub fn write_all(
     }
     sink.finish()?;
     Ok(bytes)
+}
+
+/// Waits as a limit demands: it is a wish about the target's side, so the stage is blocked.
+fn hold_back(mut wait: Duration, account: &mut Account, cancel: &Cancel) -> Result<(), Stopped> {
+    if wait.is_zero() {
+        return Ok(());
+    }
+    account.switch(State::Blocked);
+    while !wait.is_zero() {
+        let step = wait.min(crate::cancel::POLL);
+        std::thread::sleep(step);
+        wait -= step;
+        cancel.check().inspect_err(|_| account.switch(State::Working))?;
+    }
+    account.switch(State::Working);
+    Ok(())
 }
 
 /// A target that takes one byte after the other.

@@ -9,6 +9,7 @@ use flow::account::{Account, Stage, StageReport};
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
 use flow::monitor::{Counter, Monitor};
+use flow::pace::Restart;
 use flow::queue::Queue;
 use flow::rate::RateLimit;
 use flow::ring::{Block, Consumer, LastBlock, Producer, RingOptions, ring};
@@ -25,7 +26,7 @@ use super::placed::{self, PLACED_THREADS, PLACED_WAITING};
 use super::reader::{self, Batch, Reader, lock};
 use super::segments::Segments;
 use super::sizes::RingSizes;
-use super::{BackupError, BackupOptions, compressor, cores, index};
+use super::{BackupError, BackupOptions, Refill, compressor, cores, index};
 use crate::tape::TapeSetError;
 
 /// Objects of a batch where readers wait for the disk.
@@ -81,6 +82,9 @@ pub(crate) trait SetSink: Sink {
     /// The archive is complete; what follows is its index. Returns where the parts of the archive
     /// are, when the target is a tape.
     fn begin_index(&mut self) -> Result<Vec<ExtentRecord>, WriteError>;
+
+    /// When the writer should start again after it found a ring of so many blocks empty.
+    fn restart(&self, capacity_blocks: usize) -> Restart;
 }
 
 /// A target that takes the index behind the archive, as one stream.
@@ -103,6 +107,10 @@ impl<T: Sink> Sink for OneStream<T> {
 impl<T: Sink> SetSink for OneStream<T> {
     fn begin_index(&mut self) -> Result<Vec<ExtentRecord>, WriteError> {
         Ok(Vec::new())
+    }
+
+    fn restart(&self, _: usize) -> Restart {
+        Restart::AtFill { blocks: 1 }
     }
 }
 
@@ -343,9 +351,13 @@ impl Run<'_> {
             (consumer.capacity_blocks() * percent / 100).max(1)
         };
         let start = self.options.start_fill_percent;
+        let restart = match self.options.refill {
+            Refill::AsAtTheStart => Restart::AtFill { blocks: blocks(start) },
+            Refill::AsTheTargetNeeds => sink.restart(consumer.capacity_blocks()),
+        };
         let options = WriteOptions {
             start_fill_blocks: blocks(start),
-            restart_fill_blocks: blocks(self.options.restart_fill_percent.unwrap_or(start)),
+            restart,
             rate_limit: self.options.rate_limit_bytes_per_second.map(RateLimit::new),
         };
         write_all(consumer, sink, options, account, self.cancel, |block| {

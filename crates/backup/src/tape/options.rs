@@ -3,6 +3,7 @@
 use archive::chunk::Compression;
 use device::tape::DriveCompression;
 use device::tape::generation::Generation;
+use flow::pace::Restart;
 
 /// How blocks are laid out on the medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,10 +57,40 @@ pub fn segment_bytes(
 /// Fill at which a writer to tape starts: half a ring lies before the drive then, and the start is
 /// not held up for as long as a full one takes.
 pub const START_FILL_PERCENT: u8 = 50;
-/// Fill at which it starts again after the ring ran empty. The source is slower than the lowest
-/// speed of the drive then, and a stop is sure to come again: the fuller the ring, the longer the
-/// run until it does.
-pub const RESTART_FILL_PERCENT: u8 = 95;
+/// Fill at which it starts again where the source is slower than the lowest speed of the drive. A
+/// stop is sure to come again then: the fuller the ring, the longer the run until it does.
+const REFILL_PERCENT: usize = 95;
+
+/// When the writer to a drive starts again after it found a ring of so many blocks empty.
+pub(crate) fn restart(
+    generation: Option<&Generation>,
+    compressed: Compressed,
+    capacity_blocks: usize,
+) -> Restart {
+    // Of a drive that is not known nothing is known to be gained by waiting.
+    let Some(generation) = generation else { return Restart::AtFill { blocks: 1 } };
+    let lowest_bytes_per_second = generation.lowest_speed();
+    Restart::Paced {
+        blocks: (capacity_blocks * REFILL_PERCENT / 100).max(1),
+        lowest_bytes_per_second,
+        // Slow enough for a long run, fast enough for the lowest step. What a drive's own
+        // compression makes of the data is not known while it writes.
+        drain_bytes_per_second: match compressed {
+            Compressed::NotByDrive => Some(lowest_bytes_per_second + lowest_bytes_per_second / 50),
+            Compressed::PerhapsByDrive => None,
+        },
+    }
+}
+
+/// Whether a byte from the host may be less than a byte on the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compressed {
+    /// The data is compressed already, or the drive's compression was switched off.
+    NotByDrive,
+    /// The drive may compress it.
+    PerhapsByDrive,
+}
+
 /// Largest ring that a backup to tape takes without being asked; and at most this part of the
 /// memory.
 pub const RING_BYTES_MAX: usize = 1 << 30;

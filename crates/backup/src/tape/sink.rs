@@ -13,8 +13,9 @@ use archive::chunk::Compression;
 use archive::index::ExtentRecord;
 use archive::label::{Continuation, Label, LabelKind};
 use device::tape::generation::Generation;
-use device::tape::{Filemark, TapeDrive, TapeWrite};
+use device::tape::{DriveCompression, Filemark, TapeDrive, TapeWrite};
 use flow::monitor::{Level, Monitor, Notice};
+use flow::pace::Restart;
 use flow::ring::Block;
 use flow::sink::{Sink, WriteError};
 
@@ -22,7 +23,7 @@ use super::begin::{Unfit, UsedMedium, Writing, open_volume};
 use super::change::{CHANGE_ATTEMPTS_MAX, Refused, VolumeChanger, VolumePurpose, VolumeRequest};
 use super::error::{Safe, TapeSetError};
 use super::members::MemberTracker;
-use super::options::segment_bytes;
+use super::options::{Compressed, segment_bytes};
 use super::volume::Volume;
 use crate::backup::{Segments, SetSink};
 use crate::report::TapeReport;
@@ -495,5 +496,14 @@ impl SetSink for TapeSink<'_> {
     fn begin_index(&mut self) -> Result<Vec<ExtentRecord>, WriteError> {
         self.stream = Stream::new(LabelKind::Index, self.compression);
         Ok(std::mem::take(&mut self.extents))
+    }
+
+    fn restart(&self, capacity_blocks: usize) -> Restart {
+        let switched_off = self.writing.drive_compression == Some(DriveCompression::Off);
+        let compressed = match switched_off || self.compression != Compression::None {
+            true => Compressed::NotByDrive,
+            false => Compressed::PerhapsByDrive,
+        };
+        super::options::restart(self.report.generation, compressed, capacity_blocks)
     }
 }

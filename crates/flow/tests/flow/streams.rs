@@ -10,6 +10,7 @@ use std::time::Instant;
 use flow::account::{Stage, StageReport};
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
+use flow::pace::Restart;
 use flow::ring::{RingOptions, ring};
 use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all};
 use flow::source::{ReadError, read_file, read_stream};
@@ -45,8 +46,11 @@ fn copy(from: From, mut sink: Box<dyn Sink>, cancel: &Cancel, block_bytes: usize
             result.inspect_err(|_| cancel.fail())
         });
         let mut account = write.open();
-        let options =
-            WriteOptions { start_fill_blocks: 1, restart_fill_blocks: 1, rate_limit: None };
+        let options = WriteOptions {
+            start_fill_blocks: 1,
+            restart: Restart::AtFill { blocks: 1 },
+            rate_limit: None,
+        };
         let written = write_all(&consumer, &mut *sink, options, &mut account, cancel, |_| {})
             .inspect_err(|_| cancel.fail());
         drop(account);

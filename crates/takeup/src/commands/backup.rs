@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use archive::chunk::Compression;
-use backup::backup::{BackupOptions, backup, backup_to_tape};
+use backup::backup::{BackupOptions, Refill, backup, backup_to_tape};
 use backup::report::{RunReport, TapeReport};
 use backup::tape::{
-    BlockLayout, RESTART_FILL_PERCENT, RING_BYTES_MAX, RING_MEMORY_DIVISOR, START_FILL_PERCENT,
-    TapeOptions,
+    BlockLayout, RING_BYTES_MAX, RING_MEMORY_DIVISOR, START_FILL_PERCENT, TapeOptions,
 };
 use clap::{Args, ValueEnum};
 use device::tape::DriveCompression;
@@ -170,7 +169,7 @@ fn options(arguments: &BackupArgs) -> BackupOptions {
         block_bytes: target.block_size.bytes(),
         ring_bytes: target.ring_bytes(least_ring_bytes(arguments.compress)),
         start_fill_percent: target.start_fill.unwrap_or(0),
-        restart_fill_percent: None,
+        refill: Refill::AsAtTheStart,
         excludes: arguments.exclude.clone(),
         file_systems: match arguments.one_file_system {
             true => FileSystems::One,
@@ -207,7 +206,9 @@ fn pace_for_tape(options: &mut BackupOptions, target: &TargetArgs) {
     let default = share.min(RING_BYTES_MAX).max(options.ring_bytes);
     options.ring_bytes = target.ring.map_or(default, Size::bytes);
     options.start_fill_percent = target.start_fill.unwrap_or(START_FILL_PERCENT);
-    options.restart_fill_percent = Some(target.start_fill.unwrap_or(RESTART_FILL_PERCENT));
+    if target.start_fill.is_none() {
+        options.refill = Refill::AsTheTargetNeeds;
+    }
 }
 
 fn tape_summary(run: &RunReport, tape: &TapeReport) -> TapeSummary {
