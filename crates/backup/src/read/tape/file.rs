@@ -85,9 +85,9 @@ impl TapeFile {
                 // As little as has worked: the rest of a block of the ring has room for it.
                 None => block_bytes.max(1),
             };
-            let mut room = feed.room(ask_bytes)?;
+            let room = feed.room(ask_bytes)?;
             let in_place = room.is_some();
-            let buffer = room.as_deref_mut().unwrap_or(&mut self.buffer);
+            let buffer = room.unwrap_or(&mut self.buffer);
             let mut met = self.station.blocks()?.read(buffer, &cancel)?;
             let mut direct = in_place;
             if met == Met::LargerBlock {

@@ -135,8 +135,8 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         let length_bytes = extents.iter().map(end_of).max().unwrap_or(0);
         self.end.last_segment = extents.last().map_or(0, |extent| extent.segment);
         self.end.index = Some(index.clone());
-        let whole = [0..length_bytes];
-        for range in ranges.unwrap_or(&whole) {
+        let whole = 0..length_bytes;
+        for range in ranges.unwrap_or(std::slice::from_ref(&whole)) {
             self.stream_bytes = range.start;
             for extent in extents.iter() {
                 if self.stopped() {

@@ -150,9 +150,9 @@ fn a_set_that_is_not_there_is_told() {
 fn every_set_of_a_volume_is_found() {
     let studio = Studio::new(1, 64 << 20);
     let mut expected = Vec::new();
-    for number in 0..3 {
+    for (number, compression) in COMPRESSIONS.iter().enumerate() {
         let files = studio.small_tree(5 + number, 5000);
-        studio.write(&studio.bench.path("t"), COMPRESSIONS[number], 10 << 10);
+        studio.write(&studio.bench.path("t"), compression, 10 << 10);
         expected.push(files);
     }
     let mut studio = studio;
