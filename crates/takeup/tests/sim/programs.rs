@@ -145,7 +145,7 @@ fn st0_rewinds() {
 }
 
 #[test]
-fn takeup_writes_what_tar_reads() {
+fn takeup_writes_what_it_and_tar_read() {
     let Some(drive) = Drive::new() else { return };
     let tree = drive.folder().join("tree");
     fs::create_dir(&tree).unwrap();
@@ -157,6 +157,16 @@ fn takeup_writes_what_tar_reads() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
+    for arguments in [&["list"][..], &["verify"], &["restore", "--into", "back"]] {
+        let output = takeup()
+            .current_dir(drive.folder())
+            .args(arguments)
+            .arg(drive.tape())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
+    assert!(fs::read(drive.folder().join("back/tree/noise")).unwrap() == noise(3_000_000));
     drive.mt(&["rewind"]);
     let out = drive.folder().join("out");
     fs::create_dir(&out).unwrap();
