@@ -24,6 +24,8 @@ pub struct Program {
     pub name: String,
     /// Where it lies, on the host as in the guest.
     pub path: PathBuf,
+    /// All executables that were built with it, itself among them.
+    pub executables: Vec<PathBuf>,
 }
 
 /// Builds the test programs and all that they start.
@@ -47,7 +49,8 @@ pub fn build(repository: &Path) -> anyhow::Result<Vec<Program>> {
         }
         let path = executable(&output.stdout, test)
             .with_context(|| format!("cargo built no program for test {test}"))?;
-        programs.push(Program { name: format!("{package}::{test}"), path });
+        let executables = executables(&output.stdout);
+        programs.push(Program { name: format!("{package}::{test}"), path, executables });
     }
     Ok(programs)
 }
@@ -68,6 +71,13 @@ fn executable(messages: &[u8], test: &str) -> Option<PathBuf> {
 const DRIVES: [(&str, &str, &str); 2] =
     [("tgtd", "/dev/nst0", "on_sim_drive"), ("sim", "/dev/nst1", "on_tgtd_drive")];
 
+/// Every executable in cargo's messages.
+fn executables(messages: &[u8]) -> Vec<PathBuf> {
+    let lines = messages.split(|byte| *byte == b'\n');
+    let messages = lines.filter_map(|line| serde_json::from_slice::<serde_json::Value>(line).ok());
+    messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).collect()
+}
+
 /// What `--drive` may name.
 pub fn drive_names() -> [&'static str; 2] {
     DRIVES.map(|(name, _, _)| name)
@@ -78,6 +88,11 @@ pub fn drive_names() -> [&'static str; 2] {
 pub fn command(programs: &[Program], only: Option<&str>, filters: &[String]) -> String {
     let mut script = String::from("failed=0\n");
     let filters: Vec<_> = filters.iter().map(|filter| quoted(filter)).collect();
+    for executable in programs.iter().flat_map(|program| &program.executables) {
+        // Opened for writing, a file moves to the layer in memory: a build on the host that
+        // replaces it while the tests run is not seen here.
+        script.push_str(&format!(": >>{}\n", quoted(&executable.display().to_string())));
+    }
     for program in programs {
         for (drive, device, spared) in DRIVES {
             if only.is_some_and(|only| only != drive) {
@@ -228,5 +243,6 @@ mod tests {
         let messages = messages.as_bytes();
         assert_eq!(executable(messages, "x"), Some(PathBuf::from("/test/x")));
         assert_eq!(executable(messages, "y"), None);
+        assert_eq!(executables(messages), [PathBuf::from("/bin/x"), PathBuf::from("/test/x")]);
     }
 }
