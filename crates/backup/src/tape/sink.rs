@@ -449,19 +449,19 @@ impl<'a> TapeSink<'a> {
     }
 
     /// Ends a set that does not come to its end: closes what is on the medium, and says what of it
-    /// is safe. After an error of the drive nothing more is written: a drive that was reset stands
-    /// at the beginning, and a filemark there would be the end of all that follows.
+    /// is safe. After an error of the drive nothing more is written, see [`Volume::let_be`].
     pub(crate) fn abandon(mut self) -> Safe {
-        if let Some(volume) = &mut self.volume
-            && !self.is_in_doubt
-        {
-            let closed = match self.part {
-                Some(_) => volume.write_filemark(Filemark::Synchronising),
-                None => volume.tape.synchronise(),
-            };
-            if closed.is_ok() {
-                self.safe.segments = self.segment - 1;
-            }
+        let Some(volume) = &mut self.volume else { return self.safe };
+        if self.is_in_doubt {
+            volume.let_be();
+            return self.safe;
+        }
+        let closed = match self.part {
+            Some(_) => volume.write_filemark(Filemark::Synchronising),
+            None => volume.tape.synchronise(),
+        };
+        if closed.is_ok() {
+            self.safe.segments = self.segment - 1;
         }
         self.safe
     }

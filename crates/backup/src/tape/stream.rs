@@ -36,7 +36,11 @@ impl TapeStream {
     }
 
     fn take(&mut self, block: &[u8]) -> Result<(), TapeSetError> {
-        if self.tape.write(block)? == TapeWrite::Whole {
+        let written = self.tape.write(block).inspect_err(|_| {
+            // As `Volume::let_be`: no filemark where the drive may stand now.
+            let _ = self.tape.synchronise();
+        });
+        if written? == TapeWrite::Whole {
             self.bytes += block.len() as u64;
             return Ok(());
         }

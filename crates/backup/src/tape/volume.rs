@@ -98,6 +98,14 @@ impl Volume {
         Ok(())
     }
 
+    /// Keeps the driver from writing a filemark when it closes the tape. It does so behind a write,
+    /// also one that failed since the drive was reset (seen with Linux 6.1): the tape stands at the
+    /// beginning then, and that filemark would be the end of all that the medium holds. Behind a
+    /// synchronisation, even one that fails, it writes none (`drivers/scsi/st.c`, `st_ioctl`).
+    pub(super) fn let_be(&mut self) {
+        let _ = self.tape.synchronise();
+    }
+
     /// What the kernel counted since the volume was opened.
     pub(super) fn write_ns(&mut self) -> Option<u64> {
         let now = self.tape.statistics()?;
