@@ -38,7 +38,7 @@ pub(super) enum Met {
     },
 }
 
-/// Which medium this has to be, checked when the drive forgot where it is.
+/// Which medium this has to be, checked after errors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Identity {
     /// Where a label is.
@@ -268,12 +268,10 @@ impl BlockReader {
     fn return_to(&mut self, here: Spot, after: &TapeError) -> Result<(), TapeReadFailure> {
         let device = self.device();
         let lost = |source| TapeReadFailure::PlaceLost { device, place: here.to_string(), source };
-        // A bad place on the medium is no reason to think that it is another one.
+        // A bad place on the medium is no reason to think that it is another one; anything else is,
+        // since the driver keeps its count when the medium is exchanged.
         let is_medium_error = after.said.is_some_and(|sense| sense.key == MEDIUM_ERROR);
-        if !is_medium_error
-            && after.place.file_number.is_none()
-            && let Some(identity) = self.identity
-        {
+        if !is_medium_error && let Some(identity) = self.identity {
             if let Err(error) = go_to(&mut self.tape, identity.label) {
                 return Err(lost(error));
             }

@@ -1,15 +1,23 @@
 //! The damage matrix of a tape: every block in turn cannot be read, the drive forgets where it is,
 //! the medium is exchanged, and what the drive says makes no sense.
 
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use backup::read::ReadFailure;
-use backup::read::tape::{SetChoice, TapeReadFailure};
-use backup::restore::RestoreError;
-use device::tape::OpenError;
-use sim::tape::{AfterReadError, Faults, Object, Persistence};
+use backup::read::tape::{SetChoice, TapeOrigin, TapeReadFailure};
+use backup::restore::{RestoreError, RestoreOptions};
+use device::tape::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
+use device::tape::sense::Sense;
+use device::tape::{Access, OpenError, Tape, TapeDrive};
+use sim::tape::{
+    AfterReadError, Cartridge, Direction, Faults, Object, OnClose, OpenMode, Persistence,
+    Readiness, VirtualDrive, VirtualTape,
+};
 
 use super::studio::Studio;
+use crate::bench::Kept;
 
 const COMPRESSIONS: [&str; 3] = ["none", "zstd:1", "gzip:1"];
 
@@ -202,4 +210,103 @@ fn against_the_live_tree_what_is_lost_is_no_change() {
     let report = report.unwrap();
     assert!(!report.is_sound());
     assert_eq!((report.changed.total, report.differs.total), (0, 0));
+}
+
+/// A drive whose cartridge somebody exchanges while it is read.
+struct Exchanging {
+    drive: VirtualDrive,
+    other: Cartridge,
+    reads: u32,
+}
+
+struct ExchangingTape {
+    tape: VirtualTape,
+    drive: VirtualDrive,
+    other: Option<Cartridge>,
+    reads_left: u32,
+}
+
+impl TapeDrive for Exchanging {
+    fn name(&self) -> &str {
+        "/dev/nst0"
+    }
+
+    fn open(&self, _: Access) -> Result<Tape, OpenError> {
+        let mode = OpenMode {
+            direction: Direction::Read,
+            readiness: Readiness::NotNeeded,
+            on_close: OnClose::Stay,
+        };
+        let mut tape = self.drive.open_raw(mode).unwrap();
+        tape.status().unwrap();
+        let (drive, other) = (self.drive.clone(), Some(self.other.clone()));
+        let raw = ExchangingTape { tape, drive, other, reads_left: self.reads };
+        Ok(Tape::new(Box::new(raw), "/dev/nst0"))
+    }
+}
+
+impl RawTape for ExchangingTape {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reads_left = self.reads_left.saturating_sub(1);
+        if self.reads_left == 0
+            && let Some(other) = self.other.take()
+        {
+            self.drive.insert(other);
+        }
+        self.tape.read(buffer)
+    }
+    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
+        self.tape.write(block)
+    }
+    fn operate(&mut self, operation: Operation, count: i32) -> io::Result<()> {
+        self.tape.operate(operation, count)
+    }
+    fn status(&mut self) -> io::Result<RawStatus> {
+        self.tape.status()
+    }
+    fn position(&mut self) -> io::Result<u64> {
+        self.tape.position()
+    }
+    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
+        self.tape.command(command, data)
+    }
+    fn statistics(&mut self) -> Option<Statistics> {
+        self.tape.statistics()
+    }
+    fn last_sense(&mut self) -> Option<Sense> {
+        self.tape.last_sense()
+    }
+    fn transfer_bytes_max(&mut self) -> Option<u64> {
+        self.tape.transfer_bytes_max()
+    }
+}
+
+#[test]
+fn a_medium_that_is_exchanged_behind_our_back_is_noticed() {
+    let (studio, expected) = small_set("none");
+    let other = Studio::new(1, 64 << 20);
+    other.small_tree(16, 8_000);
+    other.write(&other.bench.path("t"), "none", 40 << 10);
+    // In the data, behind the labels and the index that were read before.
+    for reads in [20, 26, 32, 38] {
+        studio.library.load(0);
+        let other = other.library.cartridges()[0].clone();
+        let drive = Exchanging { drive: studio.library.drive().clone(), other, reads };
+        let origin = TapeOrigin { drive: Arc::new(drive), ..studio.origin() };
+        let options = RestoreOptions { tape: Some(origin), ..Default::default() };
+        let into = format!("out{reads}");
+        let result = studio.bench.try_restore(options, &into, &Kept::default());
+        match result {
+            Err(RestoreError::Read(ReadFailure::Tape(
+                TapeReadFailure::Exchanged { .. } | TapeReadFailure::PlaceLost { .. },
+            ))) => {}
+            other => panic!("{reads}: {other:?}"),
+        }
+        // What is there is of the first medium.
+        let restored = studio.restored(&into);
+        let whole = restored.iter().filter(|(path, _)| !path.ends_with(".incomplete"));
+        for (path, content) in whole {
+            assert!(expected[path] == *content, "{reads}: {path}");
+        }
+    }
 }
