@@ -68,8 +68,8 @@ pub struct Label {
     pub length_bytes: u32,
     /// Compression of the data segments.
     pub compression: Compression,
-    /// Number of the file, filemarks counted from the beginning of this medium, that begins with the
-    /// last label of the set before: that of its index when the set came to its end.
+    /// Number of the file (filemarks counted from the beginning of this medium) that begins with
+    /// the last label of the set before: that of its index when the set came to its end.
     pub previous: Option<u32>,
     /// When the run began, in seconds since 1970.
     pub time_seconds: u64,

@@ -121,16 +121,16 @@ impl TapeSummary {
                 self.streaming_bytes_per_second / lowest as f64
             ),
             (None, _) => format!(
-                "the drive was given {given}, and {needs}; all of it fits into the drive's buffer, so \
-                 this says nothing about streaming"
+                "the drive was given {given}, and {needs}; all of it fits into the drive's buffer, \
+                 so this says nothing about streaming"
             ),
             (_, 0) => format!(
                 "the drive was given {given}, and {needs}: it was too little to stream, though \
                  {empty}"
             ),
             _ => format!(
-                "the drive was given {given}, and {needs}: it had to stop and go back; {empty}, and \
-                 each time the drive ran from its buffer to a stop"
+                "the drive was given {given}, and {needs}: it had to stop and go back; {empty}, \
+                 and each time the drive ran from its buffer to a stop"
             ),
         }
     }

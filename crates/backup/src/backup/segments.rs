@@ -113,8 +113,8 @@ impl Segments {
     }
 
     /// The padding that follows the chunk whose content ends at `archive_end_bytes`, when a segment
-    /// ends there: `stored_bytes` precede it in the stored stream. To be called once for each chunk,
-    /// in their order, before the padding is handed on.
+    /// ends there: `stored_bytes` precede it in the stored stream. To be called once for each
+    /// chunk, in their order, before the padding is handed on.
     pub(super) fn padding_behind(
         &self,
         archive_end_bytes: u64,

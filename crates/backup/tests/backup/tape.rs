@@ -353,10 +353,7 @@ fn a_run_that_dies_leaves_what_it_finished() {
         let closed = before.last().is_none_or(|last| *last == Object::Filemark);
         assert_eq!(after[before.len()] == Object::Filemark, !closed, "cut at {kept}");
         let first = set.parts[0].clone();
-        let last = parts(library.cartridges())
-            .into_iter()
-            .filter(|found| found.file < first.file)
-            .next_back();
+        let last = parts(library.cartridges()).into_iter().rfind(|found| found.file < first.file);
         assert_eq!(first.label.previous, last.map(|found| found.file), "cut at {kept}");
     }
 }
@@ -469,7 +466,8 @@ fn no_other_volume_says_what_is_safe() {
 fn errors_of_the_drive_end_the_run() {
     let tree = tree(18, 30, 30_000);
     let (options, tape) = small_set(tree.path());
-    let cases: [(&str, fn(u64) -> Faults); 3] = [
+    type FaultsAt = fn(u64) -> Faults;
+    let cases: [(&str, FaultsAt); 3] = [
         ("written", |at| Faults { unwritable: [at].into(), ..Faults::default() }),
         ("lost", |at| Faults { lost_from: Some(at), ..Faults::default() }),
         ("reset", |at| Faults { reset_before: Some(at), ..Faults::default() }),
@@ -565,7 +563,10 @@ fn sparse_files_and_links_go_over_volumes() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 20, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 16,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn any_tree_on_any_volumes(
