@@ -264,8 +264,21 @@ impl Tape {
             Err(error) if Errno::from_io_error(&error) == Some(Errno::NOSPC) => {
                 Ok(TapeWrite::EndOfMedium(0))
             }
-            Err(error) => Err(self.failed("write", error)),
+            Err(error) => {
+                let failed = self.failed("write", error);
+                self.forget_writing();
+                Err(failed)
+            }
         }
+    }
+
+    /// Keeps the driver from writing a filemark when it closes a device whose last write failed. If
+    /// the medium was changed or the drive was reset, the tape stands at the beginning now, and
+    /// that filemark would end there what the medium holds (seen with Linux 6.1). Any operation
+    /// that moves the tape makes the driver forget that it was writing, also one by no blocks.
+    fn forget_writing(&mut self) {
+        // A drive that refuses even this cannot be helped, and the error that counts is told.
+        let _ = self.raw.operate(Operation::ForwardBlocks, 0);
     }
 
     /// Writes a filemark.
