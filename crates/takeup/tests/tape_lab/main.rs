@@ -119,7 +119,7 @@ pub fn rewind() {
 pub fn backup(source: &Path, options: &[&str]) -> Said {
     let device = device();
     let source = source.to_str().unwrap();
-    let mut arguments = vec!["backup", source, "--to", &device, "--ring", "32M"];
+    let mut arguments = vec!["backup", source, "--to", &device, "--ring", "96M"];
     arguments.extend(options);
     run(&arguments)
 }
