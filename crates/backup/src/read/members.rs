@@ -228,8 +228,8 @@ impl<'a> MemberStream<'a> {
     }
 
     /// The content of a small member, to its end or to the first bytes that are missing, whose
-    /// number is returned; 0 when it is whole. `before_waiting` hands on what the caller holds back,
-    /// which would keep blocks of the ring.
+    /// number is returned; 0 when it is whole. `before_waiting` hands on what the caller holds
+    /// back, which would keep blocks of the ring.
     pub fn collect(
         &mut self,
         account: &mut Account,
