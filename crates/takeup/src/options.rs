@@ -67,7 +67,7 @@ pub struct TargetArgs {
     #[arg(long, value_name = "SIZE")]
     pub ring: Option<Size>,
     /// How full the ring has to be before the writer starts, and starts again after it ran empty;
-    /// by default 0, and for a tape 50 and then 95
+    /// by default 0; for a tape 50, and then as the drive needs it
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub start_fill: Option<u8>,
     /// Most bytes per second that go to the target
