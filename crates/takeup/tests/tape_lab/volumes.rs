@@ -93,7 +93,7 @@ fn tar_lists_and_extracts_the_volumes() {
 #[test]
 #[ignore = "runs in the lab: cargo xtask lab"]
 fn a_wrong_volume_is_refused_and_asked_for_again() {
-    let tree = spread("wrong", &["--compress", "zstd"]);
+    let tree = spread("wrong", &[]);
     fresh("stranger", 4);
     // First a blank cartridge, then the volume before, then the right one.
     let command = "case $TAKEUP_ATTEMPT in
@@ -154,6 +154,8 @@ fn killed_in_the_second_volume() {
         &device,
         "--segment-size",
         "800k",
+        "--block-size",
+        "64k",
         "--rate-limit",
         "2M",
         "--ring",
