@@ -2,9 +2,9 @@
 //!
 //! It is a tar archive of its own behind the end-of-archive mark (or a filemark) of the archive it
 //! describes, so a plain tar reader stops before it and extracts nothing foreign. Its members are
-//! the five *sections* (files, blocks, chunks, warnings, extents) and last a *trailer* of fixed length that
-//! says where everything is. A reader with random access starts from the trailer at the end, one
-//! without meets the sections in passing.
+//! the five *sections* (files, blocks, chunks, warnings, extents) and last a *trailer* of fixed
+//! length that says where everything is. A reader with random access starts from the trailer at the
+//! end, one without meets the sections in passing.
 //!
 //! A section is a sequence of groups of records ([`IndexWriter`], [`IndexReader`]). A group stands
 //! alone (paths are compressed against the previous path within the group only) and has a checksum,

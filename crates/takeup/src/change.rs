@@ -23,8 +23,8 @@ pub struct ChangeArgs {
     /// terminal
     ///
     /// Its environment says what is wanted: TAKEUP_ACTION (write or read), TAKEUP_DEVICE,
-    /// TAKEUP_SET, TAKEUP_VOLUME, TAKEUP_MEDIUM (empty when unknown) and TAKEUP_ATTEMPT (from 1). An exit code
-    /// other than 0 means that there is no other volume.
+    /// TAKEUP_SET, TAKEUP_VOLUME, TAKEUP_MEDIUM (empty when unknown) and TAKEUP_ATTEMPT (from 1).
+    /// An exit code other than 0 means that there is no other volume.
     #[arg(long, value_name = "COMMAND", help_heading = "Tape")]
     pub change_command: Option<String>,
 }

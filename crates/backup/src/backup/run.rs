@@ -286,6 +286,11 @@ impl Run<'_> {
             }
             scanned
         })?;
+        self.end_archive(producer)
+    }
+
+    /// The end mark, and what a segment needs behind it.
+    fn end_archive(&self, producer: &Producer) -> Result<(), BackupError> {
         let mut account = self.stages.read.open();
         let bytes = match &self.segments {
             Some(segments) => segments.close_last(producer, &mut account)?,

@@ -271,8 +271,8 @@ impl OpenTape {
                 Err(error) => (TapeEnd::default(), Err(error)),
             },
         };
-        // Whoever comes to the end of the stream looks for the index, which follows whole data only:
-        // behind half a file it would be taken for the other half.
+        // Whoever comes to the end of the stream looks for the index, which follows whole data
+        // only: behind half a file it would be taken for the other half.
         if result.is_ok() {
             *index.lock().unwrap_or_else(PoisonError::into_inner) = end.index.take();
         }

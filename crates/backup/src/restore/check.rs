@@ -12,8 +12,8 @@ use crate::warnings::Warnings;
 /// Files that are warned of by name.
 const NAMED_MAX: u64 = 10_000;
 
-/// Warns of the members whose headers are in `lost`, ranges of the archive that could not be had, and
-/// of the files in damaged blocks.
+/// Warns of the members whose headers are in `lost`, ranges of the archive that could not be had,
+/// and of the files in damaged blocks.
 pub(crate) fn conclude(
     check: Option<&BlockCheck>,
     lost: &[Range<u64>],
