@@ -169,14 +169,14 @@ impl<'a> Verifier<'a> {
         if stored_bytes > SMALL_BYTES_MAX {
             return self.large(object, stream, account);
         }
-        while stored_bytes > 0 {
+        // A piece ends at the end of the content, or at a gap in it.
+        let mut at_end = stored_bytes == 0;
+        while !at_end {
             let (content, missing_bytes) =
                 stream.collect(account, |account| self.flush(account))?;
             object.content.extend(content);
             object.missing_bytes += missing_bytes;
-            if missing_bytes == 0 {
-                break;
-            }
+            at_end = missing_bytes == 0;
         }
         self.batch.push(object);
         self.batch_bytes += stored_bytes;
