@@ -71,6 +71,9 @@ fn executable(messages: &[u8], test: &str) -> Option<PathBuf> {
 const DRIVES: [(&str, &str, &str); 2] =
     [("tgtd", "/dev/nst0", "on_sim_drive"), ("sim", "/dev/nst1", "on_tgtd_drive")];
 
+/// Scenarios in a folder of `sim`: they have no tape of the lab's, and run on the host as well.
+const ON_THE_HOST: &str = "folder::";
+
 /// Every executable in cargo's messages.
 fn executables(messages: &[u8]) -> Vec<PathBuf> {
     let lines = messages.split(|byte| *byte == b'\n');
@@ -101,7 +104,8 @@ pub fn command(programs: &[Program], only: Option<&str>, filters: &[String]) -> 
             script.push_str(&format!(
                 "echo {PROGRAM_MARK}{}@{drive}\n\
                  TAKEUP_TAPE={device} TAKEUP_TAPE_OPERATOR=cartridge LAB_DRIVE={drive} \
-                 {} --test-threads=1 --include-ignored --skip {spared} {} || failed=1\n",
+                 {} --test-threads=1 --include-ignored --skip {spared} --skip {ON_THE_HOST} {} \
+                 || failed=1\n",
                 program.name,
                 quoted(&program.path.display().to_string()),
                 filters.join(" "),

@@ -34,7 +34,6 @@ fn gnu_tar_with_any_blocking_factor() {
 #[ignore = "runs in the lab: cargo xtask lab"]
 fn gnu_tar_compressed() {
     foreign("gzip", "tar -b 20 -czf - tree | dd of=$TAPE bs=10k iflag=fullblock status=none");
-    foreign("zstd", "tar -cf - tree | zstd -q | dd of=$TAPE bs=256k iflag=fullblock status=none");
     foreign("program", "tar -b 128 -I 'zstd -q' -cf $TAPE tree");
 }
 
@@ -61,6 +60,15 @@ fn a_file_behind_others() {
 
 mod on_sim_drive {
     use super::*;
+
+    // The last block is short. tgtd's drive gives half of one right if the buffer is larger than the
+    // block and smaller than two of them (docs/lab.md).
+    #[test]
+    #[ignore = "runs in the lab: cargo xtask lab"]
+    fn a_short_block_of_compressed_data() {
+        let write = "tar -cf - tree | zstd -q | dd of=$TAPE bs=256k iflag=fullblock status=none";
+        foreign("zstd", write);
+    }
 
     // tgtd's drive calls a block of another size than the fixed one a corrupted medium.
     #[test]
