@@ -61,8 +61,8 @@ fn a_file_behind_others() {
 mod on_sim_drive {
     use super::*;
 
-    // The last block is short. tgtd's drive gives half of one right if the buffer is larger than the
-    // block and smaller than two of them (docs/lab.md).
+    // The last block is short. tgtd's drive gives half of one right if the buffer is larger than
+    // the block and smaller than two of them (docs/lab.md).
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn a_short_block_of_compressed_data() {
