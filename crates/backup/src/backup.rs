@@ -225,6 +225,7 @@ pub fn backup(
 ) -> Result<RunReport, BackupError> {
     let started = Instant::now();
     let prepared = Prepared::new(options, Layout::OneStream, monitor)?;
+    Target::check_storage(&options.target)?;
     let replaced = check_target_is_no_source(options)?;
     let target = open_target(&options.target, options.existing, cancel)??;
     let output = target.identity().map(|(device, inode)| tree::Identity { device, inode });

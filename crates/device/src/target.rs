@@ -70,6 +70,12 @@ pub enum TargetError {
         /// The path.
         path: PathBuf,
     },
+    /// A character device that is no tape.
+    #[error("{} is a character device and no tape: nothing comes back from there", path.display())]
+    NoStorage {
+        /// The path.
+        path: PathBuf,
+    },
     /// A directory.
     #[error("{} is a directory; name a file in it", path.display())]
     Directory {
@@ -148,6 +154,22 @@ impl Target {
             FileType::Fifo => Target::named_pipe(&shown),
             FileType::CharacterDevice => Target::open_special(&shown, TargetKind::CharacterDevice),
             _ => Target::open_special(&shown, TargetKind::Stream),
+        }
+    }
+
+    /// Whether what is written to `path` could come back, as far as its kind tells: a character
+    /// device that is no tape keeps nothing. `/dev/null` says so in its name, `/dev/full` takes
+    /// nothing.
+    ///
+    /// # Errors
+    /// `NoStorage`.
+    pub fn check_storage(path: &OsStr) -> Result<(), TargetError> {
+        let Ok(status) = rustix::fs::stat(path) else { return Ok(()) };
+        let honest = [rustix::fs::makedev(1, 3), rustix::fs::makedev(1, 7)];
+        let is_device = FileType::from_raw_mode(status.st_mode) == FileType::CharacterDevice;
+        match is_device && path != "-" && !honest.contains(&status.st_rdev) {
+            true => Err(TargetError::NoStorage { path: path.into() }),
+            false => Ok(()),
         }
     }
 
