@@ -6,8 +6,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use archive::label::hex;
 use backup::tape::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
@@ -27,6 +28,22 @@ pub struct ChangeArgs {
     /// An exit code other than 0 means that there is no other volume.
     #[arg(long, value_name = "COMMAND", help_heading = "Tape")]
     pub change_command: Option<String>,
+}
+
+/// How long a command may take to clean up behind itself.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Ends a command with everything that it started: asks first, since an arm may be on its way.
+fn end(child: &mut Child) {
+    let Ok(group) = i32::try_from(child.id()) else { return };
+    let Some(group) = rustix::process::Pid::from_raw(group) else { return };
+    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
+    let asked = Instant::now();
+    while matches!(child.try_wait(), Ok(None)) && asked.elapsed() < GRACE {
+        std::thread::sleep(STEP);
+    }
+    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    let _ = child.wait();
 }
 
 /// Longest answer on the terminal.
@@ -65,6 +82,8 @@ impl Changer {
         let child = Command::new("sh")
             .args(["-c", command])
             .stdin(Stdio::null())
+            // What the shell starts has to end with it.
+            .process_group(0)
             // Standard output may carry a document of ours.
             .stdout(io::stderr().as_fd().try_clone_to_owned().map_err(ChangeError::Failed)?)
             .env("TAKEUP_ACTION", action)
@@ -91,8 +110,7 @@ impl Changer {
                 return Ok(status);
             }
             if let Err(stopped) = self.cancel.check() {
-                let _ = child.kill();
-                let _ = child.wait();
+                end(&mut child);
                 return Err(stopped.into());
             }
             std::thread::sleep(STEP);
@@ -201,9 +219,32 @@ mod tests {
     #[test]
     fn a_command_that_takes_long_ends_with_the_run() {
         let cancel = Cancel::new();
-        cancel.cancel();
-        let mut changer = Changer { command: Some("sleep 600".into()), cancel };
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("process");
+        // The shell waits for a process of its own, which has to end too.
+        let command = format!("sleep 600 & echo $! >{}; wait", place.display());
+        let mut changer = Changer { command: Some(command), cancel: cancel.clone() };
+        let stop = std::thread::spawn(move || {
+            while !std::fs::read_to_string(&place).is_ok_and(|text| text.ends_with('\n')) {
+                std::thread::sleep(STEP);
+            }
+            cancel.cancel();
+            std::fs::read_to_string(&place).unwrap().trim().to_owned()
+        });
         assert!(matches!(changer.change(&request()), Err(ChangeError::Stopped(_))));
+        let started = stop.join().unwrap();
+        let runs = || {
+            let state = std::fs::read_to_string(format!("/proc/{started}/stat"));
+            state.is_ok_and(|state| !state.contains(") Z "))
+        };
+        // It was sent its signal; to die takes a moment.
+        for _ in 0..100 {
+            if !runs() {
+                return;
+            }
+            std::thread::sleep(STEP);
+        }
+        panic!("process {started} is left behind");
     }
 
     #[test]
