@@ -16,8 +16,8 @@ use rustix::io::Errno;
 use crate::account::{Account, State};
 use crate::backend::{Backend, Memory, Operation};
 use crate::cancel::{Cancel, Stopped};
-use crate::pace::{Pace, Restart};
 use crate::rate::RateLimit;
+use crate::restart::{Restart, Restarts};
 use crate::ring::{Block, Consumer};
 
 /// Why writing ended early.
@@ -72,17 +72,22 @@ pub fn write_all(
     mut seen: impl FnMut(&Block),
 ) -> Result<u64, WriteError> {
     let mut bytes = 0;
-    let mut pace = Pace::new(options.restart, Instant::now());
-    let mut fill_blocks = options.start_fill_blocks;
+    let mut restarts = Restarts::new(options.restart, Instant::now());
     loop {
-        if consumer.fill_blocks() == 0 {
+        let ready_blocks = consumer.fill_blocks();
+        if ready_blocks == 0 {
             sink.settle()?;
-            if bytes > 0 {
-                fill_blocks = pace.ran_empty(bytes, Instant::now());
-            }
         }
+        let fill_blocks = match bytes {
+            0 => options.start_fill_blocks,
+            _ => {
+                let ready_bytes = (ready_blocks * consumer.block_bytes()) as u64;
+                restarts.observe(bytes + ready_bytes, Instant::now());
+                restarts.fill_blocks()
+            }
+        };
         let Some(block) = consumer.next_filled(fill_blocks, account)? else { break };
-        let limits = options.rate_limit.iter_mut().chain(pace.limit());
+        let limits = options.rate_limit.iter_mut().chain(restarts.limit());
         let wait = limits.map(|limit| limit.book(block.len())).max().unwrap_or_default();
         hold_back(wait, account, cancel)?;
         seen(&block);

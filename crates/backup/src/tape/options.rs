@@ -3,7 +3,7 @@
 use archive::chunk::Compression;
 use device::tape::DriveCompression;
 use device::tape::generation::Generation;
-use flow::pace::Restart;
+use flow::restart::Restart;
 
 /// How blocks are laid out on the medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

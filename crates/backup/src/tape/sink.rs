@@ -15,7 +15,7 @@ use archive::label::{Continuation, Label, LabelKind};
 use device::tape::generation::Generation;
 use device::tape::{DriveCompression, Filemark, TapeDrive, TapeWrite};
 use flow::monitor::{Level, Monitor, Notice};
-use flow::pace::Restart;
+use flow::restart::Restart;
 use flow::ring::Block;
 use flow::sink::{Sink, WriteError};
 

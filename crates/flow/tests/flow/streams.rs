@@ -10,7 +10,7 @@ use std::time::Instant;
 use flow::account::{Stage, StageReport};
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
-use flow::pace::Restart;
+use flow::restart::Restart;
 use flow::ring::{RingOptions, ring};
 use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all};
 use flow::source::{ReadError, read_file, read_stream};
