@@ -122,7 +122,9 @@ impl Changer {
         let Ok(mut terminal) = terminal else { return Err(ChangeError::NobodyToAsk) };
         terminal.write_all(question(request).as_bytes()).map_err(ChangeError::Failed)?;
         let answer = self.answer(&mut terminal)?;
+        let reading = matches!(request.purpose, VolumePurpose::Read { .. });
         match answer.trim() {
+            "w" | "without" if reading => Err(ChangeError::WithoutIt),
             "q" | "quit" => Err(ChangeError::Declined { text: answer.trim().to_owned() }),
             _ => Ok(()),
         }
@@ -164,17 +166,20 @@ fn question(request: &VolumeRequest) -> String {
     };
     let device = escape(request.device.as_bytes());
     let short = |set: &[u8; 16]| hex(set)[..8].to_owned();
-    let wanted = match &request.purpose {
+    let (wanted, answers) = match &request.purpose {
         VolumePurpose::Write { set, volume } => {
-            format!("another medium into {device}, for volume {volume} of set {}", short(set))
+            let set = short(set);
+            let wanted = format!("another medium into {device}, for volume {volume} of set {set}");
+            (wanted, "q gives up")
         }
         VolumePurpose::Read { set, volume, medium } => {
             let medium = medium.as_ref().map(|medium| format!(" (medium {})", short(medium)));
             let medium = medium.unwrap_or_default();
-            format!("volume {volume} of set {}{medium} into {device}", short(set))
+            let wanted = format!("volume {volume} of set {}{medium} into {device}", short(set));
+            (wanted, "w goes on without it, q gives up")
         }
     };
-    format!("\r\x1b[K{why}takeup: put {wanted}; then press Enter (q gives up): ")
+    format!("\r\x1b[K{why}takeup: put {wanted}; then press Enter ({answers}): ")
 }
 
 #[cfg(test)]
@@ -251,7 +256,7 @@ mod tests {
     fn the_question_says_why_and_what() {
         let expected = "\r\x1b[Ktakeup: the medium holds volume 1 of this set, not 2\n\
                         takeup: put volume 2 of set abababab (medium 01010101) into /dev/nst0; \
-                        then press Enter (q gives up): ";
+                        then press Enter (w goes on without it, q gives up): ";
         assert_eq!(question(&request()), expected);
     }
 }

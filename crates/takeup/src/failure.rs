@@ -237,7 +237,8 @@ fn tape_hint(failure: &TapeReadFailure) -> Option<&'static str> {
         }
         TapeReadFailure::Exchanged { .. } => "put the first medium back and start again",
         TapeReadFailure::VolumeMissing { .. } => {
-            "start in a terminal to be asked for volumes, or with --change-command"
+            "start in a terminal to be asked for volumes, or with --change-command; \
+             --without-volume N brings back what is on the others"
         }
         _ => return None,
     })

@@ -28,6 +28,11 @@ pub struct TapeSourceArgs {
     /// which a tape of another program stands
     #[arg(long, value_name = "N", conflicts_with = "set")]
     file: Option<u32>,
+    /// Do without this volume of the set: it is not asked for, and what is on it is missing, which
+    /// is warned of. Numbers separated by commas, or the option again
+    #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with = "file",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    without_volume: Vec<u32>,
     #[command(flatten)]
     change: ChangeArgs,
 }
@@ -42,6 +47,7 @@ impl TapeSourceArgs {
             let option = match (&self.set, self.file) {
                 (Some(_), _) => "--set",
                 (_, Some(_)) => "--file",
+                _ if !self.without_volume.is_empty() => "--without-volume",
                 _ => return Ok(None),
             };
             let message = format!("{option}: {} is no tape", from.display());
@@ -51,6 +57,7 @@ impl TapeSourceArgs {
             drive: Arc::new(drive),
             set: self.set.clone().unwrap_or_default(),
             file_number: self.file,
+            without_volumes: self.without_volume.clone(),
             changer: Arc::new(Mutex::new(Changer::new(&self.change, cancel))),
         }))
     }

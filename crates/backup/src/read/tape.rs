@@ -61,6 +61,9 @@ pub struct TapeOrigin {
     pub set: SetChoice,
     /// Number of a file of the tape, from 0, that is read as it is, whoever wrote it.
     pub file_number: Option<u32>,
+    /// Numbers of volumes that are not to be had: nobody is asked for them, and what is on them is
+    /// missing.
+    pub without_volumes: Vec<u32>,
     /// Who is asked for other volumes.
     pub changer: Arc<Mutex<dyn VolumeChanger>>,
 }

@@ -105,6 +105,9 @@ pub enum ChangeError {
     /// The command or the terminal fails.
     #[error("cannot ask for another volume")]
     Failed(#[source] std::io::Error),
+    /// The run shall go on without this volume. Reading knows that; writing takes it for a no.
+    #[error("the run goes on without it")]
+    WithoutIt,
     /// The run was stopped meanwhile.
     #[error(transparent)]
     Stopped(#[from] flow::cancel::Stopped),

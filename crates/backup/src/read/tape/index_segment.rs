@@ -12,7 +12,7 @@ use super::blocks::Met;
 use super::failure::TapeReadFailure;
 use super::label_reader::{Opening, read_block, read_opening};
 use super::sets::LabelledFile;
-use super::station::{Station, Wanted, Which};
+use super::station::{Brought, Station, Wanted, Which};
 use crate::read::index_file::IndexFile;
 use crate::unnamed_file::unnamed_file;
 
@@ -120,8 +120,8 @@ fn next_part(
 ) -> Result<Option<LabelledFile>, TapeReadFailure> {
     let (set, volume) = (part.label.set, part.label.volume + 1);
     match station.bring(Wanted { set, volume, medium: None, which: Which::Exactly }) {
-        Ok(()) => {}
-        Err(TapeReadFailure::VolumeMissing { .. }) => return Ok(None),
+        Ok(Brought::Here) => {}
+        Ok(Brought::Without) | Err(TapeReadFailure::VolumeMissing { .. }) => return Ok(None),
         Err(error) => return Err(error),
     }
     let first = station.find_set(set)?.map(|here| here.first);

@@ -12,7 +12,7 @@ use super::SetChoice;
 use super::failure::TapeReadFailure;
 use super::index_segment::{Following, TapeIndex, read_index};
 use super::sets::{LabelledFile, SetHere, Walk};
-use super::station::{Station, Wanted, Which};
+use super::station::{Brought, Station, Wanted, Which};
 
 /// Volumes that are asked for in search of an index.
 const VOLUMES_MAX: u32 = 1000;
@@ -140,6 +140,8 @@ fn search_index(
     station: &mut Station,
     mut here: Option<SetHere>,
 ) -> Result<Option<TapeIndex>, TapeReadFailure> {
+    // Volumes behind the last one found that are not to be had.
+    let mut without = 0;
     for _ in 0..VOLUMES_MAX {
         let Some(found) = here else { return Ok(None) };
         if found.last.begins_index() {
@@ -150,10 +152,16 @@ fn search_index(
             // The index began on the volume before.
             LabelKind::Index => (label.volume.saturating_sub(1), Which::Exactly),
             LabelKind::Data if found.followed => return Ok(None),
-            LabelKind::Data => (label.volume + 1, Which::OrLater),
+            LabelKind::Data => (label.volume + 1 + without, Which::OrLater),
         };
         match station.bring(Wanted { set: label.set, volume, medium: None, which }) {
-            Ok(()) => here = station.find_set(label.set)?,
+            Ok(Brought::Here) => {
+                here = station.find_set(label.set)?;
+                without = 0;
+            }
+            // Then it was not whole, and the index cannot be read.
+            Ok(Brought::Without) if which == Which::Exactly => return Ok(None),
+            Ok(Brought::Without) => without += 1,
             Err(TapeReadFailure::VolumeMissing { .. }) => return Ok(None),
             Err(error) => return Err(error),
         }

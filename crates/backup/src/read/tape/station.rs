@@ -4,6 +4,7 @@
 //! back is looked at before a byte of it is used: its labels say which medium and which volume of
 //! which set it is. A wrong one is refused and asked for again, so many times.
 
+use std::collections::BTreeSet;
 use std::sync::PoisonError;
 
 use archive::label::{Label, hex};
@@ -38,6 +39,15 @@ pub(super) enum Which {
     OrLater,
 }
 
+/// Whether a volume came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Brought {
+    /// It is in the drive.
+    Here,
+    /// It is not to be had, and the run goes on without it.
+    Without,
+}
+
 /// What a tape begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beginning {
@@ -63,13 +73,16 @@ pub(super) struct Station {
     pub medium: Option<[u8; 16]>,
     /// Volumes that were changed to.
     pub changes: u32,
+    /// Volumes that are not to be had.
+    without: BTreeSet<u32>,
 }
 
 impl Station {
     pub fn new(origin: TapeOrigin, cancel: Cancel) -> Station {
         let (before, opened, read_ns) = (Totals::default(), None, None);
         let (blocks, medium, changes) = (None, None, 0);
-        Station { origin, cancel, blocks, before, opened, read_ns, medium, changes }
+        let without = origin.without_volumes.iter().copied().collect();
+        Station { origin, cancel, blocks, before, opened, read_ns, medium, changes, without }
     }
 
     /// Name of the drive.
@@ -136,14 +149,20 @@ impl Station {
     }
 
     /// Asks for a volume until it is there.
-    pub fn bring(&mut self, wanted: Wanted) -> Result<(), TapeReadFailure> {
+    pub fn bring(&mut self, wanted: Wanted) -> Result<Brought, TapeReadFailure> {
+        if self.without.contains(&wanted.volume) {
+            return Ok(Brought::Without);
+        }
         let mut refused: Option<Refused> = None;
         for attempt in 1..=CHANGE_ATTEMPTS_MAX {
             self.close();
-            self.ask(wanted, refused.take(), attempt)?;
+            if self.ask(wanted, refused.take(), attempt)? == Brought::Without {
+                self.without.insert(wanted.volume);
+                return Ok(Brought::Without);
+            }
             self.changes += 1;
             match self.look(wanted) {
-                Ok(None) => return Ok(()),
+                Ok(None) => return Ok(Brought::Here),
                 Ok(why) => refused = why,
                 Err(TapeReadFailure::Open(OpenError::NoMedium { .. })) => {
                     refused = Some(Refused::NoMedium);
@@ -167,19 +186,21 @@ impl Station {
         wanted: Wanted,
         refused: Option<Refused>,
         attempt: u32,
-    ) -> Result<(), TapeReadFailure> {
+    ) -> Result<Brought, TapeReadFailure> {
         self.cancel.check()?;
         let Wanted { set, volume, medium, .. } = wanted;
         let purpose = VolumePurpose::Read { set, volume, medium };
         let request = VolumeRequest { device: self.device(), purpose, refused, attempt };
         let mut changer = self.origin.changer.lock().unwrap_or_else(PoisonError::into_inner);
-        changer.change(&request).map_err(|error| match error {
-            ChangeError::Stopped(stopped) => stopped.into(),
-            error => {
+        match changer.change(&request) {
+            Ok(()) => Ok(Brought::Here),
+            Err(ChangeError::WithoutIt) => Ok(Brought::Without),
+            Err(ChangeError::Stopped(stopped)) => Err(stopped.into()),
+            Err(error) => {
                 let set = hex(&set);
-                TapeReadFailure::VolumeMissing { volume, set, source: Box::new(error) }
+                Err(TapeReadFailure::VolumeMissing { volume, set, source: Box::new(error) })
             }
-        })
+        }
     }
 
     /// Why the volume in the drive is not the one that is wanted; `None` when it is.

@@ -21,10 +21,13 @@ use super::label_reader::{Opening, read_opening};
 use super::place::Spot;
 use super::set::OpenSet;
 use super::sets::{LabelledFile, SetHere};
-use super::station::{Wanted, Which};
+use super::station::{Brought, Wanted, Which};
 
 /// Blocks that are read and thrown away rather than gone over, which may stop the tape.
 const READ_THROUGH_BLOCKS: u64 = 8;
+
+/// Volumes in a row that may be missing.
+const VOLUMES_WITHOUT_MAX: u32 = 1000;
 
 /// How the reading of a set ended.
 #[derive(Clone, Default)]
@@ -118,6 +121,14 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         self.stop.load(Ordering::Acquire)
     }
 
+    /// Says once that a volume is not to be had.
+    fn do_without(&mut self, volume: u32) {
+        let text = format!("volume {volume} was left out: what is on it is missing");
+        if !self.end.missing.contains(&text) {
+            self.end.missing.push(text);
+        }
+    }
+
     fn enter_volume(&mut self, volume: u32) {
         if self.end.volumes.last() != Some(&volume) {
             self.end.volumes.push(volume);
@@ -162,7 +173,12 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         if fresh {
             let (set, volume, medium) = (self.set.id, extent.volume, Some(extent.medium));
             let which = Which::Exactly;
-            self.set.station.bring(Wanted { set, volume, medium, which })?;
+            let wanted = Wanted { set, volume, medium, which };
+            if self.set.station.bring(wanted)? == Brought::Without {
+                self.do_without(volume);
+                let missing = to_bytes - self.stream_bytes;
+                return self.lose(missing, &format!("volume {volume} is not to be had"));
+            }
         }
         self.enter_volume(extent.volume);
         let part = Part {
@@ -222,25 +238,32 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             if self.read_volume(here)? == VolumeEnd::Done {
                 return Ok(());
             }
-            let wanted = Wanted {
-                set: self.set.id,
-                volume: volume + 1,
-                medium: None,
-                which: Which::Exactly,
-            };
-            match self.set.station.bring(wanted) {
-                Ok(()) => {}
-                Err(TapeReadFailure::VolumeMissing { .. }) => {
-                    self.miss_the_end(Some(volume));
-                    return Ok(());
-                }
-                Err(error) => return Err(error),
+            if !self.bring_next(volume)? {
+                return Ok(());
             }
             match self.set.station.find_set(self.set.id)? {
                 Some(next) => here = next,
                 None => return Ok(()),
             }
         }
+    }
+
+    /// Brings the volume behind one, or the next that is to be had; false when there is none.
+    fn bring_next(&mut self, volume: u32) -> Result<bool, TapeReadFailure> {
+        let (set, medium, which) = (self.set.id, None, Which::Exactly);
+        for next in volume + 1..=volume + VOLUMES_WITHOUT_MAX {
+            match self.set.station.bring(Wanted { set, volume: next, medium, which }) {
+                Ok(Brought::Here) => return Ok(true),
+                Ok(Brought::Without) => self.do_without(next),
+                Err(TapeReadFailure::VolumeMissing { .. }) => {
+                    self.miss_the_end(Some(next - 1));
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.miss_the_end(Some(volume + VOLUMES_WITHOUT_MAX));
+        Ok(false)
     }
 
     /// What there is of the set on its first volume, or on the one in the drive if nobody brings
@@ -258,15 +281,16 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         if here.first.label.volume == 1 {
             return Ok(here);
         }
-        let wanted = Wanted { set, volume: 1, medium: None, which: Which::Exactly };
-        match self.set.station.bring(wanted) {
-            Ok(()) => Ok(self.set.station.find_set(set)?.unwrap_or(here)),
-            Err(TapeReadFailure::VolumeMissing { .. }) => {
+        for volume in 1..here.first.label.volume {
+            let wanted = Wanted { set, volume, medium: None, which: Which::Exactly };
+            match self.set.station.bring(wanted) {
+                Ok(Brought::Without) => {}
                 // The drive may have been emptied, but not by us.
-                Ok(self.set.station.find_set(set)?.unwrap_or(here))
+                Ok(Brought::Here) | Err(TapeReadFailure::VolumeMissing { .. }) => break,
+                Err(error) => return Err(error),
             }
-            Err(error) => Err(error),
         }
+        Ok(self.set.station.find_set(set)?.unwrap_or(here))
     }
 
     /// Reads all of the set that is on the volume in the drive.

@@ -28,6 +28,10 @@ pub enum Clerk {
     Brings,
     /// Puts these slots in, one after the other, then has no more.
     Follows(Vec<usize>),
+    /// Brings the right one of so many.
+    Has(usize),
+    /// Brings the right one, but for this volume, without which the run shall go on.
+    DoesWithout(u32),
     /// Has none.
     HasNone,
 }
@@ -41,9 +45,20 @@ struct Asked {
 impl VolumeChanger for Asked {
     fn change(&mut self, request: &VolumeRequest) -> Result<(), ChangeError> {
         self.requests.lock().unwrap().push(request.clone());
+        if let (VolumePurpose::Read { volume, .. }, Clerk::DoesWithout(missing)) =
+            (&request.purpose, &self.clerk)
+            && volume == missing
+        {
+            return Err(ChangeError::WithoutIt);
+        }
         let slot = match (&request.purpose, &mut self.clerk) {
             (VolumePurpose::Write { .. }, _) => self.library.loaded_slot().map(|slot| slot + 1),
-            (VolumePurpose::Read { volume, .. }, Clerk::Brings) => Some(*volume as usize - 1),
+            (VolumePurpose::Read { volume, .. }, Clerk::Brings | Clerk::DoesWithout(_)) => {
+                Some(*volume as usize - 1)
+            }
+            (VolumePurpose::Read { volume, .. }, Clerk::Has(count)) => {
+                Some(*volume as usize - 1).filter(|slot| slot < count)
+            }
             (_, Clerk::Follows(slots)) if slots.is_empty() => None,
             (_, Clerk::Follows(slots)) => Some(slots.remove(0)),
             (_, Clerk::HasNone) => None,
@@ -62,6 +77,7 @@ pub struct Studio {
     pub requests: Arc<Mutex<Vec<VolumeRequest>>>,
     pub set: SetChoice,
     pub file_number: Option<u32>,
+    pub without_volumes: Vec<u32>,
     pub cancel: Cancel,
 }
 
@@ -84,6 +100,7 @@ impl Studio {
             requests: Arc::default(),
             set: SetChoice::Last,
             file_number: None,
+            without_volumes: Vec::new(),
             cancel: Cancel::new(),
         }
     }
@@ -98,6 +115,7 @@ impl Studio {
             drive: Arc::new(self.library.drive().clone()),
             set: self.set.clone(),
             file_number: self.file_number,
+            without_volumes: self.without_volumes.clone(),
             changer: Arc::new(Mutex::new(changer)),
         }
     }

@@ -130,6 +130,55 @@ fn a_volume_that_nobody_has_is_named() {
 }
 
 #[test]
+fn without_a_volume_what_is_on_the_others_comes_back() {
+    for compression in COMPRESSIONS {
+        let (studio, volumes) = over_volumes(compression, 4096);
+        let expected = studio.small_tree(90, 60_000);
+        let mut studio = Studio { clerk: Clerk::Has(volumes), ..studio };
+        for missing in 1..=volumes {
+            let others: Vec<usize> = (0..volumes).filter(|slot| slot + 1 != missing).collect();
+            // The index is at hand first, or met at the end.
+            for first in [others[others.len() - 1], others[0]] {
+                studio.library.load(first);
+                studio.requests.lock().unwrap().clear();
+                studio.without_volumes = vec![missing as u32];
+                let what = format!("{compression}, without {missing} of {volumes}, from {first}");
+                let into = format!("out{missing}-{first}");
+                let (result, kept) = studio.try_restore(&into, &[]);
+                result.unwrap_or_else(|error| panic!("{what}: {error:?}"));
+                assert!(!volumes_asked_for(&studio).contains(&(missing as u32)), "{what}");
+                // The last ones may hold nothing but the index, which may be at hand twice.
+                if missing + 1 < volumes {
+                    kept.expect_warning(&format!("volume {missing} was"));
+                }
+                let restored = studio.restored(&into);
+                let whole = |(path, _): &(&String, _)| !path.ends_with(".incomplete");
+                let mut good = 0;
+                for (path, content) in restored.iter().filter(whole) {
+                    assert!(expected[path] == *content, "{what}: {path}");
+                    good += 1;
+                }
+                assert!(good * 2 >= expected.len(), "{what}: {good} of {}", expected.len());
+                assert!(good < expected.len() || missing + 1 >= volumes, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_clerk_may_say_to_go_on_without_a_volume() {
+    let (studio, volumes) = over_volumes("none", 4096);
+    let expected = studio.small_tree(90, 60_000);
+    studio.library.load(volumes - 1);
+    let studio = Studio { clerk: Clerk::DoesWithout(2), ..studio };
+    let (_, kept) = studio.restore("out");
+    kept.expect_warning("volume 2 was left out");
+    let restored = studio.restored("out");
+    assert!(restored.len() < expected.len() && restored.len() * 2 > expected.len());
+    assert_eq!(volumes_asked_for(&studio).iter().filter(|volume| **volume == 2).count(), 1);
+}
+
+#[test]
 fn without_the_later_volumes_what_is_there_comes_back() {
     for compression in COMPRESSIONS {
         let (studio, _) = over_volumes(compression, 4096);
