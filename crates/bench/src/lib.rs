@@ -11,10 +11,12 @@
 pub mod compare;
 pub mod disk;
 pub mod environment;
+pub mod framing;
 pub mod histogram;
 pub mod judgement;
 pub mod model;
 pub mod observed;
+pub mod payload;
 pub mod plan;
 pub mod presentation;
 pub mod random;

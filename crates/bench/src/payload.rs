@@ -1,0 +1,178 @@
+//! What is written in an experiment with tape: zeros, random bytes, data of a known ratio, a file.
+//!
+//! A drive compresses what it gets, so that the data decide the rate. Zeros show the host interface
+//! and nothing of the medium; random bytes show the medium; real data lie between, and
+//! [`Data::Text`] puts them where one wants. None of them may be the limit: each is made at several
+//! times the rate of the fastest drive (`cargo run --release -p bench --example payload_rates`).
+//!
+//! A payload is one endless stream of bytes: how it is cut into buffers changes nothing in it, and
+//! the same seed gives the same bytes. Headers around it are [`crate::framing`]'s.
+
+mod file;
+mod noise;
+mod text;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use file::FileData;
+use noise::Noise;
+use text::Text;
+
+pub use file::MEMORY_BYTES_MAX;
+pub use text::{RATIO_MAX, RATIO_MIN};
+
+/// What to write, as it is typed and kept in the file of runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// Nothing but zeros: some 90:1 in an LTO drive.
+    Zeros,
+    /// Random bytes, which nothing compresses and of which nothing comes twice.
+    Random,
+    /// Words that come again within a KiB, as in text, in a share that a drive makes `ratio`:1 of.
+    Text {
+        /// Host bytes for each byte on the medium, as a drive with SLDC compresses (ECMA-321):
+        /// [`RATIO_MIN`] to [`RATIO_MAX`].
+        ratio: f64,
+    },
+    /// The content of a file, again and again.
+    File(PathBuf),
+}
+
+impl FromStr for Data {
+    type Err = PayloadError;
+
+    /// `zeros`, `random`, `text:3`, or else the path of a file: one that is called as the others
+    /// is written `./zeros`.
+    fn from_str(text: &str) -> Result<Data, PayloadError> {
+        match text {
+            "" => Err(PayloadError::Empty),
+            "zeros" => Ok(Data::Zeros),
+            "random" => Ok(Data::Random),
+            other => match other.strip_prefix("text:") {
+                Some(ratio) => ratio_of(ratio).map(|ratio| Data::Text { ratio }),
+                None => Ok(Data::File(PathBuf::from(other))),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Data {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Data::Zeros => formatter.write_str("zeros"),
+            Data::Random => formatter.write_str("random"),
+            Data::Text { ratio } => write!(formatter, "text:{ratio}"),
+            Data::File(path) => write!(formatter, "{}", path.display()),
+        }
+    }
+}
+
+fn ratio_of(text: &str) -> Result<f64, PayloadError> {
+    let ratio = text.parse::<f64>().ok().filter(|ratio| (RATIO_MIN..=RATIO_MAX).contains(ratio));
+    ratio.ok_or_else(|| PayloadError::Ratio { text: text.to_owned() })
+}
+
+/// Why there are no such data.
+#[derive(Debug, thiserror::Error)]
+pub enum PayloadError {
+    /// No data at all were named.
+    #[error("data without a name: zeros, random, text:RATIO or a file")]
+    Empty,
+    /// A ratio that cannot be made.
+    #[error("text:{text}: a ratio is a number from {RATIO_MIN} to {RATIO_MAX}")]
+    Ratio {
+        /// As typed.
+        text: String,
+    },
+    /// A file that holds nothing.
+    #[error("{}: the file is empty", path.display())]
+    EmptyFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that cannot be read.
+    #[error("read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A block in which the framing has no place.
+    #[error("a block of {block_bytes} bytes: {why}")]
+    Block {
+        /// Its size.
+        block_bytes: usize,
+        /// What it would have to be.
+        why: &'static str,
+    },
+}
+
+impl PayloadError {
+    fn read(path: &Path, source: io::Error) -> PayloadError {
+        PayloadError::Read { path: path.to_owned(), source }
+    }
+}
+
+/// An endless stream of such data.
+#[derive(Debug)]
+pub struct Payload {
+    stream: Stream,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Zeros,
+    Noise(Box<Noise>),
+    Text(Box<Text>),
+    File(FileData),
+}
+
+impl Payload {
+    /// The beginning of the stream. Runs that are not to be the same bytes get different seeds;
+    /// zeros and files have no use for one.
+    ///
+    /// # Errors
+    /// A ratio out of range, or a file that cannot be read or is empty.
+    pub fn open(data: &Data, seed: u64) -> Result<Payload, PayloadError> {
+        let stream = match data {
+            Data::Zeros => Stream::Zeros,
+            Data::Random => Stream::Noise(Box::new(Noise::new(seed))),
+            Data::Text { ratio } if (RATIO_MIN..=RATIO_MAX).contains(ratio) => {
+                Stream::Text(Box::new(Text::new(*ratio, seed)))
+            }
+            Data::Text { ratio } => return Err(PayloadError::Ratio { text: ratio.to_string() }),
+            Data::File(path) => Stream::File(FileData::open(path)?),
+        };
+        Ok(Payload { stream })
+    }
+
+    /// Fills `buffer` with what comes next.
+    ///
+    /// # Errors
+    /// Only with a file that is too large for memory: reading it failed, or it shrank to nothing.
+    pub fn fill(&mut self, buffer: &mut [u8]) -> Result<(), PayloadError> {
+        match &mut self.stream {
+            Stream::Zeros => buffer.fill(0),
+            Stream::Noise(noise) => noise.fill(buffer),
+            Stream::Text(text) => text.fill(buffer),
+            Stream::File(file) => file.fill(buffer)?,
+        }
+        Ok(())
+    }
+
+    /// What should be known of these data when a run is judged: that they may be the limit, or that
+    /// they are so short that a drive sees them again. Empty of all that are made here.
+    pub fn cautions(&self) -> Vec<String> {
+        match &self.stream {
+            Stream::File(file) => file.cautions(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
