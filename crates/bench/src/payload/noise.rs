@@ -48,13 +48,6 @@ impl Noise {
         }
         self.state = state;
     }
-
-    /// 64 bits, for those who decide something by them.
-    pub fn bits(&mut self) -> u64 {
-        let mut bytes = [0; 8];
-        self.fill(&mut bytes);
-        u64::from_le_bytes(bytes)
-    }
 }
 
 /// One step of all lanes.

@@ -58,7 +58,8 @@ fn text_has_the_ratio_that_was_asked_for() {
         let zstd = zstd_ratio(&data, 3);
         assert!((drive / ratio - 1.0).abs() < 0.05, "{ratio}: {drive}");
         // zstd spends other numbers of bits on a literal and on a copy, but finds the same.
-        assert!((0.8..1.2).contains(&(zstd / ratio)), "{ratio}: {zstd}");
+        let least = if ratio <= 5.0 { 0.85 } else { 0.7 };
+        assert!((least..1.15).contains(&(zstd / ratio)), "{ratio}: {zstd}");
     }
 }
 

@@ -29,8 +29,13 @@ const COPY_BITS: f64 = 19.0;
 
 /// How far back copies reach: within the history of 1,024 bytes.
 const BACK_BYTES_MAX: usize = 1000;
-/// Bytes made at once, which stay in the first-level cache.
-const MADE_BYTES: usize = 512 * WORD_BYTES;
+/// Words made at once: what they need stays in the cache.
+const WORDS: usize = 384;
+const MADE_BYTES: usize = WORDS * WORD_BYTES;
+/// Places in [`Text::memory`]: new words that wait, what was made before, what is made now.
+const BEFORE: usize = MADE_BYTES;
+const MADE: usize = BEFORE + BACK_BYTES_MAX;
+const MEMORY_BYTES: usize = MADE + MADE_BYTES;
 
 /// The stream.
 #[derive(Clone, Debug)]
@@ -38,51 +43,60 @@ pub struct Text {
     random: Noise,
     /// A word is new when 32 random bits are below this.
     new_below: u64,
-    /// The last [`BACK_BYTES_MAX`] bytes of what was made before, then what is made now.
-    made: Vec<u8>,
+    memory: Box<[u8; MEMORY_BYTES]>,
     /// Where the first byte stands that was not handed out yet.
     at: usize,
+    /// New words at the beginning of the memory that have been used.
+    used: usize,
 }
 
 impl Text {
     /// The beginning of the stream; the ratio lies between [`RATIO_MIN`] and [`RATIO_MAX`].
     pub fn new(ratio: f64, seed: u64) -> Text {
-        let mut random = Noise::new(seed);
-        let mut made = vec![0; BACK_BYTES_MAX + MADE_BYTES];
-        // The first words have something to copy from, which is not handed out.
-        random.fill(&mut made[MADE_BYTES..]);
         let new_below = (share_of_new(ratio) * (1u64 << 32) as f64) as u64;
-        Text { random, new_below, at: made.len(), made }
+        let mut memory = Box::new([0; MEMORY_BYTES]);
+        let mut random = Noise::new(seed);
+        // New words, and something for the first ones to copy from, which is not handed out.
+        random.fill(&mut memory[..]);
+        Text { random, new_below, memory, at: MEMORY_BYTES, used: 0 }
     }
 
     /// Fills `buffer` with what comes next.
     pub fn fill(&mut self, mut buffer: &mut [u8]) {
         while !buffer.is_empty() {
-            if self.at == self.made.len() {
+            if self.at == MEMORY_BYTES {
                 self.make();
             }
-            let bytes = buffer.len().min(self.made.len() - self.at);
+            let bytes = buffer.len().min(MEMORY_BYTES - self.at);
             let (now, later) = buffer.split_at_mut(bytes);
-            now.copy_from_slice(&self.made[self.at..][..bytes]);
+            now.copy_from_slice(&self.memory[self.at..][..bytes]);
             self.at += bytes;
             buffer = later;
         }
     }
 
+    /// Whether a word is new cannot be foreseen by the processor, so that nothing branches on it:
+    /// both kinds are copies, from different places.
     fn make(&mut self) {
-        self.made.copy_within(MADE_BYTES.., 0);
-        for at in (BACK_BYTES_MAX..self.made.len()).step_by(WORD_BYTES) {
-            let bits = self.random.bits();
-            if bits & 0xffff_ffff < self.new_below {
-                self.random.fill(&mut self.made[at..][..WORD_BYTES]);
-                continue;
-            }
-            // Any byte may be the first one, and the copy never reaches into itself.
-            let choices = (BACK_BYTES_MAX - WORD_BYTES) as u64;
+        let mut decisions = [0; WORDS * 8];
+        self.random.fill(&mut decisions);
+        self.random.fill(&mut self.memory[..self.used * WORD_BYTES]);
+        self.memory.copy_within(MEMORY_BYTES - BACK_BYTES_MAX.., BEFORE);
+        self.used = 0;
+        for (number, decision) in decisions.as_chunks::<8>().0.iter().enumerate() {
+            let bits = u64::from_le_bytes(*decision);
+            let at = MADE + number * WORD_BYTES;
+            // Any byte may be the first one of a copy, which never reaches into itself.
+            let choices = (BACK_BYTES_MAX - WORD_BYTES + 1) as u64;
             let back = WORD_BYTES + ((bits >> 32) * choices >> 32) as usize;
-            self.made.copy_within(at - back..at - back + WORD_BYTES, at);
+            let is_new = usize::from(bits & 0xffff_ffff < self.new_below);
+            let from = is_new * self.used * WORD_BYTES + (1 - is_new) * (at - back);
+            self.used += is_new;
+            let mut word = [0; WORD_BYTES];
+            word.copy_from_slice(&self.memory[from..from + WORD_BYTES]);
+            self.memory[at..at + WORD_BYTES].copy_from_slice(&word);
         }
-        self.at = BACK_BYTES_MAX;
+        self.at = MADE;
     }
 }
 
