@@ -5,15 +5,15 @@
 //! same time stand side by side in the record of the run.
 
 pub mod fio;
+mod load;
+mod process;
 pub mod safety;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use device::backing::{BackingDevice, BackingError};
 use flow::cancel::Cancel;
@@ -21,9 +21,11 @@ use flow::cancel::Cancel;
 use crate::environment;
 use crate::observed::{About, Before};
 use crate::plan::Plan;
-use crate::record::{Cell, Level, RunRecord};
+use crate::read::Pages;
+use crate::record::{Cell, RunRecord};
 use crate::run::Executor;
 use fio::{Direction, FioRun};
+use load::Load;
 use safety::{Access, Found, JobFile, Permission, SafetyError};
 
 /// Why an experiment with fio cannot begin.
@@ -56,9 +58,6 @@ pub enum DiskError {
     #[error("{0}")]
     Plan(String),
 }
-
-/// Longest output of fio that is read; its bins take some 100 kB for each job.
-const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// Runs fio as the cells say.
 #[derive(Debug)]
@@ -111,8 +110,13 @@ impl DiskExecutor {
             length_bytes: plan.length_bytes,
             run_seconds: plan.run_seconds,
             job: job.map(Path::to_path_buf),
-            version: fio_version()?,
+            version: process::version()?,
         })
+    }
+
+    /// Of fio's memory; a job of one's own gets what it gets.
+    fn pages(&self, cell: &Cell) -> Result<Pages, String> {
+        if self.job.is_some() { Ok(Pages::Small) } else { Pages::from_cell(cell) }
     }
 
     fn arguments(&self, cell: &Cell) -> Result<Vec<OsString>, String> {
@@ -135,6 +139,10 @@ impl DiskExecutor {
     }
 }
 
+/// Asked for and not had; where it is the default, it is known for whom it matters.
+const NO_HUGE_PAGES: &str = "fio's memory has no huge pages, which need a glibc from 2.35 and a \
+                             kernel that gives them: large direct requests are slower than with them";
+
 impl Executor for DiskExecutor {
     fn applies(&self, cell: &Cell) -> bool {
         Load::from_cell(cell).is_ok_and(|load| load.is_sensible())
@@ -153,14 +161,22 @@ impl Executor for DiskExecutor {
         }
         let mut environment = environment::of(&self.path, &self.device);
         environment.insert("fio".to_owned(), self.version.clone());
+        let pages = self.pages(cell)?;
         let before = Before::look(&self.device);
-        let output = run_fio(&arguments, cancel)?;
-        let run = FioRun::parse(&output).map_err(|error| error.to_string())?;
+        let output = process::run(&arguments, pages, cancel)?;
+        let run = FioRun::parse(&output.document).map_err(|error| error.to_string())?;
         let mut measures = before.measures(&self.device, about, run.bytes());
         // Of this process, which only waits.
         measures.remove("processor_ns_per_byte");
         let seconds = run.seconds();
         put_fio(&mut measures, &run, seconds);
+        let mut notes = Vec::new();
+        if let (Pages::Huge, Some(bytes)) = (pages, output.huge_page_bytes) {
+            measures.insert("huge_page_bytes".to_owned(), bytes as f64);
+            if bytes == 0 {
+                notes.push(NO_HUGE_PAGES.to_owned());
+            }
+        }
         let mut latency = run.read.latency.clone();
         latency.merge(&run.write.latency);
         Ok(RunRecord {
@@ -169,6 +185,7 @@ impl Executor for DiskExecutor {
             latency: Some(latency),
             measures,
             environment,
+            notes,
             ..RunRecord::default()
         })
     }
@@ -215,98 +232,6 @@ fn put_fio(measures: &mut BTreeMap<String, f64>, run: &FioRun, seconds: f64) {
     put("fio_processor_percent".to_owned(), run.processor_percent);
 }
 
-/// One load.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Load {
-    engine: String,
-    pattern: String,
-    read_percent: u64,
-    direct: bool,
-    block_bytes: u64,
-    depth: u64,
-    jobs: u64,
-    fsync_every: u64,
-}
-
-const ENGINES: &[&str] = &["sync", "psync", "libaio", "io_uring"];
-const PATTERNS: &[&str] =
-    &["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"];
-
-impl Load {
-    fn from_cell(cell: &Cell) -> Result<Load, String> {
-        let word = |name: &str, usual: &str, known: &[&str]| match cell.get(name) {
-            Some(Level::Text(text)) if known.contains(&text.as_str()) => Ok(text.clone()),
-            Some(level) => {
-                Err(format!("{name} {}: known are {}", level.shown(name), known.join(", ")))
-            }
-            None => Ok(usual.to_owned()),
-        };
-        let number =
-            |name: &str, usual: u64, range: std::ops::RangeInclusive<u64>| match cell.get(name) {
-                Some(Level::Number(number)) if range.contains(number) => Ok(*number),
-                Some(level) => Err(format!(
-                    "{name} {}: {} to {} is possible",
-                    level.shown(name),
-                    range.start(),
-                    range.end()
-                )),
-                None => Ok(usual),
-            };
-        Ok(Load {
-            engine: word("engine", "psync", ENGINES)?,
-            pattern: word("load", "randread", PATTERNS)?,
-            read_percent: number("read_percent", 50, 0..=100)?,
-            direct: word("cache", "direct", &["direct", "buffered"])? == "direct",
-            block_bytes: number("block_bytes", 4096, 512..=(64 << 20))?,
-            depth: number("depth", 1, 1..=4096)?,
-            jobs: number("jobs", 1, 1..=256)?,
-            fsync_every: number("fsync_every", 0, 0..=1_000_000)?,
-        })
-    }
-
-    fn writes(&self) -> bool {
-        !matches!(self.pattern.as_str(), "read" | "randread")
-    }
-
-    fn reads(&self) -> bool {
-        matches!(self.pattern.as_str(), "read" | "randread" | "rw" | "randrw")
-    }
-
-    /// Calls that wait have one request in flight, whatever is asked for.
-    fn is_sensible(&self) -> bool {
-        self.depth == 1 || matches!(self.engine.as_str(), "libaio" | "io_uring")
-    }
-
-    fn arguments(&self, length_bytes: u64, seconds: f64) -> Vec<OsString> {
-        let mut all = vec![
-            "--name=takeup".to_owned(),
-            "--output-format=json+".to_owned(),
-            "--group_reporting".to_owned(),
-            "--random_generator=tausworthe64".to_owned(),
-            "--randrepeat=0".to_owned(),
-            "--refill_buffers".to_owned(),
-            format!("--ioengine={}", self.engine),
-            format!("--rw={}", self.pattern),
-            format!("--bs={}", self.block_bytes),
-            format!("--iodepth={}", self.depth),
-            format!("--numjobs={}", self.jobs),
-            format!("--direct={}", u8::from(self.direct)),
-            format!("--size={}", length_bytes / self.block_bytes * self.block_bytes),
-        ];
-        if matches!(self.pattern.as_str(), "rw" | "randrw") {
-            all.push(format!("--rwmixread={}", self.read_percent));
-        }
-        if self.fsync_every > 0 {
-            all.push(format!("--fsync={}", self.fsync_every));
-        }
-        if seconds > 0.0 {
-            let milliseconds = (seconds * 1e3).round().max(1.0) as u64;
-            all.extend(["--time_based".to_owned(), format!("--runtime={milliseconds}ms")]);
-        }
-        all.into_iter().map(OsString::from).collect()
-    }
-}
-
 fn job_access(job: &Path, path: &Path) -> Result<Access, DiskError> {
     let wrong = |why: String| DiskError::Job { path: job.to_owned(), why };
     let text = std::fs::read_to_string(job).map_err(|error| wrong(error.to_string()))?;
@@ -320,70 +245,10 @@ fn job_access(job: &Path, path: &Path) -> Result<Access, DiskError> {
     Ok(if writes { Access::Writes } else { Access::Reads })
 }
 
-fn fio_version() -> Result<String, DiskError> {
-    match Command::new("fio").arg("--version").stderr(Stdio::null()).output() {
-        Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(DiskError::NoFio),
-        Err(source) => Err(DiskError::Start { source }),
-    }
-}
-
 fn length_of(path: &Path) -> Result<u64, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     let length = File::open(path).and_then(|mut file| file.seek(SeekFrom::End(0)));
     length.map_err(failed)
-}
-
-/// Runs fio and returns what it printed; it is ended when the experiment is.
-fn run_fio(arguments: &[OsString], cancel: &Cancel) -> Result<Vec<u8>, String> {
-    let mut child = Command::new("fio")
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("start fio: {error}"))?;
-    let output = reader(child.stdout.take());
-    let errors = reader(child.stderr.take());
-    let status = wait(&mut child, cancel)?;
-    let join = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
-    let (output, errors) = (join(output), join(errors));
-    match status.success() {
-        true => Ok(output),
-        false => {
-            let said = String::from_utf8_lossy(&errors);
-            let line = said.lines().find(|line| line.contains("fio:")).unwrap_or("it failed");
-            Err(format!("fio: {}", line.trim_start_matches("fio: ")))
-        }
-    }
-}
-
-fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(pipe) = pipe {
-            // What is cut off here fails in the parser.
-            let _ = pipe.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
-        }
-        bytes
-    })
-}
-
-fn wait(child: &mut Child, cancel: &Cancel) -> Result<std::process::ExitStatus, String> {
-    const STEP: Duration = Duration::from_millis(20);
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Ok(status),
-            Ok(None) => {}
-            Err(error) => return Err(format!("wait for fio: {error}")),
-        }
-        if let Err(stopped) = cancel.check() {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(stopped.to_string());
-        }
-        std::thread::sleep(STEP);
-    }
 }
 
 #[cfg(test)]

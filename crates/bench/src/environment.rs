@@ -24,6 +24,7 @@ pub fn of(path: &Path, device: &BackingDevice) -> BTreeMap<String, String> {
     put("cores", cores.to_string());
     put("takeup", env!("CARGO_PKG_VERSION").to_owned());
     put("path", path.display().to_string());
+    put("huge pages", crate::read::huge_page_setting().unwrap_or_default());
     put("device", device.name.clone());
     put("disks", device.leaves.join(" "));
     for name in QUEUE_SETTINGS {

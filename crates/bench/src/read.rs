@@ -11,6 +11,7 @@
 
 mod engine;
 mod mapped;
+mod pages;
 mod random_reads;
 pub mod read_ahead;
 mod reading;
@@ -29,9 +30,12 @@ use crate::observed::{About, Before};
 use crate::plan::Plan;
 use crate::record::{Cell, Factor, Level, Role, RunRecord};
 use crate::run::Executor;
+use pages::PagesInForce;
 use read_ahead::{ReadAheadError, ReadAheadGuard};
 
-pub use reading::{Cache, Engine, Reading};
+pub use engine::{Measured, Watched, read};
+pub use pages::setting as huge_page_setting;
+pub use reading::{Cache, Engine, Pages, Reading};
 
 /// A share of a path in the page cache above which a run says so: it was not read from the device.
 const CACHED_SHARE_NOTED: f64 = 0.01;
@@ -175,6 +179,7 @@ impl Executor for ReadExecutor {
 
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {
         let reading = Reading::from_cell(cell)?;
+        let pages = PagesInForce::set(reading.pages)?;
         if let Some(bytes) = reading.read_ahead_bytes {
             let path = self.subject(cell).device.read_ahead.clone();
             let path = path.ok_or("no read-ahead can be set here")?;
@@ -183,18 +188,18 @@ impl Executor for ReadExecutor {
         let subject = self.subject(cell);
         let length_bytes = self.length_bytes.min(subject.length_bytes);
         let files = open(subject, &reading)?;
-        let mut notes = Vec::new();
+        let mut notes = pages.notes();
+        notes.extend(shorter(subject, self.length_bytes));
         notes.extend(make_cold(&files[0], length_bytes));
         let environment = environment::of(&subject.path, &subject.device);
         let before = Before::look(&subject.device);
-        let measured = engine::read(&reading, &files, length_bytes, cancel)?;
+        let measured = engine::read(&reading, &files, length_bytes, Watched::InFull, cancel)?;
         let mut measures = before.measures(&subject.device, About::Reading, measured.bytes);
         measures.insert("memory_bytes".to_owned(), measured.memory_bytes as f64);
         if reading.cache == Cache::Buffered && self.random_reads > 0 {
             drop(files);
             measures.extend(random_reads::measure(subject, self.random_reads, length_bytes)?);
         }
-        notes.extend(measured.notes);
         Ok(RunRecord {
             bytes: measured.bytes,
             seconds: measured.seconds,
@@ -226,6 +231,17 @@ fn open(subject: &Subject, reading: &Reading) -> Result<Vec<OwnedFd>, String> {
         opened.map_err(|error| format!("open: {}", std::io::Error::from(error)))
     };
     (0..reading.readers).map(one).collect()
+}
+
+/// What should be known of a path that holds less than a run was to read.
+fn shorter(subject: &Subject, length_bytes: u64) -> Option<String> {
+    (subject.length_bytes < length_bytes).then(|| {
+        format!(
+            "{} holds {}, less than the length of a run: a run ends with it",
+            subject.path.display(),
+            report::format::size(subject.length_bytes),
+        )
+    })
 }
 
 /// Drops the pages of a file from the cache. Returns what should be known when that did not help.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::Stop;
-use crate::record::{Factor, Role};
+use crate::record::{Factor, Level, Role};
 
 fn plan(path: &Path, levels: &[(&str, Level)]) -> Plan {
     let factor = |(name, level): &(&str, Level)| Factor {
@@ -102,5 +102,7 @@ fn loads_that_fio_would_not_do_are_said() {
     check("read_percent", Level::Number(101), "0 to 100");
     let load = Load::from_cell(&Cell::new()).unwrap();
     assert!(load.is_sensible() && !load.writes());
-    assert!(!Load { depth: 2, ..load }.is_sensible());
+    let waiting = Cell::from([("depth".to_owned(), Level::Number(2))]);
+    assert!(!Load::from_cell(&waiting).unwrap().is_sensible());
+    check("pages", text("large"), "known are huge and small");
 }

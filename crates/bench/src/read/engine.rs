@@ -37,8 +37,15 @@ pub struct Measured {
     pub stages: Vec<StageRecord>,
     /// Memory of the buffers.
     pub memory_bytes: u64,
-    /// What should be known.
-    pub notes: Vec<String>,
+}
+
+/// How closely a run is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// Latencies and series, as every experiment does.
+    InFull,
+    /// Bytes and the time of the whole, to know what the rest costs (`examples/measuring_cost.rs`).
+    BytesOnly,
 }
 
 /// Reads `length_bytes` from the start, in whole blocks, with one reader for each file.
@@ -46,6 +53,7 @@ pub fn read(
     reading: &Reading,
     files: &[OwnedFd],
     length_bytes: u64,
+    watched: Watched,
     cancel: &Cancel,
 ) -> Result<Measured, String> {
     let block = reading.block_bytes as u64;
@@ -53,7 +61,7 @@ pub fn read(
     if blocks == 0 {
         return Err(format!("{length_bytes} bytes are less than one block of {block}"));
     }
-    let shared = Shared { reading, blocks, next: AtomicU64::new(0), cancel };
+    let shared = Shared { reading, blocks, next: AtomicU64::new(0), watched, cancel };
     let stage = Stage::new("read");
     let readers: Result<Vec<Reader<'_>>, String> =
         files.iter().map(|file| Reader::new(&shared, file)).collect();
@@ -83,7 +91,7 @@ pub fn read(
     for taken in results {
         all.merge(&taken?);
     }
-    let ring_bytes = ring_blocks(reading) * reading.block_bytes * files.len();
+    let ring_bytes = reading.blocks() * reading.block_bytes * files.len();
     Ok(Measured {
         bytes: all.bytes,
         seconds,
@@ -91,7 +99,6 @@ pub fn read(
         latency: all.latency,
         stages: vec![stage_record(&stage.report())],
         memory_bytes: ring_bytes as u64,
-        notes: Vec::new(),
     })
 }
 
@@ -106,20 +113,21 @@ pub fn stage_record(report: &StageReport) -> StageRecord {
     }
 }
 
-/// Twice the depth: blocks leave the ring in order, and one late answer must not stop the others.
-fn ring_blocks(reading: &Reading) -> usize {
-    2 * reading.depth + 2
-}
-
 struct Shared<'a> {
     reading: &'a Reading,
     blocks: u64,
     /// The next block that nobody has taken.
     next: AtomicU64,
+    watched: Watched,
     cancel: &'a Cancel,
 }
 
 impl Shared<'_> {
+    /// The time, where it is wanted.
+    fn now(&self) -> Option<Instant> {
+        (self.watched == Watched::InFull).then(Instant::now)
+    }
+
     /// Offset of the next block of the stream, until there is none.
     fn take(&self) -> Option<u64> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -139,10 +147,14 @@ impl Taken {
         Taken { bytes: 0, latency: Histogram::default(), series: SeriesRecorder::new(start) }
     }
 
-    fn add(&mut self, begun: Instant, ended: Instant, bytes: usize) {
+    /// Counts a block whose request was made at `begun`, if anybody looked at the clock then.
+    fn add(&mut self, begun: Option<Instant>, bytes: usize) {
         self.bytes += bytes as u64;
-        self.latency.add(ended.duration_since(begun).as_nanos() as u64);
-        self.series.add(ended, bytes as u64);
+        if let Some(begun) = begun {
+            let ended = Instant::now();
+            self.latency.add(ended.duration_since(begun).as_nanos() as u64);
+            self.series.add(ended, bytes as u64);
+        }
     }
 
     fn merge(&mut self, other: &Taken) {
@@ -195,7 +207,7 @@ impl<'a> Reader<'a> {
         };
         let options = RingOptions {
             block_bytes: reading.block_bytes,
-            blocks: ring_blocks(reading),
+            blocks: reading.blocks(),
             consumers: 1,
         };
         let (producer, mut consumers) =
@@ -226,13 +238,13 @@ impl<'a> Reader<'a> {
             let mut reservation =
                 self.producer.reserve(block, account).map_err(|stopped| stopped.to_string())?;
             let bytes = reservation.slices_mut().next().expect("a block is one slice");
-            let begun = Instant::now();
+            let begun = self.shared.now();
             match way {
                 Way::Mapped(mapping) => mapping.copy(offset, bytes),
                 Way::Read => fill(offset, bytes, |bytes, _| rustix::io::read(&self.file, bytes))?,
                 _ => fill(offset, bytes, |bytes, at| rustix::io::pread(&self.file, bytes, at))?,
             }
-            taken.add(begun, Instant::now(), block);
+            taken.add(begun, block);
             account.stage().add_bytes(block as u64);
             reservation.commit();
             self.drain(account)?;
@@ -253,7 +265,9 @@ impl<'a> Reader<'a> {
             while let Some(offset) = next.filter(|_| backend.in_flight() < backend.depth()) {
                 let Some(reservation) = self.producer.try_reserve(block) else { break };
                 let piece = reservation.into_pieces().next().expect("a block is one piece");
-                begun.insert(offset, Instant::now());
+                if let Some(now) = self.shared.now() {
+                    begun.insert(offset, now);
+                }
                 self.submit(backend, offset, 0, piece)?;
                 next = self.shared.take();
             }
@@ -273,8 +287,7 @@ impl<'a> Reader<'a> {
                 self.submit(backend, first + done as u64, done, piece)?;
                 continue;
             }
-            let ended = Instant::now();
-            taken.add(begun.remove(&first).unwrap_or(ended), ended, block);
+            taken.add(begun.remove(&first), block);
             account.stage().add_bytes(block as u64);
             piece.commit();
             self.drain(account)?;

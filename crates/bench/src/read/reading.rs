@@ -24,6 +24,31 @@ pub enum Cache {
     Direct,
 }
 
+/// Pages of the memory that is read into. A direct read hands the device one piece of memory for
+/// each page, or for each run of pages that happen to lie side by side: 256 for 1 MiB of small
+/// pages, one of a huge page. Devices have a limit of pieces (`max_segments`), and each costs time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// As large as the kernel gives them: 2 MiB on most machines (transparent huge pages).
+    Huge,
+    /// The usual ones, of 4 KiB on most machines.
+    Small,
+}
+
+impl Pages {
+    /// From the word in a cell; huge ones where it says nothing.
+    pub fn from_cell(cell: &Cell) -> Result<Pages, String> {
+        match cell.get("pages") {
+            None => Ok(Pages::Huge),
+            Some(Level::Text(text)) if text == "huge" => Ok(Pages::Huge),
+            Some(Level::Text(text)) if text == "small" => Ok(Pages::Small),
+            Some(level) => {
+                Err(format!("unknown pages {}; known are huge and small", level.shown("pages")))
+            }
+        }
+    }
+}
+
 /// How a run reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
@@ -39,6 +64,8 @@ pub struct Reading {
     pub depth: usize,
     /// Descriptors that take turns with the blocks of the one stream.
     pub readers: usize,
+    /// What the blocks lie in.
+    pub pages: Pages,
 }
 
 /// Most requests in flight and most readers: a thread or a slot each.
@@ -90,6 +117,7 @@ impl Reading {
             read_ahead_bytes,
             depth: number("depth", 1, PARALLEL_MAX)? as usize,
             readers: number("readers", 1, PARALLEL_MAX)? as usize,
+            pages: Pages::from_cell(cell)?,
         };
         let memory = (reading.blocks() * reading.block_bytes * reading.readers) as u64;
         match memory <= MEMORY_BYTES_MAX {
@@ -98,9 +126,10 @@ impl Reading {
         }
     }
 
-    /// Blocks of memory that a reader needs.
+    /// Blocks of memory that a reader needs: twice the depth, since blocks leave the ring in order
+    /// and one late answer must not stop the others.
     pub fn blocks(&self) -> usize {
-        self.depth + 2
+        2 * self.depth + 2
     }
 
     /// Whether the combination means anything by itself: calls that wait have nothing in flight,
@@ -143,6 +172,7 @@ mod tests {
         for (levels, expected) in [
             (vec![("engine", "libaio")], "known are sync"),
             (vec![("cache", "cold")], "known are buffered"),
+            (vec![("pages", "1")], "known are huge and small"),
             (vec![("depth", "0")], "1 to 1024"),
             (vec![("block_bytes", "many")], "a number was expected"),
             (vec![("block_bytes", "67108864"), ("depth", "1024")], "bytes of buffers"),

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::super::reading::Cache;
+use super::super::reading::{Cache, Pages};
 use super::*;
 
 const PLAIN: Reading = Reading {
@@ -14,6 +14,7 @@ const PLAIN: Reading = Reading {
     read_ahead_bytes: None,
     depth: 1,
     readers: 1,
+    pages: Pages::Huge,
 };
 
 fn file(bytes: usize) -> tempfile::NamedTempFile {
@@ -29,7 +30,7 @@ fn measured(reading: &Reading, file: &tempfile::NamedTempFile) -> Result<Measure
     let open = |_| rustix::fs::open(file.path(), flags, Mode::empty()).unwrap();
     let files: Vec<OwnedFd> = (0..reading.readers).map(open).collect();
     let length = file.as_file().metadata().unwrap().len();
-    read(reading, &files, length, &Cancel::new())
+    read(reading, &files, length, Watched::InFull, &Cancel::new())
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn a_file_that_ends_early_is_an_error() {
         for depth in [1, 4] {
             let reading = Reading { engine, depth, ..PLAIN };
             let open = rustix::fs::open(file.path(), OFlags::RDONLY, Mode::empty()).unwrap();
-            let error = match read(&reading, &[open], 200_000, &Cancel::new()) {
+            let error = match read(&reading, &[open], 200_000, Watched::InFull, &Cancel::new()) {
                 Err(error) => error,
                 Ok(found) => panic!("{found:?}"),
             };
@@ -79,5 +80,5 @@ fn a_cancel_ends_it() {
     let open = rustix::fs::open(file.path(), OFlags::RDONLY, Mode::empty()).unwrap();
     let cancel = Cancel::new();
     cancel.cancel();
-    assert!(read(&PLAIN, &[open], 100_000, &cancel).is_err());
+    assert!(read(&PLAIN, &[open], 100_000, Watched::InFull, &cancel).is_err());
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use bench::disk::safety::{Permission, SafetyError};
 use bench::disk::{DiskError, DiskExecutor};
@@ -10,6 +11,7 @@ use bench::record::{Factor, Level, Role};
 use clap::{Args, ValueEnum};
 
 use super::options::{ExperimentArgs, Span, factor, finish, numbers};
+use super::read::Pages;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
 use crate::quantity::Size;
@@ -59,20 +61,42 @@ pub struct DiskArgs {
     /// An fsync after every N writes; 0 for none
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     fsync: Vec<u64>,
+    /// Pages of fio's memory; fio by itself uses small ones
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "huge")]
+    pages: Vec<Pages>,
     /// Run a job file of your own instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["load", "plan"])]
     job: Option<PathBuf>,
     /// Part of PATH that is used, from its start
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     length: Size,
-    /// Length of one run; a job of one's own has its own
+    /// Length of one run, or 'once': --length once, however long that takes; a job of one's own has
+    /// its own
     #[arg(long, value_name = "TIME", default_value = "5s")]
-    runtime: Span,
+    runtime: Runtime,
     /// What PATH holds may be destroyed
     #[arg(long)]
     destructive: bool,
     #[command(flatten)]
     experiment: ExperimentArgs,
+}
+
+/// When a run ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Runtime {
+    Once,
+    For(Span),
+}
+
+impl FromStr for Runtime {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Runtime, String> {
+        match text {
+            "once" => Ok(Runtime::Once),
+            _ => text.parse().map(Runtime::For).map_err(|why| format!("{why}, or 'once'")),
+        }
+    }
 }
 
 /// Loads of fio.
@@ -171,7 +195,10 @@ fn plan(arguments: &DiskArgs) -> Plan {
         seed: arguments.experiment.seed(),
         stop: arguments.experiment.stop(),
         random_reads: 0,
-        run_seconds: arguments.runtime.0,
+        run_seconds: match arguments.runtime {
+            Runtime::Once => 0.0,
+            Runtime::For(span) => span.0,
+        },
         factors,
     }
 }
@@ -186,6 +213,7 @@ fn factors(arguments: &DiskArgs) -> Vec<Factor> {
         factor("fsync_every", numbers(arguments.fsync.iter().copied()), None).map(load),
         factor("engine", names(&arguments.engines), None),
         factor("cache", names(&arguments.cache), None),
+        factor("pages", names(&arguments.pages), None),
         factor("jobs", numbers(arguments.jobs.iter().copied()), None),
         factor("depth", numbers(arguments.depth.iter().copied()), None),
     ]

@@ -58,6 +58,9 @@ pub struct ReadArgs {
     /// Readers that take turns with the blocks of the one stream
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1")]
     readers: Vec<u64>,
+    /// Pages of the memory that is read into
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "huge")]
+    pages: Vec<Pages>,
     /// Bytes of one run, from the start of PATH
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     length: Size,
@@ -89,6 +92,15 @@ enum ReadCache {
     Buffered,
     /// Past the page cache (O_DIRECT)
     Direct,
+}
+
+/// Pages of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Pages {
+    /// Huge ones where the kernel gives them, 2 MiB each
+    Huge,
+    /// Small ones only, 4 KiB each
+    Small,
 }
 
 /// Runs the command.
@@ -131,6 +143,7 @@ fn plan(arguments: &ReadArgs) -> Result<Plan, Failure> {
         factor("readers", numbers(arguments.readers.iter().copied()), None),
         factor("depth", numbers(arguments.depth.iter().copied()), None),
         read_ahead_factor(arguments)?,
+        factor("pages", names(arguments.pages.iter().map(value_name).collect()), None),
         factor("block_bytes", numbers(arguments.block_size.iter().map(|size| size.0)), None),
     ]
     .into_iter()

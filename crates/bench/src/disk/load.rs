@@ -1,0 +1,118 @@
+//! One load: from a cell to the command line of fio.
+
+use std::ffi::OsString;
+
+use crate::read::Pages;
+use crate::record::{Cell, Level};
+
+/// One load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    engine: String,
+    pattern: String,
+    read_percent: u64,
+    direct: bool,
+    block_bytes: u64,
+    depth: u64,
+    jobs: u64,
+    fsync_every: u64,
+    /// Of the memory that fio reads into and writes from.
+    pub pages: Pages,
+}
+
+/// fio has no option for transparent huge pages (`--mem=mmaphuge` takes reserved ones, of which
+/// most machines have none). Its allocator's does it, see `process`; the kernel can follow where a
+/// buffer covers a whole huge page, and so much slack around it makes sure of that.
+const HUGE_ALIGNMENT_BYTES: u64 = 32 << 20;
+
+const ENGINES: &[&str] = &["sync", "psync", "libaio", "io_uring"];
+const PATTERNS: &[&str] =
+    &["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"];
+
+impl Load {
+    /// From a cell; what it does not name is a random read of 4 KiB, one at a time.
+    pub fn from_cell(cell: &Cell) -> Result<Load, String> {
+        let word = |name: &str, usual: &str, known: &[&str]| match cell.get(name) {
+            Some(Level::Text(text)) if known.contains(&text.as_str()) => Ok(text.clone()),
+            Some(level) => {
+                Err(format!("{name} {}: known are {}", level.shown(name), known.join(", ")))
+            }
+            None => Ok(usual.to_owned()),
+        };
+        let number =
+            |name: &str, usual: u64, range: std::ops::RangeInclusive<u64>| match cell.get(name) {
+                Some(Level::Number(number)) if range.contains(number) => Ok(*number),
+                Some(level) => Err(format!(
+                    "{name} {}: {} to {} is possible",
+                    level.shown(name),
+                    range.start(),
+                    range.end()
+                )),
+                None => Ok(usual),
+            };
+        Ok(Load {
+            engine: word("engine", "psync", ENGINES)?,
+            pattern: word("load", "randread", PATTERNS)?,
+            read_percent: number("read_percent", 50, 0..=100)?,
+            direct: word("cache", "direct", &["direct", "buffered"])? == "direct",
+            block_bytes: number("block_bytes", 4096, 512..=(64 << 20))?,
+            depth: number("depth", 1, 1..=4096)?,
+            jobs: number("jobs", 1, 1..=256)?,
+            fsync_every: number("fsync_every", 0, 0..=1_000_000)?,
+            pages: Pages::from_cell(cell)?,
+        })
+    }
+
+    /// Whether anything is written or discarded.
+    pub fn writes(&self) -> bool {
+        !matches!(self.pattern.as_str(), "read" | "randread")
+    }
+
+    /// Whether anything is read.
+    pub fn reads(&self) -> bool {
+        matches!(self.pattern.as_str(), "read" | "randread" | "rw" | "randrw")
+    }
+
+    /// Calls that wait have one request in flight, whatever is asked for.
+    pub fn is_sensible(&self) -> bool {
+        self.depth == 1 || matches!(self.engine.as_str(), "libaio" | "io_uring")
+    }
+
+    /// The command line of fio.
+    pub fn arguments(&self, length_bytes: u64, seconds: f64) -> Vec<OsString> {
+        let mut all = vec![
+            "--name=takeup".to_owned(),
+            "--output-format=json+".to_owned(),
+            "--group_reporting".to_owned(),
+            "--random_generator=tausworthe64".to_owned(),
+            "--randrepeat=0".to_owned(),
+            "--refill_buffers".to_owned(),
+            // One process, so that its memory can be looked at.
+            "--thread".to_owned(),
+            // Unasked, fio tells the kernel what it is about to do, which doubles the read-ahead or
+            // switches it off. Databases do not, and the setting in force is what is measured.
+            "--fadvise_hint=0".to_owned(),
+            format!("--ioengine={}", self.engine),
+            format!("--rw={}", self.pattern),
+            format!("--bs={}", self.block_bytes),
+            format!("--iodepth={}", self.depth),
+            format!("--numjobs={}", self.jobs),
+            format!("--direct={}", u8::from(self.direct)),
+            format!("--size={}", length_bytes / self.block_bytes * self.block_bytes),
+        ];
+        if matches!(self.pattern.as_str(), "rw" | "randrw") {
+            all.push(format!("--rwmixread={}", self.read_percent));
+        }
+        if self.pages == Pages::Huge {
+            all.push(format!("--iomem_align={HUGE_ALIGNMENT_BYTES}"));
+        }
+        if self.fsync_every > 0 {
+            all.push(format!("--fsync={}", self.fsync_every));
+        }
+        if seconds > 0.0 {
+            let milliseconds = (seconds * 1e3).round().max(1.0) as u64;
+            all.extend(["--time_based".to_owned(), format!("--runtime={milliseconds}ms")]);
+        }
+        all.into_iter().map(OsString::from).collect()
+    }
+}

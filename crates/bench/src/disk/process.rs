@@ -1,0 +1,126 @@
+//! fio as a process: started, watched, ended.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use flow::cancel::Cancel;
+
+use super::DiskError;
+use crate::read::Pages;
+
+/// Longest output of fio that is read; its bins take some 100 kB for each job.
+const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+
+/// What a run of fio left.
+#[derive(Debug)]
+pub struct Output {
+    /// What it printed.
+    pub document: Vec<u8>,
+    /// Huge pages seen in its memory, where it ran for long enough to be looked at.
+    pub huge_page_bytes: Option<u64>,
+}
+
+/// What fio says of itself.
+pub fn version() -> Result<String, DiskError> {
+    match Command::new("fio").arg("--version").stderr(Stdio::null()).output() {
+        Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(DiskError::NoFio),
+        Err(source) => Err(DiskError::Start { source }),
+    }
+}
+
+/// Runs fio and returns what it printed; it is ended when the experiment is.
+pub fn run(arguments: &[OsString], pages: Pages, cancel: &Cancel) -> Result<Output, String> {
+    let mut command = Command::new("fio");
+    if pages == Pages::Huge {
+        command.env("GLIBC_TUNABLES", tunables(std::env::var("GLIBC_TUNABLES").ok()));
+    }
+    let mut child = command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("start fio: {error}"))?;
+    let output = reader(child.stdout.take());
+    let errors = reader(child.stderr.take());
+    let mut huge = HugePages::default();
+    let status = wait(&mut child, &mut huge, cancel)?;
+    let join = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
+    let (output, errors) = (join(output), join(errors));
+    match status.success() {
+        true => Ok(Output { document: output, huge_page_bytes: huge.bytes }),
+        false => {
+            let said = String::from_utf8_lossy(&errors);
+            let line = said.lines().find(|line| line.contains("fio:")).unwrap_or("it failed");
+            Err(format!("fio: {}", line.trim_start_matches("fio: ")))
+        }
+    }
+}
+
+fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(pipe) = pipe {
+            // What is cut off here fails in the parser.
+            let _ = pipe.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
+        }
+        bytes
+    })
+}
+
+fn wait(child: &mut Child, huge: &mut HugePages, cancel: &Cancel) -> Result<ExitStatus, String> {
+    const STEP: Duration = Duration::from_millis(20);
+    let mut step = 0u64;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(status),
+            Ok(None) => {}
+            Err(error) => return Err(format!("wait for fio: {error}")),
+        }
+        if let Err(stopped) = cancel.check() {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(stopped.to_string());
+        }
+        huge.look(step, child.id());
+        step += 1;
+        std::thread::sleep(STEP);
+    }
+}
+
+/// Huge pages that were seen in fio's memory.
+#[derive(Default)]
+struct HugePages {
+    bytes: Option<u64>,
+}
+
+impl HugePages {
+    /// Looks a few times early in a run: counting takes the kernel a walk over the whole memory.
+    fn look(&mut self, step: u64, pid: u32) {
+        let seldom = step >= 4 && step.is_power_of_two() && step <= 256;
+        if seldom && self.bytes.unwrap_or(0) == 0 {
+            self.bytes = huge_page_bytes(pid).or(self.bytes);
+        }
+    }
+}
+
+/// `AnonHugePages` of a process (proc_pid_smaps(5)).
+fn huge_page_bytes(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// glibc's allocator asks for huge pages when it is told to (glibc manual, Memory Allocation
+/// Tunables, from 2.35); other tunables stay.
+fn tunables(known: Option<String>) -> String {
+    const HUGE: &str = "glibc.malloc.hugetlb=1";
+    match known {
+        Some(known) if !known.is_empty() => format!("{known}:{HUGE}"),
+        _ => HUGE.to_owned(),
+    }
+}

@@ -1,0 +1,72 @@
+//! Which pages a run's memory gets: huge ones or only small ones.
+//!
+//! The rings of `flow` ask the kernel for huge pages; a run that is to show what they are worth is
+//! made without them. The kernel's switch for that is one of the whole process (prctl(2),
+//! `PR_SET_THP_DISABLE`), it acts when a page is touched first, and it is put back after the run.
+
+use std::fs;
+
+use super::reading::Pages;
+
+const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+/// The pages of a run, as long as it lasts.
+#[derive(Debug)]
+pub struct PagesInForce {
+    wanted: Pages,
+    disabled_before: Option<bool>,
+}
+
+impl PagesInForce {
+    /// Makes them what a cell says.
+    pub fn set(wanted: Pages) -> Result<PagesInForce, String> {
+        if wanted == Pages::Huge {
+            return Ok(PagesInForce { wanted, disabled_before: None });
+        }
+        let failed = |error| format!("small pages: {}", std::io::Error::from(error));
+        let before = rustix::thread::transparent_huge_pages_are_disabled().map_err(failed)?;
+        rustix::thread::disable_transparent_huge_pages(true).map_err(failed)?;
+        Ok(PagesInForce { wanted, disabled_before: Some(before) })
+    }
+
+    /// What should be known where they are not what was wanted.
+    pub fn notes(&self) -> Vec<String> {
+        let never = setting().is_some_and(|setting| setting == "never");
+        let missing = self.wanted == Pages::Huge && never;
+        let note = format!("{SETTING} is never: the memory is of small pages");
+        if missing { vec![note] } else { Vec::new() }
+    }
+}
+
+impl Drop for PagesInForce {
+    fn drop(&mut self) {
+        if let Some(before) = self.disabled_before {
+            // It was possible a moment ago.
+            let _ = rustix::thread::disable_transparent_huge_pages(before);
+        }
+    }
+}
+
+/// When the kernel gives huge pages: `always`, `madvise` or `never`.
+pub fn setting() -> Option<String> {
+    let text = fs::read_to_string(SETTING).ok()?;
+    let (_, chosen) = text.split_once('[')?;
+    Some(chosen.split_once(']')?.0.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_switch_is_put_back() {
+        let disabled = || rustix::thread::transparent_huge_pages_are_disabled().unwrap();
+        let before = disabled();
+        let small = PagesInForce::set(Pages::Small).unwrap();
+        assert!(disabled() && small.notes().is_empty());
+        drop(small);
+        assert_eq!(disabled(), before);
+        drop(PagesInForce::set(Pages::Huge).unwrap());
+        assert_eq!(disabled(), before);
+    }
+}
