@@ -150,6 +150,7 @@ impl Compressibility {
 
     fn longest_match(&self, at: usize) -> (usize, usize) {
         let most = MATCH_MAX.min(self.window.len() - at);
+        // The loop ends when `best.1` reaches it, and there is no candidate for the last byte.
         let mut best = (0, 0);
         let mut candidate = self.hash(at).map_or(NOWHERE, |hash| self.newest[hash]);
         for _ in 0..CANDIDATES {
@@ -157,15 +158,36 @@ impl Compressibility {
             if candidate == NOWHERE || at - place >= HISTORY_BYTES {
                 break;
             }
-            let (old, new) = (&self.window[place..], &self.window[at..at + most]);
-            let same = new.iter().zip(old).take_while(|(new, old)| new == old).count();
-            if same > best.1 {
-                best = (at - place, same);
+            let (old, new) = (&self.window[place..place + most], &self.window[at..at + most]);
+            // A longer match has the byte at which the best one so far ends.
+            if old[best.1] == new[best.1] {
+                let same = common_bytes(old, new);
+                if same > best.1 {
+                    best = (at - place, same);
+                }
+                if same == most {
+                    break;
+                }
             }
             candidate = self.before[place];
         }
         best
     }
+}
+
+/// Bytes that are the same at the beginning of both, which are of one length.
+fn common_bytes(old: &[u8], new: &[u8]) -> usize {
+    const WORD_BYTES: usize = 8;
+    let mut same = 0;
+    for (old, new) in old.chunks_exact(WORD_BYTES).zip(new.chunks_exact(WORD_BYTES)) {
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+        let differs = word(old) ^ word(new);
+        if differs != 0 {
+            return same + differs.trailing_zeros() as usize / 8;
+        }
+        same += WORD_BYTES;
+    }
+    same + new[same..].iter().zip(&old[same..]).take_while(|(new, old)| new == old).count()
 }
 
 /// Bits of the match count: 2 to 3 in 2 bits, 4 to 7 in 4, 8 to 15 in 6, 16 to 31 in 8, more in 12.

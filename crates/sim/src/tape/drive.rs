@@ -16,7 +16,7 @@ pub(super) use super::check::{
 };
 use super::check::{DATA_PROTECT, NOT_READY, write_error};
 use super::faults::{AfterReadError, Answers, CompressionSwitch, Positioning};
-use super::medium::{Cartridge, Medium, ObjectRef, Protection};
+use super::medium::{Cartridge, Medium, ObjectRef, Packing, Protection};
 use super::pace::{Act, Compression, Pace};
 
 /// What a drive is.
@@ -252,7 +252,7 @@ impl Drive {
     pub(super) fn write_filemarks(&mut self, count: u32, wait: Wait) -> Result<(), Check> {
         self.begin_write()?;
         for _ in 0..count {
-            self.put(ObjectRef::Filemark, 0)?;
+            self.put(ObjectRef::Filemark, 0, Packing::Leave)?;
         }
         self.took(Act::Filemark);
         if wait == Wait::ForMedium {
@@ -382,7 +382,9 @@ impl Drive {
 
     fn begin_read(&mut self) -> Result<(), Check> {
         self.test_unit_ready()?;
-        self.flush()
+        self.flush()?;
+        self.took_notice();
+        Ok(())
     }
 
     fn must_know_numbers(&self) -> Result<(), Check> {
@@ -394,6 +396,7 @@ impl Drive {
 
     fn begin_write(&mut self) -> Result<(), Check> {
         self.test_unit_ready()?;
+        self.took_notice();
         match self.is_protected() {
             false => Ok(()),
             true => Err(Check::of(DATA_PROTECT, 0x27, 0x00)),
@@ -453,15 +456,21 @@ impl Drive {
         if !self.with_medium(|medium| medium.fits(position, native_bytes)) {
             return Err(Check::medium_full(0));
         }
-        self.put(ObjectRef::Block(block), native_bytes)
+        let packing = self.packing(block, native_bytes);
+        self.put(ObjectRef::Block(block), native_bytes, packing)
     }
 
-    fn put(&mut self, object: ObjectRef<'_>, native_bytes: u32) -> Result<(), Check> {
+    fn put(
+        &mut self,
+        object: ObjectRef<'_>,
+        native_bytes: u32,
+        packing: Packing,
+    ) -> Result<(), Check> {
         self.reset_if_due()?;
         let position = self.position;
         self.with_medium(|medium| {
             medium.truncate(position)?;
-            medium.append(object, native_bytes)
+            medium.append(object, native_bytes, packing)
         })
         .map_err(|_| write_error())?;
         self.position += 1;

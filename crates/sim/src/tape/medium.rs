@@ -148,14 +148,17 @@ impl Cartridge {
     /// When the storage cannot be read.
     pub fn duplicate(&self) -> io::Result<Cartridge> {
         let copy = Cartridge::blank(self.lock().settings.clone());
-        for object in self.objects()? {
-            match object {
-                Object::Block(bytes) => {
-                    copy.lock().append(ObjectRef::Block(&bytes), bytes.len() as u32)?
-                }
-                Object::Filemark => copy.lock().append(ObjectRef::Filemark, 0)?,
-            }
+        let mut medium = self.lock();
+        for number in 0..medium.len() {
+            let native_bytes = medium.bytes_before(number + 1) - medium.bytes_before(number);
+            let (object, native_bytes) = (medium.object(number)?, native_bytes as u32);
+            let object = match &object {
+                Object::Block(bytes) => ObjectRef::Block(bytes),
+                Object::Filemark => ObjectRef::Filemark,
+            };
+            copy.lock().append(object, native_bytes, Packing::Leave)?;
         }
+        drop(medium);
         Ok(copy)
     }
 
@@ -172,10 +175,25 @@ pub(super) enum ObjectRef<'a> {
     Filemark,
 }
 
+/// Whether a storage should try to make a block smaller for itself. What the block takes of the
+/// tape is not changed by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// The drive does not compress, or the block does not.
+    Leave,
+    /// The drive compresses, and the block is likely to shrink.
+    Shrink,
+}
+
 /// Where a cartridge keeps its bytes.
 pub(super) trait Storage: Send {
     /// Puts an object behind the last one; it takes `native_bytes` of the tape.
-    fn append(&mut self, object: ObjectRef<'_>, native_bytes: u32) -> io::Result<()>;
+    fn append(
+        &mut self,
+        object: ObjectRef<'_>,
+        native_bytes: u32,
+        packing: Packing,
+    ) -> io::Result<()>;
     /// Forgets all objects from `number` on.
     fn truncate(&mut self, number: u64) -> io::Result<()>;
     /// The first bytes of block `number`, as many as `bytes` has.
@@ -244,8 +262,13 @@ impl Medium {
         self.bytes_before(number) >= limit
     }
 
-    pub(super) fn append(&mut self, object: ObjectRef<'_>, native_bytes: u32) -> io::Result<()> {
-        let appended = self.storage.append(object, native_bytes);
+    pub(super) fn append(
+        &mut self,
+        object: ObjectRef<'_>,
+        native_bytes: u32,
+        packing: Packing,
+    ) -> io::Result<()> {
+        let appended = self.storage.append(object, native_bytes, packing);
         self.note(appended)?;
         let end_bytes = self.bytes_before(self.len()) + u64::from(native_bytes);
         let block_bytes = match object {
@@ -303,7 +326,7 @@ struct MemoryStorage {
 }
 
 impl Storage for MemoryStorage {
-    fn append(&mut self, object: ObjectRef<'_>, _: u32) -> io::Result<()> {
+    fn append(&mut self, object: ObjectRef<'_>, _: u32, _: Packing) -> io::Result<()> {
         self.objects.push(match object {
             ObjectRef::Block(bytes) => bytes.into(),
             ObjectRef::Filemark => Box::default(),

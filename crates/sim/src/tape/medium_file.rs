@@ -5,17 +5,28 @@
 //! ```text
 //! head      magic 8 | version 4 | density 1 | zero 3 | capacity 8 | early warning 8 | zero ...
 //!           | xxh3 of all before 8
-//! record    magic 4 | block length 4 (0xffffffff: a filemark) | native bytes 4 | zero 4 | number 8
-//!           | xxh3 of the block 8 | xxh3 of all before 8 | block | zeros to a multiple of 8
+//! record    magic 4 | block length 4 (0xffffffff: a filemark) | native bytes 4
+//!           | length of the zstd frame 4 (0: the block as it came) | number 8
+//!           | xxh3 of what is stored 8 | xxh3 of all before 8 | block or frame
+//!           | zeros to a multiple of 8
 //! ```
 //!
 //! Numbers are little-endian. Records are only appended, and a write in the middle of the tape
 //! cuts the file first, so a process that is killed leaves whole records and at most one torn one,
 //! which the next opening cuts off. A synchronising filemark waits for the disk; what a power cut
-//! takes is behind the last of those, and is found by its checksum. Bytes are stored as they come.
+//! takes is behind the last of those, and is found by its checksum.
+//!
+//! A block that shrinks is stored as a frame ([`packing`]). Files of version 1, which have none,
+//! stay as they are: what is added to them is stored as it comes.
 //!
 //! A file that may not be written to is a cartridge with its write-protect switch set.
 
+mod packing;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
@@ -25,7 +36,12 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::medium::{Cartridge, CartridgeSettings, Entry, ObjectRef, Protection, Storage};
+use super::medium::{Cartridge, CartridgeSettings, Entry, ObjectRef, Packing, Protection, Storage};
+use packing::Packer;
+use record::{
+    Content, HEAD_BYTES, HeadError, RECORD_BYTES, Record, Version, decode_head, decode_record,
+    encode_head, encode_record,
+};
 
 /// Why a medium file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -70,13 +86,6 @@ pub enum MediumFileError {
     },
 }
 
-const HEAD_BYTES: usize = 4096;
-const HEAD_MAGIC: &[u8; 8] = b"TKUPMEDM";
-const VERSION: u32 = 1;
-const RECORD_BYTES: usize = 40;
-const RECORD_MAGIC: u32 = 0x4345_524f; // "OREC"
-const FILEMARK: u32 = u32::MAX;
-
 impl Cartridge {
     /// The cartridge in file `path`; a new one with `settings` when there is no such file, or it is
     /// empty.
@@ -92,10 +101,11 @@ impl Cartridge {
         };
         let length = file.metadata().map_err(at(0))?.len();
         if length == 0 {
-            let head = encode_head(&settings);
+            let version = Version::Packed;
+            let head = encode_head(&settings, version);
             file.write_all_at(&head, 0).map_err(at(0))?;
             file.sync_all().map_err(at(0))?;
-            let storage = FileStorage { file, offsets: vec![HEAD_BYTES as u64] };
+            let storage = FileStorage::new(file, version, vec![HEAD_BYTES as u64]);
             return Ok(Cartridge::with_storage(settings, Vec::new(), Box::new(storage)));
         }
         let mut head = [0; HEAD_BYTES];
@@ -103,14 +113,15 @@ impl Cartridge {
             return Err(MediumFileError::Foreign { path: path.to_owned() });
         }
         file.read_exact_at(&mut head, 0).map_err(at(0))?;
-        let settings = CartridgeSettings { protection, ..decode_head(path, &head)? };
-        let scan = scan(&file, length).map_err(|(offset, source)| at(offset)(source))?;
+        let (settings, version) = decode_head(&head).map_err(|error| refused(path, error))?;
+        let settings = CartridgeSettings { protection, ..settings };
+        let scan = scan(&file, version, length).map_err(|(offset, source)| at(offset)(source))?;
         let end = *scan.offsets.last().expect("offsets has the end of the last record");
         if protection == Protection::Writable && end < length {
             // A torn record of a process that was killed.
             file.set_len(end).map_err(at(end))?;
         }
-        let storage = FileStorage { file, offsets: scan.offsets };
+        let storage = FileStorage::new(file, version, scan.offsets);
         Ok(Cartridge::with_storage(settings, scan.entries, Box::new(storage)))
     }
 }
@@ -118,29 +129,69 @@ impl Cartridge {
 /// Blocks in a file.
 struct FileStorage {
     file: File,
+    version: Version,
     /// Where each record begins; the last is where the next one goes.
     offsets: Vec<u64>,
+    packer: Packer,
+    /// What is stored of a block, and a block of which a part is wanted.
+    stored: Vec<u8>,
+    whole: Vec<u8>,
 }
 
 impl FileStorage {
+    fn new(file: File, version: Version, offsets: Vec<u64>) -> FileStorage {
+        let (stored, whole) = (Vec::new(), Vec::new());
+        FileStorage { file, version, offsets, packer: Packer::new(), stored, whole }
+    }
+
     fn end(&self) -> u64 {
         *self.offsets.last().expect("offsets has the end of the last record")
+    }
+
+    /// The block of a record, into `block`, which is of its length.
+    fn read_block(&mut self, record: &Record, begin: u64, block: &mut [u8]) -> io::Result<()> {
+        let offset = begin + RECORD_BYTES as u64;
+        let is_whole = |stored: &[u8]| match xxh3_64(stored) == record.checksum {
+            true => Ok(()),
+            false => Err(io::Error::from(io::ErrorKind::InvalidData)),
+        };
+        let Content::Packed { stored, .. } = record.content else {
+            self.file.read_exact_at(block, offset)?;
+            return is_whole(block);
+        };
+        self.stored.resize(stored as usize, 0);
+        self.file.read_exact_at(&mut self.stored, offset)?;
+        is_whole(&self.stored)?;
+        self.packer.unpack(&self.stored, block)
     }
 }
 
 impl Storage for FileStorage {
-    fn append(&mut self, object: ObjectRef<'_>, native_bytes: u32) -> io::Result<()> {
-        let (block, length) = match object {
-            ObjectRef::Block(block) => (block, block.len() as u32),
-            ObjectRef::Filemark => (&[][..], FILEMARK),
+    fn append(
+        &mut self,
+        object: ObjectRef<'_>,
+        native_bytes: u32,
+        packing: Packing,
+    ) -> io::Result<()> {
+        let begin = self.end();
+        let (content, stored) = match object {
+            ObjectRef::Filemark => (Content::Filemark, &[][..]),
+            ObjectRef::Block(block) => {
+                let length = block.len() as u32;
+                let is_tried = packing == Packing::Shrink && self.version == Version::Packed;
+                match is_tried.then(|| self.packer.pack(block)).flatten() {
+                    Some(frame) => (Content::Packed { length, stored: frame.len() as u32 }, frame),
+                    None => (Content::Plain(length), block),
+                }
+            }
         };
         let number = self.offsets.len() as u64 - 1;
-        let record = encode_record(length, native_bytes, number, xxh3_64(block));
-        let begin = self.end();
-        let bytes = stored_bytes(length);
+        let record = Record { content, native_bytes, number, checksum: xxh3_64(stored) };
+        let bytes = content.record_bytes();
         let padding = [0; 8];
-        let padding = &padding[..bytes as usize - RECORD_BYTES - block.len()];
-        if let Err(error) = write_all_at(&self.file, [&record, block, padding], begin) {
+        let padding = &padding[..bytes as usize - RECORD_BYTES - stored.len()];
+        let parts = [&encode_record(&record), stored, padding];
+        if let Err(error) = write_all_at(&self.file, parts, begin) {
             // What was written of it would be torn; if this fails too, the next opening cuts it.
             let _ = self.file.set_len(begin);
             return Err(error);
@@ -160,22 +211,22 @@ impl Storage for FileStorage {
 
     fn read(&mut self, number: u64, bytes: &mut [u8]) -> io::Result<()> {
         let begin = self.offsets[number as usize];
-        let record = read_record(&self.file, begin)?.ok_or(io::ErrorKind::InvalidData)?;
-        if bytes.len() == record.length as usize {
-            self.file.read_exact_at(bytes, begin + RECORD_BYTES as u64)?;
-            return match xxh3_64(bytes) == record.checksum {
-                true => Ok(()),
-                false => Err(io::ErrorKind::InvalidData.into()),
-            };
+        let record = read_record(&self.file, self.version, begin)?;
+        let record = record.ok_or(io::ErrorKind::InvalidData)?;
+        let length = record.content.block_bytes().unwrap_or(0) as usize;
+        match bytes.len().cmp(&length) {
+            Ordering::Equal => self.read_block(&record, begin, bytes),
+            Ordering::Greater => Err(io::ErrorKind::InvalidData.into()),
+            Ordering::Less => {
+                // Only a part is wanted; the rest is read for the checksum.
+                let mut whole = std::mem::take(&mut self.whole);
+                whole.resize(length, 0);
+                let read = self.read_block(&record, begin, &mut whole);
+                bytes.copy_from_slice(&whole[..bytes.len()]);
+                self.whole = whole;
+                read
+            }
         }
-        // Only a part is wanted; the rest is read for the checksum.
-        let mut whole = vec![0; record.length as usize];
-        self.file.read_exact_at(&mut whole, begin + RECORD_BYTES as u64)?;
-        if xxh3_64(&whole) != record.checksum || bytes.len() > whole.len() {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        bytes.copy_from_slice(&whole[..bytes.len()]);
-        Ok(())
     }
 
     fn synchronise(&mut self) -> io::Result<()> {
@@ -230,72 +281,19 @@ fn write_all_at(file: &File, parts: [&[u8]; 3], mut offset: u64) -> io::Result<(
     Ok(())
 }
 
-/// Bytes of a record with its block.
-fn stored_bytes(length: u32) -> u64 {
-    let block = if length == FILEMARK { 0 } else { u64::from(length) };
-    (RECORD_BYTES as u64 + block).next_multiple_of(8)
-}
-
-fn encode_head(settings: &CartridgeSettings) -> [u8; HEAD_BYTES] {
-    let mut head = [0; HEAD_BYTES];
-    head[..8].copy_from_slice(HEAD_MAGIC);
-    head[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    head[12] = settings.density;
-    head[16..24].copy_from_slice(&settings.capacity_bytes.to_le_bytes());
-    head[24..32].copy_from_slice(&settings.early_warning_bytes.to_le_bytes());
-    let checksum = xxh3_64(&head[..HEAD_BYTES - 8]);
-    head[HEAD_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
-    head
-}
-
-fn decode_head(path: &Path, head: &[u8; HEAD_BYTES]) -> Result<CartridgeSettings, MediumFileError> {
-    let path = || path.to_owned();
-    let checksum = xxh3_64(&head[..HEAD_BYTES - 8]).to_le_bytes();
-    if head[..8] != *HEAD_MAGIC || head[HEAD_BYTES - 8..] != checksum {
-        return Err(MediumFileError::Foreign { path: path() });
+fn refused(path: &Path, error: HeadError) -> MediumFileError {
+    let path = path.to_owned();
+    match error {
+        HeadError::Foreign => MediumFileError::Foreign { path },
+        HeadError::Version(version) => MediumFileError::Version { path, version },
     }
-    match u32_at(head, 8) {
-        VERSION => Ok(CartridgeSettings {
-            density: head[12],
-            capacity_bytes: u64_at(head, 16),
-            early_warning_bytes: u64_at(head, 24),
-            protection: Protection::Writable,
-        }),
-        version => Err(MediumFileError::Version { path: path(), version }),
-    }
-}
-
-/// What a record says of its object.
-struct Record {
-    length: u32,
-    native_bytes: u32,
-    number: u64,
-    checksum: u64,
-}
-
-fn encode_record(length: u32, native: u32, number: u64, checksum: u64) -> [u8; RECORD_BYTES] {
-    let mut record = [0; RECORD_BYTES];
-    record[..4].copy_from_slice(&RECORD_MAGIC.to_le_bytes());
-    record[4..8].copy_from_slice(&length.to_le_bytes());
-    record[8..12].copy_from_slice(&native.to_le_bytes());
-    record[16..24].copy_from_slice(&number.to_le_bytes());
-    record[24..32].copy_from_slice(&checksum.to_le_bytes());
-    let own = xxh3_64(&record[..32]);
-    record[32..].copy_from_slice(&own.to_le_bytes());
-    record
 }
 
 /// The record at `offset`; none when something else stands there.
-fn read_record(file: &File, offset: u64) -> io::Result<Option<Record>> {
-    let mut record = [0; RECORD_BYTES];
-    file.read_exact_at(&mut record, offset)?;
-    let whole = u32_at(&record, 0) == RECORD_MAGIC && xxh3_64(&record[..32]) == u64_at(&record, 32);
-    Ok(whole.then(|| Record {
-        length: u32_at(&record, 4),
-        native_bytes: u32_at(&record, 8),
-        number: u64_at(&record, 16),
-        checksum: u64_at(&record, 24),
-    }))
+fn read_record(file: &File, version: Version, offset: u64) -> io::Result<Option<Record>> {
+    let mut bytes = [0; RECORD_BYTES];
+    file.read_exact_at(&mut bytes, offset)?;
+    Ok(decode_record(&bytes, version))
 }
 
 /// What stands in a medium file.
@@ -306,198 +304,44 @@ struct Scan {
 
 /// Goes from record to record as far as they are whole; blocks behind the last filemark are read
 /// too, as a power cut may have taken them.
-fn scan(file: &File, length: u64) -> Result<Scan, (u64, io::Error)> {
+fn scan(file: &File, version: Version, length: u64) -> Result<Scan, (u64, io::Error)> {
     let mut scan = Scan { entries: Vec::new(), offsets: vec![HEAD_BYTES as u64] };
     let mut offset = HEAD_BYTES as u64;
-    let mut checksums = Vec::new();
-    let mut end_bytes = 0;
+    // Of the records behind the last filemark.
+    let mut stored = Vec::new();
+    let mut end_bytes = 0_u64;
     while length - offset >= RECORD_BYTES as u64 {
-        let record = match read_record(file, offset) {
+        let record = match read_record(file, version, offset) {
             Ok(Some(record)) if record.number == scan.entries.len() as u64 => record,
             Ok(_) => break,
             Err(source) => return Err((offset, source)),
         };
-        let bytes = stored_bytes(record.length);
+        let bytes = record.content.record_bytes();
         if length - offset < bytes {
             break;
         }
         end_bytes += u64::from(record.native_bytes);
-        let is_filemark = record.length == FILEMARK;
-        let block_bytes = (!is_filemark).then_some(record.length);
+        let block_bytes = record.content.block_bytes();
         scan.entries.push(Entry { block_bytes, end_bytes });
         offset += bytes;
         scan.offsets.push(offset);
-        match is_filemark {
-            true => checksums.clear(),
-            false => checksums.push(record.checksum),
+        match record.content {
+            Content::Filemark => stored.clear(),
+            content => stored.push((content.stored_bytes(), record.checksum)),
         }
     }
-    let first = scan.entries.len() - checksums.len();
-    let mut block = Vec::new();
-    for (number, checksum) in (first..).zip(checksums) {
+    let first = scan.entries.len() - stored.len();
+    let mut bytes = Vec::new();
+    for (number, (stored_bytes, checksum)) in (first..).zip(stored) {
         let begin = scan.offsets[number];
-        block.resize(scan.entries[number].block_bytes.unwrap_or(0) as usize, 0);
-        file.read_exact_at(&mut block, begin + RECORD_BYTES as u64)
+        bytes.resize(stored_bytes as usize, 0);
+        file.read_exact_at(&mut bytes, begin + RECORD_BYTES as u64)
             .map_err(|source| (begin, source))?;
-        if xxh3_64(&block) != checksum {
+        if xxh3_64(&bytes) != checksum {
             scan.entries.truncate(number);
             scan.offsets.truncate(number + 1);
             break;
         }
     }
     Ok(scan)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::medium::Object;
-    use super::*;
-
-    fn block(number: u8, bytes: usize) -> Object {
-        Object::Block((0..bytes).map(|at| (at as u8).wrapping_mul(number | 1)).collect())
-    }
-
-    fn append(cartridge: &Cartridge, object: &Object) {
-        let mut medium = cartridge.lock();
-        match object {
-            Object::Block(bytes) => {
-                medium.append(ObjectRef::Block(bytes), bytes.len() as u32 / 2).unwrap();
-            }
-            Object::Filemark => medium.append(ObjectRef::Filemark, 0).unwrap(),
-        }
-    }
-
-    fn objects() -> Vec<Object> {
-        vec![block(1, 512), block(2, 7), Object::Filemark, block(3, 100_000), block(4, 1)]
-    }
-
-    fn settings() -> CartridgeSettings {
-        CartridgeSettings { capacity_bytes: 1 << 30, density: 0x5e, ..CartridgeSettings::default() }
-    }
-
-    fn filled(path: &Path) {
-        let cartridge = Cartridge::in_file(path, settings()).unwrap();
-        objects().iter().for_each(|object| append(&cartridge, object));
-    }
-
-    fn reopened(path: &Path) -> Cartridge {
-        Cartridge::in_file(path, CartridgeSettings::default()).unwrap()
-    }
-
-    #[test]
-    fn comes_back_as_it_was() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("medium");
-        filled(&path);
-        let cartridge = reopened(&path);
-        assert_eq!(cartridge.objects().unwrap(), objects());
-        assert_eq!(cartridge.lock().settings, settings());
-        assert_eq!(cartridge.used_bytes(), 256 + 3 + 50_000);
-    }
-
-    #[test]
-    fn writing_in_the_middle_cuts_the_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("medium");
-        filled(&path);
-        let cartridge = reopened(&path);
-        cartridge.cut(2).unwrap();
-        append(&cartridge, &block(9, 64));
-        drop(cartridge);
-        let expected = [block(1, 512), block(2, 7), block(9, 64)];
-        assert_eq!(reopened(&path).objects().unwrap(), expected);
-    }
-
-    /// Wherever a killed process has stopped writing, what was whole before is there.
-    #[test]
-    fn torn_at_any_byte() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("medium");
-        filled(&path);
-        let whole = std::fs::read(&path).unwrap();
-        let mut ends = vec![HEAD_BYTES];
-        for object in objects() {
-            let length = if let Object::Block(bytes) = &object { bytes.len() } else { 0 };
-            ends.push(ends.last().unwrap() + (RECORD_BYTES + length).next_multiple_of(8));
-        }
-        let cuts = (HEAD_BYTES..HEAD_BYTES + 1500).chain(whole.len() - 200..=whole.len());
-        for cut in cuts {
-            std::fs::write(&path, &whole[..cut]).unwrap();
-            let left = ends.iter().filter(|&&end| end <= cut).count() - 1;
-            assert_eq!(reopened(&path).objects().unwrap(), objects()[..left], "cut at {cut}");
-            assert_eq!(std::fs::metadata(&path).unwrap().len(), ends[left] as u64);
-        }
-    }
-
-    #[test]
-    fn a_power_cut_takes_what_is_behind_the_last_filemark() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("medium");
-        filled(&path);
-        let mut bytes = std::fs::read(&path).unwrap();
-        let length = bytes.len();
-        bytes[length - 50_000..length - 1000].fill(0);
-        std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(reopened(&path).objects().unwrap(), objects()[..3]);
-    }
-
-    #[test]
-    fn damage_before_a_filemark_is_a_read_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("medium");
-        filled(&path);
-        let mut bytes = std::fs::read(&path).unwrap();
-        bytes[HEAD_BYTES + RECORD_BYTES + 100] ^= 1;
-        std::fs::write(&path, &bytes).unwrap();
-        let cartridge = reopened(&path);
-        assert_eq!(cartridge.len(), 5);
-        let mut medium = cartridge.lock();
-        assert!(medium.read(0, &mut [0; 512]).is_err());
-        assert!(medium.read(0, &mut [0; 10]).is_err());
-        medium.read(1, &mut [0; 7]).unwrap();
-    }
-
-    #[test]
-    fn only_one_drive_has_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("medium");
-        let first = Cartridge::in_file(&path, settings()).unwrap();
-        let second = Cartridge::in_file(&path, settings()).map(|_| ());
-        assert!(matches!(second, Err(MediumFileError::InUse { .. })));
-        drop(first);
-        reopened(&path);
-    }
-
-    #[test]
-    fn other_files_are_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("medium");
-        for content in [vec![1; 10], vec![1; 10_000], encode_head(&settings())[..100].to_vec()] {
-            std::fs::write(&path, &content).unwrap();
-            let opened = Cartridge::in_file(&path, settings()).map(|_| ());
-            assert!(matches!(opened, Err(MediumFileError::Foreign { .. })));
-            assert_eq!(std::fs::read(&path).unwrap(), content);
-        }
-    }
-
-    #[test]
-    fn a_read_only_file_is_protected() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("medium");
-        filled(&path);
-        let mut permissions = std::fs::metadata(&path).unwrap().permissions();
-        permissions.set_readonly(true);
-        std::fs::set_permissions(&path, permissions).unwrap();
-        let cartridge = reopened(&path);
-        assert_eq!(cartridge.lock().settings.protection, Protection::Protected);
-        assert_eq!(cartridge.objects().unwrap(), objects());
-    }
 }

@@ -32,8 +32,25 @@ pub enum Act {
     Unload,
 }
 
+impl Act {
+    /// Whether data came or went.
+    pub fn is_transfer(self) -> bool {
+        matches!(self, Act::Write { .. } | Act::Read { .. })
+    }
+}
+
 /// Makes commands take time.
 pub trait Pace: Send {
+    /// A command has come. What is done for it until it is [taken](Pace::take) is part of its time,
+    /// as the transfer is of a real one.
+    fn begin(&mut self) {}
+
+    /// Whether commands take longer than they should, so that nothing is to be done for them that
+    /// can be left out.
+    fn is_late(&self) -> bool {
+        false
+    }
+
     /// What a block takes on the medium.
     fn native_bytes(&mut self, block: &[u8], compression: Compression) -> u32;
 

@@ -27,6 +27,8 @@ pub enum Ratio {
     Given(f64),
 }
 
+/// More than that is not remembered of commands that were late.
+const LATE_MAX: Duration = Duration::from_millis(20);
 /// Samples of the counters from which rates are computed, one each half a second.
 const SAMPLES_MAX: usize = 20;
 const SAMPLE_NS: u64 = BILLION / 2;
@@ -36,6 +38,11 @@ pub struct RealTime {
     shared: Arc<Shared>,
     ratio: Ratio,
     sampled: Sampled,
+    /// When the present command came, in the model's time.
+    began_ns: Option<u64>,
+    /// How much later than the model says commands have returned, as far as waiting at later ones
+    /// has not made up for it.
+    late: Duration,
 }
 
 /// What a drive would make of blocks, from samples of them: to follow every byte would take more
@@ -114,7 +121,13 @@ impl RealTime {
             stop: Mutex::new(false),
             stopped: Condvar::new(),
         };
-        RealTime { shared: Arc::new(shared), ratio, sampled: Sampled::new() }
+        RealTime {
+            shared: Arc::new(shared),
+            ratio,
+            sampled: Sampled::new(),
+            began_ns: None,
+            late: Duration::ZERO,
+        }
     }
 
     /// A look at it from elsewhere.
@@ -160,6 +173,14 @@ impl Sampled {
 }
 
 impl Pace for RealTime {
+    fn begin(&mut self) {
+        self.began_ns = Some(self.shared.now_ns());
+    }
+
+    fn is_late(&self) -> bool {
+        !self.late.is_zero()
+    }
+
     fn native_bytes(&mut self, block: &[u8], compression: Compression) -> u32 {
         let native = match (compression, self.ratio) {
             (Compression::Off, _) => return block.len() as u32,
@@ -170,7 +191,8 @@ impl Pace for RealTime {
     }
 
     fn take(&mut self, act: Act) {
-        let now_ns = self.shared.now_ns();
+        let began_ns = self.began_ns.take().filter(|_| act.is_transfer());
+        let now_ns = began_ns.unwrap_or_else(|| self.shared.now_ns());
         let mut state = self.shared.state();
         let model = &mut state.model;
         let until_ns = match act {
@@ -189,7 +211,9 @@ impl Pace for RealTime {
         };
         state.sample();
         drop(state);
-        self.shared.wait_until(until_ns);
+        let left = self.shared.wait_until(until_ns);
+        let late = self.late.saturating_sub(left.early) + left.late;
+        self.late = late.min(LATE_MAX);
     }
 }
 
@@ -231,20 +255,32 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait_until(&self, model_ns: u64) {
+    fn wait_until(&self, model_ns: u64) -> Outset {
         let end = self.began + Duration::from_nanos(model_ns / u64::from(self.speed_up));
+        let now = Instant::now();
+        let early = end.saturating_duration_since(now);
+        let outset = Outset { early, late: now.saturating_duration_since(end) };
         let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
         while !*stop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return;
+                break;
             }
             stop = self
                 .stopped
                 .wait_timeout(stop, left)
                 .map_or_else(|poisoned| poisoned.into_inner().0, |(stop, _)| stop);
         }
+        outset
     }
+}
+
+/// How a command stood when it was done and only its time was left; one of both is zero.
+struct Outset {
+    /// It had so long to wait.
+    early: Duration,
+    /// It should have returned so long ago.
+    late: Duration,
 }
 
 impl State {
@@ -336,6 +372,23 @@ mod tests {
         let reading = gauge.read();
         assert_eq!(reading.counters.host_bytes, 0);
         assert_eq!(reading.buffered_bytes, 0);
+    }
+
+    #[test]
+    fn lateness_is_made_up_for() {
+        let mut parameters = TapeParameters::of(&Generation::all()[6]);
+        // A millisecond for each command.
+        parameters.set("command_overhead_ns", 1_000_000);
+        let mut pace = RealTime::new(parameters, 0, 1, Ratio::Measured);
+        let mut write = |before: Duration| {
+            pace.begin();
+            std::thread::sleep(before);
+            pace.take(Act::Write { host_bytes: 512, native_bytes: 512 });
+            pace.is_late()
+        };
+        assert!(write(Duration::from_millis(15)), "it should have been back long ago");
+        // However late it was, so many commands pay it back.
+        assert!((0..200).any(|_| !write(Duration::ZERO)));
     }
 
     #[test]
