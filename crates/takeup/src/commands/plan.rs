@@ -190,11 +190,25 @@ impl FromStr for DiskName {
     }
 }
 
-/// A parameter as typed.
+/// A parameter of a drive as typed.
 #[derive(Clone, Debug)]
-struct Setting {
+pub struct Setting {
     name: String,
     value: u64,
+}
+
+impl Setting {
+    /// Changes that parameter of `drive`.
+    ///
+    /// # Errors
+    /// When a drive has none of that name.
+    pub fn apply(&self, drive: &mut TapeParameters) -> Result<(), Failure> {
+        if drive.set(&self.name, self.value) {
+            return Ok(());
+        }
+        let what = format!("no parameter of a drive: {}", self.name);
+        Err(Failure::of(what, Some("takeup plan --parameters shows their names")))
+    }
 }
 
 impl FromStr for Setting {
@@ -283,11 +297,7 @@ fn setup(arguments: &PlanArgs, measured: Option<&Measured>) -> Result<Setup, Fai
         drive.speeds_bytes_per_second.retain(|speed| *speed <= most);
     }
     for setting in &arguments.settings {
-        let is_known = drive.set(&setting.name, setting.value);
-        if !is_known {
-            let what = format!("no parameter of a drive: {}", setting.name);
-            return Err(Failure::of(what, Some("--parameters shows their names")));
-        }
+        setting.apply(&mut drive)?;
     }
     let compression = match arguments.data.compression {
         Who::None => Compression::None,

@@ -16,6 +16,7 @@ use sim::tape::pace::Compression;
 use sim::tape::real_time::{Gauge, Ratio, RealTime};
 use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, MediumFileError, VirtualDrive};
 
+use super::plan::Setting;
 use crate::failure::{FAILED, Failure};
 use crate::outcome::to_standard_output;
 use crate::quantity::Size;
@@ -70,6 +71,9 @@ struct TapeArgs {
     /// Compression by the drive: on measures what passes, a number takes that ratio
     #[arg(long, default_value = "on", value_name = "on|off|RATIO")]
     compression: CompressionChoice,
+    /// Change a parameter of the drive; takeup plan --parameters shows their names
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<Setting>,
 }
 
 /// Print the state of a virtual drive as JSON
@@ -183,6 +187,9 @@ fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
         None => Cartridge::blank(new_medium.clone()),
     };
     fit_length(&mut parameters, cartridge.capacity_bytes());
+    for setting in &arguments.settings {
+        setting.apply(&mut parameters)?;
+    }
     let drive = VirtualDrive::new("virtual drive", settings(generation));
     let recorded_bytes = cartridge.used_bytes();
     drive.insert(cartridge);
