@@ -9,22 +9,31 @@ use device::backing::BackingDevice;
 const QUEUE_SETTINGS: &[&str] =
     &["scheduler", "max_sectors_kb", "nr_requests", "nomerges", "rotational", "read_ahead_kb"];
 
+/// Kernel, processors and this program.
+pub fn of_this_machine() -> BTreeMap<String, String> {
+    let system = rustix::system::uname();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let found = [
+        ("kernel", system.release().to_string_lossy().into_owned()),
+        ("machine", system.machine().to_string_lossy().into_owned()),
+        ("cores", cores.to_string()),
+        ("takeup", env!("CARGO_PKG_VERSION").to_owned()),
+    ];
+    found.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
 /// Kernel, processors, this program, and the device behind a path.
 pub fn of(path: &Path, device: &BackingDevice) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
+    let mut found = of_this_machine();
     let mut put = |name: &str, value: String| {
         if !value.is_empty() {
             found.insert(name.to_owned(), value);
         }
     };
-    let system = rustix::system::uname();
-    put("kernel", system.release().to_string_lossy().into_owned());
-    put("machine", system.machine().to_string_lossy().into_owned());
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    put("cores", cores.to_string());
-    put("takeup", env!("CARGO_PKG_VERSION").to_owned());
     put("path", path.display().to_string());
     put("huge pages", crate::read::huge_page_setting().unwrap_or_default());
+    let reported = if crate::memory::is_given_back() { "given back to the host" } else { "" };
+    put("free memory", reported.to_owned());
     put("device", device.name.clone());
     put("disks", device.leaves.join(" "));
     for name in QUEUE_SETTINGS {

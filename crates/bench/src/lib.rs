@@ -4,7 +4,8 @@
 //! [`run::Executor`] and appends each run to a file of [`record`]s the moment it ends. What the
 //! numbers mean is found later and from the file alone: [`statistics`] holds the methods, each with
 //! its citation, [`model`] the curves that are fitted, [`judgement`] turns both into sentences, and
-//! [`compare`] sets two experiments side by side. [`read`] and [`disk`] are the executors.
+//! [`compare`] sets two experiments side by side. [`read`], [`disk`] and [`tape`] are
+//! the executors; [`payload`] and [`framing`] make what the last one writes.
 //!
 //! Not here: drawing, which is `report`'s, and arguments, which are the binary's.
 
@@ -14,6 +15,7 @@ pub mod environment;
 pub mod framing;
 pub mod histogram;
 pub mod judgement;
+pub mod memory;
 pub mod model;
 pub mod observed;
 pub mod payload;
@@ -26,3 +28,4 @@ pub mod record;
 pub mod run;
 pub mod series;
 pub mod statistics;
+pub mod tape;

@@ -33,17 +33,21 @@ pub enum About {
 impl Before {
     /// Looks.
     pub fn look(device: &BackingDevice) -> Before {
+        Before { counters: device.counters(), ..Before::look_at_this_machine() }
+    }
+
+    /// Looks at what has no device of its own behind it.
+    pub fn look_at_this_machine() -> Before {
         Before {
-            counters: device.counters(),
+            counters: None,
             reclaimed_pages: reclaimed_pages(),
             processor_seconds: processor_seconds(),
             start: Instant::now(),
         }
     }
 
-    /// Looks again and gives the differences, for a run that moved `bytes`.
-    pub fn measures(&self, device: &BackingDevice, about: About, bytes: u64) -> Measures {
-        let seconds = self.start.elapsed().as_secs_f64();
+    /// Looks again and gives the differences of this machine, for a run that moved `bytes`.
+    pub fn measures_of_this_machine(&self, bytes: u64) -> Measures {
         let bytes = bytes.max(1) as f64;
         let mut measures = Measures::new();
         let used = processor_seconds() - self.processor_seconds;
@@ -53,6 +57,14 @@ impl Before {
             let reclaimed = now.wrapping_sub(before) as f64 * page / bytes;
             measures.insert("reclaimed_bytes_per_byte".to_owned(), reclaimed);
         }
+        measures
+    }
+
+    /// Looks again and gives the differences, for a run that moved `bytes`.
+    pub fn measures(&self, device: &BackingDevice, about: About, bytes: u64) -> Measures {
+        let seconds = self.start.elapsed().as_secs_f64();
+        let mut measures = self.measures_of_this_machine(bytes);
+        let bytes = bytes.max(1) as f64;
         if let (Some(before), Some(now)) = (self.counters, device.counters()) {
             let counted = now.since(before);
             let direction = match about {

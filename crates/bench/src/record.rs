@@ -10,6 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use flow::account::StageReport;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
@@ -191,6 +192,19 @@ pub struct StageRecord {
     pub blocked_seconds: f64,
     /// Bytes that passed through.
     pub bytes: u64,
+}
+
+impl From<StageReport> for StageRecord {
+    /// The part of a stage's report that is kept.
+    fn from(report: StageReport) -> StageRecord {
+        StageRecord {
+            name: report.name.to_owned(),
+            working_seconds: report.working_seconds,
+            starved_seconds: report.starved_seconds,
+            blocked_seconds: report.blocked_seconds,
+            bytes: report.bytes,
+        }
+    }
 }
 
 /// Bytes over time in steps of equal length.

@@ -1,0 +1,555 @@
+//! `takeup bench tape`: what a drive takes, and what it gives back.
+//!
+//! A run writes one file of the data, framing, block size and length of its cell, ends it with a
+//! filemark that waits for the medium, and tells the rate with that filemark (the run's own) and
+//! without (a measure); or it reads such a file back and looks whether it is what was written.
+//! Everything goes through a ring of `flow`. While the drive streams it gets no command but WRITE
+//! or READ; counters are the kernel's, or the status file's of a virtual drive.
+//!
+//! Measures of a run, beside those of [`crate::observed`]: `without_filemark_bytes_per_second`,
+//! `filemark_seconds`, `generator_bytes_per_second` (bytes by the time in which the generator
+//! worked), `memory_bytes`; of a real drive `drive_write_percent` (share of the time that it was
+//! the limit), `drive_busy_percent`, `drive_writes`, `drive_other_commands`; of a virtual one
+//! `drive_back_hitches`, `drive_back_hitch_seconds`, `drive_streaming_seconds`,
+//! `drive_still_seconds`, `drive_native_bytes`, `drive_compression_ratio`, and
+//! `drive_clock_ratio` where its clock is faster than ours.
+//!
+//! Not here: what the blocks hold ([`crate::payload`], [`crate::framing`]); sets of a backup, whose
+//! labels and rules are `backup`'s.
+
+mod checksum;
+mod counters;
+mod label;
+mod options;
+mod passage;
+mod plain;
+pub mod preset;
+mod station;
+mod transfer;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use device::tape::limits::BlockSizeError;
+use device::tape::{CompressionError, OpenError, TapeDrive, TapeError};
+use device::target::TargetError;
+use flow::cancel::Cancel;
+
+use crate::environment;
+use crate::observed::{About, Before, Measures};
+use crate::plan::Plan;
+use crate::random::Random;
+use crate::record::{Cell, RunRecord};
+use crate::run::Executor;
+use counters::{Counters, StatusFile};
+use plain::Plain;
+use station::Station;
+use transfer::{Ended, Measured, Medium, Summing};
+
+pub use options::{Begin, MediumChanger, Occupied, TapeOptions};
+pub use passage::{Operation, Passage};
+
+/// Runs shorter than so many of the drive's buffers say so: what is in the buffer when the last
+/// write returns is a part of the run that weighs.
+const BUFFERS_MIN: u64 = 3;
+/// The generator was the limit when it had no rest.
+const GENERATOR_BUSY_SHARE: f64 = 0.9;
+
+/// Why an experiment with tape cannot begin, or a run not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum TapeBenchError {
+    /// The drive cannot be had.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The drive did not do what was asked.
+    #[error(transparent)]
+    Tape(#[from] TapeError),
+    /// A block size that does not go through.
+    #[error("{device}")]
+    BlockSize {
+        /// The drive.
+        device: String,
+        /// Why.
+        source: BlockSizeError,
+    },
+    /// The drive's compression is not as asked.
+    #[error(transparent)]
+    SetCompression(#[from] CompressionError),
+    /// The driver cannot switch the drive's compression.
+    #[error("cannot set the compression of {device}")]
+    Compression {
+        /// The drive.
+        device: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It was switched, and the drive says otherwise.
+    #[error("{device} was asked to switch its compression, and did not")]
+    CompressionNotApplied {
+        /// The drive.
+        device: String,
+    },
+    /// Something is there already.
+    #[error("{device} holds data")]
+    HoldsData {
+        /// The target.
+        device: String,
+    },
+    /// Not even a label fits.
+    #[error("the medium in {device} has no room")]
+    NoRoom {
+        /// The drive.
+        device: String,
+    },
+    /// Another medium than wanted.
+    #[error("the medium in {device} is labelled {found:?}")]
+    OtherMedium {
+        /// The drive.
+        device: String,
+        /// Its name.
+        found: String,
+    },
+    /// After an error, what is in the drive is not what was.
+    #[error("{device} does not hold the medium of this experiment any more")]
+    MediumChanged {
+        /// The drive.
+        device: String,
+    },
+    /// Nobody brings the medium.
+    #[error("no other medium: {0}")]
+    NoMedium(String),
+    /// A target that is no tape cannot be used.
+    #[error("cannot use {}", path.display())]
+    File {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The same.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The target is of another kind.
+    #[error("{} is {what}", path.display())]
+    NotPossible {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// The plan asks for something that cannot be.
+    #[error("{0}")]
+    Plan(String),
+}
+
+impl TapeBenchError {
+    /// Whether a person or an autoloader can help with another medium.
+    fn another_medium_may_help(&self) -> bool {
+        match self {
+            TapeBenchError::HoldsData { .. }
+            | TapeBenchError::NoRoom { .. }
+            | TapeBenchError::OtherMedium { .. } => true,
+            TapeBenchError::Open(error) => matches!(
+                error,
+                OpenError::NoMedium { .. }
+                    | OpenError::NotReady { .. }
+                    | OpenError::WriteProtected { .. }
+            ),
+            _ => false,
+        }
+    }
+}
+
+enum Place {
+    Drive(Box<Station>),
+    Plain(Plain),
+}
+
+/// Writes and reads as the cells say.
+pub struct TapeExecutor {
+    place: Place,
+    length_bytes: u64,
+    standing_ring_bytes: Option<u64>,
+    seeds: Random,
+}
+
+impl TapeExecutor {
+    /// Opens the target of a plan: the drive or file that its path leads to. On a medium or file
+    /// where nothing was allowed to be lost, nothing is.
+    pub fn new(plan: &Plan, options: TapeOptions) -> Result<TapeExecutor, TapeBenchError> {
+        let path = match &plan.paths[..] {
+            [path] => Path::new(path),
+            _ => return Err(TapeBenchError::Plan("one drive at a time is measured".to_owned())),
+        };
+        if let Some(drive) = device::tape::find(path) {
+            let status =
+                drive.folder().is_none().then(|| StatusFile::beside(drive.path())).flatten();
+            return TapeExecutor::on(Box::new(drive), status, plan, options);
+        }
+        let passages = passages(plan)?;
+        if passages.iter().any(|passage| passage.compression.is_some()) {
+            return Err(TapeBenchError::Plan(
+                "only a tape drive has a compression that could be switched".to_owned(),
+            ));
+        }
+        let plain = Plain::open(path, options.occupied)?;
+        let reads = passages.iter().any(|passage| passage.operation == Operation::Read);
+        if reads && !plain.gives_back() {
+            let path = path.to_owned();
+            return Err(TapeBenchError::NotPossible { path, what: "nothing that gives back" });
+        }
+        Ok(TapeExecutor::with(Place::Plain(plain), plan))
+    }
+
+    /// On a drive of the caller's.
+    pub fn on_drive(
+        drive: Box<dyn TapeDrive>,
+        plan: &Plan,
+        options: TapeOptions,
+    ) -> Result<TapeExecutor, TapeBenchError> {
+        TapeExecutor::on(drive, None, plan, options)
+    }
+
+    fn on(
+        drive: Box<dyn TapeDrive>,
+        status: Option<StatusFile>,
+        plan: &Plan,
+        options: TapeOptions,
+    ) -> Result<TapeExecutor, TapeBenchError> {
+        let passages = passages(plan)?;
+        let TapeOptions { begin, occupied, changer } = options;
+        let several = media(&passages).len() > 1;
+        if several && begin == Begin::BehindData {
+            return Err(TapeBenchError::Plan(
+                "several media are written from their beginning only".to_owned(),
+            ));
+        }
+        if several && changer.is_none() {
+            return Err(TapeBenchError::NoMedium("nobody is there to change them".to_owned()));
+        }
+        // With one medium the user says by its name what is in the drive; nobody is asked.
+        let changer = changer.filter(|_| several);
+        let mut station = Station::open(drive, status, begin, occupied, changer)?;
+        for passage in &passages {
+            station.check_block(passage.block_bytes)?;
+        }
+        match media(&passages)[..] {
+            [] => station.begin()?,
+            [medium] => station.want_medium(medium)?,
+            _ => {}
+        }
+        Ok(TapeExecutor::with(Place::Drive(Box::new(station)), plan))
+    }
+
+    fn with(place: Place, plan: &Plan) -> TapeExecutor {
+        // No data of an earlier part of an experiment come again.
+        let seed = plan.seed ^ crate::run::unix_seconds().rotate_left(32);
+        TapeExecutor {
+            place,
+            length_bytes: plan.length_bytes,
+            standing_ring_bytes: passage::standing_ring_bytes(&plan.factors),
+            seeds: Random::new(seed),
+        }
+    }
+
+    /// One file, from the settings to the counters.
+    fn run(&mut self, passage: &Passage, cancel: &Cancel) -> Result<RunRecord, Ended> {
+        let seed = self.seeds.bits();
+        let mut notes = self.prepare(passage, cancel).map_err(ended)?;
+        let mark = match &mut self.place {
+            Place::Drive(station) => Some(station.mark().map_err(ended)?),
+            Place::Plain(_) => None,
+        };
+        let environment = self.environment();
+        let (measured, measures) = match passage.operation {
+            Operation::Write => {
+                let before = self.look();
+                let measured = self.write(passage, seed, Summing::LeftOut, cancel)?;
+                let measures = self.measures(&before, About::Writing, &measured);
+                (measured, measures)
+            }
+            Operation::Read => {
+                let written = self.write(passage, seed, Summing::Done, cancel)?;
+                match (&mut self.place, mark) {
+                    (Place::Drive(station), Some(mark)) => station.go_to(mark).map_err(ended)?,
+                    (Place::Drive(_), None) => {}
+                    (Place::Plain(plain), _) => plain.rewind().map_err(ended)?,
+                }
+                let before = self.look();
+                let measured = transfer::read(passage, self.medium().map_err(ended)?, cancel)?;
+                if measured.checksum != written.checksum {
+                    return Err(Ended::Failed(
+                        "what was read back is not what was written".to_owned(),
+                    ));
+                }
+                let measures = self.measures(&before, About::Reading, &measured);
+                notes.extend(written.cautions);
+                (measured, measures)
+            }
+        };
+        notes.extend(self.cautions(passage, &measured, &measures));
+        notes.extend(measured.cautions.iter().cloned());
+        Ok(record(passage.operation, measured, measures, environment, notes))
+    }
+
+    fn prepare(
+        &mut self,
+        passage: &Passage,
+        cancel: &Cancel,
+    ) -> Result<Vec<String>, TapeBenchError> {
+        match &mut self.place {
+            Place::Drive(station) => {
+                if let Some(medium) = &passage.medium {
+                    station.want_medium(medium)?;
+                }
+                station.prepare(passage.compression, passage.bytes())
+            }
+            Place::Plain(plain) => plain.prepare(cancel).map(|()| Vec::new()),
+        }
+    }
+
+    fn write(
+        &mut self,
+        passage: &Passage,
+        seed: u64,
+        summing: Summing,
+        cancel: &Cancel,
+    ) -> Result<Measured, Ended> {
+        let medium = self.medium().map_err(ended)?;
+        let measured = transfer::write(passage, seed, summing, medium, cancel)?;
+        if let Place::Drive(station) = &mut self.place {
+            station.passed(measured.bytes);
+        }
+        Ok(measured)
+    }
+
+    fn medium(&mut self) -> Result<&mut dyn Medium, TapeBenchError> {
+        match &mut self.place {
+            Place::Drive(station) => station.medium(),
+            Place::Plain(plain) => Ok(plain),
+        }
+    }
+
+    fn look(&mut self) -> (Before, Counters) {
+        match &mut self.place {
+            Place::Drive(station) => (Before::look_at_this_machine(), station.look()),
+            Place::Plain(plain) => (plain.look(), Counters::default()),
+        }
+    }
+
+    fn measures(
+        &mut self,
+        before: &(Before, Counters),
+        about: About,
+        measured: &Measured,
+    ) -> Measures {
+        match &mut self.place {
+            Place::Drive(station) => {
+                let mut measures = before.0.measures_of_this_machine(measured.bytes);
+                measures.extend(station.look().since(&before.1, measured.seconds));
+                measures
+            }
+            Place::Plain(plain) => plain.measures(&before.0, about, measured.bytes),
+        }
+    }
+
+    fn environment(&mut self) -> BTreeMap<String, String> {
+        let mut found = environment::of_this_machine();
+        found.extend(match &mut self.place {
+            Place::Drive(station) => station.environment(),
+            Place::Plain(plain) => plain.environment(),
+        });
+        found
+    }
+
+    /// What should be known of a run when it is judged; the same text for all runs that have it.
+    fn cautions(
+        &mut self,
+        passage: &Passage,
+        measured: &Measured,
+        measures: &Measures,
+    ) -> Vec<String> {
+        let mut cautions = Vec::new();
+        match &mut self.place {
+            Place::Plain(plain) => cautions.push(plain.caution().to_owned()),
+            Place::Drive(station) => {
+                if let Some(buffer) = station.rates().buffer_bytes.filter(|&bytes| bytes > 0) {
+                    cautions.extend(buffer_caution(passage, buffer, measures));
+                }
+            }
+        }
+        if measures.contains_key("drive_clock_ratio") {
+            cautions.push(
+                "the virtual drive's clock runs faster than this machine's: rates are higher than \
+                 the drive's"
+                    .to_owned(),
+            );
+        }
+        let generator = measured.stages.iter().find(|stage| stage.name == "generate");
+        let is_null = matches!(&self.place, Place::Plain(plain) if !plain.gives_back());
+        if let Some(generator) = generator
+            && passage.ring_bytes > 0
+            && !is_null
+            && generator.working_seconds > GENERATOR_BUSY_SHARE * measured.seconds
+        {
+            cautions.push("the generator of the data was the limit, not the target".to_owned());
+        }
+        cautions
+    }
+
+    /// A run again from the start of the test area, if the end of the medium came into its way.
+    fn repeat_from_start(
+        &mut self,
+        passage: &Passage,
+        bytes: u64,
+        cancel: &Cancel,
+    ) -> Result<RunRecord, Ended> {
+        let full = || {
+            Ended::Failed(format!(
+                "the medium is full after {bytes} bytes: a shorter file or another medium is needed"
+            ))
+        };
+        let Place::Drive(station) = &mut self.place else { return Err(full()) };
+        if !station.met_end(bytes).map_err(ended)? {
+            return Err(full());
+        }
+        let mut run = self.run(passage, cancel)?;
+        run.notes.push(
+            "the end of the medium came: repeated from the beginning of the test area".to_owned(),
+        );
+        Ok(run)
+    }
+}
+
+impl Executor for TapeExecutor {
+    fn applies(&self, cell: &Cell) -> bool {
+        Passage::from_cell(cell, self.length_bytes)
+            .is_ok_and(|passage| passage.is_sensible(self.standing_ring_bytes))
+    }
+
+    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {
+        let passage = Passage::from_cell(cell, self.length_bytes)?;
+        let result = match self.run(&passage, cancel) {
+            Err(Ended::EndOfMedium(bytes)) => self.repeat_from_start(&passage, bytes, cancel),
+            result => result,
+        };
+        let Place::Drive(station) = &mut self.place else {
+            return result.map_err(Ended::into_text);
+        };
+        match &result {
+            Ok(_) => {}
+            Err(Ended::Stopped | Ended::NoData(_)) => station.leave(),
+            Err(Ended::EndOfMedium(bytes)) => {
+                // Twice in a row: the next run begins at the start.
+                let _ = station.met_end(*bytes);
+            }
+            Err(Ended::Failed(_)) => station.lose(),
+        }
+        result.map_err(Ended::into_text)
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        let result = match &mut self.place {
+            Place::Drive(station) => station.put_back(),
+            Place::Plain(plain) => plain.put_back(),
+        };
+        result.map_err(|error| in_words(&error))
+    }
+}
+
+impl Ended {
+    fn into_text(self) -> String {
+        match self {
+            Ended::EndOfMedium(bytes) => format!("the medium is full after {bytes} bytes"),
+            Ended::Stopped => "stopped".to_owned(),
+            Ended::NoData(text) | Ended::Failed(text) => text,
+        }
+    }
+}
+
+fn ended(error: TapeBenchError) -> Ended {
+    Ended::Failed(in_words(&error))
+}
+
+fn passages(plan: &Plan) -> Result<Vec<Passage>, TapeBenchError> {
+    let one = |cell: &Cell| {
+        let passage = Passage::from_cell(cell, plan.length_bytes).map_err(TapeBenchError::Plan)?;
+        let fits = passage.framing.check(passage.block_bytes);
+        fits.map_err(|error| TapeBenchError::Plan(in_words(&error)))?;
+        Ok(passage)
+    };
+    plan.cells().iter().map(one).collect()
+}
+
+/// The media of a plan, each once.
+fn media(passages: &[Passage]) -> Vec<&str> {
+    let mut media: Vec<&str> =
+        passages.iter().filter_map(|passage| passage.medium.as_deref()).collect();
+    media.sort_unstable();
+    media.dedup();
+    media
+}
+
+fn buffer_caution(passage: &Passage, buffer_bytes: u64, measures: &Measures) -> Option<String> {
+    let buffer = report::format::size(buffer_bytes);
+    if passage.operation == Operation::Read {
+        return None;
+    }
+    if passage.bytes() < BUFFERS_MIN * buffer_bytes {
+        return Some(format!(
+            "shorter than {BUFFERS_MIN} of the drive's buffers ({buffer} each): how the buffer \
+             is filled and emptied weighs in the rate"
+        ));
+    }
+    let native = measures.get("drive_native_bytes")?;
+    (*native < buffer_bytes as f64).then(|| {
+        format!(
+            "compressed, all of it fits into the drive's buffer ({buffer}): this measures the way \
+             to the drive, not the tape"
+        )
+    })
+}
+
+fn record(
+    operation: Operation,
+    measured: Measured,
+    mut measures: Measures,
+    environment: BTreeMap<String, String>,
+    notes: Vec<String>,
+) -> RunRecord {
+    measures.insert("memory_bytes".to_owned(), measured.memory_bytes as f64);
+    if operation == Operation::Write {
+        let seconds = measured.seconds - measured.filemark_seconds;
+        measures.insert("filemark_seconds".to_owned(), measured.filemark_seconds);
+        if seconds > 0.0 {
+            let rate = measured.bytes as f64 / seconds;
+            measures.insert("without_filemark_bytes_per_second".to_owned(), rate);
+        }
+        let generator = measured.stages.iter().find(|stage| stage.name == "generate");
+        if let Some(working) = generator.map(|one| one.working_seconds).filter(|&time| time > 0.0) {
+            let rate = measured.bytes as f64 / working;
+            measures.insert("generator_bytes_per_second".to_owned(), rate);
+        }
+    }
+    RunRecord {
+        bytes: measured.bytes,
+        seconds: measured.seconds,
+        series: Some(measured.series),
+        latency: Some(measured.latency),
+        stages: measured.stages,
+        measures,
+        environment,
+        notes,
+        ..RunRecord::default()
+    }
+}
+
+/// An error and its causes in one line.
+fn in_words(error: &(dyn Error + 'static)) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", in_words(source)),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,160 @@
+//! What a drive counted over a run, without a question to it: the kernel's counters of a real one,
+//! the status file of a virtual one.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use device::tape::raw::Statistics;
+use serde_json::Value;
+
+use crate::observed::Measures;
+
+/// Longest status file that is read.
+const STATUS_BYTES_MAX: u64 = 64 << 10;
+/// A virtual drive whose clock runs this much faster than ours makes other rates than a real one.
+const CLOCK_TOLERANCE: f64 = 1.02;
+/// Between a look at the clock and one at the file something else may run.
+const LOOK_SECONDS: f64 = 0.1;
+
+/// The status file that a virtual drive has beside its tape files.
+#[derive(Clone, Debug)]
+pub(super) struct StatusFile {
+    path: PathBuf,
+}
+
+impl StatusFile {
+    /// The one beside a tape file in user space, if it is one of ours.
+    pub(super) fn beside(tape: &Path) -> Option<StatusFile> {
+        let status = StatusFile { path: tape.parent()?.join("status") };
+        status.read()?.get("drive")?;
+        Some(status)
+    }
+
+    /// What it says now.
+    pub(super) fn read(&self) -> Option<Value> {
+        let file = std::fs::File::open(&self.path).ok()?;
+        let mut text = Vec::new();
+        file.take(STATUS_BYTES_MAX).read_to_end(&mut text).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+/// Counters at one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counters {
+    /// The kernel's, of a real drive.
+    pub(super) kernel: Option<Statistics>,
+    /// What a virtual drive says of its time.
+    pub(super) time: Option<Value>,
+}
+
+impl Counters {
+    /// The differences to an earlier moment, over a run of `seconds`.
+    pub(super) fn since(&self, before: &Counters, seconds: f64) -> Measures {
+        let mut measures = Measures::new();
+        if let (Some(now), Some(before)) = (self.kernel, before.kernel) {
+            put_kernel(&mut measures, now, before, seconds);
+        }
+        if let (Some(now), Some(before)) = (&self.time, &before.time) {
+            put_virtual(&mut measures, now, before, seconds);
+        }
+        measures
+    }
+}
+
+/// As `tapestat` of sysstat computes them.
+fn put_kernel(measures: &mut Measures, now: Statistics, before: Statistics, seconds: f64) {
+    let mut put = |name: &str, value: f64| measures.insert(name.to_owned(), value);
+    let percent = |ns: u64| (100.0 * ns as f64 / 1e9 / seconds.max(1e-9)).min(100.0);
+    let writes = now.writes.saturating_sub(before.writes);
+    let reads = now.reads.saturating_sub(before.reads);
+    if writes > 0 {
+        put("drive_writes", writes as f64);
+        put("drive_written_bytes", now.write_bytes.saturating_sub(before.write_bytes) as f64);
+        put("drive_write_percent", percent(now.write_ns.saturating_sub(before.write_ns)));
+    }
+    if reads > 0 {
+        put("drive_reads", reads as f64);
+        put("drive_read_bytes", now.read_bytes.saturating_sub(before.read_bytes) as f64);
+        put("drive_read_percent", percent(now.read_ns.saturating_sub(before.read_ns)));
+    }
+    put("drive_other_commands", now.others.saturating_sub(before.others) as f64);
+    put("drive_busy_percent", percent(now.io_ns.saturating_sub(before.io_ns)));
+}
+
+fn put_virtual(measures: &mut Measures, now: &Value, before: &Value, seconds: f64) {
+    let difference = |name: &str| Some(now.get(name)?.as_f64()? - before.get(name)?.as_f64()?);
+    let names = [
+        ("back_hitches", "drive_back_hitches"),
+        ("back_hitch_seconds", "drive_back_hitch_seconds"),
+        ("streaming_seconds", "drive_streaming_seconds"),
+        ("still_seconds", "drive_still_seconds"),
+        ("lost_seconds", "drive_lost_seconds"),
+        ("turns", "drive_turns"),
+        ("synchronise_seconds", "drive_synchronise_seconds"),
+        ("host_blocked_seconds", "drive_host_blocked_seconds"),
+        ("native_bytes", "drive_native_bytes"),
+    ];
+    for (theirs, ours) in names {
+        if let Some(value) = difference(theirs) {
+            measures.insert(ours.to_owned(), value);
+        }
+    }
+    if let (Some(host), Some(native)) = (difference("host_bytes"), difference("native_bytes"))
+        && host > 0.0
+        && native > 0.0
+    {
+        measures.insert("drive_compression_ratio".to_owned(), host / native);
+    }
+    if let Some(elapsed) = difference("elapsed_seconds")
+        && elapsed > seconds * CLOCK_TOLERANCE + LOOK_SECONDS
+        && seconds > 0.0
+    {
+        measures.insert("drive_clock_ratio".to_owned(), elapsed / seconds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn differences_of_the_kernels_counters() {
+        let before = Statistics { writes: 10, write_ns: 5, others: 3, ..Statistics::default() };
+        let now = Statistics {
+            writes: 14,
+            write_bytes: 4000,
+            write_ns: 500_000_005,
+            others: 4,
+            io_ns: 3_000_000_000,
+            ..before
+        };
+        let counters = |kernel| Counters { kernel: Some(kernel), time: None };
+        let measures = counters(now).since(&counters(before), 2.0);
+        let expected = [
+            ("drive_busy_percent", 100.0),
+            ("drive_other_commands", 1.0),
+            ("drive_write_percent", 25.0),
+            ("drive_writes", 4.0),
+            ("drive_written_bytes", 4000.0),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value));
+        assert_eq!(measures, Measures::from(expected));
+    }
+
+    #[test]
+    fn differences_of_a_virtual_drives_counters() {
+        let at = |time| Counters { kernel: None, time: Some(time) };
+        let before = json!({ "back_hitches": 1, "host_bytes": 100, "native_bytes": 50,
+                             "elapsed_seconds": 10.0 });
+        let now = json!({ "back_hitches": 3, "host_bytes": 700, "native_bytes": 250,
+                          "elapsed_seconds": 30.0 });
+        let measures = at(now.clone()).since(&at(before.clone()), 2.0);
+        assert_eq!(measures["drive_back_hitches"], 2.0);
+        assert_eq!(measures["drive_compression_ratio"], 3.0);
+        assert_eq!(measures["drive_clock_ratio"], 10.0);
+        let honest = at(now).since(&at(before), 20.0);
+        assert!(!honest.contains_key("drive_clock_ratio"), "{honest:?}");
+    }
+}

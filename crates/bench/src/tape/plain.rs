@@ -1,0 +1,223 @@
+//! A target that is no tape: a file, `/dev/null`, a pipe.
+//!
+//! What it measures is said with every run, since it is not a drive: a file is the page cache and
+//! then its disk, with fsync(2) in the place of the filemark; `/dev/null` is the generator and
+//! nothing else; a pipe is its reader.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use device::backing::BackingDevice;
+use device::file::drop_cached;
+use device::target::{Existing, Target, TargetError, TargetKind};
+use flow::cancel::Cancel;
+use flow::ring::Block;
+use flow::sink::{Sink, StreamSink};
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::options::Occupied;
+use super::transfer::{Medium, Taken};
+use super::{TapeBenchError, in_words};
+use crate::environment;
+use crate::observed::{About, Before, Measures};
+
+/// What stands behind a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    File,
+    Nothing,
+    Pipe,
+}
+
+/// Such a target, open.
+pub(super) struct Plain {
+    file: Arc<OwnedFd>,
+    path: PathBuf,
+    kind: Kind,
+    /// We have made it.
+    is_ours: bool,
+    device: Option<BackingDevice>,
+    sink: Option<StreamSink>,
+}
+
+impl Plain {
+    /// Opens it. A file that holds something is left alone unless it may be written over; one that
+    /// does not exist is made, and removed at the end.
+    pub(super) fn open(path: &Path, occupied: Occupied) -> Result<Plain, TapeBenchError> {
+        let open_error =
+            |error: Errno| TapeBenchError::File { path: path.to_owned(), source: error.into() };
+        let not_possible = |what| TapeBenchError::NotPossible { path: path.to_owned(), what };
+        match rustix::fs::stat(path) {
+            Err(Errno::NOENT) => Plain::file(path, OFlags::CREATE | OFlags::EXCL),
+            Err(error) => Err(open_error(error)),
+            Ok(status) => match FileType::from_raw_mode(status.st_mode) {
+                FileType::RegularFile if status.st_size > 0 && occupied == Occupied::Keep => {
+                    Err(TapeBenchError::HoldsData { device: path.display().to_string() })
+                }
+                FileType::RegularFile => Plain::file(path, OFlags::empty()),
+                FileType::Directory => Err(not_possible("a directory; name a file in it")),
+                FileType::BlockDevice => {
+                    Err(not_possible("a block device, which takeup bench disk measures"))
+                }
+                FileType::CharacterDevice | FileType::Fifo => Plain::special(path),
+                _ => Err(not_possible("no tape, file or pipe")),
+            },
+        }
+    }
+
+    fn file(path: &Path, flags: OFlags) -> Result<Plain, TapeBenchError> {
+        let mode = Mode::from_raw_mode(0o644);
+        let opened = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC | flags, mode);
+        let file = opened.map_err(|error| TapeBenchError::File {
+            path: path.to_owned(),
+            source: error.into(),
+        })?;
+        Ok(Plain {
+            file: Arc::new(file),
+            path: path.to_owned(),
+            kind: Kind::File,
+            is_ours: flags.contains(OFlags::CREATE),
+            device: BackingDevice::of(path).ok(),
+            sink: None,
+        })
+    }
+
+    fn special(path: &Path) -> Result<Plain, TapeBenchError> {
+        Target::check_storage(path.as_os_str())?;
+        let target = Target::open(path.as_os_str(), Existing::Replace)?;
+        let kind = match target.kind {
+            TargetKind::CharacterDevice => Kind::Nothing,
+            TargetKind::Pipe => Kind::Pipe,
+            _ => return Err(TargetError::NoStorage { path: path.to_owned() }.into()),
+        };
+        Ok(Plain {
+            file: Arc::clone(&target.file),
+            path: path.to_owned(),
+            kind,
+            is_ours: false,
+            device: None,
+            sink: None,
+        })
+    }
+
+    /// Whether what was written can be read again.
+    pub(super) fn gives_back(&self) -> bool {
+        self.kind == Kind::File
+    }
+
+    /// What a rate means here.
+    pub(super) fn caution(&self) -> &'static str {
+        match self.kind {
+            Kind::File => {
+                "the target is a file: this measures the page cache and its disk, with fsync in \
+                 the place of the filemark"
+            }
+            Kind::Nothing => "nothing is stored there: this measures the generator",
+            Kind::Pipe => "the target is a pipe: this measures its reader",
+        }
+    }
+
+    /// An empty target, for the next run.
+    pub(super) fn prepare(&mut self, cancel: &Cancel) -> Result<(), TapeBenchError> {
+        if self.kind == Kind::File {
+            let emptied = rustix::fs::ftruncate(&self.file, 0)
+                .and_then(|()| rustix::fs::fsync(&self.file))
+                .and_then(|()| self.to_start());
+            emptied.map_err(|error| self.failed(error))?;
+        }
+        self.sink = Some(StreamSink::new(Arc::clone(&self.file), cancel.clone()));
+        Ok(())
+    }
+
+    /// To the beginning of what was written, with nothing of it in memory.
+    pub(super) fn rewind(&mut self) -> Result<(), TapeBenchError> {
+        let length = rustix::fs::fstat(&self.file).map_err(|error| self.failed(error))?.st_size;
+        drop_cached(&self.file, 0, length as u64);
+        self.to_start().map_err(|error| self.failed(error))
+    }
+
+    pub(super) fn look(&self) -> Before {
+        match &self.device {
+            Some(device) => Before::look(device),
+            None => Before::look_at_this_machine(),
+        }
+    }
+
+    pub(super) fn measures(&self, before: &Before, about: About, bytes: u64) -> Measures {
+        match &self.device {
+            Some(device) => before.measures(device, about, bytes),
+            None => before.measures_of_this_machine(bytes),
+        }
+    }
+
+    pub(super) fn environment(&self) -> BTreeMap<String, String> {
+        match &self.device {
+            Some(device) => environment::of(&self.path, device),
+            None => BTreeMap::from([("path".to_owned(), self.path.display().to_string())]),
+        }
+    }
+
+    /// Removes what was made for the runs, or leaves an empty file.
+    pub(super) fn put_back(&mut self) -> Result<(), TapeBenchError> {
+        if self.kind != Kind::File {
+            return Ok(());
+        }
+        rustix::fs::ftruncate(&self.file, 0).map_err(|error| self.failed(error))?;
+        if !std::mem::take(&mut self.is_ours) {
+            return Ok(());
+        }
+        std::fs::remove_file(&self.path)
+            .map_err(|source| TapeBenchError::File { path: self.path.clone(), source })
+    }
+
+    fn to_start(&self) -> rustix::io::Result<()> {
+        rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Start(0)).map(drop)
+    }
+
+    fn failed(&self, error: Errno) -> TapeBenchError {
+        TapeBenchError::File { path: self.path.clone(), source: error.into() }
+    }
+}
+
+impl Drop for Plain {
+    /// The way out through an error or a panic.
+    fn drop(&mut self) {
+        if self.is_ours {
+            let _ = self.put_back();
+        }
+    }
+}
+
+impl Medium for Plain {
+    fn write(&mut self, block: &Block, _cancel: &Cancel) -> Result<Taken, String> {
+        let sink = self.sink.as_mut().expect("a run begins with a sink");
+        match sink.write(block.clone()) {
+            Ok(()) => Ok(Taken::Whole),
+            Err(error) => Err(in_words(&error)),
+        }
+    }
+
+    fn end_file(&mut self) -> Result<(), String> {
+        match self.kind {
+            Kind::File => rustix::fs::fsync(&self.file)
+                .map_err(|error| format!("fsync: {}", std::io::Error::from(error))),
+            Kind::Nothing | Kind::Pipe => Ok(()),
+        }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, String> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match rustix::io::read(&self.file, &mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(bytes) => filled += bytes,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(format!("read: {}", std::io::Error::from(error))),
+            }
+        }
+        Ok((filled > 0).then_some(filled))
+    }
+}
