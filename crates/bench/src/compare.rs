@@ -1,18 +1,22 @@
 //! Two experiments side by side: which cells differ, by how much, and which differences are noise.
 //!
-//! The experiments ran at different times, so their runs are independent samples; a drift between
-//! the two is part of the difference and cannot be told from it, which is why the page of `compare`
-//! says to interleave them where that is possible. Many cells are many chances of a false alarm:
-//! Holm's correction keeps the chance of any among all at one in twenty.
+//! Experiments that ran one after the other are independent samples; a drift between the two is
+//! part of the difference and cannot be told from it. Where they took turns, repeat by repeat, as
+//! `scripts/fio-agreement` makes them do, each repeat of one is set against the same repeat of the
+//! other, and a drift falls out. Many cells are many chances of a false alarm: Holm's correction
+//! keeps the chance of any among all at one in twenty.
+//!
+//! Experiments of different kinds have different factors. One that only one of them has, and with
+//! one level only, says how its cells were run and does not keep them apart.
 
 use serde::Serialize;
 
 use crate::judgement::{CellSummary, Judgement, Options, judge};
-use crate::record::{Cell, Experiment, Factor, shown_cell};
+use crate::record::{Cell, Experiment, Factor, RunRecord, shown_cell};
 use crate::statistics::interval::Interval;
-use crate::statistics::ratio::{holm, independent};
+use crate::statistics::ratio::{holm, independent, paired};
 use crate::statistics::{geometric_mean, mean};
-use report::format::rate;
+use report::format::{counted, rate};
 
 /// What a difference is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -70,6 +74,11 @@ pub struct Comparison {
     pub only_in_a: usize,
     /// The same of B.
     pub only_in_b: usize,
+    /// Whether they took turns, so that each repeat of B was compared with the same of A.
+    pub in_turns: bool,
+    /// Factors with one level that only one of them has, with that level: what was passed over to
+    /// find combinations in common.
+    pub passed_over: Vec<String>,
     /// Settings and versions that differ: name, in A, in B.
     pub environment: Vec<(String, String, String)>,
     /// In words.
@@ -78,6 +87,12 @@ pub struct Comparison {
 
 /// Compares B with A.
 pub fn compare(a: &Experiment, b: &Experiment, options: &Options) -> Comparison {
+    let mut passed_over = Vec::new();
+    let (a, b) = (
+        &without_lonely(a, b, "A", &mut passed_over),
+        &without_lonely(b, a, "B", &mut passed_over),
+    );
+    let in_turns = took_turns(&a.runs, &b.runs);
     let judged = |one: &Experiment| judge(&a.header.factors, &one.runs, options);
     let (judged_a, judged_b) = (judged(a), judged(b));
     let find = |judgement: &Judgement, cell: &Cell| {
@@ -86,7 +101,7 @@ pub fn compare(a: &Experiment, b: &Experiment, options: &Options) -> Comparison 
     let mut pairs: Vec<Pair> = judged_a
         .cells
         .iter()
-        .filter_map(|cell| Some(pair(cell, &find(&judged_b, &cell.cell)?, options)))
+        .filter_map(|cell| Some(pair(cell, &find(&judged_b, &cell.cell)?, in_turns, options)))
         .collect();
     decide(&mut pairs, options);
     let lonely = |mine: &Judgement, other: &Judgement| {
@@ -97,6 +112,8 @@ pub fn compare(a: &Experiment, b: &Experiment, options: &Options) -> Comparison 
         only_in_a: lonely(&judged_a, &judged_b),
         only_in_b: lonely(&judged_b, &judged_a),
         pairs,
+        in_turns,
+        passed_over,
         environment: environment(a, b),
         sentences: Vec::new(),
     };
@@ -104,18 +121,69 @@ pub fn compare(a: &Experiment, b: &Experiment, options: &Options) -> Comparison 
     comparison
 }
 
-fn pair(a: &CellSummary, b: &CellSummary, options: &Options) -> Pair {
+/// An experiment without the factors of one level that the other one does not have.
+fn without_lonely(
+    experiment: &Experiment,
+    other: &Experiment,
+    name: &str,
+    passed_over: &mut Vec<String>,
+) -> Experiment {
+    let is_known = |factor: &Factor| other.header.factors.iter().any(|own| own.name == factor.name);
+    let mut kept = experiment.clone();
+    let is_lonely = |factor: &Factor| factor.levels.len() == 1 && !is_known(factor);
+    for factor in experiment.header.factors.iter().filter(|factor| is_lonely(factor)) {
+        let level = factor.levels[0].shown(&factor.name);
+        passed_over.push(format!("{} {level} in {name}", factor.title()));
+        kept.header.factors.retain(|own| own.name != factor.name);
+        kept.runs.iter_mut().for_each(|run| drop(run.cell.remove(&factor.name)));
+    }
+    kept
+}
+
+/// Whether each repeat of both began before the next one of either.
+fn took_turns(a: &[RunRecord], b: &[RunRecord]) -> bool {
+    let last = |runs: &[RunRecord]| runs.iter().map(|run| run.repeat).max().unwrap_or(0);
+    let repeats = last(a).min(last(b));
+    let began = |runs: &[RunRecord], repeat: u64| {
+        let own = runs.iter().filter(|run| run.repeat == repeat);
+        let times = own.map(|run| run.started_unix_seconds);
+        times.clone().min().zip(times.max())
+    };
+    let mut first = None;
+    let mut before = 0;
+    for repeat in 1..=repeats {
+        let (Some(in_a), Some(in_b)) = (began(a, repeat), began(b, repeat)) else { return false };
+        if in_a.0.min(in_b.0) < before {
+            return false;
+        }
+        before = in_a.1.max(in_b.1);
+        first = first.or(Some(in_a.0.min(in_b.0)));
+    }
+    // Of rows without times nothing is known.
+    repeats >= 2 && first.is_some_and(|first| before > first)
+}
+
+fn pair(a: &CellSummary, b: &CellSummary, in_turns: bool, options: &Options) -> Pair {
     let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect::<Vec<_>>();
-    let ratio = independent(&rates(b), &rates(a), options.confidence);
+    let ratio = match in_turns {
+        true => paired(&same_repeats(a, b), options.confidence),
+        false => independent(&rates(b), &rates(a), options.confidence),
+    };
     Pair {
         cell: a.cell.clone(),
         runs: (a.rates.len(), b.rates.len()),
         bytes_per_second: (a.bytes_per_second, b.bytes_per_second),
-        ratio: b.bytes_per_second / a.bytes_per_second,
+        ratio: ratio.map_or(b.bytes_per_second / a.bytes_per_second, |ratio| ratio.ratio),
         interval: ratio.map(|ratio| ratio.interval),
         p_value: ratio.map(|ratio| ratio.p_value),
         verdict: Verdict::TooFew,
     }
+}
+
+/// Rates of B and of A in the repeats that both have.
+fn same_repeats(a: &CellSummary, b: &CellSummary) -> Vec<(f64, f64)> {
+    let in_a = |repeat: u64| a.rates.iter().find(|(known, _)| *known == repeat);
+    b.rates.iter().filter_map(|(repeat, b)| Some((*b, in_a(*repeat)?.1))).collect()
 }
 
 /// Corrects the p-values for their number, and names what is left.
@@ -136,7 +204,7 @@ fn decide(pairs: &mut [Pair], options: &Options) {
 
 fn environment(a: &Experiment, b: &Experiment) -> Vec<(String, String, String)> {
     let (Some(first), Some(second)) = (a.runs.last(), b.runs.last()) else { return Vec::new() };
-    let value = |run: &crate::record::RunRecord, name: &str| {
+    let value = |run: &RunRecord, name: &str| {
         run.environment.get(name).cloned().unwrap_or_else(|| "-".to_owned())
     };
     let mut names: Vec<&String> =
@@ -176,22 +244,28 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
             .filter_map(|pair| pair.interval.map(|interval| interval.relative_half_width()))
             .collect();
         texts.push(format!(
-            "{} of {} cells differ by no more than chance explains; a difference of {:.0} % would \
-             have been seen in a typical one",
+            "{} of {} differ by no more than chance explains; a difference of {:.0} % would have \
+             been seen in a typical one",
             noise.len(),
-            comparison.pairs.len(),
+            counted(comparison.pairs.len() as u64, "cell", "cells"),
             (mean(&widths).unwrap_or(0.0) * 100.0).ceil().max(1.0),
         ));
     }
     if count(Verdict::TooFew) > 0 {
         texts.push(format!(
-            "{} cells have fewer than two runs in A or B: nothing can be said of them",
-            count(Verdict::TooFew)
+            "{} with fewer than two runs in A or B: nothing can be said there",
+            counted(count(Verdict::TooFew) as u64, "cell", "cells")
         ));
     }
     let ratios: Vec<f64> = comparison.pairs.iter().map(|pair| pair.ratio).collect();
     if let Some(all) = geometric_mean(&ratios).filter(|_| ratios.len() > 1) {
         texts.push(format!("over all {} cells B runs at {all:.2} times A", ratios.len()));
+    }
+    if comparison.in_turns {
+        texts.push("A and B took turns: each repeat is compared with the same one".to_owned());
+    }
+    if !comparison.passed_over.is_empty() {
+        texts.push(format!("passed over: {}", comparison.passed_over.join(", ")));
     }
     if comparison.only_in_a + comparison.only_in_b > 0 {
         texts.push(format!(
@@ -249,6 +323,53 @@ mod tests {
             })
             .count();
         assert!(alarms <= 50, "{alarms} of 1000");
+    }
+
+    /// Runs of A and B in turns, on a machine that becomes slower by a tenth with every repeat.
+    fn in_turns(experiment: &mut Experiment, begins: u64) {
+        for run in &mut experiment.runs {
+            run.started_unix_seconds = begins + 100 * run.repeat;
+            run.seconds *= 1.1f64.powi(run.repeat as i32);
+        }
+    }
+
+    #[test]
+    fn experiments_that_took_turns_are_compared_repeat_by_repeat() {
+        let found = (0..100)
+            .filter(|seed| {
+                let (mut a, mut b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, 1.6));
+                in_turns(&mut a, 1000);
+                in_turns(&mut b, 1040);
+                let comparison = compare(&a, &b, &Options::default());
+                assert!(comparison.in_turns);
+                comparison.pairs[3].verdict == Verdict::Faster
+            })
+            .count();
+        assert!(found >= 80, "{found} of 100");
+        let (mut a, mut b) = (experiment(1, 1.0), experiment(2, 1.0));
+        in_turns(&mut a, 1000);
+        in_turns(&mut b, 2000);
+        assert!(!compare(&a, &b, &Options::default()).in_turns, "one after the other");
+        in_turns(&mut b, 1000);
+        b.runs.iter_mut().for_each(|run| run.started_unix_seconds = 0);
+        assert!(!compare(&a, &b, &Options::default()).in_turns, "times are not known");
+    }
+
+    #[test]
+    fn a_factor_of_one_level_in_one_of_them_keeps_nothing_apart() {
+        let (a, mut b) = (experiment(1, 1.0), experiment(2, 1.0));
+        b.header.factors.push(Factor {
+            name: "jobs".into(),
+            levels: vec![Level::Number(1)],
+            role: Role::Setting,
+            present: None,
+        });
+        b.runs.iter_mut().for_each(|run| drop(run.cell.insert("jobs".into(), Level::Number(1))));
+        let comparison = compare(&a, &b, &Options::default());
+        assert_eq!((comparison.pairs.len(), comparison.only_in_b), (6, 0));
+        assert_eq!(comparison.passed_over, ["jobs 1 in B"]);
+        b.header.factors[1].levels.push(Level::Number(2));
+        assert!(compare(&a, &b, &Options::default()).pairs.is_empty(), "a factor with two levels");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use device::backing::{BackingDevice, BackingError};
 use flow::cancel::Cancel;
 
 use crate::environment;
+use crate::memory;
 use crate::observed::{About, Before};
 use crate::plan::Plan;
 use crate::read::Pages;
@@ -114,6 +115,10 @@ impl DiskExecutor {
         })
     }
 
+    fn may_fill_the_cache(&self, cell: &Cell) -> bool {
+        self.job.is_some() || Load::from_cell(cell).is_ok_and(|load| !load.direct)
+    }
+
     /// Of fio's memory; a job of one's own gets what it gets.
     fn pages(&self, cell: &Cell) -> Result<Pages, String> {
         if self.job.is_some() { Ok(Pages::Small) } else { Pages::from_cell(cell) }
@@ -158,6 +163,9 @@ impl Executor for DiskExecutor {
         if let Ok(file) = File::open(&self.path) {
             let _ = rustix::fs::fdatasync(&file);
             device::file::drop_cached(&file, 0, self.length_bytes);
+        }
+        if self.may_fill_the_cache(cell) {
+            memory::take_back(self.length_bytes);
         }
         let mut environment = environment::of(&self.path, &self.device);
         environment.insert("fio".to_owned(), self.version.clone());

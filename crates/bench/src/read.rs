@@ -26,6 +26,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 
 use crate::environment;
+use crate::memory;
 use crate::observed::{About, Before};
 use crate::plan::Plan;
 use crate::record::{Cell, Factor, Level, Role, RunRecord};
@@ -191,6 +192,9 @@ impl Executor for ReadExecutor {
         let mut notes = pages.notes();
         notes.extend(shorter(subject, self.length_bytes));
         notes.extend(make_cold(&files[0], length_bytes));
+        if reading.cache == Cache::Buffered {
+            memory::take_back(length_bytes);
+        }
         let environment = environment::of(&subject.path, &subject.device);
         let before = Before::look(&subject.device);
         let measured = engine::read(&reading, &files, length_bytes, Watched::InFull, cancel)?;

@@ -11,7 +11,8 @@ pub struct Load {
     engine: String,
     pattern: String,
     read_percent: u64,
-    direct: bool,
+    /// Past the page cache.
+    pub direct: bool,
     block_bytes: u64,
     depth: u64,
     jobs: u64,
