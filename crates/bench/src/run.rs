@@ -159,6 +159,25 @@ pub fn run<'a>(
     Ok(Ended::Repeats)
 }
 
+/// What takes a person or an arm to change is changed as seldom as can be: within a block the cells
+/// of one medium come one after the other, the media in the order in which the first cell of each
+/// would have come (a split-plot design; comparisons between media have fewer degrees of freedom
+/// than their runs suggest).
+fn keep_together(order: &mut [usize], cells: &[Cell]) {
+    const HARD_TO_CHANGE: &str = "medium";
+    let mut seen = Vec::new();
+    for &index in order.iter() {
+        let medium = cells[index].get(HARD_TO_CHANGE);
+        if !seen.contains(&medium) {
+            seen.push(medium);
+        }
+    }
+    order.sort_by_key(|&index| {
+        let medium = cells[index].get(HARD_TO_CHANGE);
+        seen.iter().position(|known| *known == medium)
+    });
+}
+
 struct Course<'a> {
     plan: &'a Plan,
     cells: Vec<Cell>,
@@ -175,7 +194,9 @@ impl Course<'_> {
         block: u64,
         runs: &mut Vec<RunRecord>,
     ) -> Result<Option<Ended>, RecordError> {
-        for index in self.plan.order(self.cells.len(), block) {
+        let mut order = self.plan.order(self.cells.len(), block);
+        keep_together(&mut order, &self.cells);
+        for index in order {
             let cell = self.cells[index].clone();
             if runs.iter().any(|run| run.repeat == block && run.cell == cell) {
                 continue;

@@ -162,3 +162,36 @@ fn a_cell_that_fails_is_told_and_given_up() {
     let (ended, executed, _) = go(&directory.path().join("b"), &plan, &failing);
     assert_eq!((ended, executed.len()), (Ended::Failed, 2));
 }
+
+#[test]
+fn a_medium_is_changed_once_in_a_block() {
+    let levels = |levels: &[&str]| levels.iter().map(|&one| Level::Text(one.into())).collect();
+    let factor = |name: &str, levels| Factor {
+        name: name.into(),
+        levels,
+        role: Role::Setting,
+        present: None,
+    };
+    let mut plan = plan(Stop::default());
+    plan.factors.push(factor("medium", levels(&["LTO-3", "LTO-4", "LTO-5"])));
+    let cells = plan.cells();
+    let mut firsts = std::collections::BTreeSet::new();
+    for block in 1..=20 {
+        let plain = plan.order(cells.len(), block);
+        let mut order = plain.clone();
+        keep_together(&mut order, &cells);
+        let mut media: Vec<&Level> = order.iter().map(|&index| &cells[index]["medium"]).collect();
+        media.dedup();
+        assert_eq!(media.len(), 3);
+        firsts.insert(media[0]);
+        // Within a medium the order is the random one.
+        for medium in media {
+            let of = |order: &[usize]| -> Vec<usize> {
+                let own = order.iter().filter(|&&index| cells[index]["medium"] == *medium);
+                own.copied().collect()
+            };
+            assert_eq!(of(&order), of(&plain));
+        }
+    }
+    assert!(firsts.len() > 1, "no medium is always the first");
+}

@@ -1,0 +1,192 @@
+//! Runs: what they write, what they tell, and what becomes of them when something goes wrong.
+
+use bench::tape::TapeOptions;
+use device::tape::{Access, BlockMode, Compression, DriveCompression, TapeDrive};
+use flow::cancel::Cancel;
+use sim::tape::{Answers, Cartridge, CompressionSwitch, Faults, Persistence, VirtualDrive};
+
+use crate::{MIB, cell, executor, files, objects, runs};
+use bench::run::Executor;
+
+fn drive(mib: u64) -> VirtualDrive {
+    VirtualDrive::loaded(Cartridge::of_capacity(mib * MIB))
+}
+
+#[test]
+fn a_run_is_a_file_that_ends_on_a_filemark() {
+    let drive = drive(64);
+    let factors: &[(&str, &[&str])] = &[("ring_bytes", &["0", "1048576"])];
+    let mut executor = executor(&drive, factors, TapeOptions::default()).unwrap();
+    for ring in ["0", "1048576"] {
+        let cell = cell(&[("block_bytes", "65536"), ("ring_bytes", ring)]);
+        let run = executor.execute(&cell, &Cancel::new()).unwrap();
+        assert_eq!(run.bytes, 3 * MIB);
+        let rate = run.bytes_per_second().unwrap();
+        let without = run.measures["without_filemark_bytes_per_second"];
+        assert!(without >= rate && run.measures["filemark_seconds"] > 0.0, "{run:?}");
+        assert_eq!(run.latency.unwrap().count(), 48);
+        assert_eq!(run.series.unwrap().bytes.iter().sum::<u64>(), 3 * MIB);
+        let stages: Vec<(&str, u64)> =
+            run.stages.iter().map(|stage| (stage.name.as_str(), stage.bytes)).collect();
+        assert_eq!(stages, [("generate", 3 * MIB), ("write", 3 * MIB)]);
+        assert_eq!(run.measures["drive_writes"], 48.0);
+        assert_eq!(run.environment["medium generation"], "LTO-7");
+        assert_eq!(run.environment["drive native bytes per second"], "306000000");
+        assert!(run.notes[0].contains("shorter than 3 of the drive's buffers"), "{:?}", run.notes);
+    }
+    executor.finish().unwrap();
+    let cartridge = drive.cartridge().unwrap();
+    assert_eq!(files(&cartridge), [1, 48, 48, 0]);
+    assert_eq!(objects(&cartridge)[0], 1024);
+}
+
+#[test]
+fn one_thread_does_one_thing_at_a_time() {
+    let drive = drive(64);
+    let mut executor = executor(&drive, &[], TapeOptions::default()).unwrap();
+    let run = runs(&mut executor, &[], 1).remove(0).unwrap();
+    let [generate, write] = &run.stages[..] else { panic!("{:?}", run.stages) };
+    let working = generate.working_seconds + write.working_seconds;
+    assert!(working <= run.seconds * 1.001, "{working} of {}", run.seconds);
+    assert!(write.starved_seconds >= generate.working_seconds * 0.5);
+}
+
+#[test]
+fn what_comes_back_is_what_was_written() {
+    let drive = drive(64);
+    let factors: &[(&str, &[&str])] =
+        &[("operation", &["read"]), ("data", &["text:3"]), ("framing", &["tar"])];
+    let mut executor = executor(&drive, factors, TapeOptions::default()).unwrap();
+    for run in runs(&mut executor, factors, 2) {
+        let run = run.unwrap();
+        assert_eq!(run.bytes, 3 * MIB);
+        assert_eq!(run.stages[0].name, "read");
+        assert_eq!(run.measures["drive_reads"], 48.0 + 1.0, "the filemark is met by a read");
+    }
+    assert_eq!(files(&drive.cartridge().unwrap()), [1, 48, 48, 0]);
+    // A drive that gives back less than it was given, and does not say so.
+    let shortened = [(52 + 49, 100)].into();
+    drive.cartridge().unwrap().set_faults(Faults { shortened, ..Faults::default() });
+    let error = runs(&mut executor, factors, 1).remove(0).unwrap_err();
+    assert!(error.contains("a block of 100 bytes came back where 65536 were written"), "{error}");
+}
+
+#[test]
+fn the_end_of_the_medium_leads_back_to_the_start() {
+    let drive = drive(16);
+    let mut executor = executor(&drive, &[], TapeOptions::default()).unwrap();
+    let results: Vec<_> = runs(&mut executor, &[], 7);
+    let repeated: Vec<bool> = results
+        .iter()
+        .map(|run| {
+            let run = run.as_ref().unwrap();
+            assert_eq!(run.bytes, 3 * MIB);
+            run.notes.iter().any(|note| note.contains("the end of the medium came"))
+        })
+        .collect();
+    // 16 MiB, a sixteenth of which is behind the warning: five runs fit. Once that is known,
+    // nobody runs into it again.
+    assert_eq!(repeated.iter().filter(|&&repeated| repeated).count(), 1, "{repeated:?}");
+    assert_eq!(objects(&drive.cartridge().unwrap()).last(), Some(&0));
+}
+
+#[test]
+fn a_file_that_does_not_fit_is_told() {
+    let drive = drive(2);
+    let mut executor = executor(&drive, &[], TapeOptions::default()).unwrap();
+    for result in runs(&mut executor, &[], 2) {
+        let error = result.unwrap_err();
+        assert!(error.contains("the medium is full after"), "{error}");
+    }
+    assert_eq!(objects(&drive.cartridge().unwrap()).last(), Some(&0));
+    executor.finish().unwrap();
+}
+
+#[test]
+fn a_stopped_run_leaves_a_filemark() {
+    let drive = drive(64);
+    let mut executor = executor(&drive, &[], TapeOptions::default()).unwrap();
+    runs(&mut executor, &[], 1).remove(0).unwrap();
+    let cancel = Cancel::new();
+    cancel.cancel();
+    assert!(executor.execute(&cell(&[("block_bytes", "65536")]), &cancel).is_err());
+    runs(&mut executor, &[], 1).remove(0).unwrap();
+    executor.finish().unwrap();
+    let files = files(&drive.cartridge().unwrap());
+    assert_eq!((files.first(), files.last()), (Some(&1), Some(&0)));
+    assert_eq!(files.iter().filter(|&&blocks| blocks == 48).count(), 2, "{files:?}");
+}
+
+#[test]
+fn settings_are_put_back() {
+    let factors: &[(&str, &[&str])] = &[("drive_compression", &["off"])];
+    let set = |drive: &VirtualDrive| {
+        let mut tape = drive.open(Access::Write).unwrap();
+        tape.set_block_mode(BlockMode::Fixed(10_240)).unwrap();
+        tape.set_drive_compression(DriveCompression::On).unwrap();
+    };
+    let check = |drive: &VirtualDrive| {
+        let mut tape = drive.open(Access::Look).unwrap();
+        assert_eq!(tape.status().unwrap().block_mode, BlockMode::Fixed(10_240));
+        assert_eq!(tape.drive_compression().unwrap(), Compression::On);
+    };
+    let drive = drive(64);
+    set(&drive);
+    let mut on_it = executor(&drive, factors, TapeOptions::default()).unwrap();
+    let run = runs(&mut on_it, factors, 1).remove(0).unwrap();
+    assert_eq!(run.environment["drive compression"], "off");
+    assert!(!drive.glance().compression);
+    on_it.finish().unwrap();
+    drop(on_it);
+    check(&drive);
+    // On the way out through an error.
+    let mut on_it = executor(&drive, factors, TapeOptions::default()).unwrap();
+    runs(&mut on_it, factors, 1).remove(0).unwrap();
+    drop(on_it);
+    check(&drive);
+    // Nothing was written, and nothing is changed.
+    let refused: &[(&str, &[&str])] = &[("block_bytes", &["33554432"])];
+    assert!(executor(&drive, refused, TapeOptions::default()).is_err());
+    check(&drive);
+}
+
+#[test]
+fn compression_that_does_not_obey_is_told() {
+    let factors: &[(&str, &[&str])] = &[("drive_compression", &["off"])];
+    let drive = drive(64);
+    drive.change_settings(|settings| settings.answers = Answers::Unreachable);
+    let mut on_it = executor(&drive, factors, TapeOptions::default()).unwrap();
+    let run = runs(&mut on_it, factors, 1).remove(0).unwrap();
+    assert!(run.notes[0].contains("it cannot be asked whether it obeyed"), "{:?}", run.notes);
+    assert!(!drive.glance().compression);
+    drop(on_it);
+    drive.change_settings(|settings| {
+        settings.answers = Answers::Proper;
+        settings.compression_switch = CompressionSwitch::Ignored;
+    });
+    drive.set_compression(sim::tape::pace::Compression::On);
+    let mut on_it = executor(&drive, factors, TapeOptions::default()).unwrap();
+    let error = runs(&mut on_it, factors, 1).remove(0).unwrap_err();
+    assert!(error.contains("still has it on"), "{error}");
+}
+
+#[test]
+fn a_drive_that_fails_goes_on_at_a_known_place() {
+    let drive = drive(64);
+    let mut executor = executor(&drive, &[], TapeOptions::default()).unwrap();
+    runs(&mut executor, &[], 1).remove(0).unwrap();
+    let cartridge = drive.cartridge().unwrap();
+    // In the middle of the second run.
+    cartridge.set_faults(Faults { reset_before: Some(60), ..Faults::default() });
+    let error = runs(&mut executor, &[], 1).remove(0).unwrap_err();
+    assert!(error.contains("cannot write"), "{error}");
+    cartridge.set_faults(Faults::default());
+    runs(&mut executor, &[], 1).remove(0).unwrap();
+    assert_eq!(files(&cartridge), [1, 48, 0], "from the start of the test area");
+    // A medium error is no reason to stop either.
+    let unreadable = [(70, Persistence::Always)].into();
+    cartridge.set_faults(Faults { unreadable, ..Faults::default() });
+    let reading: &[(&str, &[&str])] = &[("operation", &["read"])];
+    assert!(runs(&mut executor, reading, 1).remove(0).is_err());
+    runs(&mut executor, &[], 1).remove(0).unwrap();
+}
