@@ -38,6 +38,7 @@ use archive::chunk::{ChunkError, Compression, CompressionError};
 use archive::index::IndexError;
 use device::tape::TapeDrive;
 use device::target::{Existing, Target, TargetError, TargetKind};
+use flow::account::StageReport;
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::monitor::{Level, Monitor, Notice};
@@ -45,7 +46,7 @@ use flow::sink::WriteError;
 use tree::{Attributes, FileSystems, Scan, ScanError};
 
 use crate::open_target::open_target;
-use crate::report::RunReport;
+use crate::report::{RunReport, TapeReport};
 use crate::tape::{Safe, SetPlan, TapeOptions, TapeSetError, TapeSink, VolumeChanger, Writing};
 use crew::Crew;
 use descriptors::InHand;
@@ -283,14 +284,26 @@ pub fn backup_to_tape(
         }
     };
     let tape = sink.into_report();
+    let mut report = run.report(&done);
+    if let Some(writer) = report.stages.last_mut() {
+        set_apart(writer, &tape);
+    }
     Ok(RunReport {
         seconds: started.elapsed().as_secs_f64(),
         synchronise_seconds: tape.synchronise_seconds,
         endpoint: "tape",
         target_bytes: tape.blocks * tape.block_bytes,
         tape: Some(tape),
-        ..run.report(&done)
+        ..report
     })
+}
+
+/// The writer asks for volumes and waits for the last filemark itself, as if that were its job.
+/// While a volume is changed it waits for room in its output; the last filemark is counted for
+/// itself, as the synchronisation of any target.
+fn set_apart(writer: &mut StageReport, tape: &TapeReport) {
+    writer.leave_out(tape.change_seconds + tape.synchronise_seconds);
+    writer.blocked_seconds += tape.change_seconds;
 }
 
 /// What is made before the target is touched.

@@ -65,6 +65,15 @@ pub struct StageReport {
     pub bytes: u64,
 }
 
+impl StageReport {
+    /// Takes `seconds` out of what the stage, which has one thread, is said to have worked, since
+    /// its job was done by somebody else for so long; the rest of the report does not change.
+    pub fn leave_out(&mut self, seconds: f64) {
+        self.working_seconds = (self.working_seconds - seconds).max(0.0);
+        self.occupied_seconds = (self.occupied_seconds - seconds).max(self.working_seconds);
+    }
+}
+
 impl Stage {
     /// A stage with all counters at zero.
     pub fn new(name: &'static str) -> Arc<Stage> {

@@ -62,6 +62,21 @@ pub struct Explanation {
     pub advice: Option<String>,
 }
 
+/// Changes of volume that took less are not worth a word.
+const CHANGES_WORTH_NAMING_SECONDS: f64 = 0.1;
+
+impl Explanation {
+    /// The same, said to be of the run without so many seconds of changes of volume.
+    #[must_use]
+    pub fn without_changes(mut self, seconds: f64) -> Explanation {
+        if seconds >= CHANGES_WORTH_NAMING_SECONDS {
+            let took = duration(seconds);
+            self.limit.push_str(&format!("; changes of volume took {took} and are left out here"));
+        }
+        self
+    }
+}
+
 impl std::fmt::Display for Explanation {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.limit)?;
@@ -476,6 +491,14 @@ mod tests {
                 assert!(!text.contains("rate"), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn changes_of_volume_are_left_out_and_that_is_said() {
+        let plain = Explanation { limit: "l".into(), numbers: Some("n".into()), advice: None };
+        assert_eq!(plain.clone().without_changes(0.0), plain);
+        let words = plain.without_changes(95.0).to_string();
+        assert_eq!(words, "l; changes of volume took 1 min 35 s and are left out here; n");
     }
 
     #[test]

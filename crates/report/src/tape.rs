@@ -85,9 +85,13 @@ impl TapeSummary {
             Some(seconds) => format!(", {} in writes", duration(seconds)),
             None => String::new(),
         };
+        let changed = match self.change_seconds > 0.0 {
+            true => format!(", {} for changes of volume", duration(self.change_seconds)),
+            false => String::new(),
+        };
         format!(
-            "tape: set {set} from file {}{volumes}: {}, {} of {} ({}){waited}, {} until all was on \
-             the medium\n{}\n",
+            "tape: set {set} from file {}{volumes}: {}, {} of {} ({}){waited}{changed}, {} until \
+             all was on the medium\n{}\n",
             self.file_number,
             counted(self.segments.into(), "segment", "segments"),
             counted(self.blocks, "block", "blocks"),
@@ -172,6 +176,14 @@ mod tests {
             short.judged().to_text(),
         ];
         insta::assert_snapshot!(texts.join("\n"));
+    }
+
+    #[test]
+    fn changes_of_volume_are_told_if_there_were_any() {
+        let changed = TapeSummary { change_seconds: 95.0, ..summary(1 << 30, 4.0, 0) };
+        let text = changed.to_text();
+        assert!(text.contains(", 1 min 35 s for changes of volume, "), "{text}");
+        assert!(!summary(1 << 30, 4.0, 0).to_text().contains("changes"));
     }
 
     #[test]

@@ -52,9 +52,15 @@ pub struct Ends<'a> {
 
 /// Makes the document of a run.
 pub fn summarise(run: &RunReport, ends: &Ends<'_>, terminal: &Terminal) -> RunSummary {
+    // No stage can be blamed for the time of a change of volume, and none can save it.
+    let change_seconds = run.tape.as_ref().map_or(0.0, |tape| tape.change_seconds);
+    let mut stages = run.stages.clone();
+    if let Some(writer) = stages.last_mut() {
+        writer.blocked_seconds = (writer.blocked_seconds - change_seconds).max(0.0);
+    }
     let analysis = analyse(&Run {
-        stages: &run.stages,
-        seconds: run.seconds,
+        stages: &stages,
+        seconds: (run.seconds - change_seconds).max(0.0),
         synchronise_seconds: run.synchronise_seconds,
         rate_limit_bytes_per_second: ends.rate_limit_bytes_per_second,
         cores: run.cores,
@@ -72,7 +78,7 @@ pub fn summarise(run: &RunReport, ends: &Ends<'_>, terminal: &Terminal) -> RunSu
             false => Volume::FitsRing,
         },
     };
-    let words = explain(&analysis, &context);
+    let words = explain(&analysis, &context).without_changes(change_seconds);
     let mut summary = RunSummary {
         command: command_name(ends.command).to_owned(),
         members: run.members,
