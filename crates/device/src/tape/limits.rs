@@ -27,8 +27,10 @@ pub enum LimitedBy {
     Drive,
     /// The tape driver and the commands it uses.
     Driver,
-    /// The host adapter, or what stands in its place.
+    /// The host adapter.
     HostAdapter,
+    /// FUSE, which passes so much in one piece to a file system that plays a drive.
+    Fuse,
 }
 
 impl LimitedBy {
@@ -38,8 +40,18 @@ impl LimitedBy {
             LimitedBy::Drive => "drive",
             LimitedBy::Driver => "tape driver",
             LimitedBy::HostAdapter => "host adapter",
+            LimitedBy::Fuse => "file system in user space (FUSE)",
         }
     }
+}
+
+/// What lies between the driver and the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// A host adapter.
+    HostAdapter,
+    /// FUSE: the drive is a program.
+    Fuse,
 }
 
 /// How the drive's own limits were found.
@@ -72,6 +84,8 @@ pub struct Limits {
     pub limited_by: LimitedBy,
     /// Largest block that needs no bounce buffer.
     pub direct_bytes_max: u64,
+    /// What is on the way to the drive.
+    pub way: Way,
 }
 
 /// Why a block size cannot be used.
@@ -141,6 +155,7 @@ impl Limits {
             block_bytes_max,
             limited_by,
             direct_bytes_max: block_bytes_max.min(pieces * page_bytes),
+            way: Way::HostAdapter,
         }
     }
 
@@ -185,11 +200,21 @@ impl Tape {
             Ok(limits) => (limits, Found::Asked),
             Err(_) => self.search_limits(),
         };
-        let transfer = self.raw().transfer_bytes_max();
+        let way = self.raw().way();
+        let mut transfer = self.raw().transfer_bytes_max();
+        if way == Way::Fuse && found != Found::Unknown {
+            // The setting that counts is that of the moment of the mount, and only the program that
+            // plays the drive knows it: it refuses larger blocks.
+            transfer = transfer.max(Some(u64::from(drive.bytes_max)));
+        }
         let pieces = self.raw().pieces_max();
         let page_bytes = rustix::param::page_size() as u64;
         let mut limits = Limits::new(drive, found, transfer, pieces, page_bytes);
         limits.transfer_bytes_sure = self.raw().transfer_bytes_sure().or(transfer);
+        if way == Way::Fuse && limits.limited_by == LimitedBy::HostAdapter {
+            limits.limited_by = LimitedBy::Fuse;
+        }
+        limits.way = way;
         limits
     }
 

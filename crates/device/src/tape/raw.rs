@@ -7,6 +7,7 @@
 
 use std::io;
 
+use super::limits::Way;
 use super::sense::Sense;
 
 /// Operation of `MTIOCTOP`, `linux/mtio.h`.
@@ -156,6 +157,10 @@ pub trait RawTape: Send {
     /// Most bytes that one transfer can have on its way to the drive (host adapter, kernel), if
     /// known.
     fn transfer_bytes_max(&mut self) -> Option<u64>;
+    /// What is on that way.
+    fn way(&mut self) -> Way {
+        Way::HostAdapter
+    }
     /// A transfer of so many bytes goes through, while the limit itself is not known.
     fn transfer_bytes_sure(&mut self) -> Option<u64> {
         None

@@ -25,6 +25,7 @@ use rustix::io::Errno;
 pub use sysfs::TapeFolder;
 
 use super::drive::{Access, Holder, OpenError, TAPE_MAJOR, TapeDrive};
+use super::limits::Way;
 use super::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
 use super::sense::Sense;
 use super::survey::options;
@@ -244,6 +245,10 @@ impl RawTape for StTape {
             return Some(user_space_bytes_max());
         }
         self.soft_limit().filter(|bytes| !SOFT_LIMITS.contains(bytes))
+    }
+
+    fn way(&mut self) -> Way {
+        if self.folder.is_none() { Way::Fuse } else { Way::HostAdapter }
     }
 
     fn transfer_bytes_sure(&mut self) -> Option<u64> {

@@ -146,6 +146,7 @@ fn blocks(answers: &Answers) -> Value {
             LimitedBy::Drive => "drive",
             LimitedBy::Driver => "driver",
             LimitedBy::HostAdapter => "host adapter",
+            LimitedBy::Fuse => "fuse",
         },
         "direct_bytes_max": limits.direct_bytes_max,
     })

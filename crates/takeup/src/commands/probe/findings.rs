@@ -202,9 +202,13 @@ fn streaming(survey: &Survey, answers: &Answers) -> Vec<Finding> {
 fn blocks(answers: &Answers) -> Vec<Finding> {
     let mut findings = Vec::new();
     let limits = &answers.limits;
-    if limits.limited_by == LimitedBy::HostAdapter && limits.block_bytes_max < PREFERRED_BLOCK_BYTES
-    {
-        let what = format!("the host adapter takes {} at once", block(limits.block_bytes_max));
+    let way = match limits.limited_by {
+        LimitedBy::HostAdapter => Some("the host adapter"),
+        LimitedBy::Fuse => Some("FUSE"),
+        LimitedBy::Drive | LimitedBy::Driver => None,
+    };
+    if let Some(way) = way.filter(|_| limits.block_bytes_max < PREFERRED_BLOCK_BYTES) {
+        let what = format!("{way} takes {} at once", block(limits.block_bytes_max));
         let why = "more commands for the same data, and tapes with larger blocks cannot be read";
         findings.push(Finding::warning(what, why));
     }

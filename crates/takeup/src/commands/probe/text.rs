@@ -1,7 +1,7 @@
 //! A survey as lines: a name, a value, and behind them what stands out.
 
 use device::tape::generation::{Generation, Steps};
-use device::tape::limits::{Found, LimitedBy};
+use device::tape::limits::{Found, LimitedBy, Way};
 use device::tape::survey::{Answers, Readiness, Survey, options};
 use device::tape::{BlockMode, Compression};
 use report::escape::escape;
@@ -221,14 +221,19 @@ fn block_rows(answers: &Answers) -> Vec<Row> {
         LimitedBy::Drive => "the drive's limit",
         LimitedBy::Driver => "the driver's limit",
         LimitedBy::HostAdapter => "the host adapter's limit",
+        LimitedBy::Fuse => "the limit of FUSE (fs.fuse.max_pages_limit)",
     };
     let direct = match limits.direct_bytes_max < limits.block_bytes_max {
         true => format!("; up to {} without a copy", block(limits.direct_bytes_max)),
         false => String::new(),
     };
+    let way = match limits.way {
+        Way::HostAdapter => "adapter takes",
+        Way::Fuse => "FUSE takes",
+    };
     vec![
         ("drive takes", range),
-        ("adapter takes", transfer),
+        (way, transfer),
         ("largest block", format!("{}, {by}{direct}", block(limits.block_bytes_max))),
     ]
 }
