@@ -17,9 +17,10 @@
 //! passes in one piece (`fs.fuse.max_pages_limit`) would come in two: see
 //! [`Mount::block_bytes_max`].
 //!
-//! Not here: the drive, which is [`crate::tape`]'s.
+//! Not here: the drive, which is [`crate::tape`]'s, and the folder with a disk in it, [`disk`].
 
 mod deck;
+pub mod disk;
 mod mtio;
 mod page_limit;
 mod status;

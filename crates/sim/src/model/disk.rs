@@ -34,12 +34,27 @@ pub struct DiskParameters {
     pub command_ns: u64,
     /// More time, unless a request goes on where the last one of that server ended.
     pub seek_ns: u64,
-    /// Rate of one server.
+    /// Rate of one server. `u64::MAX`: a request takes a fixed time, that of the link included.
     pub server_bytes_per_second: u64,
     /// Rate of the link that all share.
     pub link_bytes_per_second: u64,
     /// Larger requests are cut (`max_sectors_kb`).
     pub request_bytes_max: u64,
+}
+
+/// What is other than in a preset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskChanges {
+    /// Every request takes this, wherever it lies and whatever its size.
+    pub service_ns: Option<u64>,
+    /// Time of a seek.
+    pub seek_ns: Option<u64>,
+    /// Rate of the disk as a whole.
+    pub bytes_per_second: Option<u64>,
+    /// Requests served at once.
+    pub servers: Option<usize>,
+    /// Larger requests are cut.
+    pub request_bytes_max: Option<u64>,
 }
 
 /// Names of the presets, as on a command line.
@@ -123,6 +138,29 @@ impl DiskParameters {
         }
     }
 
+    /// The same disk, but for the changes. A given service time leaves nothing that depends on size
+    /// or place, unless a seek is given, too; the link still limits what all requests move.
+    pub fn with(mut self, changes: &DiskChanges) -> DiskParameters {
+        if let Some(servers) = changes.servers {
+            self.servers = servers.clamp(1, SERVERS_MAX);
+        }
+        if let Some(rate) = changes.bytes_per_second {
+            self.link_bytes_per_second = rate;
+            // One server alone would otherwise never reach what was asked for.
+            if self.servers == 1 {
+                self.server_bytes_per_second = rate;
+            }
+        }
+        if let Some(service_ns) = changes.service_ns {
+            self.command_ns = service_ns;
+            self.seek_ns = 0;
+            self.server_bytes_per_second = u64::MAX;
+        }
+        self.seek_ns = changes.seek_ns.unwrap_or(self.seek_ns);
+        self.request_bytes_max = changes.request_bytes_max.unwrap_or(self.request_bytes_max);
+        self
+    }
+
     /// A preset by its name; `array:12` has twelve disks, `array` eight.
     pub fn named(name: &str) -> Option<DiskParameters> {
         match name {
@@ -160,6 +198,10 @@ pub struct DiskCounters {
     pub seeks: u64,
     /// Bytes.
     pub bytes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Discards.
+    pub discards: u64,
     /// Sum of the times in which servers were busy.
     pub busy_ns: u64,
 }
@@ -195,6 +237,23 @@ impl DiskModel {
         done_ns
     }
 
+    /// When a flush that arrives at `now_ns` is complete: a command, after all that came before.
+    pub fn flush(&mut self, now_ns: u64) -> u64 {
+        self.counters.flushes += 1;
+        let servers = self.servers.iter().map(|server| server.free_at_ns).max().unwrap_or(0);
+        servers.max(self.link_free_at_ns).max(now_ns) + self.parameters.command_ns
+    }
+
+    /// When a discard that arrives at `now_ns` is complete: a command, whatever its size.
+    pub fn discard(&mut self, now_ns: u64, offset: u64) -> u64 {
+        self.counters.discards += 1;
+        let number = self.server_for(now_ns, offset);
+        let server = &mut self.servers[number];
+        server.free_at_ns = server.free_at_ns.max(now_ns) + self.parameters.command_ns;
+        self.counters.busy_ns += self.parameters.command_ns;
+        server.free_at_ns
+    }
+
     /// What was counted so far.
     pub fn counters(&self) -> DiskCounters {
         self.counters
@@ -217,7 +276,7 @@ impl DiskModel {
     }
 
     fn serve(&mut self, now_ns: u64, at: u64, bytes: u64) -> u64 {
-        let number = self.server_for(at);
+        let number = self.server_for(now_ns, at);
         let place = self.place_on_server(at);
         let server = &mut self.servers[number];
         let goes_on = server.ended_at == Some(place);
@@ -230,7 +289,11 @@ impl DiskModel {
         // The link works through what was asked for in order of arrival, and cannot carry what the
         // server does not have yet.
         self.link_free_at_ns = self.link_free_at_ns.max(now_ns) + link_ns;
-        let carried_ns = served_ns - transfer + link_ns;
+        // A fixed time for every request covers that.
+        let carried_ns = match self.parameters.server_bytes_per_second {
+            u64::MAX => served_ns,
+            _ => served_ns - transfer + link_ns,
+        };
         let done_ns = served_ns.max(self.link_free_at_ns).max(carried_ns);
         self.counters.pieces += 1;
         self.counters.seeks += u64::from(!goes_on);
@@ -239,11 +302,15 @@ impl DiskModel {
         done_ns
     }
 
-    fn server_for(&self, at: u64) -> usize {
+    fn server_for(&self, now_ns: u64, at: u64) -> usize {
         match self.parameters.placement {
             Placement::AnyServer => {
-                let free = self.servers.iter().enumerate();
-                free.min_by_key(|(_, server)| server.free_at_ns).map_or(0, |(number, _)| number)
+                // Of those that are free, the one that would go on where it stopped.
+                let wait = |server: &Server| {
+                    (server.free_at_ns.max(now_ns), server.ended_at != Some(at), server.free_at_ns)
+                };
+                let all = self.servers.iter().enumerate();
+                all.min_by_key(|(_, server)| wait(server)).map_or(0, |(number, _)| number)
             }
             Placement::Striped { stripe_bytes } => {
                 let stripe = at / stripe_bytes.max(512);

@@ -1,4 +1,6 @@
-//! `takeup sim`: a virtual drive for any program.
+//! `takeup sim`: a virtual drive or disk for any program.
+
+mod disk;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use device::tape::generation::Generation;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use sim::front::{FrontError, FrontSettings, Mount, Unmounter};
+use sim::front::{FrontSettings, Mount};
 use sim::model::tape::parameters::{Known, TapeParameters};
 use sim::tape::pace::Compression;
 use sim::tape::real_time::{Gauge, Ratio, RealTime};
@@ -22,19 +24,23 @@ use crate::outcome::to_standard_output;
 use crate::quantity::Size;
 use crate::terminal::to_standard_error;
 
-/// Play a tape drive in a folder, true in time
+/// Play a tape drive or a disk in a folder, true in time
 ///
-/// A folder with the files nst0 and st0, which any program can use as the tape drive of that name:
+/// tape: a folder with the files nst0 and st0, which any program can use as the tape drive of that name:
 /// tar, dd, mbuffer, mt, and Takeup itself. Blocks, filemarks, short reads and the end of the
 /// medium are those of the kernel's tape driver; commands take the time that a drive of that
 /// generation would take, stops of the tape included.
+///
+/// disk: a folder with a file whose reads and writes take the time of a disk, and a loop device over
+/// it, on which read-ahead, scheduler and queue settings act as on a real one.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   takeup sim tape /mnt/drive --drive lto7 --medium /var/tmp/cartridge &
   tar -b 2048 -cf /mnt/drive/nst0 /srv; mt -f /mnt/drive/nst0 rewind
   takeup sim status /mnt/drive
-  takeup sim load /mnt/drive /var/tmp/second")]
+  takeup sim load /mnt/drive /var/tmp/second
+  takeup sim disk /mnt/slow --preset sas15k --backing /var/tmp/disk --size 10G --loop")]
 pub struct SimArgs {
     #[command(subcommand)]
     command: SimCommand,
@@ -43,6 +49,7 @@ pub struct SimArgs {
 #[derive(Debug, Subcommand)]
 enum SimCommand {
     Tape(TapeArgs),
+    Disk(disk::DiskArgs),
     Status(StatusArgs),
     Load(LoadArgs),
     Eject(EjectArgs),
@@ -76,7 +83,7 @@ struct TapeArgs {
     settings: Vec<Setting>,
 }
 
-/// Print the state of a virtual drive as JSON
+/// Print the state of a virtual drive or disk as JSON
 #[derive(Args, Debug)]
 struct StatusArgs {
     /// The folder on which it is mounted
@@ -101,9 +108,9 @@ struct EjectArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TimeChoice {
-    /// As a drive of that generation
+    /// They take what a drive of that generation would take
     True,
-    /// None
+    /// They take what this machine takes
     None,
 }
 
@@ -153,6 +160,7 @@ fn speed_up() -> clap::builder::RangedI64ValueParser<u32> {
 pub fn run(arguments: &SimArgs) -> ExitCode {
     let result = match &arguments.command {
         SimCommand::Tape(arguments) => tape(arguments),
+        SimCommand::Disk(arguments) => disk::run(arguments),
         SimCommand::Status(arguments) => status(&arguments.mountpoint),
         SimCommand::Load(arguments) => load(&arguments.mountpoint, &arguments.medium),
         SimCommand::Eject(arguments) => change_medium(&arguments.mountpoint, b"\n"),
@@ -202,8 +210,9 @@ fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
     let generation = generation.name.to_owned();
     let front = FrontSettings { drive, gauge: gauge.clone(), generation, medium, new_medium };
     let mut mount = Mount::new(front, &arguments.mountpoint, BLOCK_BYTES_MAX)
-        .map_err(|error| Failure::new(&error, mount_hint(&error, &arguments.mountpoint)))?;
-    unmount_on_signal(mount.unmounter(gauge));
+        .map_err(|error| Failure::new(&error, Some(mount_hint("drive", &arguments.mountpoint))))?;
+    let mut unmounter = mount.unmounter(gauge);
+    unmount_on_signal("drive", move || unmounter.unmount());
     to_standard_error(&greeting(arguments, mount.block_bytes_max()));
     mount.run().map_err(|error| Failure::new(&error, None))
 }
@@ -271,19 +280,22 @@ fn greeting(arguments: &TapeArgs, block_bytes_max: u64) -> String {
 /// How long programs that hold the drive have after a signal, before it goes away from under them.
 const HOLDERS_WAIT: Duration = Duration::from_secs(3);
 
-fn unmount_on_signal(mut unmounter: Unmounter) {
+fn unmount_on_signal(
+    what: &'static str,
+    mut unmount: impl FnMut() -> std::io::Result<()> + Send + 'static,
+) {
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
     let watch = move || {
         if signals.forever().next().is_none() {
             return;
         }
-        if let Err(error) = unmounter.unmount() {
+        if let Err(error) = unmount() {
             to_standard_error(&format!("takeup: cannot unmount: {error}\n"));
         }
-        // The connection ends with the last open file. The medium is intact up to the last block
+        // The connection ends with the last open file. Everything is intact up to the last request
         // that was taken, so whoever holds one is not waited for much longer.
         thread::sleep(HOLDERS_WAIT);
-        to_standard_error("takeup: the drive was still in use\n");
+        to_standard_error(&format!("takeup: the {what} was still in use\n"));
         std::process::exit(FAILED.into());
     };
     let _ = thread::Builder::new().name("takeup-signals".to_owned()).spawn(watch);
@@ -317,21 +329,19 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn no_drive(path: &Path, error: &std::io::Error) -> Failure {
-    let message = format!("no virtual drive here: {}: {error}", path.display());
-    Failure::of(message, Some("takeup sim tape MOUNTPOINT starts one"))
+    let message = format!("no virtual drive or disk here: {}: {error}", path.display());
+    Failure::of(
+        message,
+        Some("takeup sim tape MOUNTPOINT or takeup sim disk MOUNTPOINT starts one"),
+    )
 }
 
-fn mount_hint(error: &FrontError, mountpoint: &Path) -> Option<String> {
+fn mount_hint(what: &str, mountpoint: &Path) -> String {
     let gone = std::fs::metadata(mountpoint)
         .is_err_and(|error| error.kind() == std::io::ErrorKind::NotConnected);
-    match error {
-        FrontError::Mount { .. } if gone => {
-            Some(format!("a drive was killed there: umount {}", mountpoint.display()))
-        }
-        FrontError::Mount { .. } => {
-            Some("it needs /dev/fuse, an empty folder, and root or fusermount3".to_owned())
-        }
-        FrontError::Connection { .. } => None,
+    match gone {
+        true => format!("a {what} was killed there: umount {}", mountpoint.display()),
+        false => "it needs /dev/fuse, an empty folder, and root or fusermount3".to_owned(),
     }
 }
 

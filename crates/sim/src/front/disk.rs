@@ -1,0 +1,310 @@
+//! A folder with a virtual disk in it, for any program: FUSE, and a loop device over it.
+//!
+//! ```text
+//! disk      the disk: each call is a request, past the page cache
+//! cached    the same bytes through the page cache, with read-ahead
+//! status    how it is, as JSON; made anew at each opening
+//! ```
+//!
+//! Who adds read-ahead is the question here, since each layer would. `disk` has none. Through the
+//! loop device it is the loop device's own (`/sys/block/loopN/queue`), with its scheduler and its
+//! limits, as it does direct I/O to `disk` and so any number of requests at once. `cached` has that
+//! of the folder (`/sys/class/bdi/0:N`), as a network file system would. So a request costs the
+//! model's time once, and one setting acts.
+//!
+//! The loop device opens `disk` through a clone of the mount. So the folder itself is not busy, and
+//! unmounting it is a way to end the disk.
+//!
+//! Not here: the time, which is [`DiskModel`](crate::model::disk::DiskModel)'s.
+
+mod backing;
+mod folder;
+mod loop_device;
+mod queue;
+mod status;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::linux::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use fuser::{Config, MountOption, Session, SessionUnmounter};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::{OpenTreeFlags, UnmountFlags, open_tree, unmount};
+
+pub use self::backing::{Access, Backing, BackingError};
+pub use self::loop_device::{LoopDevice, LoopError};
+pub use self::queue::Clock;
+pub use self::status::parameters;
+use super::page_limit;
+use crate::model::disk::DiskParameters;
+use folder::Folder;
+use queue::Queue;
+
+/// Name of the file whose calls are requests.
+pub const DISK_NAME: &str = "disk";
+/// Name of the file that goes through the page cache.
+pub const CACHED_NAME: &str = "cached";
+
+/// Whether there is a loop device over the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopChoice {
+    /// A loop device that detaches itself.
+    Attach,
+    /// Files only.
+    None,
+}
+
+/// What is mounted.
+#[derive(Debug)]
+pub struct DiskSettings {
+    /// What it is called in `status`.
+    pub name: String,
+    /// What it is made of.
+    pub parameters: DiskParameters,
+    /// Where its bytes are.
+    pub backing: Backing,
+    /// How time passes.
+    pub clock: Clock,
+    /// Whether there is a loop device.
+    pub loop_device: LoopChoice,
+}
+
+/// Why there is no disk.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// FUSE does not mount it.
+    #[error("cannot mount a virtual disk on {path}")]
+    Mount {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The connection to the kernel broke.
+    #[error("the connection of {path} to the kernel broke")]
+    Connection {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No thread to serve it.
+    #[error("cannot start a thread for the disk")]
+    Thread(#[source] io::Error),
+    /// The file for the loop device cannot be opened past the folder.
+    #[error("cannot open {path} for a loop device")]
+    Through {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No loop device.
+    #[error(transparent)]
+    Loop(#[from] LoopError),
+}
+
+/// A disk that is there.
+pub struct DiskMount {
+    session: JoinHandle<io::Result<()>>,
+    path: PathBuf,
+    unmounter: DiskUnmounter,
+    loop_path: Option<PathBuf>,
+}
+
+/// Takes a disk away, from another thread.
+#[derive(Clone)]
+pub struct DiskUnmounter {
+    inner: Arc<Mutex<SessionUnmounter>>,
+    path: PathBuf,
+    queue: Arc<Queue>,
+    loop_device: Arc<Mutex<Option<LoopDevice>>>,
+}
+
+/// Requests that are taken and whose bytes are moved at the same time; the waiting is done
+/// elsewhere.
+const THREADS: usize = 4;
+/// The largest call that is one request, if the kernel can be told so.
+const REQUEST_BYTES_MAX: u64 = 8 << 20;
+
+impl DiskMount {
+    /// Mounts a disk on a folder, and serves it until it is unmounted.
+    ///
+    /// # Errors
+    /// When FUSE does not mount it or there is no loop device; nothing is left of it then.
+    pub fn new(settings: DiskSettings, path: &Path) -> Result<DiskMount, DiskError> {
+        let path = std::path::absolute(path)
+            .map_err(|source| DiskError::Mount { path: path.to_owned(), source })?;
+        let access = settings.backing.access();
+        let mut options =
+            vec![MountOption::FSName("takeup".into()), MountOption::Subtype("disk".into())];
+        if access == Access::ReadOnly {
+            options.push(MountOption::RO);
+        }
+        let mut config = Config::default();
+        config.mount_options = options;
+        config.n_threads = Some(THREADS);
+        // The threads that are started below write what the kernel has to get rid of when it is
+        // short of memory, and must not wait for that themselves (prctl(2), PR_SET_IO_FLUSHER).
+        // Without the privilege there is no loop device either.
+        let _ = rustix::process::configure_io_flusher_behavior(true);
+        // The limit counts when the connection is made; afterwards it is as it was.
+        let limit = page_limit::raise(REQUEST_BYTES_MAX);
+        let request_bytes = limit.block_bytes().min(REQUEST_BYTES_MAX);
+        let queue = Queue::new(settings.parameters, settings.clock).map_err(DiskError::Thread)?;
+        let queue = Arc::new(queue);
+        let backing_path = settings.backing.path().to_owned();
+        let folder = Folder::new(
+            settings.name,
+            Arc::new(settings.backing),
+            Arc::clone(&queue),
+            u32::try_from(request_bytes).unwrap_or(u32::MAX),
+        );
+        let reserved = match settings.loop_device {
+            LoopChoice::Attach => Some(LoopDevice::reserve(access)?),
+            LoopChoice::None => None,
+        };
+        let mut session = Session::new(folder, &path, &config)
+            .map_err(|source| DiskError::Mount { path: path.clone(), source })?;
+        drop(limit);
+        debug_assert!(
+            reserved.as_ref().is_none_or(|one| one.number() < session.as_fd().as_raw_fd()),
+            "the end of a killed process would hang"
+        );
+        let unmounter = DiskUnmounter {
+            inner: Arc::new(Mutex::new(session.unmount_callable())),
+            path: path.clone(),
+            queue,
+            loop_device: Arc::default(),
+        };
+        let serving = thread::Builder::new().name("disk".to_owned());
+        let session = serving.spawn(move || session.run()).map_err(DiskError::Thread)?;
+        let mut mount = DiskMount { session, path, unmounter, loop_path: None };
+        if let Some(device) = reserved
+            && let Err(error) = mount.attach(device, access, &backing_path)
+        {
+            // The error that counts is the first one.
+            let _ = mount.unmounter.unmount();
+            return Err(error);
+        }
+        Ok(mount)
+    }
+
+    /// The loop device over it.
+    pub fn loop_path(&self) -> Option<&Path> {
+        self.loop_path.as_deref()
+    }
+
+    /// A way to end it.
+    pub fn unmounter(&self) -> DiskUnmounter {
+        self.unmounter.clone()
+    }
+
+    /// Waits until the folder is unmounted and nobody has the disk open any more.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub fn wait(self) -> Result<(), DiskError> {
+        let path = self.path;
+        let ended = self.session.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+        ended.map_err(|source| DiskError::Connection { path, source })
+    }
+
+    fn attach(
+        &mut self,
+        device: LoopDevice,
+        access: Access,
+        backing_path: &Path,
+    ) -> Result<(), DiskError> {
+        let through =
+            |source: io::Error| DiskError::Through { path: self.path.join(DISK_NAME), source };
+        let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let tree = open_tree(rustix::fs::CWD, &self.path, clone);
+        let tree = tree.map_err(|error| through(error.into()))?;
+        let mode = match access {
+            Access::ReadWrite => OFlags::RDWR,
+            Access::ReadOnly => OFlags::RDONLY,
+        };
+        let opened = rustix::fs::openat(&tree, DISK_NAME, mode | OFlags::CLOEXEC, Mode::empty());
+        let file = File::from(opened.map_err(|error| through(error.into()))?);
+        let device_number = file.metadata().map_err(through)?.st_dev();
+        let device = device.attach(file.as_fd(), backing_path)?;
+        self.loop_path = Some(device.path().to_owned());
+        let slot = &self.unmounter.loop_device;
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
+        let watched = self.unmounter.clone();
+        let watch = thread::Builder::new().name("disk-mounts".to_owned());
+        watch
+            .spawn(move || watched.detach_when_unmounted(device_number))
+            .map_err(DiskError::Thread)?;
+        Ok(())
+    }
+}
+
+impl DiskUnmounter {
+    /// Unmounts and detaches. Requests no longer wait for time; a program that still has the disk
+    /// open keeps it until it closes it or this process ends.
+    ///
+    /// # Errors
+    /// When the folder cannot even be detached.
+    pub fn unmount(&self) -> io::Result<()> {
+        self.queue.hurry();
+        // What is still to be written through the loop device is, meanwhile.
+        self.detach();
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        match inner.unmount() {
+            Ok(()) => Ok(()),
+            // Busy.
+            Err(_) => Ok(unmount(&self.path, UnmountFlags::DETACH)?),
+        }
+    }
+
+    /// Closes the loop device, which is its end unless others have it open.
+    fn detach(&self) {
+        let device = self.loop_device.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(device);
+    }
+
+    /// Without the loop device the session would end with the mount, by itself.
+    fn detach_when_unmounted(&self, device_number: u64) {
+        let number =
+            format!("{}:{}", rustix::fs::major(device_number), rustix::fs::minor(device_number));
+        if let Err(error) = wait_until_gone(&number) {
+            // It is then detached at the end of the process, and the folder by a signal.
+            debug_assert!(false, "mounts cannot be watched: {error}");
+            return;
+        }
+        self.detach();
+    }
+}
+
+/// Waits until no mount has this device. The kernel tells changes (proc(5)); a look now and then
+/// does no harm.
+fn wait_until_gone(number: &str) -> io::Result<()> {
+    const LOOK_SECONDS: i64 = 10;
+    let mut mounts = File::open("/proc/self/mountinfo")?;
+    loop {
+        use std::io::{Read, Seek};
+        let mut text = Vec::new();
+        mounts.rewind()?;
+        mounts.read_to_end(&mut text)?;
+        let of_line = |line: &[u8]| {
+            let mut fields = line.split(|byte| *byte == b' ');
+            fields.nth(2).is_some_and(|field| field == number.as_bytes())
+        };
+        if !text.split(|byte| *byte == b'\n').any(of_line) {
+            return Ok(());
+        }
+        let mut watched = [PollFd::new(&mounts, PollFlags::PRI | PollFlags::ERR)];
+        let most = Timespec { tv_sec: LOOK_SECONDS, tv_nsec: 0 };
+        match poll(&mut watched, Some(&most)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Where the bytes of a virtual disk really are: a file, as sparse as what was written, or a block
+//! device.
+//!
+//! A disk has one size. Reads and writes that begin at its end or beyond move nothing; the bytes of
+//! a disk whose file is full do not go anywhere, which the program sees as an input/output error,
+//! as from a broken disk, and `status` as what it is.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{FallocateFlags, FlockOperation};
+
+/// Whether the disk can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Yes.
+    ReadWrite,
+    /// It has its write-protect switch set.
+    ReadOnly,
+}
+
+/// Why a file cannot be the inside of a disk.
+#[derive(Debug, thiserror::Error)]
+pub enum BackingError {
+    /// It cannot be opened or made.
+    #[error("cannot open {path}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is not there, and nobody said how large it shall be.
+    #[error("there is no {path} yet, and no size for it")]
+    NoSize {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It has another size than was asked for.
+    #[error("{path} has {bytes} bytes and not {wanted_bytes}")]
+    OtherSize {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// What was asked for.
+        wanted_bytes: u64,
+    },
+    /// There is not one sector in it.
+    #[error("{path} is smaller than a sector")]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A folder, a pipe.
+    #[error("{path} is neither a file nor a block device")]
+    Kind {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another disk has it.
+    #[error("{path} is the inside of another virtual disk")]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+const SECTOR_BYTES: u64 = 512;
+
+/// The inside of a disk.
+#[derive(Debug)]
+pub struct Backing {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+    access: Access,
+    trouble: Mutex<Option<String>>,
+}
+
+impl Backing {
+    /// Opens it; a file that is not there is made, sparse, with `size_bytes`.
+    ///
+    /// # Errors
+    /// When it cannot be opened, has another size, or is in use.
+    pub fn open(
+        path: &Path,
+        size_bytes: Option<u64>,
+        access: Access,
+    ) -> Result<Backing, BackingError> {
+        let owned = || path.to_owned();
+        let failed = |source| BackingError::Open { path: owned(), source };
+        let mut options = OpenOptions::new();
+        options.read(true).write(access == Access::ReadWrite);
+        let mut file = match (options.open(path), size_bytes) {
+            (Err(error), None) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(BackingError::NoSize { path: owned() });
+            }
+            (Err(error), Some(bytes)) if error.kind() == io::ErrorKind::NotFound => {
+                make(path, bytes).map_err(failed)?;
+                options.open(path).map_err(failed)?
+            }
+            (opened, _) => opened.map_err(failed)?,
+        };
+        let kind = file.metadata().map_err(failed)?.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            return Err(BackingError::Kind { path: owned() });
+        }
+        let bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
+        if let Some(wanted_bytes) = size_bytes.filter(|wanted| *wanted != bytes) {
+            return Err(BackingError::OtherSize { path: owned(), bytes, wanted_bytes });
+        }
+        let bytes = bytes / SECTOR_BYTES * SECTOR_BYTES;
+        if bytes == 0 {
+            return Err(BackingError::Empty { path: owned() });
+        }
+        let lock = match access {
+            Access::ReadWrite => FlockOperation::NonBlockingLockExclusive,
+            Access::ReadOnly => FlockOperation::NonBlockingLockShared,
+        };
+        if rustix::fs::flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
+            return Err(BackingError::InUse { path: owned() });
+        }
+        Ok(Backing { file, path: owned(), bytes, access, trouble: Mutex::new(None) })
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it can be written.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// What went wrong last, in words.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Bytes of a request that lie on the disk.
+    pub fn within(&self, offset: u64, bytes: u64) -> u64 {
+        self.bytes.saturating_sub(offset).min(bytes)
+    }
+
+    /// Fills the buffer. What a file that was cut meanwhile lacks is zeros.
+    ///
+    /// # Errors
+    /// When the file cannot be read; the trouble is kept.
+    pub fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.file.read_at(&mut buffer[filled..], offset + filled as u64) {
+                Ok(0) => {
+                    buffer[filled..].fill(0);
+                    break;
+                }
+                Ok(bytes) => filled += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.keep("read", offset, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all of it.
+    ///
+    /// # Errors
+    /// When there is no room, above all; the trouble is kept.
+    pub fn write(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(data, offset).map_err(|error| self.keep("write", offset, error))
+    }
+
+    /// Waits until all is where it survives a power cut.
+    ///
+    /// # Errors
+    /// When the system has lost something.
+    pub fn flush(&self) -> io::Result<()> {
+        self.file.sync_data().map_err(|error| self.keep("flush", 0, error))
+    }
+
+    /// Makes zeros of a range, and gives its room back.
+    ///
+    /// # Errors
+    /// When the file can do neither.
+    pub fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        rustix::fs::fallocate(&self.file, punch, offset, bytes)
+            .map_err(|error| self.keep("discard", offset, error.into()))
+    }
+
+    /// Takes room for a range, whose bytes stay.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn allocate(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, bytes)
+            .map_err(|error| self.keep("allocate", offset, error.into()))
+    }
+
+    fn keep(&self, what: &str, offset: u64, error: io::Error) -> io::Error {
+        let text = format!("cannot {what} {} at {offset}: {error}", self.path.display());
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        error
+    }
+}
+
+/// A sparse file, with nothing left of it when it cannot be that large.
+fn make(path: &Path, bytes: u64) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.set_len(bytes).inspect_err(|_| {
+        // The error that counts is the first one.
+        let _ = std::fs::remove_file(path);
+    })
+}

@@ -1,0 +1,214 @@
+//! A loop device over a file: the ioctls of `linux/loop.h`.
+//!
+//! The device is opened before the file system is mounted whose file it will have, and that order
+//! counts when this process is killed. The kernel closes the files of a dead process from the
+//! highest number down (`task_work_run` takes the last one first). With the loop device below the
+//! connection to FUSE, the connection ends first, and what the loop device still has to write
+//! fails. The other way round it would wait for an answer from the process that is being ended.
+//!
+//! The device detaches itself when its last user closes it (`LO_FLAGS_AUTOCLEAR`), and this process
+//! is one of them: nothing is left behind, however it ends.
+#![allow(unsafe_code)]
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, Setter};
+
+use super::backing::Access;
+
+/// Why there is no loop device.
+#[derive(Debug, thiserror::Error)]
+pub enum LoopError {
+    /// No `/dev/loop-control`, or not for this user.
+    #[error("cannot get a loop device from {CONTROL}")]
+    Control {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The device that was free cannot be opened.
+    #[error("cannot open {path}")]
+    Open {
+        /// The device.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It does not take the file.
+    #[error("cannot attach {path}")]
+    Attach {
+        /// The device.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It would go through the page cache, one request after the other.
+    #[error("{path} has no direct I/O to a file in FUSE here")]
+    Buffered {
+        /// The device.
+        path: PathBuf,
+    },
+}
+
+const CONTROL: &str = "/dev/loop-control";
+/// Another program may take the device that was free a moment ago.
+const TRIES_MAX: usize = 16;
+
+const LOOP_CONFIGURE: Opcode = 0x4c0a;
+const LOOP_CTL_GET_FREE: Opcode = 0x4c82;
+
+const LO_FLAGS_READ_ONLY: u32 = 1;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+const NAME_BYTES: usize = 64;
+
+/// `struct loop_config` with the `struct loop_info64` in it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LoopConfig {
+    file: u32,
+    block_bytes: u32,
+    device: u64,
+    inode: u64,
+    raw_device: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encryption: [u32; 2],
+    flags: u32,
+    file_name: [u8; NAME_BYTES],
+    encryption_name: [u8; NAME_BYTES],
+    encryption_key: [u8; 32],
+    init: [u64; 2],
+    reserved: [u64; 8],
+}
+
+const _: () = assert!(size_of::<LoopConfig>() == 304);
+
+/// Asks for the number of a device that is free.
+struct GetFree;
+
+// SAFETY: LOOP_CTL_GET_FREE takes no argument and answers a number (loop(4)).
+unsafe impl Ioctl for GetFree {
+    type Output = i32;
+    const IS_MUTATING: bool = false;
+
+    fn opcode(&self) -> Opcode {
+        LOOP_CTL_GET_FREE
+    }
+
+    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
+        std::ptr::null_mut()
+    }
+
+    unsafe fn output_from_ptr(
+        out: IoctlOutput,
+        _: *mut std::ffi::c_void,
+    ) -> rustix::io::Result<i32> {
+        Ok(out)
+    }
+}
+
+/// A loop device; dropping it detaches it as soon as nobody else has it open.
+#[derive(Debug)]
+pub struct LoopDevice {
+    device: File,
+    path: PathBuf,
+    access: Access,
+}
+
+impl LoopDevice {
+    /// Opens a device that is free. It can still be taken by another.
+    ///
+    /// # Errors
+    /// When this user gets none.
+    pub fn reserve(access: Access) -> Result<LoopDevice, LoopError> {
+        let control = |source| LoopError::Control { source };
+        let file = OpenOptions::new().read(true).write(true).open(CONTROL).map_err(control)?;
+        // SAFETY: the ioctl of this file that takes no argument.
+        let number = unsafe { rustix::ioctl::ioctl(&file, GetFree) };
+        // Its number becomes that of the device.
+        drop(file);
+        let number = number.map_err(|error| control(error.into()))?;
+        let path = PathBuf::from(format!("/dev/loop{number}"));
+        let mut options = OpenOptions::new();
+        let opened = options.read(true).write(access == Access::ReadWrite).open(&path);
+        let device = opened.map_err(|source| LoopError::Open { path: path.clone(), source })?;
+        Ok(LoopDevice { device, path, access })
+    }
+
+    /// Puts a file behind it, with direct I/O, so that what acts on requests are the settings of
+    /// the loop device alone. `name` is what `losetup` shows.
+    ///
+    /// # Errors
+    /// When the device does not take it.
+    pub fn attach(mut self, file: BorrowedFd<'_>, name: &Path) -> Result<LoopDevice, LoopError> {
+        for _ in 1..TRIES_MAX {
+            match self.configure(file, name) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    let Self { device, access, .. } = self;
+                    drop(device);
+                    self = LoopDevice::reserve(access)?;
+                }
+                configured => return self.checked(configured),
+            }
+        }
+        let configured = self.configure(file, name);
+        self.checked(configured)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Number of the descriptor.
+    pub(super) fn number(&self) -> RawFd {
+        self.device.as_raw_fd()
+    }
+
+    fn configure(&self, file: BorrowedFd<'_>, name: &Path) -> io::Result<()> {
+        let read_only = match self.access {
+            Access::ReadWrite => 0,
+            Access::ReadOnly => LO_FLAGS_READ_ONLY,
+        };
+        let mut config = LoopConfig {
+            file: u32::try_from(file.as_raw_fd()).map_err(|_| io::ErrorKind::InvalidInput)?,
+            block_bytes: 512,
+            device: 0,
+            inode: 0,
+            raw_device: 0,
+            offset: 0,
+            size_limit: 0,
+            number: 0,
+            encryption: [0; 2],
+            flags: LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO | read_only,
+            file_name: [0; NAME_BYTES],
+            encryption_name: [0; NAME_BYTES],
+            encryption_key: [0; 32],
+            init: [0; 2],
+            reserved: [0; 8],
+        };
+        let bytes = name.as_os_str().as_encoded_bytes();
+        let shown = bytes.len().min(NAME_BYTES - 1);
+        config.file_name[..shown].copy_from_slice(&bytes[..shown]);
+        // SAFETY: LOOP_CONFIGURE reads a loop_config, whose layout and size are those above.
+        let setter = unsafe { Setter::<LOOP_CONFIGURE, LoopConfig>::new(config) };
+        // SAFETY: the ioctl of a loop device; the file stays open during the call.
+        unsafe { rustix::ioctl::ioctl(self.device.as_fd(), setter) }.map_err(io::Error::from)
+    }
+
+    fn checked(self, configured: io::Result<()>) -> Result<LoopDevice, LoopError> {
+        configured.map_err(|source| LoopError::Attach { path: self.path.clone(), source })?;
+        // The kernel falls back silently where a file cannot do it.
+        let name = self.path.file_name().unwrap_or_default();
+        let shown = Path::new("/sys/block").join(name).join("loop/dio");
+        match fs::read_to_string(shown) {
+            Ok(text) if text.trim() == "0" => Err(LoopError::Buffered { path: self.path }),
+            _ => Ok(self),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! How the disk is, as JSON.
+
+use serde_json::{Value, json};
+
+use super::backing::{Access, Backing};
+use super::queue::{Clock, Reading};
+use crate::model::BILLION;
+use crate::model::disk::{DiskParameters, Placement};
+
+/// The text of the status file.
+pub(super) fn to_json(preset: &str, backing: &Backing, reading: &Reading) -> String {
+    let (tally, counters) = (&reading.tally, &reading.counters);
+    let requests = counters.requests + counters.flushes + counters.discards;
+    let mut document = json!({
+        "disk": preset,
+        "backing": backing.path().display().to_string(),
+        "bytes": backing.bytes(),
+        "read_only": backing.access() == Access::ReadOnly,
+        "trouble": backing.trouble(),
+        "parameters": parameters(&reading.parameters),
+        "requests": requests,
+        "reads": tally.reads,
+        "read_bytes": tally.read_bytes,
+        "writes": tally.writes,
+        "written_bytes": tally.written_bytes,
+        "flushes": counters.flushes,
+        "discards": counters.discards,
+        "mean_request_bytes": per(counters.bytes as f64, counters.requests as f64),
+        "in_flight": reading.in_flight,
+        "depth_max": tally.depth_max,
+    });
+    if let Clock::Times(speed_up) = reading.clock {
+        let span = reading.span_ns as f64;
+        let servers = reading.parameters.servers as f64;
+        document["time"] = json!({
+            "speed_up": speed_up,
+            "span_seconds": seconds(reading.span_ns),
+            "busy_seconds": seconds(tally.busy_ns),
+            "busy_share": per(tally.busy_ns as f64, span),
+            "server_busy_share": per(counters.busy_ns as f64, span * servers),
+            "mean_service_seconds": per(seconds(counters.busy_ns), counters.pieces as f64),
+            "mean_response_seconds": per(seconds(tally.response_ns), requests as f64),
+            "mean_depth": per(tally.response_ns as f64, span),
+            "split_pieces": counters.pieces - counters.requests,
+            "seeks": counters.seeks,
+            "late_requests": tally.late,
+            "late_seconds": seconds(tally.late_ns),
+        });
+    }
+    format!("{document:#}\n")
+}
+
+/// What a disk is made of, as JSON; times in seconds.
+pub fn parameters(parameters: &DiskParameters) -> Value {
+    let stripe_bytes = match parameters.placement {
+        Placement::AnyServer => None,
+        Placement::Striped { stripe_bytes } => Some(stripe_bytes),
+    };
+    let server_rate = parameters.server_bytes_per_second;
+    json!({
+        "parallel": parameters.servers,
+        "stripe_bytes": stripe_bytes,
+        "command_seconds": seconds(parameters.command_ns),
+        "seek_seconds": seconds(parameters.seek_ns),
+        "server_bytes_per_second": (server_rate != u64::MAX).then_some(server_rate),
+        "link_bytes_per_second": parameters.link_bytes_per_second,
+        "request_bytes_max": parameters.request_bytes_max,
+    })
+}
+
+fn per(amount: f64, of: f64) -> Option<f64> {
+    (of > 0.0).then(|| amount / of)
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / BILLION as f64
+}

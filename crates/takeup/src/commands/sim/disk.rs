@@ -1,0 +1,238 @@
+//! `takeup sim disk`: a virtual disk for any program.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use sim::front::disk::{
+    Access, Backing, BackingError, CACHED_NAME, Clock, DISK_NAME, DiskError, DiskMount,
+    DiskSettings, LoopChoice, LoopError, parameters,
+};
+use sim::model::disk::{DiskChanges, DiskParameters, PRESETS};
+
+use super::{absolute, mount_hint, speed_up, unmount_on_signal};
+use crate::failure::Failure;
+use crate::outcome::to_standard_output;
+use crate::quantity::{Rate, Size};
+use crate::terminal::to_standard_error;
+
+/// Mount a virtual disk; ends when it is unmounted or interrupted
+///
+/// The folder has a file `disk`, whose calls are the requests that the disk sees, `cached`, the same
+/// bytes through the page cache, and `status`. Requests take the time that such a disk would take,
+/// and as many are served at once.
+#[derive(Args, Debug)]
+pub(super) struct DiskArgs {
+    /// The folder; it must exist
+    mountpoint: PathBuf,
+    /// What disk it is: sas15k, sata7200, ssd-sata, nvme, or array:N, N disks of 15,000 turns
+    #[arg(long, default_value = "sas15k", value_name = "NAME")]
+    preset: Preset,
+    /// Where its bytes are, a file that is made if it is not there, or a block device
+    #[arg(long, value_name = "FILE")]
+    backing: PathBuf,
+    /// Size of a new backing file, which takes only the room that is written
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Size>,
+    /// Time of each request, wherever it lies and whatever its size, for example 5.5ms
+    #[arg(long, value_name = "TIME")]
+    service_time: Option<Time>,
+    /// More time for a request that does not go on where the last one ended
+    #[arg(long, value_name = "TIME")]
+    seek: Option<Time>,
+    /// Rate of the disk as a whole
+    #[arg(long, value_name = "RATE")]
+    bandwidth: Option<Rate>,
+    /// Requests that are served at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    parallel: Option<u16>,
+    /// Requests that are larger are cut
+    #[arg(long, value_name = "SIZE")]
+    max_request: Option<Size>,
+    /// Let time run this many times as fast
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = speed_up())]
+    speed_up: u32,
+    /// Whether requests take time
+    #[arg(long, default_value = "true", value_name = "WHICH")]
+    time: DiskTime,
+    /// Attach a loop device, for read-ahead, scheduler and queue settings as of a real disk; as root
+    #[arg(long = "loop")]
+    loop_device: bool,
+    /// Let nobody write
+    #[arg(long)]
+    read_only: bool,
+    /// Print what there is as one line of JSON when it is there
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DiskTime {
+    /// They take what such a disk would take
+    True,
+    /// They take what the backing file takes
+    None,
+}
+
+/// A preset and its name.
+#[derive(Clone, Debug)]
+struct Preset {
+    name: String,
+    parameters: DiskParameters,
+}
+
+impl FromStr for Preset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Preset, String> {
+        let parameters = DiskParameters::named(text)
+            .ok_or_else(|| format!("known are {}, and array:N", PRESETS.join(" ")))?;
+        Ok(Preset { name: text.to_owned(), parameters })
+    }
+}
+
+/// A time with its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Time {
+    ns: u64,
+}
+
+impl FromStr for Time {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Time, &'static str> {
+        const WANTED: &str = "a time is a number with its unit: 80us, 5.5ms, 1s; at most 60 s";
+        const LIMIT_NS: f64 = 60e9;
+        let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.');
+        let (number, unit) = text.split_at(digits.count());
+        let factor = match unit {
+            "ns" => 1.0,
+            "us" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            "" if number == "0" => 1.0,
+            _ => return Err(WANTED),
+        };
+        let ns = number.parse::<f64>().map_err(|_| WANTED)? * factor;
+        if ns <= LIMIT_NS { Ok(Time { ns: ns.round() as u64 }) } else { Err(WANTED) }
+    }
+}
+
+/// Mounts it and waits for its end.
+pub(super) fn run(arguments: &DiskArgs) -> Result<(), Failure> {
+    let parameters = disk_parameters(arguments);
+    let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
+    let path = absolute(&arguments.backing)?;
+    let backing = Backing::open(&path, arguments.size.map(|size| size.0), access)
+        .map_err(|error| Failure::new(&error, backing_hint(&error)))?;
+    let bytes = backing.bytes();
+    let settings = DiskSettings {
+        name: arguments.preset.name.clone(),
+        parameters: parameters.clone(),
+        backing,
+        clock: match arguments.time {
+            DiskTime::True => Clock::Times(arguments.speed_up),
+            DiskTime::None => Clock::None,
+        },
+        loop_device: if arguments.loop_device { LoopChoice::Attach } else { LoopChoice::None },
+    };
+    let mount = DiskMount::new(settings, &arguments.mountpoint)
+        .map_err(|error| Failure::new(&error, disk_hint(&error, arguments)))?;
+    let unmounter = mount.unmounter();
+    unmount_on_signal("disk", move || unmounter.unmount());
+    tell(arguments, &mount, bytes, &parameters)?;
+    mount.wait().map_err(|error| Failure::new(&error, None))
+}
+
+fn disk_parameters(arguments: &DiskArgs) -> DiskParameters {
+    arguments.preset.parameters.clone().with(&DiskChanges {
+        service_ns: arguments.service_time.map(|time| time.ns),
+        seek_ns: arguments.seek.map(|time| time.ns),
+        bytes_per_second: arguments.bandwidth.map(|rate| rate.0),
+        servers: arguments.parallel.map(usize::from),
+        request_bytes_max: arguments.max_request.map(|size| size.0),
+    })
+}
+
+/// Says that it is there. What a script needs goes to standard output.
+fn tell(
+    arguments: &DiskArgs,
+    mount: &DiskMount,
+    bytes: u64,
+    made_of: &DiskParameters,
+) -> Result<(), Failure> {
+    let disk = absolute(&arguments.mountpoint)?.join(DISK_NAME);
+    if arguments.json {
+        let document = json!({
+            "command": "sim disk",
+            "disk": disk.display().to_string(),
+            "cached": disk.with_file_name(CACHED_NAME).display().to_string(),
+            "status": disk.with_file_name("status").display().to_string(),
+            "loop": mount.loop_path().map(|path| path.display().to_string()),
+            "preset": arguments.preset.name,
+            "bytes": bytes,
+            "parameters": parameters(made_of),
+        });
+        return to_standard_output(format!("{document}\n").as_bytes());
+    }
+    let name = &arguments.preset.name;
+    let over = match mount.loop_path() {
+        Some(path) => format!(" and {}", path.display()),
+        None => String::new(),
+    };
+    let disk = disk.display();
+    to_standard_error(&format!("takeup: {name} disk at {disk}{over} until it is unmounted\n"));
+    match mount.loop_path() {
+        Some(path) => to_standard_output(format!("{}\n", path.display()).as_bytes()),
+        None => Ok(()),
+    }
+}
+
+fn backing_hint(error: &BackingError) -> Option<String> {
+    match error {
+        BackingError::NoSize { .. } => Some("--size 10G makes it".to_owned()),
+        BackingError::OtherSize { .. } => {
+            Some("leave out --size, or name a file that does not exist yet".to_owned())
+        }
+        BackingError::Open { source, .. }
+            if source.kind() == std::io::ErrorKind::PermissionDenied =>
+        {
+            Some("--read-only does without writing".to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn disk_hint(error: &DiskError, arguments: &DiskArgs) -> Option<String> {
+    match error {
+        DiskError::Mount { .. } => Some(mount_hint("disk", &arguments.mountpoint)),
+        DiskError::Through { .. } | DiskError::Loop(LoopError::Control { .. }) => {
+            Some("--loop needs root and the loop driver (modprobe loop)".to_owned())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected_ns: Option<u64>) {
+        assert_eq!(text.parse::<Time>().ok().map(|time| time.ns), expected_ns, "{text}");
+    }
+
+    #[test]
+    fn times() {
+        check("5.5ms", Some(5_500_000));
+        check("80us", Some(80_000));
+        check("1s", Some(1_000_000_000));
+        check("0", Some(0));
+        check("7", None);
+        check("ms", None);
+        check("1.2.3ms", None);
+        check("-1ms", None);
+        check("61s", None);
+        check("nan", None);
+    }
+}
