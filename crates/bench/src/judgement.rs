@@ -6,14 +6,18 @@
 //! used for what is told in `docs/design/statistics.md`.
 
 mod cells;
+mod effects;
 mod findings;
+mod pool;
 mod sweeps;
+mod tape;
 mod words;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use effects::{Change, Effect};
 pub use findings::Seen;
 pub use words::shown_measure;
 
@@ -49,8 +53,25 @@ pub struct Judgement {
     pub sweeps: Vec<Sweep>,
     /// For each load, the index of the cell to use.
     pub recommended: Vec<Recommendation>,
+    /// What each factor does on average, and which two work together.
+    pub effects: Vec<Effect>,
+    /// The same over conditions that nobody chooses, from which the words come where there are
+    /// such.
+    pub pooled: Option<Box<Pooled>>,
     /// The words.
     pub sentences: Vec<Sentence>,
+}
+
+/// An experiment with tape without framing, size of the file and medium: all bytes of a repeat by
+/// all their time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pooled {
+    /// Names of the factors that were pooled.
+    pub over: Vec<String>,
+    /// Those that remain.
+    pub factors: Vec<Factor>,
+    /// What they come to; without words of its own.
+    pub judgement: Judgement,
 }
 
 /// One combination of levels in numbers.
@@ -157,14 +178,38 @@ pub struct Sentence {
 
 /// Judges an experiment.
 pub fn judge(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judgement {
-    let cells = cells::summarise(factors, runs, options);
-    let mut judgement = Judgement {
-        recommended: sweeps::recommend(factors, &cells, options),
-        cells,
-        sweeps: Vec::new(),
-        sentences: Vec::new(),
+    let mut judgement = numbers(factors, runs, options);
+    judgement.sentences = match pool::pool(factors, runs) {
+        Some(pool) => {
+            let inner = numbers(&pool.factors, &pool.runs, options);
+            let told = words::conclusions(&pool.factors, &pool.runs, &inner, options);
+            judgement.pooled = Some(Box::new(Pooled {
+                over: pool.over.iter().map(|factor| factor.name.clone()).collect(),
+                factors: pool.factors,
+                judgement: inner,
+            }));
+            told
+        }
+        None => words::conclusions(factors, runs, &judgement, options),
     };
-    judgement.sweeps = sweeps::sweeps(factors, &judgement.cells, &judgement.recommended, options);
-    judgement.sentences = words::sentences(factors, runs, &judgement, options);
+    judgement.sentences.extend(words::about_runs(factors, runs, &judgement, options));
+    judgement.sentences.sort_by_key(|sentence| sentence.subject);
     judgement
 }
+
+/// Everything but the words.
+fn numbers(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judgement {
+    let cells = cells::summarise(factors, runs, options);
+    let recommended = sweeps::recommend(factors, &cells, options);
+    Judgement {
+        sweeps: sweeps::sweeps(factors, &cells, &recommended, options),
+        effects: effects::effects(factors, &cells, options),
+        recommended,
+        cells,
+        pooled: None,
+        sentences: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

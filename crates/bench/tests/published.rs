@@ -162,7 +162,9 @@ fn compression_costs_nothing_on_random_data() {
     check(&judgement, Subject::Set, "data random: drive compression: no difference");
     check(&judgement, Subject::Set, "data zeros: drive compression: on");
     check(&judgement, Subject::Set, "one setting for all of them: drive compression on");
-    check(&judgement, Subject::Finding, "brings nothing with data random and 5.");
+    check(&judgement, Subject::Finding, "brings nothing with data random (0.");
+    check(&judgement, Subject::Finding, " and 5.");
+    check(&judgement, Subject::Cost, "drive compression on costs nothing with random data");
     check(&judgement, Subject::Finding, "they work together");
 }
 

@@ -1,16 +1,21 @@
 //! The sentences of a judgement.
 
+use super::effects::Effect;
 use super::findings::{doubts, requests};
 use super::sweeps::gain;
+use super::tape;
 use super::{CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep};
 use crate::model::{LARGE_RESIDUAL, Model, matching_limit};
-use crate::record::{Cell, Factor, Role, RunRecord, shown_cell, title};
+use crate::record::{Cell, Factor, Level, Role, RunRecord, shown_cell, title};
 use crate::statistics::factorial::two_by_two;
 use crate::statistics::interval::Interval;
 use report::format::{duration, rate};
 
 /// A plateau and a limit that are nearer than this are taken to be the same.
 const LIMIT_TOLERANCE: f64 = 0.06;
+
+/// Levels that differ by less than this, as a share, make no difference.
+const FLAT: f64 = 0.02;
 
 /// Costs that are told: the measure, what it is, the factor by which it has to grow to be worth a
 /// sentence.
@@ -21,10 +26,11 @@ const COSTS: &[(&str, &str, f64)] = &[
     ("reclaimed_bytes_per_byte", "bytes pushed out of the page cache for each byte read", 1.15),
     ("processor_ns_per_byte", "processor time for each byte", 1.15),
     ("memory_bytes", "memory for buffers", 1.15),
+    ("drive_back_hitches", "stops of the drive in a run, on average", 1.0),
 ];
 
-/// All sentences, by subject.
-pub fn sentences(
+/// What to set, what it brings and costs, and what the numbers say about the hardware.
+pub fn conclusions(
     factors: &[Factor],
     runs: &[RunRecord],
     judgement: &Judgement,
@@ -37,20 +43,37 @@ pub fn sentences(
         words.gain(&mut all);
         words.costs(&mut all);
     }
-    all.extend(for_all_loads(factors, judgement, options));
+    let common = for_all_loads(judgement, options);
+    all.extend(common.iter().map(|(settings, share)| one_for_all(settings, *share, factors)));
+    let drive = tape::Drive::of(runs);
     for sweep in judgement.sweeps.iter().filter(|sweep| sweep.is_told) {
-        all.extend(model_sentences(factors, sweep, judgement, options));
+        all.extend(model_sentences(factors, sweep, judgement, drive.as_ref(), options));
     }
-    all.extend(effects(factors, judgement, options));
+    let first = judgement.recommended.first().map(|found| &judgement.cells[found.cell].cell);
+    if let Some(anchor) = common.as_ref().map(|(settings, _)| settings).or(first) {
+        all.extend(joint_effects(factors, anchor, judgement, options));
+    }
     all.extend(requests(judgement, factors, runs));
-    all.extend(doubts(factors, runs, &judgement.cells));
-    all.extend(repeats(judgement, options));
-    all.sort_by_key(|sentence| sentence.subject);
+    all.extend(tape::findings(factors, runs, judgement, options));
     all
 }
 
-/// Where there are several loads: the settings with which the worst served of them loses least.
-fn for_all_loads(factors: &[Factor], judgement: &Judgement, options: &Options) -> Option<Sentence> {
+/// What the conditions do that were pooled, and what is odd about the runs.
+pub fn about_runs(
+    factors: &[Factor],
+    runs: &[RunRecord],
+    judgement: &Judgement,
+    options: &Options,
+) -> Vec<Sentence> {
+    let mut all = conditions(judgement, options);
+    all.extend(doubts(factors, runs, &judgement.cells));
+    all.extend(repeats(judgement, options));
+    all
+}
+
+/// Where there are several loads: the settings with which the worst served of them loses least, and
+/// what share of its best that one keeps.
+fn for_all_loads(judgement: &Judgement, options: &Options) -> Option<(Cell, f64)> {
     let loads = &judgement.recommended;
     let settings_of = |cell: &Cell, load: &Cell| -> Cell {
         let own = cell.iter().filter(|(name, _)| !load.contains_key(*name));
@@ -77,13 +100,17 @@ fn for_all_loads(factors: &[Factor], judgement: &Judgement, options: &Options) -
     if worst.len() < 2 {
         return None;
     }
-    let (settings, _, share) = worst.into_iter().find(|(.., share)| *share >= highest - slack)?;
+    let found = worst.into_iter().find(|(.., share)| *share >= highest - slack)?;
+    Some((found.0, found.2))
+}
+
+fn one_for_all(settings: &Cell, share: f64, factors: &[Factor]) -> Sentence {
     let text = format!(
         "one setting for all of them: {}; each gets {:.0} % of its best or more",
-        shown_cell(&settings, factors),
+        shown_cell(settings, factors),
         (share * 100.0).floor()
     );
-    Some(Sentence { subject: Subject::Set, text })
+    Sentence { subject: Subject::Set, text }
 }
 
 struct Words<'a> {
@@ -267,18 +294,29 @@ fn model_sentences(
     factors: &[Factor],
     sweep: &Sweep,
     judgement: &Judgement,
+    drive: Option<&tape::Drive>,
     options: &Options,
 ) -> Vec<Sentence> {
     let Some(model) = sweep.model.as_ref().filter(|_| sweep.cells.len() > 3) else {
         return Vec::new();
     };
-    let mut texts = vec![curve(factors, sweep, model)];
+    let rates = sweep.cells.iter().map(|&index| judgement.cells[index].bytes_per_second);
+    let (least, most) = rates
+        .fold((f64::INFINITY, 0.0f64), |(least, most), rate| (least.min(rate), most.max(rate)));
+    let shape = match least >= most * (1.0 - FLAT) {
+        true => Shape::Flat,
+        false => Shape::Rising,
+    };
+    let mut texts = vec![curve(factors, sweep, model, shape)];
     // Where the sweep has a knee, what it comes to was measured; else the curve has to tell.
     let highest = match sweep.knee + 1 < sweep.cells.len() {
         true => judgement.cells[sweep.cells[sweep.best]].bytes_per_second,
         false => model.highest_bytes_per_second(),
     };
-    if let Some(limit) = matching_limit(highest, &options.limits, LIMIT_TOLERANCE) {
+    let best = &judgement.cells[sweep.cells[sweep.best]];
+    let mut limits = options.limits.clone();
+    limits.extend(drive.and_then(|drive| Some(drive.limit(tape::ratio(best)?))));
+    if let Some(limit) = matching_limit(highest, &limits, LIMIT_TOLERANCE) {
         texts.push(format!(
             "what the {} comes to, {}, is the {} ({})",
             title(&sweep.factor),
@@ -304,15 +342,24 @@ fn model_sentences(
     texts.into_iter().map(|text| Sentence { subject: Subject::Finding, text }).collect()
 }
 
-fn curve(factors: &[Factor], sweep: &Sweep, model: &Model) -> String {
+/// What a sweep looks like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Flat,
+    Rising,
+}
+
+fn curve(factors: &[Factor], sweep: &Sweep, model: &Model, shape: Shape) -> String {
     let others = shown_cell(&sweep.others, factors);
     let others = if others == "the only cell" { String::new() } else { format!(" ({others})") };
-    let mut text = format!(
-        "{}{others}: {} {}",
-        title(&sweep.factor),
-        Model::meaning(&sweep.factor),
-        report_ns(model.overhead_ns),
-    );
+    let named = format!("{}{others}", title(&sweep.factor));
+    let overhead = report_ns(model.overhead_ns);
+    // A plateau from the first level on: that level only tells what the fixed time is below.
+    if let (Some(plateau), Shape::Flat) = (model.plateau_bytes_per_second, shape) {
+        let meaning = Model::meaning(&sweep.factor);
+        return format!("{named}: flat at {}; {meaning} below {overhead}", rate(plateau));
+    }
+    let mut text = format!("{named}: {} {overhead}", Model::meaning(&sweep.factor));
     // In the steady state the kernel has the window that is read and the next one under way.
     if sweep.factor == "read_ahead_bytes" {
         let latency = report_ns(2.0 * model.overhead_ns);
@@ -337,73 +384,131 @@ fn report_ns(nanoseconds: f64) -> String {
 }
 
 /// What a setting does at each level of a load, where that differs: the interactions that matter.
-fn effects(factors: &[Factor], judgement: &Judgement, options: &Options) -> Vec<Sentence> {
+fn joint_effects(
+    factors: &[Factor],
+    anchor: &Cell,
+    judgement: &Judgement,
+    options: &Options,
+) -> Vec<Sentence> {
     let varied =
         |role: Role| move |factor: &&Factor| factor.role == role && factor.levels.len() > 1;
-    let Some(anchor) = judgement.recommended.first() else { return Vec::new() };
-    let anchor = &judgement.cells[anchor.cell].cell;
     let mut found = Vec::new();
     for setting in factors.iter().filter(varied(Role::Setting)) {
         for load in factors.iter().filter(varied(Role::Load)) {
-            found.extend(effect(setting, load, anchor, judgement, options));
+            let joint = Joint { setting, load, anchor, judgement, options };
+            found.extend(joint.sentence());
         }
     }
     found
 }
 
-fn effect(
-    setting: &Factor,
-    load: &Factor,
-    anchor: &Cell,
-    judgement: &Judgement,
-    options: &Options,
-) -> Option<Sentence> {
-    let (first, last) = (setting.levels.first()?, setting.levels.last()?);
-    let find = |setting_level: &_, load_level: &_| {
-        let mut wanted = anchor.clone();
-        wanted.insert(setting.name.clone(), Clone::clone(setting_level));
-        wanted.insert(load.name.clone(), Clone::clone(load_level));
-        judgement.cells.iter().find(|cell| cell.cell == wanted)
-    };
-    let part = |load_level: &_| {
-        let (from, to) = (find(first, load_level)?, find(last, load_level)?);
-        Some((from, to))
-    };
-    let (load_first, load_last) = (load.levels.first()?, load.levels.last()?);
-    let ((a_from, a_to), (b_from, b_to)) = (part(load_first)?, part(load_last)?);
-    let told = |from: &CellSummary, to: &CellSummary, level: &crate::record::Level| {
-        let ratio = gain(to, from, options.confidence);
-        let value = to.bytes_per_second / from.bytes_per_second;
-        let changes = ratio.is_none_or(|ratio| !ratio.interval.contains(1.0))
-            && (value - 1.0).abs() > options.indifference.max(0.02);
-        let words = if changes { format!("{value:.2} times") } else { "nothing".to_owned() };
-        format!("{words} with {} {}", load.title(), level.shown(&load.name))
-    };
-    let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect::<Vec<_>>();
-    let (aa, ab, ba, bb) = (rates(a_from), rates(b_from), rates(a_to), rates(b_to));
-    let effects = two_by_two(&[[&aa, &ab], [&ba, &bb]], options.confidence);
-    let interaction = effects.map(|effects| effects.interaction);
-    if interaction.is_some_and(|(_, interval)| interval.contains(1.0)) {
-        return None;
+/// A setting at its first and last level with each level of a load, all else as in `anchor`.
+struct Joint<'a> {
+    setting: &'a Factor,
+    load: &'a Factor,
+    anchor: &'a Cell,
+    judgement: &'a Judgement,
+    options: &'a Options,
+}
+
+/// Levels of a load that a sentence has room for.
+const LOAD_LEVELS_MAX: usize = 4;
+
+impl Joint<'_> {
+    fn sentence(&self) -> Option<Sentence> {
+        let (first, last) = (self.setting.levels.first()?, self.setting.levels.last()?);
+        let pairs: Vec<(&Level, &CellSummary, &CellSummary)> = self
+            .load
+            .levels
+            .iter()
+            .filter_map(|level| Some((level, self.find(first, level)?, self.find(last, level)?)))
+            .collect();
+        let value = |(_, from, to): &&(&Level, &CellSummary, &CellSummary)| {
+            to.bytes_per_second / from.bytes_per_second
+        };
+        let order = |a: &&_, b: &&_| value(a).total_cmp(&value(b));
+        let least = pairs.iter().min_by(|a, b| order(a, b))?;
+        let most = pairs.iter().max_by(|a, b| order(a, b)).filter(|_| pairs.len() > 1)?;
+        let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect();
+        let [aa, ba, ab, bb]: [Vec<f64>; 4] = [least.1, least.2, most.1, most.2].map(rates);
+        let joint = two_by_two(&[[&aa, &ab], [&ba, &bb]], self.options.confidence);
+        let certainty = match joint.map(|joint| joint.interaction) {
+            Some((_, interval)) if interval.contains(1.0) => return None,
+            Some((value, interval)) => format!(
+                "; they work together ({value:.2} times, {:.2} to {:.2})",
+                interval.low, interval.high
+            ),
+            None => "; one run each".to_owned(),
+        };
+        let told: Vec<String> =
+            pairs.iter().take(LOAD_LEVELS_MAX).map(|pair| self.told(pair)).collect();
+        let text = format!(
+            "{} {} instead of {} brings {}{certainty}",
+            self.setting.title(),
+            last.shown(&self.setting.name),
+            first.shown(&self.setting.name),
+            joined(&told),
+        );
+        Some(Sentence { subject: Subject::Finding, text })
     }
-    let certainty = match interaction {
-        Some((value, interval)) => format!(
-            "; they work together ({:.2} times, {:.2} to {:.2})",
-            value.max(1.0 / value),
-            interval.low,
-            interval.high
-        ),
-        None => "; one run each".to_owned(),
+
+    fn find(&self, setting_level: &Level, load_level: &Level) -> Option<&CellSummary> {
+        // Other loads at their first levels, where the anchor leaves them open.
+        let mut wanted = self.judgement.recommended.first()?.load.clone();
+        wanted.extend(self.anchor.clone());
+        wanted.insert(self.setting.name.clone(), setting_level.clone());
+        wanted.insert(self.load.name.clone(), load_level.clone());
+        self.judgement.cells.iter().find(|cell| cell.cell == wanted)
+    }
+
+    fn told(&self, (level, from, to): &(&Level, &CellSummary, &CellSummary)) -> String {
+        let ratio = gain(to, from, self.options.confidence);
+        let value = to.bytes_per_second / from.bytes_per_second;
+        let interval = ratio.map(|ratio| ratio.interval);
+        let certain = interval.is_none_or(|interval| !interval.contains(1.0));
+        let changes = certain && (value - 1.0).abs() > self.options.indifference.max(0.02);
+        let words = if changes { format!("{value:.2} times") } else { "nothing".to_owned() };
+        let between = interval.map_or(String::new(), |interval| {
+            format!(" ({:.2} to {:.2})", interval.low, interval.high)
+        });
+        format!("{words} with {} {}{between}", self.load.title(), level.shown(&self.load.name))
+    }
+}
+
+fn joined(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+/// What the conditions do that the conclusions are over.
+fn conditions(judgement: &Judgement, options: &Options) -> Vec<Sentence> {
+    let Some(pooled) = &judgement.pooled else { return Vec::new() };
+    let own = judgement
+        .effects
+        .iter()
+        .filter(|effect| effect.with.is_none() && pooled.over.contains(&effect.change.factor));
+    let sentence = |effect: &Effect| {
+        let change = &effect.change;
+        let between = effect.interval.map_or(", one run each".to_owned(), |interval| {
+            format!(", {:.2} to {:.2}", interval.low, interval.high)
+        });
+        let what = match effect.is_real(options) {
+            true => format!("changes the rate by {:+.1} %", 100.0 * (effect.ratio - 1.0)),
+            false => "makes no difference".to_owned(),
+        };
+        let text = format!(
+            "{} {} instead of {} {what} on average over everything else ({:.2} times{between})",
+            title(&change.factor),
+            change.to.shown(&change.factor),
+            change.from.shown(&change.factor),
+            effect.ratio,
+        );
+        Sentence { subject: Subject::Finding, text }
     };
-    let text = format!(
-        "{} {} instead of {} brings {} and {}{certainty}",
-        setting.title(),
-        last.shown(&setting.name),
-        first.shown(&setting.name),
-        told(a_from, a_to, load_first),
-        told(b_from, b_to, load_last),
-    );
-    Some(Sentence { subject: Subject::Finding, text })
+    own.map(sentence).collect()
 }
 
 /// Whether there were repeats at all.

@@ -88,7 +88,7 @@ impl Text {
             let at = MADE + number * WORD_BYTES;
             // Any byte may be the first one of a copy, which never reaches into itself.
             let choices = (BACK_BYTES_MAX - WORD_BYTES + 1) as u64;
-            let back = WORD_BYTES + ((bits >> 32) * choices >> 32) as usize;
+            let back = WORD_BYTES + (((bits >> 32) * choices) >> 32) as usize;
             let is_new = usize::from(bits & 0xffff_ffff < self.new_below);
             let from = is_new * self.used * WORD_BYTES + (1 - is_new) * (at - back);
             self.used += is_new;

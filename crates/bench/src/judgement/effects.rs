@@ -1,0 +1,164 @@
+//! What each factor does on average over everything else, and which two of them work together.
+//!
+//! Averages are of logarithms over pairs of cells that differ in nothing else, each pair counting
+//! alike; intervals come from the scatter within the cells ([`contrast`]). An average over cells
+//! that behave differently describes none of them, which is why the interactions stand beside.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{CellSummary, Options};
+use crate::record::{Cell, Factor, Level};
+use crate::statistics::factorial::contrast;
+use crate::statistics::interval::Interval;
+
+/// A change from one level of a factor to another one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// The factor.
+    pub factor: String,
+    /// From.
+    pub from: Level,
+    /// To.
+    pub to: Level,
+}
+
+/// What a change does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Effect {
+    /// The change.
+    pub change: Change,
+    /// Of an interaction, the change of another factor that it depends on.
+    pub with: Option<Change>,
+    /// By what the rate is multiplied; of an interaction, how many times larger that becomes.
+    pub ratio: f64,
+    /// Its interval, where all cells have two runs at least.
+    pub interval: Option<Interval>,
+    /// Pairs of cells, or pairs of pairs, that it is an average of.
+    pub pairs: usize,
+}
+
+impl Effect {
+    /// Whether chance does not explain it and anybody would care.
+    pub fn is_real(&self, options: &Options) -> bool {
+        let matters = self.ratio.ln().abs() > options.indifference.max(0.02).ln_1p();
+        matters && self.interval.is_some_and(|interval| !interval.contains(1.0))
+    }
+}
+
+/// More levels of a factor are not each compared with the first one.
+const LEVELS_MAX: usize = 6;
+
+/// All main effects, then all interactions of two factors between their extreme levels.
+pub fn effects(factors: &[Factor], cells: &[CellSummary], options: &Options) -> Vec<Effect> {
+    let design = Design::new(cells, options);
+    let varied: Vec<&Factor> = factors.iter().filter(|factor| factor.levels.len() > 1).collect();
+    let mut all: Vec<Effect> = Vec::new();
+    for factor in &varied {
+        all.extend(changes(factor).iter().filter_map(|change| design.main(change)));
+    }
+    let extremes: Vec<Option<Change>> =
+        varied.iter().map(|factor| design.extreme_change(factor)).collect();
+    for (index, first) in extremes.iter().enumerate() {
+        for second in &extremes[index + 1..] {
+            let (Some(first), Some(second)) = (first, second) else { continue };
+            all.extend(design.interaction(first, second));
+        }
+    }
+    all
+}
+
+/// Of numbers the way from the first to the last, of words from the first to each other one.
+fn changes(factor: &Factor) -> Vec<Change> {
+    let (Some(from), rest) = (factor.levels.first(), &factor.levels[1..]) else {
+        return Vec::new();
+    };
+    let to = match factor.is_numeric() {
+        true => &rest[rest.len() - 1..],
+        false => &rest[..rest.len().min(LEVELS_MAX)],
+    };
+    let change =
+        |to: &Level| Change { factor: factor.name.clone(), from: from.clone(), to: to.clone() };
+    to.iter().map(change).collect()
+}
+
+struct Design<'a> {
+    cells: BTreeMap<&'a Cell, (Vec<f64>, f64)>,
+    options: &'a Options,
+}
+
+impl Design<'_> {
+    fn new<'a>(cells: &'a [CellSummary], options: &'a Options) -> Design<'a> {
+        let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect();
+        let entry = |cell: &'a CellSummary| (&cell.cell, (rates(cell), cell.bytes_per_second));
+        Design { cells: cells.iter().map(entry).collect(), options }
+    }
+
+    fn main(&self, change: &Change) -> Option<Effect> {
+        let pairs = self
+            .at(change)
+            .filter_map(|from| Some(vec![(-1.0, from), (1.0, self.moved(from, change)?)]));
+        self.effect(change, None, pairs.collect())
+    }
+
+    fn interaction(&self, change: &Change, with: &Change) -> Option<Effect> {
+        let quads = self.at(change).filter(|cell| cell.get(&with.factor) == Some(&with.from));
+        let quads = quads.filter_map(|from| {
+            let to = self.moved(from, change)?;
+            let (other_from, other_to) = (self.moved(from, with)?, self.moved(to, with)?);
+            Some(vec![(1.0, from), (-1.0, to), (-1.0, other_from), (1.0, other_to)])
+        });
+        self.effect(change, Some(with.clone()), quads.collect())
+    }
+
+    /// Cells at the beginning of a change.
+    fn at<'b>(&'b self, change: &'b Change) -> impl Iterator<Item = &'b Cell> {
+        let begins = |cell: &&Cell| cell.get(&change.factor) == Some(&change.from);
+        self.cells.keys().copied().filter(begins)
+    }
+
+    fn moved(&self, cell: &Cell, change: &Change) -> Option<&Cell> {
+        let mut to = cell.clone();
+        to.insert(change.factor.clone(), change.to.clone());
+        self.cells.get_key_value(&to).map(|(cell, _)| *cell)
+    }
+
+    fn effect(
+        &self,
+        change: &Change,
+        with: Option<Change>,
+        groups: Vec<Vec<(f64, &Cell)>>,
+    ) -> Option<Effect> {
+        let share = 1.0 / groups.len() as f64;
+        let cells = || groups.iter().flatten().map(|(sign, cell)| (sign * share, *cell));
+        let plain: f64 = cells().map(|(weight, cell)| weight * self.cells[cell].1.ln()).sum();
+        let terms: Vec<(f64, &[f64])> =
+            cells().map(|(weight, cell)| (weight, &self.cells[cell].0[..])).collect();
+        (!groups.is_empty()).then(|| Effect {
+            change: change.clone(),
+            with,
+            ratio: plain.exp(),
+            interval: contrast(&terms, self.options.confidence).map(|(_, interval)| interval),
+            pairs: groups.len(),
+        })
+    }
+
+    /// From the slowest to the fastest level of words; of numbers from the first to the last.
+    fn extreme_change(&self, factor: &Factor) -> Option<Change> {
+        if factor.is_numeric() {
+            return changes(factor).pop();
+        }
+        let mean = |level: &&Level| {
+            let own = self.cells.iter().filter(|(cell, _)| cell.get(&factor.name) == Some(level));
+            let logs: Vec<f64> = own.map(|(_, (_, rate))| rate.ln()).collect();
+            crate::statistics::mean(&logs)
+        };
+        let mut means: Vec<(f64, &Level)> =
+            factor.levels.iter().filter_map(|level| Some((mean(&level)?, level))).collect();
+        means.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (first, last) = (means.first()?.1, means.last()?.1);
+        let factor = factor.name.clone();
+        (first != last).then(|| Change { factor, from: first.clone(), to: last.clone() })
+    }
+}

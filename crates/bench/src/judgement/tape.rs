@@ -1,0 +1,229 @@
+//! What only experiments with tape have: the limits of a drive of a known generation, the filemark
+//! at the end of a run, stops below the lowest speed, and zeros, which show no medium.
+//!
+//! Everything here goes by names of measures and of the environment, so that other experiments,
+//! which have none of them, pass through.
+
+use device::tape::generation::Generation;
+
+use super::{CellSummary, Judgement, Options, Sentence, Subject};
+use crate::model::PhysicalLimit;
+use crate::record::{Cell, Factor, Level, RunRecord, shown_cell};
+use crate::statistics::factorial::contrast;
+use crate::statistics::mean;
+use report::format::rate;
+
+/// By how much more than one to one a drive has to compress for its native rate to be another
+/// number than the host's.
+const COMPRESSING: f64 = 1.05;
+
+/// A rate that lies this near below the lowest speed may be rounding.
+const SPEED_TOLERANCE: f64 = 0.98;
+
+/// The drive of an experiment, where it is one drive whose speeds are known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drive {
+    /// As a sentence has it: `an LTO-4 drive`.
+    name: String,
+    native_bytes_per_second: f64,
+    lowest_bytes_per_second: f64,
+}
+
+impl Drive {
+    /// From what the runs kept.
+    pub fn of(runs: &[RunRecord]) -> Option<Drive> {
+        let mut drives = runs.iter().filter_map(Drive::of_run);
+        let mut first = drives.next()?;
+        if drives.any(|other| other != first) {
+            return None;
+        }
+        // A virtual drive may be faster than time.
+        let clocks: Vec<f64> =
+            runs.iter().filter_map(|run| run.measures.get("drive_clock_ratio").copied()).collect();
+        let clock = mean(&clocks).unwrap_or(1.0);
+        first.native_bytes_per_second *= clock;
+        first.lowest_bytes_per_second *= clock;
+        Some(first)
+    }
+
+    fn of_run(run: &RunRecord) -> Option<Drive> {
+        let get = |name: &str| run.environment.get(name);
+        let number = |name: &str| get(name)?.parse::<f64>().ok();
+        let product = get("drive").map_or("", String::as_str);
+        let generation = Generation::of_product(product);
+        let native = number("drive native bytes per second");
+        let lowest = number("drive lowest bytes per second");
+        let virtual_ = if product.starts_with("virtual") { "virtual " } else { "" };
+        let article = if virtual_.is_empty() { "an" } else { "a" };
+        Some(Drive {
+            name: match generation {
+                Some(known) => format!("{article} {virtual_}{} drive", known.name),
+                None => "the drive".to_owned(),
+            },
+            native_bytes_per_second: native
+                .or(generation.map(|known| known.highest_speed() as f64))?,
+            lowest_bytes_per_second: lowest
+                .or(generation.map(|known| known.lowest_speed() as f64))?,
+        })
+    }
+
+    /// What a cell that compresses `ratio` to one cannot exceed.
+    pub fn limit(&self, ratio: f64) -> PhysicalLimit {
+        let name = &self.name;
+        PhysicalLimit {
+            name: match ratio > COMPRESSING {
+                true => format!("native rate of {name} with data of {ratio:.2}:1"),
+                false => format!("native rate of {name}"),
+            },
+            bytes_per_second: self.native_bytes_per_second * ratio.max(1.0),
+        }
+    }
+}
+
+/// Host bytes for each byte on the medium: as the drive counted, or as its compression is set.
+/// `None` where neither is known.
+pub fn ratio(cell: &CellSummary) -> Option<f64> {
+    if let Some(&counted) = cell.measures.get("drive_compression_ratio") {
+        return Some(counted);
+    }
+    match (level(cell, "drive_compression"), level(cell, "data")) {
+        (Some("off"), _) | (_, Some("random")) => Some(1.0),
+        (Some("on"), Some(text)) => text.strip_prefix("text:")?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Everything about drives.
+pub fn findings(
+    factors: &[Factor],
+    runs: &[RunRecord],
+    judgement: &Judgement,
+    options: &Options,
+) -> Vec<Sentence> {
+    let mut found: Vec<Sentence> = filemarks(runs).into_iter().collect();
+    found.extend(compression(judgement, options));
+    let drive = Drive::of(runs);
+    for recommendation in &judgement.recommended {
+        let cell = &judgement.cells[recommendation.cell];
+        let load = match judgement.recommended.len() {
+            1 => String::new(),
+            _ => format!("{}: ", shown_cell(&recommendation.load, factors)),
+        };
+        let stops = drive.as_ref().and_then(|drive| stops(drive, cell));
+        let zeros = zeros(cell, drive.as_ref(), options);
+        let sentence =
+            |text: String| Sentence { subject: Subject::Finding, text: format!("{load}{text}") };
+        found.extend(stops.into_iter().chain(zeros).map(sentence));
+    }
+    found
+}
+
+/// What the drive's compression costs data that it can make nothing of: the fear that makes people
+/// switch it off.
+fn compression(judgement: &Judgement, options: &Options) -> Option<Sentence> {
+    let with = |cell: &CellSummary, compression: &str| {
+        let mut cell = cell.cell.clone();
+        cell.insert("drive_compression".to_owned(), Level::Text(compression.to_owned()));
+        judgement.cells.iter().find(|other| other.cell == cell)
+    };
+    let pairs: Vec<(&CellSummary, &CellSummary)> = judgement
+        .cells
+        .iter()
+        .filter(|cell| {
+            level(cell, "data") == Some("random") && level(cell, "drive_compression") == Some("on")
+        })
+        .filter_map(|on| Some((on, with(on, "off")?)))
+        .collect();
+    let share = 1.0 / pairs.len() as f64;
+    let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect::<Vec<_>>();
+    let terms: Vec<(f64, Vec<f64>)> =
+        pairs.iter().flat_map(|(on, off)| [(share, rates(on)), (-share, rates(off))]).collect();
+    let terms: Vec<(f64, &[f64])> =
+        terms.iter().map(|(weight, rates)| (*weight, &rates[..])).collect();
+    let (ratio, interval) = contrast(&terms, options.confidence).filter(|_| !pairs.is_empty())?;
+    let costs = interval.high < 1.0 && ratio < 1.0 - options.indifference;
+    let cost = match costs {
+        true => format!("costs {:.1} %", 100.0 * (1.0 - ratio)),
+        false => "costs nothing".to_owned(),
+    };
+    let text = format!(
+        "drive compression on {cost} with random data: {ratio:.3} times the rate of off, {:.3} to \
+         {:.3}",
+        interval.low, interval.high
+    );
+    Some(Sentence { subject: Subject::Cost, text })
+}
+
+/// What the filemark that ends each run costs it.
+fn filemarks(runs: &[RunRecord]) -> Option<Sentence> {
+    let both = |run: &RunRecord| {
+        let without = *run.measures.get("without_filemark_bytes_per_second")?;
+        let with = run.bytes_per_second()?;
+        Some((without / with, *run.measures.get("filemark_seconds")?))
+    };
+    let (ratios, seconds): (Vec<f64>, Vec<f64>) = runs.iter().filter_map(both).unzip();
+    let (ratio, seconds) = (mean(&ratios)?, mean(&seconds)?);
+    let text = match ratio - 1.0 < 0.005 {
+        true => format!(
+            "the synchronising filemark at the end of a run makes no difference ({} on average)",
+            report::format::duration(seconds.max(0.0))
+        ),
+        false => format!(
+            "the synchronising filemark at the end of a run takes {} on average: without it the \
+             rates would read {:.1} % higher, with data still in the drive's buffer",
+            report::format::duration(seconds),
+            100.0 * (ratio - 1.0)
+        ),
+    };
+    Some(Sentence { subject: Subject::Finding, text })
+}
+
+/// A cell that is slower than the tape can move.
+fn stops(drive: &Drive, cell: &CellSummary) -> Option<String> {
+    let ratio = ratio(cell)?;
+    let lowest = drive.lowest_bytes_per_second * ratio.max(1.0);
+    let host = cell.bytes_per_second;
+    let counted = cell.measures.get("drive_back_hitches").copied();
+    let name = &drive.name;
+    (host < lowest * SPEED_TOLERANCE).then(|| {
+        let counted = match counted {
+            Some(stops) => format!(", {stops:.1} times in a run on average"),
+            None => String::new(),
+        };
+        format!(
+            "{} is below what the lowest speed of {name} asks for ({}): it stops, goes back and \
+             starts again{counted}",
+            rate(host),
+            rate(lowest)
+        )
+    })
+}
+
+/// Zeros in a drive that compresses say nothing about its medium.
+fn zeros(cell: &CellSummary, drive: Option<&Drive>, options: &Options) -> Option<String> {
+    let compresses = level(cell, "drive_compression") != Some("off");
+    let native = drive.map(|drive| drive.native_bytes_per_second);
+    let is_above = native.is_none_or(|native| cell.bytes_per_second > native * 1.1);
+    let is_matched = options
+        .limits
+        .iter()
+        .any(|limit| (cell.bytes_per_second / limit.bytes_per_second).ln().abs() < 0.06);
+    (level(cell, "data") == Some("zeros") && compresses && is_above && !is_matched).then(|| {
+        format!(
+            "{} is what the host, its interface and the drive's commands give: zeros take next to \
+             no tape",
+            rate(cell.bytes_per_second)
+        )
+    })
+}
+
+fn level<'a>(cell: &'a CellSummary, factor: &str) -> Option<&'a str> {
+    text(&cell.cell, factor)
+}
+
+fn text<'a>(cell: &'a Cell, factor: &str) -> Option<&'a str> {
+    match cell.get(factor)? {
+        Level::Text(text) => Some(text),
+        Level::Number(_) => None,
+    }
+}

@@ -1,0 +1,175 @@
+//! The design of `btape speed` with compression on and off, on a drive whose truth is known: a tape
+//! of 120 MB/s, a way to it of 320 MB/s and 150 us for each command, 0.4 s for a filemark.
+
+use super::*;
+use crate::random::Random;
+use crate::record::{Level, Role};
+
+const MIB: u64 = 1 << 20;
+const BLOCKS: [u64; 6] = [MIB / 16, MIB / 8, MIB / 4, MIB / 2, MIB, 2 * MIB];
+
+fn factors() -> Vec<Factor> {
+    let words = |name: &str, role, levels: &[&str]| Factor {
+        name: name.into(),
+        levels: levels.iter().map(|&level| Level::Text(level.into())).collect(),
+        role,
+        present: None,
+    };
+    let numbers = |name: &str, role, levels: &[u64]| Factor {
+        name: name.into(),
+        levels: levels.iter().map(|&level| Level::Number(level)).collect(),
+        role,
+        present: None,
+    };
+    vec![
+        words("data", Role::Load, &["random", "zeros"]),
+        words("framing", Role::Load, &["raw", "bacula"]),
+        numbers("file_bytes", Role::Load, &[1 << 30, 2 << 30, 4 << 30]),
+        numbers("block_bytes", Role::Setting, &BLOCKS),
+        words("drive_compression", Role::Setting, &["off", "on"]),
+    ]
+}
+
+/// What is true of a drive besides.
+struct Truth {
+    compression_costs: f64,
+    bacula: f64,
+    native: f64,
+    lowest: f64,
+}
+
+const PLAIN: Truth = Truth { compression_costs: 0.0, bacula: 1.0, native: 120e6, lowest: 30e6 };
+
+fn runs(factors: &[Factor], truth: &Truth, repeats: u64) -> Vec<RunRecord> {
+    let mut random = Random::new(2);
+    let plan = crate::plan::Plan {
+        kind: "tape".into(),
+        title: String::new(),
+        paths: vec!["x".into()],
+        length_bytes: 1,
+        seed: 1,
+        stop: crate::plan::Stop::default(),
+        random_reads: 0,
+        run_seconds: 0.0,
+        factors: factors.to_vec(),
+    };
+    let mut all = Vec::new();
+    for repeat in 1..=repeats {
+        for cell in plan.cells() {
+            let number = |name: &str| match cell[name] {
+                Level::Number(number) => number as f64,
+                Level::Text(_) => 0.0,
+            };
+            let is = |name: &str, level: &str| cell[name] == Level::Text(level.into());
+            let way = 1.0 / (1.0 / 320e6 + 150e-6 / number("block_bytes"));
+            let compressed = is("drive_compression", "on") && is("data", "zeros");
+            let mut rate = if compressed { way } else { way.min(truth.native) };
+            if is("drive_compression", "on") && is("data", "random") {
+                rate *= 1.0 - truth.compression_costs;
+            }
+            if is("framing", "bacula") {
+                rate *= truth.bacula;
+            }
+            rate *= (0.01 * random.normal()).exp();
+            let bytes = number("file_bytes");
+            let seconds = bytes / rate;
+            let mut run = RunRecord {
+                cell,
+                repeat,
+                bytes: bytes as u64,
+                seconds: seconds + 0.4,
+                ..RunRecord::default()
+            };
+            run.measures.insert("without_filemark_bytes_per_second".into(), rate);
+            run.measures.insert("filemark_seconds".into(), 0.4);
+            let mut put = |name: &str, value: String| run.environment.insert(name.into(), value);
+            put("drive", "HP Ultrium 4-SCSI".into());
+            put("drive native bytes per second", "120000000".into());
+            put("drive lowest bytes per second", truth.lowest.to_string());
+            all.push(run);
+        }
+    }
+    all
+}
+
+fn judged(truth: &Truth) -> Judgement {
+    let factors = factors();
+    judge(&factors, &runs(&factors, truth, 3), &Options::default())
+}
+
+fn check(judgement: &Judgement, subject: Subject, parts: &[&str]) {
+    let found = judgement.sentences.iter().any(|sentence| {
+        sentence.subject == subject && parts.iter().all(|part| sentence.text.contains(part))
+    });
+    assert!(found, "{subject:?} {parts:?} is not in {:#?}", judgement.sentences);
+}
+
+#[test]
+fn the_whole_design_comes_to_few_sentences() {
+    let judgement = judged(&PLAIN);
+    assert_eq!(judgement.cells.len(), 144);
+    assert!(judgement.sentences.len() < 20, "{:#?}", judgement.sentences);
+    let check = |subject, parts: &[&str]| check(&judgement, subject, parts);
+    check(Subject::Set, &["data random: block size: no difference, keep 64 KiB"]);
+    check(Subject::Set, &["data zeros: block size: 2 MiB", "no knee up to there"]);
+    check(Subject::Set, &["data zeros: drive compression: on"]);
+    check(Subject::Set, &["one setting for all of them", "1 MiB, drive compression on"]);
+    check(Subject::Cost, &["drive compression on costs nothing with random data: 0.999"]);
+    check(Subject::Finding, &["is the native rate of an LTO-4 drive (120 MB/s)"]);
+    check(
+        Subject::Finding,
+        &["block size 2 MiB instead of 64 KiB brings nothing with data random", "1.6", "together"],
+    );
+    check(Subject::Finding, &["framing bacula instead of raw makes no difference"]);
+    check(Subject::Finding, &["takes 400 ms on average", "% higher"]);
+    check(Subject::Finding, &["data zeros", "zeros take next to no tape"]);
+    check(Subject::Finding, &["block size (data random", "flat at 118 MB/s", "below 557.2 us"]);
+    check(Subject::Finding, &["block size (data zeros", "fixed time of each request 1"]);
+}
+
+#[test]
+fn effects_are_what_was_put_in() {
+    let truth = Truth { compression_costs: 0.05, bacula: 0.9, ..PLAIN };
+    let judgement = judged(&truth);
+    check(&judgement, Subject::Cost, &["drive compression on costs 5.0 %", "with random data"]);
+    check(&judgement, Subject::Finding, &["framing bacula instead of raw", "by -9."]);
+    let effect = |factor: &str, with: Option<&str>| {
+        let mut all = judgement.effects.iter();
+        let found = all.find(|effect| {
+            effect.change.factor == factor
+                && effect.with.as_ref().map(|change| change.factor.as_str()) == with
+        });
+        found.unwrap()
+    };
+    let framing = effect("framing", None);
+    assert_eq!(framing.pairs, 72);
+    let interval = framing.interval.unwrap();
+    // The filemark, which does not care, dilutes a tenth a little.
+    assert!(interval.contains(0.902) && interval.high - interval.low < 0.02, "{framing:?}");
+    // Framing has nothing to do with compression; data has everything.
+    let none = effect("framing", Some("drive_compression")).interval.unwrap();
+    assert!(none.contains(1.0), "{none:?}");
+    let data = effect("data", Some("drive_compression"));
+    assert!(data.is_real(&Options::default()) && data.ratio > 1.5, "{data:?}");
+}
+
+#[test]
+fn a_drive_that_stops_is_noticed() {
+    let truth = Truth { native: 25e6, ..PLAIN };
+    let judgement = judged(&truth);
+    let expected = ["below what the lowest speed of an LTO-4 drive asks for (30.0 MB/s)"];
+    check(&judgement, Subject::Finding, &expected);
+    let not = judged(&PLAIN);
+    assert!(!not.sentences.iter().any(|sentence| sentence.text.contains("lowest speed")));
+}
+
+#[test]
+fn a_half_done_experiment_is_judged_by_what_is_whole() {
+    let factors = factors();
+    let mut runs = runs(&factors, &PLAIN, 1);
+    runs.truncate(100);
+    let judgement = judge(&factors, &runs, &Options::default());
+    assert!(!judgement.sentences.is_empty());
+    let none = judge(&factors, &[], &Options::default());
+    assert!(none.cells.is_empty());
+}
