@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use archive::label::hex;
 use backup::tape::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
+use bench::tape::MediumChanger;
 use clap::Args;
 use flow::cancel::Cancel;
 use report::escape::escape;
@@ -73,12 +74,58 @@ impl VolumeChanger for Changer {
     }
 }
 
+/// For experiments, which know media by the names that their user gives them. A command is told
+/// the name in TAKEUP_MEDIUM, and `bench` in TAKEUP_ACTION.
+impl MediumChanger for Changer {
+    fn bring(&mut self, device: &str, medium: &str, why: Option<&str>) -> Result<(), String> {
+        let changed = match &self.command {
+            Some(command) => {
+                let variables = [
+                    ("TAKEUP_ACTION", "bench"),
+                    ("TAKEUP_DEVICE", device),
+                    ("TAKEUP_MEDIUM", medium),
+                ];
+                self.run_told(command, &variables)
+            }
+            None => {
+                let why = why.map(|why| format!("takeup: {}\n", escape(why.as_bytes())));
+                let [device, medium] = [device, medium].map(|text| escape(text.as_bytes()));
+                let question = format!(
+                    "\r\x1b[K{}takeup: put medium {medium} into {device}; then press Enter (q gives \
+                     up): ",
+                    why.unwrap_or_default()
+                );
+                self.prompt(&question).and_then(|answer| match answer.trim() {
+                    "q" | "quit" => Err(ChangeError::Declined { text: answer.trim().to_owned() }),
+                    _ => Ok(()),
+                })
+            }
+        };
+        changed.map_err(|error| error.to_string())
+    }
+}
+
 impl Changer {
     fn run(&self, command: &str, request: &VolumeRequest) -> Result<(), ChangeError> {
         let (action, set, volume, medium) = match &request.purpose {
             VolumePurpose::Write { set, volume } => ("write", set, volume, None),
             VolumePurpose::Read { set, volume, medium } => ("read", set, volume, medium.as_ref()),
         };
+        self.run_told(
+            command,
+            &[
+                ("TAKEUP_ACTION", action),
+                ("TAKEUP_DEVICE", &request.device),
+                ("TAKEUP_SET", &hex(set)),
+                ("TAKEUP_VOLUME", &volume.to_string()),
+                ("TAKEUP_MEDIUM", &medium.map(hex).unwrap_or_default()),
+                ("TAKEUP_ATTEMPT", &request.attempt.to_string()),
+            ],
+        )
+    }
+
+    /// Runs a command with these variables.
+    fn run_told(&self, command: &str, variables: &[(&str, &str)]) -> Result<(), ChangeError> {
         let child = Command::new("sh")
             .args(["-c", command])
             .stdin(Stdio::null())
@@ -86,12 +133,7 @@ impl Changer {
             .process_group(0)
             // Standard output may carry a document of ours.
             .stdout(io::stderr().as_fd().try_clone_to_owned().map_err(ChangeError::Failed)?)
-            .env("TAKEUP_ACTION", action)
-            .env("TAKEUP_DEVICE", &request.device)
-            .env("TAKEUP_SET", hex(set))
-            .env("TAKEUP_VOLUME", volume.to_string())
-            .env("TAKEUP_MEDIUM", medium.map(hex).unwrap_or_default())
-            .env("TAKEUP_ATTEMPT", request.attempt.to_string())
+            .envs(variables.iter().copied())
             .spawn()
             .map_err(ChangeError::Failed)?;
         let status = self.wait(child)?;
@@ -118,10 +160,7 @@ impl Changer {
     }
 
     fn ask(&self, request: &VolumeRequest) -> Result<(), ChangeError> {
-        let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty");
-        let Ok(mut terminal) = terminal else { return Err(ChangeError::NobodyToAsk) };
-        terminal.write_all(question(request).as_bytes()).map_err(ChangeError::Failed)?;
-        let answer = self.answer(&mut terminal)?;
+        let answer = self.prompt(&question(request))?;
         let reading = matches!(request.purpose, VolumePurpose::Read { .. });
         match answer.trim() {
             "w" | "without" if reading => Err(ChangeError::WithoutIt),
@@ -130,7 +169,14 @@ impl Changer {
         }
     }
 
-    /// One line from the terminal.
+    /// Asks a person; one line from the terminal.
+    fn prompt(&self, question: &str) -> Result<String, ChangeError> {
+        let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty");
+        let Ok(mut terminal) = terminal else { return Err(ChangeError::NobodyToAsk) };
+        terminal.write_all(question.as_bytes()).map_err(ChangeError::Failed)?;
+        self.answer(&mut terminal)
+    }
+
     fn answer(&self, terminal: &mut File) -> Result<String, ChangeError> {
         let step = Timespec { tv_sec: 0, tv_nsec: STEP.as_nanos() as i64 };
         let mut answer = Vec::new();
@@ -193,6 +239,17 @@ mod tests {
             refused: Some(backup::tape::Refused::OtherVolume { found: 1, wanted: 2 }),
             attempt: 3,
         }
+    }
+
+    #[test]
+    fn a_command_is_told_the_name_of_a_medium() {
+        let out = tempfile::NamedTempFile::new().unwrap();
+        let path = out.path().display();
+        let mut changer = changer(&format!("env | grep ^TAKEUP_ | sort > {path}"));
+        changer.bring("/dev/nst0", "LTO-4", None).unwrap();
+        let told = std::fs::read_to_string(out.path()).unwrap();
+        let expected = "TAKEUP_ACTION=bench\nTAKEUP_DEVICE=/dev/nst0\nTAKEUP_MEDIUM=LTO-4\n";
+        assert_eq!(told, expected);
     }
 
     fn changer(command: &str) -> Changer {

@@ -27,7 +27,7 @@ pub trait MediumChanger: Send {
     ///
     /// # Errors
     /// A text that says why there will be none.
-    fn change(&mut self, device: &str, medium: &str, why: Option<&str>) -> Result<(), String>;
+    fn bring(&mut self, device: &str, medium: &str, why: Option<&str>) -> Result<(), String>;
 }
 
 /// Permissions of an experiment.

@@ -140,7 +140,7 @@ impl Station {
             self.tape = None;
             let device = self.drive.name().to_owned();
             let changer = self.changer.as_mut().expect("it was there a moment ago");
-            changer.change(&device, medium, why.as_deref()).map_err(TapeBenchError::NoMedium)?;
+            changer.bring(&device, medium, why.as_deref()).map_err(TapeBenchError::NoMedium)?;
             match self.take_changed(medium) {
                 Err(error) if error.another_medium_may_help() => why = Some(in_words(&error)),
                 result => return result,

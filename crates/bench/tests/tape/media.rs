@@ -104,7 +104,7 @@ struct Shelf {
 }
 
 impl MediumChanger for Shelf {
-    fn change(&mut self, device: &str, medium: &str, why: Option<&str>) -> Result<(), String> {
+    fn bring(&mut self, device: &str, medium: &str, why: Option<&str>) -> Result<(), String> {
         assert_eq!(device, "virtual tape");
         self.asked.send((medium.to_owned(), why.is_some())).unwrap();
         let name = self.wrong.take().unwrap_or_else(|| medium.to_owned());

@@ -4,6 +4,7 @@ mod disk;
 mod options;
 mod progress;
 mod read;
+mod tape;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ pub struct BenchArgs {
 enum BenchCommand {
     Read(read::ReadArgs),
     Disk(disk::DiskArgs),
+    Tape(tape::TapeArgs),
     PutBack(PutBackArgs),
 }
 
@@ -54,6 +56,7 @@ pub fn run(arguments: &BenchArgs) -> ExitCode {
     match &arguments.command {
         BenchCommand::Read(arguments) => read::run(arguments),
         BenchCommand::Disk(arguments) => disk::run(arguments),
+        BenchCommand::Tape(arguments) => tape::run(arguments),
         BenchCommand::PutBack(_) => {
             let result = put_back();
             finish(result, "bench put-back", Form::Text)
@@ -90,7 +93,7 @@ pub fn journal() -> PathBuf {
 pub fn experiment(
     mut plan: Plan,
     arguments: &ExperimentArgs,
-    make: impl FnOnce(&Plan) -> Result<Box<dyn Executor>, Failure>,
+    make: impl FnOnce(&Plan, &Cancel) -> Result<Box<dyn Executor>, Failure>,
 ) -> Result<Outcome, Failure> {
     plan.check().map_err(|error| Failure::new(&error, None))?;
     if arguments.print_plan {
@@ -99,10 +102,10 @@ pub fn experiment(
     }
     let path = arguments.output_path(&plan.kind);
     let begun = begun(&mut plan, &path)?;
-    let mut executor = make(&plan)?;
+    let cancel = Cancel::new();
+    let mut executor = make(&plan, &cancel)?;
     // Only now, so that an experiment that cannot begin leaves no file.
     let (mut experiment, mut file) = open(&plan, &path, begun)?;
-    let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let progress = Progress::new(arguments, &plan.factors);
     let start = std::time::Instant::now();

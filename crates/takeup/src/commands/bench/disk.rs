@@ -158,7 +158,7 @@ fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
         false => Permission::KeepData,
     };
     let job = arguments.job.as_deref();
-    super::experiment(plan, &arguments.experiment, |plan| {
+    super::experiment(plan, &arguments.experiment, |plan, _| {
         Ok(Box::new(DiskExecutor::new(plan, job, permission).map_err(failure)?))
     })
 }

@@ -28,18 +28,18 @@ pub struct ExperimentArgs {
     /// Print the plan and run nothing
     #[arg(long, help_heading = "Experiment")]
     pub print_plan: bool,
-    /// Repeats of every combination at least
-    #[arg(long, default_value_t = 5, value_name = "N", help_heading = "Experiment")]
-    pub repeats: u64,
-    /// Repeats of every combination at most
-    #[arg(long, default_value_t = 20, value_name = "N", help_heading = "Experiment")]
-    pub repeats_max: u64,
+    /// Repeats of every combination at least [default: 5]
+    #[arg(long, value_name = "N", help_heading = "Experiment")]
+    pub repeats: Option<u64>,
+    /// Repeats of every combination at most [default: 20]
+    #[arg(long, value_name = "N", help_heading = "Experiment")]
+    pub repeats_max: Option<u64>,
     /// End when half of the width of every 95 % interval is below this share of the rate
     #[arg(long, default_value_t = 5.0, value_name = "PERCENT", help_heading = "Experiment")]
     pub interval: f64,
-    /// Begin no run after this time
-    #[arg(long, default_value = "10m", value_name = "TIME", help_heading = "Experiment")]
-    pub budget: Span,
+    /// Begin no run after this time [default: 10m]
+    #[arg(long, value_name = "TIME", help_heading = "Experiment")]
+    pub budget: Option<Span>,
     /// Seed of the order of the runs; by default one of its own for each experiment
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub seed: Option<u64>,
@@ -83,11 +83,17 @@ impl ExperimentArgs {
 
     /// When it ends.
     pub fn stop(&self) -> Stop {
+        self.stop_or(Stop::default())
+    }
+
+    /// When it ends, for a design with habits of its own.
+    pub fn stop_or(&self, usual: Stop) -> Stop {
+        let repeats_min = self.repeats.unwrap_or(usual.repeats_min);
         Stop {
-            repeats_min: self.repeats,
-            repeats_max: self.repeats_max.max(self.repeats),
+            repeats_min,
+            repeats_max: self.repeats_max.unwrap_or(usual.repeats_max).max(repeats_min),
             interval_percent: self.interval,
-            budget_seconds: self.budget.0,
+            budget_seconds: self.budget.map_or(usual.budget_seconds, |budget| budget.0),
         }
     }
 

@@ -113,7 +113,7 @@ fn measure(arguments: &ReadArgs) -> Result<Outcome, Failure> {
         Some(plan) => plan,
         None => plan(arguments)?,
     };
-    super::experiment(plan, &arguments.experiment, |plan| {
+    super::experiment(plan, &arguments.experiment, |plan, _| {
         let executor = ReadExecutor::new(plan, &super::journal()).map_err(failure)?;
         Ok(Box::new(executor))
     })

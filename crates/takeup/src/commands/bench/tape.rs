@@ -1,0 +1,254 @@
+//! `takeup bench tape`: what a drive takes.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use bench::framing::Framing;
+use bench::payload::Data;
+use bench::plan::{Plan, Stop};
+use bench::record::{Factor, Level, Role};
+use bench::tape::{Begin, Occupied, TapeBenchError, TapeExecutor, TapeOptions, preset};
+use clap::{Args, ValueEnum};
+
+use super::options::{ExperimentArgs, bytes_or_zero, factor, finish, numbers};
+use crate::change::{ChangeArgs, Changer};
+use crate::failure::Failure;
+use crate::outcome::Outcome;
+use crate::quantity::Size;
+
+/// Measure what a tape drive takes: block sizes, data, framings, its compression
+///
+/// Every run writes a file to the medium in TARGET and ends it with a filemark that waits for the
+/// medium; the rate is told with and without it. TARGET is a tape drive, a virtual one of `takeup
+/// sim tape`, or, to try a plan, a file, a pipe or /dev/null. A medium with data is refused without
+/// --overwrite; what an earlier experiment has left may be written over. The drive's settings are
+/// put back. Lists are separated by commas; every combination that means something is run.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup bench tape /dev/nst0
+  takeup bench tape /dev/nst0 --block-size 64k,128k,256k,512k,1M --data zeros,random,text:2
+  takeup bench tape /dev/nst0 --data /srv/db.dump --drive-compression on,off
+  takeup bench tape /dev/nst0 --block-size 10k,1M --ring 0,256M --operation write,read
+  takeup bench tape /dev/nst0 --preset btape --block-size 64k,256k,1M,2M
+  takeup bench tape /mnt/drive/nst0 --preset btape --scale 0.1 -o virtual.ndjson
+  takeup report takeup-bench-tape.ndjson --html report.html
+
+A file should be longer than three times the drive's own buffer, which has up to 1 GB. One pass over
+the medium is not worn out by an experiment, but a hundred of them wear it.")]
+pub struct TapeArgs {
+    /// A tape drive
+    #[arg(value_name = "TARGET", required_unless_present = "plan")]
+    target: Option<PathBuf>,
+    /// Bytes of a block
+    #[arg(short, long, value_delimiter = ',', value_name = "LIST", default_value = "64k,256k,1M")]
+    block_size: Vec<Size>,
+    /// What is written: zeros, random, text:RATIO (as a drive would compress it), or a FILE
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "random")]
+    data: Vec<Data>,
+    /// What stands around it: raw, tar, bacula
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "raw")]
+    framing: Vec<Framing>,
+    /// Bytes of a file [default: 4G]
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    length: Vec<Size>,
+    /// The drive's compression: on, off; without it, it stays as it is
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    drive_compression: Vec<Switch>,
+    /// Memory between the generator and the writer; 0 for one thread that does both in turns
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "64M")]
+    ring: Vec<String>,
+    /// What is measured: write, read (a file that was written just before)
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "write")]
+    operation: Vec<OperationName>,
+    /// Name of the medium, for the record; of several, each is asked for when it is its turn
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    medium_label: Vec<String>,
+    /// A known design: btape, that of Bacula's `btape speed` (36 values for each block size)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["data", "framing", "plan"])]
+    preset: Option<Preset>,
+    /// Length of the preset's files, as a share of what they would have
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "1",
+        requires = "preset",
+        conflicts_with = "length"
+    )]
+    scale: Share,
+    /// What the medium holds may be written over
+    #[arg(long, conflicts_with = "append")]
+    overwrite: bool,
+    /// Write behind what the medium holds
+    #[arg(long)]
+    append: bool,
+    #[command(flatten)]
+    change: ChangeArgs,
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+}
+
+/// A setting of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    /// It is on
+    On,
+    /// It is off
+    Off,
+}
+
+/// What a run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OperationName {
+    /// Write a file
+    Write,
+    /// Read it back
+    Read,
+}
+
+/// Known designs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Preset {
+    /// `btape speed`
+    Btape,
+}
+
+/// A number above 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Share(f64);
+
+impl std::str::FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Share, String> {
+        match text.parse::<f64>() {
+            Ok(share) if (1e-6..=1e3).contains(&share) => Ok(Share(share)),
+            _ => Err("a share is a number from 0.000001 to 1000".to_owned()),
+        }
+    }
+}
+
+/// Length of a file: longer than three times the buffer of any drive.
+const USUAL_LENGTH_BYTES: u64 = 4 << 30;
+
+/// Runs the command.
+pub fn run(arguments: &TapeArgs) -> ExitCode {
+    finish(measure(arguments), "bench tape", arguments.experiment.form())
+}
+
+fn measure(arguments: &TapeArgs) -> Result<Outcome, Failure> {
+    let plan = match arguments.experiment.plan_from_file("tape")? {
+        Some(plan) => plan,
+        None => plan(arguments)?,
+    };
+    super::experiment(plan, &arguments.experiment, |plan, cancel| {
+        let options = TapeOptions {
+            begin: if arguments.append { Begin::BehindData } else { Begin::AtBeginning },
+            occupied: if arguments.overwrite { Occupied::Overwrite } else { Occupied::Keep },
+            changer: Some(Box::new(Changer::new(&arguments.change, cancel))),
+        };
+        Ok(Box::new(TapeExecutor::new(plan, options).map_err(failure)?))
+    })
+}
+
+fn failure(error: TapeBenchError) -> Failure {
+    let hint = match &error {
+        TapeBenchError::HoldsData { .. } => {
+            "--overwrite gives away what it holds, --append writes behind it"
+        }
+        TapeBenchError::BlockSize { .. } => "takeup probe tells which blocks go through",
+        TapeBenchError::NoMedium(_) => {
+            "run it on a terminal, or say with --change-command how media are changed"
+        }
+        _ => return Failure::new(&error, None),
+    };
+    Failure::new(&error, Some(hint.to_owned()))
+}
+
+fn plan(arguments: &TapeArgs) -> Result<Plan, Failure> {
+    let target = arguments.target.clone().unwrap_or_default();
+    let (factors, usual) = factors(arguments)?;
+    Ok(Plan {
+        kind: "tape".to_owned(),
+        title: arguments.experiment.title.clone(),
+        paths: vec![absolute(&target)],
+        length_bytes: USUAL_LENGTH_BYTES,
+        seed: arguments.experiment.seed(),
+        stop: arguments.experiment.stop_or(usual),
+        random_reads: 0,
+        run_seconds: 0.0,
+        factors,
+    })
+}
+
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
+/// What is varied, and when that is enough. Loads come first, the block size last: it is what
+/// curves are drawn over.
+fn factors(arguments: &TapeArgs) -> Result<(Vec<Factor>, Stop), Failure> {
+    let load = |factor: Factor| Factor { role: Role::Load, ..factor };
+    let blocks = numbers(arguments.block_size.iter().map(|size| size.0));
+    let lengths: Vec<u64> = match &arguments.length[..] {
+        [] => vec![USUAL_LENGTH_BYTES],
+        lengths => lengths.iter().map(|size| size.0).collect(),
+    };
+    let lengths = factor("file_bytes", numbers(lengths), None).map(load);
+    let (loads, usual) = match arguments.preset {
+        Some(Preset::Btape) => {
+            let sizes: Vec<u64> = arguments.block_size.iter().map(|size| size.0).collect();
+            let mut factors = preset::btape(&sizes, arguments.scale.0);
+            factors.retain(|factor| factor.name != "block_bytes");
+            if !arguments.length.is_empty() {
+                factors.retain(|factor| factor.name != "file_bytes");
+                factors.extend(lengths);
+            }
+            (factors, preset::btape_stop())
+        }
+        None => {
+            let data = arguments.data.iter().map(data_level).collect();
+            let framings = arguments.framing.iter().map(|framing| word(framing.name())).collect();
+            let factors =
+                [factor("data", data, None).map(load), factor("framing", framings, None).map(load)];
+            (factors.into_iter().flatten().chain(lengths).collect(), Stop::default())
+        }
+    };
+    let media = arguments.medium_label.iter().map(|label| word(label)).collect();
+    let settings = [
+        factor("operation", names(&arguments.operation), None).map(load),
+        factor("medium", media, None),
+        factor("drive_compression", names(&arguments.drive_compression), None),
+        ring(arguments)?,
+        factor("block_bytes", blocks, None),
+    ];
+    Ok((loads.into_iter().chain(settings.into_iter().flatten()).collect(), usual))
+}
+
+fn ring(arguments: &TapeArgs) -> Result<Option<Factor>, Failure> {
+    let one = |text: &String| {
+        bytes_or_zero(text).map_err(|error| Failure::of(format!("--ring {text}: {error}"), None))
+    };
+    let sizes: Result<Vec<u64>, Failure> = arguments.ring.iter().map(one).collect();
+    Ok(factor("ring_bytes", numbers(sizes?), None))
+}
+
+/// A file is known by its whole path, so that the experiment can go on from elsewhere.
+fn data_level(data: &Data) -> Level {
+    match data {
+        Data::File(path) => Level::Text(absolute(path)),
+        other => Level::Text(other.to_string()),
+    }
+}
+
+fn word(text: &str) -> Level {
+    Level::Text(text.to_owned())
+}
+
+fn names(values: &[impl ValueEnum]) -> Vec<Level> {
+    let name = |value: &_| {
+        let value = ValueEnum::to_possible_value(value);
+        Level::Text(value.map_or(String::new(), |value| value.get_name().to_owned()))
+    };
+    values.iter().map(name).collect()
+}
