@@ -58,34 +58,102 @@ fn killed_with_a_program_at_it() {
     }
 }
 
+/// Block `number` of a file, so that it cannot be taken for another: every third does not shrink.
+fn content(number: u64, bytes: usize) -> Vec<u8> {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut word = |at: usize| match number % 3 {
+        0 => {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        }
+        1 => number,
+        _ => number + at as u64 / 50,
+    };
+    let mut block: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|at| word(at).to_le_bytes()).collect();
+    block.truncate(bytes);
+    block
+}
+
+/// Writes until the drive is killed after `delay`; every block that was taken has to be there
+/// afterwards, behind the file before. How many there were; nothing where there is no FUSE.
+fn kill_and_look(block_bytes: usize, options: &[&str], delay: Duration) -> Option<u64> {
+    let mut drive = Drive::with(options)?;
+    drive.dd_in(&[1; 2 * BLOCK], "bs=64k");
+    let mut tape = open(&drive);
+    let writing = std::thread::spawn(move || {
+        let mut written = 0;
+        while tape.write_all(&content(written, block_bytes)).is_ok() {
+            written += 1;
+        }
+        written
+    });
+    std::thread::sleep(delay);
+    drive.signal("KILL");
+    drive.wait();
+    let written = in_time(move || writing.join().unwrap());
+    let medium = drive.medium();
+    let folder = drive.into_folder();
+    let drive = Drive::on(folder, &medium, options).unwrap();
+    drive.mt(&["fsf", "1"]);
+    let mut tape = open(&drive);
+    let mut block = vec![0; block_bytes];
+    let place = |number: u64| format!("block {number} of {written}, {block_bytes} {options:?}");
+    for number in 0..written {
+        assert_eq!(tape.read(&mut block).unwrap(), block_bytes, "{}", place(number));
+        assert!(block == content(number, block_bytes), "{}", place(number));
+    }
+    // The write that was under way is there as a whole, or not at all: behind the last block the
+    // medium is blank, for which the driver has EIO.
+    match tape.read(&mut block) {
+        Ok(more) => {
+            assert!(block[..more] == content(written, block_bytes), "{}", place(written));
+        }
+        Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EIO), "{}", place(written)),
+    }
+    drop(tape);
+    drive.mt(&["rewind"]);
+    assert!(drive.dd_out("bs=64k") == [1; 2 * BLOCK], "the file before");
+    Some(written)
+}
+
+/// Each of these with and without packed blocks, and with a drive that takes its time.
+const OPTIONS: [&[&str]; 4] = [
+    &["--time", "none"],
+    &["--time", "none", "--compression", "off"],
+    &["--speed-up", "1000"],
+    &["--speed-up", "20", "--compression", "2"],
+];
+
 #[test]
 fn killed_at_any_moment() {
-    for _ in 0..5 {
-        let Some(mut drive) = Drive::new() else { return };
-        drive.dd_in(&[1; 2 * BLOCK], "bs=64k");
-        let mut tape = open(&drive);
-        let writing = std::thread::spawn(move || {
-            let mut written = 0_u64;
-            while tape.write_all(&vec![(written % 251) as u8; BLOCK]).is_ok() {
-                written += 1;
-            }
-            written
-        });
-        std::thread::sleep(Duration::from_millis(15));
-        drive.signal("KILL");
-        drive.wait();
-        let written = in_time(move || writing.join().unwrap());
-        let medium = drive.medium();
-        let folder = drive.into_folder();
-        let drive = Drive::on(folder, &medium, &["--time", "none"]).unwrap();
-        drive.mt(&["fsf", "1"]);
-        let mut tape = open(&drive);
-        let mut block = vec![0; BLOCK];
-        for number in 0..written {
-            assert_eq!(tape.read(&mut block).unwrap(), BLOCK, "block {number} of {written}");
-            assert!(block.iter().all(|byte| u64::from(*byte) == number % 251));
+    let sizes = [512, 10 * 1024 + 1, BLOCK, 1 << 20];
+    for (round, options) in OPTIONS.into_iter().enumerate() {
+        let delay = Duration::from_millis(5 + 7 * round as u64);
+        if kill_and_look(sizes[round], options, delay).is_none() {
+            return;
         }
     }
+}
+
+/// The long form: `TAKEUP_LONG=1`.
+#[test]
+fn killed_at_many_moments() {
+    if std::env::var_os("TAKEUP_LONG").is_none() {
+        return eprintln!("not run: it takes minutes, TAKEUP_LONG=1");
+    }
+    let mut written = 0;
+    for block_bytes in [1, 512, 4096, 10 * 1024 + 1, BLOCK, 256 << 10, 1 << 20] {
+        for options in OPTIONS {
+            for round in 0..10_u64 {
+                let delay = Duration::from_micros(1000 + 4700 * round);
+                let Some(blocks) = kill_and_look(block_bytes, options, delay) else { return };
+                written += blocks;
+            }
+        }
+    }
+    assert!(written > 0);
 }
 
 #[test]
@@ -139,7 +207,8 @@ fn a_wait_for_the_tape_ends_with_the_drive() {
 
 #[test]
 fn no_room_for_the_medium() {
-    let Some(drive) = Drive::new() else { return };
+    let options = ["--time", "none", "--compression", "off"];
+    let Some(drive) = Drive::with(&options) else { return };
     let small = drive.folder().join("small");
     fs::create_dir(&small).unwrap();
     let mounted = Command::new("mount")

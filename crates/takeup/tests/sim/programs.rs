@@ -1,6 +1,7 @@
 //! Other programs, and Takeup, on the virtual drive.
 
 use std::fs;
+use std::io::Read;
 use std::process::Command;
 
 use crate::drive::{Drive, takeup};
@@ -115,6 +116,30 @@ fn blocks_of_8_mib_come_in_one_piece() {
     drive.dd_in(&data, "bs=8M");
     assert_eq!(drive.status()["position"], 3, "two blocks and a filemark");
     assert!(drive.dd_out("bs=8M") == data);
+}
+
+/// What FUSE passes in one piece was settled at the mount, and is more than its setting now says.
+#[test]
+fn takeup_writes_blocks_of_8_mib() {
+    let Some(drive) = Drive::new() else { return };
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("not tested: only root raises fs.fuse.max_pages_limit");
+    }
+    fs::write(drive.folder().join("data"), noise(10 << 20)).unwrap();
+    let output = takeup()
+        .current_dir(drive.folder())
+        .args(["backup", "data", "--block-size", "8M", "--to"])
+        .arg(drive.tape())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    drive.mt(&["rewind"]);
+    let block = fs::File::open(drive.tape()).unwrap().read(&mut vec![0; 8 << 20]).unwrap();
+    assert_eq!(block, 8 << 20);
+    let probe = takeup().args(["probe"]).arg(drive.tape()).output().unwrap();
+    let text = String::from_utf8(probe.stdout).unwrap();
+    assert!(text.contains("FUSE takes       8 MiB at most"), "{text}");
+    assert!(text.contains("8 MiB, the drive's limit"), "{text}");
 }
 
 #[test]
