@@ -45,6 +45,9 @@ enum Chore {
     /// Open, read and close the listed files with parallel threads
     #[command(hide = true)]
     Floor(peers::FloorArguments),
+    /// Write to a virtual drive as fast as it goes and print its rate
+    #[command(hide = true)]
+    DriveRate(peers::DriveRateArguments),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Chore::Produce(arguments) => peers::produce(&arguments),
         Chore::Count => peers::count(),
         Chore::Floor(arguments) => peers::run_floor(&arguments),
+        Chore::DriveRate(arguments) => peers::run_drive_rate(&arguments),
     };
     match result {
         Ok(code) => code,

@@ -21,6 +21,7 @@ use super::environment;
 use super::pipeline::{self, Outcome, Output};
 use super::record::{Phase, Record, RecordWriter, Run, Skipped};
 use super::statistics::median;
+use super::tape::{DriveRateReport, Place, TapeRun};
 
 /// How many settings of the floor or of fio are tried again after the first time.
 const SEARCH_FINALISTS: usize = 3;
@@ -59,6 +60,7 @@ impl Campaign {
     pub fn run(&mut self, works: &[Work]) -> anyhow::Result<()> {
         fs::create_dir_all(self.scratch()).context("create the scratch folder")?;
         let result = self.run_rounds(works);
+        self.place().remove_cartridges();
         for work in works {
             if let (Group::Scale(_), Some((name, _))) = (work.group, work.data) {
                 data::remove(&self.data_folder(), name)?;
@@ -78,6 +80,11 @@ impl Campaign {
         }
         let mut checked = Vec::new();
         for cell in cells {
+            // Tape runs are long and look at what the drive got themselves.
+            if cell.work.job.is_tape() {
+                checked.push(cell);
+                continue;
+            }
             match self.check(&cell) {
                 Ok(run) => {
                     self.records.append(&Record::Run(run))?;
@@ -201,7 +208,7 @@ impl Campaign {
         }
         let output = if is_stream { Output::Keep } else { Output::Discard };
         let outcome = self.execute(&counted, output)?;
-        let printed = outcome.printed.trim().to_string();
+        let printed = outcome.0.printed.trim().to_string();
         let mut run = self.run_record(&counted, Phase::Check, (0, 0), outcome);
         if is_stream {
             run.output_bytes = Some(printed.parse().context("count")?);
@@ -216,7 +223,7 @@ impl Campaign {
             Job::Archive | Job::ArchiveScale | Job::Pipe(_) => run.input_bytes,
             // A fifth is packed already, so no honest compressor gets below a tenth.
             Job::ArchiveZstd | Job::ArchiveGzip => run.input_bytes / 10,
-            Job::Restore => 0,
+            Job::Restore | Job::Tape(_) | Job::SlowTape(_) | Job::DriveRate(_) => 0,
         };
         if let Some(output_bytes) = run.output_bytes
             && output_bytes < least_bytes
@@ -228,12 +235,13 @@ impl Campaign {
     }
 
     /// Brings the machine into the state that the work asks for and runs the pipeline.
-    fn execute(&self, cell: &Cell, output: Output) -> anyhow::Result<Outcome> {
-        let values = self.values(&cell.work);
-        let stages: Vec<_> =
-            cell.contender.stages.iter().map(|argv| contenders::fill(argv, &values)).collect();
+    fn execute(&self, cell: &Cell, output: Output) -> anyhow::Result<(Outcome, Option<TapeRun>)> {
+        let mut values = self.values(&cell.work);
         let folder = self.data_folder();
         fs::create_dir_all(&folder).context("create the data folder")?;
+        let argvs = |values: &BTreeMap<_, _>| -> Vec<_> {
+            cell.contender.stages.iter().map(|argv| contenders::fill(argv, values)).collect()
+        };
         if cell.work.job == Job::Restore {
             self.empty_into()?;
             data::warm(&self.archive())?;
@@ -242,13 +250,34 @@ impl Campaign {
             }
         } else if let Some(data) = &cell.data {
             match cell.work.cache {
-                Cache::Cold => drop_caches(&stages)?,
+                Cache::Cold => drop_caches(&argvs(&values))?,
                 // A contender may have dropped what it read, so warm is made before each run.
                 Cache::Warm => data::warm(&data.path)?,
             }
         }
         let clock = cell.contender.clock;
-        pipeline::run(&stages, clock, output, &folder, &self.scratch())
+        let run = |stages: &[Vec<String>], output| {
+            pipeline::run(stages, clock, output, &folder, &self.scratch())
+        };
+        let Some(setup) = cell.contender.drive else {
+            return Ok((run(&argvs(&values), output)?, None));
+        };
+        let data_bytes = cell.data.as_ref().map_or(0, |data| data.bytes);
+        let drive = self.place().mount(&self.takeup, setup, data_bytes)?;
+        values.insert("process", drive.process().to_string());
+        let is_rate = matches!(cell.work.job, Job::DriveRate(_));
+        let output = if is_rate { Output::Keep } else { output };
+        let outcome = run(&argvs(&values), output)?;
+        let mut tape = drive.seen()?;
+        if is_rate {
+            let report = serde_json::from_str::<DriveRateReport>(&outcome.printed);
+            tape.rate = Some(report.context("the report of drive-rate")?);
+        }
+        let (_, least_bytes) = input_of(cell);
+        if tape.host_bytes < least_bytes {
+            bail!("the drive got {} bytes, at least {least_bytes} must come", tape.host_bytes);
+        }
+        Ok((outcome, Some(tape)))
     }
 
     fn run_record(
@@ -256,13 +285,9 @@ impl Campaign {
         cell: &Cell,
         phase: Phase,
         (round, place): (u32, usize),
-        outcome: Outcome,
+        (outcome, tape): (Outcome, Option<TapeRun>),
     ) -> Run {
-        let (input_files, input_bytes) = match (&cell.data, cell.work.job) {
-            (Some(data), _) => (data.files, data.bytes),
-            (None, Job::Pipe(bytes)) => (0, bytes),
-            (None, _) => (0, 0),
-        };
+        let (input_files, input_bytes) = input_of(cell);
         Run {
             campaign: self.name.clone(),
             work: cell.work.name.to_string(),
@@ -279,6 +304,7 @@ impl Campaign {
             output_bytes: None,
             other_cpu_seconds: outcome.other_cpu_seconds,
             steal_seconds: outcome.steal_seconds,
+            tape,
         }
     }
 
@@ -339,9 +365,10 @@ impl Campaign {
     fn values(&self, work: &Work) -> BTreeMap<&'static str, String> {
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let own = std::env::current_exe().unwrap_or_default();
-        let bytes = match work.job {
-            Job::Pipe(bytes) => bytes,
-            _ => 0,
+        let (bytes, seconds) = match work.job {
+            Job::Pipe(bytes) | Job::SlowTape(bytes) => (bytes, 0),
+            Job::DriveRate(seconds) => (0, seconds),
+            _ => (0, 0),
         };
         BTreeMap::from([
             ("takeup", text(self.takeup.clone())),
@@ -353,6 +380,9 @@ impl Campaign {
             ("into", text(self.restored())),
             ("path_order", text(self.scratch().join("path-order"))),
             ("directory_order", text(self.scratch().join("directory-order"))),
+            ("tape", text(self.place().tape())),
+            ("drive", text(self.place().folder().to_path_buf())),
+            ("seconds", seconds.to_string()),
         ])
     }
 
@@ -380,7 +410,16 @@ impl Campaign {
             Phase::Sweep => "search".to_string(),
             Phase::Timed => format!("{}/{}", run.round, self.rounds),
         };
-        eprintln!("{:18} {:32} {phase:8} {:9.3} s", run.work, run.contender, run.seconds);
+        let tape = run.tape.as_ref().map_or_else(String::new, |tape| {
+            format!(
+                "  drive {:.2} s, {} back-hitches (model {:.2} s, {})",
+                tape.streaming_seconds,
+                tape.back_hitches,
+                tape.model_seconds,
+                tape.model_back_hitches
+            )
+        });
+        eprintln!("{:18} {:32} {phase:8} {:9.3} s{tape}", run.work, run.contender, run.seconds);
     }
 
     fn takes_part(&self, contender: &str) -> bool {
@@ -403,6 +442,10 @@ impl Campaign {
         Ok(())
     }
 
+    fn place(&self) -> Place {
+        Place::new(&self.scratch())
+    }
+
     fn data_folder(&self) -> PathBuf {
         self.folder.join("data")
     }
@@ -421,6 +464,15 @@ impl Campaign {
 
     fn restored(&self) -> PathBuf {
         self.scratch().join("restored")
+    }
+}
+
+/// Files and bytes of what goes in.
+fn input_of(cell: &Cell) -> (u64, u64) {
+    match (&cell.data, cell.work.job) {
+        (Some(data), _) => (data.files, data.bytes),
+        (None, Job::Pipe(bytes) | Job::SlowTape(bytes)) => (0, bytes),
+        (None, _) => (0, 0),
     }
 }
 

@@ -8,11 +8,13 @@
 use std::collections::BTreeMap;
 
 use super::data::Recipe;
+use super::tape::{DriveSetup, works as tape_works};
 
 /// A ring of a fixed size, so that the memory row has something to subtract.
 pub const RING_BYTES: u64 = 64 << 20;
 
-const BACKUP: &[&str] = &["{takeup}", "backup", "{data}", "--to", "-", "-q"];
+/// Archive to standard output.
+pub const BACKUP: &[&str] = &["{takeup}", "backup", "{data}", "--to", "-", "-q"];
 const BACKUP_RING: &[&str] = &["{takeup}", "backup", "{data}", "--to", "-", "--ring", "64M", "-q"];
 const BACKUP_ZSTD: &[&str] =
     &["{takeup}", "backup", "{data}", "--to", "-", "--compress", "zstd:3", "-q"];
@@ -28,20 +30,24 @@ const RESTORE_OWN: &[&str] =
     &["{takeup}", "restore", "{own_archive}", "--into", "{into}", "--no-sync", "-q"];
 const PIPE: &[&str] = &["{takeup}", "pipe", "--block-size", "1M", "--ring", "64M", "-q"];
 
-const TAR: &[&str] = &["tar", "-cf", "-", "{data}"];
+/// Archive to a pipe.
+pub const TAR: &[&str] = &["tar", "-cf", "-", "{data}"];
 /// Prepares the archive of the restore work: pax, so that all have nanosecond times to restore.
 pub const TAR_TO_FILE: &[&str] = &["tar", "--format=posix", "-cf", "{archive}", "{data}"];
 const TAR_EXTRACT: &[&str] = &["tar", "-C", "{into}", "-xf", "{archive}"];
 const BSDTAR: &[&str] = &["bsdtar", "-cf", "-", "{data}"];
 const BSDTAR_EXTRACT: &[&str] = &["bsdtar", "-C", "{into}", "-xf", "{archive}"];
 const MBUFFER: &[&str] = &["mbuffer", "-q", "-s", "1M", "-m", "64M"];
+/// As published: the output in blocks of 512 KiB, the input in units.
+pub const DD_512K: &[&str] = &["dd", "obs=512k", "status=none"];
 const DD: &[&str] = &["dd", "obs=1M", "status=none"];
 const DD_FULL: &[&str] = &["dd", "bs=1M", "iflag=fullblock", "status=none"];
 const PV: &[&str] = &["pv", "-q"];
 const ZSTD: &[&str] = &["zstd", "-q", "-T0", "-3", "-c"];
 const PIGZ: &[&str] = &["pigz", "-c"];
 const PRODUCE: &[&str] = &["{xtask}", "produce", "{bytes}"];
-const CAT: &[&str] = &["cat"];
+/// The end of a pipe.
+pub const CAT: &[&str] = &["cat"];
 /// Takes the place of `cat` when the size of the output is wanted.
 pub const COUNT: &[&str] = &["{xtask}", "count"];
 
@@ -85,6 +91,19 @@ pub enum Job {
     Restore,
     /// Buffer a stream of so many bytes between two processes.
     Pipe(u64),
+    /// Archive to a virtual drive of this generation.
+    Tape(&'static str),
+    /// So many bytes of a slow source to a virtual drive.
+    SlowTape(u64),
+    /// Write to virtual drives for so many seconds.
+    DriveRate(u64),
+}
+
+impl Job {
+    /// Whether it is about drives.
+    pub fn is_tape(self) -> bool {
+        matches!(self, Job::Tape(_) | Job::SlowTape(_) | Job::DriveRate(_))
+    }
 }
 
 /// When a work is run.
@@ -94,6 +113,8 @@ pub enum Group {
     Ordinary,
     /// With `--scale`; works of one number are run alternately.
     Scale(u8),
+    /// With `--tape`.
+    Tape,
 }
 
 /// Scale of the data.
@@ -125,24 +146,36 @@ pub struct Contender {
     pub stages: Vec<Vec<String>>,
     /// Who measures the time.
     pub clock: Clock,
+    /// The virtual drive that it writes to.
+    pub drive: Option<DriveSetup>,
 }
 
 impl Contender {
     /// A contender measured by the wall clock.
     pub fn new(name: &str, stages: &[&[&str]]) -> Self {
         let stages = stages.iter().map(|argv| owned(argv)).collect();
-        Self { name: name.to_string(), stages, clock: Clock::Wall }
+        Self { name: name.to_string(), stages, clock: Clock::Wall, drive: None }
+    }
+
+    /// The same with a drive.
+    pub fn writing_to(self, drive: DriveSetup) -> Self {
+        Self { drive: Some(drive), ..self }
     }
 }
 
 /// All works at the given scale, in the order in which they are run.
 pub fn works(size: Size) -> Vec<Work> {
     use Cache::{Cold, Warm};
-    use Group::{Ordinary, Scale};
+    use Group::{Ordinary, Scale, Tape};
     let (files, unit_bytes, mixed_bytes, pipe_bytes) = match size {
         Size::Full => (1000, 1 << 30, 2 << 30, 8 << 30),
         Size::Quick => (10, 16 << 20, 24 << 20, 256 << 20),
     };
+    let (packed_bytes, slow_bytes, seconds) = match size {
+        Size::Full => (4_000_000_000, 1_500_000_000, 10),
+        Size::Quick => (40_000_000, 90_000_000, 1),
+    };
+    let packed = Some(("packed", Recipe::PackedTree(packed_bytes)));
     let small = Some(("small", Recipe::SmallFiles(100 * files)));
     let large = Some(("large", Recipe::OneFile(4 * unit_bytes)));
     let mixed = Some(("mixed", Recipe::MixedTree(mixed_bytes)));
@@ -159,6 +192,10 @@ pub fn works(size: Size) -> Vec<Work> {
         work("mixed-gzip", mixed, Warm, Job::ArchiveGzip, Ordinary),
         work("restore-small", small, Warm, Job::Restore, Ordinary),
         work("pipe", None, Warm, Job::Pipe(pipe_bytes), Ordinary),
+        work("tape-lto5", packed, Warm, Job::Tape("lto5"), Tape),
+        work("tape-lto7", packed, Warm, Job::Tape("lto7"), Tape),
+        work("tape-slow-source", None, Warm, Job::SlowTape(slow_bytes), Tape),
+        work("drive-rate", None, Warm, Job::DriveRate(seconds), Tape),
         work("scale-files-10k", some_files("files-10k", 10), Cold, scale, Scale(1)),
         work("scale-files-100k", some_files("files-100k", 100), Cold, scale, Scale(1)),
         work("scale-files-1m", some_files("files-1m", 1000), Cold, scale, Scale(1)),
@@ -204,6 +241,9 @@ pub fn contenders(work: &Work) -> Vec<Contender> {
             ("pv", &[PRODUCE, PV, CAT]),
             ("nothing", &[PRODUCE, CAT]),
         ],
+        Job::Tape(generation) => return tape_works::streaming(generation),
+        Job::SlowTape(_) => return tape_works::slow_source(),
+        Job::DriveRate(_) => return tape_works::drive_rate(),
     };
     list.iter().map(|(name, stages)| Contender::new(name, stages)).collect()
 }
@@ -220,7 +260,7 @@ pub fn floor_candidates(size: Size) -> Vec<Contender> {
             let argv = ["{xtask}", "floor", "--threads", threads, "--list", list];
             let stages = vec![owned(&argv)];
             let name = format!("floor {threads} threads, {order} order");
-            candidates.push(Contender { name, stages, clock: Clock::Floor });
+            candidates.push(Contender { name, stages, clock: Clock::Floor, drive: None });
         }
     }
     candidates
@@ -242,7 +282,7 @@ pub fn fio_candidates(size: Size) -> Vec<Contender> {
                 }
                 let stages = vec![fio_argv(engine, block, depth)];
                 let name = format!("fio {engine} {block} depth {depth}");
-                candidates.push(Contender { name, stages, clock: Clock::Fio });
+                candidates.push(Contender { name, stages, clock: Clock::Fio, drive: None });
             }
         }
     }
@@ -291,7 +331,9 @@ mod tests {
         for size in [Size::Full, Size::Quick] {
             for work in works(size) {
                 let names: Vec<_> = contenders(&work).into_iter().map(|c| c.name).collect();
-                assert_eq!(names[0], "takeup", "{}", work.name);
+                if !matches!(work.job, Job::DriveRate(_)) {
+                    assert_eq!(names[0], "takeup", "{}", work.name);
+                }
                 assert!(names.len() >= 2, "{}", work.name);
             }
         }
@@ -311,6 +353,10 @@ mod tests {
             "xtask",
             "path_order",
             "directory_order",
+            "tape",
+            "drive",
+            "process",
+            "seconds",
         ];
         let values: BTreeMap<_, _> = names.map(|name| (name, format!("<{name}>"))).into();
         let mut all: Vec<_> = works(Size::Full).iter().flat_map(contenders).collect();

@@ -1,13 +1,14 @@
 //! The trees that are backed up: planned from a seed, written in parallel, kept for the next run.
 //!
-//! Three recipes, as the benchmark wants them:
+//! Four recipes, as the benchmark wants them:
 //!
 //! - small files: sizes log-normal with mean 9 KB (9000 bytes) and sigma 1.2, at most 4 MiB, 250 a
 //!   folder, two thirds prose and one third packed;
 //! - one file: 4 MiB pieces, three of four packed and one prose, written into preallocated space so
 //!   that parallel writers do not fragment it;
 //! - mixed tree: by bytes 22 % logs (mean 1 MB), 20 % source code (12 kB), 16 % prose (60 kB), 24 %
-//!   executables (400 kB), 18 % packed (1.5 MB), log-normal again. `zstd -3` leaves about 40 %.
+//!   executables (400 kB), 18 % packed (1.5 MB), log-normal again. `zstd -3` leaves about 40 %;
+//! - packed tree: log-normal with mean 250 kB and sigma 1, nothing that can be compressed.
 //!
 //! A stamp beside a tree holds its recipe; data whose stamp does not match is made anew. How a file
 //! looks inside is in `content.rs`.
@@ -35,6 +36,8 @@ const SMALL_SIGMA: f64 = 1.2;
 const SMALL_BYTES_MAX: u64 = 4 << 20;
 const MIXED_BYTES_MAX: u64 = 64 << 20;
 const PIECE_BYTES: u64 = 4 << 20;
+const PACKED_MEAN_BYTES: f64 = 250e3;
+const PACKED_SIGMA: f64 = 1.0;
 
 /// What a tree is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +49,8 @@ pub enum Recipe {
     OneFile(u64),
     /// A tree of about so many bytes.
     MixedTree(u64),
+    /// A tree of so many bytes in which nothing can be compressed.
+    PackedTree(u64),
 }
 
 impl Recipe {
@@ -56,6 +61,7 @@ impl Recipe {
             Self::SmallFiles(files) => files * (9000 + 2048 + 512),
             Self::OneFile(bytes) => bytes + (bytes >> 6),
             Self::MixedTree(bytes) => bytes + bytes / 8,
+            Self::PackedTree(bytes) => bytes + bytes / 32,
         }
     }
 }
@@ -107,6 +113,7 @@ pub fn ensure(folder: &Path, name: &str, recipe: Recipe) -> anyhow::Result<DataS
         Recipe::OneFile(bytes) => write_one_file(&path, bytes)?,
         Recipe::SmallFiles(files) => write_tree(&path, &plan_small(files))?,
         Recipe::MixedTree(bytes) => write_tree(&path, &plan_mixed(bytes))?,
+        Recipe::PackedTree(bytes) => write_tree(&path, &plan_packed(bytes))?,
     };
     rustix::fs::syncfs(File::open(folder)?).context("syncfs")?;
     let stamp = Stamp { version: RECIPE_VERSION, seed: SEED, recipe, files, bytes };
@@ -274,6 +281,23 @@ fn plan_mixed(bytes: u64) -> Vec<PlannedFile> {
     plan
 }
 
+/// Packed files alone, so that a drive gets the same rate whatever it makes of data.
+fn plan_packed(bytes: u64) -> Vec<PlannedFile> {
+    let mut generator = Generator::new(SEED, 3);
+    let mut plan: Vec<PlannedFile> = Vec::new();
+    let mut left_bytes = bytes;
+    while left_bytes > 0 {
+        let index = plan.len() as u64;
+        let size = generator.log_normal(PACKED_MEAN_BYTES, PACKED_SIGMA) as u64;
+        let size = size.clamp(1, MIXED_BYTES_MAX).min(left_bytes);
+        let folder = index / FILES_PER_FOLDER;
+        let path = PathBuf::from(format!("folder-{folder:03}/{index:06}.packed"));
+        plan.push(PlannedFile { path, kind: Kind::Packed, bytes: size });
+        left_bytes -= size;
+    }
+    plan
+}
+
 fn write_tree(path: &Path, plan: &[PlannedFile]) -> anyhow::Result<(u64, u64)> {
     let mut folders: Vec<_> = plan.iter().filter_map(|file| file.path.parent()).collect();
     folders.dedup();
@@ -368,6 +392,10 @@ mod tests {
         let sum = |kind| plan.iter().filter(|f| f.kind == kind).map(|f| f.bytes).sum::<u64>();
         assert_eq!(sum(Kind::Log), (200 << 20) * 22 / 100);
         assert_eq!(sum(Kind::Packed), (200 << 20) * 18 / 100);
+
+        let plan = plan_packed(200 << 20);
+        assert_eq!(plan.iter().map(|file| file.bytes).sum::<u64>(), 200 << 20);
+        assert!((700..1000).contains(&plan.len()), "{}", plan.len());
     }
 
     #[test]
@@ -376,9 +404,12 @@ mod tests {
         let beside = std::env::current_exe().unwrap();
         let folder = tempfile::tempdir_in(beside.parent().unwrap()).unwrap();
         let folder = folder.path();
-        for recipe in
-            [Recipe::SmallFiles(300), Recipe::MixedTree(1 << 20), Recipe::OneFile(5 << 20)]
-        {
+        for recipe in [
+            Recipe::SmallFiles(300),
+            Recipe::MixedTree(1 << 20),
+            Recipe::PackedTree(1 << 20),
+            Recipe::OneFile(5 << 20),
+        ] {
             let made = ensure(folder, "data", recipe).unwrap();
             assert_eq!(measure(&made.path).unwrap(), (made.files, made.bytes), "{recipe:?}");
             let mut first = None;

@@ -15,16 +15,20 @@ mod random;
 mod record;
 mod statistics;
 mod table;
+mod tape;
 mod targets;
 
 pub use programs::{
     FloorArguments, ProduceArguments, StageArguments, count, produce, run_floor, run_stage,
 };
+pub use tape::{DriveRateArguments, run_drive_rate};
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, bail};
+use rustix::fs::FlockOperation;
 
 use self::campaign::Campaign;
 use self::contenders::{Group, Size, Work};
@@ -39,7 +43,7 @@ pub struct PeersArguments {
     /// Folder on a real disk for data and scratch files [default: target/peers]
     #[arg(long, value_name = "DIR")]
     work: Option<PathBuf>,
-    /// Works to run [default: all but scale works]
+    /// Works to run [default: all but scale and tape works]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
     /// Contenders that take part [default: all]
@@ -48,6 +52,9 @@ pub struct PeersArguments {
     /// Also run the scale works: up to 1,000,000 files and 16 GiB, made and removed again
     #[arg(long)]
     scale: bool,
+    /// Also run the tape works, on virtual drives
+    #[arg(long)]
+    tape: bool,
     /// Timed rounds [default: 5, with --quick 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: Option<u32>,
@@ -89,6 +96,7 @@ pub fn run(arguments: &PeersArguments) -> anyhow::Result<ExitCode> {
         .unwrap_or_else(|| target.join(if arguments.quick { "peers-quick" } else { "peers" }));
     std::fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
     let folder = folder.canonicalize()?;
+    let _alone = lock(&folder)?;
     let word = if arguments.quick { "quick" } else { "full" };
     let environment = environment::describe(&folder, &takeup, word)?;
     let out = arguments.out.clone().unwrap_or_else(|| {
@@ -114,6 +122,22 @@ pub fn run(arguments: &PeersArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Keeps a second campaign out of the folder for as long as the file is open: both would write
+/// and remove the same data.
+fn lock(folder: &Path) -> anyhow::Result<File> {
+    let path = folder.join("lock");
+    let file = File::options().create(true).append(true).open(&path);
+    let file = file.with_context(|| format!("open {}", path.display()))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => bail!(
+            "{}: another `cargo xtask peers` is at work there; --work DIR takes another folder",
+            folder.display()
+        ),
+        Err(error) => Err(error).with_context(|| format!("lock {}", path.display())),
+    }
+}
+
 fn chosen_works(arguments: &PeersArguments, size: Size) -> anyhow::Result<Vec<Work>> {
     let all = contenders::works(size);
     for name in &arguments.only {
@@ -124,7 +148,11 @@ fn chosen_works(arguments: &PeersArguments, size: Size) -> anyhow::Result<Vec<Wo
     }
     let wanted = |work: &Work| {
         if arguments.only.is_empty() {
-            arguments.scale || work.group == Group::Ordinary
+            match work.group {
+                Group::Ordinary => true,
+                Group::Scale(_) => arguments.scale,
+                Group::Tape => arguments.tape,
+            }
         } else {
             arguments.only.iter().any(|name| name == work.name)
         }
@@ -137,7 +165,9 @@ fn groups(works: &[Work]) -> Vec<Vec<Work>> {
     let mut groups: Vec<Vec<Work>> = Vec::new();
     for work in works {
         match groups.last_mut() {
-            Some(group) if work.group != Group::Ordinary && group[0].group == work.group => {
+            Some(group)
+                if matches!(work.group, Group::Scale(_)) && group[0].group == work.group =>
+            {
                 group.push(*work);
             }
             _ => groups.push(vec![*work]),
@@ -169,4 +199,19 @@ fn build_folder() -> anyhow::Result<PathBuf> {
 fn repository() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.parent().unwrap_or(own).to_path_buf()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_campaigns_do_not_share_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = lock(folder.path()).unwrap();
+        let refused = lock(folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("another `cargo xtask peers`"), "{refused}");
+        drop(first);
+        lock(folder.path()).unwrap();
+    }
 }

@@ -40,6 +40,9 @@ pub struct StageArguments {
 pub struct ProduceArguments {
     /// Bytes to write
     bytes: u64,
+    /// Bytes per second at most; what was missed because nobody took it is not made up for
+    #[arg(long)]
+    rate: Option<u64>,
 }
 
 /// Arguments of `xtask floor`.
@@ -114,13 +117,28 @@ pub fn run_stage(arguments: &StageArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes so many bytes to standard output, 1 MiB a write, as fast as they are taken.
+/// What a source that is held to a rate may make up for when it was woken late.
+const LATE: Duration = Duration::from_millis(50);
+
+/// A source of some rate delivers as it goes along, not a whole buffer now and then.
+fn piece_bytes(rate: Option<u64>) -> u64 {
+    rate.map_or(u64::MAX, |rate| (rate / 500).clamp(512, BUFFER_BYTES as u64))
+}
+
+/// Writes so many bytes to standard output, 1 MiB a write, as fast as they are taken, or at a rate.
 pub fn produce(arguments: &ProduceArguments) -> anyhow::Result<ExitCode> {
     let mut buffer = Vec::new();
     super::random::Generator::new(1, 1).noise(&mut buffer, BUFFER_BYTES);
     let mut left_bytes = arguments.bytes;
+    let mut due = Instant::now();
     while left_bytes > 0 {
-        let length = left_bytes.min(BUFFER_BYTES as u64) as usize;
+        let length = left_bytes.min(BUFFER_BYTES as u64).min(piece_bytes(arguments.rate)) as usize;
+        if let Some(rate) = arguments.rate {
+            let now = Instant::now();
+            due = due.max(now.checked_sub(LATE).unwrap_or(now));
+            due += Duration::from_secs_f64(length as f64 / rate.max(1) as f64);
+            std::thread::sleep(due.saturating_duration_since(now));
+        }
         let mut rest = &buffer[..length];
         while !rest.is_empty() {
             let written = rustix::io::write(rustix::stdio::stdout(), rest).context("write")?;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contenders::Cache;
 use super::pipeline::StageUse;
+use super::tape::TapeRun;
 
 /// One line of the file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -104,6 +105,9 @@ pub struct Run {
     pub other_cpu_seconds: f64,
     /// Processor time that the host of a virtual machine took away meanwhile.
     pub steal_seconds: f64,
+    /// What the drive counted, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tape: Option<TapeRun>,
 }
 
 impl Run {

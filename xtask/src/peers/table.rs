@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use super::record::{Environment, Phase, Record, Run, Skipped};
 use super::statistics::{Estimate, estimate, median};
+use super::tape;
 use super::targets::{self, TARGETS, Verdict};
 
 /// How to print.
@@ -31,6 +32,12 @@ pub fn render(records: &[Record], format: Format) -> String {
     grid(&mut out, format, &heads, &contenders);
     out.push_str("\n\"takeup is\" n times as fast: median of the ratios of each round, and its ");
     out.push_str("spread (95 % bootstrap interval,\nor the range below five rounds).\n\n");
+    let drives = tape::table::rows(&runs);
+    if !drives.is_empty() {
+        grid(&mut out, format, &tape::table::HEADS, &drives);
+        out.push_str("\n\"model\" is the time that the drive itself needs, in virtual time; for a ");
+        out.push_str("slow source that of the whole run.\n\n");
+    }
     grid(
         &mut out,
         format,
@@ -100,7 +107,10 @@ fn environment_line(environment: &Environment) -> String {
 
 fn contender_rows(runs: &[Run]) -> Vec<Vec<String>> {
     let mut seen: Vec<(&str, &str)> = Vec::new();
-    for run in runs.iter().filter(|run| run.phase == Phase::Timed) {
+    // A drive's rate is no comparison of programs: it has a table of its own.
+    let is_compared =
+        |run: &&Run| run.phase == Phase::Timed && run.tape.as_ref().is_none_or(|t| t.rate.is_none());
+    for run in runs.iter().filter(is_compared) {
         let key = (run.work.as_str(), run.contender.as_str());
         if !seen.contains(&key) {
             seen.push(key);
@@ -275,6 +285,7 @@ mod tests {
             output_bytes: None,
             other_cpu_seconds: 0.0,
             steal_seconds: 0.0,
+            tape: None,
         })
     }
 

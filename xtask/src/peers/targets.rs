@@ -28,6 +28,17 @@ pub enum Measure {
     ProportionPerFile,
     /// Seconds per byte, likewise.
     ProportionPerByte,
+    /// Seconds of the product on a drive over those of the slower of source and drive.
+    OverSourceAndDrive,
+    /// Back-hitches of the product.
+    BackHitches,
+    /// Back-hitches of the product over those of the other.
+    BackHitchRatio,
+    /// How far the back-hitches of the other are from those of the model, as a part of them; one
+    /// back-hitch more or less is none.
+    BackHitchesOffModel,
+    /// How far the rate of a drive is from its nominal one, as a part of that.
+    RateOffNominal,
 }
 
 /// Which side of a number is good.
@@ -81,6 +92,19 @@ pub const TARGETS: &[Target] = &[
     target("pipe", "mbuffer", Measure::Speed, Bound::AtLeast(1.2)),
     target("pipe", "mbuffer", Measure::Cpu, Bound::AtMost(1.0)),
     target("pipe", "mbuffer", Measure::ProgramCpu, Bound::AtMost(1.0)),
+    target("tape-lto5", "source, drive", Measure::OverSourceAndDrive, Bound::AtMost(1.02)),
+    target("tape-lto5", "itself", Measure::BackHitches, Bound::AtMost(0.0)),
+    target("tape-lto7", "source, drive", Measure::OverSourceAndDrive, Bound::AtMost(1.02)),
+    target("tape-lto7", "itself", Measure::BackHitches, Bound::AtMost(0.0)),
+    target("tape-slow-source", "takeup-unpaced", Measure::BackHitchRatio, Bound::AtMost(1.0)),
+    target("tape-slow-source", "mbuffer", Measure::BackHitchRatio, Bound::AtMost(1.0)),
+    target("tape-slow-source", "takeup", Measure::BackHitchesOffModel, Bound::AtMost(0.1)),
+    target("tape-slow-source", "takeup-4g", Measure::BackHitchesOffModel, Bound::AtMost(0.1)),
+    target("tape-slow-source", "takeup-unpaced", Measure::BackHitchesOffModel, Bound::AtMost(0.1)),
+    target("tape-slow-source", "dd", Measure::BackHitchesOffModel, Bound::AtMost(0.1)),
+    target("tape-slow-source", "mbuffer", Measure::BackHitchesOffModel, Bound::AtMost(0.1)),
+    target("tape-slow-source", "mbuffer-4g", Measure::BackHitchesOffModel, Bound::AtMost(0.1)),
+    target("drive-rate", "nominal", Measure::RateOffNominal, Bound::AtMost(0.02)),
     target("scale-files-100k", "ring", Measure::MemoryBeyondRing, Bound::AtMost(64.0)),
     target("scale-files-1m", "ring", Measure::MemoryBeyondRing, Bound::AtMost(64.0)),
     target("scale-files-", "itself", Measure::ProportionPerFile, Bound::AtMost(1.15)),
@@ -121,6 +145,43 @@ impl Target {
                     .collect();
                 estimate(&beyond)
             }
+            Measure::OverSourceAndDrive => {
+                let ratio = |product: &Run, source: &Run| {
+                    let drive_seconds = product.tape.as_ref().map_or(0.0, |tape| tape.model_seconds);
+                    product.seconds / source.seconds.max(drive_seconds)
+                };
+                estimate(&paired(runs, self.work, "takeup", "takeup-source", ratio))
+            }
+            Measure::BackHitches => {
+                let those = timed(runs, self.work, "takeup");
+                estimate(&those.filter_map(back_hitches).collect::<Vec<_>>())
+            }
+            Measure::BackHitchRatio => self.paired(runs, |product, other| {
+                let of = |run| back_hitches(run).unwrap_or(f64::INFINITY);
+                // One each where a run has none: it is then no worse than that.
+                of(product).max(1.0) / of(other).max(1.0)
+            }),
+            Measure::BackHitchesOffModel => {
+                let off = |run: &Run| {
+                    let tape = run.tape.as_ref()?;
+                    let off = tape.back_hitches.abs_diff(tape.model_back_hitches);
+                    Some(match off {
+                        0 | 1 => 0.0,
+                        _ => off as f64 / tape.model_back_hitches.max(1) as f64,
+                    })
+                };
+                estimate(&timed(runs, self.work, self.against).filter_map(off).collect::<Vec<_>>())
+            }
+            Measure::RateOffNominal => {
+                let off = |run: &Run| {
+                    let tape = run.tape.as_ref()?;
+                    let rate = tape.rate?.bytes_per_second();
+                    Some((rate / tape.highest_bytes_per_second as f64 - 1.0).abs())
+                };
+                let those = runs.iter().filter(|run| run.work == self.work);
+                let timed = those.filter(|run| run.phase == Phase::Timed);
+                estimate(&timed.filter_map(off).collect::<Vec<_>>())
+            }
             Measure::ProportionPerFile => {
                 self.proportion(runs, |run| run.seconds / run.input_files as f64)
             }
@@ -159,6 +220,11 @@ impl Target {
             Measure::MemoryBeyondRing => "MiB beyond the ring",
             Measure::ProportionPerFile => "between scales, per file",
             Measure::ProportionPerByte => "between scales, per byte",
+            Measure::OverSourceAndDrive => "times the slower of source and drive",
+            Measure::BackHitches => "back-hitches",
+            Measure::BackHitchRatio => "times its back-hitches",
+            Measure::BackHitchesOffModel => "of the model's back-hitches away from them",
+            Measure::RateOffNominal => "of the rate away from it, all drives",
         };
         format!("{word} {number} {what}")
     }
@@ -240,6 +306,15 @@ const fn target(
     Target { work, against, measure, bound }
 }
 
+fn timed<'a>(runs: &'a [Run], work: &'a str, name: &'a str) -> impl Iterator<Item = &'a Run> {
+    let timed = runs.iter().filter(|run| run.phase == Phase::Timed);
+    timed.filter(move |run| run.work == work && is(&run.contender, name))
+}
+
+fn back_hitches(run: &Run) -> Option<f64> {
+    run.tape.as_ref().map(|tape| tape.back_hitches as f64)
+}
+
 /// Whether a contender goes by this name; "fio" stands for "fio io_uring 1M depth 8" too.
 fn is(contender: &str, name: &str) -> bool {
     contender.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
@@ -278,6 +353,7 @@ mod tests {
             output_bytes: None,
             other_cpu_seconds: 0.0,
             steal_seconds: 0.0,
+            tape: None,
         }
     }
 

@@ -1,0 +1,95 @@
+//! What the model says to a run, in virtual time.
+
+use anyhow::Context as _;
+use device::tape::generation::Generation;
+use sim::model::program::{Ratio, Stream, stream};
+use sim::model::tape::TapeModel;
+use sim::model::tape::parameters::{Known, TapeParameters};
+
+use super::{DriveSetup, Writer};
+
+/// A block as Takeup writes it; the time of the tape does not depend on it.
+const BLOCK_BYTES: u64 = 1 << 20;
+/// Faster than any interface.
+const UNLIMITED_BYTES_PER_SECOND: u64 = 1_000_000_000_000;
+
+/// Seconds and back-hitches of the model for `host_bytes` from the beginning of a blank cartridge,
+/// closed by a synchronising filemark.
+///
+/// # Errors
+/// When the setup names a drive or a parameter that there is not.
+pub fn foretell(setup: &DriveSetup, host_bytes: u64) -> anyhow::Result<(f64, u64)> {
+    let mut tape = TapeModel::new(parameters(setup)?);
+    let never_waits = Stream {
+        source_bytes_per_second: UNLIMITED_BYTES_PER_SECOND,
+        ring_bytes: BLOCK_BYTES,
+        start_fill_percent: 0,
+        drain_bytes_per_second: None,
+        block_bytes: BLOCK_BYTES,
+        ratio: Ratio::NONE,
+    };
+    let program = match setup.writer {
+        Writer::Unlimited => never_waits,
+        Writer::Ring {
+            source_bytes_per_second,
+            ring_bytes,
+            start_fill_percent,
+            drain_bytes_per_second,
+        } => Stream {
+            source_bytes_per_second,
+            ring_bytes,
+            start_fill_percent,
+            drain_bytes_per_second,
+            ..never_waits
+        },
+    };
+    let run = stream(&mut tape, program, host_bytes);
+    Ok((run.elapsed_ns as f64 / 1e9, tape.counters().back_hitches))
+}
+
+fn parameters(setup: &DriveSetup) -> anyhow::Result<TapeParameters> {
+    let plain = |name: &str| name.to_ascii_lowercase().replace('-', "");
+    let known = Generation::all().iter().find(|one| plain(one.name) == setup.generation);
+    let generation = known.with_context(|| format!("no generation {}", setup.generation))?;
+    let mut parameters = TapeParameters::of(generation);
+    // As `takeup sim tape` does with a cartridge that is shorter: a wrap takes the time it takes.
+    let full = u128::from(parameters.capacity_bytes.value.max(1));
+    let wraps = u128::from(parameters.wraps.value) * u128::from(setup.capacity_bytes) / full;
+    parameters.wraps = Known::given(wraps.max(1) as u64);
+    parameters.capacity_bytes = Known::given(setup.capacity_bytes);
+    for (name, value) in setup.settings {
+        if !parameters.set(name, *value) {
+            anyhow::bail!("no parameter of a drive: {name}");
+        }
+    }
+    Ok(parameters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LTO_7: DriveSetup = DriveSetup {
+        generation: "lto7",
+        settings: &[],
+        capacity_bytes: 8_000_000_000,
+        writer: Writer::Unlimited,
+    };
+
+    #[test]
+    fn a_drive_at_full_speed_needs_its_rate_its_buffer_and_its_filemark() {
+        let (seconds, back_hitches) = foretell(&LTO_7, 4_000_000_000).unwrap();
+        // 13.1 s at 306 MB/s, 3 s for the filemark, 1.1 s until the buffer is full at 750 MB/s.
+        assert!((17.0..17.4).contains(&seconds), "{seconds}");
+        assert_eq!(back_hitches, 0);
+    }
+
+    #[test]
+    fn settings_reach_the_model() {
+        let settings = &[("synchronise_ns", 0)];
+        let (seconds, _) = foretell(&DriveSetup { settings, ..LTO_7 }, 4_000_000_000).unwrap();
+        assert!((14.0..14.4).contains(&seconds), "{seconds}");
+        let settings = &[("colour", 0)];
+        assert!(foretell(&DriveSetup { settings, ..LTO_7 }, 1).is_err());
+    }
+}

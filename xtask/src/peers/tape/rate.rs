@@ -1,0 +1,90 @@
+//! Whether a virtual drive keeps its time: a program that writes to it as fast as it can and looks
+//! at the clock.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use super::drive::{processor_seconds, read_status, whole};
+
+/// Arguments of `xtask drive-rate`.
+#[derive(clap::Args)]
+pub struct DriveRateArguments {
+    /// The folder on which the drive is mounted
+    folder: PathBuf,
+    /// Id of the process that is the drive
+    #[arg(long)]
+    process: u32,
+    /// Length of the measurement
+    #[arg(long)]
+    seconds: u64,
+}
+
+/// What was measured while the drive's buffer was full.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DriveRateReport {
+    /// Length of the measurement on the clock of the machine.
+    pub seconds: f64,
+    /// Bytes that the writes took in it.
+    pub bytes: u64,
+    /// Bytes that passed the head in it, as the drive counts.
+    pub native_bytes: u64,
+    /// Processor time of the drive in it.
+    pub drive_cpu_seconds: f64,
+}
+
+impl DriveRateReport {
+    /// Rate that the writer saw.
+    pub fn bytes_per_second(&self) -> f64 {
+        self.bytes as f64 / self.seconds
+    }
+}
+
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// Fills the drive's buffer, then measures; prints a [`DriveRateReport`].
+///
+/// # Errors
+/// When the drive does not take the data.
+pub fn run_drive_rate(arguments: &DriveRateArguments) -> anyhow::Result<ExitCode> {
+    let status = read_status(&arguments.folder)?;
+    let buffer_bytes = whole(&status["time"], "buffer_bytes")?;
+    let path = arguments.folder.join("nst0");
+    let tape = File::options().write(true).open(path).context("open the tape")?;
+    let block = vec![0u8; BLOCK_BYTES];
+    let write = || -> anyhow::Result<()> {
+        rustix::io::write(&tape, &block).context("write to the tape")?;
+        Ok(())
+    };
+    // One buffer until it starts, half of another so that it surely is full.
+    for _ in 0..(buffer_bytes * 3 / 2).div_ceil(BLOCK_BYTES as u64) {
+        write()?;
+    }
+    let look = || -> anyhow::Result<(u64, f64)> {
+        let status = read_status(&arguments.folder)?;
+        Ok((whole(&status["time"], "native_bytes")?, processor_seconds(arguments.process)?))
+    };
+    let (native_before, cpu_before) = look()?;
+    let start = Instant::now();
+    let length = Duration::from_secs(arguments.seconds);
+    let mut bytes = 0;
+    while start.elapsed() < length {
+        write()?;
+        bytes += BLOCK_BYTES as u64;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let (native_after, cpu_after) = look()?;
+    let report = DriveRateReport {
+        seconds,
+        bytes,
+        native_bytes: native_after - native_before,
+        drive_cpu_seconds: cpu_after - cpu_before,
+    };
+    drop(tape);
+    println!("{}", serde_json::to_string(&report)?);
+    Ok(ExitCode::SUCCESS)
+}
