@@ -8,7 +8,9 @@
 //! before such a run the memory that it is going to fill is touched and freed.
 
 use std::fs;
-use std::hint::black_box;
+
+use flow::cancel::Cancel;
+use flow::ring::{RingOptions, ring};
 
 /// Devices that drive the balloon, which is also what reports free pages.
 const BALLOONS: &str = "/sys/bus/virtio/drivers/virtio_balloon";
@@ -18,6 +20,9 @@ const REPORTING_BIT: usize = 5;
 
 /// Share of the memory that is available which is touched at most.
 const SHARE: u64 = 2;
+
+/// Bytes of a huge page: the page cache takes its memory in large pieces, too.
+const BLOCK_BYTES: usize = 2 << 20;
 
 /// Whether this machine gives free memory back to a host.
 pub fn is_given_back() -> bool {
@@ -34,12 +39,13 @@ pub fn take_back(bytes: u64) {
         return;
     }
     let bytes = bytes.min(available_bytes().unwrap_or(0) / SHARE);
-    let mut touched: Vec<u8> = Vec::new();
-    let Ok(bytes) = usize::try_from(bytes) else { return };
-    if touched.try_reserve_exact(bytes).is_ok() {
-        // Not zeros, which would be had without touching anything.
-        touched.resize(bytes, 1);
-        black_box(&touched);
+    let blocks = usize::try_from(bytes / BLOCK_BYTES as u64).unwrap_or(0).max(2);
+    let options = RingOptions { block_bytes: BLOCK_BYTES, blocks, consumers: 1 };
+    let Ok((producer, _consumers)) = ring(options, Cancel::new()) else { return };
+    for _ in 0..blocks {
+        let Some(mut reservation) = producer.try_reserve(BLOCK_BYTES) else { return };
+        reservation.slices_mut().for_each(|slice| slice.fill(1));
+        reservation.commit();
     }
 }
 
