@@ -5,6 +5,7 @@
 //! program and the folder.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod bench;
 mod drive;
 mod failures;
 mod programs;

@@ -1,0 +1,166 @@
+//! `takeup bench tape` on a virtual drive: what its user sees, and what is left on the medium and
+//! of the drive's settings. What a run does is `crates/bench/tests/tape`'s business.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::drive::{Drive, LIMIT, takeup};
+
+/// Twelve runs of 1 MiB each.
+const SMALL: [&str; 11] = [
+    "--block-size",
+    "64k,256k",
+    "--data",
+    "zeros,random",
+    "--length",
+    "1M",
+    "--repeats",
+    "3",
+    "--repeats-max",
+    "3",
+    "--no-progress",
+];
+
+fn file(drive: &Drive) -> PathBuf {
+    drive.folder().join("runs.ndjson")
+}
+
+fn bench(drive: &Drive, options: &[&str]) -> Output {
+    let mut command = takeup();
+    command.args(["bench", "tape"]).arg(drive.tape()).args(options);
+    command.arg("-o").arg(file(drive)).current_dir(drive.folder()).output().unwrap()
+}
+
+#[track_caller]
+fn succeeds(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn lines(drive: &Drive) -> Vec<Value> {
+    let text = fs::read_to_string(file(drive)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn an_experiment_with_tape_goes_on_where_it_was_stopped() {
+    let Some(drive) = Drive::new() else { return };
+    let options = [&SMALL[..], &["--drive-compression", "off", "--seed", "7"]].concat();
+    let text = succeeds(&bench(&drive, &options));
+    assert!(text.starts_with("data    block size  runs"), "{text}");
+    assert!(text.contains("every cell has its repeats; 12 runs in"), "{text}");
+    let whole = lines(&drive);
+    assert_eq!(whole.len(), 13);
+    for run in whole[1..].iter().map(|line| &line["run"]) {
+        assert_eq!(run["bytes"], 1 << 20);
+        assert_eq!(run["cell"]["drive_compression"], "off");
+        assert!(run["measures"]["filemark_seconds"].as_f64().unwrap() > 0.0, "{run}");
+        assert_eq!(run["environment"]["drive"], "virtual LTO-7");
+        assert_eq!(run["environment"]["drive buffer bytes"], "1000000000");
+        assert!(run["latency"].is_array() && run["series"]["bytes"].is_array(), "{run}");
+    }
+    let status = drive.status();
+    assert_eq!(status["compression"], true, "it is as it was");
+    assert_eq!(status["block_bytes"], 0);
+    // Killed in the middle of writing its sixth run; the medium is known to be ours.
+    let text = fs::read_to_string(file(&drive)).unwrap();
+    let kept: Vec<&str> = text.lines().take(6).collect();
+    fs::write(file(&drive), kept.join("\n") + "\n{\"run\":{\"cell\":{\"dat").unwrap();
+    succeeds(&bench(&drive, &options));
+    let cells = |lines: &[Value]| -> Vec<Value> {
+        lines[1..].iter().map(|line| line["run"]["cell"].clone()).collect()
+    };
+    assert_eq!(cells(&lines(&drive)), cells(&whole));
+}
+
+#[test]
+fn a_medium_with_data_is_left_to_its_owner() {
+    let Some(drive) = Drive::new() else { return };
+    let data: Vec<u8> = (0..200_000u32).map(|number| (number % 251) as u8).collect();
+    drive.dd_in(&data, "bs=10k");
+    let refused = bench(&drive, &SMALL);
+    assert_eq!(refused.status.code(), Some(1));
+    let errors = String::from_utf8(refused.stderr).unwrap();
+    assert!(errors.contains("nst0 holds data\nhint: --overwrite gives away"), "{errors}");
+    assert!(!file(&drive).exists(), "an experiment that cannot begin leaves no file");
+    assert_eq!(drive.dd_out("bs=10k"), data);
+    succeeds(&bench(&drive, &[&SMALL[..], &["--append"]].concat()));
+    assert_eq!(drive.dd_out("bs=10k"), data);
+    fs::remove_file(file(&drive)).unwrap();
+    succeeds(&bench(&drive, &[&SMALL[..], &["--overwrite"]].concat()));
+    let first = drive.dd_out("bs=1k");
+    assert!(first.starts_with(b"takeup bench tape: what follows is test data"));
+}
+
+#[test]
+fn the_design_of_btape() {
+    let Some(drive) = Drive::new() else { return };
+    let preset = ["--preset", "btape", "--block-size", "64k,128k"];
+    let plan = succeeds(&bench(&drive, &[&preset[..], &["--print-plan"]].concat()));
+    assert!(plan.contains("levels = [1073741824, 2147483648, 4294967296]"), "{plan}");
+    let plan = succeeds(&bench(&drive, &[&preset[..], &["--scale", "0.0001", "--json"]].concat()));
+    let document: Value = serde_json::from_str(&plan).unwrap();
+    assert_eq!(document["command"], "bench tape");
+    assert_eq!(document["runs"], 2 * 36);
+    assert_eq!(document["judgement"]["cells"].as_array().unwrap().len(), 2 * 12);
+    // The plan that is printed is the one that is run, in Bacula's blocks.
+    let run = &lines(&drive)[1]["run"];
+    assert!(run["cell"]["framing"].is_string(), "{run}");
+}
+
+#[test]
+fn a_virtual_drive_tells_what_it_did() {
+    let Some(drive) = Drive::with(&["--speed-up", "1000"]) else { return };
+    let options = ["--block-size", "64k", "--length", "8M", "--repeats", "1", "--repeats-max", "1"];
+    succeeds(&bench(&drive, &[&options[..], &["--data", "zeros", "--no-progress"]].concat()));
+    let measures = lines(&drive)[1]["run"]["measures"].clone();
+    let measure = |name: &str| measures[name].as_f64().unwrap_or_else(|| panic!("{measures}"));
+    assert!(measure("drive_streaming_seconds") > 0.0);
+    assert!(measure("drive_compression_ratio") > 10.0);
+    assert!(measure("drive_native_bytes") < 1e6);
+}
+
+#[test]
+fn what_was_written_is_read_back() {
+    let Some(drive) = Drive::new() else { return };
+    let options = ["--operation", "write,read", "--framing", "raw,tar,bacula", "--data", "text:2"];
+    let small = ["--block-size", "64k", "--length", "1M", "--repeats", "1", "--repeats-max", "1"];
+    succeeds(&bench(&drive, &[&options[..], &small[..]].concat()));
+    let lines = lines(&drive);
+    assert_eq!(lines.len(), 7);
+    assert!(lines[1..].iter().all(|line| line["run"]["bytes"] == 1 << 20), "{lines:?}");
+}
+
+#[test]
+fn a_stop_leaves_a_filemark_and_the_settings() {
+    let Some(drive) = Drive::new() else { return };
+    let options = ["--drive-compression", "off", "--block-size", "64k", "--length", "16M"];
+    let long = ["--repeats", "100000", "--repeats-max", "100000", "--interval", "0.0001"];
+    let start = || {
+        let mut command = takeup();
+        command.args(["bench", "tape"]).arg(drive.tape()).args(options).args(long);
+        command.arg("-o").arg(file(&drive)).stderr(Stdio::null()).stdout(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let runs = || fs::read_to_string(file(&drive)).map_or(0, |text| text.lines().count());
+    for _ in 0..2 {
+        let before = runs();
+        let mut program = start();
+        let begun = Instant::now();
+        while runs() < before + 3 {
+            assert!(begun.elapsed() < LIMIT, "nothing is measured");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let id = program.id().to_string();
+        std::process::Command::new("kill").args(["-s", "INT", &id]).status().unwrap();
+        assert_eq!(program.wait().unwrap().code(), Some(1));
+        let status = drive.status();
+        assert_eq!(status["compression"], true);
+        // Closing the tape adds no second one.
+        assert_eq!(status["block_number"], 0, "{status}");
+    }
+}
