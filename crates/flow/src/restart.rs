@@ -5,6 +5,9 @@
 //! below it stops the drive anyway; then few long runs are better than many short ones, so the
 //! writer waits until the ring is full, and drains it no faster than the drive needs.
 //!
+//! At the start nothing is known of the source. The first quarter of a second's worth of blocks says
+//! whether it keeps up: then the target has them at once, and does not stand while memory fills.
+//!
 //! How fast the source is, is seen from both ends of the ring: what came out of it, and by how much
 //! it is fuller. A source that the limit itself holds back fills the ring at the limit, which lies
 //! above the lowest speed, so a limit that is no longer needed lifts itself.
@@ -37,6 +40,9 @@ pub enum Restart {
 /// Shortest time over which the rate of a source is judged.
 const WINDOW: Duration = Duration::from_secs(1);
 
+/// Part of a second at the target's lowest speed that a source is judged by at the start.
+const PROBES_PER_SECOND: u64 = 4;
+
 /// Decides on restarts from what was seen of the source so far.
 #[derive(Debug)]
 pub(crate) struct Restarts {
@@ -53,6 +59,25 @@ impl Restarts {
     /// For a writer that begins to wait for its first block now.
     pub(crate) fn new(restart: Restart, now: Instant) -> Restarts {
         Restarts { restart, since: now, produced_then: 0, is_slow: false, drain: None }
+    }
+
+    /// Bytes from which on the source can be judged before the writer starts; none where the writer
+    /// starts at its fill whatever the source does.
+    pub(crate) fn probe_bytes(&self) -> Option<u64> {
+        match self.restart {
+            Restart::AtFill { .. } => None,
+            Restart::Paced { lowest_bytes_per_second, .. } => {
+                Some(lowest_bytes_per_second / PROBES_PER_SECOND)
+            }
+        }
+    }
+
+    /// Whether a source that has produced so many bytes since the start is fast enough for the
+    /// target to start at once.
+    pub(crate) fn keeps_up(&self, produced_bytes: u64, now: Instant) -> bool {
+        let Restart::Paced { lowest_bytes_per_second, .. } = self.restart else { return false };
+        let seconds = now.saturating_duration_since(self.since).as_secs_f64();
+        produced_bytes as f64 >= lowest_bytes_per_second as f64 * seconds
     }
 
     /// Learns that the source has produced so many bytes since the start: what was written, and
@@ -122,6 +147,18 @@ mod tests {
     #[test]
     fn a_slow_source_fills_the_ring_first() {
         assert_eq!(waits(60_000_000, Duration::from_secs(2), 3), [900, 900, 900]);
+    }
+
+    #[test]
+    fn a_source_that_keeps_up_is_not_waited_for_at_the_start() {
+        let start = Instant::now();
+        let restarts = Restarts::new(PACED, start);
+        assert_eq!(restarts.probe_bytes(), Some(LOWEST / 4));
+        assert!(restarts.keeps_up(LOWEST / 4, start + Duration::from_millis(249)));
+        assert!(!restarts.keeps_up(LOWEST / 4, start + Duration::from_millis(251)));
+        let restarts = Restarts::new(Restart::AtFill { blocks: 7 }, start);
+        assert_eq!(restarts.probe_bytes(), None);
+        assert!(!restarts.keeps_up(LOWEST, start + Duration::from_millis(1)));
     }
 
     #[test]

@@ -385,21 +385,7 @@ impl Consumer {
             if state.taken[self.index] > 0 && self.is_last() {
                 state.ran_empty += 1;
             }
-            account.switch(State::Starved);
-            while !self.may_start(&state, start_fill_blocks as u64) {
-                state.consumers_waiting[self.index] += 1;
-                let waited = self.shared.cancel.wait(&self.shared.ready[self.index], state);
-                state = match waited {
-                    Ok(state) => state,
-                    Err(stopped) => {
-                        lock(&self.shared.state).consumers_waiting[self.index] -= 1;
-                        account.switch(State::Working);
-                        return Err(stopped);
-                    }
-                };
-                state.consumers_waiting[self.index] -= 1;
-            }
-            account.switch(State::Working);
+            state = self.wait(state, start_fill_blocks, account)?;
         }
         self.shared.cancel.check()?;
         if self.ready_blocks(&state) == 0 {
@@ -408,6 +394,39 @@ impl Consumer {
         let number = state.taken[self.index];
         state.taken[self.index] += 1;
         Ok(Some(self.block(number, &state)))
+    }
+
+    /// Waits until so many blocks are ready, or the producer waits for room, or the stream ends.
+    ///
+    /// # Errors
+    /// When the run is being stopped.
+    pub fn wait_filled(&self, blocks: usize, account: &mut Account) -> Result<(), Stopped> {
+        let state = lock(&self.shared.state);
+        self.wait(state, blocks, account).map(drop)
+    }
+
+    fn wait<'a>(
+        &'a self,
+        mut state: std::sync::MutexGuard<'a, Inner>,
+        blocks: usize,
+        account: &mut Account,
+    ) -> Result<std::sync::MutexGuard<'a, Inner>, Stopped> {
+        account.switch(State::Starved);
+        while !self.may_start(&state, blocks as u64) {
+            state.consumers_waiting[self.index] += 1;
+            let waited = self.shared.cancel.wait(&self.shared.ready[self.index], state);
+            state = match waited {
+                Ok(state) => state,
+                Err(stopped) => {
+                    lock(&self.shared.state).consumers_waiting[self.index] -= 1;
+                    account.switch(State::Working);
+                    return Err(stopped);
+                }
+            };
+            state.consumers_waiting[self.index] -= 1;
+        }
+        account.switch(State::Working);
+        Ok(state)
     }
 
     /// Blocks that are ready to be taken.

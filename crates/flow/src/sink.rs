@@ -53,7 +53,8 @@ pub trait Sink: Send {
 /// How the writer drains its ring.
 #[derive(Debug)]
 pub struct WriteOptions {
-    /// Blocks that must be ready before the writer starts.
+    /// Blocks that must be ready before the writer starts; with [`Restart::Paced`] only where the
+    /// source turns out to be slower than the target.
     pub start_fill_blocks: usize,
     /// When it starts again after the ring ran empty.
     pub restart: Restart,
@@ -73,13 +74,14 @@ pub fn write_all(
 ) -> Result<u64, WriteError> {
     let mut bytes = 0;
     let mut restarts = Restarts::new(options.restart, Instant::now());
+    wait_for_start(consumer, options.start_fill_blocks, &restarts, account)?;
     loop {
         let ready_blocks = consumer.fill_blocks();
         if ready_blocks == 0 {
             sink.settle()?;
         }
         let fill_blocks = match bytes {
-            0 => options.start_fill_blocks,
+            0 => 1,
             _ => {
                 let ready_bytes = (ready_blocks * consumer.block_bytes()) as u64;
                 restarts.observe(bytes + ready_bytes, Instant::now());
@@ -98,6 +100,24 @@ pub fn write_all(
     }
     sink.finish()?;
     Ok(bytes)
+}
+
+/// Waits for the start fill, or for as much as shows that the source is fast enough without.
+fn wait_for_start(
+    consumer: &Consumer,
+    start_fill_blocks: usize,
+    restarts: &Restarts,
+    account: &mut Account,
+) -> Result<(), Stopped> {
+    if let Some(bytes) = restarts.probe_bytes() {
+        let blocks = usize::try_from(bytes).unwrap_or(usize::MAX).div_ceil(consumer.block_bytes());
+        consumer.wait_filled(blocks.clamp(1, start_fill_blocks.max(1)), account)?;
+        let ready_bytes = (consumer.fill_blocks() * consumer.block_bytes()) as u64;
+        if restarts.keeps_up(ready_bytes, Instant::now()) {
+            return Ok(());
+        }
+    }
+    consumer.wait_filled(start_fill_blocks, account)
 }
 
 /// Waits as a limit demands: it is a wish about the target's side, so the stage is blocked.
