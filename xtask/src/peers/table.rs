@@ -35,7 +35,9 @@ pub fn render(records: &[Record], format: Format) -> String {
     let drives = tape::table::rows(&runs);
     if !drives.is_empty() {
         grid(&mut out, format, &tape::table::HEADS, &drives);
-        out.push_str("\n\"model\" is the time that the drive itself needs, in virtual time; for a ");
+        out.push_str(
+            "\n\"model\" is the time that the drive itself needs, in virtual time; for a ",
+        );
         out.push_str("slow source that of the whole run.\n\n");
     }
     grid(
@@ -108,8 +110,9 @@ fn environment_line(environment: &Environment) -> String {
 fn contender_rows(runs: &[Run]) -> Vec<Vec<String>> {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     // A drive's rate is no comparison of programs: it has a table of its own.
-    let is_compared =
-        |run: &&Run| run.phase == Phase::Timed && run.tape.as_ref().is_none_or(|t| t.rate.is_none());
+    let is_compared = |run: &&Run| {
+        run.phase == Phase::Timed && run.tape.as_ref().is_none_or(|t| t.rate.is_none())
+    };
     for run in runs.iter().filter(is_compared) {
         let key = (run.work.as_str(), run.contender.as_str());
         if !seen.contains(&key) {

@@ -147,7 +147,8 @@ impl Target {
             }
             Measure::OverSourceAndDrive => {
                 let ratio = |product: &Run, source: &Run| {
-                    let drive_seconds = product.tape.as_ref().map_or(0.0, |tape| tape.model_seconds);
+                    let drive_seconds =
+                        product.tape.as_ref().map_or(0.0, |tape| tape.model_seconds);
                     product.seconds / source.seconds.max(drive_seconds)
                 };
                 estimate(&paired(runs, self.work, "takeup", "takeup-source", ratio))

@@ -57,7 +57,12 @@ impl Place {
     ///
     /// # Errors
     /// When there is no room for the cartridge, or the drive does not appear.
-    pub fn mount(&self, takeup: &Path, setup: DriveSetup, data_bytes: u64) -> anyhow::Result<Drive> {
+    pub fn mount(
+        &self,
+        takeup: &Path,
+        setup: DriveSetup,
+        data_bytes: u64,
+    ) -> anyhow::Result<Drive> {
         self.remove_cartridges();
         let medium = self.cartridge(setup.capacity_bytes, data_bytes)?;
         fs::create_dir_all(&self.folder).context("create the folder of the drive")?;
