@@ -1,6 +1,6 @@
 //! Figures of an experiment: points with error bars, curves through them, on axes that may be
-//! logarithmic or made of words. Like [`crate::chart`], whose axes begin at zero, the same data
-//! give the same bytes.
+//! logarithmic or made of words. The same data give the same bytes: places are rounded to a tenth,
+//! and no number is printed in a way that depends on the machine.
 //!
 //! A figure has two forms: a file that stands for itself, and a part of a page, which brings the
 //! colours. Each point carries its numbers as a text, for hovering, for the keyboard and for screen
@@ -8,7 +8,9 @@
 
 use std::fmt::Write;
 
-use crate::chart::{escaped, number_text, tick_step};
+use scale::{Scale, VALUES_MAX, number_text};
+
+mod scale;
 
 /// What the horizontal axis is.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,8 +73,21 @@ pub struct Figure {
     pub y_name: String,
     /// The horizontal axis.
     pub axis: Axis,
+    /// How far the vertical axis goes at least: figures beside each other share one.
+    pub y_least: f64,
+    /// Places on the horizontal axis, from the bottom to the top.
+    pub places: Vec<Place>,
     /// At most [`GROUPS_MAX`] are told apart.
     pub groups: Vec<Group>,
+}
+
+/// A place on the horizontal axis that has a name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// Beside it.
+    pub name: String,
+    /// Where.
+    pub x: f64,
 }
 
 /// Groups that differ in colour, mark and dash.
@@ -91,10 +106,33 @@ const LETTER: f64 = 6.3;
 /// at least, of the dark ones to the dark ground.
 pub const STYLE: &str = include_str!("figure/figure.css");
 
+/// A file with figures below each other, which stands for itself.
+pub fn document(figures: &[Figure]) -> String {
+    let height: f64 = figures.iter().map(Figure::height).sum();
+    let mut text = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+         width=\"{WIDTH}\" height=\"{height}\"><style>{STYLE}</style>\n"
+    );
+    let mut down = 0.0;
+    for figure in figures {
+        let place = format!(" y=\"{down}\" width=\"{WIDTH}\" height=\"{}\"", figure.height());
+        text.push_str(&figure.drawn(&place, ""));
+        down += figure.height();
+    }
+    text.push_str("</svg>\n");
+    text
+}
+
 impl Figure {
     /// A file that stands for itself.
     pub fn to_file(&self) -> String {
         self.drawn(&format!(" xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\""), STYLE)
+    }
+
+    fn height(&self) -> f64 {
+        let legend = self.legend_places();
+        let lines = legend.iter().map(|(_, line)| line + 1).max().unwrap_or(0);
+        TOP + PLOT_HEIGHT + BOTTOM + LEGEND_LINE * lines as f64
     }
 
     /// A part of a page that has [`STYLE`].
@@ -104,8 +142,7 @@ impl Figure {
 
     fn drawn(&self, attributes: &str, style: &str) -> String {
         let legend = self.legend_places();
-        let legend_lines = legend.iter().map(|(_, line)| line + 1).max().unwrap_or(0);
-        let height = TOP + PLOT_HEIGHT + BOTTOM + LEGEND_LINE * legend_lines as f64;
+        let height = self.height();
         let mut text = format!(
             "<svg class=\"fig\"{attributes} viewBox=\"0 0 {WIDTH} {height}\" role=\"group\" \
              aria-label=\"{}\">",
@@ -122,6 +159,7 @@ impl Figure {
         );
         let scale = Scale::of(self);
         self.draw_axes(&mut text, &scale);
+        self.draw_places(&mut text, &scale);
         for (number, group) in self.groups.iter().enumerate() {
             group.draw(&mut text, &scale, number % GROUPS_MAX);
         }
@@ -165,6 +203,26 @@ impl Figure {
             TOP - 10.0,
             escaped(&self.y_name)
         );
+    }
+
+    fn draw_places(&self, text: &mut String, scale: &Scale) {
+        let bottom = TOP + PLOT_HEIGHT;
+        let drawable = |place: &&Place| place.x.is_finite() && place.x.abs() <= VALUES_MAX;
+        for (number, place) in self.places.iter().filter(drawable).enumerate() {
+            let x = scale.x(place.x);
+            // On the side with more room, and each on a line of its own.
+            let (anchor, beside) = match x > WIDTH / 2.0 {
+                true => ("end", x - 5.0),
+                false => ("start", x + 5.0),
+            };
+            let y = TOP + 12.0 + 15.0 * number as f64;
+            let _ = writeln!(
+                text,
+                "<path class=\"place\" d=\"M{x:.1} {TOP}V{bottom}\"/>\
+                 <text x=\"{beside:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>",
+                escaped(&place.name)
+            );
+        }
     }
 
     fn ticks(&self, scale: &Scale) -> Vec<(f64, String)> {
@@ -315,71 +373,21 @@ fn draw_mark(text: &mut String, x: f64, y: f64, class: usize) {
     let _ = write!(text, "<path class=\"mark f{class}\" d=\"{form}\"/>");
 }
 
-/// From data to the place in the figure.
-struct Scale {
-    logarithmic: bool,
-    x_low: f64,
-    x_high: f64,
-    x_step: f64,
-    y_most: f64,
-    y_step: f64,
-    margin: f64,
-}
-
-/// Smaller values are drawn at the edge of a logarithmic axis.
-const LOGARITHM_LEAST: f64 = 1e-9;
-/// Larger values are drawn at the edge.
-const VALUES_MAX: f64 = 1e15;
-
-impl Scale {
-    fn of(figure: &Figure) -> Scale {
-        let values = || figure.groups.iter().flat_map(|group| &group.values);
-        let curves = || figure.groups.iter().flat_map(|group| &group.curve);
-        let heights = values()
-            .flat_map(|value| [value.y, value.range.map_or(0.0, |(_, high)| high)])
-            .chain(curves().map(|(_, y)| *y));
-        let y_most = heights.filter(|y| y.is_finite()).fold(0.0, f64::max).min(VALUES_MAX);
-        let y_step = tick_step(y_most);
-        let places = values().map(|value| value.x).chain(curves().map(|(x, _)| *x));
-        let places: Vec<f64> = places.filter(|x| x.is_finite() && x.abs() <= VALUES_MAX).collect();
-        let logarithmic = figure.axis.is_logarithmic();
-        let positive = places.iter().copied().filter(|x| !logarithmic || *x > LOGARITHM_LEAST);
-        let low = positive.clone().fold(f64::INFINITY, f64::min);
-        let high = positive.fold(0.0, f64::max);
-        let x_step = tick_step(high);
-        let (x_low, x_high, margin) = match &figure.axis {
-            Axis::Words(words) => (0.0, words.len().saturating_sub(1).max(1) as f64, 48.0),
-            Axis::Linear => (0.0, (high / x_step - 1e-9).ceil().max(1.0) * x_step, 0.0),
-            _ if low.is_finite() && low < high => (low, high, 24.0),
-            _ if low.is_finite() => (low / 2.0, low * 2.0, 24.0),
-            _ => (1.0, 2.0, 24.0),
-        };
-        let y_most = (y_most / y_step - 1e-9).ceil().max(1.0) * y_step;
-        Scale { logarithmic, x_low, x_high, x_step, y_most, y_step, margin }
+/// Text as XML has it.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            // XML 1.0 has no way to write other control characters.
+            control if control.is_control() => safe.push(' '),
+            plain => safe.push(plain),
+        }
     }
-
-    fn x(&self, value: f64) -> f64 {
-        let share = match self.logarithmic {
-            true => {
-                (value.max(LOGARITHM_LEAST) / self.x_low).log2() / (self.x_high / self.x_low).log2()
-            }
-            false => (value - self.x_low) / (self.x_high - self.x_low),
-        };
-        LEFT + self.margin + (WIDTH - LEFT - RIGHT - 2.0 * self.margin) * share.clamp(0.0, 1.0)
-    }
-
-    fn y(&self, value: f64) -> f64 {
-        TOP + PLOT_HEIGHT * (1.0 - (value / self.y_most).clamp(0.0, 1.0))
-    }
-
-    /// Powers of two on the axis, so few that their labels do not touch.
-    fn powers(&self) -> Vec<f64> {
-        const LABELS_MAX: usize = 9;
-        let (first, last) = (self.x_low.log2().ceil() as i32, self.x_high.log2().floor() as i32);
-        let all = (last - first).max(0) as usize + 1;
-        let every = all.div_ceil(LABELS_MAX);
-        (first..=last).step_by(every).map(|power| f64::from(power).exp2()).collect()
-    }
+    safe
 }
 
 #[cfg(test)]
@@ -405,6 +413,8 @@ mod tests {
             x_name: "block size".into(),
             y_name: "MB/s".into(),
             axis,
+            y_least: 0.0,
+            places: Vec::new(),
             groups: vec![group("a", values.clone(), Vec::new()), group("b", values, curve)],
         }
     }
@@ -444,8 +454,14 @@ mod tests {
                 3 => Axis::Nanoseconds,
                 _ => Axis::Words(vec!["a".into(), "b".into()]),
             };
+            let place = Place { name: "a<b\u{1}".into(), x: points.first().map_or(0.0, |at| at.0) };
             let values = points.into_iter().map(|(x, y)| value(x, y)).collect();
-            let text = figure(axis, values).to_file();
+            let mut figure = figure(axis, values);
+            figure.places.push(place);
+            let text = document(&[figure.clone(), figure]);
+            let is_clean = !text.contains("a<b") && !text.contains('\u{1}');
+            prop_assert!(is_clean);
+            prop_assert_eq!(text.matches("</svg>").count(), 3);
             let tags = text.split('<').filter(|tag| tag.starts_with("path"));
             for tag in tags {
                 prop_assert!(!tag.contains("NaN") && !tag.contains("inf"), "{}", tag);

@@ -4,7 +4,6 @@
 //! Everything here turns plain data into text and returns it; nothing prints, and nothing knows a
 //! device or a flag.
 
-pub mod chart;
 pub mod escape;
 pub mod explanation;
 pub mod figure;

@@ -7,8 +7,7 @@
 
 use std::fmt::Write;
 
-use crate::chart::escaped;
-use crate::figure::{Figure, STYLE};
+use crate::figure::{Figure, STYLE, escaped};
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -78,6 +78,8 @@ fn sweep_section(
         x_name: factor.title(),
         y_name: "MB/s".to_owned(),
         axis: axis(factor),
+        y_least: 0.0,
+        places: Vec::new(),
         groups: sweeps
             .iter()
             .take(GROUPS_MAX)
@@ -179,6 +181,8 @@ fn series_section(experiment: &Experiment, judgement: &Judgement) -> Option<Sect
                 x_name: "seconds".to_owned(),
                 y_name: "MB/s".to_owned(),
                 axis: Axis::Linear,
+                y_least: 0.0,
+                places: Vec::new(),
                 groups,
             });
         }
@@ -236,6 +240,8 @@ fn latency_section(experiment: &Experiment, judgement: &Judgement) -> Option<Sec
             x_name: "time".to_owned(),
             y_name: "% of requests".to_owned(),
             axis: Axis::Nanoseconds,
+            y_least: 0.0,
+            places: Vec::new(),
             groups,
         }],
         tables: Vec::new(),

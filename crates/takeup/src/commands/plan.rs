@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use device::tape::generation::Generation;
-use report::chart;
+use report::figure;
 use sim::model::disk::DiskParameters;
 use sim::model::program::Ratio;
 use sim::model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
@@ -269,7 +269,7 @@ fn told(arguments: &PlanArgs) -> Result<Outcome, Failure> {
     };
     if let Some(path) = &arguments.chart {
         let charts = told.charts()?;
-        std::fs::write(path, chart::document(&charts)).map_err(|error| {
+        std::fs::write(path, figure::document(&charts)).map_err(|error| {
             let what = format!("cannot write {}: {error}", path.display());
             Failure::of(what, None)
         })?;

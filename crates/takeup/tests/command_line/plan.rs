@@ -85,7 +85,8 @@ fn a_chart_is_drawn() {
     let (one, two) = (draw("one.svg"), draw("two.svg"));
     assert_eq!(one, two);
     assert!(one.starts_with("<svg ") && one.contains("this source: 60 MB/s"));
-    assert_eq!(one.matches("<polyline").count(), 4);
+    // Two figures with two lines each, and their legends.
+    assert_eq!(one.matches("class=\"line s").count(), 8);
 }
 
 #[test]

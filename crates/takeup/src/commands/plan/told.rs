@@ -1,6 +1,6 @@
 //! A plan in words, as a document, and as charts.
 
-use report::chart::{Chart, Line, Mark};
+use report::figure::{Axis, Figure, Group, Marks, Place, Value as Point};
 use report::format::{count, counted, duration, percent, rate, size};
 use report::table::{Align, Colour, Emphasis, Table};
 use serde_json::{Value, json};
@@ -118,7 +118,7 @@ impl Told<'_> {
     }
 
     /// Rate and stops against the rate of the source, with and without the drive's compression.
-    pub fn charts(&self) -> Result<[Chart; 2], PlanError> {
+    pub fn charts(&self) -> Result<[Figure; 2], PlanError> {
         let most = self.chart_rate_most();
         let names = [
             ("drive compression off", Compression::None),
@@ -136,21 +136,23 @@ impl Told<'_> {
                 let writing_s = plan.seconds - plan.change_seconds;
                 let x = setup.source.bytes_per_second as f64 / 1e6;
                 let size = setup.source.size_bytes as f64;
-                rate_points.push((x, size / writing_s / 1e6));
-                stop_points.push((x, plan.back_hitches as f64 / size * TERABYTE));
+                rate_points.push(point_at(x, size / writing_s / 1e6));
+                stop_points.push(point_at(x, plan.back_hitches as f64 / size * TERABYTE));
             }
-            rates.push(Line { name: name.to_owned(), points: rate_points });
-            stops.push(Line { name: name.to_owned(), points: stop_points });
+            rates.push(line(name, rate_points));
+            stops.push(line(name, stop_points));
         }
         let here = self.setup.archive_rate() as f64 / 1e6;
-        let marks = vec![Mark { name: format!("this source: {here:.0} MB/s"), x: here }];
+        let places = vec![Place { name: format!("this source: {here:.0} MB/s"), x: here }];
         let x_name = "rate of the source, MB/s".to_owned();
-        let chart = |title: String, y_name: &str, lines| Chart {
+        let chart = |title: String, y_name: &str, groups| Figure {
             title,
             x_name: x_name.clone(),
             y_name: y_name.to_owned(),
-            lines,
-            marks: marks.clone(),
+            axis: Axis::Linear,
+            y_least: 0.0,
+            places: places.clone(),
+            groups,
         };
         let ratio = self.choices.drive_ratio.as_f64();
         let title = format!("{}: throughput, data that compress {ratio:.2}:1", self.drive);
@@ -340,6 +342,14 @@ impl Told<'_> {
             }),
         }
     }
+}
+
+fn point_at(x: f64, y: f64) -> Point {
+    Point { x, y, range: None, label: String::new() }
+}
+
+fn line(name: &str, values: Vec<Point>) -> Group {
+    Group { name: name.to_owned(), values, curve: Vec::new(), marks: Marks::None }
 }
 
 fn found(measured: &Measured) -> String {
