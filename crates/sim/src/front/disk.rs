@@ -27,9 +27,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::linux::fs::MetadataExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use fuser::{Config, MountOption, Session, SessionUnmounter};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -96,8 +98,8 @@ pub enum DiskError {
     /// No thread to serve it.
     #[error("cannot start a thread for the disk")]
     Thread(#[source] io::Error),
-    /// The file for the loop device cannot be opened past the folder.
-    #[error("cannot open {path} for a loop device")]
+    /// Its own file cannot be used from here.
+    #[error("cannot use {path}")]
     Through {
         /// The file.
         path: PathBuf,
@@ -129,6 +131,8 @@ pub struct DiskUnmounter {
 /// Requests that are taken and whose bytes are moved at the same time; the waiting is done
 /// elsewhere.
 const THREADS: usize = 4;
+/// Calls from which is told how long one takes by itself.
+const ROUND_TRIPS: usize = 64;
 /// The largest call that is one request, if the kernel can be told so.
 const REQUEST_BYTES_MAX: u64 = 8 << 20;
 
@@ -149,10 +153,6 @@ impl DiskMount {
         let mut config = Config::default();
         config.mount_options = options;
         config.n_threads = Some(THREADS);
-        // The threads that are started below write what the kernel has to get rid of when it is
-        // short of memory, and must not wait for that themselves (prctl(2), PR_SET_IO_FLUSHER).
-        // Without the privilege there is no loop device either.
-        let _ = rustix::process::configure_io_flusher_behavior(true);
         // The limit counts when the connection is made; afterwards it is as it was.
         let limit = page_limit::raise(REQUEST_BYTES_MAX);
         let request_bytes = limit.block_bytes().min(REQUEST_BYTES_MAX);
@@ -183,8 +183,16 @@ impl DiskMount {
             loop_device: Arc::default(),
         };
         let serving = thread::Builder::new().name("disk".to_owned());
-        let session = serving.spawn(move || session.run()).map_err(DiskError::Thread)?;
+        let serve = move || {
+            be_a_device();
+            session.run()
+        };
+        let session = serving.spawn(serve).map_err(DiskError::Thread)?;
         let mut mount = DiskMount { session, path, unmounter, loop_path: None };
+        if let Err(error) = mount.begin() {
+            let _ = mount.unmounter.unmount();
+            return Err(error);
+        }
         if let Some(device) = reserved
             && let Err(error) = mount.attach(device, access, &backing_path)
         {
@@ -213,6 +221,23 @@ impl DiskMount {
         let path = self.path;
         let ended = self.session.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
         ended.map_err(|source| DiskError::Connection { path, source })
+    }
+
+    /// Looks how long a call takes that takes no time, and lets time begin.
+    fn begin(&self) -> Result<(), DiskError> {
+        let path = self.path.join(DISK_NAME);
+        let failed = |source| DiskError::Through { path: path.clone(), source };
+        let file = File::open(&path).map_err(failed)?;
+        let mut times = [Duration::ZERO; ROUND_TRIPS];
+        for time in &mut times {
+            let before = Instant::now();
+            file.read_at(&mut [0; 4096], 0).map_err(failed)?;
+            *time = before.elapsed();
+        }
+        times.sort_unstable();
+        // Whatever else runs makes some of them longer.
+        self.unmounter.queue.begin(times[ROUND_TRIPS / 4]);
+        Ok(())
     }
 
     fn attach(
@@ -281,6 +306,18 @@ impl DiskUnmounter {
         }
         self.detach();
     }
+}
+
+/// Makes this thread and those that it starts serve as a device does: at once, and without waiting
+/// for memory that only they can free. Without the privileges it does without.
+fn be_a_device() {
+    /// In front of everything that has not asked for more.
+    const NICE: i32 = -15;
+    // On Linux this is the thread's alone.
+    let _ = rustix::process::setpriority_process(None, NICE);
+    // They write what the kernel gets rid of when it is short of memory (prctl(2),
+    // PR_SET_IO_FLUSHER).
+    let _ = rustix::process::configure_io_flusher_behavior(true);
 }
 
 /// Waits until no mount has this device. The kernel tells changes (proc(5)); a look now and then

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod bench;
+mod disk;
 mod drive;
 mod failures;
 mod programs;

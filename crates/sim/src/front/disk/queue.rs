@@ -7,7 +7,9 @@
 //! its bytes.
 //!
 //! A sleep ends some microseconds late, by an amount that is about the same each time. The timer
-//! learns it, and sleeps that much shorter.
+//! learns it, and sleeps that much shorter. A request has also been on its way through the kernel
+//! before it comes here, and its answer will be: [`Queue::begin`] is told how long that takes, and
+//! takes a request as come that much earlier and gives the answer that much earlier.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -54,6 +56,8 @@ pub(super) struct Reading {
     pub(super) counters: DiskCounters,
     pub(super) tally: Tally,
     pub(super) in_flight: usize,
+    /// What is taken as the way through the kernel and back.
+    pub(super) round_trip: Duration,
     /// From the first request to the end of the last one.
     pub(super) span_ns: u64,
 }
@@ -66,7 +70,7 @@ pub(super) struct Tally {
     pub(super) read_bytes: u64,
     pub(super) written_bytes: u64,
     pub(super) depth_max: usize,
-    /// Sum of the requests' times from arrival to completion.
+    /// Sum of the requests' times from call to completion.
     pub(super) response_ns: u64,
     /// Time with at least one request under way.
     pub(super) busy_ns: u64,
@@ -84,6 +88,8 @@ const WAITING_BYTES_MAX: u64 = 256 << 20;
 const TIMERS: usize = 2;
 /// No sleep is shortened by more.
 const CORRECTION_NS_MAX: u64 = 200_000;
+/// Nothing that takes longer is believed to be the way through the kernel alone.
+const ROUND_TRIP_MAX: Duration = Duration::from_micros(200);
 
 /// The requests of one disk.
 pub(super) struct Queue {
@@ -112,11 +118,15 @@ struct State {
     somebody_sleeps: bool,
     /// What a sleep is shortened by.
     correction_ns: u64,
+    /// From a program's call to the arrival here, and back.
+    way: Duration,
     phase: Phase,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
+    /// Answers do not wait and nothing is counted.
+    Before,
     Timed,
     /// Answers no longer wait.
     Hurried,
@@ -152,7 +162,8 @@ impl PartialEq for Waiting {
 impl Eq for Waiting {}
 
 impl Queue {
-    /// A disk that nobody asked for anything yet.
+    /// A disk that nobody asked for anything yet. Until [`Queue::begin`] it answers at once, and
+    /// counts nothing.
     ///
     /// # Errors
     /// When there is no thread to be had.
@@ -166,7 +177,8 @@ impl Queue {
             arrivals: 0,
             somebody_sleeps: false,
             correction_ns: 0,
-            phase: Phase::Timed,
+            way: Duration::ZERO,
+            phase: Phase::Before,
         };
         let shared = Arc::new(Shared {
             began: Instant::now(),
@@ -184,11 +196,24 @@ impl Queue {
         Ok(Queue { shared })
     }
 
+    /// From now on requests take time. A call and its answer are on their way for `round_trip`,
+    /// which is not the disk's.
+    pub(super) fn begin(&self, round_trip: Duration) {
+        let mut state = self.shared.lock();
+        state.way = round_trip.min(ROUND_TRIP_MAX) / 2;
+        state.phase = Phase::Timed;
+    }
+
     /// A request has come. Requests come in the order of their arrival, from any thread.
     pub(super) fn arrive(&self, asked: Asked) -> Arrival {
         let mut state = self.shared.lock();
         let now = Instant::now();
-        let now_ns = self.shared.model_ns(now);
+        if state.phase == Phase::Before {
+            state.in_flight += 1;
+            return Arrival { due: now, number: 0 };
+        }
+        let came = now.checked_sub(state.way).unwrap_or(now);
+        let now_ns = self.shared.model_ns(came);
         let done_ns = match asked {
             Asked::Read { offset, bytes } | Asked::Write { offset, bytes } => {
                 state.model.submit(now_ns, offset, bytes)
@@ -199,7 +224,8 @@ impl Queue {
         state.count(asked, now_ns, done_ns);
         let due = match self.shared.clock {
             Clock::Times(times) => {
-                now + Duration::from_nanos((done_ns - now_ns) / u64::from(times.max(1)))
+                let time = Duration::from_nanos((done_ns - now_ns) / u64::from(times.max(1)));
+                now + time.saturating_sub(2 * state.way)
             }
             Clock::None => now,
         };
@@ -248,6 +274,7 @@ impl Queue {
             counters: state.model.counters(),
             tally: state.tally,
             in_flight: state.in_flight,
+            round_trip: 2 * state.way,
             span_ns: state.tally.busy_until_ns.saturating_sub(first_ns),
         }
     }
@@ -345,6 +372,7 @@ impl Shared {
 
     /// A timer's life.
     fn answer_in_time(&self) {
+        super::be_a_device();
         // The kernel otherwise adds up to 50 us to a sleep (prctl(2), PR_SET_TIMERSLACK).
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut state = self.lock();

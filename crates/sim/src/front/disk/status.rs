@@ -43,6 +43,7 @@ pub(super) fn to_json(preset: &str, backing: &Backing, reading: &Reading) -> Str
             "mean_depth": per(tally.response_ns as f64, span),
             "split_pieces": counters.pieces - counters.requests,
             "seeks": counters.seeks,
+            "round_trip_seconds": reading.round_trip.as_secs_f64(),
             "late_requests": tally.late,
             "late_seconds": seconds(tally.late_ns),
         });

@@ -1,0 +1,470 @@
+//! `takeup sim disk`: what is written is what is read, by every way in; and it goes away cleanly,
+//! however it ends.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::FallocateFlags;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::drive::{LIMIT, run, takeup, unmount};
+
+const MIB: usize = 1 << 20;
+
+/// `takeup sim disk` on a folder of its own, until it is dropped.
+struct Disk {
+    folder: TempDir,
+    program: Child,
+    told: Value,
+}
+
+impl Disk {
+    /// A disk of 8 MiB; nothing where there is no FUSE, or no loop device when that is wanted.
+    fn with(options: &[&str]) -> Option<Disk> {
+        let folder = tempfile::tempdir().unwrap();
+        let backing = folder.path().join("backing");
+        Disk::on(folder, &backing, &[&["--size", "8M"], options].concat())
+    }
+
+    fn on(folder: TempDir, backing: &Path, options: &[&str]) -> Option<Disk> {
+        if options.contains(&"--loop") && !loop_is_possible() {
+            eprintln!("not tested: no loop devices here (needs root and /dev/loop-control)");
+            return None;
+        }
+        let mountpoint = folder.path().join("disk");
+        fs::create_dir_all(&mountpoint).unwrap();
+        let mut program = takeup()
+            .args(["sim", "disk", "--json", "--backing"])
+            .arg(backing)
+            .args(options)
+            .arg(&mountpoint)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        if let Ok(told) = serde_json::from_str(&line) {
+            return Some(Disk { folder, program, told });
+        }
+        program.wait().unwrap();
+        let mut text = String::new();
+        program.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        assert!(text.contains("cannot mount"), "{text}");
+        eprintln!("not tested: no FUSE here (needs /dev/fuse and root or fusermount3)");
+        None
+    }
+
+    fn told(&self, name: &str) -> PathBuf {
+        PathBuf::from(self.told[name].as_str().unwrap())
+    }
+
+    fn mountpoint(&self) -> PathBuf {
+        self.folder.path().join("disk")
+    }
+
+    fn backing(&self) -> PathBuf {
+        self.folder.path().join("backing")
+    }
+
+    fn open(&self, name: &str) -> File {
+        OpenOptions::new().read(true).write(true).open(self.told(name)).unwrap()
+    }
+
+    fn status(&self) -> Value {
+        serde_json::from_slice(&fs::read(self.told("status")).unwrap()).unwrap()
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.program.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    /// Waits for the end of the program; its exit code.
+    fn wait(&mut self) -> Option<i32> {
+        until(|| self.program.try_wait().unwrap()).code()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        unmount(&self.mountpoint());
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+        unmount(&self.mountpoint());
+    }
+}
+
+fn loop_is_possible() -> bool {
+    rustix::process::geteuid().is_root() && Path::new("/dev/loop-control").exists()
+}
+
+/// Asks until there is an answer.
+fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + LIMIT;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < end, "it does not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Runs something that must not hang.
+fn in_time<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(act()));
+    receiver.recv_timeout(LIMIT).expect("it hangs")
+}
+
+fn loop_is_attached(device: &Path) -> bool {
+    let name = device.file_name().unwrap();
+    Path::new("/sys/block").join(name).join("loop/backing_file").exists()
+}
+
+/// Marsaglia's xorshift64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+
+    fn bytes(&mut self, length: usize) -> Vec<u8> {
+        (0..length).map(|_| self.below(256) as u8).collect()
+    }
+}
+
+/// What a plain file would have, after the same calls.
+fn random_operations(file: &File, size: usize, aligned: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random(seed);
+    let mut model = vec![0; size];
+    let units = size / aligned;
+    for _ in 0..200 {
+        let from = random.below(units) * aligned;
+        let length = ((random.below(64) + 1) * aligned).min(size - from);
+        let range = from..from + length;
+        match random.below(8) {
+            0..=3 => {
+                let bytes = random.bytes(length);
+                file.write_all_at(&bytes, from as u64).unwrap();
+                model[range].copy_from_slice(&bytes);
+            }
+            4 => {
+                let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+                rustix::fs::fallocate(file, punch, from as u64, length as u64).unwrap();
+                model[range].fill(0);
+            }
+            5 => file.sync_data().unwrap(),
+            _ => {
+                let mut bytes = vec![1; length];
+                file.read_exact_at(&mut bytes, from as u64).unwrap();
+                assert!(bytes == model[range], "{length} bytes at {from}");
+            }
+        }
+    }
+    model
+}
+
+#[test]
+fn bytes_are_those_of_a_plain_file() {
+    for (name, aligned) in [("disk", 1), ("disk", 4096), ("cached", 1000)] {
+        // Requests are cut, so that pieces are put together again.
+        let options = ["--preset", "array:3", "--max-request", "8k", "--speed-up", "1000"];
+        let Some(mut disk) = Disk::with(&options) else { return };
+        let model =
+            random_operations(&disk.open(name), 8 * MIB, aligned, 0x2545_f491 + aligned as u64);
+        assert!(fs::read(disk.told("disk")).unwrap() == model);
+        assert!(fs::read(disk.told("cached")).unwrap() == model);
+        unmount(&disk.mountpoint());
+        assert_eq!(disk.wait(), Some(0));
+        assert!(fs::read(disk.backing()).unwrap() == model);
+    }
+}
+
+#[test]
+fn bytes_through_the_loop_device_are_those_of_a_plain_file() {
+    let Some(mut disk) = Disk::with(&["--loop", "--time", "none"]) else { return };
+    let device = disk.told("loop");
+    let file = disk.open("loop");
+    let model = random_operations(&file, 8 * MIB, 4096, 77);
+    file.sync_all().unwrap();
+    drop(file);
+    assert!(fs::read(disk.told("disk")).unwrap() == model);
+    assert!(fs::read(disk.told("cached")).unwrap() == model, "opened after the writing");
+    unmount(&disk.mountpoint());
+    assert_eq!(disk.wait(), Some(0), "a loop device does not keep the folder busy");
+    assert!(!loop_is_attached(&device));
+    assert!(fs::read(disk.backing()).unwrap() == model);
+}
+
+#[test]
+fn many_threads_at_once() {
+    let options = ["--preset", "ssd-sata", "--speed-up", "10"];
+    let Some(disk) = Disk::with(&options) else { return };
+    let file = disk.open("disk");
+    std::thread::scope(|scope| {
+        for number in 0..16_u8 {
+            let file = &file;
+            scope.spawn(move || {
+                for round in 0..20 {
+                    let bytes = vec![number ^ round; MIB / 32];
+                    let at = u64::from(number) * (MIB as u64 / 2) + u64::from(round) * 1000;
+                    file.write_all_at(&bytes, at).unwrap();
+                    let mut back = vec![0; bytes.len()];
+                    file.read_exact_at(&mut back, at).unwrap();
+                    assert!(back == bytes);
+                }
+            });
+        }
+    });
+    let status = disk.status();
+    assert_eq!(status["reads"], 320);
+    assert_eq!(status["writes"], 320);
+    assert_eq!(status["written_bytes"], 320 * MIB / 32);
+    assert_eq!(status["in_flight"], 0);
+    assert!(status["depth_max"].as_u64().unwrap() > 1, "{status}");
+}
+
+#[test]
+fn status_tells_what_the_disk_saw() {
+    let options =
+        ["--preset", "sas15k", "--max-request", "64k", "--speed-up", "100", "--parallel", "1"];
+    let Some(disk) = Disk::with(&options) else { return };
+    let file = disk.open("disk");
+    let mut bytes = vec![0; 256 << 10];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    file.read_exact_at(&mut bytes, 256 << 10).unwrap();
+    file.write_all_at(&bytes, 4 << 20).unwrap();
+    file.sync_all().unwrap();
+    let status = disk.status();
+    assert_eq!(status["disk"], "sas15k");
+    assert_eq!(status["requests"], 4);
+    assert_eq!(status["read_bytes"], 512 << 10);
+    assert_eq!(status["flushes"], 1);
+    assert_eq!(status["trouble"], Value::Null);
+    let time = &status["time"];
+    assert_eq!(time["split_pieces"], 9, "each of three in four pieces");
+    assert_eq!(time["seeks"], 2, "the second read goes on where the first one ended");
+    assert!(time["busy_share"].as_f64().unwrap() > 0.0, "{time}");
+    let told = run(&["sim", "status", disk.mountpoint().to_str().unwrap()]);
+    assert_eq!(serde_json::from_slice::<Value>(&told.stdout).unwrap()["requests"], 4);
+}
+
+#[test]
+fn a_disk_has_an_end_and_one_size() {
+    let Some(disk) = Disk::with(&["--time", "none"]) else { return };
+    let mut file = disk.open("disk");
+    let end = file.seek(SeekFrom::End(0)).unwrap();
+    assert_eq!(end, 8 * MIB as u64);
+    assert_eq!(file.read(&mut [0; 10]).unwrap(), 0);
+    let error = file.write(&[1; 10]).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+    assert_eq!(file.write_at(&[1; 10], end - 4).unwrap(), 4);
+    assert_eq!(file.set_len(end + 1).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    // As `dd of=` does.
+    drop(OpenOptions::new().write(true).truncate(true).open(disk.told("disk")).unwrap());
+    assert_eq!(fs::metadata(disk.told("disk")).unwrap().len(), end);
+    assert_eq!(fs::read(disk.told("disk")).unwrap()[8 * MIB - 4..], [1; 4]);
+}
+
+#[test]
+fn nobody_writes_to_a_disk_that_is_read_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let backing = folder.path().join("backing");
+    fs::write(&backing, vec![3; MIB]).unwrap();
+    let options: &[&str] = match loop_is_possible() {
+        true => &["--read-only", "--time", "none", "--loop"],
+        false => &["--read-only", "--time", "none"],
+    };
+    let Some(disk) = Disk::on(folder, &backing, options) else { return };
+    for name in ["disk", "cached", "loop"] {
+        if !disk.told[name].is_string() {
+            continue;
+        }
+        assert!(fs::read(disk.told(name)).unwrap() == vec![3; MIB], "{name}");
+        let opened = OpenOptions::new().write(true).open(disk.told(name));
+        let failed = opened.and_then(|mut file| file.write(&[1]));
+        assert!(failed.is_err(), "{name} was written");
+    }
+    assert!(fs::read(&backing).unwrap() == vec![3; MIB]);
+}
+
+#[test]
+fn maps_are_possible() {
+    let Some(disk) = Disk::with(&["--time", "none"]) else { return };
+    disk.open("disk").write_all_at(b"mapped", 4096).unwrap();
+    let script = "import mmap,sys\n\
+                  for name in sys.argv[1:]:\n \
+                  f=open(name,'rb'); m=mmap.mmap(f.fileno(),0,mmap.MAP_SHARED,mmap.PROT_READ)\n \
+                  assert m[4096:4102]==b'mapped', name";
+    let done = Command::new("python3")
+        .args(["-c", script])
+        .args([disk.told("disk"), disk.told("cached")])
+        .output();
+    match done {
+        Ok(output) => assert!(output.status.success(), "{output:?}"),
+        Err(error) => eprintln!("not tested: no python3 here: {error}"),
+    }
+}
+
+#[test]
+fn a_full_backing_is_an_error_that_status_explains() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("not tested: mounting a small tmpfs needs root");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let small = folder.path().join("small");
+    fs::create_dir(&small).unwrap();
+    let mounted =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=1M", "tmpfs"]).arg(&small).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        eprintln!("not tested: no tmpfs here");
+        return;
+    }
+    let backing = small.join("backing");
+    if let Some(mut disk) = Disk::on(folder, &backing, &["--size", "8M", "--speed-up", "100"]) {
+        let file = disk.open("disk");
+        file.write_all_at(&[5; 64 << 10], 0).unwrap();
+        let error = file.write_all_at(&vec![6; 2 * MIB], MIB as u64).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EIO));
+        let trouble = disk.status()["trouble"].as_str().unwrap().to_owned();
+        assert!(trouble.contains("cannot write") && trouble.contains("No space"), "{trouble}");
+        let mut back = vec![0; 64 << 10];
+        file.read_exact_at(&mut back, 0).unwrap();
+        assert!(back == [5; 64 << 10], "what was taken before is intact");
+        drop(file);
+        unmount(&disk.mountpoint());
+        assert_eq!(disk.wait(), Some(0));
+    }
+    unmount(&small);
+}
+
+#[test]
+fn killed_with_readers_and_unwritten_pages() {
+    let options = ["--loop", "--service-time", "100ms", "--parallel", "2"];
+    let Some(mut disk) = Disk::with(&options) else { return };
+    let device = disk.told("loop");
+    // Pages of the device that nobody has asked to be written yet.
+    OpenOptions::new().write(true).open(&device).unwrap().write_all(&[1; 4 * MIB]).unwrap();
+    let path = disk.told("disk");
+    let (sender, failed) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut file = File::open(&path).unwrap();
+        let mut block = vec![0; 4096];
+        let error = loop {
+            match file.read(&mut block) {
+                Ok(0) => drop(file.rewind()),
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        let _ = sender.send(error);
+    });
+    until(|| (disk.status()["reads"].as_u64() > Some(8)).then_some(()));
+    disk.signal("KILL");
+    assert_eq!(disk.wait(), None, "the end of the process does not wait for its own answers");
+    let error = failed.recv_timeout(LIMIT).expect("the reader hangs");
+    let raw = error.raw_os_error().unwrap();
+    assert!([libc::ECONNABORTED, libc::ENOTCONN, libc::EIO].contains(&raw), "{error}");
+    until(|| (!loop_is_attached(&device)).then_some(()));
+    let folder = disk.mountpoint();
+    let text = run(&[
+        "sim",
+        "disk",
+        folder.to_str().unwrap(),
+        "--backing",
+        disk.backing().to_str().unwrap(),
+    ]);
+    let text = String::from_utf8(text.stderr).unwrap();
+    assert!(text.contains("hint: a disk was killed there: umount"), "{text}");
+}
+
+#[test]
+fn a_signal_ends_a_disk_that_is_in_use() {
+    let Some(mut disk) = Disk::with(&["--service-time", "10s"]) else { return };
+    let path = disk.told("disk");
+    let reader = std::thread::spawn(move || {
+        let mut file = File::open(&path).unwrap();
+        let read = file.read(&mut [0; 4096]);
+        std::thread::sleep(Duration::from_millis(100));
+        (file, read)
+    });
+    until(|| (disk.status()["in_flight"] == 1).then_some(()));
+    disk.signal("TERM");
+    let (mut file, read) = in_time(move || reader.join().unwrap());
+    assert_eq!(read.unwrap(), 4096, "a request that was taken is answered, at once");
+    assert_eq!(disk.wait(), Some(1), "who holds it is not waited for");
+    assert_eq!(file.read(&mut [0; 4096]).unwrap_err().raw_os_error(), Some(libc::ENOTCONN));
+}
+
+#[test]
+fn unmounted_under_a_file_system_it_serves_on() {
+    let Some(mut disk) = Disk::with(&["--loop", "--time", "none"]) else { return };
+    let device = disk.told("loop");
+    let users = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(&device)
+        .unwrap();
+    unmount(&disk.mountpoint());
+    assert!(fs::read_dir(disk.mountpoint()).unwrap().next().is_none(), "the folder is free");
+    // Page cache of the device that is left is no proof; what is synced is.
+    OpenOptions::new().write(true).open(&device).unwrap().write_all(b"later").unwrap();
+    users.sync_all().unwrap();
+    drop(users);
+    assert_eq!(disk.wait(), Some(0), "it ends with its last user");
+    assert_eq!(fs::read(disk.backing()).unwrap()[..5], *b"later");
+    assert!(!loop_is_attached(&device));
+}
+
+#[test]
+fn misuse_of_a_disk_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mountpoint = folder.path().to_str().unwrap();
+    let backing = folder.path().join("backing");
+    let said = |options: &[&str]| {
+        let arguments = ["sim", "disk", mountpoint, "--backing", backing.to_str().unwrap()];
+        let output = run(&[&arguments, options].concat());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let text = said(&[]);
+    assert!(text.contains("hint: --size 10G makes it"), "{text}");
+    let text = said(&["--preset", "floppy"]);
+    assert!(text.contains("known are sas15k sata7200 ssd-sata nvme"), "{text}");
+    let text = said(&["--service-time", "5"]);
+    assert!(text.contains("a time is a number with its unit"), "{text}");
+    fs::write(&backing, [0; 4096]).unwrap();
+    let text = said(&["--size", "8M"]);
+    assert!(text.contains("has 4096 bytes and not 8388608"), "{text}");
+    fs::write(&backing, [0; 100]).unwrap();
+    assert!(said(&[]).contains("is smaller than a sector"));
+}
+
+#[test]
+fn one_disk_has_a_backing() {
+    let Some(disk) = Disk::with(&["--time", "none"]) else { return };
+    let other = tempfile::tempdir().unwrap();
+    let output = takeup()
+        .args(["sim", "disk", "--backing"])
+        .arg(disk.backing())
+        .arg(other.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("is the inside of another virtual disk"), "{text}");
+}
