@@ -3,8 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod browser;
-#[path = "../../../bench/examples/slow_disk/disk.rs"]
-mod disk;
 mod files;
 mod settings;
 

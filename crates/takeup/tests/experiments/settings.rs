@@ -7,29 +7,48 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::{disk, run, succeeds, takeup};
+use sim::front::disk::{Access, Backing, CACHED_NAME, Clock, DiskMount, DiskSettings, LoopChoice};
+use sim::model::disk::{DiskChanges, DiskParameters};
+
+use crate::{run, succeeds, takeup};
 
 struct Disk {
     place: TempDir,
-    session: Option<fuser::BackgroundSession>,
+    /// Holds the backing file of the mount.
+    _inside: TempDir,
+    mount: Option<DiskMount>,
     setting: PathBuf,
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        let _ = self.session.take().map(fuser::BackgroundSession::umount_and_join);
+        if let Some(mount) = self.mount.take() {
+            let _ = mount.unmounter().unmount();
+            let _ = mount.wait();
+        }
     }
 }
 
 /// A disk of 64 MiB with 2 ms; `None` without FUSE, or without the right to set a read-ahead.
 fn disk() -> Option<Disk> {
     let place = tempfile::tempdir().unwrap();
-    let mounted = disk::mount(place.path(), 64 << 20, Duration::from_millis(2));
-    let session = mounted.inspect_err(|error| skip(&error.to_string())).ok()?;
-    let number = fs::metadata(place.path().join(disk::NAME)).unwrap().dev();
+    let inside = tempfile::tempdir().unwrap();
+    let file = inside.path().join("backing");
+    let changes =
+        DiskChanges { service_ns: Some(2_000_000), servers: Some(64), ..DiskChanges::default() };
+    let settings = DiskSettings {
+        name: "sas15k".to_owned(),
+        parameters: DiskParameters::sas15k().with(&changes),
+        backing: Backing::open(&file, Some(64 << 20), Access::ReadWrite).unwrap(),
+        clock: Clock::Times(1),
+        loop_device: LoopChoice::None,
+    };
+    let mounted = DiskMount::new(settings, place.path());
+    let mount = mounted.inspect_err(|error| skip(&error.to_string())).ok()?;
+    let number = fs::metadata(place.path().join(CACHED_NAME)).unwrap().dev();
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
     let setting = PathBuf::from(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
-    let found = Disk { place, session: Some(session), setting };
+    let found = Disk { place, _inside: inside, mount: Some(mount), setting };
     let own = fs::read_to_string(&found.setting).unwrap();
     match fs::write(&found.setting, own) {
         Ok(()) => Some(found),
@@ -46,7 +65,7 @@ fn skip(why: &str) {
 }
 
 fn arguments(disk: &Disk, levels: &'static str) -> Vec<String> {
-    let path = disk.place.path().join(disk::NAME);
+    let path = disk.place.path().join(CACHED_NAME);
     let path = path.to_str().unwrap();
     let fixed = ["--cache", "buffered", "--block-size", "128k", "--length", "64M"];
     let repeats = ["--repeats", "2", "--repeats-max", "2", "--random-reads", "2"];
