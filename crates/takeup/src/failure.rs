@@ -16,6 +16,7 @@ use backup::read::tape::TapeReadFailure;
 use backup::restore::RestoreError;
 use backup::tape::{ChangeError, Refused, TapeSetError};
 use backup::verify::VerifyError;
+use bench::tape::TapeBenchError;
 use device::source::SourceError;
 use device::tape::OpenError;
 use device::target::TargetError;
@@ -166,6 +167,26 @@ fn open_hint(error: &OpenError) -> Option<String> {
         _ => return None,
     };
     Some(text.to_owned())
+}
+
+impl From<TapeBenchError> for Failure {
+    fn from(error: TapeBenchError) -> Failure {
+        let hint = match &error {
+            TapeBenchError::Open(error) => open_hint(error),
+            TapeBenchError::Target(error) => target_hint(error),
+            TapeBenchError::HoldsData { .. } => Some(
+                "--overwrite gives away what it holds; on a tape --append writes behind it".into(),
+            ),
+            TapeBenchError::BlockSize { .. } => {
+                Some("takeup probe tells which blocks go through".into())
+            }
+            TapeBenchError::NoMedium(_) => Some(
+                "run it on a terminal, or say with --change-command how media are changed".into(),
+            ),
+            _ => None,
+        };
+        Failure::new(&error, hint)
+    }
 }
 
 impl From<ListError> for Failure {

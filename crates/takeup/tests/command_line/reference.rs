@@ -25,7 +25,7 @@ const COMMANDS: [&str; 12] = [
 const SIMULATIONS: [&str; 4] = ["tape", "status", "load", "eject"];
 
 /// Commands of `takeup bench`.
-const EXPERIMENTS: [&str; 3] = ["read", "disk", "put-back"];
+const EXPERIMENTS: [&str; 4] = ["read", "disk", "tape", "put-back"];
 
 fn help(arguments: &[&str]) -> String {
     let output = run(Path::new("/"), arguments);

@@ -7,7 +7,7 @@ use bench::framing::Framing;
 use bench::payload::Data;
 use bench::plan::{Plan, Stop};
 use bench::record::{Factor, Level, Role};
-use bench::tape::{Begin, Occupied, TapeBenchError, TapeExecutor, TapeOptions, preset};
+use bench::tape::{Begin, Occupied, TapeExecutor, TapeOptions, preset};
 use clap::{Args, ValueEnum};
 
 use super::options::{ExperimentArgs, bytes_or_zero, factor, finish, numbers};
@@ -34,10 +34,10 @@ Examples:
   takeup bench tape /mnt/drive/nst0 --preset btape --scale 0.1 -o virtual.ndjson
   takeup report takeup-bench-tape.ndjson --html report.html
 
-A file should be longer than three times the drive's own buffer, which has up to 1 GB. One pass over
-the medium is not worn out by an experiment, but a hundred of them wear it.")]
+A file should be longer than three times the drive's own buffer, which has up to 1 GB. Media wear:
+give an experiment one that has no other use.")]
 pub struct TapeArgs {
-    /// A tape drive
+    /// A tape drive, such as /dev/nst0
     #[arg(value_name = "TARGET", required_unless_present = "plan")]
     target: Option<PathBuf>,
     /// Bytes of a block
@@ -82,8 +82,13 @@ pub struct TapeArgs {
     /// Write behind what the medium holds
     #[arg(long)]
     append: bool,
-    #[command(flatten)]
-    change: ChangeArgs,
+    /// Shell command that puts the medium that is wanted into the drive, in the place of a question
+    /// on the terminal
+    ///
+    /// Its environment has the medium's name in TAKEUP_MEDIUM, the drive in TAKEUP_DEVICE, and
+    /// TAKEUP_ACTION=bench. An exit code other than 0 means that there is no such medium.
+    #[arg(long, value_name = "COMMAND")]
+    change_command: Option<String>,
     #[command(flatten)]
     experiment: ExperimentArgs,
 }
@@ -142,27 +147,14 @@ fn measure(arguments: &TapeArgs) -> Result<Outcome, Failure> {
         None => plan(arguments)?,
     };
     super::experiment(plan, &arguments.experiment, |plan, cancel| {
+        let change = ChangeArgs { change_command: arguments.change_command.clone() };
         let options = TapeOptions {
             begin: if arguments.append { Begin::BehindData } else { Begin::AtBeginning },
             occupied: if arguments.overwrite { Occupied::Overwrite } else { Occupied::Keep },
-            changer: Some(Box::new(Changer::new(&arguments.change, cancel))),
+            changer: Some(Box::new(Changer::new(&change, cancel))),
         };
-        Ok(Box::new(TapeExecutor::new(plan, options).map_err(failure)?))
+        Ok(Box::new(TapeExecutor::new(plan, options)?))
     })
-}
-
-fn failure(error: TapeBenchError) -> Failure {
-    let hint = match &error {
-        TapeBenchError::HoldsData { .. } => {
-            "--overwrite gives away what it holds, --append writes behind it"
-        }
-        TapeBenchError::BlockSize { .. } => "takeup probe tells which blocks go through",
-        TapeBenchError::NoMedium(_) => {
-            "run it on a terminal, or say with --change-command how media are changed"
-        }
-        _ => return Failure::new(&error, None),
-    };
-    Failure::new(&error, Some(hint.to_owned()))
 }
 
 fn plan(arguments: &TapeArgs) -> Result<Plan, Failure> {
