@@ -95,6 +95,8 @@ pub enum Drain {
 pub enum Limit {
     /// It delivers no more.
     Source,
+    /// The disk on which the data are staged takes and gives no more.
+    StagingDisk,
     /// The host compresses no more.
     SoftwareCompression,
     /// Commands of this size come no faster.
@@ -110,6 +112,7 @@ impl Limit {
     pub fn name(self) -> &'static str {
         match self {
             Limit::Source => "source",
+            Limit::StagingDisk => "staging disk",
             Limit::SoftwareCompression => "software compression",
             Limit::Commands => "commands",
             Limit::Interface => "interface",

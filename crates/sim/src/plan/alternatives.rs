@@ -7,7 +7,7 @@
 
 use device::tape::generation::Generation;
 
-use super::{Compression, Drain, Plan, PlanError, Refill, Setup, plan};
+use super::{Compression, Drain, Limit, Plan, PlanError, Refill, Setup, plan};
 use crate::model::program::Ratio;
 use crate::model::tape::parameters::TapeParameters;
 
@@ -81,7 +81,7 @@ pub fn alternatives(
         Ok::<(), PlanError>(())
     };
     add(name.to_owned(), Effort::Asked, setup)?;
-    for (name, compression) in compressions(choices) {
+    for (name, compression) in compressions(setup, choices) {
         if std::mem::discriminant(&compression) != std::mem::discriminant(&setup.compression) {
             add(name.to_owned(), Effort::Setting, &Setup { compression, ..setup.clone() })?;
         }
@@ -101,11 +101,19 @@ pub fn alternatives(
         let never = Setup { refill: Refill::Never, ..setup.clone() };
         add("writer never waits".to_owned(), Effort::Setting, &never)?;
     }
+    if setup.drives > 1 {
+        add("one drive".to_owned(), Effort::Setting, &Setup { drives: 1, ..setup.clone() })?;
+    }
     let mut twice = setup.clone();
     twice.source.bytes_per_second *= 2;
     twice.source.file_ns /= 2;
     add("two such sources at once".to_owned(), Effort::Procedure, &twice)?;
     list.push(staged(setup, choices)?);
+    if is_limited_by_drives(list[0].plan.limit) {
+        let more = Setup { drives: setup.drives * 2, ..setup.clone() };
+        let (name, plan) = (format!("{} drives", more.drives), plan(&more)?);
+        list.push(Alternative { name, effort: Effort::Hardware, plan });
+    }
     for generation in choices.generations {
         let drive = TapeParameters::of(generation);
         let other = Setup { drive, ..setup.clone() };
@@ -115,9 +123,17 @@ pub fn alternatives(
     Ok(list)
 }
 
-fn compressions(choices: &Choices<'_>) -> Vec<(&'static str, Compression)> {
+fn is_limited_by_drives(limit: Limit) -> bool {
+    matches!(limit, Limit::Commands | Limit::Interface | Limit::Medium)
+}
+
+fn compressions(setup: &Setup, choices: &Choices<'_>) -> Vec<(&'static str, Compression)> {
+    let none = match setup.compression {
+        Compression::Software { .. } => "no compression",
+        Compression::None | Compression::Drive(_) => "drive compression off",
+    };
     let mut list = vec![
-        ("drive compression off", Compression::None),
+        (none, Compression::None),
         ("drive compression on", Compression::Drive(choices.drive_ratio)),
     ];
     if let Some((ratio, bytes_per_second)) = choices.software {
@@ -136,7 +152,16 @@ fn staged(setup: &Setup, choices: &Choices<'_>) -> Result<Alternative, PlanError
     from_disk.source.size_bytes = setup.archive_bytes();
     from_disk.source.files = 0;
     let mut plan = plan(&from_disk)?;
-    plan.seconds += setup.archive_bytes() as f64 / source_rate as f64;
+    let staging_seconds = setup.archive_bytes() as f64 / source_rate as f64;
+    // What holds back the longer half of it.
+    if staging_seconds > plan.seconds {
+        let is_slowest = setup.archive_rate() > choices.staging_bytes_per_second;
+        plan.limit = if is_slowest { Limit::StagingDisk } else { Limit::Source };
+        plan.limit_bytes_per_second = source_rate as f64;
+    } else if plan.limit == Limit::Source {
+        plan.limit = Limit::StagingDisk;
+    }
+    plan.seconds += staging_seconds;
     plan.bytes_per_second = setup.source.size_bytes as f64 / plan.seconds;
     let name = "staged to disk first".to_owned();
     Ok(Alternative { name, effort: Effort::Procedure, plan })

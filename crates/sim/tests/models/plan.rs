@@ -4,7 +4,7 @@ use device::tape::generation::Generation;
 use proptest::prelude::*;
 use sim::model::program::Ratio;
 use sim::model::tape::parameters::TapeParameters;
-use sim::plan::alternatives::{Choices, Effort, alternatives, best};
+use sim::plan::alternatives::{Alternative, Choices, Effort, alternatives, best};
 use sim::plan::{Compression, Drain, Limit, PlanError, Refill, Setup, Source, plan};
 
 const MB: u64 = 1_000_000;
@@ -122,6 +122,41 @@ fn advice_on_compression_depends_on_the_source() {
     };
     assert_eq!(with(250), "drive compression off");
     assert_eq!(with(900), "asked");
+}
+
+/// A source that keeps one drive in motion stops two; one that is faster than a drive is helped by
+/// another.
+#[test]
+fn the_number_of_drives_is_weighed() {
+    let list = |drives, source_mb| {
+        let setup = Setup { drives, ..setup(8, source_mb, 20 * TB) };
+        alternatives(&setup, "asked", &Choices { software: None, ..choices(&[]) }).unwrap()
+    };
+    let plan_of = |list: &[Alternative], name: &str| {
+        list.iter().find(|one| one.name == name).map(|one| one.plan)
+    };
+    let two = list(2, 150);
+    let (asked, one) = (two[0].plan, plan_of(&two, "one drive").unwrap());
+    assert!(asked.back_hitches > 1000 && one.back_hitches == 0, "{asked:?} {one:?}");
+    assert_eq!(best(&two, Effort::Setting).unwrap().name, "one drive");
+    let more = |list: &[Alternative]| plan_of(list, "2 drives").is_some();
+    assert!(!more(&list(1, 150)), "the source is the limit");
+    let fast = list(1, 700);
+    assert!(plan_of(&fast, "2 drives").unwrap().seconds < fast[0].plan.seconds * 0.6);
+    assert_eq!(plan_of(&fast, "one drive"), None);
+}
+
+/// What is staged is held back by the longer of its halves.
+#[test]
+fn the_limit_of_staging_is_named() {
+    let limit = |source_mb, staging_mb| {
+        let choices = Choices { staging_bytes_per_second: staging_mb * MB, ..choices(&[]) };
+        let list = alternatives(&setup(8, source_mb, TB), "asked", &choices).unwrap();
+        list.iter().find(|one| one.name == "staged to disk first").unwrap().plan.limit
+    };
+    assert_eq!(limit(60, 400), Limit::Source);
+    assert_eq!(limit(500, 400), Limit::Medium);
+    assert_eq!(limit(500, 200), Limit::StagingDisk);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `takeup plan`: how long, how many tapes, how many stops, before anything is written.
 
 mod measure;
+mod setting;
 mod told;
 
 use std::num::NonZero;
@@ -23,6 +24,7 @@ use crate::options::CommonArgs;
 use crate::outcome::{Outcome, SummaryPlace, finish, to_standard_output};
 use crate::quantity::{Rate, Size};
 use measure::{Measured, measure};
+pub use setting::Setting;
 use told::{Details, Told};
 
 /// Tell time, tapes and stops of a backup to tape before it is run
@@ -38,7 +40,7 @@ Examples:
   takeup plan --drive lto9 /srv
   takeup plan --drive lto7 --drive lto9 --source-disk array:12 --size 40TB --files 3000000
   takeup plan --drive lto6 --source-rate 35MB --size 2TB --chart plan.svg
-  takeup plan --drive lto8 --source-rate 80MB --size 1TB --set back_hitch_ns=3500000000")]
+  takeup plan --drive lto8 --source-rate 80MB --size 1TB --set back_hitch_ns=3.5s")]
 pub struct PlanArgs {
     /// What would be backed up: it is walked for its size, and read for a few seconds
     #[arg(value_name = "PATH")]
@@ -72,7 +74,8 @@ pub struct PlanArgs {
     /// Seconds that a person or a library takes to change the volume, besides the drive's own
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     change: u32,
-    /// A parameter of the model of the first drive, in its own unit
+    /// A parameter of the model of the first drive, in the unit of its name or with another:
+    /// back_hitch_ns=3.5s, buffer_bytes=1G, speeds_bytes_per_second=100MB,200MB
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<Setting>,
     /// Show what the model takes the drive to be, and how sure that is
@@ -190,37 +193,6 @@ impl FromStr for DiskName {
     }
 }
 
-/// A parameter of a drive as typed.
-#[derive(Clone, Debug)]
-pub struct Setting {
-    name: String,
-    value: u64,
-}
-
-impl Setting {
-    /// Changes that parameter of `drive`.
-    ///
-    /// # Errors
-    /// When a drive has none of that name.
-    pub fn apply(&self, drive: &mut TapeParameters) -> Result<(), Failure> {
-        if drive.set(&self.name, self.value) {
-            return Ok(());
-        }
-        let what = format!("no parameter of a drive: {}", self.name);
-        Err(Failure::of(what, Some("takeup plan --parameters shows their names")))
-    }
-}
-
-impl FromStr for Setting {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Setting, String> {
-        let (name, value) = text.split_once('=').ok_or("it is NAME=VALUE")?;
-        let value = value.parse().map_err(|_| "the value is a whole number".to_owned())?;
-        Ok(Setting { name: name.to_owned(), value })
-    }
-}
-
 /// Larger ratios are typing errors: SLDC itself ends at 94.
 const RATIO_MAX: f64 = 100.0;
 
@@ -259,8 +231,10 @@ fn told(arguments: &PlanArgs) -> Result<Outcome, Failure> {
         generations: &generations,
     };
     let list = alternatives(&setup, "as asked", &choices)?;
+    let others: Vec<_> = arguments.drives[1..].iter().map(|drive| drive.0).collect();
     let told = Told {
         drive: first.name,
+        others: &others,
         setup: &setup,
         list: &list,
         measured: measured.as_ref(),

@@ -217,7 +217,7 @@ impl TapeParameters {
 
     /// Sets a parameter by the name that [`rows`](Self::rows) shows; false when none has it.
     ///
-    /// The speeds are more than one number and cannot be set like this.
+    /// The speeds are more than one number: [`set_speeds`](Self::set_speeds).
     pub fn set(&mut self, name: &str, value: u64) -> bool {
         let parameter = match name {
             "buffer_bytes" => &mut self.buffer_bytes,
@@ -239,6 +239,13 @@ impl TapeParameters {
         };
         *parameter = Known::given(value);
         true
+    }
+
+    /// Sets the native speeds, in any order.
+    pub fn set_speeds(&mut self, bytes_per_second: &[u64]) {
+        self.speeds_bytes_per_second = bytes_per_second.to_vec();
+        self.speeds_bytes_per_second.sort_unstable();
+        self.speeds_origin = Origin::Given;
     }
 
     /// All of it, for a table.
@@ -298,5 +305,8 @@ mod tests {
         let rows = parameters.rows();
         assert!(rows[1..].iter().all(|row| row.values == [12_345] && row.origin == Origin::Given));
         assert!(!parameters.set("colour", 1));
+        parameters.set_speeds(&[200, 100]);
+        assert_eq!(parameters.rows()[0].values, [100, 200]);
+        assert_eq!(parameters.rows()[0].origin, Origin::Given);
     }
 }

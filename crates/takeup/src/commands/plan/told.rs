@@ -1,10 +1,11 @@
 //! A plan in words, as a document, and as charts.
 
+use device::tape::generation::Generation;
 use report::figure::{Axis, Figure, Group, Marks, Place, Value as Point};
 use report::format::{count, counted, duration, percent, rate, size};
 use report::table::{Align, Colour, Emphasis, Table};
 use serde_json::{Value, json};
-use sim::model::tape::parameters::Origin;
+use sim::model::tape::parameters::{Known, Origin, ParameterRow, TapeParameters};
 use sim::plan::alternatives::{Alternative, Choices, Effort, best};
 use sim::plan::{Compression, Limit, Plan, PlanError, Setup, plan};
 
@@ -23,6 +24,8 @@ pub enum Details {
 pub struct Told<'a> {
     /// Name of the generation.
     pub drive: &'static str,
+    /// Others that were named, to compare it with.
+    pub others: &'a [&'static Generation],
     /// As it was asked.
     pub setup: &'a Setup,
     /// It and the alternatives; at least one.
@@ -216,6 +219,7 @@ impl Told<'_> {
                 format!("the source is the limit, at {at}")
             }
             Limit::Source => format!("the source is the limit, with its files it gives {at}"),
+            Limit::StagingDisk => format!("the staging disk is the limit, at {at}"),
             Limit::SoftwareCompression => format!("compression in software is the limit, at {at}"),
             Limit::Commands => format!(
                 "commands are the limit: blocks of {} come at {at} at most",
@@ -276,7 +280,7 @@ impl Told<'_> {
         let efforts = [
             (Effort::Setting, "best with settings alone"),
             (Effort::Procedure, "with more than settings"),
-            (Effort::Hardware, "with another drive"),
+            (Effort::Hardware, "with other drives"),
         ];
         for (effort, words) in efforts {
             let Some(one) = best(self.list, effort) else { continue };
@@ -296,32 +300,40 @@ impl Told<'_> {
 
     fn doubts(&self) -> String {
         let drive = &self.setup.drive;
-        let back_hitch = drive.back_hitch_ns;
-        let mut lines = String::new();
-        if back_hitch.origin != Origin::Given {
-            lines.push_str(&format!(
-                "a back-hitch is {} to take {}, a buffer to hold {}: --parameters, --set\n",
-                back_hitch.origin.name(),
-                duration(back_hitch.value as f64 / 1e9),
-                size(drive.buffer_bytes.value)
-            ));
-        }
+        let assumed =
+            |known: Known, words: String| (known.origin != Origin::Given).then_some(words);
+        let stop = duration(drive.back_hitch_ns.value as f64 / 1e9);
+        let buffer = size(drive.buffer_bytes.value);
+        let told = [
+            assumed(drive.back_hitch_ns, format!("a back-hitch is assumed to take {stop}")),
+            assumed(drive.buffer_bytes, format!("a buffer is assumed to hold {buffer}")),
+        ];
+        let told: Vec<String> = told.into_iter().flatten().collect();
+        let mut lines = match told.is_empty() {
+            true => String::new(),
+            false => format!("{}: --parameters, --set\n", told.join(", ")),
+        };
         if self.is_ratio_assumed && matches!(self.setup.compression, Compression::Drive(_)) {
             lines.push_str("the ratio of compression is assumed: --ratio, or a PATH to sample\n");
         }
         lines
     }
 
+    /// Two columns for each drive that was named.
     fn parameters(&self) -> Table {
-        let columns = [("parameter", Align::Left), ("value", Align::Right), ("known", Align::Left)];
+        let others: Vec<_> = self.others.iter().map(|other| TapeParameters::of(other)).collect();
+        let mut columns = vec![("parameter", Align::Left)];
+        for name in std::iter::once(self.drive).chain(self.others.iter().map(|other| other.name)) {
+            columns.extend([(name, Align::Right), ("known", Align::Left)]);
+        }
         let mut table = Table::new(&columns);
-        for row in self.setup.drive.rows() {
-            let values: Vec<String> = row.values.iter().map(|value| count(*value)).collect();
-            let shown = match values.len() {
-                0..=2 => values.join(", "),
-                number => format!("{} to {} in {number} steps", values[0], values[number - 1]),
-            };
-            let cells = vec![row.name.to_owned(), shown, row.origin.name().to_owned()];
+        let rows: Vec<_> =
+            std::iter::once(&self.setup.drive).chain(&others).map(TapeParameters::rows).collect();
+        for number in 0..rows[0].len() {
+            let mut cells = vec![rows[0][number].name.to_owned()];
+            for drive in &rows {
+                cells.extend([shown(&drive[number]), drive[number].origin.name().to_owned()]);
+            }
             table.row(cells, Emphasis::None);
         }
         table
@@ -350,6 +362,15 @@ fn point_at(x: f64, y: f64) -> Point {
 
 fn line(name: &str, values: Vec<Point>) -> Group {
     Group { name: name.to_owned(), values, curve: Vec::new(), marks: Marks::None }
+}
+
+/// The values of a parameter, in the unit of its name.
+fn shown(row: &ParameterRow) -> String {
+    let values: Vec<String> = row.values.iter().map(|value| count(*value)).collect();
+    match values.len() {
+        0..=2 => values.join(", "),
+        number => format!("{} to {} in {number} steps", values[0], values[number - 1]),
+    }
 }
 
 fn found(measured: &Measured) -> String {

@@ -1,0 +1,125 @@
+//! `--set NAME=VALUE`: a parameter of a drive as typed.
+//!
+//! A plain number is in the unit that the name ends with; sizes, rates and times may have a suffix.
+//! Which names there are is the drive's business, and found out when the setting is applied.
+
+use std::str::FromStr;
+
+use sim::model::tape::parameters::TapeParameters;
+
+use crate::failure::Failure;
+use crate::quantity::{Rate, Size};
+
+/// A parameter and its new value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    name: String,
+    /// One, but for the speeds.
+    values: Vec<u64>,
+}
+
+/// The parameter that is a list.
+const SPEEDS: &str = "speeds_bytes_per_second";
+/// Drives have a dozen or two.
+const SPEEDS_MAX: usize = 100;
+/// Units of time and their nanoseconds; the longer endings first.
+const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+
+impl Setting {
+    /// Changes that parameter of `drive`.
+    ///
+    /// # Errors
+    /// When a drive has none of that name.
+    pub fn apply(&self, drive: &mut TapeParameters) -> Result<(), Failure> {
+        let is_known = match (&self.values[..], self.name == SPEEDS) {
+            (speeds, true) => {
+                drive.set_speeds(speeds);
+                true
+            }
+            ([value], false) => drive.set(&self.name, *value),
+            _ => false,
+        };
+        if is_known {
+            return Ok(());
+        }
+        let what = format!("no parameter of a drive: {}", self.name);
+        Err(Failure::of(what, Some("takeup plan --parameters shows their names")))
+    }
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Setting, String> {
+        let (name, value) = text.split_once('=').ok_or("it is NAME=VALUE")?;
+        let values = match name == SPEEDS {
+            true => value.split(',').map(|speed| one(name, speed)).collect::<Result<_, _>>()?,
+            false => vec![one(name, value)?],
+        };
+        if values.len() > SPEEDS_MAX {
+            return Err(format!("more than {SPEEDS_MAX} speeds"));
+        }
+        Ok(Setting { name: name.to_owned(), values })
+    }
+}
+
+fn one(name: &str, text: &str) -> Result<u64, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    match name {
+        _ if name.ends_with("_per_second") => {
+            let rate = text.parse::<Rate>().map_err(|error| error.to_string())?;
+            Ok(rate.0)
+        }
+        _ if name.ends_with("_bytes") => {
+            let size = text.parse::<Size>().map_err(|error| error.to_string())?;
+            Ok(size.0)
+        }
+        _ if name.ends_with("_ns") => {
+            time_ns(text).ok_or_else(|| "a time is a number with ns, us, ms or s".to_owned())
+        }
+        _ => Err("the value is a whole number".to_owned()),
+    }
+}
+
+fn time_ns(text: &str) -> Option<u64> {
+    let (number, factor) = TIMES
+        .iter()
+        .find_map(|(unit, factor)| text.strip_suffix(unit).map(|number| (number, factor)))?;
+    let ns = number.parse::<f64>().ok()? * factor;
+    // The model limits what is too long for any motion; this keeps it countable.
+    (0.0..=1e18).contains(&ns).then(|| ns.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<&[u64]>) {
+        let setting = text.parse::<Setting>().ok();
+        assert_eq!(setting.map(|setting| setting.values), expected.map(<[u64]>::to_vec), "{text}");
+    }
+
+    #[test]
+    fn values_are_in_the_unit_of_the_name() {
+        check("back_hitch_ns=2500000000", Some(&[2_500_000_000]));
+        check("back_hitch_ns=3.5s", Some(&[3_500_000_000]));
+        check("command_overhead_ns=200us", Some(&[200_000]));
+        check("command_overhead_ns=1e3us", Some(&[1_000_000]));
+        check("wrap_turn_ns=10ms", Some(&[10_000_000]));
+        check("buffer_bytes=1G", Some(&[1 << 30]));
+        check("buffer_bytes=0", Some(&[0]));
+        check("host_bytes_per_second=400MB", Some(&[400_000_000]));
+        check("host_bytes_per_second=400MB/s", Some(&[400_000_000]));
+        check("speeds_bytes_per_second=100MB,200MB", Some(&[100_000_000, 200_000_000]));
+        check("wraps=17", Some(&[17]));
+        for wrong in ["wraps", "wraps=2k", "wraps=-1", "buffer_bytes=1s", "back_hitch_ns=1M"] {
+            check(wrong, None);
+        }
+        for wrong in ["back_hitch_ns=-1s", "back_hitch_ns=infs", "back_hitch_ns=", "speeds="] {
+            check(wrong, None);
+        }
+        check("speeds_bytes_per_second=100MB,,200MB", None);
+    }
+}
