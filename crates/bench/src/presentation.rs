@@ -5,8 +5,8 @@
 mod figures;
 
 use crate::compare::{Comparison, Pair};
-use crate::judgement::{CellSummary, Judgement};
-use crate::record::{Cell, Experiment, Factor, shown_cell};
+use crate::judgement::{CellSummary, Change, Effect, Judgement, Options};
+use crate::record::{Cell, Experiment, Factor, shown_cell, title};
 use report::format::{counted, duration, rate};
 use report::page::{Cells, Folding, Page, PageTable, Section};
 use report::table::{Align, Colour, Emphasis, Table};
@@ -23,6 +23,10 @@ const COLUMNS: &[(&str, &str)] = &[
     ("device_request_bytes", "request"),
     ("device_merged_percent", "merged"),
     ("device_depth", "depth"),
+    ("without_filemark_bytes_per_second", "without filemark"),
+    ("filemark_seconds", "filemark"),
+    ("drive_compression_ratio", "ratio"),
+    ("drive_back_hitches", "back-hitches"),
     ("random_read_p50_ns", "random read"),
     ("processor_ns_per_byte", "processor/byte"),
 ];
@@ -177,6 +181,16 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
         .map(|one| (one.subject.name().to_owned(), one.text.clone()))
         .collect();
     let mut sections = figures(experiment, judgement);
+    let effects = effect_table(judgement);
+    if effects.rows.len() > 1 {
+        sections.push(Section {
+            title: "Effects".to_owned(),
+            text: "What a change does on average over everything else, and what it depends on."
+                .to_owned(),
+            figures: Vec::new(),
+            tables: vec![(effects, Folding::Open)],
+        });
+    }
     sections.push(Section {
         title: "Numbers".to_owned(),
         text: "Intervals are of the geometric mean. Of outliers none was left out.".to_owned(),
@@ -188,6 +202,40 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
         ],
     });
     Page { title, subtitle, sentences, sections }
+}
+
+/// Interactions that are told; those that chance does not explain, the largest first.
+const INTERACTIONS_MAX: usize = 8;
+
+/// Main effects and the interactions that matter.
+pub fn effect_table(judgement: &Judgement) -> PageTable {
+    let options = Options::default();
+    let heads = ["times", "95 % interval", "pairs"].map(|head| (head.to_owned(), Cells::Numbers));
+    let mut columns =
+        vec![("change".to_owned(), Cells::Words), ("depends on".to_owned(), Cells::Words)];
+    columns.extend(heads);
+    let (mains, mut joint): (Vec<&Effect>, Vec<&Effect>) =
+        judgement.effects.iter().partition(|effect| effect.with.is_none());
+    joint.retain(|effect| effect.is_real(&options));
+    joint.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    let row = |effect: &&Effect| {
+        vec![
+            shown_change(&effect.change),
+            effect.with.as_ref().map_or("-".to_owned(), shown_change),
+            format!("{:.3}", effect.ratio),
+            effect.interval.map_or("-".to_owned(), |interval| {
+                format!("{:.3} to {:.3}", interval.low, interval.high)
+            }),
+            effect.pairs.to_string(),
+        ]
+    };
+    let rows = mains.iter().chain(joint.iter().take(INTERACTIONS_MAX)).map(row).collect();
+    PageTable { caption: "Effects".to_owned(), columns, rows }
+}
+
+fn shown_change(change: &Change) -> String {
+    let name = &change.factor;
+    format!("{}: {} to {}", title(name), change.from.shown(name), change.to.shown(name))
 }
 
 fn environment_table(experiment: &Experiment) -> PageTable {

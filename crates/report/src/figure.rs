@@ -101,6 +101,12 @@ const TOP: f64 = 46.0;
 const BOTTOM: f64 = 46.0;
 const LEGEND_LINE: f64 = 18.0;
 const LETTER: f64 = 6.3;
+/// The same of a title.
+const TITLE_LETTER: f64 = 8.0;
+/// Between the values of two groups at one place, where there are error bars.
+const ASIDE: f64 = 5.0;
+/// An error bar that ends further above the highest value than this, times that value, is cut.
+const BAR_SHARE_MAX: f64 = 1.3;
 
 /// Colours, for a page or a file of its own. Of the light ones each has a contrast of 4.5 to white
 /// at least, of the dark ones to the dark ground.
@@ -129,6 +135,21 @@ impl Figure {
         self.drawn(&format!(" xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\""), STYLE)
     }
 
+    /// How high the vertical axis has to go: the highest value or point of a curve, and the ends of
+    /// error bars unless they lie far above. One uncertain value does not flatten all the others.
+    pub fn y_highest(&self) -> f64 {
+        let values = || self.groups.iter().flat_map(|group| &group.values);
+        let curves = self.groups.iter().flat_map(|group| &group.curve).map(|(_, y)| *y);
+        let all = values().map(|value| value.y).chain(curves);
+        let highest = all.filter(|y| y.is_finite()).fold(0.0, f64::max);
+        let ends = values().filter_map(|value| value.range).map(|(_, high)| high);
+        ends.filter(|high| *high <= highest * BAR_SHARE_MAX).fold(highest, f64::max)
+    }
+
+    fn has_bars(&self) -> bool {
+        self.groups.iter().flat_map(|group| &group.values).any(|value| value.range.is_some())
+    }
+
     fn height(&self) -> f64 {
         let legend = self.legend_places();
         let lines = legend.iter().map(|(_, line)| line + 1).max().unwrap_or(0);
@@ -155,13 +176,15 @@ impl Figure {
             text,
             "<rect class=\"ground\" width=\"{WIDTH}\" height=\"{height}\"/>\
              <text class=\"title\" x=\"8\" y=\"18\">{}</text>",
-            escaped(&self.title)
+            escaped(&cut(&self.title, (WIDTH - 16.0) / TITLE_LETTER))
         );
         let scale = Scale::of(self);
         self.draw_axes(&mut text, &scale);
         self.draw_places(&mut text, &scale);
         for (number, group) in self.groups.iter().enumerate() {
-            group.draw(&mut text, &scale, number % GROUPS_MAX);
+            let aside = (number as f64 - (self.groups.len() as f64 - 1.0) / 2.0) * ASIDE;
+            let aside = if self.has_bars() { aside.clamp(-12.0, 12.0) } else { 0.0 };
+            group.draw(&mut text, &scale, number % GROUPS_MAX, aside);
         }
         self.draw_legend(&mut text, &legend);
         text.push_str("</svg>\n");
@@ -230,13 +253,8 @@ impl Figure {
             Axis::Words(words) => {
                 // Half of the place between two is what a word may take.
                 let room = (WIDTH - LEFT - RIGHT) / words.len().max(1) as f64 / LETTER;
-                let cut = |word: &String| match word.chars().count() as f64 > room {
-                    true => {
-                        word.chars().take((room - 1.0).max(1.0) as usize).chain(['…']).collect()
-                    }
-                    false => word.clone(),
-                };
-                words.iter().enumerate().map(|(index, word)| (index as f64, cut(word))).collect()
+                let place = |(index, word): (usize, &String)| (index as f64, cut(word, room));
+                words.iter().enumerate().map(place).collect()
             }
             Axis::Linear => {
                 let step = scale.x_step;
@@ -321,7 +339,8 @@ fn bytes_text(value: f64) -> String {
 }
 
 impl Group {
-    fn draw(&self, text: &mut String, scale: &Scale, class: usize) {
+    /// `aside` moves values to the right, so that those of several groups do not hide each other.
+    fn draw(&self, text: &mut String, scale: &Scale, class: usize, aside: f64) {
         let drawable = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite() && *y >= 0.0;
         let values = self.values.iter().map(|value| (value.x, value.y));
         let through: Vec<(f64, f64)> = match self.curve.is_empty() {
@@ -329,7 +348,9 @@ impl Group {
             false => self.curve.iter().copied().filter(drawable).collect(),
         };
         if through.len() > 1 {
-            let place = |(x, y): &(f64, f64)| format!("{:.1} {:.1}", scale.x(*x), scale.y(*y));
+            let moved = if self.curve.is_empty() { aside } else { 0.0 };
+            let place =
+                |(x, y): &(f64, f64)| format!("{:.1} {:.1}", scale.x(*x) + moved, scale.y(*y));
             let places: Vec<String> = through.iter().map(place).collect();
             let _ = writeln!(text, "<path class=\"line s{class}\" d=\"M{}\"/>", places.join("L"));
         }
@@ -337,27 +358,34 @@ impl Group {
             return;
         }
         for value in self.values.iter().filter(|value| drawable(&(value.x, value.y))) {
-            let (x, y) = (scale.x(value.x), scale.y(value.y));
+            let (x, y) = (scale.x(value.x) + aside, scale.y(value.y));
             let label = escaped(&value.label);
             let _ = write!(
                 text,
                 "<g class=\"value\" tabindex=\"0\" role=\"img\" aria-label=\"{label}\">\
                  <title>{label}</title>"
             );
-            if let Some((low, high)) = value.range {
-                let (low, high) = (scale.y(low.max(0.0)), scale.y(high));
-                let _ = write!(
-                    text,
-                    "<path class=\"bar s{class}\" d=\"M{x:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h8\
-                     M{:.1} {high:.1}h8\"/>",
-                    x - 4.0,
-                    x - 4.0
-                );
+            if let Some(range) = value.range {
+                draw_bar(text, scale, x, range, class);
             }
             draw_mark(text, x, y, class);
             text.push_str("</g>\n");
         }
     }
+}
+
+/// An error bar; one that goes on above the figure has no end there.
+fn draw_bar(text: &mut String, scale: &Scale, x: f64, range: (f64, f64), class: usize) {
+    let (low, high) = (scale.y(range.0.max(0.0)), scale.y(range.1));
+    let left = x - 4.0;
+    let _ = write!(
+        text,
+        "<path class=\"bar s{class}\" d=\"M{x:.1} {low:.1}V{high:.1}M{left:.1} {low:.1}h8"
+    );
+    if range.1 <= scale.y_most {
+        let _ = write!(text, "M{left:.1} {high:.1}h8");
+    }
+    text.push_str("\"/>");
 }
 
 /// A form for each group, so that nobody needs the colours.
@@ -371,6 +399,14 @@ fn draw_mark(text: &mut String, x: f64, y: f64, class: usize) {
         _ => format!("M{:.1} {:.1}h3v-3h3v3h3v3h-3v3h-3v-3h-3Z", x - 4.5, y - 1.5),
     };
     let _ = write!(text, "<path class=\"mark f{class}\" d=\"{form}\"/>");
+}
+
+/// What there is room for, in letters of the usual width.
+fn cut(text: &str, letters: f64) -> String {
+    match text.chars().count() as f64 > letters {
+        true => text.chars().take((letters - 1.0).max(1.0) as usize).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
 }
 
 /// Text as XML has it.

@@ -152,7 +152,7 @@ fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {
     let (mut changing, mut warming) = (Vec::new(), Vec::new());
     for run in runs {
         let Some(series) = &run.series else { continue };
-        let rates = series.rates();
+        let rates = before_filemark(run, series);
         if rates.len() < 40 || run.seconds < SHORT_RUN_SECONDS {
             continue;
         }
@@ -174,6 +174,17 @@ fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {
         texts.push(format!("a fifth of the run or more is warm-up, runs are too short: {named}"));
     }
     texts
+}
+
+/// The rates of a series up to the filemark that ends a run on tape: no data pass in that time, and
+/// it is told as what it is.
+fn before_filemark(run: &RunRecord, series: &crate::record::Series) -> Vec<f64> {
+    let mut rates = series.rates();
+    if let Some(filemark) = run.measures.get("filemark_seconds") {
+        let steps = (run.seconds - filemark) / series.step_seconds;
+        rates.truncate(steps.max(0.0) as usize);
+    }
+    rates
 }
 
 fn short_runs(runs: &[RunRecord]) -> Option<String> {

@@ -17,6 +17,9 @@ use report::format::rate;
 /// number than the host's.
 const COMPRESSING: f64 = 1.05;
 
+/// An interval that leaves room for a larger cost than this does not say that there is none.
+const COST_SEEN: f64 = 0.05;
+
 /// A rate that lies this near below the lowest speed may be rounding.
 const SPEED_TOLERANCE: f64 = 0.98;
 
@@ -141,10 +144,15 @@ fn compression(judgement: &Judgement, options: &Options) -> Option<Sentence> {
     let terms: Vec<(f64, &[f64])> =
         terms.iter().map(|(weight, rates)| (*weight, &rates[..])).collect();
     let (ratio, interval) = contrast(&terms, options.confidence).filter(|_| !pairs.is_empty())?;
-    let costs = interval.high < 1.0 && ratio < 1.0 - options.indifference;
-    let cost = match costs {
-        true => format!("costs {:.1} %", 100.0 * (1.0 - ratio)),
-        false => "costs nothing".to_owned(),
+    let cost = match () {
+        () if interval.high < 1.0 && ratio < 1.0 - options.indifference => {
+            format!("costs {:.1} %", 100.0 * (1.0 - ratio))
+        }
+        () if interval.low > 1.0 - COST_SEEN => "costs nothing".to_owned(),
+        () => format!(
+            "was not seen to cost anything, though up to {:.0} % are not ruled out,",
+            100.0 * (1.0 - interval.low)
+        ),
     };
     let text = format!(
         "drive compression on {cost} with random data: {ratio:.3} times the rate of off, {:.3} to \
@@ -184,6 +192,11 @@ fn stops(drive: &Drive, cell: &CellSummary) -> Option<String> {
     let lowest = drive.lowest_bytes_per_second * ratio.max(1.0);
     let host = cell.bytes_per_second;
     let counted = cell.measures.get("drive_back_hitches").copied();
+    // What the drive counted is certain, and of zeros hardly anything reaches the tape.
+    let is_known_not_to = counted.is_some_and(|stops| stops < 0.5);
+    if is_known_not_to || level(cell, "data") == Some("zeros") {
+        return None;
+    }
     let name = &drive.name;
     (host < lowest * SPEED_TOLERANCE).then(|| {
         let counted = match counted {

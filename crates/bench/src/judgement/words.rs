@@ -258,7 +258,11 @@ pub fn shown_measure(name: &str, value: f64) -> String {
             false => format!("{value:.2}"),
         };
     }
+    if name.ends_with("_bytes_per_second") {
+        return rate(value);
+    }
     match name.rsplit('_').next() {
+        Some("seconds") => duration(value.max(0.0)),
         Some("ns") if value < 1e6 => format!("{:.0} us", value / 1e3),
         Some("ns") => duration(value / 1e9),
         Some("bytes") => report::format::size(value.max(0.0) as u64),
@@ -330,9 +334,10 @@ fn model_sentences(
             let cell = &judgement.cells[index];
             let level = cell.cell.get(&sweep.factor);
             texts.push(format!(
-                "{} {} does not follow that curve: {}, {:.0} % {} than it says",
+                "{} {}{} does not follow that curve: {}, {:.0} % {} than it says",
                 title(&sweep.factor),
                 level.map_or(String::new(), |level| level.shown(&sweep.factor)),
+                in_brackets(&sweep.others, factors),
                 rate(cell.bytes_per_second),
                 residual.abs() * 100.0,
                 if residual < 0.0 { "less" } else { "more" },
@@ -340,6 +345,14 @@ fn model_sentences(
         }
     }
     texts.into_iter().map(|text| Sentence { subject: Subject::Finding, text }).collect()
+}
+
+/// ` (data zeros)`, or nothing where there is nothing else.
+fn in_brackets(others: &Cell, factors: &[Factor]) -> String {
+    match shown_cell(others, factors).as_str() {
+        "the only cell" => String::new(),
+        shown => format!(" ({shown})"),
+    }
 }
 
 /// What a sweep looks like.
@@ -350,8 +363,7 @@ enum Shape {
 }
 
 fn curve(factors: &[Factor], sweep: &Sweep, model: &Model, shape: Shape) -> String {
-    let others = shown_cell(&sweep.others, factors);
-    let others = if others == "the only cell" { String::new() } else { format!(" ({others})") };
+    let others = in_brackets(&sweep.others, factors);
     let named = format!("{}{others}", title(&sweep.factor));
     let overhead = report_ns(model.overhead_ns);
     // A plateau from the first level on: that level only tells what the fixed time is below.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::judgement::{CellSummary, Judgement, Sweep};
+use crate::judgement::{CellSummary, Judgement, Pooled, Sweep};
 use crate::model::Model;
-use crate::record::{Cell, Experiment, Factor, Level, RunRecord, shown_cell, title};
+use crate::record::{Cell, Experiment, Factor, Level, Role, RunRecord, shown_cell, title};
 use report::figure::{Axis, Figure, GROUPS_MAX, Group, Marks, Value};
 use report::format::{duration, rate};
 use report::page::Section;
@@ -12,16 +12,29 @@ use report::page::Section;
 /// Small multiples under one heading; the rest is in the tables.
 const PANELS_MAX: usize = 12;
 
+/// Combinations whose runs are shown.
+const TOLD_MAX: usize = 8;
+
 /// Steps of a line over time.
 const STEPS_SHOWN_MAX: usize = 50;
 
 /// All sections with figures.
 pub fn figures(experiment: &Experiment, judgement: &Judgement) -> Vec<Section> {
     let factors = &experiment.header.factors;
+    let mut rates: Vec<Section> = match &judgement.pooled {
+        Some(pooled) => overview(pooled).into_iter().collect(),
+        None => Vec::new(),
+    };
     let varied: Vec<&Factor> = factors.iter().filter(|factor| factor.levels.len() > 1).collect();
-    let rates =
-        varied.iter().filter_map(|factor| sweep_section(factor, &varied, factors, judgement));
-    let rates: Vec<Section> = rates.collect();
+    for factor in &varied {
+        let lines = match &judgement.pooled {
+            // The overview tells the rest, and the table of effects.
+            Some(_) if !(factor.is_numeric() && factor.role == Role::Setting) => continue,
+            Some(pooled) => pooled_lines(pooled, &varied),
+            None => usual_line(factor, &varied),
+        };
+        rates.extend(Sweeps { factor, lines, factors, judgement }.section());
+    }
     let runs = series_section(experiment, judgement).into_iter();
     let runs: Vec<Section> = runs.chain(latency_section(experiment, judgement)).collect();
     [beside("Rates", rates), beside("Runs", runs)].concat()
@@ -42,59 +55,117 @@ fn beside(heading: &str, sections: Vec<Section>) -> Vec<Section> {
     }]
 }
 
-/// Rate against one factor: a line for each level of a second one, a panel for each combination of
-/// the others.
-fn sweep_section(
-    factor: &Factor,
-    varied: &[&Factor],
-    factors: &[Factor],
-    judgement: &Judgement,
-) -> Option<Section> {
-    let lined = varied
+/// Rates over the conditions that were pooled: as many of the remaining factors as lines as there
+/// are forms for.
+fn overview(pooled: &Pooled) -> Option<Section> {
+    let varied: Vec<&Factor> =
+        pooled.factors.iter().filter(|factor| factor.levels.len() > 1).collect();
+    let factor = varied
         .iter()
-        .filter(|other| other.name != factor.name && other.levels.len() <= GROUPS_MAX)
-        .min_by_key(|other| usize::from(other.is_numeric()))
-        .map(|other| other.name.clone());
-    let mut panels: Vec<(Cell, Vec<&Sweep>)> = Vec::new();
-    for sweep in judgement.sweeps.iter().filter(|sweep| sweep.factor == factor.name) {
-        let mut panel = sweep.others.clone();
-        if let Some(lined) = &lined {
-            panel.remove(lined);
-        }
-        match panels.iter_mut().find(|(known, _)| *known == panel) {
-            Some((_, sweeps)) => sweeps.push(sweep),
-            None => panels.push((panel, vec![sweep])),
+        .find(|factor| factor.is_numeric() && factor.role == Role::Setting)
+        .or(varied.first())?;
+    let mut lines: Vec<&Factor> = Vec::new();
+    for other in varied.iter().filter(|other| other.name != factor.name) {
+        let groups: usize = lines.iter().map(|line| line.levels.len()).product();
+        if groups * other.levels.len() <= GROUPS_MAX {
+            lines.push(other);
         }
     }
-    if panels.is_empty() {
-        return None;
-    }
-    let left_out = panels.len().saturating_sub(PANELS_MAX);
-    let figure = |(panel, sweeps): &(Cell, Vec<&Sweep>)| Figure {
-        title: match shown_cell(panel, factors).as_str() {
-            "the only cell" => format!("rate by {}", factor.title()),
-            shown => shown.to_owned(),
-        },
-        x_name: factor.title(),
-        y_name: "MB/s".to_owned(),
-        axis: axis(factor),
-        y_least: 0.0,
-        places: Vec::new(),
-        groups: sweeps
+    let sweeps = Sweeps { factor, lines, factors: &pooled.factors, judgement: &pooled.judgement };
+    let mut section = sweeps.section()?;
+    let over: Vec<String> = pooled.over.iter().map(|name| title(name)).collect();
+    section.title = "Overview".to_owned();
+    section.text = format!("Means over {}. {}", over.join(", "), section.text);
+    Some(section)
+}
+
+/// In the panels of an experiment that has an overview, the numeric condition makes the lines.
+fn pooled_lines<'a>(pooled: &Pooled, varied: &[&'a Factor]) -> Vec<&'a Factor> {
+    let conditions = varied.iter().filter(|factor| pooled.over.contains(&factor.name));
+    let fitting = conditions.filter(|factor| factor.levels.len() <= GROUPS_MAX);
+    fitting.max_by_key(|factor| usize::from(factor.is_numeric())).copied().into_iter().collect()
+}
+
+fn usual_line<'a>(factor: &Factor, varied: &[&'a Factor]) -> Vec<&'a Factor> {
+    let others = varied.iter().filter(|other| other.name != factor.name);
+    let fitting = others.filter(|other| other.levels.len() <= GROUPS_MAX);
+    fitting.min_by_key(|other| usize::from(other.is_numeric())).copied().into_iter().collect()
+}
+
+/// Rate against one factor: a line for each combination of some of the others, a panel for each
+/// combination of the rest.
+struct Sweeps<'a> {
+    factor: &'a Factor,
+    lines: Vec<&'a Factor>,
+    factors: &'a [Factor],
+    judgement: &'a Judgement,
+}
+
+impl Sweeps<'_> {
+    fn section(&self) -> Option<Section> {
+        let mut panels: Vec<(Cell, Vec<&Sweep>)> = Vec::new();
+        for sweep in self.judgement.sweeps.iter().filter(|one| one.factor == self.factor.name) {
+            let mut panel = sweep.others.clone();
+            panel.retain(|name, _| !self.lines.iter().any(|line| line.name == *name));
+            match panels.iter_mut().find(|(known, _)| *known == panel) {
+                Some((_, sweeps)) => sweeps.push(sweep),
+                None => panels.push((panel, vec![sweep])),
+            }
+        }
+        if panels.is_empty() {
+            return None;
+        }
+        let mut text = "Error bars are 95 % intervals; smooth curves are fitted.".to_owned();
+        if panels.len() > 1 {
+            text.push_str(" All panels have one scale.");
+        }
+        match panels.len().saturating_sub(PANELS_MAX) {
+            0 => {}
+            more => text.push_str(&format!(" {more} more are in the tables.")),
+        }
+        let mut figures: Vec<Figure> = panels
             .iter()
-            .take(GROUPS_MAX)
-            .map(|sweep| sweep_group(factor, sweep, lined.as_deref(), judgement))
-            .collect(),
-    };
-    Some(Section {
-        title: format!("Rate by {}", factor.title()),
-        text: match left_out {
-            0 => "Error bars are 95 % intervals; smooth curves are fitted.".to_owned(),
-            more => format!("Error bars are 95 % intervals. {more} more are in the tables."),
-        },
-        figures: panels.iter().take(PANELS_MAX).map(figure).collect(),
-        tables: Vec::new(),
-    })
+            .take(PANELS_MAX)
+            .map(|(cell, sweeps)| self.figure(cell, sweeps))
+            .collect();
+        share_scale(&mut figures);
+        let title = format!("Rate by {}", self.factor.title());
+        Some(Section { title, text, figures, tables: Vec::new() })
+    }
+
+    fn figure(&self, panel: &Cell, sweeps: &[&Sweep]) -> Figure {
+        let group = |sweep: &&Sweep| {
+            let name = match self.lines.is_empty() {
+                true => String::new(),
+                false => shown_cell(&self.of_lines(sweep), self.factors),
+            };
+            sweep_group(self.factor, sweep, name, self.judgement)
+        };
+        Figure {
+            title: match shown_cell(panel, self.factors).as_str() {
+                "the only cell" => format!("rate by {}", self.factor.title()),
+                shown => shown.to_owned(),
+            },
+            x_name: self.factor.title(),
+            y_name: "MB/s".to_owned(),
+            axis: axis(self.factor),
+            y_least: 0.0,
+            places: Vec::new(),
+            groups: sweeps.iter().take(GROUPS_MAX).map(group).collect(),
+        }
+    }
+
+    fn of_lines(&self, sweep: &Sweep) -> Cell {
+        let mut cell = sweep.others.clone();
+        cell.retain(|name, _| self.lines.iter().any(|line| line.name == *name));
+        cell
+    }
+}
+
+/// Figures beside each other are compared by eye.
+fn share_scale(figures: &mut [Figure]) {
+    let most = figures.iter().map(Figure::y_highest).fold(0.0, f64::max);
+    figures.iter_mut().for_each(|figure| figure.y_least = most);
 }
 
 fn axis(factor: &Factor) -> Axis {
@@ -107,12 +178,7 @@ fn axis(factor: &Factor) -> Axis {
     }
 }
 
-fn sweep_group(
-    factor: &Factor,
-    sweep: &Sweep,
-    lined: Option<&str>,
-    judgement: &Judgement,
-) -> Group {
+fn sweep_group(factor: &Factor, sweep: &Sweep, name: String, judgement: &Judgement) -> Group {
     let axis = axis(factor);
     let value = |&index: &usize| {
         let cell = &judgement.cells[index];
@@ -130,9 +196,6 @@ fn sweep_group(
         })
     };
     let values: Vec<Value> = sweep.cells.iter().filter_map(value).collect();
-    let name = lined
-        .and_then(|name| Some((name, sweep.others.get(name)?)))
-        .map_or(String::new(), |(name, level)| format!("{} {}", title(name), level.shown(name)));
     let curve = match (&sweep.model, matches!(axis, Axis::Words(_))) {
         (Some(model), false) => curve(model, &values),
         _ => Vec::new(),
@@ -187,9 +250,13 @@ fn series_section(experiment: &Experiment, judgement: &Judgement) -> Option<Sect
             });
         }
     }
+    share_scale(&mut figures);
     (!figures.is_empty()).then(|| Section {
         title: "Throughput over time".to_owned(),
-        text: "Each line is a run.".to_owned(),
+        text: match judgement.pooled {
+            Some(_) => "Each line is a run: of files, the longest.".to_owned(),
+            None => "Each line is a run.".to_owned(),
+        },
         figures,
         tables: Vec::new(),
     })
@@ -248,13 +315,35 @@ fn latency_section(experiment: &Experiment, judgement: &Judgement) -> Option<Sec
     })
 }
 
-/// The recommended cell and the present one of each load, by their names.
+/// The recommended cell and the present one of each load, by what they differ in; where conditions
+/// were pooled, at the first level of each but the longest of files.
 fn told_cells<'a>(
     experiment: &Experiment,
     judgement: &'a Judgement,
 ) -> BTreeMap<String, &'a CellSummary> {
-    let both = judgement.recommended.iter().flat_map(|found| [found.cell, found.baseline]);
-    both.map(|index| &judgement.cells[index])
-        .map(|cell| (shown_cell(&cell.cell, &experiment.header.factors), cell))
-        .collect()
+    let factors = &experiment.header.factors;
+    let source = judgement.pooled.as_ref().map_or(judgement, |pooled| &pooled.judgement);
+    let both = source.recommended.iter().flat_map(|found| [found.cell, found.baseline]);
+    let cells: Vec<&CellSummary> = both
+        .filter_map(|index| {
+            let mut wanted = source.cells[index].cell.clone();
+            for name in judgement.pooled.iter().flat_map(|pooled| &pooled.over) {
+                let factor = factors.iter().find(|factor| factor.name == *name)?;
+                let levels = &factor.levels;
+                let level = if factor.is_numeric() { levels.last() } else { levels.first() };
+                wanted.insert(name.clone(), level?.clone());
+            }
+            judgement.cells.iter().find(|cell| cell.cell == wanted)
+        })
+        .take(TOLD_MAX)
+        .collect();
+    let differs = |name: &String| {
+        cells.len() < 2 || cells.iter().any(|cell| cell.cell.get(name) != cells[0].cell.get(name))
+    };
+    let named = |cell: &&'a CellSummary| {
+        let mut differing = cell.cell.clone();
+        differing.retain(|name, _| differs(name));
+        (shown_cell(&differing, factors), *cell)
+    };
+    cells.iter().map(named).collect()
 }

@@ -25,10 +25,7 @@ impl Scale {
     pub(super) fn of(figure: &Figure) -> Scale {
         let values = || figure.groups.iter().flat_map(|group| &group.values);
         let curves = || figure.groups.iter().flat_map(|group| &group.curve);
-        let heights = std::iter::once(figure.y_least)
-            .chain(values().flat_map(|value| [value.y, value.range.map_or(0.0, |(_, high)| high)]))
-            .chain(curves().map(|(_, y)| *y));
-        let y_most = heights.filter(|y| y.is_finite()).fold(0.0, f64::max).min(VALUES_MAX);
+        let y_most = figure.y_highest().max(figure.y_least).min(VALUES_MAX);
         let y_step = tick_step(y_most);
         let named = figure.places.iter().map(|place| place.x);
         let places = values().map(|value| value.x).chain(curves().map(|(x, _)| *x)).chain(named);
