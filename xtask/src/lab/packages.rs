@@ -16,13 +16,14 @@ use anyhow::{Context as _, bail};
 const KERNEL: &str = "linux-image-amd64";
 
 /// Everything else, in the order in which it is unpacked.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     "busybox-static",     // all of the initramfs
     "tgt",                // the virtual drive
     "open-iscsi",         // iscsistart
     "libopeniscsiusr",    // for it
     "libisns0",           // for it
     "mt-st",              // the tape operator's tool
+    "mtx",                // that of an autoloader
     "sg3-utils",          // SCSI commands by hand
     "libsgutils2-1.46-2", // for it
     "dmsetup",            // cartridges with unreadable places

@@ -19,6 +19,12 @@ pub enum Format {
     Markdown,
 }
 
+const DRIVES_EXPLAINED: &str = "
+\"model\" is the same run in virtual time; for Takeup on a drive as it comes, the least time that the
+drive needs. \"MB/s then\" is the rate on the medium while it streams.
+
+";
+
 /// Prints the tables of the records.
 pub fn render(records: &[Record], format: Format) -> String {
     let runs = latest_runs(records);
@@ -35,10 +41,7 @@ pub fn render(records: &[Record], format: Format) -> String {
     let drives = tape::table::rows(&runs);
     if !drives.is_empty() {
         grid(&mut out, format, &tape::table::HEADS, &drives);
-        out.push_str(
-            "\n\"model\" is the time that the drive itself needs, in virtual time; for a ",
-        );
-        out.push_str("slow source that of the whole run.\n\n");
+        out.push_str(DRIVES_EXPLAINED);
     }
     grid(
         &mut out,

@@ -35,6 +35,13 @@ pub struct DriveSetup {
 pub enum Writer {
     /// As fast as the drive takes it: the least time that the drive needs.
     Unlimited,
+    /// One thread that reads a block and then writes it, as tar does.
+    Copy {
+        /// Of a write.
+        block_bytes: u64,
+        /// Rate at which it gets bytes while it reads.
+        source_bytes_per_second: u64,
+    },
     /// A source of this rate and a ring between it and the writer.
     Ring {
         /// Rate of the source while it does not wait.

@@ -3,6 +3,8 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 /// Folder of a file system in memory.
 const MEMORY: &str = "/dev/shm";
+/// What programs take of it: rings of 1 GiB.
+const BUFFERS_BYTES: u64 = 1 << 30;
 /// Memory that is left to programs and their buffers, besides data and cartridge.
 const MEMORY_RESERVE_BYTES: u64 = 4 << 30;
 
@@ -63,8 +67,11 @@ impl Place {
         setup: DriveSetup,
         data_bytes: u64,
     ) -> anyhow::Result<Drive> {
-        self.remove_cartridges();
         let medium = self.cartridge(setup.capacity_bytes, data_bytes)?;
+        if medium == self.in_memory() && data_bytes > 0 && !medium.exists() {
+            touch(&medium, data_bytes + BUFFERS_BYTES)?;
+        }
+        self.remove_cartridges();
         fs::create_dir_all(&self.folder).context("create the folder of the drive")?;
         let said = self.scratch.join("drive-said");
         let mut command = Command::new(takeup);
@@ -116,8 +123,12 @@ impl Place {
         }
     }
 
+    /// The same name for the same folder: a campaign that was killed leaves memory behind, and
+    /// the next one takes it back.
     fn in_memory(&self) -> PathBuf {
-        Path::new(MEMORY).join(format!("takeup-peers-{}", std::process::id()))
+        let mut hasher = DefaultHasher::new();
+        self.scratch.hash(&mut hasher);
+        Path::new(MEMORY).join(format!("takeup-peers-{:016x}", hasher.finish()))
     }
 
     fn on_disk(&self) -> PathBuf {
@@ -185,6 +196,13 @@ impl Drop for Drive {
         }
         let _ = rustix::mount::unmount(&self.folder, rustix::mount::UnmountFlags::DETACH);
     }
+}
+
+/// Writes a file of so many bytes, so that the first run finds memory as the others do.
+fn touch(path: &Path, bytes: u64) -> anyhow::Result<()> {
+    let mut file = File::create(path).with_context(|| format!("create {}", path.display()))?;
+    std::io::copy(&mut std::io::repeat(0).take(bytes), &mut file).context("take memory")?;
+    Ok(())
 }
 
 /// The status file of a drive.

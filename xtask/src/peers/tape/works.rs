@@ -18,6 +18,10 @@ const LTO_7: DriveSetup = DriveSetup {
     capacity_bytes: CAPACITY_BYTES,
     writer: Writer::Unlimited,
 };
+/// What tar gets out of the page cache, and what a dd gets that reads its input in units of 512
+/// bytes: assumed, as they were seen on the machine of the records.
+const TAR_BYTES_PER_SECOND: u64 = 1_400_000_000;
+const DD_BYTES_PER_SECOND: u64 = 800_000_000;
 /// A twentieth of 800 MB, 2.5 s and 3 s.
 const SLOW_SETTINGS: &[(&str, u64)] = &[
     ("buffer_bytes", 40_000_000),
@@ -31,8 +35,9 @@ const DRAIN_BYTES_PER_SECOND: u64 = 103_489_200;
 /// A twentieth of 1 GiB and of 4 GiB, in whole MiB.
 const RING_BYTES: u64 = 51 << 20;
 const LARGE_RING_BYTES: u64 = 205 << 20;
-/// A writer without a ring has the block that it writes.
-const BLOCK_BYTES: u64 = 1 << 20;
+/// A writer without a ring has the block that it writes, and what comes meanwhile: the source makes
+/// up for the millisecond that a block takes to the drive.
+const BLOCKS_BYTES: u64 = 2 << 20;
 
 const TO_TAPE: &[&str] = &["{takeup}", "backup", "{data}", "--to", "{tape}", "-q"];
 const TAR_TO_TAPE: &[&str] = &["tar", "-cf", "{tape}", "{data}"];
@@ -82,15 +87,27 @@ const DRIVE_RATE: &[&str] =
 
 /// Many files to a drive of this generation; the sources alone take part too, without a drive.
 pub fn streaming(generation: &'static str) -> Vec<Contender> {
-    let drive = DriveSetup { generation, ..LTO_7 };
-    let list: &[(&str, &[&[&str]])] = &[
-        ("takeup", &[TO_TAPE]),
-        ("tar", &[TAR_TO_TAPE]),
-        ("tar-b128", &[TAR_64K_TO_TAPE]),
-        ("tar|mbuffer", &[TAR_64K, MBUFFER_TO_TAPE]),
-        ("tar|dd|dd", &[TAR, DD_512K, DD_512K_TO_TAPE]),
+    let copy = |block_bytes, source_bytes_per_second| Writer::Copy {
+        block_bytes,
+        source_bytes_per_second,
+    };
+    let filled = Writer::Ring {
+        source_bytes_per_second: TAR_BYTES_PER_SECOND,
+        ring_bytes: 1 << 30,
+        start_fill_percent: 80,
+        drain_bytes_per_second: None,
+    };
+    let list: [(&str, &[&[&str]], Writer); 5] = [
+        ("takeup", &[TO_TAPE], Writer::Unlimited),
+        ("tar", &[TAR_TO_TAPE], copy(10_240, TAR_BYTES_PER_SECOND)),
+        ("tar-b128", &[TAR_64K_TO_TAPE], copy(65_536, TAR_BYTES_PER_SECOND)),
+        ("tar|mbuffer", &[TAR_64K, MBUFFER_TO_TAPE], filled),
+        ("tar|dd|dd", &[TAR, DD_512K, DD_512K_TO_TAPE], copy(524_288, DD_BYTES_PER_SECOND)),
     ];
-    let to_drive = list.iter().map(|(name, stages)| Contender::new(name, stages).writing_to(drive));
+    let to_drive = list.into_iter().map(|(name, stages, writer)| {
+        let drive = DriveSetup { generation, writer, ..LTO_7 };
+        Contender::new(name, stages).writing_to(drive)
+    });
     // Their own ends are at /dev/null, but tar's: it would not read.
     let sources =
         [Contender::new("takeup-source", &[BACKUP]), Contender::new("tar-source", &[TAR_64K, CAT])];
@@ -110,7 +127,7 @@ pub fn slow_source() -> Vec<Contender> {
         ("takeup", PACED_TO_TAPE, writer(RING_BYTES, 95, drain)),
         ("takeup-4g", LARGE_PACED_TO_TAPE, writer(LARGE_RING_BYTES, 95, drain)),
         ("takeup-unpaced", PIPE_TO_TAPE, writer(RING_BYTES, 0, None)),
-        ("dd", DD_1M_TO_TAPE, writer(BLOCK_BYTES, 0, None)),
+        ("dd", DD_1M_TO_TAPE, writer(BLOCKS_BYTES, 0, None)),
         ("mbuffer", MBUFFER_FULL_TO_TAPE, writer(RING_BYTES, 100, None)),
         ("mbuffer-4g", LARGE_MBUFFER_FULL_TO_TAPE, writer(LARGE_RING_BYTES, 100, None)),
     ];
