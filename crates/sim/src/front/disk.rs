@@ -45,7 +45,7 @@ pub use self::status::parameters;
 use super::page_limit;
 use crate::model::disk::DiskParameters;
 use folder::Folder;
-use queue::Queue;
+use queue::{PROBE, Queue};
 
 /// Name of the file whose calls are requests.
 pub const DISK_NAME: &str = "disk";
@@ -223,7 +223,7 @@ impl DiskMount {
         ended.map_err(|source| DiskError::Connection { path, source })
     }
 
-    /// Looks how long a call takes that takes no time, and lets time begin.
+    /// Looks how long a call takes beyond its time, and lets time begin.
     fn begin(&self) -> Result<(), DiskError> {
         let path = self.path.join(DISK_NAME);
         let failed = |source| DiskError::Through { path: path.clone(), source };
@@ -232,11 +232,12 @@ impl DiskMount {
         for time in &mut times {
             let before = Instant::now();
             file.read_at(&mut [0; 4096], 0).map_err(failed)?;
-            *time = before.elapsed();
+            *time = before.elapsed().saturating_sub(PROBE);
         }
-        times.sort_unstable();
-        // Whatever else runs makes some of them longer.
-        self.unmounter.queue.begin(times[ROUND_TRIPS / 4]);
+        // The timer has learned from the first ones. Whatever else runs makes some longer.
+        let learned = &mut times[ROUND_TRIPS / 2..];
+        learned.sort_unstable();
+        self.unmounter.queue.begin(learned[learned.len() / 4]);
         Ok(())
     }
 

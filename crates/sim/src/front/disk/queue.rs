@@ -3,8 +3,7 @@
 //! Whoever takes a request from the kernel has the model say when it is complete, moves its bytes,
 //! and leaves the answer here; a timer gives it when its time has come. So any number of requests
 //! is under way at once with a handful of threads. One timer sleeps for the next answer; the other
-//! is there to go on while the first one gives an answer, which for a large read is the copying of
-//! its bytes.
+//! goes on while the first one gives an answer, which for a large read is the copying of its bytes.
 //!
 //! A sleep ends some microseconds late, by an amount that is about the same each time. The timer
 //! learns it, and sleeps that much shorter. A request has also been on its way through the kernel
@@ -86,6 +85,9 @@ pub(super) const LATE_NS: u64 = 1_000_000;
 /// Bytes of answers that wait; whoever brings more waits.
 const WAITING_BYTES_MAX: u64 = 256 << 20;
 const TIMERS: usize = 2;
+/// What a request takes until time begins: long enough for everything to fall asleep meanwhile, as
+/// it does when a disk is waited for.
+pub(super) const PROBE: Duration = Duration::from_micros(500);
 /// No sleep is shortened by more.
 const CORRECTION_NS_MAX: u64 = 200_000;
 /// Nothing that takes longer is believed to be the way through the kernel alone.
@@ -125,7 +127,7 @@ struct State {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Answers do not wait and nothing is counted.
+    /// Every answer waits for [`PROBE`], and nothing is counted.
     Before,
     Timed,
     /// Answers no longer wait.
@@ -162,8 +164,8 @@ impl PartialEq for Waiting {
 impl Eq for Waiting {}
 
 impl Queue {
-    /// A disk that nobody asked for anything yet. Until [`Queue::begin`] it answers at once, and
-    /// counts nothing.
+    /// A disk that nobody asked for anything yet. Until [`Queue::begin`] every answer takes
+    /// [`PROBE`], and nothing is counted.
     ///
     /// # Errors
     /// When there is no thread to be had.
@@ -210,7 +212,7 @@ impl Queue {
         let now = Instant::now();
         if state.phase == Phase::Before {
             state.in_flight += 1;
-            return Arrival { due: now, number: 0 };
+            return Arrival { due: now + self.shared.probe(), number: 0 };
         }
         let came = now.checked_sub(state.way).unwrap_or(now);
         let now_ns = self.shared.model_ns(came);
@@ -240,7 +242,8 @@ impl Queue {
             state = self.shared.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let Arrival { due, number } = arrival;
-        if state.phase != Phase::Timed || due <= Instant::now() {
+        let waits = matches!(state.phase, Phase::Before | Phase::Timed);
+        if !waits || due <= Instant::now() {
             state.answered(due);
             drop(state);
             return answer();
@@ -325,7 +328,8 @@ impl State {
             return Next::Nothing;
         };
         let left_ns = nanoseconds(first.due.saturating_duration_since(Instant::now()));
-        if self.phase == Phase::Timed && left_ns > self.correction_ns {
+        let waits = matches!(self.phase, Phase::Before | Phase::Timed);
+        if waits && left_ns > self.correction_ns {
             return Next::In(Duration::from_nanos(left_ns - self.correction_ns));
         }
         match self.waiting.pop() {
@@ -358,6 +362,13 @@ impl Shared {
             Clock::None => 1,
         };
         nanoseconds(now.saturating_duration_since(self.began)).saturating_mul(times)
+    }
+
+    fn probe(&self) -> Duration {
+        match self.clock {
+            Clock::Times(_) => PROBE,
+            Clock::None => Duration::ZERO,
+        }
     }
 
     fn enter(&self, phase: Phase) {
