@@ -10,11 +10,14 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+mod limit;
+
 use flow::cancel::Cancel;
 
 use crate::plan::Plan;
 use crate::record::{Cell, Experiment, FORMAT, Header, RecordError, RunFile, RunRecord};
 use crate::statistics::interval::of_geometric_mean;
+use limit::{Estimates, Watched, watch};
 
 /// Blocks in a row in which all intervals have to be narrow. One would stop too often by luck:
 /// intervals then hold the truth in 92 % instead of 95 % (`tests/coverage.rs`).
@@ -75,6 +78,8 @@ pub enum Ended {
     Repeats,
     /// No time is left.
     Budget,
+    /// No time is left, and a run that did not end was stopped.
+    Overrun,
     /// The user stopped it.
     Cancelled,
     /// No cell can be run.
@@ -88,6 +93,9 @@ impl Ended {
             Ended::Narrow => "all intervals are as narrow as asked",
             Ended::Repeats => "every cell has its repeats",
             Ended::Budget => "the time budget is used up",
+            Ended::Overrun => {
+                "the time budget is used up; the run that went on beyond it was stopped and left out"
+            }
             Ended::Cancelled => "stopped; the same command goes on",
             Ended::Failed => "no cell could be run",
         }
@@ -147,7 +155,7 @@ pub fn run<'a>(
         cells,
         parts,
         start,
-        runs_here: 0,
+        estimates: Estimates::of(&experiment.runs),
         failures: BTreeMap::new(),
         narrow_blocks: 0,
     };
@@ -183,7 +191,7 @@ struct Course<'a> {
     cells: Vec<Cell>,
     parts: Parts<'a>,
     start: f64,
-    runs_here: u64,
+    estimates: Estimates,
     failures: BTreeMap<Cell, u32>,
     narrow_blocks: u32,
 }
@@ -207,12 +215,11 @@ impl Course<'_> {
             if self.parts.cancel.check().is_err() {
                 return Ok(Some(Ended::Cancelled));
             }
-            // The last run may exceed the budget by its own length, a whole one more may not begin.
-            if self.seconds() + self.run_seconds() > self.plan.stop.budget_seconds {
+            if self.estimates.seconds(&cell) > self.seconds_left() {
                 return Ok(Some(Ended::Budget));
             }
-            if !self.one(&cell, block, runs)? {
-                return Ok(Some(Ended::Cancelled));
+            if let Some(ended) = self.one(&cell, block, runs)? {
+                return Ok(Some(ended));
             }
         }
         let given_up = self.failures.values().filter(|&&count| count >= FAILURES_MAX).count();
@@ -228,22 +235,27 @@ impl Course<'_> {
         Ok(enough.then_some(Ended::Narrow))
     }
 
-    /// Runs one cell; `false` when it was stopped in its middle, which leaves no record.
+    /// Runs one cell; how it ended when it was stopped in its middle, which leaves no record.
     fn one(
         &mut self,
         cell: &Cell,
         block: u64,
         runs: &mut Vec<RunRecord>,
-    ) -> Result<bool, RecordError> {
+    ) -> Result<Option<Ended>, RecordError> {
         self.parts.observer.begins(&self.progress(cell, block, runs));
         let started_unix_seconds = unix_seconds();
-        let mut run = match self.parts.executor.execute(cell, self.parts.cancel) {
-            _ if self.parts.cancel.check().is_err() => return Ok(false),
-            Ok(run) => {
+        let begun = self.seconds();
+        let (left, budget) = (self.seconds_left(), self.plan.stop.budget_seconds);
+        let executor = &mut *self.parts.executor;
+        let work = |cancel: &Cancel| executor.execute(cell, cancel);
+        let mut run = match watch(left, budget, self.parts.cancel, work) {
+            Watched::Cancelled => return Ok(Some(Ended::Cancelled)),
+            Watched::Overrun => return Ok(Some(Ended::Overrun)),
+            Watched::Done(Ok(run)) => {
                 self.failures.remove(cell);
                 run
             }
-            Err(error) => {
+            Watched::Done(Err(error)) => {
                 *self.failures.entry(cell.clone()).or_default() += 1;
                 RunRecord { error: Some(error), ..RunRecord::default() }
             }
@@ -253,33 +265,33 @@ impl Course<'_> {
         run.order = runs.len() as u64 + 1;
         run.started_unix_seconds = started_unix_seconds;
         self.parts.file.push(&run)?;
-        self.runs_here += 1;
+        self.estimates.add(cell, self.seconds() - begun);
         runs.push(run);
         let run = runs.last().expect("it was pushed just now");
         self.parts.observer.ended(&self.progress(cell, block, runs), run);
-        Ok(true)
+        Ok(None)
     }
 
     fn seconds(&self) -> f64 {
         (self.parts.clock)() - self.start
     }
 
-    /// Mean time of a run with all that belongs to it.
-    fn run_seconds(&self) -> f64 {
-        if self.runs_here == 0 { 0.0 } else { self.seconds() / self.runs_here as f64 }
+    /// What is left of the budget.
+    fn seconds_left(&self) -> f64 {
+        (self.plan.stop.budget_seconds - self.seconds()).max(0.0)
     }
 
     fn progress<'c>(&self, cell: &'c Cell, block: u64, runs: &[RunRecord]) -> Progress<'c> {
         let cells = self.cells.len() as u64;
         let sure = cells * self.plan.stop.repeats_min.max(block);
         let done = runs.len() as u64;
-        let left = sure.saturating_sub(done) as f64 * self.run_seconds();
-        let budget_left = (self.plan.stop.budget_seconds - self.seconds()).max(0.0);
+        let left = |mean: f64| sure.saturating_sub(done) as f64 * mean;
         Progress {
             cell,
             block,
             runs: (done, sure),
-            seconds_left: (self.runs_here > 0).then(|| left.min(budget_left)),
+            seconds_left: (self.estimates.mean_seconds())
+                .map(|mean| left(mean).min(self.seconds_left())),
             widest_interval: self.widest(runs),
         }
     }

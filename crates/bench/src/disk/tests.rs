@@ -148,6 +148,7 @@ impl Drop for Loop {
 /// What the kernel makes of three loads, by its own counters: requests that lie side by side and
 /// wait are merged, those at random places arrive as they are, and large ones are split.
 #[test]
+#[allow(clippy::print_stderr)]
 fn the_counters_show_what_was_merged_and_split() {
     let device = match Loop::attach(8 << 30) {
         Ok(device) => device,

@@ -16,6 +16,8 @@ struct Fake<'a> {
     failing: Option<u64>,
     /// Cancels in the middle of this run, from 1.
     cancel_in: Option<u64>,
+    /// The user's.
+    cancel: Cancel,
     executed: Vec<u64>,
 }
 
@@ -24,12 +26,12 @@ impl Executor for Fake<'_> {
         cell["level"] != Level::Number(4)
     }
 
-    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {
+    fn execute(&mut self, cell: &Cell, _: &Cancel) -> Result<RunRecord, String> {
         let Level::Number(level) = cell["level"] else { return Err("no number".into()) };
         self.executed.push(level);
         self.time.set(self.time.get() + 1.0);
         if self.cancel_in == Some(self.executed.len() as u64) {
-            cancel.cancel();
+            self.cancel.cancel();
         }
         if self.failing == Some(level) {
             return Err("no such engine".into());
@@ -86,6 +88,7 @@ fn go(path: &Path, plan: &Plan, setting: &Setting) -> (Ended, Vec<u64>, Experime
         scatter: setting.scatter,
         failing: setting.failing,
         cancel_in: setting.cancel_in,
+        cancel: Cancel::new(),
         executed: Vec::new(),
     };
     let header = header(plan);
@@ -97,12 +100,13 @@ fn go(path: &Path, plan: &Plan, setting: &Setting) -> (Ended, Vec<u64>, Experime
         true => RunFile::go_on(path, &experiment).unwrap(),
         false => RunFile::create(path, &experiment.header).unwrap(),
     };
+    let cancel = fake.cancel.clone();
     let parts = Parts {
         executor: &mut fake,
         file: &mut file,
         observer: &Silent,
         clock: &|| time.get(),
-        cancel: &Cancel::new(),
+        cancel: &cancel,
     };
     let ended = run(plan, &mut experiment, parts).unwrap();
     assert_eq!(load(path).unwrap().runs, experiment.runs, "the file has every run");
@@ -194,4 +198,67 @@ fn a_medium_is_changed_once_in_a_block() {
         }
     }
     assert!(firsts.len() > 1, "no medium is always the first");
+}
+
+/// Level 1 takes a second of the clock, level 2 twenty, level 3 does not end before it is told to.
+struct Uneven<'a> {
+    time: &'a Shared<f64>,
+    executed: Vec<u64>,
+}
+
+impl Executor for Uneven<'_> {
+    fn applies(&self, _: &Cell) -> bool {
+        true
+    }
+
+    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {
+        let Level::Number(level) = cell["level"] else { return Err("no number".into()) };
+        self.executed.push(level);
+        match level {
+            1 => self.time.set(self.time.get() + 1.0),
+            2 => self.time.set(self.time.get() + 20.0),
+            _ => {
+                while cancel.check().is_ok() {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                return Err("stopped".into());
+            }
+        }
+        Ok(RunRecord { bytes: 1000, seconds: 1.0, ..RunRecord::default() })
+    }
+}
+
+fn go_uneven(levels: &[u64], budget_seconds: f64) -> (Ended, Vec<u64>, usize) {
+    let directory = tempfile::tempdir().unwrap();
+    let stop = Stop { repeats_min: 50, repeats_max: 50, budget_seconds, ..Stop::default() };
+    let mut plan = plan(stop);
+    plan.factors[0].levels = levels.iter().copied().map(Level::Number).collect();
+    let time = Shared::new(0.0);
+    let mut executor = Uneven { time: &time, executed: Vec::new() };
+    let mut experiment = Experiment { header: header(&plan), runs: Vec::new(), torn_bytes: 0 };
+    let mut file = RunFile::create(&directory.path().join("a"), &experiment.header).unwrap();
+    let parts = Parts {
+        executor: &mut executor,
+        file: &mut file,
+        observer: &Silent,
+        clock: &|| time.get(),
+        cancel: &Cancel::new(),
+    };
+    let ended = run(&plan, &mut experiment, parts).unwrap();
+    assert!(time.get() <= budget_seconds || levels.contains(&3));
+    (ended, executor.executed, experiment.runs.len())
+}
+
+#[test]
+fn a_slow_cell_is_not_begun_when_its_own_time_is_not_left() {
+    // The mean of both is 10.5 s; by it a third run of level 2 would begin at 42 of 60 s.
+    let (ended, executed, _) = go_uneven(&[1, 2], 55.0);
+    assert_eq!(ended, Ended::Budget);
+    assert_eq!(executed.iter().filter(|&&level| level == 2).count(), 2, "{executed:?}");
+}
+
+#[test]
+fn a_run_that_does_not_end_is_stopped_with_the_budget() {
+    let (ended, executed, recorded) = go_uneven(&[3], 0.05);
+    assert_eq!((ended, executed, recorded), (Ended::Overrun, vec![3], 0));
 }
