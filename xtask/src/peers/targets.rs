@@ -338,6 +338,7 @@ fn program_cpu_seconds(run: &Run, program: &str) -> f64 {
 mod tests {
     use super::super::contenders::Cache;
     use super::super::pipeline::StageUse;
+    use super::super::tape::{DriveRateReport, TapeRun};
     use super::*;
 
     fn run(work: &str, contender: &str, round: u32, seconds: f64) -> Run {
@@ -413,6 +414,71 @@ mod tests {
             })
             .collect();
         assert_eq!(floor.verdict(floor.measured(&slow)), Verdict::Missed);
+    }
+
+    fn on_tape(run: Run, model_seconds: f64, back_hitches: [u64; 2]) -> Run {
+        let rate = DriveRateReport {
+            seconds: 10.0,
+            bytes: 990_000_000 + 10_000_000 * u64::from(run.round),
+            native_bytes: 0,
+            drive_cpu_seconds: 0.0,
+        };
+        let tape = TapeRun {
+            drive: "LTO-0".to_string(),
+            highest_bytes_per_second: 100_000_000,
+            lowest_bytes_per_second: 1,
+            host_bytes: 1,
+            native_bytes: 1,
+            streaming_seconds: 1.0,
+            still_seconds: 0.0,
+            back_hitches: back_hitches[0],
+            back_hitch_seconds: 0.0,
+            lost_seconds: 0.0,
+            host_blocked_seconds: 0.0,
+            synchronisations: 1,
+            synchronise_seconds: 0.0,
+            drive_cpu_seconds: 0.0,
+            model_seconds,
+            model_back_hitches: back_hitches[1],
+            rate: Some(rate),
+        };
+        Run { tape: Some(tape), ..run }
+    }
+
+    #[test]
+    fn a_tape_run_is_held_against_the_slower_of_source_and_drive() {
+        let runs = [
+            on_tape(run("tape-lto5", "takeup", 1, 30.3), 30.0, [0, 0]),
+            run("tape-lto5", "takeup-source", 1, 20.0),
+            on_tape(run("tape-lto5", "takeup", 2, 44.0), 30.0, [2, 0]),
+            run("tape-lto5", "takeup-source", 2, 40.0),
+        ];
+        let over = find("tape-lto5", "source, drive", Measure::OverSourceAndDrive);
+        let measured = over.measured(&runs).unwrap();
+        assert!((measured.low - 1.01).abs() < 1e-9 && (measured.high - 1.1).abs() < 1e-9);
+        let stops = find("tape-lto5", "itself", Measure::BackHitches);
+        assert_eq!(stops.verdict(stops.measured(&runs)), Verdict::Missed);
+    }
+
+    #[test]
+    fn one_back_hitch_is_no_difference_and_the_worst_drive_counts() {
+        let slow = "tape-slow-source";
+        let runs = [
+            on_tape(run(slow, "mbuffer", 1, 1.0), 1.0, [4, 3]),
+            on_tape(run(slow, "mbuffer", 2, 1.0), 1.0, [15, 20]),
+            on_tape(run(slow, "takeup", 1, 1.0), 1.0, [2, 2]),
+        ];
+        let off = find(slow, "mbuffer", Measure::BackHitchesOffModel).measured(&runs).unwrap();
+        assert_eq!((off.low, off.high), (0.0, 0.25));
+        let ratio = find(slow, "mbuffer", Measure::BackHitchRatio).measured(&runs).unwrap();
+        assert_eq!(ratio.median, 0.5);
+        let runs = [
+            on_tape(run("drive-rate", "lto3", 1, 1.0), 1.0, [0, 0]),
+            on_tape(run("drive-rate", "lto4", 2, 1.0), 1.0, [0, 0]),
+            on_tape(run("drive-rate", "lto5", 2, 1.0), 1.0, [0, 0]),
+        ];
+        let off = find("drive-rate", "nominal", Measure::RateOffNominal).measured(&runs).unwrap();
+        assert!((off.low - 0.0).abs() < 1e-9 && (off.high - 0.01).abs() < 1e-9, "{off:?}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
+use super::super::environment::available_memory_bytes;
 use super::{DriveSetup, TapeRun, foretell};
 
 /// How long the drive may take to appear, and to go away.
@@ -113,9 +114,11 @@ impl Place {
             rustix::fs::statvfs(folder).map_or(0, |status| status.f_bavail * status.f_frsize)
         };
         let needed_bytes = bytes + data_bytes + MEMORY_RESERVE_BYTES;
+        // The cartridge of the run before goes first.
+        let before = self.in_memory().metadata().map_or(0, |cartridge| cartridge.len());
         // Data in the page cache count as available: they must stay there.
-        let in_memory = free(Path::new(MEMORY)) > bytes
-            && super::super::environment::available_memory_bytes() > needed_bytes;
+        let available_bytes = available_memory_bytes() + before;
+        let in_memory = free(Path::new(MEMORY)) + before > bytes && available_bytes > needed_bytes;
         match in_memory {
             true => Ok(self.in_memory()),
             false if free(&self.scratch) > bytes + (1 << 30) => Ok(self.on_disk()),
