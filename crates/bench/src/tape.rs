@@ -11,8 +11,11 @@
 //! worked), `memory_bytes`; of a real drive `drive_write_percent` (share of the time that it was
 //! the limit), `drive_busy_percent`, `drive_writes`, `drive_other_commands`; of a virtual one
 //! `drive_back_hitches`, `drive_back_hitch_seconds`, `drive_streaming_seconds`,
-//! `drive_still_seconds`, `drive_native_bytes`, `drive_compression_ratio`, and
-//! `drive_clock_ratio` where its clock is faster than ours.
+//! `drive_still_seconds`, `drive_native_bytes`, `drive_compression_ratio`.
+//!
+//! Where the clock of a virtual drive is faster than ours (`drive_clock_ratio`), all times of a run
+//! are in its time: the rates are then those of the drive, on a machine that is as many times
+//! slower than ours.
 //!
 //! Not here: what the blocks hold ([`crate::payload`], [`crate::framing`]); sets of a backup, whose
 //! labels and rules are `backup`'s.
@@ -267,6 +270,7 @@ impl TapeExecutor {
             Operation::Write => {
                 let before = self.look();
                 let measured = self.write(passage, seed, Summing::LeftOut, cancel)?;
+                let measured = measured.in_time_of(self.clock_ratio());
                 let measures = self.measures(&before, About::Writing, &measured);
                 (measured, measures)
             }
@@ -279,6 +283,7 @@ impl TapeExecutor {
                 }
                 let before = self.look();
                 let measured = transfer::read(passage, self.medium().map_err(ended)?, cancel)?;
+                let measured = measured.in_time_of(self.clock_ratio());
                 if measured.checksum != written.checksum {
                     return Err(Ended::Failed(
                         "what was read back is not what was written".to_owned(),
@@ -332,6 +337,13 @@ impl TapeExecutor {
         }
     }
 
+    fn clock_ratio(&self) -> u32 {
+        match &self.place {
+            Place::Drive(station) => station.clock_ratio(),
+            Place::Plain(_) => 1,
+        }
+    }
+
     fn look(&mut self) -> (Before, Counters) {
         match &mut self.place {
             Place::Drive(station) => (Before::look_at_this_machine(), station.look()),
@@ -349,6 +361,10 @@ impl TapeExecutor {
             Place::Drive(station) => {
                 let mut measures = before.0.measures_of_this_machine(measured.bytes);
                 measures.extend(station.look().since(&before.1, measured.seconds));
+                if station.clock_ratio() > 1 {
+                    let ratio = f64::from(station.clock_ratio());
+                    measures.insert("drive_clock_ratio".to_owned(), ratio);
+                }
                 measures
             }
             Place::Plain(plain) => plain.measures(&before.0, about, measured.bytes),
@@ -380,12 +396,11 @@ impl TapeExecutor {
                 }
             }
         }
-        if measures.contains_key("drive_clock_ratio") {
-            cautions.push(
-                "the virtual drive's clock runs faster than this machine's: rates are higher than \
-                 the drive's"
-                    .to_owned(),
-            );
+        if let Some(ratio) = measures.get("drive_clock_ratio") {
+            cautions.push(format!(
+                "times are those of the virtual drive, whose clock runs {ratio} times as fast as \
+                 this machine's: in them this machine is as many times slower"
+            ));
         }
         let generator = measured.stages.iter().find(|stage| stage.name == "generate");
         let is_null = matches!(&self.place, Place::Plain(plain) if !plain.gives_back());

@@ -67,6 +67,8 @@ pub(super) struct Mark {
 pub(super) struct Station {
     drive: Box<dyn TapeDrive>,
     status: Option<StatusFile>,
+    /// How many times as fast as ours the clock of a virtual drive runs.
+    clock_ratio: u32,
     tape: Option<Tape>,
     limits: Limits,
     before: Settings,
@@ -93,9 +95,11 @@ impl Station {
         let compression = compression(&mut tape, status.as_ref());
         let before = Settings { block_mode, compression };
         let limits = tape.limits();
+        let clock_ratio = status.as_ref().map_or(1, StatusFile::clock_ratio);
         Ok(Station {
             drive,
             status,
+            clock_ratio,
             tape: Some(tape),
             limits,
             before,
@@ -242,6 +246,11 @@ impl Station {
         self.lost = true;
     }
 
+    /// How many times as fast as ours the drive's clock runs.
+    pub(super) fn clock_ratio(&self) -> u32 {
+        self.clock_ratio
+    }
+
     pub(super) fn medium(&mut self) -> Result<&mut dyn Medium, TapeBenchError> {
         Ok(self.tape()?)
     }
@@ -343,9 +352,10 @@ impl Station {
     fn label_at_beginning(&mut self) -> Result<Option<Label>, TapeBenchError> {
         let tape = self.tape()?;
         tape.set_block_mode(BlockMode::Variable)?;
-        match tape.is_blank()? {
-            true => Ok(None),
-            false => read_label(tape),
+        tape.rewind()?;
+        match read_first(tape)? {
+            First::Ours(label) => Ok(Some(label)),
+            First::Blank | First::Foreign => Ok(None),
         }
     }
 
@@ -354,7 +364,9 @@ impl Station {
         let label_file = match self.begin {
             Begin::AtBeginning => {
                 self.must_be_free()?;
-                self.tape()?.rewind()?;
+                let tape = self.tape()?;
+                tape.rewind()?;
+                tape.set_block_mode(BlockMode::Variable)?;
                 0
             }
             Begin::BehindData => behind_data(self.tape()?)?,
@@ -377,13 +389,16 @@ impl Station {
 
     /// Whether the medium may be written over.
     fn must_be_free(&mut self) -> Result<(), TapeBenchError> {
-        let occupied = self.occupied;
-        let tape = self.tape()?;
-        tape.set_block_mode(BlockMode::Variable)?;
-        if tape.is_blank()? || occupied == Occupied::Overwrite || read_label(tape)?.is_some() {
+        if self.occupied == Occupied::Overwrite {
             return Ok(());
         }
-        Err(TapeBenchError::HoldsData { device: tape.name().to_owned() })
+        let tape = self.tape()?;
+        tape.set_block_mode(BlockMode::Variable)?;
+        tape.rewind()?;
+        match read_first(tape)? {
+            First::Blank | First::Ours(_) => Ok(()),
+            First::Foreign => Err(TapeBenchError::HoldsData { device: tape.name().to_owned() }),
+        }
     }
 
     /// To the first run's place.
@@ -404,7 +419,7 @@ impl Station {
         tape.rewind()?;
         tape.set_block_mode(BlockMode::Variable)?;
         tape.go_to(Place { file_number: Some(file), block_in_file: None }, None)?;
-        if read_label(tape)? != Some(expected) {
+        if !matches!(read_first(tape)?, First::Ours(found) if found == expected) {
             let device = tape.name().to_owned();
             return Err(TapeBenchError::MediumChanged { device });
         }
@@ -522,26 +537,48 @@ fn compression_name(compression: Option<Compression>) -> &'static str {
     }
 }
 
-/// The label at the position of the tape.
-fn read_label(tape: &mut Tape) -> Result<Option<Label>, TapeBenchError> {
+/// What a file begins with.
+enum First {
+    Blank,
+    Ours(Label),
+    Foreign,
+}
+
+/// Sense key of a read where nothing was ever written, SPC-4 4.5.6.
+const BLANK_CHECK: u8 = 8;
+
+/// Looks at the block at the position of the tape. By reading: tgt's drive does not tell a blank
+/// medium from an error when it is spaced over.
+fn read_first(tape: &mut Tape) -> Result<First, TapeError> {
     let mut block = vec![0; 2 * LABEL_BYTES];
     match tape.read(&mut block) {
-        Ok(TapeRead::Block(bytes)) => Ok(Label::parse(&block[..bytes])),
-        Ok(TapeRead::LargerBlock | TapeRead::Filemark | TapeRead::EndOfData) => Ok(None),
-        Err(error) => Err(error.into()),
+        Ok(TapeRead::Block(bytes)) => {
+            Ok(Label::parse(&block[..bytes]).map_or(First::Foreign, First::Ours))
+        }
+        Ok(TapeRead::LargerBlock | TapeRead::Filemark) => Ok(First::Foreign),
+        Ok(TapeRead::EndOfData) => Ok(First::Blank),
+        Err(error) => {
+            let said_so = error.said.is_some_and(|sense| sense.key == BLANK_CHECK);
+            match said_so || tape.status().is_ok_and(|status| status.at_end_of_data) {
+                true => Ok(First::Blank),
+                false => Err(error),
+            }
+        }
     }
 }
 
 /// Behind all that is recorded, and behind a filemark. Returns the number of the file there.
 fn behind_data(tape: &mut Tape) -> Result<u32, TapeBenchError> {
     tape.set_block_mode(BlockMode::Variable)?;
-    if tape.is_blank()? {
+    tape.rewind()?;
+    if let First::Blank = read_first(tape)? {
+        tape.rewind()?;
         return Ok(0);
     }
     let files = tape.to_end_of_data()?;
     let last = Place { file_number: Some(files), block_in_file: None };
     tape.go_to(last, None)?;
-    let is_closed = is_end_of_data(tape)?;
+    let is_closed = matches!(read_first(tape)?, First::Blank);
     tape.to_end_of_data()?;
     if is_closed {
         return Ok(files);
@@ -549,15 +586,4 @@ fn behind_data(tape: &mut Tape) -> Result<u32, TapeBenchError> {
     // Somebody's last file has no end.
     tape.write_filemark(Filemark::Synchronising)?;
     Ok(files + 1)
-}
-
-/// Whether nothing more is recorded where the tape stands.
-fn is_end_of_data(tape: &mut Tape) -> Result<bool, TapeError> {
-    let mut block = vec![0; LABEL_BYTES];
-    match tape.read(&mut block) {
-        Ok(TapeRead::EndOfData) => Ok(true),
-        Ok(_) => Ok(false),
-        Err(_) if tape.status().is_ok_and(|status| status.at_end_of_data) => Ok(true),
-        Err(error) => Err(error),
-    }
 }
