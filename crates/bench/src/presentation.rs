@@ -3,6 +3,7 @@
 //! What is shown comes from the judgement; nothing is computed here but places and words.
 
 mod figures;
+mod lines;
 
 use crate::compare::{Comparison, Pair};
 use crate::judgement::{CellSummary, Change, Effect, Judgement, Options};
@@ -12,6 +13,7 @@ use report::page::{Cells, Folding, Page, PageTable, Section};
 use report::table::{Align, Colour, Emphasis, Table};
 
 pub use figures::figures;
+pub use lines::ndjson;
 
 /// Measures that get a column, where the runs have them: name, head, short form.
 const COLUMNS: &[(&str, &str)] = &[

@@ -24,6 +24,7 @@ Examples:
   takeup report takeup-bench-read.ndjson
   takeup report takeup-bench-read.ndjson --html report.html
   takeup report takeup-bench-read.ndjson --csv runs.csv --svg figures/
+  takeup report takeup-bench-tape.ndjson --ndjson - | jq -c 'select(.cell).cell'
   takeup report takeup-bench-read.ndjson --limit 'array=1200MB' --json")]
 pub struct ReportArgs {
     /// The file of runs
@@ -32,9 +33,13 @@ pub struct ReportArgs {
     /// Write one page of HTML that needs nothing else
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write all runs as a table
+    /// Write all runs as a table; - is standard output
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// Write runs, combinations, effects and conclusions, one JSON object each; - is standard
+    /// output
+    #[arg(long, value_name = "FILE")]
+    ndjson: Option<PathBuf>,
     /// Write every figure as a file of its own
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
@@ -60,8 +65,9 @@ fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     let limits = arguments.limits.iter().map(|limit| limit.0.clone()).collect();
     let options = Options { limits, ..Options::default() };
     let judgement = judge(&experiment.header.factors, &experiment.runs, &options);
-    write_files(arguments, &experiment, &judgement)?;
+    let printed = write_files(arguments, &experiment, &judgement)?;
     let text = match (arguments.json, arguments.quiet) {
+        _ if printed.is_some() => printed.unwrap_or_default(),
         (true, _) => {
             let document = json!({
                 "command": "report",
@@ -78,16 +84,28 @@ fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
+/// Returns what is to go to standard output in the place of the text.
 fn write_files(
     arguments: &ReportArgs,
     experiment: &Experiment,
     judgement: &Judgement,
-) -> Result<(), Failure> {
+) -> Result<Option<String>, Failure> {
+    let mut printed = None;
+    let to_print = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| is_output(path));
+    let claims = [to_print(&arguments.csv), to_print(&arguments.ndjson), arguments.json];
+    if claims.iter().filter(|claim| **claim).count() > 1 {
+        return Err(Failure::of("one thing at a time can go to standard output", None));
+    }
     if let Some(path) = &arguments.html {
         write(path, &presentation::page(experiment, judgement).to_html())?;
     }
     if let Some(path) = &arguments.csv {
-        write(path, &presentation::run_table(experiment).to_csv())?;
+        let text = presentation::run_table(experiment).to_csv();
+        if is_output(path) { printed = Some(text) } else { write(path, &text)? }
+    }
+    if let Some(path) = &arguments.ndjson {
+        let text = presentation::ndjson(experiment, judgement);
+        if is_output(path) { printed = Some(text) } else { write(path, &text)? }
     }
     if let Some(directory) = &arguments.svg {
         std::fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
@@ -97,7 +115,11 @@ fn write_files(
             write(&directory.join(format!("{number:02}.svg")), &figure.to_file())?;
         }
     }
-    Ok(())
+    Ok(printed)
+}
+
+fn is_output(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

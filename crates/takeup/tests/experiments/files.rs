@@ -92,6 +92,15 @@ fn reports_and_comparisons_come_from_the_files() {
     );
     let table = fs::read_to_string(directory.path().join("a.csv")).unwrap();
     assert_eq!(table.lines().count(), 13);
+    let printed = succeeds(directory.path(), &["report", "a.ndjson", "--csv", "-"]);
+    assert_eq!(printed, table);
+    let lines = succeeds(directory.path(), &["report", "a.ndjson", "--ndjson", "-"]);
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |name: &str| lines.iter().filter(|line| line.get(name).is_some()).count();
+    assert_eq!((of("run"), of("cell")), (12, 4));
+    assert!(of("effect") >= 2 && of("sentence") >= 1);
+    let both = run(directory.path(), &["report", "a.ndjson", "--csv", "-", "--ndjson", "-"]);
+    assert_eq!(both.status.code(), Some(1));
     let figures = fs::read_dir(directory.path().join("figures")).unwrap().count();
     assert_eq!(figures, page.matches("<svg").count());
     let document = succeeds(directory.path(), &["report", "a.ndjson", "--json"]);
