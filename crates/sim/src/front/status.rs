@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::model::BILLION;
 use crate::model::tape::Motion;
+use crate::model::tape::parameters::ParameterRow;
 use crate::tape::Glance;
 use crate::tape::real_time::Reading;
 
@@ -77,7 +78,17 @@ fn time(reading: &Reading) -> Value {
         "synchronisations": counters.synchronisations,
         "synchronise_seconds": seconds(counters.synchronise_ns),
         "host_blocked_seconds": seconds(counters.host_blocked_ns),
+        "parameters": parameters.rows().iter().map(parameter).collect::<Vec<_>>(),
     })
+}
+
+/// What the model takes the drive to be, and how sure that is.
+fn parameter(row: &ParameterRow) -> Value {
+    let value = match &row.values[..] {
+        [one] => json!(one),
+        all => json!(all),
+    };
+    json!({ "name": row.name, "value": value, "origin": row.origin.name() })
 }
 
 fn motion_name(motion: Motion) -> &'static str {

@@ -33,6 +33,20 @@ fn status_tells_what_passed() {
 }
 
 #[test]
+fn status_tells_what_the_drive_is_taken_to_be() {
+    let set = ["--set", "back_hitch_ns=3.5s", "--set", "speeds_bytes_per_second=90MB,200MB"];
+    let Some(drive) = Drive::with(&set) else { return };
+    let time = &drive.status()["time"];
+    assert_eq!(time["lowest_bytes_per_second"], 90_000_000);
+    let parameters = time["parameters"].as_array().unwrap();
+    let of = |name: &str| parameters.iter().find(|row| row["name"] == name).unwrap();
+    assert_eq!(of("back_hitch_ns")["value"], 3_500_000_000_u64);
+    assert_eq!(of("back_hitch_ns")["origin"], "given");
+    assert_eq!(of("synchronise_ns")["origin"], "assumed");
+    assert_eq!(of("load_ns")["origin"], "maker");
+}
+
+#[test]
 fn compressible_data_takes_less_of_the_medium() {
     let Some(drive) = Drive::with(&["--speed-up", "1000"]) else { return };
     drive.dd_in(&vec![0; 4 << 20], "bs=1M");
