@@ -122,6 +122,10 @@ fn a_virtual_drive_tells_what_it_did() {
     assert!(measure("drive_streaming_seconds") > 0.0);
     assert!(measure("drive_compression_ratio") > 10.0);
     assert!(measure("drive_native_bytes") < 1e6);
+    // The times of the run are the drive's, too: its flush alone takes more than a second.
+    assert!(measure("drive_clock_ratio") > 1.0, "{measures}");
+    assert!(lines(&drive)[1]["run"]["seconds"].as_f64().unwrap() > 1.0);
+    assert!(measure("filemark_seconds") > 1.0, "{measures}");
 }
 
 #[test]
