@@ -212,6 +212,8 @@ pub struct DiskModel {
     parameters: DiskParameters,
     servers: Vec<Server>,
     link_free_at_ns: u64,
+    /// When everything that came so far is complete.
+    all_done_ns: u64,
     counters: DiskCounters,
 }
 
@@ -219,7 +221,8 @@ impl DiskModel {
     /// An idle disk.
     pub fn new(parameters: DiskParameters) -> DiskModel {
         let servers = vec![Server::default(); parameters.servers.clamp(1, SERVERS_MAX)];
-        DiskModel { parameters, servers, link_free_at_ns: 0, counters: DiskCounters::default() }
+        let counters = DiskCounters::default();
+        DiskModel { parameters, servers, link_free_at_ns: 0, all_done_ns: 0, counters }
     }
 
     /// When a request that arrives at `now_ns` is complete. Reads and writes cost the same.
@@ -234,14 +237,14 @@ impl DiskModel {
             done_ns = done_ns.max(self.serve(now_ns, at, piece));
             at += piece;
         }
+        self.all_done_ns = self.all_done_ns.max(done_ns);
         done_ns
     }
 
     /// When a flush that arrives at `now_ns` is complete: a command, after all that came before.
     pub fn flush(&mut self, now_ns: u64) -> u64 {
         self.counters.flushes += 1;
-        let servers = self.servers.iter().map(|server| server.free_at_ns).max().unwrap_or(0);
-        servers.max(self.link_free_at_ns).max(now_ns) + self.parameters.command_ns
+        self.all_done_ns.max(now_ns) + self.parameters.command_ns
     }
 
     /// When a discard that arrives at `now_ns` is complete: a command, whatever its size.
@@ -251,6 +254,7 @@ impl DiskModel {
         let server = &mut self.servers[number];
         server.free_at_ns = server.free_at_ns.max(now_ns) + self.parameters.command_ns;
         self.counters.busy_ns += self.parameters.command_ns;
+        self.all_done_ns = self.all_done_ns.max(server.free_at_ns);
         server.free_at_ns
     }
 
@@ -281,7 +285,12 @@ impl DiskModel {
         let server = &mut self.servers[number];
         let goes_on = server.ended_at == Some(place);
         let seek_ns = if goes_on { 0 } else { self.parameters.seek_ns };
-        let transfer = transfer_ns(bytes, self.parameters.server_bytes_per_second);
+        // A fixed time for every request covers its bytes, on the link, too.
+        let fixed = self.parameters.server_bytes_per_second == u64::MAX;
+        let transfer = match fixed {
+            true => 0,
+            false => transfer_ns(bytes, self.parameters.server_bytes_per_second),
+        };
         let busy_ns = self.parameters.command_ns + seek_ns + transfer;
         let served_ns = server.free_at_ns.max(now_ns) + busy_ns;
         *server = Server { free_at_ns: served_ns, ended_at: Some(place + bytes) };
@@ -289,11 +298,7 @@ impl DiskModel {
         // The link works through what was asked for in order of arrival, and cannot carry what the
         // server does not have yet.
         self.link_free_at_ns = self.link_free_at_ns.max(now_ns) + link_ns;
-        // A fixed time for every request covers that.
-        let carried_ns = match self.parameters.server_bytes_per_second {
-            u64::MAX => served_ns,
-            _ => served_ns - transfer + link_ns,
-        };
+        let carried_ns = if fixed { served_ns } else { served_ns - transfer + link_ns };
         let done_ns = served_ns.max(self.link_free_at_ns).max(carried_ns);
         self.counters.pieces += 1;
         self.counters.seeks += u64::from(!goes_on);
@@ -328,5 +333,75 @@ impl DiskModel {
                 at / stripe / self.servers.len() as u64 * stripe + at % stripe
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(changes: DiskChanges) -> DiskModel {
+        DiskModel::new(DiskParameters::sas15k().with(&changes))
+    }
+
+    #[test]
+    fn a_given_service_time_is_all_that_a_request_takes() {
+        let mut disk = changed(DiskChanges {
+            service_ns: Some(5_500_000),
+            servers: Some(2),
+            ..DiskChanges::default()
+        });
+        assert_eq!(disk.submit(0, 0, 256 << 10), 5_500_000);
+        assert_eq!(disk.submit(0, 1 << 30, 4096), 5_500_000, "far away, small, at the same time");
+        assert_eq!(disk.submit(0, 4096, 4096), 11_000_000, "both servers have work");
+    }
+
+    #[test]
+    fn the_link_limits_what_all_requests_move() {
+        let mut disk = changed(DiskChanges {
+            service_ns: Some(1000),
+            servers: Some(64),
+            bytes_per_second: Some(1_000_000_000),
+            ..DiskChanges::default()
+        });
+        let ends: Vec<u64> = (0..4).map(|number| disk.submit(0, number << 20, 1_000_000)).collect();
+        assert_eq!(ends, [1_000_000, 2_000_000, 3_000_000, 4_000_000]);
+    }
+
+    #[test]
+    fn a_seek_is_paid_where_a_stream_breaks_off() {
+        let seek_ns = Some(4_000_000);
+        for servers in [1, 3] {
+            let mut disk =
+                changed(DiskChanges { seek_ns, servers: Some(servers), ..DiskChanges::default() });
+            let mut now_ns = 0;
+            for block in 0..10 {
+                now_ns = disk.submit(now_ns, block << 16, 1 << 16);
+            }
+            assert_eq!(disk.counters().seeks, 1, "{servers} servers, one stream");
+            disk.submit(now_ns, 1 << 40, 1 << 16);
+            assert_eq!(disk.counters().seeks, 2);
+        }
+    }
+
+    #[test]
+    fn a_flush_is_complete_after_all_that_came_before() {
+        let mut disk = DiskModel::new(DiskParameters::ssd_sata());
+        let last_ns = (0..100).map(|block| disk.submit(0, block << 13, 8192)).max();
+        let command_ns = disk.parameters().command_ns;
+        assert_eq!(Some(disk.flush(1) - command_ns), last_ns);
+        assert_eq!(disk.counters().flushes, 1);
+    }
+
+    #[test]
+    fn a_large_request_is_cut_and_each_piece_pays() {
+        let mut disk = changed(DiskChanges {
+            service_ns: Some(1_000_000),
+            request_bytes_max: Some(64 << 10),
+            servers: Some(1),
+            ..DiskChanges::default()
+        });
+        assert_eq!(disk.submit(0, 0, 256 << 10), 4_000_000);
+        assert_eq!(disk.counters().pieces, 4);
     }
 }
