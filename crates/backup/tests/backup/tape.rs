@@ -2,11 +2,11 @@
 //! format and by GNU tar.
 
 mod calls;
+mod changes;
 mod media;
 mod streams;
 
 use std::path::Path;
-use std::time::Duration;
 
 use archive::chunk::Compression;
 use archive::label::LabelKind;
@@ -200,36 +200,6 @@ fn a_set_goes_on_where_a_volume_is_full() {
         assert_restores(&set, tree.path());
         assert_tar_restores(&set, tree.path());
     }
-}
-
-/// Whoever changes volumes may take hours: the writer has not worked meanwhile.
-#[test]
-fn the_time_of_a_change_is_no_work_of_the_writer() {
-    struct Slow(Operator);
-    impl VolumeChanger for Slow {
-        fn change(&mut self, request: &VolumeRequest) -> Result<(), ChangeError> {
-            std::thread::sleep(Duration::from_millis(200));
-            self.0.change(request)
-        }
-    }
-    let tree = tree(3, 30, 60_000);
-    let library = library(&[600 << 10; 8], 100 << 10);
-    let options = tape_options(tree.path(), 64 << 10, Compression::None);
-    let mut slow = Slow(Operator { library: library.clone(), requests: Vec::new() });
-    let (recorder, cancel) = (Recorder::default(), Cancel::new());
-    let tape = TapeOptions::default();
-    let report =
-        backup_to_tape(&options, &tape, library.drive(), &mut slow, &recorder, &cancel).unwrap();
-    let changes = slow.0.requests.len();
-    assert!(changes >= 2);
-    let writer = report.stages.last().unwrap();
-    let tape = report.tape.as_ref().unwrap();
-    assert_eq!(writer.name, "write");
-    assert!(tape.change_seconds >= 0.2 * changes as f64, "{tape:?}");
-    assert!(writer.blocked_seconds >= tape.change_seconds, "{writer:?}");
-    let others = tape.change_seconds + report.synchronise_seconds;
-    assert!(writer.working_seconds <= report.seconds - others, "{writer:?} of {report:?}");
-    assert!(writer.occupied_seconds <= report.seconds - others, "{writer:?} of {report:?}");
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn misuse_is_told() {
     let text = said(&["sim", "tape", path, "--drive", "lto99"]);
     assert!(text.contains("known are lto1 lto2"), "{text}");
     let text = said(&["sim", "status", path]);
-    assert!(text.starts_with("takeup: no virtual drive here"), "{text}");
+    assert!(text.starts_with("takeup: no virtual drive or disk here"), "{text}");
     assert!(text.contains("hint: takeup sim tape"), "{text}");
     let file = folder.path().join("letter");
     std::fs::write(&file, "dear reader").unwrap();
