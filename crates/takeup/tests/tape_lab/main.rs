@@ -7,6 +7,7 @@
 //! on the other.
 #![allow(clippy::unwrap_used)]
 
+mod autoloader;
 mod drive;
 mod ends;
 mod foreign;
