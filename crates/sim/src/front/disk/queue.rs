@@ -90,6 +90,7 @@ const TIMERS: usize = 2;
 pub(super) const PROBE: Duration = Duration::from_micros(500);
 /// No sleep is shortened by more.
 const CORRECTION_NS_MAX: u64 = 200_000;
+const CORRECTION_STEP_NS: u64 = 2000;
 /// Nothing that takes longer is believed to be the way through the kernel alone.
 const ROUND_TRIP_MAX: Duration = Duration::from_micros(200);
 
@@ -338,10 +339,13 @@ impl State {
         }
     }
 
-    /// A sleep that was not interrupted ended so much later than it was to.
+    /// A sleep that was not interrupted ended so much later than it was to. Steps of one size lead
+    /// to the median, which those few do not move that were late as something else ran.
     fn learn(&mut self, late: Duration) {
-        let late_ns = nanoseconds(late).min(CORRECTION_NS_MAX);
-        self.correction_ns = (self.correction_ns * 15 + late_ns) / 16;
+        self.correction_ns = match nanoseconds(late) > self.correction_ns {
+            true => (self.correction_ns + CORRECTION_STEP_NS).min(CORRECTION_NS_MAX),
+            false => self.correction_ns.saturating_sub(CORRECTION_STEP_NS),
+        };
     }
 }
 
