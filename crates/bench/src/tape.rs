@@ -22,6 +22,8 @@
 
 mod checksum;
 mod counters;
+mod error;
+mod found;
 mod label;
 mod options;
 mod passage;
@@ -32,12 +34,9 @@ mod transfer;
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use device::tape::limits::BlockSizeError;
-use device::tape::{CompressionError, OpenError, TapeDrive, TapeError};
-use device::target::TargetError;
+use device::tape::TapeDrive;
 use flow::cancel::Cancel;
 
 use crate::environment;
@@ -51,6 +50,7 @@ use plain::Plain;
 use station::Station;
 use transfer::{Ended, Measured, Medium, Summing};
 
+pub use error::TapeBenchError;
 pub use options::{Begin, MediumChanger, Occupied, TapeOptions};
 pub use passage::{Operation, Passage};
 
@@ -59,111 +59,6 @@ pub use passage::{Operation, Passage};
 const BUFFERS_MIN: u64 = 3;
 /// The generator was the limit when it had no rest.
 const GENERATOR_BUSY_SHARE: f64 = 0.9;
-
-/// Why an experiment with tape cannot begin, or a run not be done.
-#[derive(Debug, thiserror::Error)]
-pub enum TapeBenchError {
-    /// The drive cannot be had.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The drive did not do what was asked.
-    #[error(transparent)]
-    Tape(#[from] TapeError),
-    /// A block size that does not go through.
-    #[error("{device}")]
-    BlockSize {
-        /// The drive.
-        device: String,
-        /// Why.
-        source: BlockSizeError,
-    },
-    /// The drive's compression is not as asked.
-    #[error(transparent)]
-    SetCompression(#[from] CompressionError),
-    /// The driver cannot switch the drive's compression.
-    #[error("cannot set the compression of {device}")]
-    Compression {
-        /// The drive.
-        device: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// It was switched, and the drive says otherwise.
-    #[error("{device} was asked to switch its compression, and did not")]
-    CompressionNotApplied {
-        /// The drive.
-        device: String,
-    },
-    /// Something is there already.
-    #[error("{device} holds data")]
-    HoldsData {
-        /// The target.
-        device: String,
-    },
-    /// Not even a label fits.
-    #[error("the medium in {device} has no room")]
-    NoRoom {
-        /// The drive.
-        device: String,
-    },
-    /// Another medium than wanted.
-    #[error("the medium in {device} is labelled {found:?}")]
-    OtherMedium {
-        /// The drive.
-        device: String,
-        /// Its name.
-        found: String,
-    },
-    /// After an error, what is in the drive is not what was.
-    #[error("{device} does not hold the medium of this experiment any more")]
-    MediumChanged {
-        /// The drive.
-        device: String,
-    },
-    /// Nobody brings the medium.
-    #[error("no other medium: {0}")]
-    NoMedium(String),
-    /// A target that is no tape cannot be used.
-    #[error("cannot use {}", path.display())]
-    File {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The same.
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    /// The target is of another kind.
-    #[error("{} is {what}", path.display())]
-    NotPossible {
-        /// The path.
-        path: PathBuf,
-        /// What it is.
-        what: &'static str,
-    },
-    /// The plan asks for something that cannot be.
-    #[error("{0}")]
-    Plan(String),
-}
-
-impl TapeBenchError {
-    /// Whether a person or an autoloader can help with another medium.
-    fn another_medium_may_help(&self) -> bool {
-        match self {
-            TapeBenchError::HoldsData { .. }
-            | TapeBenchError::NoRoom { .. }
-            | TapeBenchError::OtherMedium { .. } => true,
-            TapeBenchError::Open(error) => matches!(
-                error,
-                OpenError::NoMedium { .. }
-                    | OpenError::NotReady { .. }
-                    | OpenError::WriteProtected { .. }
-            ),
-            _ => false,
-        }
-    }
-}
 
 enum Place {
     Drive(Box<Station>),

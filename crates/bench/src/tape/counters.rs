@@ -95,8 +95,8 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// The differences to an earlier moment, over a run of `seconds`. Those of a virtual drive are in
-    /// its own time.
+    /// The differences to an earlier moment, over a run of `seconds`. Those of a virtual drive are
+    /// in its own time.
     pub(super) fn since(&self, before: &Counters, seconds: f64) -> Measures {
         let mut measures = Measures::new();
         if let (Some(now), Some(before)) = (self.kernel, before.kernel) {

@@ -17,14 +17,15 @@ use device::tape::limits::Limits;
 use device::tape::raw::Operation;
 use device::tape::{
     Access, BlockMode, Compression, CompressionError, DriveCompression, Filemark, OpenError, Place,
-    Tape, TapeDrive, TapeError, TapeRead, TapeWrite,
+    Tape, TapeDrive, TapeRead, TapeWrite,
 };
 use flow::cancel::Cancel;
 use flow::ring::Block;
 use rustix::io::Errno;
 
 use super::counters::{Counters, StatusFile};
-use super::label::{LABEL_BYTES, Label};
+use super::found::{First, behind_data, read_first};
+use super::label::Label;
 use super::options::{Begin, MediumChanger, Occupied};
 use super::transfer::{Medium, Taken};
 use super::{TapeBenchError, in_words};
@@ -535,55 +536,4 @@ fn compression_name(compression: Option<Compression>) -> &'static str {
         Some(Compression::Unable) => "none",
         None => "unknown",
     }
-}
-
-/// What a file begins with.
-enum First {
-    Blank,
-    Ours(Label),
-    Foreign,
-}
-
-/// Sense key of a read where nothing was ever written, SPC-4 4.5.6.
-const BLANK_CHECK: u8 = 8;
-
-/// Looks at the block at the position of the tape. By reading: tgt's drive does not tell a blank
-/// medium from an error when it is spaced over.
-fn read_first(tape: &mut Tape) -> Result<First, TapeError> {
-    let mut block = vec![0; 2 * LABEL_BYTES];
-    match tape.read(&mut block) {
-        Ok(TapeRead::Block(bytes)) => {
-            Ok(Label::parse(&block[..bytes]).map_or(First::Foreign, First::Ours))
-        }
-        Ok(TapeRead::LargerBlock | TapeRead::Filemark) => Ok(First::Foreign),
-        Ok(TapeRead::EndOfData) => Ok(First::Blank),
-        Err(error) => {
-            let said_so = error.said.is_some_and(|sense| sense.key == BLANK_CHECK);
-            match said_so || tape.status().is_ok_and(|status| status.at_end_of_data) {
-                true => Ok(First::Blank),
-                false => Err(error),
-            }
-        }
-    }
-}
-
-/// Behind all that is recorded, and behind a filemark. Returns the number of the file there.
-fn behind_data(tape: &mut Tape) -> Result<u32, TapeBenchError> {
-    tape.set_block_mode(BlockMode::Variable)?;
-    tape.rewind()?;
-    if let First::Blank = read_first(tape)? {
-        tape.rewind()?;
-        return Ok(0);
-    }
-    let files = tape.to_end_of_data()?;
-    let last = Place { file_number: Some(files), block_in_file: None };
-    tape.go_to(last, None)?;
-    let is_closed = matches!(read_first(tape)?, First::Blank);
-    tape.to_end_of_data()?;
-    if is_closed {
-        return Ok(files);
-    }
-    // Somebody's last file has no end.
-    tape.write_filemark(Filemark::Synchronising)?;
-    Ok(files + 1)
 }
