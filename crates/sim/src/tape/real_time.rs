@@ -1,9 +1,9 @@
 //! A drive that takes the time that a model says, on the clock of this machine.
 //!
-//! The model says when a command completes; the command returns then. What the host lost in being
-//! woken too late it has back at the next command, as the model's buffer has drained meanwhile, so
-//! that rates do not suffer from the timer. With a speed-up, the model's clock runs that much
-//! faster.
+//! The model says when a command completes; the command returns then, or a little later, since a
+//! thread has to be woken. What the host lost by that it has back: its next transfer counts as
+//! having come so much earlier. So neither a rate that the medium limits nor one that small blocks
+//! limit suffers from the timer. With a speed-up, the model's clock runs that much faster.
 //!
 //! A [`Gauge`] looks at the same model while a command waits.
 
@@ -29,8 +29,8 @@ pub enum Ratio {
     Given(f64),
 }
 
-/// More than that is not remembered of commands that were late.
-const LATE_MAX: Duration = Duration::from_millis(20);
+/// A drive that was held up for longer than this was held up: the host does not get it back.
+const OWED_NS_MAX: u64 = 20_000_000;
 /// Samples of the counters from which rates are computed, one each half a second.
 const SAMPLES_MAX: usize = 20;
 const SAMPLE_NS: u64 = BILLION / 2;
@@ -42,9 +42,10 @@ pub struct RealTime {
     sampled: Sampled,
     /// When the present command came, in the model's time.
     began_ns: Option<u64>,
-    /// How much later than the model says commands have returned, as far as waiting at later ones
-    /// has not made up for it.
-    late: Duration,
+    /// Whether the last command was done only after it should have returned.
+    is_late: bool,
+    /// How much later than the model says the last transfer returned, in the model's time.
+    owed_ns: u64,
 }
 
 /// What a drive would make of blocks, from samples of them: to follow every byte would take more
@@ -128,7 +129,8 @@ impl RealTime {
             ratio,
             sampled: Sampled::new(),
             began_ns: None,
-            late: Duration::ZERO,
+            is_late: false,
+            owed_ns: 0,
         }
     }
 
@@ -180,7 +182,7 @@ impl Pace for RealTime {
     }
 
     fn is_late(&self) -> bool {
-        !self.late.is_zero()
+        self.is_late
     }
 
     fn native_bytes(&mut self, block: &[u8], compression: Compression) -> u32 {
@@ -194,7 +196,8 @@ impl Pace for RealTime {
 
     fn take(&mut self, act: Act) {
         let began_ns = self.began_ns.take().filter(|_| act.is_transfer());
-        let now_ns = began_ns.unwrap_or_else(|| self.shared.now_ns());
+        let owed_ns = if act.is_transfer() { self.owed_ns } else { 0 };
+        let now_ns = began_ns.unwrap_or_else(|| self.shared.now_ns()).saturating_sub(owed_ns);
         let mut state = self.shared.state();
         let model = &mut state.model;
         let until_ns = match act {
@@ -213,9 +216,11 @@ impl Pace for RealTime {
         };
         state.sample();
         drop(state);
-        let left = self.shared.wait_until(until_ns);
-        let late = self.late.saturating_sub(left.early) + left.late;
-        self.late = late.min(LATE_MAX);
+        let outset = self.shared.wait_until(until_ns);
+        let owed_max_ns = OWED_NS_MAX.saturating_mul(u64::from(self.shared.speed_up));
+        self.owed_ns = self.shared.now_ns().saturating_sub(until_ns).min(owed_max_ns);
+        // What is owed makes the next transfers due earlier, so this is late until all is paid back.
+        self.is_late = outset == Outset::Late;
     }
 }
 
@@ -260,9 +265,7 @@ impl Shared {
     fn wait_until(&self, model_ns: u64) -> Outset {
         wake_in_time();
         let end = self.began + Duration::from_nanos(model_ns / u64::from(self.speed_up));
-        let now = Instant::now();
-        let early = end.saturating_duration_since(now);
-        let outset = Outset { early, late: now.saturating_duration_since(end) };
+        let outset = if Instant::now() > end { Outset::Late } else { Outset::InTime };
         let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
         while !*stop {
             let left = end.saturating_duration_since(Instant::now());
@@ -291,12 +294,13 @@ fn wake_in_time() {
     }
 }
 
-/// How a command stood when it was done and only its time was left; one of both is zero.
-struct Outset {
-    /// It had so long to wait.
-    early: Duration,
-    /// It should have returned so long ago.
-    late: Duration,
+/// How a command stood when it was done and only its time was left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outset {
+    /// It had to wait.
+    InTime,
+    /// It should have returned before.
+    Late,
 }
 
 impl State {
