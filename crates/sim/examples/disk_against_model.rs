@@ -1,5 +1,6 @@
-//! `cargo run --release -p sim --example disk_against_model -- FOLDER BACKING [SECONDS]`: the
-//! virtual disk in real time against its model. As root, with fio.
+//! `cargo run --release -p sim --example disk_against_model -- FOLDER BACKING [SECONDS
+//! [PART...]]`: the virtual disk in real time against its model. As root, with fio. A part is `stream`
+//! or a preset; without one it is all of them.
 //!
 //! First one stream, read with `dd bs=256k` from a disk that takes 5.5 ms for each request: direct,
 //! through the loop device with its `read_ahead_kb`, and through the folder's own read-ahead. Then
@@ -29,10 +30,17 @@ fn main() {
     let folder = PathBuf::from(arguments.next().expect("FOLDER"));
     let backing = PathBuf::from(arguments.next().expect("BACKING"));
     let seconds: f64 = arguments.next().map_or(2.0, |text| text.parse().unwrap());
+    let mut parts: Vec<String> = arguments.collect();
+    if parts.is_empty() {
+        parts = ["stream", "sas15k", "array:8", "ssd-sata", "nvme"].map(str::to_owned).to_vec();
+    }
     let bench = Bench { folder, backing, seconds };
     bench.fill();
-    bench.one_stream();
-    bench.depths();
+    if parts.iter().any(|part| part == "stream") {
+        bench.one_stream();
+    }
+    parts.retain(|part| part != "stream");
+    bench.depths(&parts);
     fs::remove_file(&bench.backing).unwrap();
 }
 
@@ -148,10 +156,10 @@ impl Bench {
         fs::write(setting, kib.to_string()).unwrap();
     }
 
-    fn depths(&self) {
+    fn depths(&self, presets: &[String]) {
         println!("\n| random reads of 8 KiB | predicted per second | measured | off |");
         println!("|---|---:|---:|---:|");
-        for preset in ["sas15k", "array:8", "ssd-sata", "nvme"] {
+        for preset in presets {
             let disk = DiskParameters::named(preset).unwrap();
             self.with(&disk, Clock::Times(1), |folder, device| {
                 for depth in [1, 2, 4, 8, 16, 32, 64] {
