@@ -140,6 +140,29 @@ fn what_was_written_is_read_back() {
 }
 
 #[test]
+fn media_are_changed_once_in_a_round() {
+    let Some(drive) = Drive::new() else { return };
+    let (folder, changes) = (drive.folder().display(), drive.folder().join("changes"));
+    // As an autoloader would, by the name on the label.
+    let command = format!(
+        "echo $TAKEUP_MEDIUM >>{}; printf %s {folder}/$TAKEUP_MEDIUM >{}/medium",
+        changes.display(),
+        drive.path().display()
+    );
+    let options = ["--medium-label", "old,new", "--change-command", &command, "--seed", "3"];
+    succeeds(&bench(&drive, &[&SMALL[..], &options].concat()));
+    let lines = lines(&drive);
+    assert_eq!(lines.len(), 1 + 24);
+    for run in lines[1..].iter().map(|line| &line["run"]) {
+        assert_eq!(run["environment"]["medium"], run["cell"]["medium"]);
+    }
+    let changes = fs::read_to_string(changes).unwrap();
+    let changes: Vec<&str> = changes.lines().collect();
+    assert!((4..=6).contains(&changes.len()), "{changes:?}");
+    assert!(changes.windows(2).all(|pair| pair[0] != pair[1]), "{changes:?}");
+}
+
+#[test]
 fn a_stop_leaves_a_filemark_and_the_settings() {
     let Some(drive) = Drive::new() else { return };
     let options = ["--drive-compression", "off", "--block-size", "64k", "--length", "16M"];

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod autoloader;
+mod bench;
 mod drive;
 mod ends;
 mod foreign;
