@@ -215,7 +215,7 @@ fn put_fio(measures: &mut BTreeMap<String, f64>, run: &FioRun, seconds: f64) {
     };
     let both = Direction {
         bytes: run.bytes(),
-        requests: run.read.requests + run.write.requests,
+        requests: run.read.requests.saturating_add(run.write.requests),
         seconds,
         latency: {
             let mut both = run.read.latency.clone();

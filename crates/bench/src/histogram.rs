@@ -32,14 +32,19 @@ impl Histogram {
     }
 
     fn add_many(&mut self, latency_ns: u64, count: u64) {
-        self.counts[bucket(latency_ns)] += count;
-        self.total += count;
+        // Saturating: a file may claim more than ever ran.
+        let bucket = &mut self.counts[bucket(latency_ns)];
+        *bucket = bucket.saturating_add(count);
+        self.total = self.total.saturating_add(count);
     }
 
     /// Adds what another one has counted.
     pub fn merge(&mut self, other: &Histogram) {
-        self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
-        self.total += other.total;
+        self.counts
+            .iter_mut()
+            .zip(&other.counts)
+            .for_each(|(mine, theirs)| *mine = mine.saturating_add(*theirs));
+        self.total = self.total.saturating_add(other.total);
     }
 
     /// How many were counted.
@@ -53,7 +58,7 @@ impl Histogram {
         let wanted = ((share.clamp(0.0, 1.0) * self.total as f64).ceil() as u64).max(1);
         let mut seen = 0;
         for (index, count) in self.counts.iter().enumerate() {
-            seen += count;
+            seen = count.saturating_add(seen);
             if seen >= wanted {
                 return Some(low(index + 1).saturating_sub(1).max(low(index)));
             }

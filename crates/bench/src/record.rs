@@ -279,7 +279,12 @@ pub enum RecordError {
 pub fn load(path: &Path) -> Result<Experiment, RecordError> {
     let file_error = |source| RecordError::File { what: "read", path: path.to_owned(), source };
     let file = File::open(path).map_err(file_error)?;
-    let mut reader = BufReader::new(file);
+    read(BufReader::new(file), path)
+}
+
+/// Reads an experiment from its bytes; `path` is for the messages.
+pub fn read(mut reader: impl BufRead, path: &Path) -> Result<Experiment, RecordError> {
+    let file_error = |source| RecordError::File { what: "read", path: path.to_owned(), source };
     let mut header: Option<Header> = None;
     let mut runs = Vec::new();
     let mut torn_bytes = 0;
@@ -311,6 +316,22 @@ pub fn load(path: &Path) -> Result<Experiment, RecordError> {
     Ok(Experiment { header, runs, torn_bytes })
 }
 
+/// The first line of a file, with its end.
+pub fn header_line(header: &Header) -> Vec<u8> {
+    bytes_of(&Line::Experiment(header.clone()))
+}
+
+/// The line of a run, with its end.
+pub fn run_line(run: &RunRecord) -> Vec<u8> {
+    bytes_of(&Line::Run(Box::new(run.clone())))
+}
+
+fn bytes_of(line: &Line) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(line).expect("numbers and strings can be written");
+    bytes.push(b'\n');
+    bytes
+}
+
 /// A line with its end; shorter than a line at the end of the file.
 fn read_line(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -339,7 +360,7 @@ impl RunFile {
             source,
         })?;
         let mut file = RunFile { file, path: path.to_owned() };
-        file.append(&Line::Experiment(header.clone()))?;
+        file.append(&header_line(header))?;
         Ok(file)
     }
 
@@ -354,13 +375,11 @@ impl RunFile {
 
     /// Appends a run, and waits until it is on the disk.
     pub fn push(&mut self, run: &RunRecord) -> Result<(), RecordError> {
-        self.append(&Line::Run(Box::new(run.clone())))
+        self.append(&run_line(run))
     }
 
-    fn append(&mut self, line: &Line) -> Result<(), RecordError> {
-        let mut bytes = serde_json::to_vec(line).expect("numbers and strings can be written");
-        bytes.push(b'\n');
-        let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
+    fn append(&mut self, line: &[u8]) -> Result<(), RecordError> {
+        let written = self.file.write_all(line).and_then(|()| self.file.sync_data());
         let path = &self.path;
         written.map_err(|source| RecordError::File { what: "write", path: path.clone(), source })
     }

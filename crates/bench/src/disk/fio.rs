@@ -91,7 +91,7 @@ impl FioRun {
 
     /// Bytes of both directions.
     pub fn bytes(&self) -> u64 {
-        self.read.bytes + self.write.bytes
+        self.read.bytes.saturating_add(self.write.bytes)
     }
 
     /// Time of the longest job.
@@ -102,8 +102,8 @@ impl FioRun {
 
 impl Direction {
     fn add(&mut self, told: &Told) -> Result<(), FioError> {
-        self.bytes += told.io_bytes;
-        self.requests += told.total_ios;
+        self.bytes = self.bytes.saturating_add(told.io_bytes);
+        self.requests = self.requests.saturating_add(told.total_ios);
         self.seconds = self.seconds.max(told.runtime as f64 / 1e3);
         self.latency_sum_ns += told.clat_ns.mean * told.clat_ns.n;
         let mut bins = Vec::with_capacity(told.clat_ns.bins.len());

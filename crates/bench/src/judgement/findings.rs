@@ -219,14 +219,15 @@ fn drift(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
         let place = shown_cell(&run.cell, factors);
         sums.entry(place).or_default().push((run.repeat, rate.ln()));
     }
-    let mut blocks = vec![Vec::new(); last as usize];
+    // By their number, which a file may claim to be anything.
+    let mut blocks: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for cell in sums.values().filter(|cell| cell.len() as u64 == last) {
         let centre = mean(&cell.iter().map(|(_, log)| *log).collect::<Vec<_>>())?;
         for (repeat, log) in cell {
-            blocks[(*repeat as usize).checked_sub(1)?].push(log - centre);
+            blocks.entry(*repeat).or_default().push(log - centre);
         }
     }
-    let means: Vec<f64> = blocks.iter().filter_map(|block| mean(block)).collect();
+    let means: Vec<f64> = blocks.values().filter_map(|block| mean(block)).collect();
     if means.len() < 4 {
         return None;
     }

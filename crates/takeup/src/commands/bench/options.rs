@@ -37,7 +37,8 @@ pub struct ExperimentArgs {
     /// End when half of the width of every 95 % interval is below this share of the rate
     #[arg(long, default_value_t = 5.0, value_name = "PERCENT", help_heading = "Experiment")]
     pub interval: f64,
-    /// Begin no run after this time [default: 10m]
+    /// Begin no run that would not end within this time; one that exceeds it by a tenth is stopped
+    /// [default: 10m]
     #[arg(long, value_name = "TIME", help_heading = "Experiment")]
     pub budget: Option<Span>,
     /// Seed of the order of the runs; by default one of its own for each experiment
