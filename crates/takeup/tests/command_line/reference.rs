@@ -22,7 +22,7 @@ const COMMANDS: [&str; 12] = [
 ];
 
 /// Commands of `takeup sim`.
-const SIMULATIONS: [&str; 4] = ["tape", "status", "load", "eject"];
+const SIMULATIONS: [&str; 5] = ["tape", "disk", "status", "load", "eject"];
 
 /// Commands of `takeup bench`.
 const EXPERIMENTS: [&str; 4] = ["read", "disk", "tape", "put-back"];
