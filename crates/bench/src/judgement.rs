@@ -212,4 +212,4 @@ fn numbers(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judgeme
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

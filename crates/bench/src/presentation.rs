@@ -304,3 +304,58 @@ pub fn comparison_text(comparison: &Comparison, colour: Colour) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judgement::judge;
+    use crate::judgement::tests::{PLAIN, factors, runs};
+    use crate::record::Header;
+
+    /// 144 combinations: an overview, eight panels on one scale, and tables with all the rest.
+    #[test]
+    fn a_design_with_many_factors_is_drawn_so_that_it_can_be_read() {
+        let header = Header {
+            format: 1,
+            kind: "tape".into(),
+            title: String::new(),
+            factors: factors(),
+            plan: serde_json::Value::Null,
+            seed: 1,
+            started_unix_seconds: 1,
+        };
+        let runs = runs(&header.factors, &PLAIN, 3);
+        let experiment = Experiment { header, runs, torn_bytes: 0 };
+        let judgement = judge(&experiment.header.factors, &experiment.runs, &Options::default());
+        let page = page(&experiment, &judgement);
+        let titles: Vec<&str> = page.sections.iter().map(|section| &section.title[..]).collect();
+        assert_eq!(titles, ["Overview", "Rate by block size", "Effects", "Numbers"]);
+        let [overview, panels, ..] = &page.sections[..] else { panic!("no sections") };
+        assert_eq!(overview.figures.len(), 1);
+        let names: Vec<&str> =
+            overview.figures[0].groups.iter().map(|group| &group.name[..]).collect();
+        assert_eq!(
+            names,
+            [
+                "data random, drive compression off",
+                "data random, drive compression on",
+                "data zeros, drive compression off",
+                "data zeros, drive compression on"
+            ]
+        );
+        assert_eq!(panels.figures.len(), 8);
+        for figure in &panels.figures {
+            assert_eq!(figure.groups.len(), 3, "a line for each size of file");
+            assert!(figure.groups.iter().all(|group| group.values.len() == 6));
+            assert!(figure.groups.iter().all(|group| !group.curve.is_empty()));
+            assert_eq!(figure.y_least, panels.figures[0].y_least);
+        }
+        let rows = |name: &str| {
+            let tables = page.sections.iter().flat_map(|section| &section.tables);
+            tables.map(|(table, _)| table).find(|table| table.caption == name).unwrap().rows.len()
+        };
+        assert_eq!((rows("All combinations"), rows("All runs")), (144, 432));
+        // Five factors, and what depends on what: data, compression and block size.
+        assert!((7..=9).contains(&rows("Effects")), "{}", rows("Effects"));
+    }
+}

@@ -63,7 +63,7 @@ impl FileData {
         let path = self.path.display();
         match &self.from {
             From::File(_) => vec![format!(
-                "{path} is larger than {} and read while it is written: reading it may be the limit",
+                "{path} is larger than {} and read while it is written: that may be the limit",
                 report::format::size(MEMORY_BYTES_MAX)
             )],
             From::Memory { content, .. } if (content.len() as u64) < SHORT_BYTES => vec![format!(

@@ -8,7 +8,7 @@
 //! no more.
 //!
 //! What a ratio is: host bytes for each byte on the medium with SLDC's first scheme, a literal at 9
-//! bits and a copy at 19. The tests hold that against `sim`'s estimate, and zstd's opinion next to it.
+//! bits and a copy at 19. The tests hold that against `sim`'s estimate, with zstd's opinion beside.
 
 use super::noise::Noise;
 
