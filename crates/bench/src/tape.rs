@@ -9,7 +9,8 @@
 //! Measures of a run, beside those of [`crate::observed`]: `without_filemark_bytes_per_second`,
 //! `filemark_seconds`, `generator_bytes_per_second` (bytes by the time in which the generator
 //! worked), `memory_bytes`; of a real drive `drive_write_percent` (share of the time that it was
-//! the limit), `drive_busy_percent`, `drive_writes`, `drive_other_commands`; of a virtual one
+//! the limit), `drive_busy_percent`, `drive_writes`, `drive_other_commands`, and where its log
+//! counts them `drive_native_bytes` and `drive_compression_ratio`; of a virtual one these two and
 //! `drive_back_hitches`, `drive_back_hitch_seconds`, `drive_streaming_seconds`,
 //! `drive_still_seconds`, `drive_native_bytes`, `drive_compression_ratio`.
 //!
@@ -163,10 +164,10 @@ impl TapeExecutor {
         let environment = self.environment();
         let (measured, measures) = match passage.operation {
             Operation::Write => {
-                let before = self.look();
+                let before = self.look().map_err(ended)?;
                 let measured = self.write(passage, seed, Summing::LeftOut, cancel)?;
                 let measured = measured.in_time_of(self.clock_ratio());
-                let measures = self.measures(&before, About::Writing, &measured);
+                let measures = self.measures(&before, About::Writing, &measured).map_err(ended)?;
                 (measured, measures)
             }
             Operation::Read => {
@@ -176,7 +177,7 @@ impl TapeExecutor {
                     (Place::Drive(_), None) => {}
                     (Place::Plain(plain), _) => plain.rewind().map_err(ended)?,
                 }
-                let before = self.look();
+                let before = self.look().map_err(ended)?;
                 let measured = transfer::read(passage, self.medium().map_err(ended)?, cancel)?;
                 let measured = measured.in_time_of(self.clock_ratio());
                 if measured.checksum != written.checksum {
@@ -184,7 +185,7 @@ impl TapeExecutor {
                         "what was read back is not what was written".to_owned(),
                     ));
                 }
-                let measures = self.measures(&before, About::Reading, &measured);
+                let measures = self.measures(&before, About::Reading, &measured).map_err(ended)?;
                 notes.extend(written.cautions);
                 (measured, measures)
             }
@@ -239,11 +240,14 @@ impl TapeExecutor {
         }
     }
 
-    fn look(&mut self) -> (Before, Counters) {
-        match &mut self.place {
-            Place::Drive(station) => (Before::look_at_this_machine(), station.look()),
+    fn look(&mut self) -> Result<(Before, Counters), TapeBenchError> {
+        Ok(match &mut self.place {
+            Place::Drive(station) => {
+                let counters = station.look()?;
+                (Before::look_at_this_machine(), counters)
+            }
             Place::Plain(plain) => (plain.look(), Counters::default()),
-        }
+        })
     }
 
     fn measures(
@@ -251,11 +255,11 @@ impl TapeExecutor {
         before: &(Before, Counters),
         about: About,
         measured: &Measured,
-    ) -> Measures {
-        match &mut self.place {
+    ) -> Result<Measures, TapeBenchError> {
+        Ok(match &mut self.place {
             Place::Drive(station) => {
                 let mut measures = before.0.measures_of_this_machine(measured.bytes);
-                measures.extend(station.look().since(&before.1, measured.seconds));
+                measures.extend(station.look()?.since(&before.1, measured.seconds));
                 if station.clock_ratio() > 1 {
                     let ratio = f64::from(station.clock_ratio());
                     measures.insert("drive_clock_ratio".to_owned(), ratio);
@@ -263,7 +267,7 @@ impl TapeExecutor {
                 measures
             }
             Place::Plain(plain) => plain.measures(&before.0, about, measured.bytes),
-        }
+        })
     }
 
     fn environment(&mut self) -> BTreeMap<String, String> {

@@ -1,11 +1,13 @@
-//! What a drive counted over a run, without a question to it: the kernel's counters of a real one,
-//! the status file of a virtual one.
+//! What a drive counted over a run: the kernel's counters and the drive's own log of a real one, the
+//! status file of a virtual one. The log is asked for before the first block and behind the last
+//! filemark, when the drive stands.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use device::tape::raw::Statistics;
+use device::tape::scsi::log::SequentialAccess;
 use serde_json::Value;
 
 use crate::observed::Measures;
@@ -90,6 +92,8 @@ impl ClockLook {
 pub(super) struct Counters {
     /// The kernel's, of a real drive.
     pub(super) kernel: Option<Statistics>,
+    /// The drive's own, where it keeps them (log page 0Ch).
+    pub(super) log: Option<SequentialAccess>,
     /// What a virtual drive says of its time.
     pub(super) time: Option<Value>,
 }
@@ -101,6 +105,9 @@ impl Counters {
         let mut measures = Measures::new();
         if let (Some(now), Some(before)) = (self.kernel, before.kernel) {
             put_kernel(&mut measures, now, before, seconds);
+        }
+        if let (Some(now), Some(before)) = (self.log, before.log) {
+            put_log(&mut measures, now, before);
         }
         if let (Some(now), Some(before)) = (&self.time, &before.time) {
             put_virtual(&mut measures, now, before);
@@ -127,6 +134,20 @@ fn put_kernel(measures: &mut Measures, now: Statistics, before: Statistics, seco
     }
     put("drive_other_commands", now.others.saturating_sub(before.others) as f64);
     put("drive_busy_percent", percent(now.io_ns.saturating_sub(before.io_ns)));
+}
+
+fn put_log(measures: &mut Measures, now: SequentialAccess, before: SequentialAccess) {
+    let difference = |now: Option<u64>, before: Option<u64>| {
+        now?.checked_sub(before?).filter(|&bytes| bytes > 0).map(|bytes| bytes as f64)
+    };
+    let native = difference(now.medium_written_bytes, before.medium_written_bytes);
+    let host = difference(now.host_written_bytes, before.host_written_bytes);
+    if let Some(native) = native {
+        measures.insert("drive_native_bytes".to_owned(), native);
+    }
+    if let (Some(native), Some(host)) = (native, host) {
+        measures.insert("drive_compression_ratio".to_owned(), host / native);
+    }
 }
 
 fn put_virtual(measures: &mut Measures, now: &Value, before: &Value) {
@@ -171,7 +192,7 @@ mod tests {
             io_ns: 3_000_000_000,
             ..before
         };
-        let counters = |kernel| Counters { kernel: Some(kernel), time: None };
+        let counters = |kernel| Counters { kernel: Some(kernel), ..Counters::default() };
         let measures = counters(now).since(&counters(before), 2.0);
         let expected = [
             ("drive_busy_percent", 100.0),
@@ -185,8 +206,27 @@ mod tests {
     }
 
     #[test]
+    fn differences_of_the_drives_log() {
+        let at = |host, native| Counters {
+            log: Some(SequentialAccess {
+                host_written_bytes: Some(host),
+                medium_written_bytes: Some(native),
+                ..SequentialAccess::default()
+            }),
+            ..Counters::default()
+        };
+        let measures = at(9000, 5000).since(&at(3000, 3000), 1.0);
+        assert_eq!(measures["drive_native_bytes"], 2000.0);
+        assert_eq!(measures["drive_compression_ratio"], 3.0);
+        // A drive that has forgotten, and one that does not count.
+        assert!(at(0, 0).since(&at(3000, 3000), 1.0).is_empty());
+        let silent = Counters { log: Some(SequentialAccess::default()), ..Counters::default() };
+        assert!(silent.since(&silent, 1.0).is_empty());
+    }
+
+    #[test]
     fn differences_of_a_virtual_drives_counters() {
-        let at = |time| Counters { kernel: None, time: Some(time) };
+        let at = |time| Counters { time: Some(time), ..Counters::default() };
         let before = json!({ "back_hitches": 1, "host_bytes": 100, "native_bytes": 50 });
         let now = json!({ "back_hitches": 3, "host_bytes": 700, "native_bytes": 250 });
         let measures = at(now).since(&at(before), 2.0);

@@ -67,6 +67,12 @@ pub enum TapeBenchError {
         /// The drive.
         device: String,
     },
+    /// The drive had something to tell.
+    #[error("{device} was reset, or has another medium")]
+    Attention {
+        /// The drive.
+        device: String,
+    },
     /// Nobody brings the medium.
     #[error("no other medium: {0}")]
     NoMedium(String),

@@ -72,6 +72,8 @@ pub(super) struct Station {
     clock_ratio: u32,
     tape: Option<Tape>,
     limits: Limits,
+    /// The drive's buffer, as its own log has it.
+    log_buffer_bytes: Option<u64>,
     before: Settings,
     compression: Option<Compression>,
     begin: Begin,
@@ -96,6 +98,7 @@ impl Station {
         let compression = compression(&mut tape, status.as_ref());
         let before = Settings { block_mode, compression };
         let limits = tape.limits();
+        let log_buffer_bytes = tape.sequential_access().ok().and_then(|log| log.buffer_bytes);
         let clock_ratio = status.as_ref().map_or(1, StatusFile::clock_ratio);
         Ok(Station {
             drive,
@@ -103,6 +106,7 @@ impl Station {
             clock_ratio,
             tape: Some(tape),
             limits,
+            log_buffer_bytes,
             before,
             compression,
             begin,
@@ -193,7 +197,12 @@ impl Station {
     pub(super) fn mark(&mut self) -> Result<Mark, TapeBenchError> {
         let area = self.area.as_ref().expect("an area is begun before the first run");
         let file = area.label_file + 1 + area.files;
-        let object = self.tape()?.position().ok();
+        // A drive that knows its place and does not say it has something else to say, which must
+        // not be lost: that it was reset, or has another medium.
+        let object = match area.first_object {
+            Some(_) => Some(self.tape()?.position()?),
+            None => None,
+        };
         Ok(Mark { file, object })
     }
 
@@ -256,10 +265,23 @@ impl Station {
         Ok(self.tape()?)
     }
 
-    pub(super) fn look(&mut self) -> Counters {
-        let time = self.status.as_ref().and_then(StatusFile::read);
-        let time = time.and_then(|mut status| status.get_mut("time").map(serde_json::Value::take));
-        Counters { kernel: self.tape.as_mut().and_then(Tape::statistics), time }
+    /// What was counted so far. Asks the drive: not while it streams.
+    pub(super) fn look(&mut self) -> Result<Counters, TapeBenchError> {
+        let device = self.drive.name().to_owned();
+        let tape = self.tape()?;
+        let kernel = tape.statistics();
+        let log = match tape.sequential_access() {
+            Ok(log) => Some(log),
+            // The notice is gone with this question, and the driver does not know of it.
+            Err(error) if error.is_attention() => return Err(TapeBenchError::Attention { device }),
+            Err(_) => None,
+        };
+        Ok(Counters { kernel, log, time: self.virtual_time() })
+    }
+
+    fn virtual_time(&self) -> Option<serde_json::Value> {
+        let mut status = self.status.as_ref()?.read()?;
+        status.get_mut("time").map(serde_json::Value::take)
     }
 
     /// What a run depends on. Moves no tape; not while the drive streams.
@@ -299,11 +321,13 @@ impl Station {
 
     /// What is known of the drive's buffer and speeds.
     pub(super) fn rates(&mut self) -> Rates {
-        let time = self.look().time;
+        let time = self.virtual_time();
         let told = |name: &str| time.as_ref()?.get(name)?.as_u64();
         let generation = self.tape.as_mut().and_then(generation);
         Rates {
-            buffer_bytes: told("buffer_bytes").or(generation.map(|known| known.buffer_bytes)),
+            buffer_bytes: told("buffer_bytes")
+                .or(self.log_buffer_bytes)
+                .or(generation.map(|known| known.buffer_bytes)),
             highest_bytes_per_second: told("highest_bytes_per_second")
                 .or(generation.map(Generation::highest_speed)),
             lowest_bytes_per_second: told("lowest_bytes_per_second")
@@ -402,29 +426,29 @@ impl Station {
         }
     }
 
-    /// To the first run's place.
+    /// To the first run's place, by way of the label: the medium has to be the one that it was.
     fn back_to_start(&mut self) -> Result<(), TapeBenchError> {
         let area = self.area.as_mut().expect("there is no start without an area");
-        let (file, object) = (area.label_file + 1, area.first_object);
         (area.written_bytes, area.files) = (0, 0);
-        self.go_to(Mark { file, object })
-    }
-
-    /// After an error: opens the drive again, looks whether the medium is the one that it was, and
-    /// goes to the start of the test area.
-    fn recover(&mut self) -> Result<(), TapeBenchError> {
-        self.reopen()?;
-        let area = self.area.as_ref().expect("nothing is lost before an area is begun");
         let (file, expected) = (area.label_file, area.label.clone());
         let tape = self.tape()?;
         tape.rewind()?;
         tape.set_block_mode(BlockMode::Variable)?;
-        tape.go_to(Place { file_number: Some(file), block_in_file: None }, None)?;
-        if !matches!(read_first(tape)?, First::Ours(found) if found == expected) {
-            let device = tape.name().to_owned();
-            return Err(TapeBenchError::MediumChanged { device });
+        if file > 0 {
+            tape.go_to(Place { file_number: Some(file), block_in_file: None }, None)?;
         }
-        tape.rewind()?;
+        match read_first(tape)? {
+            First::Ours(found) if found == expected => Ok(tape.space_filemarks(1)?),
+            _ => {
+                let device = tape.name().to_owned();
+                Err(TapeBenchError::MediumChanged { device })
+            }
+        }
+    }
+
+    /// After an error: opens the drive again and goes to the start of the test area.
+    fn recover(&mut self) -> Result<(), TapeBenchError> {
+        self.reopen()?;
         self.back_to_start()?;
         self.lost = false;
         Ok(())

@@ -94,6 +94,28 @@ fn a_medium_that_was_exchanged_after_an_error_is_left_alone() {
     assert_eq!(files(&drive.cartridge().unwrap()), [9, 0]);
 }
 
+#[test]
+fn a_medium_that_is_exchanged_between_two_runs_is_left_alone() {
+    let drive = drive();
+    let mut on_it = executor(&drive, &[], TapeOptions::default()).unwrap();
+    runs(&mut on_it, &[], 1).remove(0).unwrap();
+    let foreign = {
+        let bench = VirtualDrive::loaded(Cartridge::of_capacity(64 * MIB));
+        write_foreign(&bench, 9);
+        bench.eject().unwrap()
+    };
+    let own = drive.insert(foreign.clone()).unwrap();
+    for result in runs(&mut on_it, &[], 2) {
+        result.unwrap_err();
+    }
+    assert_eq!(files(&foreign), [9, 0]);
+    // Back again, it goes on.
+    drive.insert(own.clone());
+    let results = runs(&mut on_it, &[], 2);
+    assert!(results.iter().any(Result::is_ok), "{results:?}");
+    assert_eq!(files(&own).first(), Some(&1));
+}
+
 /// A shelf of cartridges by name.
 struct Shelf {
     drive: VirtualDrive,
