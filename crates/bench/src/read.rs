@@ -264,9 +264,12 @@ fn make_cold(file: &OwnedFd, length_bytes: u64) -> Option<String> {
     })
 }
 
+/// An error and its causes in one line, without the numbers of system errors.
 fn with_source(error: &dyn std::error::Error) -> String {
+    let text = error.to_string();
+    let own = text.split(" (os error ").next().unwrap_or_default();
     match error.source() {
-        Some(source) => format!("{error}: {}", with_source(source)),
-        None => error.to_string(),
+        Some(source) => format!("{own}: {}", with_source(source)),
+        None => own.to_owned(),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Before the first change the values that are in force are written to a journal and synchronised.
 //! They are put back when the experiment ends, is stopped or fails; whoever is killed leaves the
-//! journal, and the next experiment (or `takeup bench restore`) puts back what it names. The
+//! journal, and the next experiment (or `takeup bench put-back`) puts back what it names. The
 //! journal belongs into a directory that a restart of the machine empties, as `/run`: the kernel
 //! forgets the settings then, too.
 
@@ -53,6 +53,16 @@ struct Setting {
     before_bytes: u64,
 }
 
+impl Setting {
+    /// Only what is other than it was is written, which not everybody may.
+    fn put_back(&self) -> Result<(), BackingError> {
+        match kib_in_force(&self.path) {
+            Ok(kib) if kib * 1024 == self.before_bytes => Ok(()),
+            _ => set_read_ahead(&self.path, self.before_bytes),
+        }
+    }
+}
+
 /// Holds settings as they were, until they are put back.
 #[derive(Debug)]
 pub struct ReadAheadGuard {
@@ -68,16 +78,23 @@ impl ReadAheadGuard {
         settings.sort();
         settings.dedup();
         let one = |path: PathBuf| {
-            let text = fs::read_to_string(&path);
             let failed =
                 |source| BackingError::Setting { what: "read", path: path.clone(), source };
-            let kib: u64 = text
-                .and_then(|text| text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into()))
-                .map_err(failed)?;
+            let kib = kib_in_force(&path).map_err(failed)?;
             Ok(Setting { path, before_bytes: kib * 1024 })
         };
         let settings: Result<Vec<Setting>, BackingError> = settings.into_iter().map(one).collect();
         let guard = ReadAheadGuard { journal: journal.to_owned(), settings: settings? };
+        // Who may not set them shall hear it now, and leave no journal that nobody can work off.
+        for setting in &guard.settings {
+            let path = &setting.path;
+            let opened = OpenOptions::new().write(true).open(path);
+            opened.map_err(|source| BackingError::Setting {
+                what: "write",
+                path: path.clone(),
+                source,
+            })?;
+        }
         if !guard.settings.is_empty() {
             guard.write_journal()?;
         }
@@ -102,9 +119,7 @@ impl ReadAheadGuard {
         // All of them are tried; the journal stays as long as one is not as it was.
         let mut failed = None;
         for setting in &settings {
-            if let Err(error) = set_read_ahead(&setting.path, setting.before_bytes) {
-                failed = Some(error);
-            }
+            failed = setting.put_back().err().or(failed);
         }
         if let Some(error) = failed {
             return Err(error.into());
@@ -154,11 +169,16 @@ pub fn recover(journal: &Path) -> Result<usize, ReadAheadError> {
     for setting in &found.settings {
         // A device that is gone has no setting to put back.
         if setting.path.exists() {
-            set_read_ahead(&setting.path, setting.before_bytes)?;
+            setting.put_back()?;
         }
     }
     remove(journal)?;
     Ok(found.settings.len())
+}
+
+fn kib_in_force(path: &Path) -> io::Result<u64> {
+    let text = fs::read_to_string(path)?;
+    text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 fn remove(journal: &Path) -> Result<(), ReadAheadError> {
@@ -183,6 +203,7 @@ fn process_start(pid: u32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn value(path: &Path) -> String {
         fs::read_to_string(path).unwrap()
@@ -215,6 +236,17 @@ mod tests {
         fs::write(&journal, text.replace(&own, "\"pid\":4194305")).unwrap();
         assert_eq!(recover(&journal).unwrap(), 1);
         assert_eq!((value(&setting).as_str(), journal.exists()), ("128", false));
+        // Killed before it changed anything; what is as it was needs no right to write.
+        let unchanged = text.replace(&own, "\"pid\":4194305");
+        fs::write(&journal, &unchanged).unwrap();
+        fs::set_permissions(&setting, fs::Permissions::from_mode(0o444)).unwrap();
+        assert_eq!((recover(&journal).unwrap(), journal.exists()), (1, false));
+        fs::set_permissions(&setting, fs::Permissions::from_mode(0o644)).unwrap();
+        // A setting that cannot be written leaves no journal.
+        let missing = directory.path().join("gone");
+        fs::create_dir(&missing).unwrap();
+        assert!(ReadAheadGuard::new(&journal, &[missing]).is_err());
+        assert!(!journal.exists());
         // Killed while it wrote the journal.
         fs::write(&journal, &text[..text.len() / 2]).unwrap();
         assert_eq!(recover(&journal).unwrap(), 0);

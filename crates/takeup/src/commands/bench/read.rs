@@ -7,7 +7,7 @@ use bench::plan::Plan;
 use bench::read::{ReadError, ReadExecutor, path_factor};
 use bench::record::{Factor, Level};
 use clap::{Args, ValueEnum};
-use device::backing::BackingDevice;
+use device::backing::{BackingDevice, BackingError};
 
 use super::options::{ExperimentArgs, bytes_or_zero, factor, finish, numbers};
 use crate::failure::Failure;
@@ -121,6 +121,7 @@ fn measure(arguments: &ReadArgs) -> Result<Outcome, Failure> {
 
 fn failure(error: ReadError) -> Failure {
     let hint = match &error {
+        ReadError::Backing(BackingError::Path { .. }) => None,
         ReadError::Backing(_) | ReadError::ReadAhead(_) => {
             Some("read-ahead is set by root; without --read-ahead nothing is changed".to_owned())
         }
