@@ -45,11 +45,15 @@ pub fn btape_stop() -> Stop {
     }
 }
 
-/// A scaled length, in whole units of tar so that it stays readable, and never nothing.
+/// A scaled length that can still be read: in whole MiB, or units of tar where it is shorter.
 fn scaled(bytes: u64, scale: f64) -> u64 {
-    const GRAIN_BYTES: u64 = 512;
+    const MIB: u64 = 1 << 20;
+    const UNIT: u64 = 512;
     let bytes = (bytes as f64 * scale) as u64;
-    bytes.next_multiple_of(GRAIN_BYTES).max(GRAIN_BYTES)
+    match bytes >= MIB {
+        true => (bytes + MIB / 2) / MIB * MIB,
+        false => bytes.next_multiple_of(UNIT).max(UNIT),
+    }
 }
 
 #[cfg(test)]
@@ -61,7 +65,7 @@ mod tests {
         let cells: usize = btape(&[65536], 1.0).iter().map(|factor| factor.levels.len()).product();
         assert_eq!(cells as u64 * BTAPE_REPEATS, 36);
         let small = btape(&[65536], 0.01);
-        assert_eq!(small[2].levels[0], Level::Number(10_737_664));
+        assert_eq!(small[2].levels[0], Level::Number(10 << 20));
         assert_eq!(btape(&[65536], 1e-12)[2].levels[0], Level::Number(512));
     }
 }
