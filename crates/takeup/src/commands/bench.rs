@@ -121,7 +121,8 @@ pub fn experiment(
         },
     );
     progress.close();
-    executor.finish().map_err(|text| Failure::of(text, Some(PUT_BACK)))?;
+    let hint = (plan.kind == "read").then_some(PUT_BACK);
+    executor.finish().map_err(|text| Failure::of(text, hint))?;
     let ended = ended.map_err(|error| Failure::new(&error, None))?;
     conclude(&experiment, ended, arguments, &path)
 }
