@@ -1,6 +1,6 @@
-//! What a drive counted over a run: the kernel's counters and the drive's own log of a real one, the
-//! status file of a virtual one. The log is asked for before the first block and behind the last
-//! filemark, when the drive stands.
+//! What a drive counted over a run: the kernel's counters and the drive's own log of a real one,
+//! the status file of a virtual one. The log is asked for before the first block and behind the
+//! last filemark, when the drive stands.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
