@@ -285,10 +285,11 @@ fn differing(cell: &Cell, baseline: &Cell, factors: &[Factor]) -> Cell {
 fn shown_interval(interval: Option<Interval>, options: &Options) -> String {
     match interval {
         Some(interval) => format!(
-            "; {:.0} % interval {:.2} to {:.2}",
+            "; {:.0} % interval {:.2} to {:.2}{}",
             options.confidence * 100.0,
             interval.low,
-            interval.high
+            interval.high,
+            if interval.contains(1.0) { ": it may be nothing" } else { "" }
         ),
         None => "; one run each, so no interval".to_owned(),
     }
