@@ -1,6 +1,10 @@
-//! `cargo run --release -p sim --example disk_against_model -- FOLDER BACKING [SECONDS
-//! [PART...]]`: the virtual disk in real time against its model. As root, with fio. A part is `stream`
-//! or a preset; without one it is all of them.
+//! The virtual disk in real time against its model. As root, with fio:
+//!
+//! ```text
+//! cargo run --release -p sim --example disk_against_model -- FOLDER BACKING [SECONDS [PART...]]
+//! ```
+//!
+//! A part is `stream` or a preset; without one it is all of them.
 //!
 //! First one stream, read with `dd bs=256k` from a disk that takes 5.5 ms for each request: direct,
 //! through the loop device with its `read_ahead_kb`, and through the folder's own read-ahead. Then
@@ -104,7 +108,8 @@ impl Bench {
             let row = |name: String, policy: Policy, parameters: &DiskParameters, path: &Path| {
                 let predicted = sequential_bytes_per_second(parameters, policy, reader) as f64;
                 let flags: &[&str] = if policy == Policy::Direct { &["iflag=direct"] } else { &[] };
-                print_row(&name, predicted / 1e6, self.rate(path, predicted, flags) / 1e6, 1);
+                let measured = self.rate(path, predicted, flags);
+                print_row(&name, predicted / 1e6, measured / 1e6, 1);
             };
             row("direct, file".to_owned(), Policy::Direct, &disk, &folder.join(DISK_NAME));
             row("direct, loop device".to_owned(), Policy::Direct, &disk, device);
@@ -129,7 +134,8 @@ impl Bench {
         self.rates(path, expected, flags)[RUNS / 2]
     }
 
-    /// Bytes per second of dd, the slowest run first, over about as long as is wanted at the expected rate.
+    /// Bytes per second of dd, the slowest run first, over about as long as is wanted at the
+    /// expected rate.
     fn rates(&self, path: &Path, expected: f64, flags: &[&str]) -> Vec<f64> {
         let wanted = (expected * self.seconds) as u64;
         let blocks = (wanted.min(SIZE_BYTES) >> 18).max(4);

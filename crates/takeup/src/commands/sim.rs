@@ -26,13 +26,13 @@ use crate::terminal::to_standard_error;
 
 /// Play a tape drive or a disk in a folder, true in time
 ///
-/// tape: a folder with the files nst0 and st0, which any program can use as the tape drive of that name:
-/// tar, dd, mbuffer, mt, and Takeup itself. Blocks, filemarks, short reads and the end of the
+/// tape: a folder with the files nst0 and st0, which any program can use as the tape drive of that
+/// name: tar, dd, mbuffer, mt, and Takeup itself. Blocks, filemarks, short reads and the end of the
 /// medium are those of the kernel's tape driver; commands take the time that a drive of that
 /// generation would take, stops of the tape included.
 ///
-/// disk: a folder with a file whose reads and writes take the time of a disk, and a loop device over
-/// it, on which read-ahead, scheduler and queue settings act as on a real one.
+/// disk: a folder with a file whose reads and writes take the time of a disk, and a loop device
+/// over it, on which read-ahead, scheduler and queue settings act as on a real one.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -19,9 +19,9 @@ use crate::terminal::to_standard_error;
 
 /// Mount a virtual disk; ends when it is unmounted or interrupted
 ///
-/// The folder has a file `disk`, whose calls are the requests that the disk sees, `cached`, the same
-/// bytes through the page cache, and `status`. Requests take the time that such a disk would take,
-/// and as many are served at once.
+/// The folder has a file `disk`, whose calls are the requests that the disk sees, `cached`, the
+/// same bytes through the page cache, and `status`. Requests take the time that such a disk would
+/// take, and as many are served at once.
 #[derive(Args, Debug)]
 pub(super) struct DiskArgs {
     /// The folder; it must exist
@@ -56,7 +56,7 @@ pub(super) struct DiskArgs {
     /// Whether requests take time
     #[arg(long, default_value = "true", value_name = "WHICH")]
     time: DiskTime,
-    /// Attach a loop device, for read-ahead, scheduler and queue settings as of a real disk; as root
+    /// As root, attach a loop device: read-ahead, scheduler and queue settings act as on a disk
     #[arg(long = "loop")]
     loop_device: bool,
     /// Let nobody write
