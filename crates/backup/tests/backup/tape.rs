@@ -404,40 +404,6 @@ fn a_volume_may_end_anywhere() {
 }
 
 #[test]
-fn the_same_medium_is_refused_as_the_next_volume() {
-    struct Stubborn(Library, Vec<Option<Refused>>);
-    impl VolumeChanger for Stubborn {
-        fn change(&mut self, request: &VolumeRequest) -> Result<(), ChangeError> {
-            self.1.push(request.refused.clone());
-            let slot = [0, 2, 1][(request.attempt as usize - 1).min(2)];
-            match slot {
-                2 => drop(self.0.drive().eject()),
-                slot => assert!(self.0.load(slot)),
-            }
-            Ok(())
-        }
-    }
-    let tree = tree(16, 60, 60_000);
-    let library = library(&[1 << 20, 64 << 20], 100 << 10);
-    let options = tape_options(tree.path(), 4096, Compression::None);
-    let mut stubborn = Stubborn(library.clone(), Vec::new());
-    let _watchdog = Watchdog::new("a medium that comes again");
-    let report = backup_to_tape(
-        &options,
-        &TapeOptions::default(),
-        library.drive(),
-        &mut stubborn,
-        &Recorder::default(),
-        &Cancel::new(),
-    )
-    .unwrap();
-    let expected = [None, Some(Refused::SameSet { volume: 1 }), Some(Refused::NoMedium)];
-    assert_eq!(stubborn.1, expected);
-    let set = check_set(library.cartridges(), set_id(&report), Compression::None);
-    assert_restores(&set, tree.path());
-}
-
-#[test]
 fn no_other_volume_says_what_is_safe() {
     let tree = tree(17, 60, 60_000);
     let library = library(&[1 << 20], 100 << 10);

@@ -219,7 +219,7 @@ impl Pace for RealTime {
         let outset = self.shared.wait_until(until_ns);
         let owed_max_ns = OWED_NS_MAX.saturating_mul(u64::from(self.shared.speed_up));
         self.owed_ns = self.shared.now_ns().saturating_sub(until_ns).min(owed_max_ns);
-        // What is owed makes the next transfers due earlier, so this is late until all is paid back.
+        // What is owed makes the next transfers due earlier: it is late until all is paid back.
         self.is_late = outset == Outset::Late;
     }
 }

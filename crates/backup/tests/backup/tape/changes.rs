@@ -1,14 +1,16 @@
-//! Changes of volume: whose time they are.
+//! Changes of volume: what is put in, and whose time they are.
 
 use std::time::Duration;
 
 use archive::chunk::Compression;
 use backup::backup::backup_to_tape;
-use backup::tape::{ChangeError, TapeOptions, VolumeChanger, VolumeRequest};
+use backup::tape::{ChangeError, Refused, TapeOptions, VolumeChanger, VolumeRequest};
 use flow::cancel::Cancel;
+use sim::tape::Library;
 
-use super::{Operator, library, tape_options, tree};
-use crate::harness::Recorder;
+use super::media::check_set;
+use super::{Operator, assert_restores, library, set_id, tape_options, tree};
+use crate::harness::{Recorder, Watchdog};
 
 /// Whoever changes volumes may take hours: the writer has not worked meanwhile.
 #[test]
@@ -38,4 +40,38 @@ fn the_time_of_a_change_is_no_work_of_the_writer() {
     let others = tape.change_seconds + report.synchronise_seconds;
     assert!(writer.working_seconds <= report.seconds - others, "{writer:?} of {report:?}");
     assert!(writer.occupied_seconds <= report.seconds - others, "{writer:?} of {report:?}");
+}
+
+#[test]
+fn the_same_medium_is_refused_as_the_next_volume() {
+    struct Stubborn(Library, Vec<Option<Refused>>);
+    impl VolumeChanger for Stubborn {
+        fn change(&mut self, request: &VolumeRequest) -> Result<(), ChangeError> {
+            self.1.push(request.refused.clone());
+            let slot = [0, 2, 1][(request.attempt as usize - 1).min(2)];
+            match slot {
+                2 => drop(self.0.drive().eject()),
+                slot => assert!(self.0.load(slot)),
+            }
+            Ok(())
+        }
+    }
+    let tree = tree(16, 60, 60_000);
+    let library = library(&[1 << 20, 64 << 20], 100 << 10);
+    let options = tape_options(tree.path(), 4096, Compression::None);
+    let mut stubborn = Stubborn(library.clone(), Vec::new());
+    let _watchdog = Watchdog::new("a medium that comes again");
+    let report = backup_to_tape(
+        &options,
+        &TapeOptions::default(),
+        library.drive(),
+        &mut stubborn,
+        &Recorder::default(),
+        &Cancel::new(),
+    )
+    .unwrap();
+    let expected = [None, Some(Refused::SameSet { volume: 1 }), Some(Refused::NoMedium)];
+    assert_eq!(stubborn.1, expected);
+    let set = check_set(library.cartridges(), set_id(&report), Compression::None);
+    assert_restores(&set, tree.path());
 }
