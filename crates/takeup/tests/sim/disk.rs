@@ -56,8 +56,8 @@ impl Disk {
         program.wait().unwrap();
         let mut text = String::new();
         program.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-        assert!(text.contains("cannot mount"), "{text}");
-        eprintln!("not tested: no FUSE here (needs /dev/fuse and root or fusermount3)");
+        assert!(text.contains("cannot mount") || text.contains("/dev/loop"), "{text}");
+        eprintln!("not tested: no FUSE or no loop device here: {text}");
         None
     }
 
