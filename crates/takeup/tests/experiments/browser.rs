@@ -9,9 +9,13 @@ use crate::{small_experiment, succeeds};
 
 /// The page's elements after its script has run, and what the console said.
 fn opened(page: &Path) -> Option<(String, String)> {
+    opened_with(page, "--window-size=1280,900")
+}
+
+fn opened_with(page: &Path, window: &str) -> Option<(String, String)> {
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new("chromium")
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", window])
         .args(["--enable-logging=stderr", "--virtual-time-budget=2000", "--dump-dom"])
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("file://{}", page.display()))
@@ -53,7 +57,33 @@ fn the_page_opens_without_a_word_on_the_console() {
     assert!(document.contains("<caption>All runs</caption>"));
 }
 
-/// That the test above could fail.
+/// A design with four factors: an overview, small multiples, and no more width than there is.
+#[test]
+fn the_page_of_a_whole_design_fits_a_narrow_window() {
+    let directory = tempfile::tempdir().unwrap();
+    let design = ["--data", "zeros,random", "--framing", "raw,bacula", "--length", "1M,2M"];
+    let size = ["--block-size", "64k,128k,256k", "--repeats", "2", "--repeats-max", "2"];
+    let target = ["bench", "tape", "target", "--output", "runs.ndjson", "--quiet"];
+    succeeds(directory.path(), &[&target[..], &design, &size].concat());
+    succeeds(directory.path(), &["report", "runs.ndjson", "--html", "page.html", "-q"]);
+    let page = directory.path().join("page.html");
+    let written = fs::read_to_string(&page).unwrap();
+    assert!(written.contains("<h2>Overview</h2>") && written.contains("<h2>Effects</h2>"));
+    // The page tells its own width.
+    let told = "<script>const root = document.documentElement;\
+                document.title = `${root.scrollWidth} of ${root.clientWidth}`</script></body>";
+    let telling = directory.path().join("telling.html");
+    fs::write(&telling, written.replace("</body>", told)).unwrap();
+    let Some((document, console)) = opened_with(&telling, "--window-size=500,900") else { return };
+    assert_eq!(console, "");
+    // The overview, four panels of data and framing, and latencies.
+    assert!(document.matches("<svg class=\"fig\"").count() >= 6);
+    let title = document.split("<title>").nth(1).unwrap().split('<').next().unwrap();
+    let (width, room) = title.split_once(" of ").unwrap();
+    assert_eq!(width, room, "the page is wider than its window");
+}
+
+/// That the tests above could fail.
 #[test]
 fn a_page_that_complains_is_noticed() {
     let directory = tempfile::tempdir().unwrap();
