@@ -235,7 +235,9 @@ impl Words<'_> {
             else {
                 continue;
             };
-            let grows = now > then * growth && now > 0.0;
+            // Nothing that rounds to the same is a cost.
+            let differs = shown_measure(measure, now) != shown_measure(measure, then);
+            let grows = now > then * growth && differs;
             let is_excess = *measure == "device_bytes_per_byte" && now > *growth;
             if grows || is_excess {
                 let instead = match grows {
