@@ -177,6 +177,9 @@ impl From<TapeBenchError> for Failure {
             TapeBenchError::HoldsData { .. } => Some(
                 "--overwrite gives away what it holds; on a tape --append writes behind it".into(),
             ),
+            TapeBenchError::OtherMedium { .. } => {
+                Some("--overwrite gives it the name that --medium-label says".into())
+            }
             TapeBenchError::BlockSize { .. } => {
                 Some("takeup probe tells which blocks go through".into())
             }

@@ -136,12 +136,18 @@ impl Station {
             return Ok(());
         }
         let in_drive = self.label_at_beginning()?;
-        if in_drive.is_some_and(|label| label.medium == medium) {
+        if in_drive.as_ref().is_some_and(|label| label.medium == medium) {
             return self.begin_area(Some(medium));
         }
         if self.changer.is_none() {
-            // The only one: the user says what is in the drive.
-            return self.begin_area(Some(medium));
+            // The only one: the user says what is in the drive, unless its label says otherwise.
+            return match in_drive.filter(|label| !label.medium.is_empty()) {
+                Some(label) if self.occupied == Occupied::Keep => {
+                    let device = self.drive.name().to_owned();
+                    Err(TapeBenchError::OtherMedium { device, found: label.medium })
+                }
+                _ => self.begin_area(Some(medium)),
+            };
         }
         let mut why = None;
         for _ in 0..CHANGE_ATTEMPTS_MAX {

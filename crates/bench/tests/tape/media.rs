@@ -137,6 +137,25 @@ impl MediumChanger for Shelf {
 }
 
 #[test]
+fn a_medium_with_another_name_is_not_renamed() {
+    let drive = drive();
+    let named = |name| [("medium", [name])];
+    let open = |name: &'static str, occupied| {
+        let names = named(name);
+        let factors: Vec<(&str, &[&str])> = names.iter().map(|(f, l)| (*f, &l[..])).collect();
+        executor(&drive, &factors, TapeOptions { occupied, ..TapeOptions::default() })
+    };
+    drop(open("LTO-3", Occupied::Keep).unwrap());
+    drop(open("LTO-3", Occupied::Keep).unwrap());
+    match open("LTO-4", Occupied::Keep) {
+        Err(TapeBenchError::OtherMedium { found, .. }) => assert_eq!(found, "LTO-3"),
+        other => panic!("{:?}", other.err()),
+    }
+    drop(open("LTO-4", Occupied::Overwrite).unwrap());
+    drop(open("LTO-4", Occupied::Keep).unwrap());
+}
+
+#[test]
 fn media_are_asked_for_by_name() {
     let drive = drive();
     let cartridge = || Cartridge::of_capacity(64 * MIB);
