@@ -1,7 +1,8 @@
 //! How fast the data of an experiment with tape are made, on one core, beside copying memory:
 //! `cargo run --release -p bench --example payload_rates`. Least time of several rounds, which
-//! other work on the machine disturbs least; then what a drive and zstd -3 make of the data. A drive
-//! takes 0.3 to 0.4 GB/s, and 1.2 GB/s with data that compress (LTO-9, 12 Gbit/s SAS).
+//! other work on the machine disturbs least; then what a drive and zstd -3 make of the data.
+//!
+//! A drive takes 0.3 to 0.4 GB/s, and 1.2 GB/s with data that compress (LTO-9, 12 Gbit/s SAS).
 
 #![allow(clippy::print_stdout)]
 
