@@ -20,8 +20,8 @@ pub enum Format {
 }
 
 const DRIVES_EXPLAINED: &str = "
-\"model\" is the same run in virtual time; for Takeup on a drive as it comes, the least time that the
-drive needs. \"MB/s then\" is the rate on the medium while it streams.
+\"model\" is the same run in virtual time; for Takeup on a drive as it comes, the least time that
+the drive needs. \"MB/s then\" is the rate on the medium while it streams.
 
 ";
 

@@ -147,6 +147,22 @@ impl Target {
                     .collect();
                 estimate(&beyond)
             }
+            Measure::OverSourceAndDrive
+            | Measure::BackHitches
+            | Measure::BackHitchRatio
+            | Measure::BackHitchesOffModel
+            | Measure::RateOffNominal => self.measured_on_tape(runs),
+            Measure::ProportionPerFile => {
+                self.proportion(runs, |run| run.seconds / run.input_files as f64)
+            }
+            Measure::ProportionPerByte => {
+                self.proportion(runs, |run| run.seconds / run.input_bytes as f64)
+            }
+        }
+    }
+
+    fn measured_on_tape(&self, runs: &[Run]) -> Option<Estimate> {
+        match self.measure {
             Measure::OverSourceAndDrive => {
                 let ratio = |product: &Run, source: &Run| {
                     let drive_seconds =
@@ -191,12 +207,7 @@ impl Target {
                 }
                 estimate(&worst.into_values().collect::<Vec<_>>())
             }
-            Measure::ProportionPerFile => {
-                self.proportion(runs, |run| run.seconds / run.input_files as f64)
-            }
-            Measure::ProportionPerByte => {
-                self.proportion(runs, |run| run.seconds / run.input_bytes as f64)
-            }
+            _ => None,
         }
     }
 

@@ -22,6 +22,9 @@ pub(super) enum Layout {
     Segments,
 }
 
+/// Chunks in front of the compressors of a backup to tape, at least.
+const CHUNKS_AHEAD: usize = 16;
+
 impl RingSizes {
     pub(super) fn new(options: &BackupOptions, layout: Layout) -> Result<RingSizes, BackupError> {
         let block_bytes = options.block_bytes;
@@ -48,7 +51,17 @@ impl RingSizes {
                 (chunk_bytes + chunk_bytes / 64).next_multiple_of(block_bytes) + 2 * block_bytes
             }
         };
-        let output_bytes = (options.ring_bytes / 4).max(4 * block_bytes + held_bytes);
+        let share_bytes = match layout {
+            Layout::OneStream => options.ring_bytes / 4,
+            // The ring in front of a drive is what it runs from between two stops; compressors
+            // need no more than a few chunks each.
+            Layout::Segments => {
+                let chunks_bytes = CHUNKS_AHEAD * options.compression.chunk_bytes();
+                let archive_bytes = (options.ring_bytes / 8).max(chunks_bytes);
+                (options.ring_bytes / 4).max(options.ring_bytes.saturating_sub(archive_bytes))
+            }
+        };
+        let output_bytes = share_bytes.max(4 * block_bytes + held_bytes);
         let archive_bytes = options.ring_bytes.saturating_sub(output_bytes);
         let archive = sized(archive_bytes, options.compression.chunk_bytes(), 2)?;
         Ok(RingSizes { archive, output: Some(sized(output_bytes, block_bytes, 1)?) })
