@@ -145,8 +145,8 @@ impl DiskExecutor {
 }
 
 /// Asked for and not had; where it is the default, it is known for whom it matters.
-const NO_HUGE_PAGES: &str = "fio's memory has no huge pages, which need a glibc from 2.35 and a \
-                             kernel that gives them: large direct requests are slower than with them";
+const NO_HUGE_PAGES: &str = "fio's memory has no huge pages, which need a glibc from 2.35 and \
+                             a kernel that gives them: large direct requests are slower without";
 
 impl Executor for DiskExecutor {
     fn applies(&self, cell: &Cell) -> bool {

@@ -94,7 +94,7 @@ impl Ended {
             Ended::Repeats => "every cell has its repeats",
             Ended::Budget => "the time budget is used up",
             Ended::Overrun => {
-                "the time budget is used up; the run that went on beyond it was stopped and left out"
+                "the time budget is used up; a run that went on beyond it was stopped and left out"
             }
             Ended::Cancelled => "stopped; the same command goes on",
             Ended::Failed => "no cell could be run",

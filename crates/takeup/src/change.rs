@@ -91,8 +91,8 @@ impl MediumChanger for Changer {
                 let why = why.map(|why| format!("takeup: {}\n", escape(why.as_bytes())));
                 let [device, medium] = [device, medium].map(|text| escape(text.as_bytes()));
                 let question = format!(
-                    "\r\x1b[K{}takeup: put medium {medium} into {device}; then press Enter (q gives \
-                     up): ",
+                    "\r\x1b[K{}takeup: put medium {medium} into {device}; then press Enter (q \
+                     gives up): ",
                     why.unwrap_or_default()
                 );
                 self.prompt(&question).and_then(|answer| match answer.trim() {

@@ -1,7 +1,7 @@
 //! What a run may take: an estimate before it begins, and an end for one that takes much longer.
 //!
-//! Cells of one experiment differ by orders of magnitude (a disk without read-ahead, small blocks on
-//! a tape), so each has an estimate of its own as soon as it has run. One that has not may turn out
+//! Cells of one experiment differ by orders of magnitude (a disk without read-ahead, small blocks
+//! on a tape), so each has an estimate of its own as soon as it has run. One that has not may turn out
 //! to be longer than what is left of the budget; it is stopped when it exceeds that by a tenth of
 //! the whole.
 
@@ -65,7 +65,7 @@ pub enum Watched<T> {
     Overrun,
 }
 
-/// Runs `work`, which looks at the token it gets, until it ends, the user cancels or the time is up.
+/// Runs `work`, which looks at the token it gets, until it ends, the user cancels or time is up.
 pub fn watch<T>(
     seconds_left: f64,
     budget_seconds: f64,
