@@ -6,7 +6,8 @@
 //! writer waits until the ring is full, and drains it no faster than the drive needs.
 //!
 //! At the start nothing is known of the source. The first quarter of a second's worth of blocks
-//! says whether it keeps up: then the target has them at once, and does not stand while memory fills.
+//! says whether it keeps up: then the target has them at once, and does not stand while memory
+//! fills.
 //!
 //! How fast the source is, is seen from both ends of the ring: what came out of it, and by how much
 //! it is fuller. A source that the limit itself holds back fills the ring at the limit, which lies
