@@ -1,9 +1,9 @@
 //! What a run may take: an estimate before it begins, and an end for one that takes much longer.
 //!
 //! Cells of one experiment differ by orders of magnitude (a disk without read-ahead, small blocks
-//! on a tape), so each has an estimate of its own as soon as it has run. One that has not may turn out
-//! to be longer than what is left of the budget; it is stopped when it exceeds that by a tenth of
-//! the whole.
+//! on a tape), so each has an estimate of its own as soon as it has run. One that has not may turn
+//! out to be longer than what is left of the budget; it is stopped when it exceeds that by a tenth
+//! of the whole.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, channel};
