@@ -61,15 +61,27 @@ pub const START_FILL_PERCENT: u8 = 50;
 /// stop is sure to come again then: the fuller the ring, the longer the run until it does.
 const REFILL_PERCENT: usize = 95;
 
+/// A ring that is drained without a limit, as it is when nobody knows what the drive makes of the
+/// data, has to be so many times as large as the drive's buffer to be worth the wait: the drive sees
+/// a fast host and takes its highest step, and has emptied a smaller one before the stop is made up
+/// for (`docs/design/models.md`, "Pacing"; 2.0 at a source of 60 % of the lowest step).
+const UNLIMITED_RING_BUFFERS: u64 = 2;
+
 /// When the writer to a drive starts again after it found a ring of so many blocks empty.
 pub(crate) fn restart(
     generation: Option<&Generation>,
     compressed: Compressed,
     capacity_blocks: usize,
+    block_bytes: usize,
 ) -> Restart {
     // Of a drive that is not known nothing is known to be gained by waiting.
     let Some(generation) = generation else { return Restart::AtFill { blocks: 1 } };
     let lowest_bytes_per_second = generation.lowest_speed();
+    let ring_bytes = (capacity_blocks * block_bytes) as u64;
+    let worth_bytes = generation.buffer_bytes * UNLIMITED_RING_BUFFERS;
+    if compressed == Compressed::PerhapsByDrive && ring_bytes < worth_bytes {
+        return Restart::AtFill { blocks: 1 };
+    }
     Restart::Paced {
         blocks: (capacity_blocks * REFILL_PERCENT / 100).max(1),
         lowest_bytes_per_second,
@@ -96,3 +108,28 @@ pub(crate) enum Compressed {
 pub const RING_BYTES_MAX: usize = 1 << 30;
 /// See [`RING_BYTES_MAX`].
 pub const RING_MEMORY_DIVISOR: u64 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn waiting_is_for_rings_that_are_worth_it() {
+        // LTO-7, whose buffer is taken as 1 GB.
+        let generation = Generation::of_density(0x5c);
+        let buffer_mib = (generation.unwrap().buffer_bytes / MIB as u64) as usize;
+        let paced = |compressed, blocks| restart(generation, compressed, blocks, MIB);
+        let at_once = Restart::AtFill { blocks: 1 };
+        let limit = |restart| match restart {
+            Restart::Paced { drain_bytes_per_second, .. } => drain_bytes_per_second,
+            Restart::AtFill { .. } => panic!("it has to wait"),
+        };
+        assert_eq!(paced(Compressed::PerhapsByDrive, buffer_mib), at_once);
+        assert_eq!(limit(paced(Compressed::PerhapsByDrive, 2 * buffer_mib + 2)), None);
+        let lowest = generation.unwrap().lowest_speed();
+        assert!(limit(paced(Compressed::NotByDrive, buffer_mib)).unwrap() > lowest);
+        assert_eq!(restart(None, Compressed::NotByDrive, 4096, MIB), at_once);
+    }
+}

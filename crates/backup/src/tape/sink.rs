@@ -504,6 +504,7 @@ impl SetSink for TapeSink<'_> {
             true => Compressed::NotByDrive,
             false => Compressed::PerhapsByDrive,
         };
-        super::options::restart(self.report.generation, compressed, capacity_blocks)
+        let block_bytes = self.writing.block_bytes;
+        super::options::restart(self.report.generation, compressed, capacity_blocks, block_bytes)
     }
 }
