@@ -139,6 +139,7 @@ impl Mount {
     /// When the connection breaks.
     pub fn run(self) -> Result<(), FrontError> {
         let path = self.path;
+        be_a_device();
         self.session.run().map_err(|source| FrontError::Connection { path, source })
     }
 }
@@ -159,6 +160,18 @@ impl Unmounter {
             Err(_) => Ok(rustix::mount::unmount(&self.path, rustix::mount::UnmountFlags::DETACH)?),
         }
     }
+}
+
+/// Makes this thread and those that it starts serve as a device does: at once, and without waiting
+/// for memory that only they can free. Without the privileges it does without.
+fn be_a_device() {
+    /// In front of everything that has not asked for more.
+    const NICE: i32 = -15;
+    // On Linux this is the thread's alone.
+    let _ = rustix::process::setpriority_process(None, NICE);
+    // They write what the kernel gets rid of when it is short of memory (prctl(2),
+    // PR_SET_IO_FLUSHER).
+    let _ = rustix::process::configure_io_flusher_behavior(true);
 }
 
 /// The files of the folder.

@@ -79,11 +79,12 @@ pub(crate) fn restart(
     let lowest_bytes_per_second = generation.lowest_speed();
     let ring_bytes = (capacity_blocks * block_bytes) as u64;
     let worth_bytes = generation.buffer_bytes * UNLIMITED_RING_BUFFERS;
-    if compressed == Compressed::PerhapsByDrive && ring_bytes < worth_bytes {
-        return Restart::AtFill { blocks: 1 };
-    }
+    let is_worth_it = compressed == Compressed::NotByDrive || ring_bytes >= worth_bytes;
     Restart::Paced {
-        blocks: (capacity_blocks * REFILL_PERCENT / 100).max(1),
+        blocks: match is_worth_it {
+            true => (capacity_blocks * REFILL_PERCENT / 100).max(1),
+            false => 1,
+        },
         lowest_bytes_per_second,
         // Slow enough for a long run, fast enough for the lowest step. What a drive's own
         // compression makes of the data is not known while it writes.
@@ -117,19 +118,23 @@ mod tests {
 
     #[test]
     fn waiting_is_for_rings_that_are_worth_it() {
-        // LTO-7, whose buffer is taken as 1 GB.
+        // LTO-7.
         let generation = Generation::of_density(0x5c);
         let buffer_mib = (generation.unwrap().buffer_bytes / MIB as u64) as usize;
         let paced = |compressed, blocks| restart(generation, compressed, blocks, MIB);
-        let at_once = Restart::AtFill { blocks: 1 };
-        let limit = |restart| match restart {
-            Restart::Paced { drain_bytes_per_second, .. } => drain_bytes_per_second,
-            Restart::AtFill { .. } => panic!("it has to wait"),
+        let told = |restart| match restart {
+            Restart::Paced { blocks, drain_bytes_per_second, .. } => {
+                (blocks, drain_bytes_per_second)
+            }
+            Restart::AtFill { .. } => panic!("the source is judged at the start in any case"),
         };
-        assert_eq!(paced(Compressed::PerhapsByDrive, buffer_mib), at_once);
-        assert_eq!(limit(paced(Compressed::PerhapsByDrive, 2 * buffer_mib + 2)), None);
-        let lowest = generation.unwrap().lowest_speed();
-        assert!(limit(paced(Compressed::NotByDrive, buffer_mib)).unwrap() > lowest);
+        assert_eq!(told(paced(Compressed::PerhapsByDrive, buffer_mib)), (1, None));
+        let large = 2 * buffer_mib + 2;
+        assert_eq!(told(paced(Compressed::PerhapsByDrive, large)), (large * 95 / 100, None));
+        let (blocks, limit) = told(paced(Compressed::NotByDrive, buffer_mib));
+        assert_eq!(blocks, buffer_mib * 95 / 100);
+        assert!(limit.unwrap() > generation.unwrap().lowest_speed());
+        let at_once = Restart::AtFill { blocks: 1 };
         assert_eq!(restart(None, Compressed::NotByDrive, 4096, MIB), at_once);
     }
 }

@@ -184,7 +184,7 @@ impl DiskMount {
         };
         let serving = thread::Builder::new().name("disk".to_owned());
         let serve = move || {
-            be_a_device();
+            super::be_a_device();
             session.run()
         };
         let session = serving.spawn(serve).map_err(DiskError::Thread)?;
@@ -305,18 +305,6 @@ impl DiskUnmounter {
             self.detach();
         }
     }
-}
-
-/// Makes this thread and those that it starts serve as a device does: at once, and without waiting
-/// for memory that only they can free. Without the privileges it does without.
-fn be_a_device() {
-    /// In front of everything that has not asked for more.
-    const NICE: i32 = -15;
-    // On Linux this is the thread's alone.
-    let _ = rustix::process::setpriority_process(None, NICE);
-    // They write what the kernel gets rid of when it is short of memory (prctl(2),
-    // PR_SET_IO_FLUSHER).
-    let _ = rustix::process::configure_io_flusher_behavior(true);
 }
 
 /// Waits until no mount has this device. The kernel tells changes (proc(5)); a look now and then
