@@ -62,9 +62,9 @@ pub const START_FILL_PERCENT: u8 = 50;
 const REFILL_PERCENT: usize = 95;
 
 /// A ring that is drained without a limit, as it is when nobody knows what the drive makes of the
-/// data, has to be so many times as large as the drive's buffer to be worth the wait: the drive sees
-/// a fast host and takes its highest step, and has emptied a smaller one before the stop is made up
-/// for (`docs/design/models.md`, "Pacing"; 2.0 at a source of 60 % of the lowest step).
+/// data, has to be so many times as large as the drive's buffer to be worth the wait: the drive
+/// sees a fast host, takes its highest step, and has emptied a smaller one before the stop is made
+/// up for (`docs/design/models.md`, "Pacing"; 2.0 at a source of 60 % of the lowest step).
 const UNLIMITED_RING_BUFFERS: u64 = 2;
 
 /// When the writer to a drive starts again after it found a ring of so many blocks empty.
