@@ -100,7 +100,8 @@ pub fn put_direction(measures: &mut Measures, prefix: &str, counted: Direction) 
     let requests = counted.requests as f64;
     let mut put = |name: &str, value: f64| measures.insert(format!("{prefix}{name}"), value);
     put("request_bytes", counted.bytes() as f64 / requests);
-    let merged = 100.0 * counted.merges as f64 / (counted.merges as f64 + requests);
+    // The quotient first: it is never more than 1, whatever is rounded.
+    let merged = counted.merges as f64 / (counted.merges as f64 + requests) * 100.0;
     put("merged_percent", merged);
     put("await_ns", f64::from(counted.time_ms) * 1e6 / requests);
 }
