@@ -139,7 +139,7 @@ impl Mount {
     /// When the connection breaks.
     pub fn run(self) -> Result<(), FrontError> {
         let path = self.path;
-        be_a_device();
+        serve_at_once();
         self.session.run().map_err(|source| FrontError::Connection { path, source })
     }
 }
@@ -162,16 +162,13 @@ impl Unmounter {
     }
 }
 
-/// Makes this thread and those that it starts serve as a device does: at once, and without waiting
-/// for memory that only they can free. Without the privileges it does without.
-fn be_a_device() {
+/// Makes this thread and those that it starts serve as a device does: at once. Without the
+/// privilege it does without.
+fn serve_at_once() {
     /// In front of everything that has not asked for more.
     const NICE: i32 = -15;
     // On Linux this is the thread's alone.
     let _ = rustix::process::setpriority_process(None, NICE);
-    // They write what the kernel gets rid of when it is short of memory (prctl(2),
-    // PR_SET_IO_FLUSHER).
-    let _ = rustix::process::configure_io_flusher_behavior(true);
 }
 
 /// The files of the folder.

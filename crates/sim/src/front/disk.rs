@@ -184,7 +184,7 @@ impl DiskMount {
         };
         let serving = thread::Builder::new().name("disk".to_owned());
         let serve = move || {
-            super::be_a_device();
+            be_a_device();
             session.run()
         };
         let session = serving.spawn(serve).map_err(DiskError::Thread)?;
@@ -331,4 +331,13 @@ fn wait_until_gone(number: &str) -> io::Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Makes this thread and those that it starts serve as a device does: at once, and without waiting
+/// for memory that only they can free. Without the privileges it does without.
+fn be_a_device() {
+    super::serve_at_once();
+    // They write what the kernel gets rid of when it is short of memory (prctl(2),
+    // PR_SET_IO_FLUSHER). A tape is not mounted.
+    let _ = rustix::process::configure_io_flusher_behavior(true);
 }
