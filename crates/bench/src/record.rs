@@ -207,6 +207,30 @@ impl From<StageReport> for StageRecord {
     }
 }
 
+/// The number that a cell gives to a factor; `usual` where it has none.
+///
+/// # Errors
+/// When it is a word.
+pub fn number_in(cell: &Cell, name: &str, usual: u64) -> Result<u64, String> {
+    match cell.get(name) {
+        Some(Level::Number(number)) => Ok(*number),
+        Some(Level::Text(text)) => Err(format!("{name} {text:?}: a number was expected")),
+        None => Ok(usual),
+    }
+}
+
+/// The word that a cell gives to a factor, if it has one.
+///
+/// # Errors
+/// When it is a number.
+pub fn word_in<'a>(cell: &'a Cell, name: &str) -> Result<Option<&'a str>, String> {
+    match cell.get(name) {
+        Some(Level::Text(text)) => Ok(Some(text)),
+        Some(Level::Number(number)) => Err(format!("{name} {number}: a word was expected")),
+        None => Ok(None),
+    }
+}
+
 /// Bytes over time in steps of equal length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {

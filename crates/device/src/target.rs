@@ -76,6 +76,12 @@ pub enum TargetError {
         /// The path.
         path: PathBuf,
     },
+    /// A name among the devices that no device has.
+    #[error("there is no device {}", path.display())]
+    NoDevice {
+        /// The path.
+        path: PathBuf,
+    },
     /// A directory.
     #[error("{} is a directory; name a file in it", path.display())]
     Directory {
@@ -141,7 +147,10 @@ impl Target {
             Err(Errno::NOENT) if existing == Existing::Keep && rustix::fs::lstat(path).is_ok() => {
                 return Err(TargetError::Exists { path: shown });
             }
-            Err(Errno::NOENT) => return Target::new_file(&shown, existing),
+            Err(Errno::NOENT) => {
+                Target::check_new_file(&shown)?;
+                return Target::new_file(&shown, existing);
+            }
             Err(error) => return Err(TargetError::Open { path: shown, source: error.into() }),
         };
         match FileType::from_raw_mode(status.st_mode) {
@@ -169,6 +178,25 @@ impl Target {
         let is_device = FileType::from_raw_mode(status.st_mode) == FileType::CharacterDevice;
         match is_device && path != "-" && !honest.contains(&status.st_rdev) {
             true => Err(TargetError::NoStorage { path: path.into() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a file may be made at `path`: not among the devices, where a name that is not there
+    /// is one that was mistyped, and a file would be kept in memory. Other file systems below
+    /// `/dev`, as `/dev/shm`, are places like others.
+    ///
+    /// # Errors
+    /// `NoDevice`.
+    pub fn check_new_file(path: &Path) -> Result<(), TargetError> {
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let number = |path: &Path| rustix::fs::stat(path).ok().map(|status| status.st_dev);
+        let devices = number(Path::new("/dev"));
+        match devices.is_some() && devices != number(Path::new("/")) && devices == number(folder) {
+            true => Err(TargetError::NoDevice { path: path.to_owned() }),
             false => Ok(()),
         }
     }

@@ -162,6 +162,26 @@ impl Unmounter {
     }
 }
 
+/// Lists the folder from entry `offset` on, `.` and `..` before the files: `entry` gives number and
+/// kind of each.
+fn list<N: Copy>(
+    folder: N,
+    files: &[(N, &str)],
+    offset: u64,
+    entry: impl Fn(N) -> (u64, FileType),
+    mut reply: ReplyDirectory,
+) {
+    let own = [(folder, "."), (folder, "..")];
+    let all = own.iter().chain(files).zip(1..).skip(offset as usize);
+    for ((node, name), next) in all {
+        let (number, kind) = entry(*node);
+        if reply.add(INodeNo(number), next, kind, OsStr::new(name)) {
+            break;
+        }
+    }
+    reply.ok();
+}
+
 /// Makes this thread and those that it starts serve as a device does: at once. Without the
 /// privilege it does without.
 fn serve_at_once() {
@@ -295,20 +315,13 @@ impl Filesystem for Front {
         number: INodeNo,
         _: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
         if number != INodeNo::ROOT {
             return reply.error(Errno::ENOTDIR);
         }
-        let own = [(Node::Folder, "."), (Node::Folder, "..")];
-        let all = own.iter().chain(&NODES).zip(1..).skip(offset as usize);
-        for ((node, name), next) in all {
-            let kind = self.attributes(*node).kind;
-            if reply.add(INodeNo(node.number()), next, kind, OsStr::new(name)) {
-                break;
-            }
-        }
-        reply.ok();
+        let entry = |node: Node| (node.number(), self.attributes(node).kind);
+        list(Node::Folder, &NODES, offset, entry, reply);
     }
 
     fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {

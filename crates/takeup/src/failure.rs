@@ -286,6 +286,7 @@ fn target_hint(error: &TargetError) -> Option<String> {
         TargetError::HoldsData { .. } => "--overwrite writes over it from its start",
         TargetError::Busy { .. } => "wait for that run to end, or choose another name",
         TargetError::NoStorage { .. } => "`--to - > DEVICE` sends the archive there all the same",
+        TargetError::NoDevice { .. } => "`lsblk` shows the disks, `ls /dev/nst*` the tape drives",
         TargetError::Terminal => "name a file with --to, or send it on with | or >",
         TargetError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             "the folder has to exist already"

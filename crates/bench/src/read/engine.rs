@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use flow::account::{Account, Stage, StageReport};
+use flow::account::{Account, Stage};
 use flow::backend::{Backend, Choice, Engine as FlowEngine, Memory, Operation};
 use flow::cancel::Cancel;
 use flow::ring::{Consumer, Piece, Producer, RingOptions, ring};
@@ -97,20 +97,9 @@ pub fn read(
         seconds,
         series: all.series.finish(seconds),
         latency: all.latency,
-        stages: vec![stage_record(&stage.report())],
+        stages: vec![stage.report().into()],
         memory_bytes: ring_bytes as u64,
     })
-}
-
-/// The part of a stage's report that is kept.
-pub fn stage_record(report: &StageReport) -> StageRecord {
-    StageRecord {
-        name: report.name.to_owned(),
-        working_seconds: report.working_seconds,
-        starved_seconds: report.starved_seconds,
-        blocked_seconds: report.blocked_seconds,
-        bytes: report.bytes,
-    }
 }
 
 struct Shared<'a> {

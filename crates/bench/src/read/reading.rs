@@ -1,6 +1,6 @@
 //! How a run reads, from its cell.
 
-use crate::record::{Cell, Level};
+use crate::record::{Cell, Level, number_in, word_in};
 
 /// Which calls read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,18 +76,11 @@ const MEMORY_BYTES_MAX: u64 = 4 << 30;
 impl Reading {
     /// From a cell; what it does not name is what a plain `cat` does, in blocks of 128 KiB.
     pub fn from_cell(cell: &Cell) -> Result<Reading, String> {
-        let text = |name: &str, usual: &str| match cell.get(name) {
-            Some(Level::Text(text)) => Ok(text.clone()),
-            Some(Level::Number(number)) => Err(format!("{name} {number}: a word was expected")),
-            None => Ok(usual.to_owned()),
+        let number = |name: &str, usual: u64, most: u64| match number_in(cell, name, usual)? {
+            number if (1..=most).contains(&number) => Ok(number),
+            number => Err(format!("{name} {number}: 1 to {most} is possible")),
         };
-        let number = |name: &str, usual: u64, most: u64| match cell.get(name) {
-            Some(Level::Number(number)) if (1..=most).contains(number) => Ok(*number),
-            Some(Level::Number(number)) => Err(format!("{name} {number}: 1 to {most} is possible")),
-            Some(Level::Text(text)) => Err(format!("{name} {text:?}: a number was expected")),
-            None => Ok(usual),
-        };
-        let engine = match text("engine", "sync")?.as_str() {
+        let engine = match word_in(cell, "engine")?.unwrap_or("sync") {
             "sync" => Engine::Sync,
             "psync" => Engine::Psync,
             "mmap" => Engine::Mmap,
@@ -98,7 +91,7 @@ impl Reading {
                 ));
             }
         };
-        let cache = match text("cache", "buffered")?.as_str() {
+        let cache = match word_in(cell, "cache")?.unwrap_or("buffered") {
             "buffered" => Cache::Buffered,
             "direct" => Cache::Direct,
             other => {

@@ -4,7 +4,7 @@ use device::tape::DriveCompression;
 
 use crate::framing::Framing;
 use crate::payload::Data;
-use crate::record::{Cell, Factor, Level};
+use crate::record::{Cell, Factor, Level, number_in, word_in};
 
 /// Whether a run measures writing or reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ const USUAL_BLOCK_BYTES: u64 = 1 << 20;
 impl Passage {
     /// From a cell. `length_bytes` is the length of a file where the cell does not name one.
     pub fn from_cell(cell: &Cell, length_bytes: u64) -> Result<Passage, String> {
-        let block_bytes = number(cell, "block_bytes", USUAL_BLOCK_BYTES)?;
+        let block_bytes = number_in(cell, "block_bytes", USUAL_BLOCK_BYTES)?;
         if !(UNIT_BYTES..=BLOCK_BYTES_MAX).contains(&block_bytes)
             || !block_bytes.is_multiple_of(UNIT_BYTES)
         {
@@ -56,15 +56,15 @@ impl Passage {
                  {UNIT_BYTES} are possible"
             ));
         }
-        let file_bytes = number(cell, "file_bytes", length_bytes)?;
+        let file_bytes = number_in(cell, "file_bytes", length_bytes)?;
         if file_bytes == 0 {
             return Err("a file of no bytes".to_owned());
         }
-        let ring_bytes = number(cell, "ring_bytes", 0)?;
+        let ring_bytes = number_in(cell, "ring_bytes", 0)?;
         if ring_bytes > RING_BYTES_MAX {
             return Err(format!("a ring of {ring_bytes} bytes: {RING_BYTES_MAX} is the most"));
         }
-        let compression = match text(cell, "drive_compression")? {
+        let compression = match word_in(cell, "drive_compression")? {
             None => None,
             Some("on") => Some(DriveCompression::On),
             Some("off") => Some(DriveCompression::Off),
@@ -72,7 +72,7 @@ impl Passage {
                 return Err(format!("drive compression {other:?}; known are on and off"));
             }
         };
-        let operation = match text(cell, "operation")? {
+        let operation = match word_in(cell, "operation")? {
             None | Some("write") => Operation::Write,
             Some("read") => Operation::Read,
             Some(other) => return Err(format!("operation {other:?}; known are write and read")),
@@ -80,17 +80,17 @@ impl Passage {
         let parsed = |error: &dyn std::fmt::Display| error.to_string();
         Ok(Passage {
             block_bytes: block_bytes as usize,
-            data: text(cell, "data")?
+            data: word_in(cell, "data")?
                 .unwrap_or("random")
                 .parse()
                 .map_err(|error| parsed(&error))?,
-            framing: text(cell, "framing")?
+            framing: word_in(cell, "framing")?
                 .unwrap_or("raw")
                 .parse()
                 .map_err(|error| parsed(&error))?,
             file_bytes,
             compression,
-            medium: text(cell, "medium")?.map(str::to_owned),
+            medium: word_in(cell, "medium")?.map(str::to_owned),
             ring_bytes,
             operation,
         })
@@ -125,22 +125,6 @@ pub fn standing_ring_bytes(factors: &[Factor]) -> Option<u64> {
     match ring.levels.first()? {
         Level::Number(bytes) => Some(*bytes),
         Level::Text(_) => None,
-    }
-}
-
-fn number(cell: &Cell, name: &str, usual: u64) -> Result<u64, String> {
-    match cell.get(name) {
-        Some(Level::Number(number)) => Ok(*number),
-        Some(Level::Text(text)) => Err(format!("{name} {text:?}: a number was expected")),
-        None => Ok(usual),
-    }
-}
-
-fn text<'a>(cell: &'a Cell, name: &str) -> Result<Option<&'a str>, String> {
-    match cell.get(name) {
-        Some(Level::Text(text)) => Ok(Some(text)),
-        Some(Level::Number(number)) => Err(format!("{name} {number}: a word was expected")),
-        None => Ok(None),
     }
 }
 

@@ -51,7 +51,10 @@ impl Plain {
             |error: Errno| TapeBenchError::File { path: path.to_owned(), source: error.into() };
         let not_possible = |what| TapeBenchError::NotPossible { path: path.to_owned(), what };
         match rustix::fs::stat(path) {
-            Err(Errno::NOENT) => Plain::file(path, OFlags::CREATE | OFlags::EXCL),
+            Err(Errno::NOENT) => {
+                Target::check_new_file(path)?;
+                Plain::file(path, OFlags::CREATE | OFlags::EXCL)
+            }
             Err(error) => Err(open_error(error)),
             Ok(status) => match FileType::from_raw_mode(status.st_mode) {
                 FileType::RegularFile if status.st_size > 0 && occupied == Occupied::Keep => {

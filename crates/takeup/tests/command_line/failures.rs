@@ -47,6 +47,9 @@ fn sources() {
 
 #[test]
 fn targets() {
+    check("target_no_device", &["backup", "tree", "--to", "/dev/takeup-none"]);
+    check("target_no_device_bench", &["bench", "tape", "/dev/takeup-none"]);
+    assert!(!std::path::Path::new("/dev/takeup-none").exists());
     check("target_exists", &["pipe", "--from", "tree/a", "--to", "garbage"]);
     check("target_is_directory", &["pipe", "--from", "tree/a", "--to", "tree"]);
     check("target_without_folder", &["pipe", "--from", "tree/a", "--to", "no/such"]);

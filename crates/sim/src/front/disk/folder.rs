@@ -284,20 +284,13 @@ impl Filesystem for Folder {
         number: INodeNo,
         _: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
         if number != INodeNo::ROOT {
             return reply.error(Errno::ENOTDIR);
         }
-        let own = [(Node::Folder, "."), (Node::Folder, "..")];
-        let all = own.iter().chain(&NODES).zip(1..).skip(offset as usize);
-        for ((node, name), next) in all {
-            let kind = self.attributes(*node).kind;
-            if reply.add(INodeNo(node.number()), next, kind, OsStr::new(name)) {
-                break;
-            }
-        }
-        reply.ok();
+        let entry = |node: Node| (node.number(), self.attributes(node).kind);
+        crate::front::list(Node::Folder, &NODES, offset, entry, reply);
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
