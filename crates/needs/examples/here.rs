@@ -1,0 +1,15 @@
+//! Which needs of tests this machine meets: `cargo run -p needs --example here`.
+#![allow(clippy::print_stdout)]
+
+use needs::Need;
+
+fn main() {
+    for need in Need::ALL {
+        match need.find() {
+            Ok(()) => println!("{:20}  is here", need.name()),
+            Err(why) => {
+                println!("{:20}  is not here: {why}\n{:20}  {}", need.name(), "", need.how())
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What was left out, told where the test harness does not swallow it.
+
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+/// How much of a test was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    LeftOut,
+    /// Some of what it asserts.
+    InPart,
+}
+
+impl Extent {
+    fn words(self) -> &'static str {
+        match self {
+            Extent::LeftOut => "left out",
+            Extent::InPart => "in part",
+        }
+    }
+}
+
+/// Writes `extent, test, need, reason`, with tabs between, to the file of this run, and the same
+/// to standard error. Once for each test.
+///
+/// # Panics
+/// When the file of this run cannot be written: nobody would know.
+pub fn tell(extent: Extent, module: &str, need: &str, why: &str) {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let current = std::thread::current();
+    // The harness names the thread of a test by the test; with one thread it is the main one.
+    let program = module.split("::").next().unwrap_or(module);
+    let test = match current.name() {
+        Some(name) if name != "main" => format!("{program}::{name}"),
+        _ => module.to_owned(),
+    };
+    let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = format!("{}\t{test}\t{need}\t{why}\n", extent.words());
+    if !TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(line.clone()) {
+        return;
+    }
+    // Not by `eprint!`, which the harness keeps to itself when the test passes.
+    let words = format!("{}: {test}: needs {need}: {why}\n", extent.words());
+    let _ = std::io::stderr().write_all(words.as_bytes());
+    if let Some(path) = std::env::var_os("TAKEUP_TESTS_LEFT_OUT") {
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+        written.unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+    }
+}
