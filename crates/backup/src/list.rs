@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::num::NonZero;
 use std::time::Instant;
 
-use archive::index::{FileLayout, FileRecord, RecordKind};
+use archive::index::{FileLayout, FileRecord, IndexError, RecordKind};
 use archive::member::{Kind, Member};
 use flow::account::{Account, Stage};
 use flow::backend::Engine;
@@ -111,6 +111,9 @@ pub enum ListError {
     /// The archive cannot be read.
     #[error(transparent)]
     Read(#[from] ReadFailure),
+    /// The index cannot be read any more, after some of it was listed.
+    #[error("the list ends early: the index cannot be read to its end")]
+    Index(#[source] IndexError),
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -267,8 +270,10 @@ fn list_index(
         return Ok(None);
     }
     let mut members = 0;
-    for record in files.flatten() {
+    for record in files {
         cancel.check()?;
+        // It could be read a moment ago. What was listed of it is not the archive.
+        let record = record.map_err(ListError::Index)?;
         if !selection.selects(&record.path) {
             continue;
         }

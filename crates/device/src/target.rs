@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 /// What to do when the target holds something already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,7 +217,8 @@ impl Target {
             path: path.clone(),
             source: error.into(),
         };
-        match rustix::fs::fsync(&self.file) {
+        // Interrupted is not failed: what the kernel has to tell of lost writes is told still.
+        match retry_on_intr(|| rustix::fs::fsync(&self.file)) {
             Ok(()) => {}
             // Pipes, sockets and most character devices have nothing to synchronise.
             Err(Errno::INVAL | Errno::ROFS | Errno::NOTSUP) if self.pending.is_none() => {}
@@ -244,7 +245,7 @@ impl Target {
             }
             Err(error) => return Err(fail("rename", error)),
         }
-        match rustix::fs::fsync(directory) {
+        match retry_on_intr(|| rustix::fs::fsync(directory)) {
             // File systems that know no fsync of a folder write names through.
             Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::NOSYS) => {}
             Err(error) => return Err(fail("synchronise the folder of", error)),
@@ -412,12 +413,17 @@ fn try_lock_partial(
         Err(Errno::EXIST) => return Ok(None),
         Err(error) => return Err(open_error(error)),
     };
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match lock(&file) {
         Ok(()) => {}
         // Another run takes it for a left-over just now.
         Err(Errno::WOULDBLOCK) => return Ok(None),
         Err(error) if knows_no_locks(error) => {}
-        Err(error) => return Err(open_error(error)),
+        Err(error) => {
+            if is_at(&file, directory, partial) {
+                let _ = unlink(directory, partial);
+            }
+            return Err(open_error(error));
+        }
     }
     Ok(is_at(&file, directory, partial).then_some(file))
 }
@@ -435,7 +441,7 @@ fn remove_left_over(
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::openat(directory, partial, flags, Mode::empty()) {
         Ok(file) => {
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match lock(&file) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => return Ok(false),
                 // Two runs are told apart by nothing then: the first one will find its file gone.
@@ -460,6 +466,10 @@ fn unlink(directory: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
         Err(Errno::NOENT) => Ok(()),
         result => result,
     }
+}
+
+fn lock(file: &OwnedFd) -> rustix::io::Result<()> {
+    retry_on_intr(|| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive))
 }
 
 fn knows_no_locks(error: Errno) -> bool {

@@ -41,7 +41,7 @@ impl Call {
         Call { thread: thread.as_raw(), number: r.orig_rax.cast_signed(), arguments }
     }
 
-    /// Its name, for the calls that tests of files have to do with.
+    /// Its name, if it is one of those that tests here have to do with.
     pub fn name(&self) -> Option<&'static str> {
         NAMES.iter().find(|(number, ..)| *number == self.number).map(|(_, name, ..)| *name)
     }
@@ -71,7 +71,7 @@ impl Call {
     pub fn file(&self) -> Option<PathBuf> {
         let (.., first) = NAMES.iter().find(|(number, ..)| *number == self.number)?;
         match (first, self.arguments[0] as i32) {
-            (First::Path, _) => None,
+            (First::Path | First::Other, _) => None,
             (_, libc::AT_FDCWD) => std::fs::read_link(format!("/proc/{}/cwd", self.thread)).ok(),
             (_, descriptor) => {
                 std::fs::read_link(format!("/proc/{}/fd/{descriptor}", self.thread)).ok()
@@ -89,6 +89,7 @@ impl Call {
                 Some(self.file().map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name)))
             }
             First::File => self.file(),
+            First::Other => None,
         }
     }
 
@@ -122,9 +123,11 @@ enum First {
     Directory,
     /// A path.
     Path,
+    /// Something else.
+    Other,
 }
 
-/// The calls that have to do with files.
+/// The calls that have to do with files, and those that make threads and wait for pipes.
 const NAMES: &[(i64, &str, First)] = &[
     (libc::SYS_read, "read", First::File),
     (libc::SYS_pread64, "pread64", First::File),
@@ -196,4 +199,6 @@ const NAMES: &[(i64, &str, First)] = &[
     (libc::SYS_lgetxattr, "lgetxattr", First::Path),
     (libc::SYS_listxattr, "listxattr", First::Path),
     (libc::SYS_llistxattr, "llistxattr", First::Path),
+    (libc::SYS_clone3, "clone3", First::Other),
+    (libc::SYS_poll, "poll", First::Other),
 ];

@@ -90,7 +90,8 @@ fn threads_and_children_are_followed_and_hangs_end() {
         .unwrap();
     assert!(ended.hung);
     assert_eq!(ended.code, None);
-    let script = "import threading; t=threading.Thread(target=lambda: open('/etc/hostname').read());\
+    let script = "import threading; \
+                  t = threading.Thread(target=lambda: open('/etc/hostname').read()); \
                   t.start(); t.join()";
     let mut command = Command::new("python3");
     command.args(["-c", script]);

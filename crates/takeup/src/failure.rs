@@ -196,7 +196,7 @@ impl From<ListError> for Failure {
     fn from(error: ListError) -> Failure {
         let hint = match &error {
             ListError::Read(failure) => read_hint(failure),
-            ListError::Stopped(_) => None,
+            ListError::Index(_) | ListError::Stopped(_) => None,
         };
         Failure::new(&error, hint)
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use archive::member::{Kind, Member, Timestamp};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, major, minor, openat, readlinkat};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::accounts::Accounts;
 use crate::attributes::{AttributeReader, Handle};
@@ -263,13 +263,15 @@ impl Capturer {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         // Files in one directory tend to have one owner, so a refusal is remembered that long.
         let inode = place.directory_inode;
+        let open =
+            |flags| retry_on_intr(|| openat(place.directory, place.name, flags, Mode::empty()));
         if self.is_superuser || self.atime_refused_in != Some(inode) {
-            match openat(place.directory, place.name, flags | OFlags::NOATIME, Mode::empty()) {
+            match open(flags | OFlags::NOATIME) {
                 Err(Errno::PERM) => self.atime_refused_in = Some(inode),
                 result => return result,
             }
         }
-        openat(place.directory, place.name, flags, Mode::empty())
+        open(flags)
     }
 
     fn describe(&self, stat: &Stat, version: &Version, member: &mut Member) {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, fstat, openat, statat};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::exclude::{Candidacy, Excludes};
 use crate::identity::Identity;
@@ -532,9 +532,10 @@ impl<'a> Filter<'a> {
 pub(crate) fn open_directory(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let quietly = OFlags::NOATIME | OFlags::NONBLOCK;
-    match openat(&parent, name, flags | quietly, Mode::empty()) {
+    let open = |flags| retry_on_intr(|| openat(&parent, name, flags, Mode::empty()));
+    match open(flags | quietly) {
         // Only the owner may read without touching the access time.
-        Err(Errno::PERM) => openat(&parent, name, flags, Mode::empty()),
+        Err(Errno::PERM) => open(flags),
         result => result,
     }
 }

@@ -248,7 +248,8 @@ impl From<Errno> for ResolveError {
 
 /// Opens an object for a look, never through a symbolic link.
 pub(crate) fn open_path(directory: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
-    openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::io::retry_on_intr(|| openat(&directory, name, flags, Mode::empty()))
 }
 
 #[cfg(test)]

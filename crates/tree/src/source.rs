@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, openat, statat};
+use rustix::io::retry_on_intr;
 
 use crate::ScanError;
 use crate::identity::Identity;
@@ -72,7 +73,8 @@ impl Source {
         let bytes = source.as_os_str().as_bytes();
         let (parent, name) = split(bytes);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let descriptor = openat(CWD, parent, flags, Mode::empty()).map_err(missing)?;
+        let descriptor =
+            retry_on_intr(|| openat(CWD, parent, flags, Mode::empty())).map_err(missing)?;
         let name = CString::new(name).map_err(|_| missing(rustix::io::Errno::INVAL))?;
         let stat =
             statat(&descriptor, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW).map_err(missing)?;

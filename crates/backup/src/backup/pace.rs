@@ -130,7 +130,8 @@ impl SleepMeter {
     /// How the thread has spent the time since the start of the stretch.
     pub(super) fn spent(&self) -> Spent {
         let wall_ns = self.since.elapsed().as_nanos() as u64;
-        let awake_ns = (self.awake_ns_of_thread() - self.awake_ns).min(wall_ns);
+        // What the kernel says may be missing once, and the sum is smaller then.
+        let awake_ns = self.awake_ns_of_thread().saturating_sub(self.awake_ns).min(wall_ns);
         Spent { awake_ns, asleep_ns: wall_ns - awake_ns }
     }
 

@@ -1,0 +1,255 @@
+//! One command, all its calls, all their faults.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use stepper::{Call, Ended, Step, Stepped, Verdict};
+
+use crate::fault::{Fault, faults_of, is_on_error_output};
+
+/// A command under test.
+pub trait Case: Sync {
+    /// Brings a place to the state before a run, and gives the command.
+    fn prepare(&self, place: &std::path::Path) -> Command;
+    /// What it reads from standard input.
+    fn input(&self) -> Option<PathBuf> {
+        None
+    }
+    /// Exit code of a run without a fault.
+    fn code(&self) -> i32 {
+        0
+    }
+    /// Whether an interrupted call is made again wherever that is right.
+    fn goes_on_when_interrupted(&self) -> bool {
+        true
+    }
+    /// Whether exit code, messages and what is there are true. `Err` says why not.
+    fn check(&self, place: &std::path::Path, run: &Run) -> Result<(), String>;
+}
+
+/// A run that had a fault.
+pub struct Run {
+    pub fault: Option<Fault>,
+    /// What the call was that the fault met.
+    pub met: Option<Met>,
+    pub ended: Ended,
+}
+
+/// The call that a fault met.
+#[derive(Debug)]
+pub struct Met {
+    pub path: Option<PathBuf>,
+    pub on_error_output: bool,
+    pub offset_bytes: u64,
+    /// The same place of the same file was read by another call.
+    pub again: bool,
+}
+
+impl Run {
+    pub fn code(&self) -> i32 {
+        self.ended.code.unwrap_or(-1)
+    }
+
+    /// Whether the fault met a call of one of these names.
+    pub fn met_call(&self, names: &[&str]) -> bool {
+        self.met.is_some() && self.fault.is_some_and(|fault| names.contains(&fault.call))
+    }
+}
+
+/// Counts calls by name, and lets one of them go wrong.
+struct Injector<'a> {
+    /// The program itself has begun: before that its loader opens libraries.
+    began: bool,
+    counts: &'a mut BTreeMap<&'static str, usize>,
+    fault: Option<(Fault, usize)>,
+    met: Option<Met>,
+    /// What was read with pread64 and did not fail.
+    reads: Vec<(Option<PathBuf>, std::ops::Range<u64>)>,
+}
+
+/// poll(2): the runtime of Rust looks at the standard descriptors before `main`.
+const FIRST_CALL: i64 = 7;
+
+impl Step for Injector<'_> {
+    fn before(&mut self, call: &Call) -> Verdict {
+        self.began |= call.number == FIRST_CALL;
+        let Some(name) = call.name().filter(|_| self.began) else { return Verdict::Pass };
+        let count = self.counts.entry(name).or_default();
+        *count += 1;
+        let Some((fault, at)) = self.fault.filter(|(fault, _)| fault.call == name) else {
+            return Verdict::Pass;
+        };
+        if *count != at {
+            self.note_read(call);
+            return Verdict::Pass;
+        }
+        self.met = Some(Met {
+            path: call.path(),
+            on_error_output: is_on_error_output(call),
+            offset_bytes: call.arguments[3],
+            again: false,
+        });
+        fault.verdict
+    }
+}
+
+impl Injector<'_> {
+    fn note_read(&mut self, call: &Call) {
+        if let (Some("pread64"), Some(length)) = (call.name(), call.length_bytes()) {
+            let from = call.arguments[3];
+            self.reads.push((call.path(), from..from + length));
+        }
+    }
+
+    /// Whether what the call that failed was to read was read by another one.
+    fn met(self) -> Option<Met> {
+        let mut met = self.met?;
+        let same = |(path, range): &(Option<PathBuf>, std::ops::Range<u64>)| {
+            *path == met.path && range.contains(&met.offset_bytes)
+        };
+        met.again = self.reads.iter().any(same);
+        Some(met)
+    }
+}
+
+/// No run here takes a second by itself.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn run(
+    case: &dyn Case,
+    place: &std::path::Path,
+    fault: Option<(Fault, usize)>,
+    counts: &mut BTreeMap<&'static str, usize>,
+) -> Run {
+    let command = case.prepare(place);
+    let input = case.input().unwrap_or_else(|| PathBuf::from("/dev/null"));
+    let mut injector = Injector { began: false, counts, fault, met: None, reads: Vec::new() };
+    let ended = Stepped::new(&command, input.to_str().unwrap(), LIMIT).run(&mut injector).unwrap();
+    Run { fault: fault.map(|(fault, _)| fault), met: injector.met(), ended }
+}
+
+/// Of each fault so many places in the short form; all of them with `TAKEUP_LONG=1`.
+fn places(total: usize, salt: usize) -> Vec<usize> {
+    if std::env::var_os("TAKEUP_LONG").is_some() {
+        return (1..=total).collect();
+    }
+    let most: usize =
+        std::env::var("TAKEUP_FAULTS").ok().and_then(|most| most.parse().ok()).unwrap_or(1);
+    let mut places: Vec<usize> =
+        (0..most.min(total)).map(|at| (at * total / most + salt * 7919) % total + 1).collect();
+    // The last call of its kind is where a run says that it has succeeded.
+    places.push(total);
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// Tries all faults of a command, on a few threads. Panics with what was not true.
+pub fn campaign(name: &str, case: &dyn Case) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut counts = BTreeMap::new();
+    let undisturbed = run(case, folder.path(), None, &mut counts);
+    assert_eq!(undisturbed.code(), case.code(), "{name}: {}", undisturbed.ended.errors);
+    case.check(folder.path(), &undisturbed).unwrap();
+    let calls: Vec<&'static str> = counts.keys().copied().collect();
+    let only = std::env::var("TAKEUP_FAULT").unwrap_or_default();
+    let work: Vec<(Fault, usize)> = faults_of(&calls)
+        .into_iter()
+        .enumerate()
+        .filter(|(_, fault)| fault.shown().contains(&only))
+        .flat_map(|(salt, fault)| {
+            places(counts[fault.call], salt).into_iter().map(move |at| (fault, at))
+        })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tally = Tally::default();
+        while let Some(&(fault, at)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let run = run(case, folder.path(), Some((fault, at)), &mut BTreeMap::new());
+            tally.add(case, folder.path(), &run, at);
+        }
+        tally
+    };
+    let tallies: Vec<Tally> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(worker)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut untrue = Vec::new();
+    let (mut met, mut codes) = (0, [0; 3]);
+    for tally in tallies {
+        met += tally.met;
+        codes.iter_mut().zip(tally.codes).for_each(|(sum, part)| *sum += part);
+        untrue.extend(tally.untrue);
+    }
+    let total: usize = counts.values().sum();
+    eprintln!(
+        "{name}: {total} calls of {} names; {} faults tried, {met} met a call; \
+         {} done, {} failed, {} done with warnings, {} untrue",
+        counts.len(),
+        work.len(),
+        codes[0],
+        codes[1],
+        codes[2],
+        untrue.len()
+    );
+    untrue.sort();
+    assert!(untrue.is_empty(), "{name}:\n{}", untrue.join("\n"));
+    assert!(met * 10 >= work.len() * 8, "most faults meet a call: {met} of {}", work.len());
+}
+
+#[derive(Default)]
+struct Tally {
+    met: usize,
+    /// By exit code.
+    codes: [usize; 3],
+    untrue: Vec<String>,
+}
+
+impl Tally {
+    fn add(&mut self, case: &dyn Case, place: &std::path::Path, run: &Run, at: usize) {
+        self.met += usize::from(run.met.is_some());
+        if let Some(count) = run.ended.code.and_then(|code| self.codes.get_mut(code as usize)) {
+            *count += 1;
+        }
+        if let Err(why) = judge(case, place, run) {
+            let fault = run.fault.map(|fault| fault.shown()).unwrap_or_default();
+            self.untrue.push(format!(
+                "  {fault} at {at} ({}): {why}; exit {:?}: {}",
+                run.met
+                    .as_ref()
+                    .and_then(|met| met.path.as_ref())
+                    .map_or_else(|| "?".to_owned(), |path| path.display().to_string()),
+                run.ended.code,
+                run.ended.errors.trim_end()
+            ));
+        }
+    }
+}
+
+fn judge(case: &dyn Case, place: &std::path::Path, run: &Run) -> Result<(), String> {
+    if run.ended.hung {
+        return Err("hangs".into());
+    }
+    if !matches!(run.ended.code, Some(0..=2)) || run.ended.errors.contains("panicked") {
+        return Err("breaks down".into());
+    }
+    let told = run.ended.errors.contains("takeup: ") || run.ended.errors.contains("warning");
+    let unheard = run.met.as_ref().is_some_and(|met| met.on_error_output);
+    if run.code() != 0 && !told && !unheard {
+        return Err("does not say why".into());
+    }
+    let is_shorter = |fault: Fault| matches!(fault.verdict, Verdict::Shorten(_));
+    let no_failure = |fault: Fault| match case.goes_on_when_interrupted() {
+        true => fault.is_no_failure(),
+        false => is_shorter(fault),
+    };
+    let interrupted = run.met.is_some() && run.fault.is_some_and(no_failure);
+    if interrupted && run.code() != case.code() {
+        return Err("is no failure".into());
+    }
+    case.check(place, run)
+}

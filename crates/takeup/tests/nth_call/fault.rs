@@ -1,0 +1,106 @@
+//! Which call fails how.
+
+use rustix::io::Errno;
+use stepper::{Call, Verdict};
+
+/// One way in which calls of one name can go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Name of the call.
+    pub call: &'static str,
+    pub verdict: Verdict,
+}
+
+impl Fault {
+    /// Nothing has gone wrong: the caller has to go on or to ask again.
+    pub fn is_no_failure(&self) -> bool {
+        let interrupted = self.verdict == Verdict::Fail(Errno::INTR.raw_os_error());
+        let is_shorter = matches!(self.verdict, Verdict::Shorten(_));
+        is_shorter || interrupted && INTERRUPTIBLE.contains(&self.call)
+    }
+
+    pub fn shown(&self) -> String {
+        match self.verdict {
+            Verdict::Pass => format!("{} passes", self.call),
+            Verdict::Fail(code) => format!("{} gives {:?}", self.call, errno(code)),
+            Verdict::FailAfter(code) => format!("{} is done, gives {:?}", self.call, errno(code)),
+            Verdict::Shorten(most) => format!("{} of {most} bytes", self.call),
+        }
+    }
+}
+
+fn errno(code: i32) -> Errno {
+    Errno::from_raw_os_error(code)
+}
+
+/// Calls of which their manual pages say that a signal may interrupt them.
+const INTERRUPTIBLE: [&str; 15] = [
+    "read",
+    "pread64",
+    "write",
+    "pwrite64",
+    "pwritev2",
+    "openat",
+    "openat2",
+    "getdents64",
+    "ftruncate",
+    "fallocate",
+    "flock",
+    "fsync",
+    "fdatasync",
+    "statfs",
+    "poll",
+];
+
+/// All faults of the calls that a run made.
+pub fn faults_of(calls: &[&'static str]) -> Vec<Fault> {
+    let fail = |error: Errno| Verdict::Fail(error.raw_os_error());
+    let late = |error: Errno| Verdict::FailAfter(error.raw_os_error());
+    let mut faults = Vec::new();
+    for &call in calls {
+        let verdicts = match call {
+            "read" | "pread64" => vec![
+                fail(Errno::IO),
+                fail(Errno::INTR),
+                fail(Errno::AGAIN),
+                Verdict::Shorten(1),
+                Verdict::Shorten(700),
+            ],
+            "write" | "pwrite64" | "pwritev2" => vec![
+                fail(Errno::IO),
+                fail(Errno::NOSPC),
+                fail(Errno::INTR),
+                fail(Errno::AGAIN),
+                Verdict::Shorten(1),
+                Verdict::Shorten(700),
+            ],
+            // close(2) has released the descriptor whatever it says.
+            "close" => vec![late(Errno::IO), late(Errno::INTR), late(Errno::NOSPC)],
+            "openat" | "openat2" => {
+                vec![fail(Errno::IO), fail(Errno::INTR), fail(Errno::AGAIN), fail(Errno::MFILE)]
+            }
+            "renameat" | "renameat2" | "linkat" | "symlinkat" | "mkdirat" | "mknodat"
+            | "unlinkat" => vec![
+                fail(Errno::IO),
+                fail(Errno::NOSPC),
+                fail(Errno::INTR),
+                // The answer was lost and the request repeated, as on a network file system.
+                late(Errno::IO),
+            ],
+            "fsync" | "fdatasync" | "syncfs" | "sync_file_range" | "ftruncate" | "fallocate" => {
+                vec![fail(Errno::IO), fail(Errno::NOSPC), fail(Errno::INTR)]
+            }
+            "poll" => vec![fail(Errno::INTR)],
+            // Threads that cannot be made are the business of whoever makes them.
+            "clone3" => Vec::new(),
+            _ => vec![fail(Errno::IO), fail(Errno::INTR)],
+        };
+        faults.extend(verdicts.into_iter().map(|verdict| Fault { call, verdict }));
+    }
+    faults
+}
+
+/// What the program says of a call that it makes for itself and not for its user.
+pub fn is_on_error_output(call: &Call) -> bool {
+    call.name() == Some("write") && call.arguments[0] == 2
+}
