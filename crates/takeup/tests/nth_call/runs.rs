@@ -235,7 +235,8 @@ impl Case for Restore {
         let there = if tree.is_dir() { tree::survey(&tree) } else { BTreeMap::new() };
         for (path, object) in &there {
             if path.contains(".takeup-") {
-                if !run.met_call(&TIDYING) {
+                // A name of which it was told that it was not made is not looked for.
+                if !run.met_call(&TIDYING) && !run.met_call(&["linkat"]) {
                     return Err(format!("leaves {path}"));
                 }
                 continue;
