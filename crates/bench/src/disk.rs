@@ -5,6 +5,7 @@
 //! same time stand side by side in the record of the run.
 
 pub mod fio;
+mod job;
 mod load;
 mod process;
 pub mod safety;
@@ -12,7 +13,8 @@ pub mod safety;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use device::backing::{BackingDevice, BackingError};
@@ -26,8 +28,9 @@ use crate::read::Pages;
 use crate::record::{Cell, RunRecord};
 use crate::run::Executor;
 use fio::{Direction, FioRun};
+use job::Job;
 use load::Load;
-use safety::{Access, Found, JobFile, Permission, SafetyError};
+use safety::{Access, Found, Permission, Permit, SafetyError};
 
 /// Why an experiment with fio cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -65,10 +68,13 @@ pub enum DiskError {
 pub struct DiskExecutor {
     path: PathBuf,
     device: BackingDevice,
+    /// Held until the end.
+    _permit: Permit,
     found: Found,
+    access: Access,
     length_bytes: u64,
     run_seconds: f64,
-    job: Option<PathBuf>,
+    job: Option<Job>,
     version: String,
 }
 
@@ -84,8 +90,13 @@ impl DiskExecutor {
         if plan.paths.len() != 1 {
             return Err(DiskError::Plan("fio is run on one path at a time".to_owned()));
         }
-        let access = match job {
-            Some(job) => job_access(job, &path)?,
+        // fio takes "-" for a pipe.
+        let path = std::path::absolute(&path).unwrap_or(path);
+        fio_name(&path)?;
+        let job = job.map(|job| read_job(job, &path)).transpose()?;
+        let access = match &job {
+            Some(job) if job.writes => Access::Writes,
+            Some(_) => Access::Reads,
             None => {
                 let cells = plan.cells();
                 let loads: Result<Vec<Load>, String> = cells.iter().map(Load::from_cell).collect();
@@ -96,7 +107,11 @@ impl DiskExecutor {
                 }
             }
         };
-        let found = safety::check(&path, access, permission)?;
+        let permit = safety::check(&path, access, permission)?;
+        let found = permit.found;
+        if let (Some(job), Access::Reads) = (&job, access) {
+            check_reach(job, &path)?;
+        }
         let behind = match found {
             Found::Something => path.clone(),
             Found::Nothing => path
@@ -107,10 +122,12 @@ impl DiskExecutor {
         Ok(DiskExecutor {
             device: BackingDevice::of(&behind)?,
             path,
+            _permit: permit,
             found,
+            access,
             length_bytes: plan.length_bytes,
             run_seconds: plan.run_seconds,
-            job: job.map(Path::to_path_buf),
+            job,
             version: process::version()?,
         })
     }
@@ -125,20 +142,24 @@ impl DiskExecutor {
     }
 
     fn arguments(&self, cell: &Cell) -> Result<Vec<OsString>, String> {
-        if let Some(job) = &self.job {
-            let mut file = OsString::from("--filename=");
-            file.push(&self.path);
-            return Ok(vec!["--output-format=json+".into(), file, job.clone().into_os_string()]);
+        let name = fio_name(&self.path).map_err(|error| error.to_string())?;
+        let mut file = OsString::from("--filename=");
+        file.push(name);
+        let mut arguments: Vec<OsString> = Vec::new();
+        if self.access == Access::Reads {
+            arguments.push("--readonly".into());
+        }
+        if self.job.is_some() {
+            // The job comes from standard input.
+            arguments.extend(["--output-format=json+".into(), file, "-".into()]);
+            return Ok(arguments);
         }
         let load = Load::from_cell(cell)?;
         let length = match self.found {
             Found::Something => self.length_bytes.min(length_of(&self.path)?),
             Found::Nothing => self.length_bytes,
         };
-        let mut arguments = load.arguments(length, self.run_seconds);
-        let mut file = OsString::from("--filename=");
-        // A colon would be the end of a name to fio.
-        file.push(self.path.to_string_lossy().replace(':', "\\:"));
+        arguments.extend(load.arguments(length, self.run_seconds));
         arguments.push(file);
         Ok(arguments)
     }
@@ -171,7 +192,8 @@ impl Executor for DiskExecutor {
         environment.insert("fio".to_owned(), self.version.clone());
         let pages = self.pages(cell)?;
         let before = Before::look(&self.device);
-        let output = process::run(&arguments, pages, cancel)?;
+        let output =
+            process::run(&arguments, self.job.as_ref().map(|job| &*job.text), pages, cancel)?;
         let run = FioRun::parse(&output.document).map_err(|error| error.to_string())?;
         let mut measures = before.measures(&self.device, about, run.bytes());
         // Of this process, which only waits.
@@ -240,17 +262,48 @@ fn put_fio(measures: &mut BTreeMap<String, f64>, run: &FioRun, seconds: f64) {
     put("fio_processor_percent".to_owned(), run.processor_percent);
 }
 
-fn job_access(job: &Path, path: &Path) -> Result<Access, DiskError> {
-    let wrong = |why: String| DiskError::Job { path: job.to_owned(), why };
-    let text = std::fs::read_to_string(job).map_err(|error| wrong(error.to_string()))?;
-    let JobFile { files, writes, opaque } = safety::read_job(&text);
-    if let Some(line) = opaque.first() {
-        return Err(wrong(format!("{line:?} reaches further than PATH")));
-    }
-    if let Some(other) = files.iter().find(|file| Path::new(file) != path) {
+/// Longest job file that is read.
+const JOB_BYTES_MAX: u64 = 1 << 20;
+
+fn read_job(file: &Path, path: &Path) -> Result<Job, DiskError> {
+    let wrong = |why: String| DiskError::Job { path: file.to_owned(), why };
+    let mut text = String::new();
+    let opened = File::open(file).map_err(|error| wrong(error.to_string()))?;
+    let read = opened.take(JOB_BYTES_MAX).read_to_string(&mut text);
+    read.map_err(|error| wrong(error.to_string()))?;
+    let job = Job::read(&text).map_err(wrong)?;
+    if let Some(other) = job.files.iter().find(|file| Path::new(file) != path) {
         return Err(wrong(format!("it names {other}: name that as PATH, or take the line out")));
     }
-    Ok(if writes { Access::Writes } else { Access::Reads })
+    Ok(job)
+}
+
+/// fio makes a file as long as its job wants it, also for reading, and then holds other bytes.
+fn check_reach(job: &Job, path: &Path) -> Result<(), DiskError> {
+    let file_bytes = length_of(path).map_err(DiskError::Plan)?;
+    let reach_bytes = job.reach_bytes(file_bytes);
+    if reach_bytes > file_bytes {
+        return Err(SafetyError::Beyond { path: path.to_owned(), file_bytes, reach_bytes }.into());
+    }
+    Ok(())
+}
+
+/// The path as fio takes it. A colon is the end of a name to fio, unless a backslash stands before.
+fn fio_name(path: &Path) -> Result<OsString, DiskError> {
+    let bytes = path.as_os_str().as_bytes();
+    // A blank at the end fio cuts off, and has another file.
+    let is_odd = |byte: &u8| *byte == b'\\' || byte.is_ascii_control();
+    if bytes.iter().any(is_odd) || bytes.last().is_some_and(u8::is_ascii_whitespace) {
+        return Err(SafetyError::Name { path: path.to_owned() }.into());
+    }
+    let mut name = Vec::with_capacity(bytes.len());
+    for byte in bytes {
+        if *byte == b':' {
+            name.push(b'\\');
+        }
+        name.push(*byte);
+    }
+    Ok(OsString::from_vec(name))
 }
 
 fn length_of(path: &Path) -> Result<u64, String> {

@@ -10,6 +10,7 @@
 //! this cell costs others.
 
 mod engine;
+mod journal;
 mod mapped;
 mod pages;
 mod random_reads;
@@ -112,8 +113,9 @@ pub struct ReadExecutor {
 impl ReadExecutor {
     /// Opens everything that a plan names and remembers every read-ahead it is going to change.
     ///
-    /// The file `journal` keeps the values to be put back; see [`read_ahead`].
-    pub fn new(plan: &Plan, journal: &Path) -> Result<ReadExecutor, ReadError> {
+    /// The file `journal` keeps the values to be put back, and has to be where others cannot write;
+    /// see [`read_ahead`]. Without one no read-ahead is changed.
+    pub fn new(plan: &Plan, journal: Option<&Path>) -> Result<ReadExecutor, ReadError> {
         let subjects: Result<Vec<Subject>, ReadError> =
             plan.paths.iter().map(|path| Subject::open(Path::new(path))).collect();
         let subjects = subjects?;

@@ -4,11 +4,12 @@
 //! or multipath the disks have values of their own, which do nothing for files, so the value has to
 //! be found from the file and not from the disk (Documentation/ABI/testing/sysfs-class-bdi).
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{FileType, major, minor};
+use rustix::fs::{FileType, Mode, OFlags, major, minor};
+use rustix::io::Errno;
 
 use crate::diskstats::DiskCounters;
 
@@ -46,6 +47,12 @@ pub enum BackingError {
         /// Why.
         source: io::Error,
     },
+    /// A path that is to be written as a read-ahead is something else.
+    #[error("{} is no read-ahead of the kernel", path.display())]
+    NoReadAhead {
+        /// The path.
+        path: PathBuf,
+    },
     /// The kernel took another value than the one written.
     #[error("{} is {found} KiB after {written} KiB were written", path.display())]
     NotTaken {
@@ -79,7 +86,7 @@ impl BackingDevice {
     /// Read-ahead in bytes, where there is one.
     pub fn read_ahead_bytes(&self) -> Result<Option<u64>, BackingError> {
         let Some(path) = &self.read_ahead else { return Ok(None) };
-        read_number(path).map(|kib| Some(kib * 1024))
+        read_ahead_bytes(path).map(Some)
     }
 
     /// A setting of its queue as the kernel shows it, `scheduler` or `max_sectors_kb`.
@@ -99,22 +106,63 @@ impl BackingDevice {
     }
 }
 
+/// The read-ahead in force, in bytes.
+///
+/// # Errors
+/// When `path` is no read-ahead of the kernel, or cannot be read.
+pub fn read_ahead_bytes(path: &Path) -> Result<u64, BackingError> {
+    let failed = |source| BackingError::Setting { what: "read", path: path.to_owned(), source };
+    let mut file = open_read_ahead(path, OFlags::RDONLY)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(failed)?;
+    let kib: u64 = text.trim().parse().map_err(|_| failed(io::ErrorKind::InvalidData.into()))?;
+    Ok(kib * 1024)
+}
+
+/// Whether this process may set the read-ahead.
+///
+/// # Errors
+/// When `path` is no read-ahead of the kernel, or may not be written.
+pub fn check_read_ahead(path: &Path) -> Result<(), BackingError> {
+    open_read_ahead(path, OFlags::WRONLY).map(|_| ())
+}
+
 /// Sets a read-ahead in sysfs and reads it back.
+///
+/// # Errors
+/// When `path` is no read-ahead of the kernel, may not be written, or the kernel takes another
+/// value.
 pub fn set_read_ahead(path: &Path, bytes: u64) -> Result<(), BackingError> {
     let kib = bytes / 1024;
     let failed = |source| BackingError::Setting { what: "write", path: path.to_owned(), source };
-    fs::write(path, kib.to_string()).map_err(failed)?;
-    let found = read_number(path)?;
+    let mut file = open_read_ahead(path, OFlags::WRONLY)?;
+    file.write_all(kib.to_string().as_bytes()).map_err(failed)?;
+    let found = read_ahead_bytes(path)? / 1024;
     match found == kib {
         true => Ok(()),
         false => Err(BackingError::NotTaken { path: path.to_owned(), written: kib, found }),
     }
 }
 
-fn read_number(path: &Path) -> Result<u64, BackingError> {
-    let failed = |source| BackingError::Setting { what: "read", path: path.to_owned(), source };
-    let text = fs::read_to_string(path).map_err(failed)?;
-    text.trim().parse().map_err(|_| failed(io::ErrorKind::InvalidData.into()))
+/// `statfs(2)` of every file of sysfs (<linux/magic.h>).
+const SYSFS_MAGIC: u64 = 0x6265_6572;
+
+/// Opens `/sys/**/read_ahead_kb` and nothing else. Who sets a read-ahead is root as a rule, and the
+/// path may come from a file.
+fn open_read_ahead(path: &Path, access: OFlags) -> Result<File, BackingError> {
+    let no_setting = || BackingError::NoReadAhead { path: path.to_owned() };
+    let is_plain = path.components().all(|part| part != Component::ParentDir);
+    if !is_plain || !path.starts_with("/sys") || !path.ends_with("read_ahead_kb") {
+        return Err(no_setting());
+    }
+    let what = if access == OFlags::RDONLY { "read" } else { "write" };
+    let failed =
+        |error: Errno| BackingError::Setting { what, path: path.to_owned(), source: error.into() };
+    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
+    // Its width and sign are the architecture's.
+    let kind = rustix::fs::fstatfs(&file).map_err(failed)?.f_type as u64 & 0xffff_ffff;
+    if kind == SYSFS_MAGIC { Ok(file.into()) } else { Err(no_setting()) }
 }
 
 fn of_block_device(directory: &Path) -> BackingDevice {

@@ -1,7 +1,7 @@
 //! fio as a process: started, watched, ended.
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -31,19 +31,29 @@ pub fn version() -> Result<String, DiskError> {
     }
 }
 
-/// Runs fio and returns what it printed; it is ended when the experiment is.
-pub fn run(arguments: &[OsString], pages: Pages, cancel: &Cancel) -> Result<Output, String> {
+/// Runs fio and returns what it printed; it is ended when the experiment is. A `job` is given to it
+/// on standard input.
+pub fn run(
+    arguments: &[OsString],
+    job: Option<&str>,
+    pages: Pages,
+    cancel: &Cancel,
+) -> Result<Output, String> {
     let mut command = Command::new("fio");
     if pages == Pages::Huge {
         command.env("GLIBC_TUNABLES", tunables(std::env::var("GLIBC_TUNABLES").ok()));
     }
     let mut child = command
         .args(arguments)
-        .stdin(Stdio::null())
+        .stdin(if job.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| format!("start fio: {error}"))?;
+    if let (Some(job), Some(mut input)) = (job, child.stdin.take()) {
+        // A fio that has ended already says why. It reads all of it before it prints.
+        let _ = input.write_all(job.as_bytes());
+    }
     let output = reader(child.stdout.take());
     let errors = reader(child.stderr.take());
     let mut huge = HugePages::default();

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
 /// Whether data may be lost.
@@ -54,6 +55,25 @@ pub enum SafetyError {
         /// The path.
         path: PathBuf,
     },
+    /// A job would read behind the end, for which fio makes the file longer.
+    #[error(
+        "{} has {file_bytes} bytes, and the job reads up to byte {reach_bytes}: fio would write it",
+        path.display()
+    )]
+    Beyond {
+        /// The path.
+        path: PathBuf,
+        /// Its length.
+        file_bytes: u64,
+        /// Where the job ends.
+        reach_bytes: u64,
+    },
+    /// A name that fio cannot be told.
+    #[error("{} has a backslash, a control character or a blank at its end in its name", path.display())]
+    Name {
+        /// The path.
+        path: PathBuf,
+    },
     /// There is nothing to read.
     #[error("{} is empty or does not exist: there is nothing to read", path.display())]
     Empty {
@@ -71,14 +91,32 @@ pub enum Found {
     Something,
 }
 
+/// What may be done, as long as this is kept.
+#[derive(Debug)]
+pub struct Permit {
+    /// What the path was.
+    pub found: Found,
+    /// A block device that is written to is claimed, so that nobody mounts it meanwhile.
+    _claim: Option<OwnedFd>,
+}
+
+impl Permit {
+    fn of(found: Found) -> Permit {
+        Permit { found, _claim: None }
+    }
+}
+
 /// Looks whether a run may go on.
-pub fn check(path: &Path, access: Access, permission: Permission) -> Result<Found, SafetyError> {
+///
+/// # Errors
+/// When it may not, or the path cannot be looked at.
+pub fn check(path: &Path, access: Access, permission: Permission) -> Result<Permit, SafetyError> {
     let own = || path.to_owned();
     let status = match fs::metadata(path) {
         Ok(status) => status,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return match access {
-                Access::Writes => Ok(Found::Nothing),
+                Access::Writes => Ok(Permit::of(Found::Nothing)),
                 Access::Reads => Err(SafetyError::Empty { path: own() }),
             };
         }
@@ -92,15 +130,16 @@ pub fn check(path: &Path, access: Access, permission: Permission) -> Result<Foun
         Access::Reads if kind.is_file() && status.len() == 0 => {
             return Err(SafetyError::Empty { path: own() });
         }
-        Access::Reads => return Ok(Found::Something),
+        Access::Reads => return Ok(Permit::of(Found::Something)),
         Access::Writes => {}
     }
+    let mut permit = Permit::of(Found::Something);
     if kind.is_block_device() {
         // The kernel refuses an exclusive open of a device that a file system, an array or a volume
         // group has claimed, itself or one of its partitions (open(2), O_EXCL).
         let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
         match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(_) => {}
+            Ok(claim) => permit._claim = Some(claim),
             Err(rustix::io::Errno::BUSY) => return Err(SafetyError::InUse { path: own() }),
             Err(error) => return Err(SafetyError::Open { path: own(), source: error.into() }),
         }
@@ -108,47 +147,8 @@ pub fn check(path: &Path, access: Access, permission: Permission) -> Result<Foun
     let holds_data = kind.is_block_device() || status.len() > 0;
     match holds_data && permission == Permission::KeepData {
         true => Err(SafetyError::HoldsData { path: own() }),
-        false => Ok(Found::Something),
+        false => Ok(permit),
     }
-}
-
-/// A user's own job, as far as it has to be known before it is run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JobFile {
-    /// Files that it names.
-    pub files: Vec<String>,
-    /// Whether a part of it writes or discards.
-    pub writes: bool,
-    /// Lines that would reach further than can be seen.
-    pub opaque: Vec<String>,
-}
-
-/// Options that bring other files or programs in.
-const OPAQUE: &[&str] =
-    &["include", "directory", "exec_prerun", "exec_postrun", "filename_format", "read_iolog"];
-
-/// Reads a job file of fio (fio(1), "job file format").
-pub fn read_job(text: &str) -> JobFile {
-    let mut job = JobFile::default();
-    for line in text.lines().map(str::trim) {
-        if line.is_empty() || line.starts_with(['#', ';', '[']) {
-            continue;
-        }
-        let (name, value) = line.split_once('=').unwrap_or((line, ""));
-        let (name, value) = (name.trim(), value.trim());
-        match name {
-            "filename" => job.files.extend(value.split(':').map(str::to_owned)),
-            "rw" | "readwrite" => {
-                let kind = value.split([':', ',']).next().unwrap_or(value);
-                job.writes |= !matches!(kind, "read" | "randread");
-            }
-            _ if OPAQUE.contains(&name) || name.starts_with("include ") => {
-                job.opaque.push(line.to_owned());
-            }
-            _ => {}
-        }
-    }
-    job
 }
 
 #[cfg(test)]
@@ -163,7 +163,9 @@ mod tests {
         let missing = directory.path().join("missing");
         fs::write(&full, "x").unwrap();
         fs::write(&empty, "").unwrap();
-        let check = |path: &Path, access, permission| check(path, access, permission);
+        let check = |path: &Path, access, permission| {
+            check(path, access, permission).map(|permit| permit.found)
+        };
         use Access::{Reads, Writes};
         use Permission::{Destructive, KeepData};
         assert_eq!(check(&full, Reads, KeepData).unwrap(), Found::Something);
@@ -180,30 +182,29 @@ mod tests {
 
     #[test]
     fn a_mounted_device_is_refused_even_when_given_away() {
-        // The device below this tree, where there is one and this test may open it.
-        let root = fs::read_to_string("/proc/self/mounts").unwrap();
-        let device = root.lines().find_map(|line| {
-            let mut words = line.split(' ');
-            let (device, place) = (words.next()?, words.next()?);
-            (place == "/" && device.starts_with("/dev/")).then(|| PathBuf::from(device))
-        });
-        let Some(device) = device.filter(|device| device.exists()) else { return };
-        let found = check(&device, Access::Writes, Permission::Destructive);
-        assert!(
-            matches!(found, Err(SafetyError::InUse { .. } | SafetyError::Open { .. })),
-            "{found:?}"
-        );
-    }
-
-    #[test]
-    fn a_job_says_what_it_would_do() {
-        let text = "# x\n[global]\nioengine=libaio\nfilename = /dev/sdx\n[a]\nrw=randread\n\
-                    [b]\nrw=randrw:8\n";
-        let job = read_job(text);
-        assert_eq!((job.files, job.writes), (vec!["/dev/sdx".to_owned()], true));
-        assert!(!read_job("[a]\nrw=read\n").writes);
-        assert!(!read_job("[a]\n").writes, "fio reads unless it is told otherwise");
-        assert!(read_job("[a]\nreadwrite=trim\n").writes);
-        assert_eq!(read_job("include x.fio\n[a]\ndirectory=/tmp").opaque.len(), 2);
+        needs::require!(Ext4, LoopDevices);
+        let folder = tempfile::tempdir().unwrap();
+        let script = "truncate -s 8M disk && mkfs.ext4 -q disk && mkdir at && \
+                      losetup --find --show disk >device && mount $(cat device) at";
+        let shell = |script: &str| {
+            let mut shell = std::process::Command::new("sh");
+            let status = shell.args(["-ec", script]).current_dir(folder.path()).status();
+            assert!(status.unwrap().success(), "{script}");
+        };
+        shell(script);
+        let device = fs::read_to_string(folder.path().join("device")).unwrap();
+        let device = Path::new(device.trim());
+        let mounted = check(device, Access::Writes, Permission::Destructive);
+        let read = check(device, Access::Reads, Permission::KeepData);
+        shell("umount at");
+        let claimed = check(device, Access::Writes, Permission::Destructive);
+        let mut mount = std::process::Command::new("mount");
+        let meanwhile = mount.arg(device).arg(folder.path().join("at")).output().unwrap();
+        let ended = claimed.map(|permit| permit.found);
+        shell("losetup --detach $(cat device)");
+        assert!(matches!(mounted, Err(SafetyError::InUse { .. })), "{mounted:?}");
+        assert!(read.is_ok(), "{read:?}");
+        assert_eq!(ended.unwrap(), Found::Something);
+        assert!(!meanwhile.status.success(), "a device that is written to cannot be mounted");
     }
 }

@@ -28,9 +28,10 @@ fn text(text: &str) -> Level {
     Level::Text(text.to_owned())
 }
 
-/// The real fio on a small file; without fio there is nothing to test.
+/// The real fio on a small file.
 #[test]
 fn fio_runs_what_a_cell_says() {
+    needs::require!(Fio);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a:b.img");
     std::fs::write(&path, vec![7u8; 4 << 20]).unwrap();
@@ -40,11 +41,7 @@ fn fio_runs_what_a_cell_says() {
         ("block_bytes", Level::Number(65536)),
     ];
     let plan = plan(&path, &levels);
-    let mut executor = match DiskExecutor::new(&plan, None, Permission::KeepData) {
-        Ok(executor) => executor,
-        Err(DiskError::NoFio) => return,
-        Err(error) => panic!("{error}"),
-    };
+    let mut executor = DiskExecutor::new(&plan, None, Permission::KeepData).unwrap();
     let run = executor.execute(&plan.cells()[0], &Cancel::new()).unwrap();
     assert_eq!(run.bytes, 4 << 20);
     assert_eq!(run.latency.unwrap().count(), 64);
@@ -55,15 +52,12 @@ fn fio_runs_what_a_cell_says() {
 
 #[test]
 fn a_file_that_fio_made_is_removed_and_one_with_data_is_kept() {
+    needs::require!(Fio);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("new.img");
     let levels = [("load", text("randwrite")), ("cache", text("buffered"))];
     let plan = plan(&path, &levels);
-    let mut executor = match DiskExecutor::new(&plan, None, Permission::KeepData) {
-        Ok(executor) => executor,
-        Err(DiskError::NoFio) => return,
-        Err(error) => panic!("{error}"),
-    };
+    let mut executor = DiskExecutor::new(&plan, None, Permission::KeepData).unwrap();
     let run = executor.execute(&plan.cells()[0], &Cancel::new()).unwrap();
     assert_eq!(run.bytes, 4 << 20);
     executor.finish().unwrap();
@@ -80,13 +74,115 @@ fn a_job_may_not_reach_further_than_its_path() {
     let path = directory.path().join("x");
     let check = |text: &str, expected: &str| {
         std::fs::write(&job, text).unwrap();
-        let error = job_access(&job, &path).unwrap_err().to_string();
+        let error = read_job(&job, &path).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
     check("[a]\nfilename=/dev/sdx\n", "it names /dev/sdx");
-    check("[a]\ndirectory=/srv\n", "reaches further");
+    check("[a]\ndirectory=/srv\n", "is not among the options");
     std::fs::write(&job, format!("[a]\nrw=randwrite\nfilename={}\n", path.display())).unwrap();
-    assert_eq!(job_access(&job, &path).unwrap(), Access::Writes);
+    assert!(read_job(&job, &path).unwrap().writes);
+}
+
+/// Runs a job as `bench disk --job` does, on a file of 1 MiB in a folder with another one; says
+/// what was refused, or what fio said. Whatever comes of it, both files are as they were.
+fn run_job(name: &str, job: &str) -> Result<RunRecord, String> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(name);
+    let content: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
+    std::fs::write(&path, &content).unwrap();
+    std::fs::write(directory.path().join("other"), "precious").unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let job = job.replace("FOLDER", &directory.path().display().to_string());
+    std::fs::write(file.path(), &job).unwrap();
+    let plan = plan(&path, &[]);
+    let done = DiskExecutor::new(&plan, Some(file.path()), Permission::KeepData)
+        .map_err(|error| error.to_string())
+        .and_then(|mut executor| {
+            let run = executor.execute(&Cell::new(), &Cancel::new());
+            executor.finish().unwrap();
+            run
+        });
+    assert!(std::fs::read(&path).unwrap() == content, "{job}: {done:?}");
+    assert_eq!(std::fs::read(directory.path().join("other")).unwrap(), b"precious");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "{job}: {done:?}");
+    done
+}
+
+#[test]
+fn a_job_that_reads_leaves_the_file_as_it_was() {
+    needs::require!(Fio);
+    let read = "[a]\nrw=randread\nbs=4k\nioengine=psync\n";
+    for name in ["data", "a:b", "a:other", " blank", "-", "percent%d"] {
+        let run = run_job(name, read).unwrap();
+        assert_eq!(run.bytes, 1 << 20, "{name}");
+    }
+    let two = "[global]\nrw=read\nbs=64k\nsize=512k\n[a]\n[b]\nstonewall\noffset=512k\n";
+    assert_eq!(run_job("data", two).unwrap().bytes, 1 << 20);
+    // More to do than there is: fio begins again, and makes nothing longer.
+    let more = run_job("data", &format!("{read}io_size=4m\n")).unwrap();
+    assert_eq!(more.bytes, 4 << 20);
+    let named = run_job("data", &format!("{read}filename=FOLDER/data\n")).unwrap();
+    assert_eq!(named.bytes, 1 << 20);
+}
+
+#[test]
+fn a_job_that_would_change_files_is_refused_before_fio_is_started() {
+    needs::require!(Fio);
+    let check = |options: &str, expected: &str| {
+        let error = run_job("data", &format!("[a]\nrw=read\nbs=4k\n{options}\n")).unwrap_err();
+        assert!(error.contains(expected), "{options}: {error}");
+    };
+    check("size=2m", "has 1048576 bytes, and the job reads up to byte 2097152");
+    check("size=1m\noffset=4k", "reads up to byte 1052672");
+    check("size=101%", "reads up to byte 1059061");
+    for line in [
+        "unlink=1",
+        "unlink_each_loop=1",
+        "opendir=FOLDER",
+        "directory=FOLDER",
+        "filename_format=FOLDER/other",
+        "filesize=2m",
+        "nrfiles=2",
+        "exec_prerun=rm FOLDER/other",
+        "include FOLDER/other",
+        "write_bw_log=FOLDER/other",
+        "create_only=1",
+        "overwrite=1",
+        "allow_mounted_write=1",
+        "fallocate=keep",
+        "verify=crc32c",
+    ] {
+        check(line, "is not among the options that a job may have here");
+    }
+    check("filename=FOLDER/other", "name that as PATH");
+    check("filename=FOLDER/data:FOLDER/other", "name that as PATH");
+    check("ioengine=filedelete", "is none of the engines");
+    check("rw=write", "holds data, which the run would destroy");
+    check("[b]\nrw=trim", "holds data, which the run would destroy");
+    check("size=${SIZE}", "is no size");
+    for name in ["a\\b", "a\\:b", "a\nb", "data ", "data\t"] {
+        let error = run_job(name, "[a]\nrw=read\n").unwrap_err();
+        assert!(error.contains("has a backslash, a control character or a blank"), "{error}");
+    }
+}
+
+/// What is refused above because of a list is refused by fio as well, where it knows how.
+#[test]
+fn fio_itself_is_told_to_write_nothing() {
+    needs::require!(Fio);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    std::fs::write(&path, vec![7; 1 << 20]).unwrap();
+    let job = directory.path().join("job");
+    std::fs::write(&job, "[a]\nrw=read\nbs=4k\n").unwrap();
+    let plan = plan(&path, &[]);
+    let mut executor = DiskExecutor::new(&plan, Some(&job), Permission::KeepData).unwrap();
+    // As if the list had a hole.
+    executor.job.as_mut().unwrap().text = "[a]\nrw=write\nbs=4k\nsize=2m\n".to_owned();
+    assert!(executor.execute(&Cell::new(), &Cancel::new()).is_err());
+    executor.job.as_mut().unwrap().text = "[a]\nrw=read\nbs=4k\nsize=2m\n".to_owned();
+    let _ = executor.execute(&Cell::new(), &Cancel::new());
+    assert!(std::fs::read(&path).unwrap() == vec![7; 1 << 20]);
 }
 
 #[test]
@@ -107,30 +203,26 @@ fn loads_that_fio_would_not_do_are_said() {
     check("pages", text("large"), "known are huge and small");
 }
 
-/// A loop device over a file of nothing, with a scheduler that can merge; `None` where there is
-/// no such thing.
+/// A loop device over a file of nothing, with a scheduler that can merge.
 struct Loop {
     path: PathBuf,
     _file: tempfile::NamedTempFile,
 }
 
 impl Loop {
-    fn attach(bytes: u64) -> Result<Loop, String> {
+    fn attach(bytes: u64) -> Loop {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(bytes).unwrap();
         let output = std::process::Command::new("losetup")
             .args(["--find", "--show"])
             .arg(file.path())
             .output()
-            .map_err(|error| format!("losetup: {error}"))?;
-        if !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-        }
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
         let path = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
         let device = Loop { path, _file: file };
-        std::fs::write(device.queue("scheduler"), "mq-deadline")
-            .map_err(|error| format!("no mq-deadline: {error}"))?;
-        Ok(device)
+        std::fs::write(device.queue("scheduler"), "mq-deadline").unwrap();
+        device
     }
 
     fn queue(&self, setting: &str) -> PathBuf {
@@ -148,12 +240,9 @@ impl Drop for Loop {
 /// What the kernel makes of three loads, by its own counters: requests that lie side by side and
 /// wait are merged, those at random places arrive as they are, and large ones are split.
 #[test]
-#[allow(clippy::print_stderr)]
 fn the_counters_show_what_was_merged_and_split() {
-    let device = match Loop::attach(8 << 30) {
-        Ok(device) => device,
-        Err(why) => return eprintln!("left out: no loop device with a scheduler: {why}"),
-    };
+    needs::require!(Fio, MqDeadline);
+    let device = Loop::attach(8 << 30);
     let measures = |load: &str, block_bytes: u64, depth: u64| {
         let levels = [
             ("load", text(load)),
@@ -162,18 +251,14 @@ fn the_counters_show_what_was_merged_and_split() {
             ("depth", Level::Number(depth)),
         ];
         let plan = Plan { run_seconds: 0.3, length_bytes: 8 << 30, ..plan(&device.path, &levels) };
-        let mut executor = DiskExecutor::new(&plan, None, Permission::Destructive)?;
-        Ok(executor.execute(&plan.cells()[0], &Cancel::new()).unwrap().measures)
+        let mut executor = DiskExecutor::new(&plan, None, Permission::Destructive).unwrap();
+        executor.execute(&plan.cells()[0], &Cancel::new()).unwrap().measures
     };
     // More in flight than the device takes at once (128), so that some wait in the scheduler.
-    let sequential = match measures("read", 8192, 1024) {
-        Ok(measures) => measures,
-        Err(DiskError::NoFio) => return eprintln!("left out: no fio"),
-        Err(error) => panic!("{error}"),
-    };
+    let sequential = measures("read", 8192, 1024);
     assert!(sequential["device_merged_percent"] > 1.0, "{sequential:?}");
     assert!(sequential["device_request_bytes"] > 8192.0 * 1.01, "{sequential:?}");
-    let mixed = measures("randrw", 8192, 32).unwrap();
+    let mixed = measures("randrw", 8192, 32);
     for direction in ["device_read_", "device_write_"] {
         assert_eq!(mixed[&format!("{direction}merged_percent")], 0.0, "{mixed:?}");
         assert_eq!(mixed[&format!("{direction}request_bytes")], 8192.0, "{mixed:?}");
@@ -181,7 +266,7 @@ fn the_counters_show_what_was_merged_and_split() {
     let text = std::fs::read_to_string(device.queue("max_sectors_kb")).unwrap();
     let split_bytes = text.trim().parse::<f64>().unwrap() * 1024.0;
     assert!(split_bytes < (8 << 20) as f64);
-    let large = measures("read", 8 << 20, 2).unwrap();
+    let large = measures("read", 8 << 20, 2);
     let request_bytes = large["device_request_bytes"];
     // Eight MiB need not be a multiple of the limit, so the last part may be smaller.
     let parts = ((8 << 20) as f64 / split_bytes).ceil();

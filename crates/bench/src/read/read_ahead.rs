@@ -4,14 +4,17 @@
 //! They are put back when the experiment ends, is stopped or fails; whoever is killed leaves the
 //! journal, and the next experiment (or `takeup bench put-back`) puts back what it names. The
 //! journal belongs into a directory that a restart of the machine empties, as `/run`: the kernel
-//! forgets the settings then, too.
+//! forgets the settings then, too. Where it lies in another one, it is of no use after a restart,
+//! which its number of the start tells. Who may have written it is `journal.rs`'s business.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use device::backing::{BackingError, set_read_ahead};
+use device::backing::{BackingError, check_read_ahead, read_ahead_bytes, set_read_ahead};
 use serde::{Deserialize, Serialize};
+
+use super::journal;
 
 /// Why a read-ahead cannot be kept safe.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +29,17 @@ pub enum ReadAheadError {
         /// Why.
         source: io::Error,
     },
+    /// Others may have made it.
+    #[error("the journal {} is not believed: {why}", path.display())]
+    Untrusted {
+        /// The journal.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No folder for a journal is known.
+    #[error("there is no folder to remember the read-ahead in")]
+    NoPlace,
     /// Another experiment has it.
     #[error("process {pid} runs an experiment that changes read-ahead")]
     Busy {
@@ -44,6 +58,9 @@ struct Journal {
     /// Ticks since the machine was started at which the process began: tells it from a later one
     /// with the same number.
     process_start: u64,
+    /// Which start of the machine that was.
+    #[serde(default)]
+    boot: Option<String>,
     settings: Vec<Setting>,
 }
 
@@ -56,8 +73,8 @@ struct Setting {
 impl Setting {
     /// Only what is other than it was is written, which not everybody may.
     fn put_back(&self) -> Result<(), BackingError> {
-        match kib_in_force(&self.path) {
-            Ok(kib) if kib * 1024 == self.before_bytes => Ok(()),
+        match read_ahead_bytes(&self.path) {
+            Ok(bytes) if bytes == self.before_bytes => Ok(()),
             _ => set_read_ahead(&self.path, self.before_bytes),
         }
     }
@@ -66,37 +83,37 @@ impl Setting {
 /// Holds settings as they were, until they are put back.
 #[derive(Debug)]
 pub struct ReadAheadGuard {
-    journal: PathBuf,
+    journal: Option<PathBuf>,
     settings: Vec<Setting>,
 }
 
 impl ReadAheadGuard {
-    /// Remembers the settings, in memory and in the journal. Of no settings nothing is written.
-    pub fn new(journal: &Path, settings: &[PathBuf]) -> Result<ReadAheadGuard, ReadAheadError> {
-        recover(journal)?;
+    /// Remembers the settings, in memory and in the journal. Of no settings nothing is written, and
+    /// no journal is needed.
+    pub fn new(
+        journal: Option<&Path>,
+        settings: &[PathBuf],
+    ) -> Result<ReadAheadGuard, ReadAheadError> {
+        match journal {
+            Some(journal) => recover(journal).map(|_| ())?,
+            None if settings.is_empty() => {}
+            None => return Err(ReadAheadError::NoPlace),
+        }
         let mut settings = settings.to_vec();
         settings.sort();
         settings.dedup();
         let one = |path: PathBuf| {
-            let failed =
-                |source| BackingError::Setting { what: "read", path: path.clone(), source };
-            let kib = kib_in_force(&path).map_err(failed)?;
-            Ok(Setting { path, before_bytes: kib * 1024 })
+            let before_bytes = read_ahead_bytes(&path)?;
+            Ok(Setting { path, before_bytes })
         };
         let settings: Result<Vec<Setting>, BackingError> = settings.into_iter().map(one).collect();
-        let guard = ReadAheadGuard { journal: journal.to_owned(), settings: settings? };
+        let guard = ReadAheadGuard { journal: journal.map(Path::to_path_buf), settings: settings? };
         // Who may not set them shall hear it now, and leave no journal that nobody can work off.
         for setting in &guard.settings {
-            let path = &setting.path;
-            let opened = OpenOptions::new().write(true).open(path);
-            opened.map_err(|source| BackingError::Setting {
-                what: "write",
-                path: path.clone(),
-                source,
-            })?;
+            check_read_ahead(&setting.path)?;
         }
-        if !guard.settings.is_empty() {
-            guard.write_journal()?;
+        if let Some(journal) = guard.journal.as_deref().filter(|_| !guard.settings.is_empty()) {
+            guard.write_journal(journal)?;
         }
         Ok(guard)
     }
@@ -124,22 +141,16 @@ impl ReadAheadGuard {
         if let Some(error) = failed {
             return Err(error.into());
         }
-        remove(&self.journal)
+        self.journal.as_deref().map_or(Ok(()), journal::remove)
     }
 
-    fn write_journal(&self) -> Result<(), ReadAheadError> {
-        let failed =
-            |source| ReadAheadError::Journal { what: "write", path: self.journal.clone(), source };
-        if let Some(directory) = self.journal.parent() {
-            fs::create_dir_all(directory).map_err(failed)?;
-        }
+    fn write_journal(&self, path: &Path) -> Result<(), ReadAheadError> {
         let pid = std::process::id();
         let process_start = process_start(pid).unwrap_or(0);
-        let journal = Journal { pid, process_start, settings: self.settings.clone() };
-        let text = serde_json::to_string(&journal).expect("paths and numbers can be written");
-        let opened = OpenOptions::new().write(true).create_new(true).open(&self.journal);
-        let mut file = opened.map_err(failed)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+        let settings = self.settings.clone();
+        let found = Journal { pid, process_start, boot: boot(), settings };
+        let text = serde_json::to_string(&found).expect("paths and numbers can be written");
+        journal::write(path, &text)
     }
 }
 
@@ -151,47 +162,48 @@ impl Drop for ReadAheadGuard {
 }
 
 /// Puts back what a killed experiment left. Returns how many settings that were.
+///
+/// # Errors
+/// When others may have made the journal, or it names what is no read-ahead: then nothing is
+/// written. When the experiment that made it still runs, or a setting cannot be put back.
 pub fn recover(journal: &Path) -> Result<usize, ReadAheadError> {
-    let failed =
-        |what| move |source| ReadAheadError::Journal { what, path: journal.to_owned(), source };
-    let text = match fs::read_to_string(journal) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(failed("read")(error)),
-    };
+    let Some(text) = journal::read(journal)? else { return Ok(0) };
     // Cut off before it was whole: nothing had been changed yet.
     let Ok(found) = serde_json::from_str::<Journal>(&text) else {
-        return remove(journal).map(|()| 0);
+        return journal::remove(journal).map(|()| 0);
     };
+    if found.boot.is_some() && found.boot != boot() {
+        return journal::remove(journal).map(|()| 0);
+    }
     if process_start(found.pid) == Some(found.process_start) {
         return Err(ReadAheadError::Busy { pid: found.pid });
     }
+    // All are looked at before the first is written.
+    let mut there = Vec::new();
     for setting in &found.settings {
-        // A device that is gone has no setting to put back.
-        if setting.path.exists() {
-            setting.put_back()?;
+        match read_ahead_bytes(&setting.path) {
+            Ok(_) => there.push(setting),
+            // A device that is gone has no setting to put back.
+            Err(BackingError::Setting { source, .. })
+                if source.kind() == io::ErrorKind::NotFound => {}
+            Err(error @ BackingError::NoReadAhead { .. }) => {
+                let why = format!("it names what is none: {error}");
+                return Err(ReadAheadError::Untrusted { path: journal.to_owned(), why });
+            }
+            Err(error) => return Err(error.into()),
         }
     }
-    remove(journal)?;
+    for setting in there {
+        setting.put_back()?;
+    }
+    journal::remove(journal)?;
     Ok(found.settings.len())
 }
 
-fn kib_in_force(path: &Path) -> io::Result<u64> {
-    let text = fs::read_to_string(path)?;
-    text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
-}
-
-fn remove(journal: &Path) -> Result<(), ReadAheadError> {
-    fs::remove_file(journal).map_err(|source| ReadAheadError::Journal {
-        what: "remove",
-        path: journal.to_owned(),
-        source,
-    })?;
-    if let Some(directory) = journal.parent() {
-        // So that the journal does not come back with the next crash.
-        let _ = File::open(directory).and_then(|directory| directory.sync_all());
-    }
-    Ok(())
+/// The number that the kernel gives to each start of the machine (random(4)).
+fn boot() -> Option<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned())
 }
 
 /// Field 22 of proc_pid_stat(5), counted behind the name, which may hold blanks.
@@ -201,56 +213,4 @@ fn process_start(pid: u32) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::PermissionsExt;
-
-    fn value(path: &Path) -> String {
-        fs::read_to_string(path).unwrap()
-    }
-
-    #[test]
-    fn settings_come_back_whichever_way_it_ends() {
-        let directory = tempfile::tempdir().unwrap();
-        let journal = directory.path().join("run/read-ahead.json");
-        let setting = directory.path().join("read_ahead_kb");
-        let settings = [setting.clone(), setting.clone()];
-        fs::write(&setting, "128\n").unwrap();
-        let mut guard = ReadAheadGuard::new(&journal, &settings).unwrap();
-        guard.set(&setting, 4 << 20).unwrap();
-        assert_eq!(value(&setting), "4096");
-        let busy = ReadAheadGuard::new(&journal, &settings).unwrap_err();
-        assert!(matches!(busy, ReadAheadError::Busy { pid } if pid == std::process::id()));
-        guard.put_back().unwrap();
-        assert_eq!((value(&setting).as_str(), journal.exists()), ("128", false));
-        // Dropped on the way out.
-        drop(ReadAheadGuard::new(&journal, &settings).map(|guard| guard.set(&setting, 0)));
-        assert_eq!((value(&setting).as_str(), journal.exists()), ("128", false));
-        // Killed: the guard never runs, and the process is gone.
-        let guard = ReadAheadGuard::new(&journal, &settings).unwrap();
-        guard.set(&setting, 64 << 10).unwrap();
-        let text = value(&journal);
-        std::mem::forget(guard);
-        let own = format!("\"pid\":{}", std::process::id());
-        assert!(text.contains(&own));
-        fs::write(&journal, text.replace(&own, "\"pid\":4194305")).unwrap();
-        assert_eq!(recover(&journal).unwrap(), 1);
-        assert_eq!((value(&setting).as_str(), journal.exists()), ("128", false));
-        // Killed before it changed anything; what is as it was needs no right to write.
-        let unchanged = text.replace(&own, "\"pid\":4194305");
-        fs::write(&journal, &unchanged).unwrap();
-        fs::set_permissions(&setting, fs::Permissions::from_mode(0o444)).unwrap();
-        assert_eq!((recover(&journal).unwrap(), journal.exists()), (1, false));
-        fs::set_permissions(&setting, fs::Permissions::from_mode(0o644)).unwrap();
-        // A setting that cannot be written leaves no journal.
-        let missing = directory.path().join("gone");
-        fs::create_dir(&missing).unwrap();
-        assert!(ReadAheadGuard::new(&journal, &[missing]).is_err());
-        assert!(!journal.exists());
-        // Killed while it wrote the journal.
-        fs::write(&journal, &text[..text.len() / 2]).unwrap();
-        assert_eq!(recover(&journal).unwrap(), 0);
-        assert!(!journal.exists());
-        assert_eq!(recover(&journal).unwrap(), 0);
-    }
-}
+mod tests;

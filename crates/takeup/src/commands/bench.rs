@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use bench::judgement::{Judgement, judge};
 use bench::plan::Plan;
+use bench::read::read_ahead::ReadAheadError;
 use bench::record::{Experiment, RunFile, load};
 use bench::run::{Ended, Executor, Parts, header, is_same};
 use clap::{Args, Subcommand};
@@ -65,8 +66,7 @@ pub fn run(arguments: &BenchArgs) -> ExitCode {
 }
 
 fn put_back() -> Result<Outcome, Failure> {
-    let count =
-        bench::read::read_ahead::recover(&journal()).map_err(|error| Failure::new(&error, None))?;
+    let count = recovered().map_err(|error| Failure::new(&error, read_ahead_hint(&error)))?;
     let text = match count {
         0 => "nothing to put back\n".to_owned(),
         count => format!("{count} read-ahead settings put back\n"),
@@ -75,18 +75,37 @@ fn put_back() -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Where changed settings are remembered: a place that a restart of the machine empties, since the
-/// kernel forgets the settings then, too.
-pub fn journal() -> PathBuf {
-    let directory = match (std::env::var_os("TAKEUP_RUN_DIR"), rustix::process::geteuid().is_root())
-    {
-        (Some(directory), _) => PathBuf::from(directory),
-        (None, true) => PathBuf::from("/run/takeup"),
-        (None, false) => std::env::var_os("XDG_RUNTIME_DIR")
-            .map_or_else(std::env::temp_dir, PathBuf::from)
-            .join("takeup"),
+/// Puts back what a killed experiment left; how many settings that were.
+pub fn recovered() -> Result<usize, ReadAheadError> {
+    journal().map_or(Ok(0), |journal| bench::read::read_ahead::recover(&journal))
+}
+
+/// Where changed settings are remembered: a place where others cannot write, and that a restart of
+/// the machine empties, since the kernel forgets the settings then, too. Without a login session
+/// an ordinary user has no such place but the home directory.
+pub fn journal() -> Option<PathBuf> {
+    let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let below = |path: PathBuf, name: &str| path.join(name);
+    let directory = match rustix::process::geteuid().is_root() {
+        true => named("TAKEUP_RUN_DIR").or_else(|| Some(PathBuf::from("/run/takeup"))),
+        false => named("TAKEUP_RUN_DIR")
+            .or_else(|| named("XDG_RUNTIME_DIR").map(|path| below(path, "takeup")))
+            .or_else(|| named("XDG_STATE_HOME").map(|path| below(path, "takeup")))
+            .or_else(|| named("HOME").map(|path| below(path, ".local/state/takeup"))),
     };
-    directory.join("read-ahead.json")
+    directory.map(|directory| directory.join("read-ahead.json"))
+}
+
+/// What there is to do about a read-ahead that cannot be kept safe.
+pub fn read_ahead_hint(error: &ReadAheadError) -> Option<String> {
+    let hint = match error {
+        ReadAheadError::Untrusted { .. } => {
+            "look at it; remove it if it is none of yours: nothing of it was done"
+        }
+        ReadAheadError::NoPlace => "XDG_STATE_HOME or HOME says where your programs keep such",
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 /// Runs a plan to its end and prints what it came to.

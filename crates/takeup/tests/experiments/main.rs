@@ -4,6 +4,7 @@
 
 mod browser;
 mod files;
+mod journals;
 mod settings;
 
 use std::ffi::OsStr;

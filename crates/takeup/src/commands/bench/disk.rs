@@ -31,7 +31,9 @@ Examples:
   takeup bench disk /dev/sdx --load randwrite,write --destructive
   takeup bench disk /srv/db.img --job mine.fio
 
-A job of one's own may name PATH as its file, or no file; it may not include others.")]
+A job of one's own may name PATH as its file, or no file, and have the options that shape a
+load; none that names, makes or removes other files or runs programs (docs/bench.md has
+the list).")]
 pub struct DiskArgs {
     /// A file or a block device
     #[arg(value_name = "PATH", required_unless_present = "plan")]
@@ -170,6 +172,12 @@ fn failure(error: DiskError) -> Failure {
             "--destructive gives away what it holds; a PATH that does not exist is made and removed"
         }
         DiskError::Safety(SafetyError::InUse { .. }) => "a device in use is never written to",
+        DiskError::Safety(SafetyError::Beyond { .. }) => {
+            "size= and offset= have to end in the file"
+        }
+        DiskError::Job { .. } => {
+            "docs/bench.md has the list; exec, other files and logs are not on it"
+        }
         DiskError::Safety(SafetyError::Empty { .. }) => "fill it first, or measure writes",
         _ => return Failure::new(&error, None),
     };

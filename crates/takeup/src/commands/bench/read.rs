@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bench::plan::Plan;
+use bench::read::read_ahead::ReadAheadError;
 use bench::read::{ReadError, ReadExecutor, path_factor};
 use bench::record::{Factor, Level};
 use clap::{Args, ValueEnum};
@@ -114,7 +115,7 @@ fn measure(arguments: &ReadArgs) -> Result<Outcome, Failure> {
         None => plan(arguments)?,
     };
     super::experiment(plan, &arguments.experiment, |plan, _| {
-        let executor = ReadExecutor::new(plan, &super::journal()).map_err(failure)?;
+        let executor = ReadExecutor::new(plan, super::journal().as_deref()).map_err(failure)?;
         Ok(Box::new(executor))
     })
 }
@@ -122,6 +123,9 @@ fn measure(arguments: &ReadArgs) -> Result<Outcome, Failure> {
 fn failure(error: ReadError) -> Failure {
     let hint = match &error {
         ReadError::Backing(BackingError::Path { .. }) => None,
+        ReadError::ReadAhead(
+            error @ (ReadAheadError::Untrusted { .. } | ReadAheadError::NoPlace),
+        ) => super::read_ahead_hint(error),
         ReadError::Backing(_) | ReadError::ReadAhead(_) => {
             Some("read-ahead is set by root; without --read-ahead nothing is changed".to_owned())
         }
@@ -184,8 +188,7 @@ fn read_ahead_factor(arguments: &ReadArgs) -> Result<Option<Factor>, Failure> {
 
 fn current_read_ahead(path: &Path) -> Result<Option<u64>, Failure> {
     // What a killed experiment left is not what is in force.
-    bench::read::read_ahead::recover(&super::journal())
-        .map_err(|error| failure(ReadError::ReadAhead(error)))?;
+    super::recovered().map_err(|error| failure(ReadError::ReadAhead(error)))?;
     let failed = |error| failure(ReadError::Backing(error));
     BackingDevice::of(path).map_err(failed)?.read_ahead_bytes().map_err(failed)
 }

@@ -1,0 +1,107 @@
+//! The file that remembers settings for the next experiment, and why that may believe it.
+//!
+//! What stands in it is written into settings of the kernel, by root as a rule. So it is believed
+//! only where nobody else can have made it: a regular file of this user that others cannot write,
+//! opened without following a link, in a folder of which the same holds. All looks go to what was
+//! opened and not to its name. What it may name, `device::backing` decides.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::read_ahead::ReadAheadError;
+
+/// Longer than any list of disks.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// The text of the journal; none where there is no journal.
+pub(super) fn read(path: &Path) -> Result<Option<String>, ReadAheadError> {
+    let Some(folder) = folder(path)? else { return Ok(None) };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::openat(&folder, name(path), flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Err(untrusted(path, "it is a symbolic link")),
+        Err(error) => return Err(failed("read", path)(error.into())),
+    };
+    trust(&file, path, FileType::RegularFile, "it")?;
+    let mut text = String::new();
+    let read = File::from(file).take(BYTES_MAX).read_to_string(&mut text);
+    read.map_err(failed("read", path))?;
+    Ok(Some(text))
+}
+
+/// Writes a journal, which must not be there yet, and synchronises it.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), ReadAheadError> {
+    if let Some(folder) = path.parent() {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(failed("write", path))?;
+    }
+    let folder = folder(path)?.ok_or_else(|| failed("write", path)(Errno::NOENT.into()))?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made = rustix::fs::openat(&folder, name(path), flags, Mode::from_raw_mode(0o600));
+    let mut file = made.map(File::from).map_err(|error| failed("write", path)(error.into()))?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed("write", path))
+}
+
+/// Removes the journal.
+pub(super) fn remove(path: &Path) -> Result<(), ReadAheadError> {
+    let Some(folder) = folder(path)? else { return Ok(()) };
+    let removed = rustix::fs::unlinkat(&folder, name(path), AtFlags::empty());
+    removed.map_err(|error| failed("remove", path)(error.into()))?;
+    // So that the journal does not come back with the next crash.
+    let _ = rustix::fs::fsync(&folder);
+    Ok(())
+}
+
+/// The folder of the journal, if there is one.
+fn folder(path: &Path) -> Result<Option<OwnedFd>, ReadAheadError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::open(folder, flags, Mode::empty()) {
+        Ok(opened) => {
+            trust(&opened, path, FileType::Directory, "its folder")?;
+            Ok(Some(opened))
+        }
+        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::LOOP | Errno::NOTDIR) => Err(untrusted(path, "its folder is no folder")),
+        Err(error) => Err(failed("read", path)(error.into())),
+    }
+}
+
+/// Whether nobody but this user can have made it or written to it.
+fn trust(file: impl AsFd, path: &Path, kind: FileType, what: &str) -> Result<(), ReadAheadError> {
+    let status = rustix::fs::fstat(file).map_err(|error| failed("read", path)(error.into()))?;
+    if FileType::from_raw_mode(status.st_mode) != kind {
+        return Err(untrusted(path, &format!("{what} is of another kind")));
+    }
+    if status.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(untrusted(path, &format!("{what} belongs to user {}", status.st_uid)));
+    }
+    if status.st_mode & 0o022 != 0 {
+        return Err(untrusted(path, &format!("others may write to {what}")));
+    }
+    // A second name of a file of ours that holds something else.
+    if kind == FileType::RegularFile && status.st_nlink != 1 {
+        return Err(untrusted(path, "it has another name"));
+    }
+    Ok(())
+}
+
+fn name(path: &Path) -> &Path {
+    path.file_name().map_or(path, Path::new)
+}
+
+fn untrusted(path: &Path, why: &str) -> ReadAheadError {
+    ReadAheadError::Untrusted { path: path.to_owned(), why: why.to_owned() }
+}
+
+fn failed(what: &'static str, path: &Path) -> impl Fn(io::Error) -> ReadAheadError {
+    let path = path.to_owned();
+    move |source| ReadAheadError::Journal { what, path: path.clone(), source }
+}

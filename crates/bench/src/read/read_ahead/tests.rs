@@ -1,0 +1,176 @@
+//! Settings of a real loop device, and journals that somebody else has made.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use super::*;
+
+/// A loop device of its own, until it is dropped.
+struct Loop {
+    device: PathBuf,
+    _file: tempfile::NamedTempFile,
+}
+
+impl Loop {
+    fn attach() -> Loop {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let mut command = Command::new("losetup");
+        let output = command.args(["--find", "--show"]).arg(file.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let device = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
+        Loop { device, _file: file }
+    }
+
+    fn setting(&self) -> PathBuf {
+        let name = self.device.file_name().unwrap();
+        Path::new("/sys/block").join(name).join("queue/read_ahead_kb")
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.device).status();
+    }
+}
+
+fn value(path: &Path) -> String {
+    fs::read_to_string(path).unwrap().trim().to_owned()
+}
+
+/// A journal of a process that is gone.
+fn journal_of(path: &Path, before_bytes: u64) -> String {
+    let setting = Setting { path: path.to_owned(), before_bytes };
+    let found = Journal { pid: 4_194_305, process_start: 1, boot: boot(), settings: vec![setting] };
+    serde_json::to_string(&found).unwrap()
+}
+
+/// Writes a journal as a program of this user does.
+fn plant(journal: &Path, text: &str) {
+    fs::write(journal, text).unwrap();
+    fs::set_permissions(journal, PermissionsExt::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn settings_come_back_whichever_way_it_ends() {
+    needs::require!(LoopDevices, KernelSettings);
+    let device = Loop::attach();
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("run/read-ahead.json");
+    let setting = device.setting();
+    let settings = [setting.clone(), setting.clone()];
+    fs::write(&setting, "128").unwrap();
+    let begin = || ReadAheadGuard::new(Some(&journal), &settings);
+    let as_before = || assert_eq!((value(&setting).as_str(), journal.exists()), ("128", false));
+    let mut guard = begin().unwrap();
+    guard.set(&setting, 4 << 20).unwrap();
+    assert_eq!(value(&setting), "4096");
+    let busy = begin().unwrap_err();
+    assert!(matches!(busy, ReadAheadError::Busy { pid } if pid == std::process::id()));
+    guard.put_back().unwrap();
+    as_before();
+    // Dropped on the way out.
+    drop(begin().map(|guard| guard.set(&setting, 0)));
+    as_before();
+    // Killed: the guard never runs, and the process is gone.
+    let guard = begin().unwrap();
+    guard.set(&setting, 64 << 10).unwrap();
+    let text = value(&journal);
+    std::mem::forget(guard);
+    let own = format!("\"pid\":{}", std::process::id());
+    assert!(text.contains(&own));
+    let left = text.replace(&own, "\"pid\":4194305");
+    plant(&journal, &left);
+    assert_eq!(recover(&journal).unwrap(), 1);
+    as_before();
+    // Killed before it changed anything.
+    plant(&journal, &left);
+    assert_eq!(recover(&journal).unwrap(), 1);
+    as_before();
+    // Before the machine was started again.
+    fs::write(&setting, "256").unwrap();
+    plant(&journal, &left.replace(&boot().unwrap(), "another"));
+    assert_eq!((recover(&journal).unwrap(), journal.exists()), (0, false));
+    assert_eq!(value(&setting), "256");
+    // Killed while it wrote the journal.
+    plant(&journal, &text[..text.len() / 2]);
+    assert_eq!((recover(&journal).unwrap(), journal.exists()), (0, false));
+    assert_eq!(recover(&journal).unwrap(), 0);
+}
+
+/// Whatever a journal names, only a read-ahead of the kernel is written.
+#[test]
+fn a_journal_that_names_something_else_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().display();
+    let journal = directory.path().join("read-ahead.json");
+    let victim = directory.path().join("read_ahead_kb");
+    fs::write(&victim, "precious").unwrap();
+    for named in [
+        format!("{folder}/read_ahead_kb"),
+        format!("/sys/..{folder}/read_ahead_kb"),
+        format!("/sys/block/../..{folder}/read_ahead_kb"),
+        format!("..{folder}/read_ahead_kb"),
+        "/sys/kernel/uevent_seqnum".to_owned(),
+        "/proc/sys/kernel/hostname".to_owned(),
+    ] {
+        plant(&journal, &journal_of(Path::new(&named), 1 << 20));
+        let error = recover(&journal).unwrap_err();
+        assert!(matches!(error, ReadAheadError::Untrusted { .. }), "{named}: {error}");
+        assert!(error.to_string().contains("is no read-ahead of the kernel"), "{error}");
+        assert_eq!(value(&victim), "precious", "{named}");
+        assert!(journal.exists(), "what is not believed is left for its owner to look at");
+    }
+    let guard = ReadAheadGuard::new(Some(&directory.path().join("new")), &[victim]);
+    assert!(matches!(guard, Err(ReadAheadError::Setting(_))), "{guard:?}");
+    assert!(!directory.path().join("new").exists(), "no journal of what cannot be set");
+}
+
+#[test]
+fn a_journal_that_others_may_have_made_is_not_believed() {
+    needs::require!(Root);
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("run");
+    let journal = folder.join("read-ahead.json");
+    let other = directory.path().join("other");
+    let chmod = |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode));
+    let chown = |path: &Path, user| std::os::unix::fs::chown(path, Some(user), None);
+    let nobody = 65534;
+    let check = |change: &dyn Fn(), expected: &str| {
+        fs::create_dir(&folder).unwrap();
+        plant(&journal, "{}");
+        change();
+        for error in [recover(&journal), ReadAheadGuard::new(Some(&journal), &[]).map(|_| 0)] {
+            let error = error.unwrap_err().to_string();
+            assert!(error.ends_with(expected), "{error} instead of {expected}");
+        }
+        let _ = fs::remove_dir_all(&folder).or_else(|_| fs::remove_file(&folder));
+        let _ = fs::remove_dir_all(&other);
+    };
+    check(&|| chown(&journal, nobody).unwrap(), "it belongs to user 65534");
+    check(&|| chmod(&journal, 0o620).unwrap(), "others may write to it");
+    check(&|| chmod(&journal, 0o602).unwrap(), "others may write to it");
+    check(&|| chown(&folder, nobody).unwrap(), "its folder belongs to user 65534");
+    check(&|| chmod(&folder, 0o1777).unwrap(), "others may write to its folder");
+    check(&|| fs::hard_link(&journal, folder.join("again")).unwrap(), "it has another name");
+    let replace = |make: &dyn Fn()| {
+        fs::remove_file(&journal).unwrap();
+        make();
+    };
+    let link = || std::os::unix::fs::symlink("/etc/passwd", &journal).unwrap();
+    check(&|| replace(&link), "it is a symbolic link");
+    check(&|| replace(&|| fs::create_dir(&journal).unwrap()), "it is of another kind");
+    let elsewhere = || {
+        fs::rename(&folder, &other).unwrap();
+        std::os::unix::fs::symlink(&other, &folder).unwrap();
+    };
+    check(&elsewhere, "its folder is no folder");
+}
+
+#[test]
+fn without_a_place_for_a_journal_nothing_is_set() {
+    assert!(ReadAheadGuard::new(None, &[]).is_ok(), "nothing is to be remembered");
+    let settings = [PathBuf::from("/sys/block/none/queue/read_ahead_kb")];
+    let error = ReadAheadGuard::new(None, &settings).unwrap_err();
+    assert!(matches!(error, ReadAheadError::NoPlace), "{error}");
+}
