@@ -7,11 +7,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 
 /// Whether the disk can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,12 @@ pub enum BackingError {
         /// The file.
         path: PathBuf,
     },
+    /// A file system, an array, a volume group or swap is on the device.
+    #[error("{path} is mounted or in use")]
+    Mounted {
+        /// The device.
+        path: PathBuf,
+    },
     /// Another disk has it.
     #[error("{path} is the inside of another virtual disk")]
     InUse {
@@ -95,6 +101,11 @@ impl Backing {
         let failed = |source| BackingError::Open { path: owned(), source };
         let mut options = OpenOptions::new();
         options.read(true).write(access == Access::ReadWrite);
+        if access == Access::ReadWrite {
+            // A block device is claimed, which fails where something else has: what is mounted
+            // must not change below its file system (open(2), O_EXCL). Files do not mind.
+            options.custom_flags(OFlags::EXCL.bits() as i32);
+        }
         let mut file = match (options.open(path), size_bytes) {
             (Err(error), None) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(BackingError::NoSize { path: owned() });
@@ -102,6 +113,9 @@ impl Backing {
             (Err(error), Some(bytes)) if error.kind() == io::ErrorKind::NotFound => {
                 make(path, bytes).map_err(failed)?;
                 options.open(path).map_err(failed)?
+            }
+            (Err(error), _) if error.kind() == io::ErrorKind::ResourceBusy => {
+                return Err(BackingError::Mounted { path: owned() });
             }
             (opened, _) => opened.map_err(failed)?,
         };

@@ -200,6 +200,9 @@ fn backing_hint(error: &BackingError) -> Option<String> {
         {
             Some("--read-only does without writing".to_owned())
         }
+        BackingError::Mounted { .. } => {
+            Some("unmount it; --read-only looks at it as it is".to_owned())
+        }
         _ => None,
     }
 }
