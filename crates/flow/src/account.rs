@@ -254,14 +254,16 @@ mod tests {
         let stage = Stage::new("read");
         let before = Instant::now();
         let mut account = stage.open();
+        let inside = Instant::now();
         account.during(State::Starved, || std::thread::sleep(Duration::from_millis(5)));
         account.during(State::Blocked, || std::thread::sleep(Duration::from_millis(3)));
+        let least = inside.elapsed().as_secs_f64();
         drop(account);
         let wall = before.elapsed().as_secs_f64();
         let report = stage.report();
         let sum = report.working_seconds + report.starved_seconds + report.blocked_seconds;
         assert!(report.starved_seconds >= 0.005 && report.blocked_seconds >= 0.003);
-        assert!(sum <= wall, "{sum} of {wall}");
-        assert!(wall - sum < 0.002 + wall * 0.2, "{sum} of {wall}");
+        // Whatever else the machine does meanwhile.
+        assert!(least <= sum && sum <= wall, "{least} to {sum} of {wall}");
     }
 }

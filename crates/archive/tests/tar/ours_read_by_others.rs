@@ -139,7 +139,7 @@ fn restorable() -> impl Strategy<Value = Member> {
 fn compare(tool: Tool, member: &Member, file: &Path) {
     let status = file.symlink_metadata();
     let status = status.unwrap_or_else(|error| panic!("{tool:?} {file:?}: {error}"));
-    if rustix::process::geteuid().is_root() {
+    if needs::fully!(Root) {
         let owner = (u64::from(status.uid()), u64::from(status.gid()));
         assert_eq!(owner, (member.uid, member.gid), "{tool:?} {file:?}");
     }
@@ -163,7 +163,7 @@ fn compare(tool: Tool, member: &Member, file: &Path) {
 #[test]
 fn kinds_modes_and_links_come_back() {
     // bsdtar gives set-user-ID only to files whose owner it could restore.
-    let set_user_id = if rustix::process::geteuid().is_root() { 0o4751 } else { 0o751 };
+    let set_user_id = if needs::fully!(Root) { 0o4751 } else { 0o751 };
     let kinds = [
         ("dir", Kind::Directory, 0o1755),
         ("dir/file", Kind::File, set_user_id),
@@ -372,14 +372,7 @@ with tarfile.open(sys.argv[1], errors='surrogateescape', encoding='utf-8') as ar
 
 #[test]
 fn python_agrees() {
-    if Command::new("python3").arg("--version").output().is_err() {
-        let mut stderr = std::io::stderr();
-        let _ = std::io::Write::write_all(
-            &mut stderr,
-            b"skipped: python_agrees needs python3 (Debian package python3)\n",
-        );
-        return;
-    }
+    needs::require!(Python3);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let archive = folder.path().join("archive.tar");
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -396,7 +389,7 @@ fn python_agrees() {
     }
     std::fs::write(&archive, archive_of(&members)).expect("space in the temporary folder");
     let output = Command::new("python3").args(["-c", PYTHON]).arg(&archive).output();
-    let output = output.expect("python3 was just there");
+    let output = output.expect("python3 was there a moment ago");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines = String::from_utf8(output.stdout).expect("hexadecimal");
     let expected: Vec<String> = members

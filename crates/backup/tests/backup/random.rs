@@ -111,7 +111,7 @@ fn make(root: &Path, nodes: &[Node]) {
     }
     for (path, node) in made.iter().rev() {
         if !matches!(node.what, What::Symbolic(_)) {
-            let readable = if crate::trees::is_root() { 0 } else { 0o700 };
+            let readable = if needs::fully!(Root) { 0 } else { 0o700 };
             let mode = PermissionsExt::from_mode(node.mode | readable);
             std::fs::set_permissions(path, mode).unwrap();
         }

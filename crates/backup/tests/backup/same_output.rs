@@ -5,7 +5,7 @@ use std::path::Path;
 
 use archive::chunk::Compression;
 use backup::backup::BackupOptions;
-use flow::backend::{Choice, Engine};
+use flow::backend::Engine;
 use tempfile::tempdir;
 
 use crate::harness::{options, run_clean};
@@ -112,10 +112,7 @@ fn gzip_output_depends_on_tree_and_options_alone() {
 
 #[test]
 fn io_uring_gives_what_pread_gives() {
-    if let Err(error) = Choice::new(Engine::IoUring) {
-        eprintln!("not tested: no io_uring here: {error}");
-        return;
-    }
+    needs::require!(IoUring);
     check_all(Compression::None, &[("io_uring", |it| it.engine = Engine::IoUring), PREAD]);
 }
 

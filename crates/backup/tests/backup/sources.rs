@@ -15,7 +15,6 @@ use crate::harness::{Finished, options, run, run_clean, try_run};
 use crate::index::check_archive;
 use crate::snapshot::{assert_same, snapshot};
 use crate::tools::{gnu_extract, gnu_names, quiet};
-use crate::trees::is_root;
 
 fn folder_with(files: &[&str]) -> TempDir {
     let folder = tempdir().unwrap();
@@ -115,10 +114,7 @@ fn excludes_leave_out_what_they_match() {
 
 #[test]
 fn other_file_systems_are_entered_or_not() {
-    if !is_root() {
-        eprintln!("not tested: a mount needs root");
-        return;
-    }
+    needs::require!(Mounts);
     let folder = folder_with(&["t/a", "t/mounted/below"]);
     let source = folder.path().join("t");
     let mount = Mount::tmpfs(&source.join("mounted"), "size=1m");
@@ -206,9 +202,7 @@ fn a_missing_source_stops_the_run_before_anything_is_written() {
 
 #[test]
 fn a_device_as_target_stays_a_device_in_the_archive() {
-    if !is_root() {
-        return;
-    }
+    needs::require!(Root);
     let folder = folder_with(&["t/a"]);
     let null = folder.path().join("t/null");
     crate::trees::mknod(&null, rustix::fs::FileType::CharacterDevice, rustix::fs::makedev(1, 3));

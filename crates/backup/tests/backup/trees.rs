@@ -18,10 +18,6 @@ use crate::index::check_archive;
 use crate::snapshot::{Kind, assert_same, snapshot};
 use crate::tools::{bsd_extract, gnu_extract, quiet};
 
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
 /// Sets the time of the last change, also that of a symbolic link.
 pub fn set_modified(path: &Path, seconds: i64, nanoseconds: i64) {
     let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
@@ -103,14 +99,14 @@ fn modes_and_owners(root: &Path) {
     for mode in [0o000, 0o400, 0o111, 0o777, 0o4755, 0o2755, 0o1777] {
         let path = root.join(format!("mode-{mode:04o}"));
         std::fs::write(&path, format!("{mode:o}")).unwrap();
-        if is_root() {
+        if needs::fully!(Root) {
             std::os::unix::fs::chown(&path, Some(mode * 1000), Some(3_000_000_000)).unwrap();
         }
         // An unprivileged reader cannot archive what it may not read.
-        let mode = if is_root() { mode } else { mode | 0o400 };
+        let mode = if needs::fully!(Root) { mode } else { mode | 0o400 };
         std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
     }
-    if is_root() {
+    if needs::fully!(Root) {
         mknod(&root.join("null"), FileType::CharacterDevice, rustix::fs::makedev(1, 3));
         mknod(&root.join("loop"), FileType::BlockDevice, rustix::fs::makedev(7, 250));
     }

@@ -266,10 +266,7 @@ fn a_restore_from_a_silent_pipe_can_be_cancelled() {
 
 #[test]
 fn a_full_target_ends_the_run() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: mounting a small file system needs root");
-        return;
-    }
+    needs::require!(Mounts);
     let bench = Bench::new();
     bench.tree("tree");
     shell("tar -cf a.tar tree && mkdir out", bench.folder.path());
@@ -316,10 +313,7 @@ fn an_archive_without_index_has_no_checksums() {
 /// A device holds what was there before, which must not come back as if it were of this archive.
 #[test]
 fn what_is_older_on_a_device_does_not_come_back() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: loop devices need root");
-        return;
-    }
+    needs::require!(LoopDevices);
     let bench = Bench::new();
     let folder = bench.folder.path();
     shell("mkdir t && echo old > t/file && echo old > t/other && tar cf old.tar t", folder);

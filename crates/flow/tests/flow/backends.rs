@@ -14,8 +14,11 @@ use crate::{account, bytes_at};
 
 /// All back ends that this kernel has; io_uring may be forbidden, threads never are.
 pub fn choices() -> Vec<Choice> {
-    let choices = [Engine::IoUring, Engine::Threads].map(Choice::new);
-    choices.into_iter().flatten().collect()
+    let mut engines = vec![Engine::Threads];
+    if needs::fully!(IoUring) {
+        engines.insert(0, Engine::IoUring);
+    }
+    engines.into_iter().map(|engine| Choice::new(engine).unwrap()).collect()
 }
 
 fn new_ring(block_bytes: usize) -> (Producer, Consumer) {

@@ -1,5 +1,5 @@
 //! The page in a real browser, headless: no message on its console, every figure there, the script
-//! at work. Where there is no Chromium the tests say that they did not test.
+//! at work. The tests need Chromium.
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 use crate::{small_experiment, succeeds};
 
 /// The page's elements after its script has run, and what the console said.
-fn opened(page: &Path) -> Option<(String, String)> {
+fn opened(page: &Path) -> (String, String) {
     opened_with(page, "--window-size=1280,900")
 }
 
-fn opened_with(page: &Path, window: &str) -> Option<(String, String)> {
+fn opened_with(page: &Path, window: &str) -> (String, String) {
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", window])
@@ -20,23 +20,16 @@ fn opened_with(page: &Path, window: &str) -> Option<(String, String)> {
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("file://{}", page.display()))
         .stdin(Stdio::null())
-        .output();
-    let Ok(output) = output else {
-        skip();
-        return None;
-    };
+        .output()
+        .unwrap();
     let console = String::from_utf8_lossy(&output.stderr);
     let console: Vec<&str> = console.lines().filter(|line| line.contains("CONSOLE")).collect();
-    Some((String::from_utf8_lossy(&output.stdout).into_owned(), console.join("\n")))
-}
-
-#[expect(clippy::print_stderr, reason = "a test that did not test says so")]
-fn skip() {
-    eprintln!("not tested: no chromium here");
+    (String::from_utf8_lossy(&output.stdout).into_owned(), console.join("\n"))
 }
 
 #[test]
 fn the_page_opens_without_a_word_on_the_console() {
+    needs::require!(Chromium);
     let directory = tempfile::tempdir().unwrap();
     let arguments = small_experiment(directory.path());
     succeeds(directory.path(), &arguments);
@@ -44,7 +37,7 @@ fn the_page_opens_without_a_word_on_the_console() {
     succeeds(directory.path(), &["report", file, "--html", "page.html", "-q"]);
     let page = directory.path().join("page.html");
     let written = fs::read_to_string(&page).unwrap();
-    let Some((document, console)) = opened(&page) else { return };
+    let (document, console) = opened(&page);
     assert_eq!(console, "");
     let figures = written.matches("<svg class=\"fig\"").count();
     assert!(figures >= 3);
@@ -60,6 +53,7 @@ fn the_page_opens_without_a_word_on_the_console() {
 /// A design with four factors: an overview, small multiples, and no more width than there is.
 #[test]
 fn the_page_of_a_whole_design_fits_a_narrow_window() {
+    needs::require!(Chromium);
     let directory = tempfile::tempdir().unwrap();
     let design = ["--data", "zeros,random", "--framing", "raw,bacula", "--length", "1M,2M"];
     let size = ["--block-size", "64k,128k,256k", "--repeats", "2", "--repeats-max", "2"];
@@ -74,7 +68,7 @@ fn the_page_of_a_whole_design_fits_a_narrow_window() {
                 document.title = `${root.scrollWidth} of ${root.clientWidth}`</script></body>";
     let telling = directory.path().join("telling.html");
     fs::write(&telling, written.replace("</body>", told)).unwrap();
-    let Some((document, console)) = opened_with(&telling, "--window-size=500,900") else { return };
+    let (document, console) = opened_with(&telling, "--window-size=500,900");
     assert_eq!(console, "");
     // The overview, four panels of data and framing, and latencies.
     assert!(document.matches("<svg class=\"fig\"").count() >= 6);
@@ -86,9 +80,10 @@ fn the_page_of_a_whole_design_fits_a_narrow_window() {
 /// That the tests above could fail.
 #[test]
 fn a_page_that_complains_is_noticed() {
+    needs::require!(Chromium);
     let directory = tempfile::tempdir().unwrap();
     let page = directory.path().join("bad.html");
     fs::write(&page, "<!doctype html><script>nowhere.at()</script>").unwrap();
-    let Some((_, console)) = opened(&page) else { return };
+    let (_, console) = opened(&page);
     assert!(console.contains("nowhere"), "{console}");
 }

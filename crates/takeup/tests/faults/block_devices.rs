@@ -5,7 +5,7 @@ use std::process::Command;
 
 use tempfile::tempdir;
 
-use crate::command::{Case, is_root, run, takeup};
+use crate::command::{Case, run, takeup};
 
 /// A loop device over a file of its own, until it is dropped.
 struct LoopDevice {
@@ -14,21 +14,14 @@ struct LoopDevice {
 }
 
 impl LoopDevice {
-    fn new(bytes: u64) -> Option<LoopDevice> {
-        if !is_root() {
-            eprintln!("not tested: a loop device needs root");
-            return None;
-        }
+    fn new(bytes: u64) -> LoopDevice {
         let folder = tempdir().unwrap();
         let file = folder.path().join("disk");
         std::fs::File::create(&file).unwrap().set_len(bytes).unwrap();
         let made = Command::new("losetup").args(["--find", "--show"]).arg(&file).output().unwrap();
-        if !made.status.success() {
-            eprintln!("not tested: {}", String::from_utf8_lossy(&made.stderr).trim());
-            return None;
-        }
+        assert!(made.status.success(), "{made:?}");
         let path = String::from_utf8(made.stdout).unwrap().trim().into();
-        Some(LoopDevice { path, _folder: folder })
+        LoopDevice { path, _folder: folder }
     }
 }
 
@@ -52,9 +45,10 @@ fn restore_and_compare(case: &Case, device: &Path) {
 
 #[test]
 fn a_device_takes_an_archive_and_gives_it_back() {
+    needs::require!(LoopDevices);
     let (large, small) = (Case::new(50, 100_000), Case::new(7, 3000));
     for options in [&[][..], &["--compress", "zstd"], &["--compress", "gzip"], &["-b", "4k"]] {
-        let Some(device) = LoopDevice::new(16 << 20) else { return };
+        let device = LoopDevice::new(16 << 20);
         let done = run(large.backup(&device.path).args(options));
         assert_eq!(done.code, Some(0), "{options:?}: {}", done.errors);
         restore_and_compare(&large, &device.path);
@@ -68,11 +62,43 @@ fn a_device_takes_an_archive_and_gives_it_back() {
     }
 }
 
+/// Neither with `--overwrite`: what is mounted must not change below its file system.
+#[test]
+fn a_device_that_is_mounted() {
+    needs::require!(LoopDevices, Ext4);
+    let case = Case::new(2, 1000);
+    let device = LoopDevice::new(8 << 20);
+    let made = Command::new("mkfs.ext4").arg("-q").arg(&device.path).status().unwrap();
+    assert!(made.success());
+    let at = tempdir().unwrap();
+    // Read-only, so that the file system does not change it either.
+    let mut mount = Command::new("mount");
+    mount.args(["-o", "ro"]).args([&*device.path, at.path()]);
+    assert!(mount.status().unwrap().success());
+    let before = std::fs::read(&device.path).unwrap();
+    let line = format!("cannot open {}: device or resource busy", device.path.display());
+    let backup = run(case.backup(&device.path).arg("--overwrite"));
+    let mut pipe = takeup();
+    pipe.arg("pipe").arg("--from").arg(case.tree.join("0"));
+    let pipe = run(pipe.arg("--overwrite").arg("--to").arg(&device.path));
+    let mut bench = takeup();
+    bench.current_dir(case.folder.path()).args(["bench", "disk"]).arg(&device.path);
+    let bench = run(bench.args(["--load", "write", "--destructive"]));
+    let after = std::fs::read(&device.path).unwrap();
+    assert!(Command::new("umount").arg(at.path()).status().unwrap().success());
+    backup.assert_failed(&line);
+    pipe.assert_failed(&line);
+    assert_eq!(bench.code, Some(1));
+    assert!(bench.errors.contains("is mounted or in use"), "{}", bench.errors);
+    assert!(before == after);
+}
+
 #[test]
 fn a_device_that_is_too_small() {
+    needs::require!(LoopDevices);
     let case = Case::new(50, 100_000);
     for options in [&[][..], &["--engine", "pread"], &["--compress", "zstd"], &["-b", "64k"]] {
-        let Some(device) = LoopDevice::new(3 << 20) else { return };
+        let device = LoopDevice::new(3 << 20);
         let at = device.path.display();
         let line = format!("cannot write to {at}: write at byte N: no space left on device");
         run(case.backup(&device.path).args(options)).assert_failed(&line);

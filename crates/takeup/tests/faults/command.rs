@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::{TempDir, tempdir};
@@ -82,10 +82,6 @@ pub fn takeup() -> Command {
     Command::new(env!("CARGO_BIN_EXE_takeup"))
 }
 
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
 /// Names in a folder, sorted.
 pub fn names_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
@@ -139,6 +135,24 @@ impl Running {
     pub fn signal(&self, signal: Signal) {
         // The child is not waited for yet, so its number is still its own.
         let _ = kill_process(self.pid(), signal);
+    }
+
+    /// Waits until the program has something of its own to do, or nothing, when the signal comes:
+    /// its bit is in `field` of proc_pid_status(5), `SigCgt` or `SigIgn`.
+    pub fn until_it_heeds(&self, signal: Signal, field: &str) {
+        let bit = 1u64 << (signal.as_raw() - 1);
+        let path = format!("/proc/{}/status", self.pid().as_raw_nonzero());
+        let end = Instant::now() + hang();
+        loop {
+            let status = std::fs::read_to_string(&path).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+            let mask = u64::from_str_radix(line.trim_start_matches(':').trim(), 16).unwrap();
+            if mask & bit != 0 {
+                return;
+            }
+            assert!(Instant::now() < end, "no {field} of {signal:?}: {}", self.what);
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub fn pid(&self) -> Pid {

@@ -50,13 +50,13 @@ fn an_interrupt_is_noticed_while_the_target_waits() {
     // A pipe that nobody reads, and a limit that lets nothing through for minutes.
     let case = Case::new(20, 1 << 20);
     let running = Running::start(&mut case.backup(std::path::Path::new("-")));
-    std::thread::sleep(Duration::from_millis(500));
+    running.until_it_heeds(Signal::INT, "SigCgt");
     running.signal(Signal::INT);
     let done = running.wait();
     assert!(done.code == Some(1) && done.errors.ends_with("takeup: cancelled\n"), "{done:?}");
     let target = case.target();
     let running = Running::start(case.backup(&target).args(["--rate-limit", "10kB"]));
-    std::thread::sleep(Duration::from_millis(500));
+    running.until_it_heeds(Signal::TERM, "SigCgt");
     running.signal(Signal::TERM);
     let done = running.wait();
     assert!(done.code == Some(1) && done.errors.ends_with("takeup: cancelled\n"), "{done:?}");
@@ -69,13 +69,13 @@ fn an_interrupt_ends_the_wait_for_a_reader() {
     let target = case.target();
     rustix::fs::mkfifoat(rustix::fs::CWD, &target, rustix::fs::Mode::RWXU).unwrap();
     let running = Running::start(&mut case.backup(&target));
-    std::thread::sleep(Duration::from_millis(400));
+    running.until_it_heeds(Signal::INT, "SigCgt");
     running.signal(Signal::INT);
     let done = running.wait();
     assert!(done.code == Some(1) && done.errors.ends_with("takeup: cancelled\n"), "{done:?}");
     // A reader that comes later is waited for.
     let running = Running::start(&mut case.backup(&target));
-    std::thread::sleep(Duration::from_millis(400));
+    running.until_it_heeds(Signal::INT, "SigCgt");
     assert!(std::fs::read(&target).unwrap() == case.reference(&[]));
     assert_eq!(running.wait().code, Some(0));
 }
@@ -85,7 +85,7 @@ fn a_second_interrupt_ends_the_run_at_once_and_never_makes_it_look_whole() {
     let case = Case::new(20, 1 << 20);
     let target = case.target();
     let running = Running::start(case.backup(&target).args(["--rate-limit", "1MB"]));
-    std::thread::sleep(Duration::from_millis(300));
+    running.until_it_heeds(Signal::INT, "SigCgt");
     running.signal(Signal::INT);
     running.signal(Signal::INT);
     assert_eq!(running.wait().code, Some(1));
@@ -117,7 +117,7 @@ fn under_nohup_a_hangup_is_ignored() {
     let mut nohup = std::process::Command::new("nohup");
     nohup.arg(command.get_program()).args(command.get_args()).args(["--rate-limit", "4MB"]);
     let running = Running::start(&mut nohup);
-    std::thread::sleep(Duration::from_millis(200));
+    running.until_it_heeds(Signal::HUP, "SigIgn");
     running.signal(Signal::HUP);
     let done = running.wait();
     assert_eq!(done.code, Some(0), "{}", done.errors);

@@ -5,22 +5,18 @@ use std::process::Command;
 
 use tempfile::tempdir;
 
-use crate::command::{Case, is_root, names_in, run};
+use crate::command::{Case, names_in, run};
 use crate::fuse_target::{Fault, mount};
 
 /// A small file system in memory, until it is dropped.
 struct Tmpfs(PathBuf);
 
 impl Tmpfs {
-    fn mount(at: &Path, options: &str) -> Option<Tmpfs> {
-        if !is_root() {
-            eprintln!("not tested: a mount needs root");
-            return None;
-        }
+    fn mount(at: &Path, options: &str) -> Tmpfs {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at);
         assert!(mount.status().unwrap().success(), "{mount:?}");
-        Some(Tmpfs(at.to_path_buf()))
+        Tmpfs(at.to_path_buf())
     }
 }
 
@@ -36,9 +32,10 @@ const WAYS: [&[&str]; 4] =
 
 #[test]
 fn a_full_file_system() {
+    needs::require!(Mounts);
     let case = Case::new(60, 100_000);
     let place = tempdir().unwrap();
-    let Some(_mounted) = Tmpfs::mount(place.path(), "size=3m") else { return };
+    let _mounted = Tmpfs::mount(place.path(), "size=3m");
     let target = place.path().join("set.tar");
     let line =
         format!("cannot write to {}: write at byte N: no space left on device", target.display());
@@ -54,9 +51,10 @@ fn a_full_file_system() {
 
 #[test]
 fn a_read_only_file_system() {
+    needs::require!(Mounts);
     let case = Case::new(1, 10);
     let place = tempdir().unwrap();
-    let Some(_mounted) = Tmpfs::mount(place.path(), "ro") else { return };
+    let _mounted = Tmpfs::mount(place.path(), "ro");
     let target = place.path().join("set.tar");
     let line = format!("cannot open {}: read-only file system", target.display());
     run(&mut case.backup(&target)).assert_failed(&line);
@@ -109,9 +107,10 @@ fn few_open_files_are_enough() {
 
 /// Runs against a file system that fails; the line is told with the target left out.
 fn check(fault: Fault, line: &str) {
+    needs::require!(Fuse);
     let case = Case::new(60, 100_000);
     for way in WAYS {
-        let Some(mounted) = mount(fault.clone()) else { return };
+        let mounted = mount(fault.clone());
         let target = mounted.path().join("set.tar");
         let line = line.replace("TARGET", &target.display().to_string());
         run(case.backup(&target).args(way)).assert_failed(&line);
@@ -145,10 +144,11 @@ fn renaming_fails() {
 
 #[test]
 fn short_writes_and_unknown_calls_are_no_failures() {
+    needs::require!(Fuse);
     let case = Case::new(60, 100_000);
     for fault in [Fault::None, Fault::ShortWrites(70_001), Fault::FsyncFolderUnknown] {
         for way in WAYS {
-            let Some(mounted) = mount(fault.clone()) else { return };
+            let mounted = mount(fault.clone());
             let done = run(case.backup(&mounted.path().join("set.tar")).args(way));
             assert_eq!(done.code, Some(0), "{fault:?} {way:?}: {}", done.errors);
             assert_eq!(names_in(mounted.path()), ["set.tar"]);

@@ -48,7 +48,8 @@ fn lines(drive: &Drive) -> Vec<Value> {
 
 #[test]
 fn an_experiment_with_tape_goes_on_where_it_was_stopped() {
-    let Some(drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let drive = Drive::new();
     let options = [&SMALL[..], &["--drive-compression", "off", "--seed", "7"]].concat();
     let text = succeeds(&bench(&drive, &options));
     assert!(text.starts_with("data    block size  runs"), "{text}");
@@ -79,7 +80,8 @@ fn an_experiment_with_tape_goes_on_where_it_was_stopped() {
 
 #[test]
 fn a_medium_with_data_is_left_to_its_owner() {
-    let Some(drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let drive = Drive::new();
     let data: Vec<u8> = (0..200_000u32).map(|number| (number % 251) as u8).collect();
     drive.dd_in(&data, "bs=10k");
     let refused = bench(&drive, &SMALL);
@@ -98,7 +100,8 @@ fn a_medium_with_data_is_left_to_its_owner() {
 
 #[test]
 fn the_design_of_btape() {
-    let Some(drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let drive = Drive::new();
     let preset = ["--preset", "btape", "--block-size", "64k,128k"];
     let plan = succeeds(&bench(&drive, &[&preset[..], &["--print-plan"]].concat()));
     assert!(plan.contains("levels = [1073741824, 2147483648, 4294967296]"), "{plan}");
@@ -114,7 +117,8 @@ fn the_design_of_btape() {
 
 #[test]
 fn a_virtual_drive_tells_what_it_did() {
-    let Some(drive) = Drive::with(&["--speed-up", "1000"]) else { return };
+    needs::require!(Fuse);
+    let drive = Drive::with(&["--speed-up", "1000"]);
     let options = ["--block-size", "64k", "--length", "8M", "--repeats", "1", "--repeats-max", "1"];
     succeeds(&bench(&drive, &[&options[..], &["--data", "zeros", "--no-progress"]].concat()));
     let measures = lines(&drive)[1]["run"]["measures"].clone();
@@ -130,7 +134,8 @@ fn a_virtual_drive_tells_what_it_did() {
 
 #[test]
 fn what_was_written_is_read_back() {
-    let Some(drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let drive = Drive::new();
     let options = ["--operation", "write,read", "--framing", "raw,tar,bacula", "--data", "text:2"];
     let small = ["--block-size", "64k", "--length", "1M", "--repeats", "1", "--repeats-max", "1"];
     succeeds(&bench(&drive, &[&options[..], &small[..]].concat()));
@@ -141,7 +146,8 @@ fn what_was_written_is_read_back() {
 
 #[test]
 fn media_are_changed_once_in_a_round() {
-    let Some(drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let drive = Drive::new();
     let (folder, changes) = (drive.folder().display(), drive.folder().join("changes"));
     // As an autoloader would, by the name on the label.
     let command = format!(
@@ -164,7 +170,8 @@ fn media_are_changed_once_in_a_round() {
 
 #[test]
 fn a_stop_leaves_a_filemark_and_the_settings() {
-    let Some(drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let drive = Drive::new();
     let options = ["--drive-compression", "off", "--block-size", "64k", "--length", "16M"];
     let long = ["--repeats", "100000", "--repeats-max", "100000", "--interval", "0.0001"];
     let start = || {

@@ -25,18 +25,14 @@ struct Disk {
 }
 
 impl Disk {
-    /// A disk of 8 MiB; nothing where there is no FUSE, or no loop device when that is wanted.
-    fn with(options: &[&str]) -> Option<Disk> {
+    /// A disk of 8 MiB. It needs FUSE, and loop devices when that is wanted.
+    fn with(options: &[&str]) -> Disk {
         let folder = tempfile::tempdir().unwrap();
         let backing = folder.path().join("backing");
         Disk::on(folder, &backing, &[&["--size", "8M"], options].concat())
     }
 
-    fn on(folder: TempDir, backing: &Path, options: &[&str]) -> Option<Disk> {
-        if options.contains(&"--loop") && !loop_is_possible() {
-            eprintln!("not tested: no loop devices here (needs root and /dev/loop-control)");
-            return None;
-        }
+    fn on(folder: TempDir, backing: &Path, options: &[&str]) -> Disk {
         let mountpoint = folder.path().join("disk");
         fs::create_dir_all(&mountpoint).unwrap();
         let mut program = takeup()
@@ -51,14 +47,12 @@ impl Disk {
         let mut line = String::new();
         BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
         if let Ok(told) = serde_json::from_str(&line) {
-            return Some(Disk { folder, program, told });
+            return Disk { folder, program, told };
         }
         program.wait().unwrap();
         let mut text = String::new();
         program.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-        assert!(text.contains("cannot mount") || text.contains("/dev/loop"), "{text}");
-        eprintln!("not tested: no FUSE or no loop device here: {text}");
-        None
+        panic!("no disk: {text}");
     }
 
     fn told(&self, name: &str) -> PathBuf {
@@ -99,10 +93,6 @@ impl Drop for Disk {
         let _ = self.program.wait();
         unmount(&self.mountpoint());
     }
-}
-
-fn loop_is_possible() -> bool {
-    rustix::process::geteuid().is_root() && Path::new("/dev/loop-control").exists()
 }
 
 /// Asks until there is an answer.
@@ -178,10 +168,11 @@ fn random_operations(file: &File, size: usize, aligned: usize, seed: u64) -> Vec
 
 #[test]
 fn bytes_are_those_of_a_plain_file() {
+    needs::require!(Fuse);
     for (name, aligned) in [("disk", 1), ("disk", 4096), ("cached", 1000)] {
         // Requests are cut, so that pieces are put together again.
         let options = ["--preset", "array:3", "--max-request", "8k", "--speed-up", "1000"];
-        let Some(mut disk) = Disk::with(&options) else { return };
+        let mut disk = Disk::with(&options);
         let model =
             random_operations(&disk.open(name), 8 * MIB, aligned, 0x2545_f491 + aligned as u64);
         assert!(fs::read(disk.told("disk")).unwrap() == model);
@@ -194,7 +185,8 @@ fn bytes_are_those_of_a_plain_file() {
 
 #[test]
 fn bytes_through_the_loop_device_are_those_of_a_plain_file() {
-    let Some(mut disk) = Disk::with(&["--loop", "--time", "none"]) else { return };
+    needs::require!(Fuse, LoopDevices);
+    let mut disk = Disk::with(&["--loop", "--time", "none"]);
     let device = disk.told("loop");
     let file = disk.open("loop");
     let model = random_operations(&file, 8 * MIB, 4096, 77);
@@ -210,8 +202,9 @@ fn bytes_through_the_loop_device_are_those_of_a_plain_file() {
 
 #[test]
 fn many_threads_at_once() {
+    needs::require!(Fuse);
     let options = ["--preset", "ssd-sata", "--speed-up", "10"];
-    let Some(disk) = Disk::with(&options) else { return };
+    let disk = Disk::with(&options);
     let file = disk.open("disk");
     std::thread::scope(|scope| {
         for number in 0..16_u8 {
@@ -238,9 +231,10 @@ fn many_threads_at_once() {
 
 #[test]
 fn status_tells_what_the_disk_saw() {
+    needs::require!(Fuse);
     let options =
         ["--preset", "sas15k", "--max-request", "64k", "--speed-up", "100", "--parallel", "1"];
-    let Some(disk) = Disk::with(&options) else { return };
+    let disk = Disk::with(&options);
     let file = disk.open("disk");
     let mut bytes = vec![0; 256 << 10];
     file.read_exact_at(&mut bytes, 0).unwrap();
@@ -263,7 +257,8 @@ fn status_tells_what_the_disk_saw() {
 
 #[test]
 fn a_disk_has_an_end_and_one_size() {
-    let Some(disk) = Disk::with(&["--time", "none"]) else { return };
+    needs::require!(Fuse);
+    let disk = Disk::with(&["--time", "none"]);
     let mut file = disk.open("disk");
     let end = file.seek(SeekFrom::End(0)).unwrap();
     assert_eq!(end, 8 * MIB as u64);
@@ -280,14 +275,15 @@ fn a_disk_has_an_end_and_one_size() {
 
 #[test]
 fn nobody_writes_to_a_disk_that_is_read_only() {
+    needs::require!(Fuse);
     let folder = tempfile::tempdir().unwrap();
     let backing = folder.path().join("backing");
     fs::write(&backing, vec![3; MIB]).unwrap();
-    let options: &[&str] = match loop_is_possible() {
+    let options: &[&str] = match needs::fully!(LoopDevices) {
         true => &["--read-only", "--time", "none", "--loop"],
         false => &["--read-only", "--time", "none"],
     };
-    let Some(disk) = Disk::on(folder, &backing, options) else { return };
+    let disk = Disk::on(folder, &backing, options);
     for name in ["disk", "cached", "loop"] {
         if !disk.told[name].is_string() {
             continue;
@@ -302,59 +298,52 @@ fn nobody_writes_to_a_disk_that_is_read_only() {
 
 #[test]
 fn maps_are_possible() {
-    let Some(disk) = Disk::with(&["--time", "none"]) else { return };
+    needs::require!(Fuse, Python3);
+    let disk = Disk::with(&["--time", "none"]);
     disk.open("disk").write_all_at(b"mapped", 4096).unwrap();
     let script = "import mmap,sys\n\
                   for name in sys.argv[1:]:\n \
                   f=open(name,'rb'); m=mmap.mmap(f.fileno(),0,mmap.MAP_SHARED,mmap.PROT_READ)\n \
                   assert m[4096:4102]==b'mapped', name";
-    let done = Command::new("python3")
+    let output = Command::new("python3")
         .args(["-c", script])
         .args([disk.told("disk"), disk.told("cached")])
-        .output();
-    match done {
-        Ok(output) => assert!(output.status.success(), "{output:?}"),
-        Err(error) => eprintln!("not tested: no python3 here: {error}"),
-    }
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
 fn a_full_backing_is_an_error_that_status_explains() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("not tested: mounting a small tmpfs needs root");
-        return;
-    }
+    needs::require!(Fuse, Mounts);
     let folder = tempfile::tempdir().unwrap();
     let small = folder.path().join("small");
     fs::create_dir(&small).unwrap();
     let mounted =
         Command::new("mount").args(["-t", "tmpfs", "-o", "size=1M", "tmpfs"]).arg(&small).status();
-    if !mounted.is_ok_and(|status| status.success()) {
-        eprintln!("not tested: no tmpfs here");
-        return;
-    }
+    assert!(mounted.unwrap().success());
     let backing = small.join("backing");
-    if let Some(mut disk) = Disk::on(folder, &backing, &["--size", "8M", "--speed-up", "100"]) {
-        let file = disk.open("disk");
-        file.write_all_at(&[5; 64 << 10], 0).unwrap();
-        let error = file.write_all_at(&vec![6; 2 * MIB], MIB as u64).unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::EIO));
-        let trouble = disk.status()["trouble"].as_str().unwrap().to_owned();
-        assert!(trouble.contains("cannot write") && trouble.contains("No space"), "{trouble}");
-        let mut back = vec![0; 64 << 10];
-        file.read_exact_at(&mut back, 0).unwrap();
-        assert!(back == [5; 64 << 10], "what was taken before is intact");
-        drop(file);
-        unmount(&disk.mountpoint());
-        assert_eq!(disk.wait(), Some(0));
-    }
+    let mut disk = Disk::on(folder, &backing, &["--size", "8M", "--speed-up", "100"]);
+    let file = disk.open("disk");
+    file.write_all_at(&[5; 64 << 10], 0).unwrap();
+    let error = file.write_all_at(&vec![6; 2 * MIB], MIB as u64).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EIO));
+    let trouble = disk.status()["trouble"].as_str().unwrap().to_owned();
+    assert!(trouble.contains("cannot write") && trouble.contains("No space"), "{trouble}");
+    let mut back = vec![0; 64 << 10];
+    file.read_exact_at(&mut back, 0).unwrap();
+    assert!(back == [5; 64 << 10], "what was taken before is intact");
+    drop(file);
+    unmount(&disk.mountpoint());
+    assert_eq!(disk.wait(), Some(0));
     unmount(&small);
 }
 
 #[test]
 fn killed_with_readers_and_unwritten_pages() {
+    needs::require!(Fuse, LoopDevices);
     let options = ["--loop", "--service-time", "100ms", "--parallel", "2"];
-    let Some(mut disk) = Disk::with(&options) else { return };
+    let mut disk = Disk::with(&options);
     let device = disk.told("loop");
     // Pages of the device that nobody has asked to be written yet.
     OpenOptions::new().write(true).open(&device).unwrap().write_all(&[1; 4 * MIB]).unwrap();
@@ -393,7 +382,8 @@ fn killed_with_readers_and_unwritten_pages() {
 
 #[test]
 fn a_signal_ends_a_disk_that_is_in_use() {
-    let Some(mut disk) = Disk::with(&["--service-time", "10s"]) else { return };
+    needs::require!(Fuse);
+    let mut disk = Disk::with(&["--service-time", "10s"]);
     let path = disk.told("disk");
     let reader = std::thread::spawn(move || {
         let mut file = File::open(&path).unwrap();
@@ -411,7 +401,8 @@ fn a_signal_ends_a_disk_that_is_in_use() {
 
 #[test]
 fn unmounted_under_a_file_system_it_serves_on() {
-    let Some(mut disk) = Disk::with(&["--loop", "--time", "none"]) else { return };
+    needs::require!(Fuse, LoopDevices);
+    let mut disk = Disk::with(&["--loop", "--time", "none"]);
     let device = disk.told("loop");
     let users = OpenOptions::new()
         .read(true)
@@ -454,9 +445,43 @@ fn misuse_of_a_disk_is_told() {
     assert!(said(&[]).contains("is smaller than a sector"));
 }
 
+/// What is mounted must not change below its file system.
+#[test]
+fn a_mounted_device_is_no_backing() {
+    needs::require!(Fuse, LoopDevices, Ext4);
+    let folder = tempfile::tempdir().unwrap();
+    let shell = |script: &str| {
+        let mut shell = Command::new("sh");
+        let output = shell.args(["-ec", script]).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{script}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let device = shell(
+        "truncate -s 8M image && mkfs.ext4 -q image && mkdir at disk && \
+         losetup --find --show image",
+    );
+    shell(&format!("mount {device} at"));
+    let disk = folder.path().join("disk");
+    let disk = disk.to_str().unwrap();
+    let arguments = ["sim", "disk", disk, "--backing", &device, "--time", "none"];
+    let mut program = takeup().args(arguments).stderr(Stdio::piped()).spawn().unwrap();
+    let mut text = String::new();
+    BufReader::new(program.stderr.take().unwrap()).read_line(&mut text).unwrap();
+    unmount(Path::new(disk));
+    let code = program.wait().unwrap().code();
+    // Who only looks may.
+    let looking = Disk::on(tempfile::tempdir().unwrap(), Path::new(&device), &["--read-only"]);
+    drop(looking);
+    shell("umount at");
+    shell(&format!("losetup --detach {device}"));
+    assert_eq!(code, Some(1), "{text}");
+    assert_eq!(text, format!("takeup: {device} is mounted or in use\n"));
+}
+
 #[test]
 fn one_disk_has_a_backing() {
-    let Some(disk) = Disk::with(&["--time", "none"]) else { return };
+    needs::require!(Fuse);
+    let disk = Disk::with(&["--time", "none"]);
     let other = tempfile::tempdir().unwrap();
     let output = takeup()
         .args(["sim", "disk", "--backing"])

@@ -25,8 +25,8 @@ fn in_time<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 /// A drive that was used for `blocks` blocks behind one file of two, and then killed.
-fn killed_after(blocks: u8) -> Option<Drive> {
-    let mut drive = Drive::new()?;
+fn killed_after(blocks: u8) -> Drive {
+    let mut drive = Drive::new();
     drive.dd_in(&[1; 2 * BLOCK], "bs=64k");
     let mut tape = open(&drive);
     for number in 0..blocks {
@@ -36,17 +36,18 @@ fn killed_after(blocks: u8) -> Option<Drive> {
     assert_eq!(drive.wait(), None);
     let error = in_time(move || tape.write(&[9; BLOCK]).unwrap_err());
     assert!(matches!(error.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED)), "{error}");
-    Some(drive)
+    drive
 }
 
 #[test]
 fn killed_with_a_program_at_it() {
-    let Some(drive) = killed_after(10) else { return };
+    needs::require!(Fuse);
+    let drive = killed_after(10);
     let medium = drive.medium();
     let error = File::open(drive.tape()).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::ENOTCONN));
     let folder = drive.into_folder();
-    let drive = Drive::on(folder, &medium, &["--time", "none"]).unwrap();
+    let drive = Drive::on(folder, &medium, &["--time", "none"]);
     assert!(drive.dd_out("bs=64k") == [1; 2 * BLOCK], "the file before");
     drive.mt(&["rewind"]);
     drive.mt(&["fsf", "1"]);
@@ -77,9 +78,9 @@ fn content(number: u64, bytes: usize) -> Vec<u8> {
 }
 
 /// Writes until the drive is killed after `delay`; every block that was taken has to be there
-/// afterwards, behind the file before. How many there were; nothing where there is no FUSE.
-fn kill_and_look(block_bytes: usize, options: &[&str], delay: Duration) -> Option<u64> {
-    let mut drive = Drive::with(options)?;
+/// afterwards, behind the file before. How many there were.
+fn kill_and_look(block_bytes: usize, options: &[&str], delay: Duration) -> u64 {
+    let mut drive = Drive::with(options);
     drive.dd_in(&[1; 2 * BLOCK], "bs=64k");
     let mut tape = open(&drive);
     let writing = std::thread::spawn(move || {
@@ -95,7 +96,7 @@ fn kill_and_look(block_bytes: usize, options: &[&str], delay: Duration) -> Optio
     let written = in_time(move || writing.join().unwrap());
     let medium = drive.medium();
     let folder = drive.into_folder();
-    let drive = Drive::on(folder, &medium, options).unwrap();
+    let drive = Drive::on(folder, &medium, options);
     drive.mt(&["fsf", "1"]);
     let mut tape = open(&drive);
     let mut block = vec![0; block_bytes];
@@ -116,7 +117,7 @@ fn kill_and_look(block_bytes: usize, options: &[&str], delay: Duration) -> Optio
     drop(tape);
     drive.mt(&["rewind"]);
     assert!(drive.dd_out("bs=64k") == [1; 2 * BLOCK], "the file before");
-    Some(written)
+    written
 }
 
 /// Each of these with and without packed blocks, and with a drive that takes its time.
@@ -129,28 +130,25 @@ const OPTIONS: [&[&str]; 4] = [
 
 #[test]
 fn killed_at_any_moment() {
+    needs::require!(Fuse);
     let sizes = [512, 10 * 1024 + 1, BLOCK, 1 << 20];
     for (round, options) in OPTIONS.into_iter().enumerate() {
         let delay = Duration::from_millis(5 + 7 * round as u64);
-        if kill_and_look(sizes[round], options, delay).is_none() {
-            return;
-        }
+        kill_and_look(sizes[round], options, delay);
     }
 }
 
 /// The long form: `TAKEUP_LONG=1`.
 #[test]
 fn killed_at_many_moments() {
-    if std::env::var_os("TAKEUP_LONG").is_none() {
-        return eprintln!("not run: it takes minutes, TAKEUP_LONG=1");
-    }
+    needs::require!(Fuse);
+    needs::long_run!();
     let mut written = 0;
     for block_bytes in [1, 512, 4096, 10 * 1024 + 1, BLOCK, 256 << 10, 1 << 20] {
         for options in OPTIONS {
             for round in 0..10_u64 {
                 let delay = Duration::from_micros(1000 + 4700 * round);
-                let Some(blocks) = kill_and_look(block_bytes, options, delay) else { return };
-                written += blocks;
+                written += kill_and_look(block_bytes, options, delay);
             }
         }
     }
@@ -159,7 +157,8 @@ fn killed_at_many_moments() {
 
 #[test]
 fn ended_with_a_program_at_it() {
-    let Some(mut drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let mut drive = Drive::new();
     let mut tape = open(&drive);
     tape.write_all(&[1; BLOCK]).unwrap();
     drive.signal("TERM");
@@ -169,7 +168,7 @@ fn ended_with_a_program_at_it() {
     assert!(matches!(error.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED)), "{error}");
     let medium = drive.medium();
     let folder = drive.into_folder();
-    let drive = Drive::on(folder, &medium, &["--time", "none"]).unwrap();
+    let drive = Drive::on(folder, &medium, &["--time", "none"]);
     // No filemark: the program never closed the tape.
     let mut block = vec![0; BLOCK];
     assert_eq!(open(&drive).read(&mut block).unwrap(), BLOCK);
@@ -178,7 +177,8 @@ fn ended_with_a_program_at_it() {
 
 #[test]
 fn ended_with_nobody_at_it() {
-    let Some(mut drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let mut drive = Drive::new();
     drive.dd_in(&[1; BLOCK], "bs=64k");
     drive.signal("INT");
     assert_eq!(drive.wait(), Some(0));
@@ -187,7 +187,8 @@ fn ended_with_nobody_at_it() {
 
 #[test]
 fn unmounted_from_outside() {
-    let Some(mut drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let mut drive = Drive::new();
     drive.dd_in(&[1; BLOCK], "bs=64k");
     unmount(&drive.path());
     assert_eq!(drive.wait(), Some(0));
@@ -195,8 +196,9 @@ fn unmounted_from_outside() {
 
 #[test]
 fn a_wait_for_the_tape_ends_with_the_drive() {
+    needs::require!(Fuse);
     // A rewind over a whole medium takes about a minute and a half.
-    let Some(mut drive) = Drive::with(&["--compression", "off"]) else { return };
+    let mut drive = Drive::with(&["--compression", "off"]);
     let mut tape = open(&drive);
     tape.write_all(&[1; BLOCK]).unwrap();
     let closing = std::thread::spawn(move || drop(tape));
@@ -208,18 +210,17 @@ fn a_wait_for_the_tape_ends_with_the_drive() {
 
 #[test]
 fn no_room_for_the_medium() {
+    needs::require!(Fuse, Mounts);
     let options = ["--time", "none", "--compression", "off"];
-    let Some(drive) = Drive::with(&options) else { return };
+    let drive = Drive::with(&options);
     let small = drive.folder().join("small");
     fs::create_dir(&small).unwrap();
     let mounted = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
         .arg(&small)
         .status()
-        .is_ok_and(|status| status.success());
-    if !mounted {
-        return eprintln!("not tested: only root mounts a small file system");
-    }
+        .unwrap();
+    assert!(mounted.success());
     let load = crate::takeup()
         .args(["sim", "load"])
         .arg(drive.path())

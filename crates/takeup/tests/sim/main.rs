@@ -17,7 +17,8 @@ use drive::{Drive, run, takeup};
 
 #[test]
 fn status_tells_what_passed() {
-    let Some(drive) = Drive::with(&["--speed-up", "1000", "--compression", "off"]) else { return };
+    needs::require!(Fuse);
+    let drive = Drive::with(&["--speed-up", "1000", "--compression", "off"]);
     drive.dd_in(&[7; 4 << 20], "bs=1M");
     let status = drive.status();
     assert_eq!(status["drive"], "LTO-7");
@@ -34,8 +35,9 @@ fn status_tells_what_passed() {
 
 #[test]
 fn status_tells_what_the_drive_is_taken_to_be() {
+    needs::require!(Fuse);
     let set = ["--set", "back_hitch_ns=3.5s", "--set", "speeds_bytes_per_second=90MB,200MB"];
-    let Some(drive) = Drive::with(&set) else { return };
+    let drive = Drive::with(&set);
     let time = &drive.status()["time"];
     assert_eq!(time["lowest_bytes_per_second"], 90_000_000);
     let parameters = time["parameters"].as_array().unwrap();
@@ -48,19 +50,21 @@ fn status_tells_what_the_drive_is_taken_to_be() {
 
 #[test]
 fn compressible_data_takes_less_of_the_medium() {
-    let Some(drive) = Drive::with(&["--speed-up", "1000"]) else { return };
+    needs::require!(Fuse);
+    let drive = Drive::with(&["--speed-up", "1000"]);
     drive.dd_in(&vec![0; 4 << 20], "bs=1M");
     let time = &drive.status()["time"];
     assert_eq!(time["host_bytes"], 4 << 20);
     assert!(time["native_bytes"].as_u64().unwrap() < 1 << 20, "{time}");
-    let Some(drive) = Drive::with(&["--speed-up", "1000", "--compression", "2"]) else { return };
+    let drive = Drive::with(&["--speed-up", "1000", "--compression", "2"]);
     drive.dd_in(&vec![0; 4 << 20], "bs=1M");
     assert_eq!(drive.status()["time"]["native_bytes"], 2 << 20);
 }
 
 #[test]
 fn another_medium() {
-    let Some(drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let drive = Drive::new();
     drive.dd_in(b"first", "bs=64k");
     let (first, second) = (drive.medium(), drive.folder().join("second"));
     let load = |medium: &std::path::Path| {
@@ -83,7 +87,8 @@ fn another_medium() {
 
 #[test]
 fn what_is_no_medium_is_left_alone() {
-    let Some(drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let drive = Drive::new();
     let file = drive.folder().join("letter");
     std::fs::write(&file, "dear reader").unwrap();
     let output = takeup().args(["sim", "load"]).arg(drive.path()).arg(&file).output().unwrap();

@@ -28,7 +28,8 @@ fn number(status: &str, name: &str) -> i64 {
 
 #[test]
 fn mt_finds_its_way() {
-    let Some(drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let drive = Drive::new();
     for file in 0..3 {
         let data = vec![file; 10_000];
         drive.mt(&["eod"]);
@@ -77,7 +78,8 @@ fn mt_finds_its_way() {
 
 #[test]
 fn tar_in_blocks_of_many_sizes() {
-    let Some(drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let drive = Drive::new();
     let tree = drive.folder().join("tree");
     fs::create_dir(&tree).unwrap();
     fs::write(tree.join("noise"), noise(3_000_000)).unwrap();
@@ -108,10 +110,8 @@ fn tar_in_blocks_of_many_sizes() {
 
 #[test]
 fn blocks_of_8_mib_come_in_one_piece() {
-    let Some(drive) = Drive::new() else { return };
-    if !rustix::process::geteuid().is_root() {
-        return eprintln!("not tested: only root raises fs.fuse.max_pages_limit");
-    }
+    needs::require!(Fuse, LargeFuseRequests);
+    let drive = Drive::new();
     let data = noise(16 << 20);
     drive.dd_in(&data, "bs=8M");
     assert_eq!(drive.status()["position"], 3, "two blocks and a filemark");
@@ -121,10 +121,8 @@ fn blocks_of_8_mib_come_in_one_piece() {
 /// What FUSE passes in one piece was settled at the mount, and is more than its setting now says.
 #[test]
 fn takeup_writes_blocks_of_8_mib() {
-    let Some(drive) = Drive::new() else { return };
-    if !rustix::process::geteuid().is_root() {
-        return eprintln!("not tested: only root raises fs.fuse.max_pages_limit");
-    }
+    needs::require!(Fuse, LargeFuseRequests);
+    let drive = Drive::new();
     fs::write(drive.folder().join("data"), noise(10 << 20)).unwrap();
     let output = takeup()
         .current_dir(drive.folder())
@@ -144,7 +142,8 @@ fn takeup_writes_blocks_of_8_mib() {
 
 #[test]
 fn mbuffer_writes_blocks() {
-    let Some(drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let drive = Drive::new();
     let data = noise(5 << 20);
     let source = drive.folder().join("data");
     fs::write(&source, &data).unwrap();
@@ -162,7 +161,8 @@ fn mbuffer_writes_blocks() {
 
 #[test]
 fn st0_rewinds() {
-    let Some(drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let drive = Drive::new();
     fs::write(drive.path().join("st0"), "one block").unwrap();
     assert_eq!(drive.mt(&["tell"]), "At block 0.\n");
     assert_eq!(fs::read(drive.path().join("st0")).unwrap(), b"one block");
@@ -171,7 +171,8 @@ fn st0_rewinds() {
 
 #[test]
 fn takeup_writes_what_it_and_tar_read() {
-    let Some(drive) = Drive::new() else { return };
+    needs::require!(Fuse);
+    let drive = Drive::new();
     let tree = drive.folder().join("tree");
     fs::create_dir(&tree).unwrap();
     fs::write(tree.join("noise"), noise(3_000_000)).unwrap();

@@ -268,7 +268,3 @@ fn member(path: &str, kind: Kind) -> Member {
         acl_default: None,
     }
 }
-
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use archive::member::Kind;
 use tree::*;
 
-use crate::fixture::{Archived, destination, file, hard_link, is_root, link, other, restore_one};
+use crate::fixture::{Archived, destination, file, hard_link, link, other, restore_one};
 use crate::round_trip::exact;
 
 /// `security.capability` in version 2: CAP_NET_RAW permitted and effective.
@@ -15,10 +15,7 @@ const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 
 #[test]
 fn capabilities_and_special_bits_outlive_the_owner() {
-    if !is_root() {
-        eprintln!("not run: owners need root");
-        return;
-    }
+    needs::require!(Root);
     let home = tempfile::tempdir().unwrap();
     let destination = destination(&home.path().join("into"), exact(ResolveMethod::Auto));
     let mut archived = file("ping", b"program");
@@ -38,10 +35,7 @@ fn capabilities_and_special_bits_outlive_the_owner() {
 
 #[test]
 fn owners_by_name_then_by_number() {
-    if !is_root() {
-        eprintln!("not run: owners need root");
-        return;
-    }
+    needs::require!(Root);
     let accounts = Accounts::load();
     let (nobody, group) =
         (accounts.user_id(b"nobody").unwrap(), accounts.group_id(b"sys").unwrap());
@@ -139,9 +133,7 @@ fn every_difference_is_found() {
 
 #[test]
 fn owners_and_devices_are_compared() {
-    if !is_root() {
-        return;
-    }
+    needs::require!(Root);
     check(
         &file("x", b"content"),
         &|path| std::os::unix::fs::chown(path, Some(5), Some(6)).unwrap(),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use tree::*;
 
-use crate::fixture::{capturer, is_root, object, paths, walk};
+use crate::fixture::{capturer, object, paths, walk};
 
 fn with_threads(threads: usize) -> ScanOptions {
     let look_ahead = LookAheadLimits { threads, ..LookAheadLimits::default() };
@@ -313,10 +313,7 @@ fn holes_are_found() {
 #[test]
 fn mounts_are_kept_apart_and_loops_are_seen() {
     const INSIDE: &str = "TAKEUP_TEST_IN_MOUNT_NAMESPACE";
-    if !is_root() {
-        eprintln!("not run: mounting needs root");
-        return;
-    }
+    needs::require!(Mounts);
     if std::env::var_os(INSIDE).is_none() {
         let status = std::process::Command::new("unshare")
             .args(["--mount", "--propagation", "private", "--"])
