@@ -101,14 +101,28 @@ fn a_long_run_is_left_out_by_name() {
     assert!(ran.has_run && ran.left_out.is_empty());
 }
 
+/// A script of these steps.
+fn script(steps: &str) -> Output {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/steps");
+    let script = format!("source {}\n{steps}\nsummary", file.display());
+    Command::new("bash").args(["-c", &script]).output().unwrap()
+}
+
+#[test]
+fn a_step_that_could_not_be_done_has_not_passed() {
+    let output = script("look() { not_run advisories 'no network'; }\nstep a true\nstep b look");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!output.status.success(), "{text}");
+    assert_eq!(text.matches("==> not run: advisories: no network\n").count(), 2, "{text}");
+    assert_eq!(text.lines().last(), Some("1 passed, 1 failed"), "{text}");
+    let output = script("step a true\nstep b false\nstep c true");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!output.status.success() && text.ends_with("1 passed, 1 failed\n"), "{text}");
+}
+
 /// The summary of a script whose `cargo test` is this.
 fn summary(cargo: &str) -> Output {
-    let steps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/steps");
-    let script = format!(
-        "source {}\ncargo() {{ {cargo}\n}}\nstep tests cargo_test\nstep other true\nsummary",
-        steps.display()
-    );
-    Command::new("bash").args(["-c", &script]).output().unwrap()
+    script(&format!("cargo() {{ {cargo}\n}}\nstep tests cargo_test\nstep other true"))
 }
 
 #[test]

@@ -69,7 +69,10 @@ pub enum SafetyError {
         reach_bytes: u64,
     },
     /// A name that fio cannot be told.
-    #[error("{} has a backslash, a control character or a blank at its end in its name", path.display())]
+    #[error(
+        "{} has a backslash, a control character or a blank at its end in its name",
+        path.display()
+    )]
     Name {
         /// The path.
         path: PathBuf,

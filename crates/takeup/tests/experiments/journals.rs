@@ -69,7 +69,8 @@ impl Scene {
     }
 
     fn bench(&self) -> Output {
-        let experiment = ["--cache", "buffered", "--repeats", "1", "--repeats-max", "1", "-q"];
+        let one = ["--engines", "psync", "--block-size", "64k", "--cache", "buffered"];
+        let experiment = [&one[..], &["--repeats", "1", "--repeats-max", "1", "-q"]].concat();
         let read = [self.program.as_str(), "bench", "read", "data", "--output", "runs.ndjson"];
         let arguments = [&read[..], &experiment].concat();
         as_user(VICTIM, &self.home(), &self.temporary(), &arguments)
