@@ -13,6 +13,5 @@ pub mod report;
 pub mod restore;
 pub mod selection;
 pub mod tape;
-mod unnamed_file;
 pub mod verify;
 mod warnings;

@@ -31,7 +31,10 @@ use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
 use flow::monitor::Monitor;
-use tree::{Accounts, Attributes, Destination, DestinationOptions, Modes, Overwrite, Owners};
+use tree::{
+    Accounts, Attributes, Destination, DestinationOptions, Modes, Overwrite, Owners, Privileges,
+    Replaced,
+};
 
 use crate::list::take_summary;
 use crate::read::excerpt::Excerpt;
@@ -77,6 +80,8 @@ pub struct RestoreOptions {
     pub owners: Option<Owners>,
     /// Permissions; by default those of the archive for root, less the umask for others.
     pub modes: Option<Modes>,
+    /// Whether set-ID bits, capabilities and other attributes that lend rights are restored.
+    pub privileges: Privileges,
     /// Whether extended attributes and ACLs are restored.
     pub attributes: Attributes,
     /// Threads that create; as many as there are cores when `None`.
@@ -110,6 +115,7 @@ impl Default for RestoreOptions {
             overwrite: Overwrite::Refuse,
             owners: None,
             modes: None,
+            privileges: Privileges::WithOwner,
             attributes: Attributes::Read,
             threads: None,
             engine: Engine::Auto,
@@ -179,7 +185,7 @@ pub fn restore(
 ) -> Result<RestoreReport, RestoreError> {
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
-    let targets = Targets::open(&options)?;
+    let destination = open_destination(&options)?;
     let need = match options.selection.is_everything() {
         true => Need::Everything,
         false => Need::Index,
@@ -209,16 +215,16 @@ pub fn restore(
     let create = Stage::new("create");
     let mut selection = options.selection.clone();
     let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
-        let workers = Workers::new(&targets, &options, &create, &warnings, cancel);
+        let workers = Workers::new(&destination, &options, &create, &warnings, cancel);
         let result = workers.run(|| {
             let mut dispatcher =
-                Dispatcher::new(&workers, &targets, &options, &mut selection, &warnings)
+                Dispatcher::new(&workers, &destination, &options, &mut selection, &warnings)
                     .with_stand_ins(&stand_ins);
             dispatcher.dispatch(stream, account)?;
             dispatcher.drain(account)
         });
         // A directory that is left without its mode would be closed to its owner's group for good.
-        targets.finish(&warnings);
+        destination.finish(|problem| warnings.metadata(&problem));
         result.map(|()| (workers.report(), workers.existing()))
     };
     let ((mut run, existing), mut summary) =
@@ -230,10 +236,11 @@ pub fn restore(
     for path in &not_found {
         warnings.warn(path, "not found in the archive");
     }
+    tell_of_privilege(&destination, &warnings);
     let checksums = check::conclude(check.as_deref(), &lost, &options, &warnings);
     if options.synchronise == Synchronise::Yes {
         let before = Instant::now();
-        targets.synchronise()?;
+        destination.synchronise()?;
         run.synchronise_seconds = before.elapsed().as_secs_f64();
     }
     run.seconds = start.elapsed().as_secs_f64();
@@ -251,42 +258,36 @@ fn make_plan(index: &IndexFile, options: &RestoreOptions) -> Option<Plan> {
 }
 
 /// Where members go.
-pub(crate) struct Targets {
-    /// As the policy says.
-    pub strict: Arc<Destination>,
-    /// For what this run made itself: it may be replaced by a later member of the same name.
-    pub replacing: Arc<Destination>,
+fn open_destination(options: &RestoreOptions) -> Result<Arc<Destination>, RestoreError> {
+    let default = DestinationOptions::for_this_user();
+    let destination = DestinationOptions {
+        overwrite: options.overwrite,
+        owners: options.owners.unwrap_or(default.owners),
+        modes: options.modes.unwrap_or(default.modes),
+        privileges: options.privileges,
+        // Who does not wait for the disk at the end does not wait for it in between.
+        replaced: match options.synchronise {
+            Synchronise::Yes => Replaced::Flushed,
+            Synchronise::No => Replaced::Unflushed,
+        },
+        attributes: options.attributes,
+        ..default
+    };
+    Ok(Destination::open(&options.into, destination, Arc::new(Accounts::load()))?)
 }
 
-impl Targets {
-    fn open(options: &RestoreOptions) -> Result<Targets, RestoreError> {
-        let default = DestinationOptions::for_this_user();
-        let strict = DestinationOptions {
-            overwrite: options.overwrite,
-            owners: options.owners.unwrap_or(default.owners),
-            modes: options.modes.unwrap_or(default.modes),
-            attributes: options.attributes,
-            ..default
-        };
-        let replacing = DestinationOptions { overwrite: Overwrite::Replace, ..strict };
-        let accounts = Arc::new(Accounts::load());
-        let into = &options.into;
-        let open = |options| Destination::open(into, options, Arc::clone(&accounts));
-        Ok(Targets { strict: open(strict)?, replacing: open(replacing)? })
-    }
-
-    /// Waits for the disk.
-    fn synchronise(&self) -> Result<(), tree::RestoreError> {
-        // The second one finds little left to do where both wrote.
-        self.strict.synchronise().and(self.replacing.synchronise())
-    }
-
-    /// Gives the directories their metadata.
-    fn finish(&self, warnings: &Warnings<'_>) {
-        for target in [&self.strict, &self.replacing] {
-            target.finish(|problem| warnings.metadata(&problem));
-        }
-    }
+/// Says how many objects lack what would lend rights: nothing is wrong with them.
+fn tell_of_privilege(destination: &Destination, warnings: &Warnings<'_>) {
+    let objects = match destination.without_privilege() {
+        0 => return,
+        1 => "1 object".to_owned(),
+        count => format!("{count} objects"),
+    };
+    let text = format!(
+        "set-ID bits, capabilities or other privilege of {objects} left off: they come back with \
+         the archived owner and mode only (--privileges)"
+    );
+    warnings.note(b"", text);
 }
 
 /// A decoder that resolves the names of users and groups in ACLs on this machine.

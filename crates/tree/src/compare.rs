@@ -167,7 +167,7 @@ impl LiveTree {
     ) -> io::Result<LiveTree> {
         let capture = CaptureOptions { attributes: options.attributes, output: None };
         Ok(LiveTree {
-            beneath: Beneath::open(root, ResolveMethod::Auto)?,
+            beneath: Beneath::open(root, rustix::fs::OFlags::empty(), ResolveMethod::Auto)?,
             capturer: Capturer::new(capture, accounts),
             options,
         })

@@ -1,143 +1,339 @@
 //! Directories that wait for their metadata until everything in them is there.
 //!
-//! Kept compactly, because there may be a million: the paths in one buffer, one record each.
+//! There may be millions, with ACLs, so they are kept as bytes, and no more than [`KEPT_BYTES`] of
+//! them in memory: what is beyond is sorted and written to a file without a name, as a *run*. At
+//! the end the runs are merged. A directory gets its metadata only if what is found at its path is
+//! the directory that was made or found there.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 
-use archive::member::Timestamp;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, chmodat, fstat, openat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, chmodat, fstat, openat, statx};
 use rustix::io::Errno;
 
 use crate::attributes::{Handle, proc_path};
-use crate::metadata::{
-    Extra, Given, Metadata, MetadataPart, MetadataPolicy, MetadataProblem, Owner, Problems,
-};
+use crate::deferred::record::Record;
+use crate::destination::Destination;
+use crate::identity::Identity;
+use crate::metadata::{Metadata, MetadataPart, MetadataProblem, Problems};
 use crate::resolve::{Beneath, Missing, Refusal, ResolveError};
+use crate::unnamed_file::unnamed_file;
 
+mod record;
+
+/// Bytes of records that stay in memory.
+const KEPT_BYTES: usize = 8 << 20;
+/// Bytes of each run that are read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// The directories that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Deferred {
-    paths: Vec<u8>,
-    records: Vec<Record>,
-    extras: Vec<Extra>,
+    kept: Vec<u8>,
+    /// Where each record in `kept` begins.
+    begins: Vec<u32>,
+    file: Option<File>,
+    /// Where each run ends; it begins where the one before ends.
+    runs_end: Vec<u64>,
 }
 
-/// Whether a directory came into being with an ACL of the one above.
+/// What tells a directory that was made or found from any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Inheritance {
-    /// No ACL came with it.
-    Nothing,
-    /// The default ACL of the one above may have become its own.
-    Acl,
+pub(crate) struct Made {
+    device: u64,
+    inode: u64,
+    /// Nanoseconds from 1970 in which it came into being; 0 where the file system does not say. An
+    /// inode number is used again.
+    born: u64,
+    /// It came into being with an ACL of the one above.
+    inherits_acl: bool,
 }
 
-#[derive(Debug)]
-struct Record {
-    path_from: u64,
-    path_bytes: u32,
-    mode: u16,
-    inheritance: Inheritance,
-    owner: Owner,
-    modified_nanoseconds: u32,
-    modified_seconds: i64,
-    /// Position in `extras`, or `u32::MAX`.
-    extra: u32,
-}
+impl Made {
+    pub(crate) fn of(directory: BorrowedFd<'_>, inherits_acl: bool) -> Result<Made, Errno> {
+        let stat = fstat(directory)?;
+        let born = statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::BTIME);
+        let born = match born {
+            Ok(status) if status.stx_mask & StatxFlags::BTIME.bits() != 0 => {
+                let seconds = status.stx_btime.tv_sec.cast_unsigned();
+                let nanoseconds = u64::from(status.stx_btime.tv_nsec);
+                seconds.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds)
+            }
+            _ => 0,
+        };
+        Ok(Made { device: stat.st_dev, inode: stat.st_ino, born, inherits_acl })
+    }
 
-const NO_EXTRA: u32 = u32::MAX;
+    pub(crate) fn identity(&self) -> Identity {
+        Identity { device: self.device, inode: self.inode }
+    }
+
+    fn is_same(&self, other: &Made) -> bool {
+        let one = |made: &Made| (made.device, made.inode, made.born);
+        one(self) == one(other)
+    }
+}
 
 impl Deferred {
     /// Adds the directory at a checked path; the last one added for a path counts.
-    pub(crate) fn add(&mut self, path: &[u8], metadata: Metadata, inheritance: Inheritance) {
-        let extra = match metadata.extra {
-            Some(extra) => {
-                self.extras.push(*extra);
-                self.extras.len() as u32 - 1
-            }
-            None => NO_EXTRA,
+    ///
+    /// # Errors
+    /// There is no room in memory, and none in the folder for temporary files.
+    pub(crate) fn add(&mut self, path: &[u8], metadata: &Metadata, made: Made) -> io::Result<()> {
+        if self.kept.len() >= KEPT_BYTES {
+            self.spill()?;
+        }
+        let begin = u32::try_from(self.kept.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        Record::append(&mut self.kept, path, metadata, made);
+        self.begins.push(begin);
+        Ok(())
+    }
+
+    /// Writes what is in memory to the file, as a run.
+    fn spill(&mut self) -> io::Result<()> {
+        let file = match &self.file {
+            Some(file) => file,
+            None => self.file.insert(unnamed_file()?),
         };
-        self.records.push(Record {
-            path_from: self.paths.len() as u64,
-            path_bytes: path.len() as u32,
-            mode: metadata.mode as u16,
-            inheritance,
-            owner: metadata.archived_owner,
-            modified_nanoseconds: metadata.modified.nanoseconds,
-            modified_seconds: metadata.modified.seconds,
-            extra,
-        });
-        self.paths.extend_from_slice(path);
+        let mut end = self.runs_end.last().copied().unwrap_or(0);
+        let mut buffer = Vec::with_capacity(1 << 20);
+        for begin in sorted(&self.kept, &self.begins) {
+            buffer
+                .extend_from_slice(Record::whole(&self.kept[begin as usize..]).unwrap_or_default());
+            if buffer.len() >= 1 << 20 {
+                file.write_all_at(&buffer, end)?;
+                end += buffer.len() as u64;
+                buffer.clear();
+            }
+        }
+        file.write_all_at(&buffer, end)?;
+        self.runs_end.push(end + buffer.len() as u64);
+        self.kept.clear();
+        self.begins.clear();
+        Ok(())
     }
 
     /// Gives all directories their metadata, deepest first, and returns their number.
     pub(crate) fn apply(
-        mut self,
-        beneath: &Beneath,
-        policy: &MetadataPolicy,
+        self,
+        destination: &Destination,
         report: &mut impl FnMut(MetadataProblem),
     ) -> u64 {
-        let mut records = std::mem::take(&mut self.records);
-        // A path is greater than each of its beginnings, so descending order is deepest first. The
-        // sort is stable: the last record of a path comes last among its equals.
-        records.sort_by(|left, right| self.path(right).cmp(self.path(left)));
         let mut count = 0;
-        for (at, record) in records.iter().enumerate() {
-            let path = self.path(record);
-            if records.get(at + 1).is_some_and(|next| self.path(next) == path) {
-                continue;
-            }
+        let result = self.each(&mut |record| {
             count += 1;
-            let mut problems = Problems::of(if path.is_empty() { b"." } else { path });
-            match open(beneath, path) {
-                Ok((descriptor, given)) => {
-                    let given =
-                        Given { inherits_acl: record.inheritance == Inheritance::Acl, ..given };
-                    let metadata = self.metadata(record);
-                    let handle = Handle::Open(descriptor.as_fd());
-                    policy.apply(handle, &metadata, given, &mut problems);
-                }
-                Err(error) => problems.note(Err(error), || MetadataPart::Directory),
-            }
-            problems.found.into_iter().for_each(&mut *report);
+            let path = if record.path.is_empty() { b"." } else { &record.path[..] };
+            let mut problems = Problems::of(path);
+            apply_one(destination, &record, &mut problems);
+            destination.take_problems(problems).into_iter().for_each(&mut *report);
+        });
+        if let Err(error) = result {
+            let mut problems = Problems::of(b".");
+            problems.tell(MetadataPart::Directory, error);
+            problems.found.into_iter().for_each(report);
         }
         count
     }
 
-    fn path(&self, record: &Record) -> &[u8] {
-        let from = record.path_from as usize;
-        &self.paths[from..from + record.path_bytes as usize]
+    /// Calls `each` with one record for each path. A path is greater than each of its beginnings,
+    /// so descending order is deepest first.
+    fn each(self, each: &mut dyn FnMut(Record)) -> io::Result<()> {
+        let mut runs = Vec::new();
+        let mut begin = 0;
+        for end in &self.runs_end {
+            let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+            runs.push(Run::InFile { file, at: begin, end: *end, read: Vec::new(), used: 0 });
+            begin = *end;
+        }
+        let begins = sorted(&self.kept, &self.begins);
+        runs.push(Run::InMemory { kept: &self.kept, begins: begins.into_iter() });
+        let mut heads = BinaryHeap::new();
+        for (number, run) in runs.iter_mut().enumerate() {
+            heads.extend(run.next()?.map(|record| Head { record, number }));
+        }
+        let mut last: Option<Vec<u8>> = None;
+        while let Some(Head { record, number }) = heads.pop() {
+            heads.extend(runs[number].next()?.map(|record| Head { record, number }));
+            if last.as_ref() != Some(&record.path) {
+                last = Some(record.path.clone());
+                each(record);
+            }
+        }
+        Ok(())
     }
+}
 
-    fn metadata(&self, record: &Record) -> Metadata {
-        Metadata {
-            archived_owner: record.owner,
-            mode: record.mode.into(),
-            modified: Timestamp {
-                seconds: record.modified_seconds,
-                nanoseconds: record.modified_nanoseconds,
+/// The next record of a run. Of one path the latest is the greatest: it is in the latest run.
+struct Head {
+    record: Record,
+    number: usize,
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Head) -> Ordering {
+        (&self.record.path, self.number).cmp(&(&other.record.path, other.number))
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Head) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Head) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Head {}
+
+/// The beginnings of records, greatest path first, of one path the latest first.
+fn sorted(kept: &[u8], begins: &[u32]) -> Vec<u32> {
+    let mut begins = begins.to_vec();
+    begins
+        .sort_unstable_by_key(|&begin| Reverse((Record::path_of(&kept[begin as usize..]), begin)));
+    begins
+}
+
+/// Records in descending order.
+enum Run<'a> {
+    InMemory { kept: &'a [u8], begins: std::vec::IntoIter<u32> },
+    InFile { file: &'a File, at: u64, end: u64, read: Vec<u8>, used: usize },
+}
+
+impl Run<'_> {
+    fn next(&mut self) -> io::Result<Option<Record>> {
+        match self {
+            Run::InMemory { kept, begins } => {
+                Ok(begins.next().map(|begin| Record::parse(&kept[begin as usize..])))
+            }
+            Run::InFile { file, at, end, read, used } => loop {
+                let rest = &read[*used..];
+                if let Some(record) = Record::whole(rest) {
+                    *used += record.len();
+                    return Ok(Some(Record::parse(record)));
+                }
+                let bytes = (*end - *at).min(READ_BYTES as u64);
+                if bytes == 0 {
+                    return Ok(None);
+                }
+                read.drain(..std::mem::take(used));
+                let from = read.len();
+                read.resize(from + bytes as usize, 0);
+                file.read_exact_at(&mut read[from..], *at)?;
+                *at += bytes;
             },
-            extra: self.extras.get(record.extra as usize).cloned().map(Box::new),
         }
     }
 }
 
-/// Opens a directory so that everything can be set on it, and says whose it is now.
-fn open(beneath: &Beneath, path: &[u8]) -> Result<(OwnedFd, Given), Errno> {
-    let found = beneath.directory(path, Missing::Fail).map_err(|error| match error {
+fn apply_one(destination: &Destination, record: &Record, problems: &mut Problems<'_>) {
+    match open(&destination.beneath, record) {
+        Ok(Some(directory)) => match fstat(&directory) {
+            Ok(stat) => {
+                let handle = Handle::Open(directory.as_fd());
+                let (policy, inherits_acl) = (destination.policy(), record.made.inherits_acl);
+                policy.apply(handle, &record.metadata, &stat, inherits_acl, problems);
+            }
+            Err(error) => problems.note(Err(error), || MetadataPart::Directory),
+        },
+        Ok(None) => {
+            let other = io::Error::other("somebody put another one in its place");
+            problems.tell(MetadataPart::Directory, other);
+        }
+        Err(error) => problems.note(Err(error), || MetadataPart::Directory),
+    }
+}
+
+/// Opens a directory so that everything can be set on it; `None` when it is not the one that was
+/// made.
+fn open(beneath: &Beneath, record: &Record) -> Result<Option<OwnedFd>, Errno> {
+    let found = beneath.directory(&record.path, Missing::Fail).map_err(|error| match error {
         ResolveError::Io(error) => error,
         ResolveError::Refused(Refusal::SymbolicLink) => Errno::LOOP,
         ResolveError::Refused(_) => Errno::NOTDIR,
     })?;
+    if !record.made.is_same(&Made::of(found.as_fd(), false)?) {
+        return Ok(None);
+    }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let descriptor = match openat(&found, c".", flags, Mode::empty()) {
+    match openat(&found, c".", flags, Mode::empty()) {
         // One of ours that nobody may read: it was there before, or an earlier run made it so.
         Err(Errno::ACCESS) => {
             chmodat(CWD, &*proc_path(&found), Mode::from_raw_mode(0o700), AtFlags::empty())?;
             openat(&found, c".", flags, Mode::empty())
         }
         result => result,
-    }?;
-    let stat = fstat(&descriptor)?;
-    let owner = Owner { uid: stat.st_uid, gid: stat.st_gid };
-    let mode = Some(stat.st_mode & 0o7777);
-    Ok((descriptor, Given { owner, mode, inherits_acl: false }))
+    }
+    .map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::{ArchivedOwner, Extra};
+    use archive::member::Timestamp;
+
+    fn metadata(number: u32, acl_bytes: usize) -> Metadata {
+        let owner = ArchivedOwner { uid: (number % 3 != 0).then_some(number), gid: Some(7) };
+        let modified = Timestamp { seconds: -i64::from(number), nanoseconds: number };
+        let extra = (acl_bytes > 0).then(|| {
+            Box::new(Extra {
+                privileged: vec![
+                    (b"trusted.a".to_vec(), vec![1; 3]),
+                    (b"trusted.b".into(), vec![]),
+                ],
+                acl_default: Some(vec![number as u8; acl_bytes]),
+                ..Extra::default()
+            })
+        });
+        Metadata { archived_owner: owner, mode: number & 0o7777, lost_bits: false, modified, extra }
+    }
+
+    /// Several runs, records longer than what is read at once, paths that come again in a later
+    /// run: each path once, deepest first, as it was added last.
+    #[test]
+    fn runs_are_merged() {
+        let made = |number| Made { device: 1, inode: number, born: 2, inherits_acl: true };
+        let mut deferred = Deferred::default();
+        let mut expected = std::collections::BTreeMap::new();
+        for number in 0..1000_u32 {
+            let path = format!("a/{}", number * 7 % 400).into_bytes();
+            let metadata = metadata(number, if number % 9 == 0 { 100_000 } else { 0 });
+            deferred.add(&path, &metadata, made(u64::from(number))).unwrap();
+            expected.insert(path, (metadata, made(u64::from(number))));
+            if number % 300 == 299 {
+                deferred.spill().unwrap();
+                assert!(deferred.kept.is_empty());
+            }
+        }
+        assert_eq!(deferred.runs_end.len(), 3);
+        let mut found = Vec::new();
+        deferred.each(&mut |record| found.push(record)).unwrap();
+        assert_eq!(found.len(), 400);
+        for (record, (path, (metadata, made))) in found.iter().zip(expected.iter().rev()) {
+            assert_eq!(&record.path, path);
+            assert_eq!(record.made, *made);
+            assert_eq!(record.metadata, *metadata);
+        }
+    }
+
+    /// What stays in memory does not grow with what is added.
+    #[test]
+    fn memory_is_bounded() {
+        let made = Made { device: 1, inode: 2, born: 3, inherits_acl: false };
+        let mut deferred = Deferred::default();
+        let large = metadata(1, 1 << 20);
+        for number in 0..40_u32 {
+            deferred.add(number.to_string().as_bytes(), &large, made).unwrap();
+            assert!(deferred.kept.len() < KEPT_BYTES + (2 << 20));
+        }
+        assert_eq!(deferred.runs_end.len(), 4);
+    }
 }

@@ -15,11 +15,13 @@ mod deferred;
 mod destination;
 mod error;
 mod exclude;
+mod folder;
 mod identity;
 mod links;
 mod listing;
 mod look_ahead;
 mod metadata;
+mod object;
 mod placing;
 mod resolve;
 mod restore_error;
@@ -29,6 +31,8 @@ mod scan_problem;
 mod source;
 mod sparse;
 mod synchronise;
+mod unnamed_file;
+mod worker;
 
 pub use accounts::Accounts;
 pub use capture::{Attributes, Capture, CaptureError, CaptureOptions, Captured, Capturer, Skip};
@@ -36,13 +40,13 @@ pub use compare::{
     AttributeDifference, CompareError, CompareOptions, CompareOwners, Comparison, Difference,
     LiveTree,
 };
-pub use destination::{Created, Destination, DestinationOptions, Overwrite, PARENTS_MAX, Worker};
+pub use destination::{Destination, DestinationOptions, Overwrite, Replaced};
 pub use error::ScanError;
 pub use exclude::Excludes;
 pub use identity::{Change, Identity, Version, recheck};
 pub use links::{HardLinks, Link, LinksFull};
 pub use listing::{Directory, EntryKind};
-pub use metadata::{MetadataPart, MetadataProblem, Modes, Owners};
+pub use metadata::{MetadataPart, MetadataProblem, Modes, Owners, Privileges};
 pub use resolve::{Refusal, ResolveMethod};
 pub use restore_error::RestoreError;
 pub use restore_file::RestoreFile;
@@ -53,3 +57,5 @@ pub use scan::{
 pub use scan_problem::{ScanProblem, ScanProblemKind};
 pub use source::{Stripped, archive_path, identity_of_path};
 pub use sparse::{EXTENTS_MAX, sparse_map};
+pub use unnamed_file::unnamed_file;
+pub use worker::{Created, PARENTS_MAX, Worker};

@@ -4,21 +4,24 @@
 //! owner comes first; attributes come before the mode, because `user.*` needs a writable object;
 //! the access ACL comes after the mode, whose group bits are the ACL's mask; times come last,
 //! because everything else is a change.
+//!
+//! Everything goes to a descriptor of the very object, and what follows from its owner is decided
+//! by a look at that descriptor: nothing here knows a name.
+//!
+//! Set-user-ID, set-group-ID, `security.*` (capabilities among them) and `trusted.*` are
+//! *privilege* and follow one rule, see [`Privileges`].
 
-use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 
 use archive::member::{Kind, Member, Timestamp};
-use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags, chmodat, chownat,
-    fchmod, fchown, fremovexattr, fsetxattr, futimens, removexattr, setxattr, utimensat,
-};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use crate::accounts::Accounts;
-use crate::attributes::{ACL_ACCESS, ACL_DEFAULT, Handle, proc_path};
+use crate::attributes::{ACL_ACCESS, ACL_DEFAULT, Handle};
 use crate::capture::Attributes;
+use crate::folder::kind_of;
+use crate::object::Object;
 
 /// Whose the restored objects are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +35,24 @@ pub enum Owners {
     Numbers,
 }
 
+/// What is done with privilege: set-user-ID and set-group-ID bits, and attributes `security.*`
+/// (capabilities among them) and `trusted.*`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Privileges {
+    /// It comes back where owners and permissions are restored as archived and the object has, by
+    /// a look at it, the archived owner (for set-group-ID the archived group, for attributes both).
+    #[default]
+    WithOwner,
+    /// It comes back, whoever the owner is. Set-ID bits need [`Modes::Exact`] all the same.
+    Keep,
+    /// It never comes back.
+    Drop,
+}
+
 /// Which permissions the restored objects get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modes {
-    /// The archived ones. Set-user-ID and set-group-ID only where the owner is the archived one.
+    /// The archived ones. Set-user-ID and set-group-ID are [`Privileges`].
     Exact,
     /// What the umask leaves of the archived ones, without set-user-ID, set-group-ID and sticky.
     Umask,
@@ -68,8 +85,12 @@ pub enum MetadataPart {
     DefaultAcl,
     /// Time of modification.
     Times,
-    /// The directory could not be opened again at the end; it lacks all of its metadata.
+    /// The directory could not be opened again at the end, or is another one than was made; it
+    /// lacks all of its metadata.
     Directory,
+    /// The directory was there before, in a folder that others can change: it keeps its owner, and
+    /// its permissions were not widened.
+    FoundDirectory,
 }
 
 impl std::fmt::Display for MetadataPart {
@@ -84,6 +105,9 @@ impl std::fmt::Display for MetadataPart {
             MetadataPart::DefaultAcl => formatter.write_str("default ACL"),
             MetadataPart::Times => formatter.write_str("times"),
             MetadataPart::Directory => formatter.write_str("metadata of directory"),
+            MetadataPart::FoundDirectory => {
+                formatter.write_str("metadata of directory that was there before")
+            }
         }
     }
 }
@@ -95,74 +119,88 @@ pub(crate) struct Owner {
     pub(crate) gid: u32,
 }
 
+/// The archived owner and group, each absent where its number is none that a file can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ArchivedOwner {
+    pub(crate) uid: Option<u32>,
+    pub(crate) gid: Option<u32>,
+}
+
 /// What is done with metadata in one restore.
 #[derive(Debug)]
 pub(crate) struct MetadataPolicy {
     pub(crate) owners: Owners,
     pub(crate) modes: Modes,
+    pub(crate) privileges: Privileges,
     pub(crate) attributes: Attributes,
     pub(crate) umask: u32,
 }
 
 /// What an object is to get.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Metadata {
     /// As archived, whether or not it is restored.
-    pub(crate) archived_owner: Owner,
+    pub(crate) archived_owner: ArchivedOwner,
     pub(crate) mode: u32,
+    /// Set-ID bits that the mode lacks already.
+    pub(crate) lost_bits: bool,
     pub(crate) modified: Timestamp,
     /// Present when there is any.
     pub(crate) extra: Option<Box<Extra>>,
 }
 
 /// What few objects have.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Extra {
-    xattrs: Vec<(Vec<u8>, Vec<u8>)>,
-    acl_access: Option<Vec<u8>>,
-    acl_default: Option<Vec<u8>>,
+    /// Without those that are privilege.
+    pub(crate) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    /// `security.*` and `trusted.*`.
+    pub(crate) privileged: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) acl_access: Option<Vec<u8>>,
+    pub(crate) acl_default: Option<Vec<u8>>,
 }
 
-/// What the kernel gave an object when it was made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Given {
-    pub(crate) owner: Owner,
-    /// The permissions it surely has; `None` when something else may have come in between (an
-    /// inherited ACL, an object that was there before).
-    pub(crate) mode: Option<u32>,
-    /// An ACL may have been inherited, which the archived object did not have.
-    pub(crate) inherits_acl: bool,
-}
+/// Set-user-ID and set-group-ID.
+const SET_ID: u32 = 0o6000;
 
 impl MetadataPolicy {
     pub(crate) fn metadata_of(&self, member: &Member, accounts: &Accounts) -> Metadata {
         let by_name = self.owners == Owners::Names;
-        // Numbers beyond 32 bits do not exist on Linux; -1 means "leave" to chown(2).
-        let number = |archived: u64| u32::try_from(archived).unwrap_or(u32::MAX - 1);
         let uid = by_name.then(|| accounts.user_id(&member.user)).flatten();
         let gid = by_name.then(|| accounts.group_id(&member.group)).flatten();
+        let mode = match self.modes {
+            Modes::Exact => member.mode & 0o7777,
+            Modes::Umask => member.mode & 0o777 & !self.umask,
+        };
+        let is_directory = member.kind == Kind::Directory;
+        Metadata {
+            archived_owner: ArchivedOwner {
+                uid: uid.or_else(|| number(member.uid)),
+                gid: gid.or_else(|| number(member.gid)),
+            },
+            mode,
+            lost_bits: !is_directory && member.mode & !mode & SET_ID != 0,
+            modified: member.modified,
+            extra: self.extra_of(member),
+        }
+    }
+
+    fn extra_of(&self, member: &Member) -> Option<Box<Extra>> {
         let has_extra = !member.xattrs.is_empty()
             || member.acl_access.is_some()
             || member.acl_default.is_some();
-        let extra = (has_extra && self.attributes == Attributes::Read).then(|| {
-            Box::new(Extra {
-                xattrs: member.xattrs.clone(),
-                acl_access: member.acl_access.clone(),
-                acl_default: member.acl_default.clone(),
-            })
-        });
-        Metadata {
-            archived_owner: Owner {
-                uid: uid.unwrap_or_else(|| number(member.uid)),
-                gid: gid.unwrap_or_else(|| number(member.gid)),
-            },
-            mode: match self.modes {
-                Modes::Exact => member.mode & 0o7777,
-                Modes::Umask => member.mode & 0o777 & !self.umask,
-            },
-            modified: member.modified,
-            extra: extra.filter(|_| !matches!(member.kind, Kind::HardLink { .. })),
+        let is_link = matches!(member.kind, Kind::HardLink { .. });
+        if !has_extra || is_link || self.attributes == Attributes::Ignore {
+            return None;
         }
+        let (privileged, xattrs) =
+            member.xattrs.iter().cloned().partition(|(name, _)| is_privilege(name));
+        Some(Box::new(Extra {
+            xattrs,
+            privileged,
+            acl_access: member.acl_access.clone(),
+            acl_default: member.acl_default.clone(),
+        }))
     }
 
     /// Permissions to create a file with, so that most files need no chmod afterwards.
@@ -172,39 +210,34 @@ impl MetadataPolicy {
         if metadata.extra.is_some() { mode | 0o200 } else { mode }
     }
 
-    /// Gives an object its metadata.
+    /// Gives an object its metadata. `stat` is what its descriptor says.
     pub(crate) fn apply(
         &self,
         handle: Handle<'_>,
         metadata: &Metadata,
-        given: Given,
+        stat: &Stat,
+        inherits_acl: bool,
         problems: &mut Problems<'_>,
     ) {
         let object = Object::new(handle);
+        let given = Owner { uid: stat.st_uid, gid: stat.st_gid };
+        let is_link = kind_of(stat) == FileType::Symlink;
         let owner = self.apply_owner(&object, metadata, given, problems);
         if let Some(extra) = &metadata.extra {
-            for (name, value) in &extra.xattrs {
-                let result = object.set_attribute(name, value);
-                problems.note(result, || MetadataPart::Attribute(name.clone()));
-            }
+            set_attributes(&object, &extra.xattrs, problems);
         }
-        if given.inherits_acl && self.attributes == Attributes::Read {
+        if inherits_acl && !is_link && self.attributes == Attributes::Read {
             object.remove_attribute(ACL_ACCESS);
             object.remove_attribute(ACL_DEFAULT);
         }
-        let mut mode = metadata.mode;
-        if owner.uid != metadata.archived_owner.uid {
-            mode &= !0o4000;
-        }
-        if owner.gid != metadata.archived_owner.gid {
-            mode &= !0o2000;
-        }
+        let kind = kind_of(stat);
+        let mode = self.apply_privileges(&object, metadata, owner, kind, problems);
         // chown(2) takes the special bits away.
-        let lost_bits = owner != given.owner && mode & 0o6000 != 0;
-        if given.mode != Some(mode) || lost_bits {
+        let lost_bits = owner != given && mode & SET_ID != 0;
+        if !is_link && (inherits_acl || stat.st_mode & 0o7777 != mode || lost_bits) {
             problems.note(object.set_mode(mode), || MetadataPart::Mode);
         }
-        if let Some(extra) = &metadata.extra {
+        if let Some(extra) = metadata.extra.as_ref().filter(|_| !is_link) {
             if let Some(acl) = &extra.acl_access {
                 let result = object.set_attribute(ACL_ACCESS, acl);
                 problems.note(result, || MetadataPart::AccessAcl);
@@ -214,7 +247,21 @@ impl MetadataPolicy {
                 problems.note(result, || MetadataPart::DefaultAcl);
             }
         }
-        problems.note(object.set_times(metadata.modified), || MetadataPart::Times);
+        apply_times(&object, metadata.modified, problems);
+    }
+
+    /// Sets what is no privilege and may be there early: all attributes but ACLs, which what is
+    /// made in a directory would inherit.
+    pub(crate) fn apply_early(
+        &self,
+        handle: Handle<'_>,
+        metadata: &mut Metadata,
+        problems: &mut Problems<'_>,
+    ) {
+        if let Some(extra) = &mut metadata.extra {
+            set_attributes(&Object::new(handle), &std::mem::take(&mut extra.xattrs), problems);
+            metadata.extra.take_if(|extra| **extra == Extra::default());
+        }
     }
 
     /// The owner after it was set, or after that failed.
@@ -222,52 +269,127 @@ impl MetadataPolicy {
         &self,
         object: &Object<'_>,
         metadata: &Metadata,
-        given: Given,
+        given: Owner,
         problems: &mut Problems<'_>,
     ) -> Owner {
-        let wanted = metadata.archived_owner;
-        if self.owners == Owners::Ignore || wanted == given.owner {
-            return given.owner;
+        if self.owners == Owners::Ignore {
+            return given;
         }
-        let result = object.set_owner(wanted);
-        let owner = if result.is_ok() { wanted } else { given.owner };
+        let archived = metadata.archived_owner;
+        if archived.uid.is_none() || archived.gid.is_none() {
+            let text = "a number of 4294967295 or more is no user or group";
+            problems.tell(MetadataPart::Owner, io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let uid = archived.uid.unwrap_or(given.uid);
+        let wanted = Owner { uid, gid: archived.gid.unwrap_or(given.gid) };
+        if wanted == given {
+            return given;
+        }
+        let result = object.set_owner(wanted.uid, wanted.gid);
+        let owner = if result.is_ok() { wanted } else { given };
         problems.note(result, || MetadataPart::Owner);
         owner
     }
 
-    /// Gives a symbolic link its metadata, through its directory: two calls, most often one.
-    pub(crate) fn apply_to_link(
+    /// Sets the attributes that are privilege, if they may be, and gives the mode with those of its
+    /// bits that may be.
+    fn apply_privileges(
         &self,
-        directory: BorrowedFd<'_>,
-        name: &[u8],
+        object: &Object<'_>,
         metadata: &Metadata,
-        given: Owner,
+        owner: Owner,
+        kind: FileType,
         problems: &mut Problems<'_>,
-    ) {
-        let wanted = metadata.archived_owner;
-        if self.owners != Owners::Ignore && wanted != given {
-            let (uid, gid) = wanted.raw();
-            let result = chownat(directory, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW);
-            problems.note(result, || MetadataPart::Owner);
+    ) -> u32 {
+        let attributes = metadata.extra.as_ref().map_or(&[][..], |extra| &extra.privileged);
+        problems.left_off |= metadata.lost_bits;
+        if metadata.mode & SET_ID == 0 && attributes.is_empty() {
+            return metadata.mode;
         }
-        if let Some(extra) = &metadata.extra {
-            let flags = rustix::fs::OFlags::PATH
-                | rustix::fs::OFlags::NOFOLLOW
-                | rustix::fs::OFlags::CLOEXEC;
-            match rustix::fs::openat(directory, name, flags, Mode::empty()) {
-                Ok(link) => {
-                    let object = Object::new(Handle::Path(link.as_fd()));
-                    for (name, value) in &extra.xattrs {
-                        let result = object.set_attribute(name, value);
-                        problems.note(result, || MetadataPart::Attribute(name.clone()));
-                    }
-                }
-                Err(error) => problems.note(Err(error), || MetadataPart::Attribute(Vec::new())),
+        let archived = metadata.archived_owner;
+        let [by_user, by_group] = self.may_have_privilege(object, archived);
+        let exact = self.modes == Modes::Exact || self.privileges == Privileges::Keep;
+        if by_user && by_group && exact {
+            set_attributes(object, attributes, problems);
+        } else {
+            problems.left_off |= !attributes.is_empty();
+        }
+        if kind == FileType::Directory {
+            // A set-ID bit of a directory says whose new files in it are; it lends no rights.
+            let (uid, gid) = (Some(owner.uid), Some(owner.gid));
+            return without(metadata.mode, [uid == archived.uid, gid == archived.gid]);
+        }
+        let mode = without(metadata.mode, [by_user, by_group]);
+        problems.left_off |= mode != metadata.mode;
+        mode
+    }
+
+    /// Whether the privilege of the archived user, and that of the archived group, may come back.
+    fn may_have_privilege(&self, object: &Object<'_>, archived: ArchivedOwner) -> [bool; 2] {
+        match self.privileges {
+            Privileges::Keep => [true, true],
+            Privileges::WithOwner if self.owners != Owners::Ignore => {
+                // Not every file system that takes chown(2) does it.
+                let stat = object.stat();
+                let has = |of: fn(&Stat) -> u32, archived: Option<u32>| {
+                    archived.is_some() && stat.ok().map(|stat| of(&stat)) == archived
+                };
+                [has(|stat| stat.st_uid, archived.uid), has(|stat| stat.st_gid, archived.gid)]
             }
+            Privileges::WithOwner | Privileges::Drop => [false, false],
         }
-        let times = timestamps(metadata.modified);
-        let result = utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW);
-        problems.note(result, || MetadataPart::Times);
+    }
+}
+
+/// A mode without the set-ID bits of the user and the group that may not have theirs.
+fn without(mode: u32, [user, group]: [bool; 2]) -> u32 {
+    mode & !(if user { 0 } else { 0o4000 }) & !(if group { 0 } else { 0o2000 })
+}
+
+/// Whether an attribute lends rights or steers the kernel.
+fn is_privilege(name: &[u8]) -> bool {
+    name.starts_with(b"security.") || name.starts_with(b"trusted.")
+}
+
+/// A number that a file can have: on Linux they have 32 bits, and the last one means "leave it" to
+/// chown(2).
+fn number(archived: u64) -> Option<u32> {
+    u32::try_from(archived).ok().filter(|number| *number != u32::MAX)
+}
+
+fn set_attributes(
+    object: &Object<'_>,
+    attributes: &[(Vec<u8>, Vec<u8>)],
+    problems: &mut Problems<'_>,
+) {
+    for (name, value) in attributes {
+        let result = object.set_attribute(name, value);
+        problems.note(result, || MetadataPart::Attribute(name.clone()));
+    }
+}
+
+/// Beyond these (1980 and 2038, in seconds) there are file systems that cannot hold a time, and
+/// the kernel takes the nearest one that they can without a word.
+const HELD_BY_ALL: std::ops::Range<i64> = 315_619_200..(1 << 31) - 1;
+/// What FAT keeps of a time.
+const COARSEST_SECONDS: u64 = 2;
+
+fn apply_times(object: &Object<'_>, modified: Timestamp, problems: &mut Problems<'_>) {
+    if let Err(error) = object.set_times(modified) {
+        return problems.note(Err(error), || MetadataPart::Times);
+    }
+    if HELD_BY_ALL.contains(&modified.seconds) {
+        return;
+    }
+    let Ok(stat) = object.stat() else { return };
+    #[expect(clippy::useless_conversion, reason = "its width depends on the machine")]
+    let held = i64::try_from(stat.st_mtime).unwrap_or(i64::MAX);
+    if held.abs_diff(modified.seconds) > COARSEST_SECONDS {
+        let text = format!(
+            "the file system cannot hold second {} from 1970, it took {held}",
+            modified.seconds
+        );
+        problems.tell(MetadataPart::Times, io::Error::other(text));
     }
 }
 
@@ -275,93 +397,22 @@ impl MetadataPolicy {
 pub(crate) struct Problems<'a> {
     pub(crate) path: &'a [u8],
     pub(crate) found: Vec<MetadataProblem>,
+    /// Privilege was left off.
+    pub(crate) left_off: bool,
 }
 
 impl<'a> Problems<'a> {
     pub(crate) fn of(path: &'a [u8]) -> Problems<'a> {
-        Problems { path, found: Vec::new() }
+        Problems { path, found: Vec::new(), left_off: false }
     }
 
     pub(crate) fn note(&mut self, result: Result<(), Errno>, what: impl FnOnce() -> MetadataPart) {
         if let Err(error) = result {
-            self.found.push(MetadataProblem {
-                path: self.path.to_vec(),
-                what: what(),
-                source: error.into(),
-            });
-        }
-    }
-}
-
-impl Owner {
-    fn raw(self) -> (Option<Uid>, Option<Gid>) {
-        (Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid)))
-    }
-}
-
-/// An object reached by a descriptor of either sort.
-struct Object<'a> {
-    handle: Handle<'a>,
-    /// Path in /proc for a descriptor that only O_PATH gave.
-    path: CString,
-}
-
-impl<'a> Object<'a> {
-    fn new(handle: Handle<'a>) -> Object<'a> {
-        let path = match handle {
-            Handle::Open(_) => CString::default(),
-            Handle::Path(descriptor) => proc_path(descriptor),
-        };
-        Object { handle, path }
-    }
-
-    fn set_owner(&self, owner: Owner) -> Result<(), Errno> {
-        let (uid, gid) = owner.raw();
-        match self.handle {
-            Handle::Open(descriptor) => fchown(descriptor, uid, gid),
-            Handle::Path(descriptor) => chownat(descriptor, c"", uid, gid, AtFlags::EMPTY_PATH),
+            self.tell(what(), error.into());
         }
     }
 
-    fn set_mode(&self, mode: u32) -> Result<(), Errno> {
-        let mode = Mode::from_raw_mode(mode);
-        match self.handle {
-            Handle::Open(descriptor) => fchmod(descriptor, mode),
-            Handle::Path(_) => chmodat(CWD, &*self.path, mode, AtFlags::empty()),
-        }
-    }
-
-    fn set_attribute(&self, name: &[u8], value: &[u8]) -> Result<(), Errno> {
-        match self.handle {
-            Handle::Open(descriptor) => fsetxattr(descriptor, name, value, XattrFlags::empty()),
-            Handle::Path(_) => setxattr(&*self.path, name, value, XattrFlags::empty()),
-        }
-    }
-
-    /// Takes away what is most often not there.
-    fn remove_attribute(&self, name: &[u8]) {
-        let _ = match self.handle {
-            Handle::Open(descriptor) => fremovexattr(descriptor, name),
-            Handle::Path(_) => removexattr(&*self.path, name),
-        };
-    }
-
-    fn set_times(&self, modified: Timestamp) -> Result<(), Errno> {
-        let times = timestamps(modified);
-        match self.handle {
-            Handle::Open(descriptor) => futimens(descriptor, &times),
-            Handle::Path(_) => utimensat(CWD, &*self.path, &times, AtFlags::empty()),
-        }
-    }
-}
-
-/// The time of access stays what it is: no archive format of ours keeps it.
-fn timestamps(modified: Timestamp) -> Timestamps {
-    Timestamps {
-        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        last_modification: Timespec {
-            tv_sec: modified.seconds,
-            tv_nsec: modified.nanoseconds.min(999_999_999).into(),
-        },
+    pub(crate) fn tell(&mut self, what: MetadataPart, source: io::Error) {
+        self.found.push(MetadataProblem { path: self.path.to_vec(), what, source });
     }
 }

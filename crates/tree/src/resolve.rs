@@ -52,6 +52,9 @@ pub enum Refusal {
     /// The kernel found that it would leave the root.
     #[error("path leads outside")]
     Outside,
+    /// A directory on the way is not the one that this run made there.
+    #[error("path leads through a directory that somebody else put there")]
+    Changed,
     /// It is longer than [`crate::PATH_BYTES_MAX`].
     #[error("path is too long")]
     TooLong,
@@ -123,13 +126,12 @@ pub(crate) enum Missing {
 const PATH_MAX: usize = 4096;
 
 impl Beneath {
-    /// Opens the root itself, by a path that the user gave: links in it are followed.
-    pub(crate) fn open(root: &Path, method: ResolveMethod) -> io::Result<Beneath> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = match openat(CWD, root, flags, Mode::empty()) {
-            Err(Errno::ACCESS) => {
-                openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            }
+    /// Opens the root itself, by a path that the user gave: links in it are followed, but for the
+    /// last name where `follow` is `NOFOLLOW`.
+    pub(crate) fn open(root: &Path, follow: OFlags, method: ResolveMethod) -> io::Result<Beneath> {
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | follow;
+        let root = match openat(CWD, root, flags | OFlags::RDONLY, Mode::empty()) {
+            Err(Errno::ACCESS) => openat(CWD, root, flags | OFlags::PATH, Mode::empty()),
             result => result,
         }?;
         Ok(Beneath { root, method, openat2_refused: AtomicBool::new(false) })

@@ -78,6 +78,29 @@ pub enum RestoreError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// What is found at the target of a hard link is not what was put there: somebody else changed
+    /// it meanwhile.
+    #[error("link target was changed by somebody: {} -> {}", lossy(path), lossy(target))]
+    LinkChanged {
+        /// Path of the member.
+        path: Vec<u8>,
+        /// What it links to.
+        target: Vec<u8>,
+    },
+    /// What is found under the name that was just made is not what was made.
+    #[error("was changed by somebody while it was made: {}", lossy(path))]
+    Changed {
+        /// Path of the member.
+        path: Vec<u8>,
+    },
+    /// The metadata of a directory cannot be kept until the end.
+    #[error("cannot keep its metadata for the end: {}", lossy(path))]
+    Remember {
+        /// Path of the member.
+        path: Vec<u8>,
+        /// What the kernel said of the temporary file.
+        source: io::Error,
+    },
     /// Only the superuser may make devices.
     #[error("devices can be restored by root only: {}", lossy(path))]
     DeviceNeedsRoot {

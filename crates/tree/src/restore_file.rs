@@ -1,43 +1,54 @@
 //! A regular file while it is restored: written at any offsets, then finished or taken away.
+//!
+//! It has no name until it is whole (O_TMPFILE), so whatever ends the process leaves nothing of it.
+//! Where a file system has no such files it has a temporary name meanwhile.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use rustix::fs::ftruncate;
+use rustix::fs::{fstat, fsync, ftruncate};
 use rustix::io::{Errno, pwrite};
 
-use crate::destination::Destination;
-use crate::metadata::{Given, Metadata, MetadataProblem, Problems};
-use crate::placing::Placed;
+use crate::attributes::Handle;
+use crate::destination::{Destination, Overwrite, Replaced};
+use crate::folder::Folder;
+use crate::identity::Identity;
+use crate::metadata::{Metadata, MetadataProblem, Problems};
+use crate::placing::{Placed, link_file_as, link_file_over};
 use crate::restore_error::RestoreError;
+use crate::worker::clear_directory;
 
-/// A file that is being restored. Dropped without [`RestoreFile::finish`], it is taken away and
-/// what it was to replace stays.
+/// A file that is being restored. Dropped without [`RestoreFile::finish`], it is gone and what it
+/// was to replace stays.
 #[derive(Debug)]
 pub struct RestoreFile {
-    destination: Arc<Destination>,
-    descriptor: OwnedFd,
-    /// Absent once the file is finished.
-    placed: Option<Placed>,
-    metadata: Metadata,
-    given: Given,
-    size_bytes: u64,
-    end_bytes: u64,
+    pub(crate) destination: Arc<Destination>,
+    pub(crate) descriptor: OwnedFd,
+    pub(crate) home: Home,
+    pub(crate) overwrite: Overwrite,
+    /// Something is under its name.
+    pub(crate) replaces: bool,
+    pub(crate) metadata: Metadata,
+    pub(crate) size_bytes: u64,
+    pub(crate) end_bytes: u64,
+}
+
+/// Where a file is while it is written.
+#[derive(Debug)]
+pub(crate) enum Home {
+    /// It has no name yet.
+    Unnamed {
+        /// Where it is to be.
+        folder: Arc<Folder>,
+        /// Its name there.
+        name: Vec<u8>,
+    },
+    /// It has a temporary name.
+    Named(Placed),
 }
 
 impl RestoreFile {
-    pub(crate) fn new(
-        destination: Arc<Destination>,
-        descriptor: OwnedFd,
-        placed: Placed,
-        metadata: Metadata,
-        given: Given,
-        size_bytes: u64,
-    ) -> RestoreFile {
-        let placed = Some(placed);
-        RestoreFile { destination, descriptor, placed, metadata, given, size_bytes, end_bytes: 0 }
-    }
-
     /// Writes all of `bytes` at `offset_bytes`. What is never written is a hole.
     ///
     /// # Errors
@@ -61,39 +72,106 @@ impl RestoreFile {
         self.end_bytes = self.end_bytes.max(end_bytes);
     }
 
-    /// Gives the file its size, its metadata and, when it replaces another one, its name. `path` is
-    /// the member's, for messages. What could not be restored of the metadata is returned.
+    /// Gives the file its size, its metadata and then its name. `path` is the member's. What could
+    /// not be restored of the metadata is returned.
     ///
     /// # Errors
-    /// [`RestoreError::Write`], [`RestoreError::Rename`]; the file is taken away then.
-    pub fn finish(mut self, path: &[u8]) -> Result<Vec<MetadataProblem>, RestoreError> {
+    /// [`RestoreError::Exists`], [`RestoreError::DirectoryInTheWay`], [`RestoreError::Write`],
+    /// [`RestoreError::Rename`]; the file is gone then, and what was there stays.
+    pub fn finish(self, path: &[u8]) -> Result<Vec<MetadataProblem>, RestoreError> {
+        let write = |error: Errno| RestoreError::Write { path: path.into(), source: error.into() };
         if self.end_bytes != self.size_bytes {
-            ftruncate(&self.descriptor, self.size_bytes).map_err(|error| RestoreError::Write {
-                path: path.to_vec(),
-                source: error.into(),
-            })?;
+            ftruncate(&self.descriptor, self.size_bytes).map_err(write)?;
         }
         let mut problems = Problems::of(path);
-        let (metadata, given) = (&self.metadata, self.given);
-        self.destination.apply_to_file(&self.descriptor, metadata, given, &mut problems);
-        let found = problems.found;
-        if let Some(placed) = self.placed.take() {
-            placed.put(path)?;
-        }
+        let stat = fstat(&self.descriptor).map_err(write)?;
+        let handle = Handle::Open(self.descriptor.as_fd());
+        let inherits_acl = self.folder().has_default_acl;
+        let policy = self.destination.policy();
+        policy.apply(handle, &self.metadata, &stat, inherits_acl, &mut problems);
+        let found = self.destination.take_problems(problems);
+        let destination = Arc::clone(&self.destination);
+        let folder = Arc::clone(self.folder());
+        self.put(path)?;
+        destination.remember(&folder, path, Identity::of(&stat));
         Ok(found)
     }
+
+    /// Gives what there is of the file another name in the same directory, if that is free, and no
+    /// metadata.
+    ///
+    /// # Errors
+    /// [`RestoreError::Exists`], [`RestoreError::Rename`]; the file is gone then.
+    pub fn keep_as(self, name: &[u8]) -> Result<(), RestoreError> {
+        match self.home {
+            Home::Unnamed { folder, .. } => link_file_as(&self.descriptor, &folder, name, name),
+            Home::Named(placed) => placed.rename_to(name).put(name),
+        }
+    }
+
+    fn folder(&self) -> &Arc<Folder> {
+        match &self.home {
+            Home::Unnamed { folder, .. } => folder,
+            Home::Named(placed) => &placed.folder,
+        }
+    }
+
+    fn put(self, path: &[u8]) -> Result<(), RestoreError> {
+        let (folder, name) = match self.home {
+            Home::Unnamed { folder, name } => (folder, name),
+            Home::Named(placed) => {
+                if self.replaces {
+                    flush(&self.destination, &self.descriptor, path)?;
+                    clear(&placed.folder, placed.name(), path)?;
+                }
+                return placed.put(path);
+            }
+        };
+        let mut folder = folder;
+        for attempt in 0..2 {
+            if self.replaces {
+                break;
+            }
+            match link_file_as(&self.descriptor, &folder, &name, path) {
+                // The directory was removed meanwhile, by this archive or by somebody.
+                Err(RestoreError::Rename { source, .. }) if attempt == 0 && is_missing(&source) => {
+                    folder = self.destination.folder_again(path)?;
+                }
+                Err(RestoreError::Exists { .. }) if self.overwrite == Overwrite::Replace => break,
+                result => {
+                    folder.is_populated.fetch_or(result.is_err(), Ordering::Relaxed);
+                    return result;
+                }
+            }
+        }
+        flush(&self.destination, &self.descriptor, path)?;
+        clear(&folder, &name, path)?;
+        link_file_over(&self.descriptor, &folder, &name, path)
+    }
+}
+
+fn is_missing(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::NotFound
+}
+
+/// Brings a file to the disk before its name takes that of another one from it: not every file
+/// system does that itself, and after a power cut there would be neither.
+fn flush(destination: &Destination, file: &OwnedFd, path: &[u8]) -> Result<(), RestoreError> {
+    if destination.replaced() == Replaced::Unflushed {
+        return Ok(());
+    }
+    let failed = |error: Errno| RestoreError::Write { path: path.into(), source: error.into() };
+    fsync(file).map_err(failed)
+}
+
+fn clear(folder: &Folder, name: &[u8], path: &[u8]) -> Result<(), RestoreError> {
+    clear_directory(folder, name, path).unwrap_or_else(|error| {
+        Err(RestoreError::Rename { path: path.to_vec(), source: error.into() })
+    })
 }
 
 impl AsFd for RestoreFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
-    }
-}
-
-impl Drop for RestoreFile {
-    fn drop(&mut self) {
-        if let Some(mut placed) = self.placed.take() {
-            placed.abandon();
-        }
     }
 }

@@ -87,8 +87,9 @@ impl Overrides {
             b"linkpath" => self.link = name(value).ok_or_else(vital)?,
             b"uname" => self.user = name(value).unwrap_or_else(|| none(&mut minor)),
             b"gname" => self.group = name(value).unwrap_or_else(|| none(&mut minor)),
-            b"uid" => self.uid = number(value).unwrap_or_else(|| none(&mut minor)),
-            b"gid" => self.gid = number(value).unwrap_or_else(|| none(&mut minor)),
+            // Of an owner that cannot be told, the header's would be another one's rights.
+            b"uid" => self.uid = number(value).unwrap_or_else(|| nobody_at_all(&mut minor)),
+            b"gid" => self.gid = number(value).unwrap_or_else(|| nobody_at_all(&mut minor)),
             b"mtime" => {
                 self.modified = parsed(value, pax::time).unwrap_or_else(|| none(&mut minor));
             }
@@ -308,6 +309,12 @@ fn set<T>(place: &mut T, value: Option<T>) {
 fn none<T>(note: &mut impl FnMut()) -> Option<T> {
     note();
     None
+}
+
+/// A number that no user or group has.
+fn nobody_at_all(note: &mut impl FnMut()) -> Option<u64> {
+    note();
+    Some(u64::MAX)
 }
 
 /// `Some(None)` for an empty value, `None` for one that cannot be read.

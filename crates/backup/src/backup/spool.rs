@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
-use crate::unnamed_file::unnamed_file;
+use tree::unnamed_file;
 
 /// What is kept in memory before a temporary file is made, and between two writes to it.
 const MEMORY_BYTES: usize = 1 << 20;

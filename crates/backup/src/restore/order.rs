@@ -16,15 +16,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 use archive::member::{Kind, Member};
 use flow::account::Account;
 use flow::cancel::Stopped;
-use tree::{Overwrite, Worker};
+use tree::{Destination, Overwrite, Worker};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::RestoreOptions;
 use super::workers::{Job, Made, Object, Workers};
-use super::{RestoreOptions, Targets};
 use crate::read::members::{ContentPiece, Found, Item, MemberStream};
 use crate::read::ranges::StandIns;
 use crate::selection::{Selection, is_absolute, normal, strip_components, without_root};
@@ -100,7 +101,7 @@ pub(crate) struct Dispatcher<'a> {
 impl<'a> Dispatcher<'a> {
     pub fn new(
         workers: &'a Workers<'a>,
-        targets: &'a Targets,
+        destination: &Arc<Destination>,
         options: &RestoreOptions,
         selection: &'a mut Selection,
         warnings: &'a Warnings<'a>,
@@ -112,8 +113,8 @@ impl<'a> Dispatcher<'a> {
             overwrite: options.overwrite,
             warnings,
             stand_ins: None,
-            strict: targets.strict.worker(),
-            replacing: targets.replacing.worker(),
+            strict: destination.worker(),
+            replacing: destination.replacing_worker(),
             given: (0..workers.len()).map(|_| Given::default()).collect(),
             directories: Homes::default(),
             directories_full: false,
@@ -241,7 +242,8 @@ impl<'a> Dispatcher<'a> {
         let made = self.made.contains(&key);
         let worker = if made { &mut self.replacing } else { &mut self.strict };
         match worker.create_directory(member) {
-            Ok(()) => {
+            Ok(problems) => {
+                problems.iter().for_each(|problem| self.warnings.metadata(problem));
                 self.workers.count_member();
                 self.add_directory(key);
             }

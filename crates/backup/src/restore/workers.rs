@@ -14,9 +14,9 @@ use flow::account::{Account, Stage, State};
 use flow::cancel::{Cancel, POLL, Stopped};
 use flow::monitor::Counter;
 use flow::queue::Queue;
-use tree::{Created, Overwrite, RestoreFile, Worker};
+use tree::{Created, Destination, Overwrite, RestoreFile, Worker};
 
-use super::{INCOMPLETE_SUFFIX, RestoreError, RestoreOptions, Targets};
+use super::{INCOMPLETE_SUFFIX, RestoreError, RestoreOptions};
 use crate::read::members::ContentPiece;
 use crate::read::placement::Placement;
 use crate::read::{Slice, cores};
@@ -56,8 +56,8 @@ pub(crate) enum Job {
 
 /// All workers and what they share.
 pub(crate) struct Workers<'a> {
-    targets: &'a Targets,
-    /// Policy of the user; with `Refuse` a new file is written under its own name.
+    destination: &'a Arc<Destination>,
+    /// Policy of the user; with `Refuse` no file is there that an incomplete one would replace.
     overwrite: Overwrite,
     stage: &'a Arc<Stage>,
     warnings: &'a Warnings<'a>,
@@ -80,7 +80,7 @@ struct Done {
 
 impl<'a> Workers<'a> {
     pub fn new(
-        targets: &'a Targets,
+        destination: &'a Arc<Destination>,
         options: &RestoreOptions,
         stage: &'a Arc<Stage>,
         warnings: &'a Warnings<'a>,
@@ -88,7 +88,7 @@ impl<'a> Workers<'a> {
     ) -> Workers<'a> {
         let threads = options.threads.map_or_else(cores, NonZero::get).min(WORKERS_MAX);
         Workers {
-            targets,
+            destination,
             overwrite: options.overwrite,
             stage,
             warnings,
@@ -193,8 +193,8 @@ impl<'a> Workers<'a> {
     fn work(&self, index: usize) {
         let mut hands = Hands {
             shared: self,
-            strict: self.targets.strict.worker(),
-            replacing: self.targets.replacing.worker(),
+            strict: self.destination.worker(),
+            replacing: self.destination.replacing_worker(),
             open: None,
         };
         let mut account = self.stage.open();
@@ -250,6 +250,11 @@ fn sentence(error: &tree::RestoreError) -> String {
         E::Link { target, source, .. } => {
             format!("cannot link to {}: {source}", String::from_utf8_lossy(target))
         }
+        E::LinkChanged { target, .. } => {
+            format!("link target {} was changed by somebody", String::from_utf8_lossy(target))
+        }
+        E::Changed { .. } => "was changed by somebody while it was made".to_owned(),
+        E::Remember { source, .. } => format!("cannot keep its metadata for the end: {source}"),
         E::DeviceNeedsRoot { .. } => "devices can be restored by root only".to_owned(),
         E::Write { source, .. } => format!("cannot write: {source}"),
         E::Rename { source, .. } => format!("cannot put in place: {source}"),
@@ -309,6 +314,10 @@ impl Hands<'_> {
                 self.open = Some(OpenFile { member, made, file, placement, missing_bytes: 0 });
             }
             Ok(Created::Kept) => {}
+            Ok(Created::KeptShorter) => self.shared.warnings.warn(
+                &member.path,
+                "stays: newer than the archived one but shorter, as after an interrupted copy",
+            ),
             Err(error) => self.shared.refuse(&member, error),
         }
     }
@@ -355,21 +364,16 @@ impl Hands<'_> {
         }
     }
 
-    /// A file that was begun under its own name and lacks content gets another one.
+    /// A file that lacks content gets another name, unless it would have replaced one.
     fn end_incomplete(&mut self, open: OpenFile) {
         let OpenFile { member, made, file, missing_bytes, .. } = open;
-        // Under the other policies the file may lie under a temporary name, and what has the name
-        // is the old one.
-        let has_its_name = made == Made::First && self.shared.overwrite == Overwrite::Refuse;
-        let mut other = (*member).clone();
-        other.path.extend_from_slice(INCOMPLETE_SUFFIX.as_bytes());
-        other.kind = Kind::HardLink { target: member.path.clone() };
-        let kept = match has_its_name && self.strict.create(&other).is_ok() {
+        let replaces_nothing = made == Made::First && self.shared.overwrite == Overwrite::Refuse;
+        let mut name = member.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
+        name.extend_from_slice(INCOMPLETE_SUFFIX.as_bytes());
+        let kept = match replaces_nothing && file.keep_as(&name).is_ok() {
             true => Kept::BesideIt,
             false => Kept::Not,
         };
-        // Dropped unfinished, the file loses its name.
-        drop(file);
         self.warn_incomplete(&member.path, missing_bytes, kept);
     }
 

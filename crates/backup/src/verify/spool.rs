@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 
-use crate::unnamed_file::unnamed_file;
+use tree::unnamed_file;
 
 const MEMORY_BYTES: usize = 4 << 20;
 /// Bytes of a record: place, whether there is a hash, hash.

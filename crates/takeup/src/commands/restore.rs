@@ -12,7 +12,7 @@ use flow::cancel::Cancel;
 use report::explanation::Command;
 use report::format::{count, duration};
 use serde_json::json;
-use tree::{Attributes, Modes, Overwrite, Owners};
+use tree::{Attributes, Modes, Overwrite, Owners, Privileges};
 
 use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
@@ -56,6 +56,10 @@ pub struct RestoreArgs {
     /// Which permissions they get; by default exact for root, less the umask for others
     #[arg(long, value_enum, value_name = "WHICH")]
     modes: Option<ModesName>,
+    /// What lends rights: set-ID bits, capabilities and other security.* and trusted.* attributes;
+    /// by default only where owner and permissions come back as archived
+    #[arg(long, value_enum, value_name = "WHAT")]
+    privileges: Option<PrivilegesName>,
     /// Leave extended attributes and ACLs out
     #[arg(long)]
     no_xattrs: bool,
@@ -76,7 +80,7 @@ enum OverwriteName {
     No,
     /// It is replaced, a directory only when it is empty
     Replace,
-    /// It is replaced unless it is a file that is as new as the archived one
+    /// It is replaced unless it is a newer file, or one with the archived time and size
     KeepNewer,
 }
 
@@ -96,6 +100,14 @@ enum ModesName {
     Exact,
     /// What the umask leaves of them
     Umask,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PrivilegesName {
+    /// As archived, whoever the owner is
+    Keep,
+    /// None
+    Drop,
 }
 
 const EXISTING_HINT: &str = "hint: --overwrite replaces what exists, --overwrite=keep-newer only \
@@ -186,6 +198,11 @@ fn options(arguments: &RestoreArgs, cancel: &Cancel) -> Result<RestoreOptions, F
             ModesName::Exact => Modes::Exact,
             ModesName::Umask => Modes::Umask,
         }),
+        privileges: match arguments.privileges {
+            None => Privileges::WithOwner,
+            Some(PrivilegesName::Keep) => Privileges::Keep,
+            Some(PrivilegesName::Drop) => Privileges::Drop,
+        },
         attributes: match arguments.no_xattrs {
             true => Attributes::Ignore,
             false => Attributes::Read,

@@ -7,6 +7,7 @@ mod escapes;
 mod fixture;
 mod metadata;
 mod overwrite;
+mod privilege;
 mod races;
 mod round_trip;
 mod scan;

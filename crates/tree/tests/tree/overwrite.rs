@@ -121,6 +121,8 @@ fn an_interrupted_file_is_not_seen() {
     let fresh = file("y", &[1; 5000]).member;
     let Created::File(mut started) = place.worker.create_file(&fresh).unwrap() else { panic!() };
     started.write_at(0, &[1; 2000]).unwrap();
+    // Not even while it is being written.
+    assert_eq!(names(&place.into), ["other", "x"]);
     drop(started);
     assert_eq!(names(&place.into), ["other", "x"]);
 }
@@ -134,6 +136,15 @@ fn newer_files_stay() {
     restore_one(&mut place.worker, &member).unwrap();
     assert_eq!(fs::read(place.into.join("x")).unwrap(), b"new");
     assert!(matches!(place.worker.create_file(&member.member).unwrap(), Created::Kept));
+    // Of the same time but another size: not the same file.
+    let mut longer = file("x", b"longer");
+    longer.member.modified = member.member.modified;
+    restore_one(&mut place.worker, &longer).unwrap();
+    assert_eq!(fs::read(place.into.join("x")).unwrap(), b"longer");
+    // Newer but shorter: it stays, and that is told.
+    let mut older = file("x", b"longer still");
+    older.member.modified.seconds = 1;
+    assert!(matches!(place.worker.create_file(&older.member).unwrap(), Created::KeptShorter));
 }
 
 /// A directory that was removed since the worker opened it is found anew.

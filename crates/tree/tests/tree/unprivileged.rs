@@ -165,7 +165,10 @@ fn owners_and_special_bits_are_not_claimed() {
         };
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o027));
         check(usual, "umask", [0o750, 0o750]);
-        check(DestinationOptions { modes: Modes::Exact, ..usual }, "exact", [0o777, 0o4755]);
+        // Owners are not restored, so nobody's rights are lent, were they one's own.
+        check(DestinationOptions { modes: Modes::Exact, ..usual }, "exact", [0o777, 0o755]);
+        let keep = DestinationOptions { privileges: Privileges::Keep, ..usual };
+        check(DestinationOptions { modes: Modes::Exact, ..keep }, "keep", [0o6777, 0o4755]);
         // Asked for what cannot be: reported, and no set-user-ID file of the wrong owner.
         let numbers = DestinationOptions { owners: Owners::Numbers, modes: Modes::Exact, ..usual };
         let destination = destination(&into.join("numbers"), numbers);

@@ -14,7 +14,7 @@ use super::label_reader::{Opening, read_block, read_opening};
 use super::sets::LabelledFile;
 use super::station::{Brought, Station, Wanted, Which};
 use crate::read::index_file::IndexFile;
-use crate::unnamed_file::unnamed_file;
+use tree::unnamed_file;
 
 /// Most parts of a set: 80 bytes each, 20 MiB.
 const EXTENTS_MAX: u64 = 1 << 18;

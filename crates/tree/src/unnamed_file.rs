@@ -10,7 +10,10 @@ use rustix::fs::{Mode, OFlags};
 
 /// Makes one in the folder for temporary files (`TMPDIR`, else `/var/tmp`, which is on a disk where
 /// `/tmp` may be memory).
-pub(crate) fn unnamed_file() -> io::Result<File> {
+///
+/// # Errors
+/// What openat(2) says.
+pub fn unnamed_file() -> io::Result<File> {
     let folder =
         std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
     let mode = Mode::RUSR | Mode::WUSR;
