@@ -182,14 +182,6 @@ macro_rules! form {
 /// All runs on one file system; those that are `long` have their short form on another one.
 macro_rules! on {
     ($module:ident, $system:expr, $need:ident, new: $new:ident, over: $over:ident) => {
-        on!($module, $system, $need, new: $new, over: $over, restore_over_files {
-            needs::require!(Fuse, LoopDevices, $need);
-            form!($over);
-            super::restore($system, true);
-        });
-    };
-    ($module:ident, $system:expr, $need:ident, new: $new:ident, over: $over:ident,
-     $($name:ident $body:block)?) => {
         mod $module {
             use super::*;
 
@@ -214,14 +206,18 @@ macro_rules! on {
                 super::restore($system, false);
             }
 
-            $(#[test]
-            fn $name() $body)?
+            #[test]
+            fn restore_over_files() {
+                needs::require!(Fuse, LoopDevices, $need);
+                form!($over);
+                super::restore($system, true);
+            }
         }
     };
 }
 
 on!(ext4, EXT4, Ext4, new: long, over: long);
-on!(ext4_without_help, EXT4_STRICT, Ext4, new: short, over: short,);
-on!(ext4_writeback, EXT4_WRITEBACK, Ext4, new: long, over: long,);
-on!(xfs, XFS, Xfs, new: long, over: short,);
+on!(ext4_without_help, EXT4_STRICT, Ext4, new: short, over: short);
+on!(ext4_writeback, EXT4_WRITEBACK, Ext4, new: long, over: long);
+on!(xfs, XFS, Xfs, new: long, over: short);
 on!(btrfs, BTRFS, Btrfs, new: long, over: short);
