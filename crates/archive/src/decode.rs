@@ -12,7 +12,9 @@ mod event;
 mod fields;
 mod overrides;
 
-pub use event::{DecodeError, Event, HeaderFault, Limits, Note, Skipped};
+pub use event::{DecodeError, Event, GLOBAL_RECORD_BYTES, HeaderFault, Limits, Note, Skipped};
+
+use std::collections::BTreeMap;
 
 use crate::acl::{NameLookup, NoNames};
 use crate::header::{self, Layout, UNIT_BYTES, Unit};
@@ -27,14 +29,60 @@ pub struct Decoder {
     names: Box<dyn NameLookup + Send>,
     state: State,
     pending: Pending,
-    /// Records of global headers that change members, the latest of each keyword.
-    globals: Vec<(Vec<u8>, Vec<u8>)>,
-    globals_bytes: u64,
+    globals: Globals,
     /// From `GNU.volume.offset` and `GNU.volume.filename`: the next file is a continuation.
     volume: Option<Volume>,
     /// An extended header was seen: this is a pax archive, and hard links may have content.
     pax: bool,
     zero_units: u8,
+}
+
+/// Records of global headers that change members, the latest of each keyword.
+#[derive(Default)]
+struct Globals {
+    /// With the number of the record: of two that say the same in other words the later one holds.
+    records: BTreeMap<Vec<u8>, (u64, Vec<u8>)>,
+    bytes: u64,
+    number: u64,
+    /// What all of them come to, once a member has asked.
+    overrides: Option<(Overrides, Vec<Note>)>,
+}
+
+impl Globals {
+    fn set(&mut self, keyword: &[u8], value: &[u8], limit_bytes: u64) -> Result<(), DecodeError> {
+        let cost = |value: &[u8]| (keyword.len() + value.len()) as u64 + GLOBAL_RECORD_BYTES;
+        let old = self.records.get(keyword).map_or(0, |(_, old)| cost(old));
+        let bytes = self.bytes - old + cost(value);
+        if bytes > limit_bytes {
+            return Err(DecodeError::ExtendedTooLarge { bytes, limit_bytes });
+        }
+        self.bytes = bytes;
+        self.number += 1;
+        self.overrides = None;
+        self.records.insert(keyword.to_vec(), (self.number, value.to_vec()));
+        Ok(())
+    }
+
+    /// What the next member begins with.
+    fn overrides(
+        &mut self,
+        limits: &Limits,
+        notes: &mut Vec<Note>,
+    ) -> Result<Overrides, DecodeError> {
+        if let Some((overrides, told)) = &self.overrides {
+            notes.extend_from_slice(told);
+            return Ok(overrides.clone());
+        }
+        let mut records: Vec<_> = self.records.iter().collect();
+        records.sort_by_key(|(_, (number, _))| *number);
+        let (mut overrides, mut told) = (Overrides::default(), Vec::new());
+        for (keyword, (_, value)) in records {
+            overrides.apply(keyword, value, limits, &mut told)?;
+        }
+        notes.extend_from_slice(&told);
+        self.overrides = Some((overrides.clone(), told));
+        Ok(overrides)
+    }
 }
 
 /// What a global header of a continuation volume says.
@@ -107,8 +155,7 @@ impl Decoder {
             names,
             state: State::Header,
             pending: Pending::default(),
-            globals: Vec::new(),
-            globals_bytes: 0,
+            globals: Globals::default(),
             volume: None,
             pax: false,
             zero_units: 0,
@@ -204,8 +251,7 @@ impl Decoder {
         self.zero_units += 1;
         if self.zero_units == 2 {
             self.zero_units = 0;
-            self.globals.clear();
-            self.globals_bytes = 0;
+            self.globals = Globals::default();
             self.volume = None;
             self.pax = false;
             return Ok(Event::EndOfArchive);
@@ -216,7 +262,7 @@ impl Decoder {
     fn start_payload(&mut self, what: Payload, size_bytes: u64) -> Result<Event, DecodeError> {
         let (before, limit_bytes) = match what {
             Payload::Extended => (self.pending.extended_bytes, self.limits.extended_bytes_max),
-            Payload::Global => (self.globals_bytes, self.limits.extended_bytes_max),
+            Payload::Global => (0, self.limits.extended_bytes_max),
             Payload::LongName | Payload::LongLink => (0, self.limits.long_name_bytes_max),
         };
         let bytes = size_bytes.saturating_add(before);
@@ -280,7 +326,7 @@ impl Decoder {
                     // Refused here and once, not at every member that it would change.
                     let mut notes = Vec::new();
                     Overrides::default().apply(keyword, value, &self.limits, &mut notes)?;
-                    self.set_global(keyword, value);
+                    self.globals.set(keyword, value, self.limits.global_bytes_max)?;
                 }
                 _ => {}
             }
@@ -289,22 +335,10 @@ impl Decoder {
         Ok(Event::GlobalHeader { records: owned.collect() })
     }
 
-    fn set_global(&mut self, keyword: &[u8], value: &[u8]) {
-        if let Some(at) = self.globals.iter().position(|(known, _)| known == keyword) {
-            let (_, old) = self.globals.remove(at);
-            self.globals_bytes -= (keyword.len() + old.len()) as u64;
-        }
-        self.globals_bytes += (keyword.len() + value.len()) as u64;
-        self.globals.push((keyword.to_vec(), value.to_vec()));
-    }
-
     /// The overrides of the next member, begun from the global ones.
     fn overrides(&mut self) -> Result<&mut Overrides, DecodeError> {
         if self.pending.overrides.is_none() {
-            let mut overrides = Overrides::default();
-            for (keyword, value) in &self.globals {
-                overrides.apply(keyword, value, &self.limits, &mut self.pending.notes)?;
-            }
+            let overrides = self.globals.overrides(&self.limits, &mut self.pending.notes)?;
             self.pending.overrides = Some(overrides);
         }
         Ok(self.pending.overrides.get_or_insert_default())

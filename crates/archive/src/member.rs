@@ -99,4 +99,26 @@ impl Member {
             _ => 0,
         }
     }
+
+    /// Bytes of memory that it takes, about: its strings, runs and attributes, each with what an
+    /// allocation costs beside. What holds members back counts them by this.
+    pub fn memory_bytes(&self) -> usize {
+        /// Of an allocation, small ones rounded up.
+        const EACH: usize = 32;
+        let target = match &self.kind {
+            Kind::SymbolicLink { target } | Kind::HardLink { target } => target.capacity(),
+            _ => 0,
+        };
+        let names = self.path.capacity() + self.user.capacity() + self.group.capacity() + target;
+        let acls = [&self.acl_access, &self.acl_default].into_iter().flatten();
+        let acls: usize = acls.map(Vec::capacity).sum();
+        let runs = self.sparse.as_ref().map_or(0, |runs| runs.capacity() * size_of::<Extent>());
+        let attributes: usize = self
+            .xattrs
+            .iter()
+            .map(|(name, value)| name.capacity() + value.capacity() + 2 * EACH)
+            .sum::<usize>()
+            + self.xattrs.capacity() * size_of::<(Vec<u8>, Vec<u8>)>();
+        size_of::<Member>() + 4 * EACH + names + acls + runs + attributes
+    }
 }

@@ -10,7 +10,6 @@
 //! of its own, through the same writer. The target gets its name last, after it is synchronised.
 
 mod compressor;
-mod crew;
 mod descriptors;
 mod draft;
 mod groups;
@@ -41,6 +40,7 @@ use device::target::{Existing, Target, TargetError, TargetKind};
 use flow::account::StageReport;
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
+use flow::crew::{Crew, StageFailure};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::sink::WriteError;
 use tree::{Attributes, FileSystems, Scan, ScanError};
@@ -48,7 +48,6 @@ use tree::{Attributes, FileSystems, Scan, ScanError};
 use crate::open_target::open_target;
 use crate::report::{RunReport, TapeReport};
 use crate::tape::{Safe, SetPlan, TapeOptions, TapeSetError, TapeSink, VolumeChanger, Writing};
-use crew::Crew;
 use descriptors::InHand;
 pub(crate) use run::SetSink;
 use run::{Done, Run, Stages};
@@ -162,9 +161,9 @@ pub enum BackupError {
     /// The memory of a ring cannot be had.
     #[error("cannot allocate the ring")]
     Ring(#[source] io::Error),
-    /// A thread cannot be started.
-    #[error("cannot start a thread")]
-    Thread(#[source] io::Error),
+    /// A stage cannot be started, or broke down.
+    #[error(transparent)]
+    Stage(#[from] StageFailure),
     /// The back end for bulk input and output fails.
     #[error("bulk input fails")]
     Engine(#[source] io::Error),
@@ -192,6 +191,12 @@ pub enum BackupError {
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+}
+
+impl flow::crew::Failure for BackupError {
+    fn is_echo(&self) -> bool {
+        matches!(self, BackupError::Stopped(_))
+    }
 }
 
 /// A set on tape that did not come to its end.

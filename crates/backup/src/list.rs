@@ -14,6 +14,7 @@ use archive::member::{Kind, Member};
 use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
+use flow::crew::{Crew, Failure, StageFailure};
 use flow::monitor::{Counter, Monitor};
 
 use crate::read::index_file::IndexFile;
@@ -114,9 +115,21 @@ pub enum ListError {
     /// The index cannot be read any more, after some of it was listed.
     #[error("the list ends early: the index cannot be read to its end")]
     Index(#[source] IndexError),
+    /// A stage cannot be started, or broke down.
+    #[error(transparent)]
+    Stage(#[from] StageFailure),
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+}
+
+impl Failure for ListError {
+    fn is_echo(&self) -> bool {
+        match self {
+            ListError::Read(failure) => failure.is_echo(),
+            error => matches!(error, ListError::Stopped(_)),
+        }
+    }
 }
 
 /// Lists an archive: `each` is called for every selected member in archive order.
@@ -163,11 +176,11 @@ pub fn list(
         chunks: None,
     };
     let stage = Stage::new("parse");
-    let (mut run, summary) = read_archive::<_, ListError>(
+    let (mut run, summary) = read_archive(
         &settings,
         &stage,
         monitor,
-        cancel,
+        &Crew::new(cancel),
         |stream: &mut MemberStream<'_>, account| {
             list_stream(stream, account, &mut selection, &warnings, &mut each)
         },

@@ -15,6 +15,7 @@ use device::target::{Existing, TargetError, TargetKind};
 use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
+use flow::crew::{Crew, Failure, StageFailure};
 use flow::monitor::{Counter, Level, Monitor, Notice};
 use flow::rate::RateLimit;
 use flow::restart::Restart;
@@ -104,6 +105,9 @@ pub enum PipeError {
         /// Bytes that it had been given.
         offset_bytes: u64,
     },
+    /// A stage cannot be started, or broke down.
+    #[error(transparent)]
+    Stage(#[from] StageFailure),
     /// The user stopped the run.
     #[error("cancelled after {written_bytes} bytes")]
     Cancelled {
@@ -208,22 +212,19 @@ impl Run<'_> {
         producer.set_last_block(options.last_block);
         let consumer = consumers.remove(0);
         let (read, write) = (Stage::new("read"), Stage::new("write"));
-        let (read_result, write_result) = std::thread::scope(|scope| {
-            let reader = scope.spawn(|| {
-                let mut account = read.open();
-                let result = read_source(self.source, producer, &self.engine, &mut account, cancel);
-                result.inspect_err(|_| cancel.fail())
-            });
+        let crew = Crew::<Ended>::new(cancel);
+        let moved = crew.scope(write.name(), |scope| {
+            let reader = crew.spawn(scope, &read, |account| {
+                Ok(read_source(self.source, producer, &self.engine, account, cancel)?)
+            })?;
             let mut account = write.open();
-            let written = self
-                .write(&mut *output.sink, &consumer, &read, &mut account)
-                .inspect_err(|_| cancel.fail());
+            self.write(&mut *output.sink, &consumer, &read, &mut account)?;
             drop(account);
-            (reader.join(), written)
+            crew.join(reader)
         });
-        let read_result = read_result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let (from, to) = (&self.source.name, &output.name);
-        let source_bytes = settle(read_result, write_result, from, to, write.bytes())?;
+        let source_bytes =
+            crew.outcome(moved).map_err(|ended| ended.in_words(from, to, write.bytes()))?;
         Ok(RunReport {
             source_bytes,
             archive_bytes: write.bytes(),
@@ -326,41 +327,53 @@ fn read_source(
     }
 }
 
-/// Picks the error to report: the one that came first, never its echo in the other stage.
-fn settle(
-    read: Result<u64, ReadError>,
-    write: Result<u64, WriteError>,
-    source: &str,
-    target: &str,
-    written_bytes: u64,
-) -> Result<u64, PipeError> {
-    match (read, write) {
-        (Ok(bytes), Ok(_)) => Ok(bytes),
-        (_, Err(WriteError::Write { offset_bytes, source })) => {
-            let object = target.to_owned();
-            Err(match source.kind() {
+/// Why one of the stages ended early.
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Stage(#[from] StageFailure),
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+impl Failure for Ended {
+    fn is_echo(&self) -> bool {
+        matches!(
+            self,
+            Ended::Read(ReadError::Stopped(_))
+                | Ended::Write(WriteError::Stopped(_))
+                | Ended::Stopped(_)
+        )
+    }
+}
+
+impl Ended {
+    /// With the names of the ends.
+    fn in_words(self, from: &str, to: &str, written_bytes: u64) -> PipeError {
+        let object = to.to_owned();
+        match self {
+            Ended::Write(WriteError::Write { offset_bytes, source }) => match source.kind() {
                 io::ErrorKind::BrokenPipe => PipeError::Closed { object, offset_bytes },
                 _ => PipeError::Write { object, offset_bytes, source },
-            })
-        }
-        (_, Err(WriteError::Target(error))) => Err(match error.downcast::<TapeSetError>() {
-            Ok(error) => PipeError::Tape(*error),
-            Err(other) => {
-                let (object, source) = (target.to_owned(), io::Error::other(other));
-                PipeError::Write { object, offset_bytes: written_bytes, source }
+            },
+            Ended::Write(WriteError::Target(error)) => match error.downcast::<TapeSetError>() {
+                Ok(error) => PipeError::Tape(*error),
+                Err(other) => {
+                    let source = io::Error::other(other);
+                    PipeError::Write { object, offset_bytes: written_bytes, source }
+                }
+            },
+            Ended::Read(ReadError::Read { offset_bytes, source }) => {
+                PipeError::Read { object: from.to_owned(), offset_bytes, source }
             }
-        }),
-        (Err(ReadError::Read { offset_bytes, source: error }), _) => {
-            Err(PipeError::Read { object: source.to_owned(), offset_bytes, source: error })
-        }
-        (Err(ReadError::Stopped(Stopped::Cancelled)), _)
-        | (_, Err(WriteError::Stopped(Stopped::Cancelled))) => {
-            Err(PipeError::Cancelled { written_bytes })
-        }
-        (Err(ReadError::Stopped(Stopped::Failed)), _)
-        | (_, Err(WriteError::Stopped(Stopped::Failed))) => {
-            // Both ends were told of a failure that neither had: a piece was lost on the way.
-            unreachable!("a run fails only after one of its stages has failed")
+            Ended::Stage(failure) => PipeError::Stage(failure),
+            Ended::Stopped(_)
+            | Ended::Read(ReadError::Stopped(_))
+            | Ended::Write(WriteError::Stopped(_)) => PipeError::Cancelled { written_bytes },
         }
     }
 }

@@ -40,6 +40,7 @@ use device::source::SourceError;
 use flow::account::{Account, Stage, StageReport};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
+use flow::crew::{Crew, Failure};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::ring::{Consumer, Producer, RingOptions, ring};
 use flow::source::{ReadError, read_stream};
@@ -65,6 +66,9 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// Least number of blocks of a ring. A batch of small files on its way to a worker holds two, who
 /// waits for more another one, and a chunk that is put into the ring wants up to four at once.
 const RING_BLOCKS_MIN: usize = 8;
+/// Most bytes that the members on their way to workers take beside their content, which lies in the
+/// ring: names, attributes, maps of sparse files. One that is larger goes alone.
+pub(crate) const MEMBERS_BYTES_MAX: usize = 16 << 20;
 /// Reads in flight: enough to keep a disk busy, few enough for two cores.
 const READS_IN_FLIGHT: usize = 4;
 
@@ -113,6 +117,17 @@ pub enum ReadFailure {
         /// Why.
         source: io::Error,
     },
+}
+
+impl ReadFailure {
+    /// Whether this but tells that the run was being stopped.
+    pub(crate) fn is_echo(&self) -> bool {
+        matches!(
+            self,
+            ReadFailure::Read { source: ReadError::Stopped(_), .. }
+                | ReadFailure::Tape(TapeReadFailure::Stopped(_))
+        )
+    }
 }
 
 /// How an archive is read.
@@ -180,26 +195,29 @@ pub(crate) fn read_archive<R, E>(
     settings: &ReadSettings<'_>,
     stage: &Arc<Stage>,
     monitor: &dyn Monitor,
-    cancel: &Cancel,
+    crew: &Crew<'_, E>,
     body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
 ) -> Result<(R, ReadSummary), E>
 where
-    E: From<ReadFailure> + From<Stopped>,
+    E: Failure + From<ReadFailure>,
 {
-    let pipeline = Pipeline::new(settings, monitor, cancel)?;
-    if settings.contents == Contents::NotWanted && pipeline.plain_file {
-        return pipeline.skim(stage, body);
-    }
-    pipeline.run(stage, body)
+    let pipeline = Pipeline::new(settings, monitor, crew)?;
+    let result = if settings.contents == Contents::NotWanted && pipeline.plain_file {
+        crew.scope(stage.name(), |_| pipeline.skim(stage, body))
+    } else {
+        pipeline.run(stage, body)
+    };
+    crew.outcome(result)
 }
 
 /// Everything that the threads of a run share.
-struct Pipeline<'a> {
+struct Pipeline<'a, E> {
     input: &'a Input,
     /// Name of the source.
     name: String,
     settings: &'a ReadSettings<'a>,
     choice: Choice,
+    crew: &'a Crew<'a, E>,
     cancel: &'a Cancel,
     endpoint: &'static str,
     /// Not compressed, and read at any offset.
@@ -220,12 +238,12 @@ struct Pipeline<'a> {
     tape_end: Mutex<Option<TapeEnd>>,
 }
 
-impl<'a> Pipeline<'a> {
+impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
     fn new(
         settings: &'a ReadSettings<'a>,
         monitor: &dyn Monitor,
-        cancel: &'a Cancel,
-    ) -> Result<Pipeline<'a>, ReadFailure> {
+        crew: &'a Crew<'a, E>,
+    ) -> Result<Pipeline<'a, E>, ReadFailure> {
         let choice = Choice::new(settings.engine)
             .map_err(|source| ReadFailure::SetUp { what: "engine", source })?;
         let text = format!("engine {}: {}", choice.name(), choice.reason);
@@ -250,7 +268,8 @@ impl<'a> Pipeline<'a> {
             name,
             settings,
             choice,
-            cancel,
+            crew,
+            cancel: crew.cancel(),
             endpoint,
             plain_file,
             plain_set,
@@ -268,14 +287,11 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Goes from header to header without threads and rings.
-    fn skim<R, E>(
+    fn skim<R>(
         self,
         stage: &Arc<Stage>,
         body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
-    ) -> Result<(R, ReadSummary), E>
-    where
-        E: From<ReadFailure> + From<Stopped>,
-    {
+    ) -> Result<(R, ReadSummary), E> {
         let mut account = stage.open();
         let Input::File(source) = self.input else {
             return Err(ReadFailure::NotAnArchive { name: self.name }.into());
@@ -315,58 +331,53 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    fn run<R, E>(
+    fn run<R>(
         self,
         stage: &Arc<Stage>,
         body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
-    ) -> Result<(R, ReadSummary), E>
-    where
-        E: From<ReadFailure> + From<Stopped>,
-    {
+    ) -> Result<(R, ReadSummary), E> {
         let (producer, consumer) = self.ring(self.source_block_bytes())?;
-        std::thread::scope(|scope| {
-            let reader = scope.spawn(|| {
-                let result = self.read_source(producer);
-                // What a tape gave before it failed is worth having.
-                if result.is_err() && !matches!(result, Err(ReadFailure::Tape(_))) {
-                    self.cancel.fail();
+        let parsed = self.crew.scope(stage.name(), |scope| {
+            let reader = self.crew.spawn(scope, &self.read, |account| {
+                match self.read_source(producer, account) {
+                    // What a tape gave before it failed is worth having.
+                    Err(failure @ ReadFailure::Tape(_)) => Ok(Err(failure)),
+                    result => Ok(Ok(result?)),
                 }
-                result
-            });
+            })?;
             let mut account = stage.open();
             let result = self.parse(scope, consumer, &mut account, body);
             if result.is_err() {
                 self.cancel.fail();
             }
             drop(account);
-            match reader.join().expect("the reading thread does not panic") {
-                // The source's own error explains why the parser was stopped.
-                Err(ReadFailure::Read { source: ReadError::Stopped(_), .. }) | Ok(()) => result,
-                Err(error) => Err(error.into()),
+            match self.crew.join(reader) {
+                // The source's own error explains why there was no more to parse.
+                Ok(Err(failure)) if !failure.is_echo() => Err(failure.into()),
+                _ => result,
             }
-        })
-        .map(|(result, archive_bytes, format)| (result, self.summary(archive_bytes, format)))
+        });
+        parsed.map(|(result, archive_bytes, format)| (result, self.summary(archive_bytes, format)))
     }
 
-    fn parse<'scope, R, E>(
+    fn parse<'scope, R>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         consumer: Consumer,
         account: &mut Account,
         body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
-    ) -> Result<(R, u64, Format), E>
-    where
-        E: From<ReadFailure> + From<Stopped>,
-    {
+    ) -> Result<(R, u64, Format), E> {
         let name = || self.name.clone();
         if let Some(excerpt) = self.settings.excerpt {
             return self.parse_excerpt(scope, excerpt, consumer, account, body);
         }
         if let Some((coding, chunks)) = self.settings.chunks {
             let (producer, plain) = self.ring(BLOCK_BYTES)?;
-            scope.spawn(move || {
-                self.decompress(*coding, producer, |stage| stage.cut_known(chunks, &consumer));
-            });
+            self.crew.spawn(scope, &self.decompress, move |account| {
+                self.decompress(*coding, producer, account, |stage, account| {
+                    stage.hand_out(chunks, &consumer, account)
+                })
+            })?;
             let supply = RingSupply { first: None, consumer: plain };
             let format = Format::Compressed(*coding);
             return self.parse_all(supply, self.archive_gaps.clone(), format, account, body);
@@ -386,9 +397,11 @@ impl<'a> Pipeline<'a> {
             }
             Format::Compressed(coding) => {
                 let (producer, plain) = self.ring(BLOCK_BYTES)?;
-                scope.spawn(move || {
-                    self.decompress(coding, producer, |stage| stage.cut(first, &consumer));
-                });
+                self.crew.spawn(scope, &self.decompress, move |account| {
+                    self.decompress(coding, producer, account, |stage, account| {
+                        stage.cut(first, &consumer, account)
+                    })
+                })?;
                 (RingSupply { first: None, consumer: plain }, self.archive_gaps.clone())
             }
             Format::Other(format) => {
@@ -399,17 +412,14 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Goes through all that comes.
-    fn parse_all<R, E>(
+    fn parse_all<R>(
         &self,
         supply: RingSupply,
         gaps: Gaps,
         format: Format,
         account: &mut Account,
         body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
-    ) -> Result<(R, u64, Format), E>
-    where
-        E: From<ReadFailure> + From<Stopped>,
-    {
+    ) -> Result<(R, u64, Format), E> {
         let (check, keep) = (self.settings.check.clone(), self.settings.keep.clone());
         let supply: Box<dyn Supply> = match (check, keep) {
             (Some(check), _) => Box::new(CheckedSupply { supply, check, position_bytes: 0 }),
@@ -433,24 +443,23 @@ impl<'a> Pipeline<'a> {
     }
 
     /// As `parse`, of what an index has led to.
-    fn parse_excerpt<'scope, R, E>(
+    fn parse_excerpt<'scope, R>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         excerpt: &'scope Excerpt,
         consumer: Consumer,
         account: &mut Account,
         body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
-    ) -> Result<(R, u64, Format), E>
-    where
-        E: From<ReadFailure> + From<Stopped>,
-    {
+    ) -> Result<(R, u64, Format), E> {
         let (supply, gaps, format) = match &excerpt.chunks {
             None => (RingSupply { first: None, consumer }, &self.source_gaps, Format::Plain),
             Some((coding, chunks)) => {
                 let (producer, plain) = self.ring(BLOCK_BYTES)?;
-                scope.spawn(move || {
-                    self.decompress(*coding, producer, |stage| stage.cut_known(chunks, &consumer));
-                });
+                self.crew.spawn(scope, &self.decompress, move |account| {
+                    self.decompress(*coding, producer, account, |stage, account| {
+                        stage.hand_out(chunks, &consumer, account)
+                    })
+                })?;
                 let supply = RingSupply { first: None, consumer: plain };
                 (supply, &self.archive_gaps, Format::Compressed(*coding))
             }
@@ -482,12 +491,11 @@ impl<'a> Pipeline<'a> {
         Ok((producer, consumers.pop().expect("a ring with one consumer")))
     }
 
-    fn read_source(&self, producer: Producer) -> Result<(), ReadFailure> {
-        let mut account = self.read.open();
+    fn read_source(&self, producer: Producer, account: &mut Account) -> Result<(), ReadFailure> {
         let failed = |source| ReadFailure::Read { name: self.name.clone(), source };
         let source = match self.input {
             Input::File(source) => source,
-            Input::Tape(tape) => return self.read_tape(tape, producer, &mut account),
+            Input::Tape(tape) => return self.read_tape(tape, producer, account),
         };
         let file = &source.file;
         match source.length_bytes {
@@ -508,10 +516,10 @@ impl<'a> Pipeline<'a> {
                     gaps: &self.source_gaps,
                     bad_steps: 0,
                 };
-                reader.read(producer, &mut account).map_err(failed)?;
+                reader.read(producer, account).map_err(failed)?;
             }
             None => {
-                read_stream(file, producer, &mut account, self.cancel).map_err(failed)?;
+                read_stream(file, producer, account, self.cancel).map_err(failed)?;
             }
         }
         Ok(())
@@ -537,30 +545,31 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    /// The `decompress` stage: one thread that cuts, and workers.
+    /// The `decompress` stage: this thread, which cuts, and workers.
     fn decompress(
         &self,
         coding: Coding,
         producer: Producer,
-        cut: impl FnOnce(&Decompress) -> Result<(), Stopped>,
-    ) {
+        account: &mut Account,
+        cut: impl FnOnce(&Decompress, &mut Account) -> Result<(), Stopped>,
+    ) -> Result<(), E> {
         let workers = self.settings.threads.map_or_else(cores, NonZero::get);
         let (gaps, stage) = (self.archive_gaps.clone(), Arc::clone(&self.decompress));
         let shared = Decompress::new(coding, producer, gaps, stage, workers, self.cancel);
-        let results = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..workers).map(|_| scope.spawn(|| shared.work())).collect();
-            let mut all_well = cut(&shared).is_ok();
-            for thread in threads {
-                all_well &= thread.join().is_ok_and(|result| result.is_ok());
+        self.crew.scope(self.decompress.name(), |scope| {
+            for _ in 0..workers {
+                let work = |account: &mut Account| Ok(shared.work(account)?);
+                self.crew.spawn(scope, &self.decompress, work)?;
             }
-            all_well
-        });
+            cut(&shared, account)?;
+            shared.no_more_tasks();
+            Ok(())
+        })?;
+        // A worker that failed leaves a stream without an end, so that nobody takes it for whole.
+        self.cancel.check()?;
         self.trailing_bytes.store(shared.trailing_bytes(), Ordering::Relaxed);
-        if results {
-            shared.finish();
-        } else {
-            self.cancel.fail();
-        }
+        shared.finish();
+        Ok(())
     }
 
     fn summary(&self, archive_bytes: u64, format: Format) -> ReadSummary {

@@ -30,6 +30,7 @@ use archive::decode::{Decoder, Limits};
 use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
+use flow::crew::{Crew, Failure, StageFailure};
 use flow::monitor::Monitor;
 use tree::{
     Accounts, Attributes, Destination, DestinationOptions, Modes, Overwrite, Owners, Privileges,
@@ -169,9 +170,21 @@ pub enum RestoreError {
     /// The target does not take more: it is full, read-only or broken.
     #[error(transparent)]
     Target(#[from] tree::RestoreError),
+    /// A stage cannot be started, or broke down.
+    #[error(transparent)]
+    Stage(#[from] StageFailure),
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+}
+
+impl Failure for RestoreError {
+    fn is_echo(&self) -> bool {
+        match self {
+            RestoreError::Read(failure) => failure.is_echo(),
+            error => matches!(error, RestoreError::Stopped(_)),
+        }
+    }
 }
 
 /// Restores an archive.
@@ -214,21 +227,21 @@ pub fn restore(
     let parse = Stage::new("parse");
     let create = Stage::new("create");
     let mut selection = options.selection.clone();
+    let crew = Crew::new(cancel);
     let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
-        let workers = Workers::new(&destination, &options, &create, &warnings, cancel);
+        let workers = Workers::new(&destination, &options, &create, &warnings, &crew);
         let result = workers.run(|| {
             let mut dispatcher =
                 Dispatcher::new(&workers, &destination, &options, &mut selection, &warnings)
                     .with_stand_ins(&stand_ins);
             dispatcher.dispatch(stream, account)?;
-            dispatcher.drain(account)
+            Ok(dispatcher.drain(account)?)
         });
         // A directory that is left without its mode would be closed to its owner's group for good.
         destination.finish(|problem| warnings.metadata(&problem));
         result.map(|()| (workers.report(), workers.existing()))
     };
-    let ((mut run, existing), mut summary) =
-        read_archive::<_, RestoreError>(&settings, &parse, monitor, cancel, body)?;
+    let ((mut run, existing), mut summary) = read_archive(&settings, &parse, monitor, &crew, body)?;
     let lost = std::mem::take(&mut summary.lost);
     let tape = take_summary(&mut run, summary, &warnings);
     run.stages.extend([parse.report(), create.report()]);

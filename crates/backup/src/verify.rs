@@ -28,6 +28,7 @@ use std::time::Instant;
 use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
+use flow::crew::{Crew, Failure, StageFailure};
 use flow::monitor::Monitor;
 use tree::{Attributes, CompareOwners, Difference};
 
@@ -46,6 +47,8 @@ use workers::Workers;
 
 /// Most entries of each list in a [`VerifyReport`]; the totals count on.
 pub const LISTED_MAX: usize = 10_000;
+/// Most bytes of text in each of the lists: a path may have a megabyte.
+pub const LISTED_BYTES_MAX: usize = 4 << 20;
 
 /// What to verify and how.
 #[derive(Clone, Debug)]
@@ -87,22 +90,60 @@ impl Default for VerifyOptions {
 /// Some entries and the number of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounded<T> {
-    /// The first [`LISTED_MAX`].
+    /// The first [`LISTED_MAX`], or fewer of [`LISTED_BYTES_MAX`].
     pub items: Vec<T>,
     /// How many there are in all.
     pub total: u64,
+    text_bytes: usize,
+}
+
+/// What has text in it that an archive may make long.
+pub(crate) trait Textual {
+    /// How long.
+    fn text_bytes(&self) -> usize;
+}
+
+impl Textual for Vec<u8> {
+    fn text_bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Textual for Problem {
+    fn text_bytes(&self) -> usize {
+        self.path.len() + self.what.len()
+    }
+}
+
+impl Textual for Differing {
+    fn text_bytes(&self) -> usize {
+        self.path.len() + self.differences.iter().map(difference_bytes).sum::<usize>()
+    }
+}
+
+fn difference_bytes(difference: &Difference) -> usize {
+    let name = match difference {
+        Difference::LinkTarget { live } => live.len(),
+        Difference::Attribute { name, .. } => name.len(),
+        _ => 0,
+    };
+    size_of::<Difference>() + name
 }
 
 impl<T> Default for Bounded<T> {
     fn default() -> Bounded<T> {
-        Bounded { items: Vec::new(), total: 0 }
+        Bounded { items: Vec::new(), total: 0, text_bytes: 0 }
     }
 }
 
 impl<T> Bounded<T> {
-    pub(crate) fn push(&mut self, item: T) {
+    pub(crate) fn push(&mut self, item: T)
+    where
+        T: Textual,
+    {
         self.total += 1;
-        if self.items.len() < LISTED_MAX {
+        self.text_bytes = self.text_bytes.saturating_add(item.text_bytes());
+        if self.items.len() < LISTED_MAX && self.text_bytes <= LISTED_BYTES_MAX {
             self.items.push(item);
         }
     }
@@ -207,9 +248,21 @@ pub enum VerifyError {
     /// The temporary file for what was found fails.
     #[error("cannot keep what was found in a temporary file")]
     Spool(#[source] std::io::Error),
+    /// A stage cannot be started, or broke down.
+    #[error(transparent)]
+    Stage(#[from] StageFailure),
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+}
+
+impl Failure for VerifyError {
+    fn is_echo(&self) -> bool {
+        match self {
+            VerifyError::Read(failure) => failure.is_echo(),
+            error => matches!(error, VerifyError::Stopped(_)),
+        }
+    }
 }
 
 /// Verifies an archive.
@@ -241,14 +294,14 @@ pub fn verify(
     };
     let parse = Stage::new("parse");
     let stage = Stage::new(if options.against.is_some() { "compare" } else { "hash" });
-    let workers = Workers::new(&options, &stage, &warnings, cancel)?;
+    let crew = Crew::new(cancel);
+    let workers = Workers::new(&options, &stage, &warnings, &crew)?;
     let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
         let mut verifier = Verifier::new(&workers, keep.as_deref(), &warnings);
         workers.run(|| verifier.dispatch(stream, account))?;
         verifier.conclude()
     };
-    let ((mut report, from_end), summary) =
-        read_archive::<_, VerifyError>(&settings, &parse, monitor, cancel, body)?;
+    let ((mut report, from_end), summary) = read_archive(&settings, &parse, monitor, &crew, body)?;
     let endpoint = summary.endpoint;
     report.tape = take_summary(&mut report.run, summary, &warnings);
     report.run.stages.extend([parse.report(), stage.report()]);

@@ -95,6 +95,7 @@ impl Stage {
     /// Opens the account of one thread, which is working from this moment on. To be called on the
     /// thread itself, since its processor time is read when the account closes.
     pub fn open(self: &Arc<Stage>) -> Account {
+        crate::trap::pass(self.name);
         let open = self.open.fetch_add(1, Ordering::AcqRel) + 1;
         self.open_most.fetch_max(open, Ordering::AcqRel);
         let now = Instant::now();
@@ -135,6 +136,7 @@ impl Stage {
 
     /// Counts bytes that passed through.
     pub fn add_bytes(&self, bytes: u64) {
+        crate::trap::pass(self.name);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -187,6 +189,11 @@ impl Account {
 
     /// Enters a state; the time since the last switch belongs to the state before.
     pub fn switch(&mut self, state: State) {
+        crate::trap::pass(self.stage.name);
+        self.enter(state);
+    }
+
+    fn enter(&mut self, state: State) {
         let now = Instant::now();
         let elapsed_ns = now.duration_since(self.since).as_nanos() as u64;
         self.stage.state_ns[self.state as usize].fetch_add(elapsed_ns, Ordering::Relaxed);
@@ -208,7 +215,7 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.switch(State::Working);
+        self.enter(State::Working);
         self.stage.end_work(self.since);
         let used_ns = thread_processor_ns().saturating_sub(self.processor_ns_at_start);
         self.stage.processor_ns.fetch_add(used_ns, Ordering::Relaxed);

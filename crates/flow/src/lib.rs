@@ -11,7 +11,9 @@
 
 pub mod account;
 pub mod backend;
+pub mod budget;
 pub mod cancel;
+pub mod crew;
 pub mod limit;
 pub mod monitor;
 pub mod processor;
@@ -21,4 +23,6 @@ pub mod restart;
 pub mod ring;
 pub mod sink;
 pub mod source;
+#[doc(hidden)]
+pub mod trap;
 pub mod turnstile;

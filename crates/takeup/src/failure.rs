@@ -20,6 +20,7 @@ use bench::tape::TapeBenchError;
 use device::source::SourceError;
 use device::tape::OpenError;
 use device::target::TargetError;
+use flow::crew::StageFailure;
 use report::escape::escape;
 use serde_json::json;
 
@@ -85,6 +86,7 @@ impl From<PipeError> for Failure {
             PipeError::SetUp { what: "io_uring", .. } => Some(NO_URING.to_owned()),
             PipeError::Closed { .. } => Some(READER_GONE.to_owned()),
             PipeError::Tape(error) => tape_set_hint(error),
+            PipeError::Stage(failure) => stage_hint(failure),
             _ => None,
         };
         Failure::new(&error, hint)
@@ -104,6 +106,7 @@ impl From<BackupError> for Failure {
             }
             BackupError::Engine(_) => Some(NO_URING.to_owned()),
             BackupError::Tape(error) => tape_set_hint(error),
+            BackupError::Stage(failure) => stage_hint(failure),
             BackupError::Unfinished(unfinished) => {
                 return Failure::from_unfinished(unfinished);
             }
@@ -196,7 +199,8 @@ impl From<ListError> for Failure {
     fn from(error: ListError) -> Failure {
         let hint = match &error {
             ListError::Read(failure) => read_hint(failure),
-            ListError::Index(_) | ListError::Stopped(_) => None,
+            ListError::Stage(failure) => stage_hint(failure),
+            _ => None,
         };
         Failure::new(&error, hint)
     }
@@ -206,11 +210,12 @@ impl From<RestoreError> for Failure {
     fn from(error: RestoreError) -> Failure {
         let hint = match &error {
             RestoreError::Read(failure) => read_hint(failure),
+            RestoreError::Stage(failure) => stage_hint(failure),
             RestoreError::Target(tree::RestoreError::Synchronise { .. }) => Some(
                 "what was restored may not be on the disk: restore again once the cause is mended"
                     .to_owned(),
             ),
-            RestoreError::Target(_) | RestoreError::Stopped(_) => None,
+            _ => None,
         };
         Failure::new(&error, hint)
     }
@@ -220,9 +225,20 @@ impl From<VerifyError> for Failure {
     fn from(error: VerifyError) -> Failure {
         let hint = match &error {
             VerifyError::Read(failure) => read_hint(failure),
+            VerifyError::Stage(failure) => stage_hint(failure),
             _ => None,
         };
         Failure::new(&error, hint)
+    }
+}
+
+/// What can be done when a stage breaks down.
+fn stage_hint(failure: &StageFailure) -> Option<String> {
+    match failure {
+        StageFailure::Panicked { .. } => {
+            Some("please report it, with the lines above and what was run".to_owned())
+        }
+        StageFailure::NotStarted { .. } => None,
     }
 }
 

@@ -20,8 +20,21 @@ use clap::Parser;
 use commands::TakeupArgs;
 
 fn main() -> ExitCode {
+    #[cfg(debug_assertions)]
+    set_trap();
     match TakeupArgs::try_parse() {
         Ok(arguments) => commands::run(arguments),
         Err(error) => failure::usage(&error),
+    }
+}
+
+/// `TAKEUP_TRAP=STAGE:N` lets a stage break down at its N-th step, for the tests.
+#[cfg(debug_assertions)]
+fn set_trap() {
+    if let Ok(trap) = std::env::var("TAKEUP_TRAP")
+        && let Some((stage, passes)) = trap.split_once(':')
+        && let Ok(passes) = passes.parse()
+    {
+        flow::trap::set(stage, passes);
     }
 }

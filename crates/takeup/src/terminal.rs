@@ -24,11 +24,15 @@ use crate::options::CommonArgs;
 
 /// Warnings that are printed and kept for the JSON document; the rest is counted.
 pub const SHOWN_WARNINGS: usize = 1000;
+/// Most bytes of the warnings that are kept: a path in an archive may have a megabyte.
+const KEPT_BYTES: usize = 4 << 20;
 
 /// Warnings of one text that are printed where repeats are folded.
 pub const SHOWN_REPEATS: u64 = 20;
 /// Texts that are remembered for that; others are no repeats.
 const REMEMBERED_TEXTS: usize = 64;
+/// Longer texts are not looked for again.
+const REMEMBERED_TEXT_BYTES: usize = 1 << 10;
 
 /// How much is told while a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,14 +48,22 @@ enum Detail {
 /// Warnings so far.
 #[derive(Default)]
 struct Warnings {
-    /// The first [`SHOWN_WARNINGS`].
+    /// The first [`SHOWN_WARNINGS`], or fewer of [`KEPT_BYTES`].
     kept: Vec<Warning>,
+    kept_bytes: usize,
     printed: u64,
     /// Texts and how often each of them came; `None` where repeats are printed like all others.
     repeats: Option<Vec<(String, u64)>>,
 }
 
 impl Warnings {
+    fn keep(&mut self, object: String, text: String) {
+        self.kept_bytes = self.kept_bytes.saturating_add(object.len() + text.len());
+        if self.kept.len() < SHOWN_WARNINGS && self.kept_bytes <= KEPT_BYTES {
+            self.kept.push(Warning { object, text });
+        }
+    }
+
     /// Counts a warning of this text; whether it is to be printed.
     fn is_to_be_printed(&mut self, text: &str) -> bool {
         let repeats = self.repeats.as_mut().map(|texts| {
@@ -59,7 +71,7 @@ impl Warnings {
                 *number += 1;
                 return *number;
             }
-            if texts.len() < REMEMBERED_TEXTS {
+            if texts.len() < REMEMBERED_TEXTS && text.len() < REMEMBERED_TEXT_BYTES {
                 texts.push((text.to_owned(), 1));
             }
             1
@@ -204,9 +216,7 @@ impl Monitor for Terminal {
                 self.shared.warnings_total.fetch_add(1, Ordering::AcqRel);
                 let mut warnings = lock(&self.shared.warnings);
                 let printed = warnings.is_to_be_printed(&text);
-                if warnings.kept.len() < SHOWN_WARNINGS {
-                    warnings.kept.push(Warning { object, text });
-                }
+                warnings.keep(object, text);
                 drop(warnings);
                 if printed {
                     self.shared.print(&format!("takeup: warning: {line}\n"));

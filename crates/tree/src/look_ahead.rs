@@ -10,8 +10,10 @@
 //! no more. Threads block when the queue is empty; the scan blocks, for a limited time, when the
 //! job it needs is under way.
 
+use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -49,6 +51,8 @@ struct Board {
     queue: VecDeque<(Ticket, Job)>,
     done: HashMap<Ticket, Listed>,
     closed: bool,
+    /// What a thread panicked with: its job is never done.
+    panic: Option<Box<dyn Any + Send>>,
 }
 
 impl LookAhead {
@@ -102,9 +106,15 @@ impl LookAhead {
         {
             return Claim::NotBegun(job);
         }
-        let pending = |board: &mut Board| !board.done.contains_key(&ticket);
+        let pending =
+            |board: &mut Board| !board.done.contains_key(&ticket) && board.panic.is_none();
         let waited = self.shared.done.wait_timeout_while(board, wait, pending);
         board = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if let Some(panic) = board.panic.take() {
+            drop(board);
+            // As a join would: the scan is what its threads are.
+            resume_unwind(panic);
+        }
         board.done.remove(&ticket).map_or(Claim::UnderWay, Claim::Done)
     }
 }
@@ -118,7 +128,6 @@ impl Drop for LookAhead {
         }
         self.shared.queued.notify_all();
         for thread in self.threads.drain(..) {
-            // A listing does not panic; if it did, the scan is over all the same.
             let _ = thread.join();
         }
     }
@@ -139,10 +148,46 @@ impl Shared {
             let mut board = waited.unwrap_or_else(PoisonError::into_inner);
             let Some((ticket, job)) = board.queue.pop_front() else { return };
             drop(board);
-            let listed = job.list(&self.rules, &mut buffer, Some(&self.budget));
+            // What a panic leaves half done is this job alone, which nobody sees.
+            let list = || job.list(&self.rules, &mut buffer, Some(&self.budget));
+            let listed = catch_unwind(AssertUnwindSafe(list));
             drop(job);
-            self.board().done.insert(ticket, listed);
+            let mut board = self.board();
+            match listed {
+                Ok(listed) => drop(board.done.insert(ticket, listed)),
+                Err(panic) => board.panic = Some(panic),
+            }
+            drop(board);
             self.done.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listing::{Directory, EntryKind, Names, SourceStart};
+    use crate::scan::FileSystems;
+
+    #[test]
+    fn a_panic_of_a_thread_reaches_who_waits_for_its_job() {
+        let rules = ListRules {
+            excludes: crate::Excludes::new(&[""; 0]).unwrap(),
+            file_systems: FileSystems::All,
+            stop: Arc::default(),
+        };
+        let budget = NamesBudget { held_bytes: Default::default(), bytes_max: 1 << 20 };
+        let look_ahead = LookAhead::start(1, Arc::new(rules), Arc::new(budget)).unwrap();
+        let root = std::fs::File::open("/").unwrap();
+        let names =
+            Names::of_source(0, b"tmp".to_vec(), SourceStart::Root, c"tmp", EntryKind::Directory);
+        // There is no second name: a defect, as far as a listing is concerned.
+        let job = Job { parent: Directory::new(root.into(), names), index: 1 };
+        look_ahead.queue(vec![(Ticket(0), job)]);
+        while !look_ahead.shared.board().queue.is_empty() {
+            thread::yield_now();
+        }
+        let claim = || drop(look_ahead.claim(Ticket(0), Duration::from_secs(60)));
+        assert!(catch_unwind(AssertUnwindSafe(claim)).is_err());
     }
 }

@@ -6,11 +6,18 @@ use crate::member::Member;
 use crate::pax::RecordError;
 use crate::sparse::{EXTENTS_MAX, MapError};
 
+/// What a global record counts beside its keyword and value: each is applied to every member.
+pub const GLOBAL_RECORD_BYTES: u64 = 256;
+
 /// What a decoder accepts before it answers with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most bytes of extended headers for one member, and of all global headers together.
+    /// Most bytes of extended headers for one member, and of one global header.
     pub extended_bytes_max: u64,
+    /// Most bytes of the records of global headers that change members, each counted with
+    /// [`GLOBAL_RECORD_BYTES`] on top: they are applied to every member behind them, so what they
+    /// cost is multiplied by the number of members.
+    pub global_bytes_max: u64,
     /// Longest GNU long name or long link.
     pub long_name_bytes_max: u64,
     /// Most data runs in one sparse file.
@@ -21,6 +28,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             extended_bytes_max: EXTENDED_BYTES_MAX,
+            global_bytes_max: 16 << 10,
             long_name_bytes_max: 1 << 20,
             extents_max: EXTENTS_MAX,
         }
@@ -123,6 +131,15 @@ pub enum Note {
     /// An ACL that cannot be read and is left out.
     #[error("the ACL is left out: {0}")]
     BadAcl(AclError),
+    /// More extended attributes than any member can have here; the rest is left out.
+    #[error("of its extended attributes only {limit} are read")]
+    TooManyAttributes {
+        /// How many.
+        limit: usize,
+    },
+    /// More notes of the same member are not told.
+    #[error("more of what its extended header says cannot be read")]
+    More,
     /// An ACL entry for a user or group whom nobody knows here; the entry is left out.
     #[error("the ACL entry of {} is left out: unknown here", String::from_utf8_lossy(.name))]
     UnknownAclName {

@@ -11,11 +11,17 @@ use crate::pax;
 use crate::sparse::MapError;
 use crate::xattr;
 
+/// Most attributes of a member, more than Linux can list: their names have 64 KiB together
+/// (XATTR_LIST_MAX, linux/limits.h), and none is shorter than 7 bytes with its NUL.
+const XATTRS_MAX: usize = 16 << 10;
+/// Notes on the records of one member that are told one by one.
+const NOTES_MAX: usize = 64;
+
 /// Attributes of a member: names and values.
 type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Values that take the place of the header's fields.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Overrides {
     path: Option<Vec<u8>>,
     sparse_path: Option<Vec<u8>>,
@@ -81,7 +87,7 @@ impl Overrides {
         notes: &mut Vec<Note>,
     ) -> Result<(), DecodeError> {
         let vital = || DecodeError::Value { keyword: keyword.to_vec() };
-        let mut minor = || notes.push(Note::BadValue { keyword: keyword.to_vec() });
+        let mut minor = || note(notes, Note::BadValue { keyword: keyword.to_vec() });
         match keyword {
             b"path" => self.path = name(value).ok_or_else(vital)?,
             b"linkpath" => self.link = name(value).ok_or_else(vital)?,
@@ -113,10 +119,10 @@ impl Overrides {
             _ => match split_at_prefix(keyword) {
                 Some((Family::Sparse, name)) => self.apply_sparse(name, value, limits, vital)?,
                 Some((Family::SchilyXattr, name)) => {
-                    self.set_xattr(xattr::name_from_schily(name), value.to_vec());
+                    self.set_xattr(xattr::name_from_schily(name), value.to_vec(), notes);
                 }
                 Some((Family::LibarchiveXattr, name)) => match xattr::base64(value) {
-                    Some(value) => self.set_xattr(xattr::name_from_libarchive(name), value),
+                    Some(value) => self.set_xattr(xattr::name_from_libarchive(name), value, notes),
                     None => minor(),
                 },
                 None => {}
@@ -178,7 +184,10 @@ impl Overrides {
         Ok(())
     }
 
-    fn set_xattr(&mut self, name: Vec<u8>, value: Vec<u8>) {
+    fn set_xattr(&mut self, name: Vec<u8>, value: Vec<u8>, notes: &mut Vec<Note>) {
+        if self.xattrs.len() >= XATTRS_MAX {
+            return note(notes, Note::TooManyAttributes { limit: XATTRS_MAX });
+        }
         self.xattrs.push((name, value));
     }
 
@@ -267,13 +276,22 @@ fn settle_acl(
         _ if attribute.is_some() => attribute,
         Ok(read) => {
             let unknown = read.unknown_names.into_iter();
-            notes.extend(unknown.map(|name| Note::UnknownAclName { name }));
+            unknown.for_each(|name| note(notes, Note::UnknownAclName { name }));
             read.binary
         }
         Err(error) => {
             notes.push(Note::BadAcl(error));
             None
         }
+    }
+}
+
+/// Adds a note, up to [`NOTES_MAX`] and one that says that there were more.
+fn note(notes: &mut Vec<Note>, more: Note) {
+    match notes.len() {
+        0..NOTES_MAX => notes.push(more),
+        NOTES_MAX => notes.push(Note::More),
+        _ => {}
     }
 }
 

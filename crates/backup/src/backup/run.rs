@@ -8,6 +8,7 @@ use device::target::{Target, TargetKind};
 use flow::account::{Account, Stage, StageReport};
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
+use flow::crew::Crew;
 use flow::monitor::{Counter, Monitor};
 use flow::queue::Queue;
 use flow::rate::RateLimit;
@@ -17,7 +18,6 @@ use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all
 use flow::turnstile::Turnstile;
 use tree::{Accounts, CaptureOptions, Capturer, Progress, Scan};
 
-use super::crew::Crew;
 use super::descriptors::InHand;
 use super::groups::Groups;
 use super::hasher::{Gathered, Hasher};
@@ -70,7 +70,7 @@ pub(super) struct Run<'a> {
     pub(super) stop_scan: Arc<AtomicBool>,
     pub(super) excludes: tree::Excludes,
     pub(super) stages: Stages,
-    pub(super) crew: Crew<'a>,
+    pub(super) crew: Crew<'a, BackupError>,
     pub(super) replaced: Option<tree::Identity>,
     pub(super) output: Option<tree::Identity>,
     /// On tape: where segments end.
@@ -178,7 +178,7 @@ impl Run<'_> {
         };
         let to_write = output.as_ref().map_or(&after_hash, |(_, consumer)| consumer);
         let turnstile = Turnstile::new(self.cancel.clone());
-        std::thread::scope(|scope| {
+        self.crew.scope("scan", |scope| {
             let hash = self.crew.spawn(scope, &self.stages.hash, |account| {
                 Hasher::new(&groups, self.options.block_bytes).run(&to_hash, account)
             })?;
@@ -254,7 +254,7 @@ impl Run<'_> {
         };
         let capture = CaptureOptions { attributes: self.options.attributes, output: self.output };
         let accounts = Arc::new(Accounts::load());
-        std::thread::scope(|scope| {
+        self.crew.scope("scan", |scope| {
             let mut threads = Vec::new();
             for _ in 0..read_threads {
                 let capturer = Capturer::new(capture, Arc::clone(&accounts));
@@ -332,7 +332,7 @@ impl Run<'_> {
         if self.segments.is_some() {
             producer.set_last_block(LastBlock::Padded);
         }
-        std::thread::scope(|scope| {
+        self.crew.scope("index", |scope| {
             let write = self.crew.spawn(scope, &self.stages.write, |account| {
                 let written = self.write(&consumer, sink, account)?;
                 sink.finish().map_err(|source| self.write_error(source))?;

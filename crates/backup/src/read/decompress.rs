@@ -69,7 +69,6 @@ pub(crate) struct Decompress {
     tasks: Queue<Task>,
     turnstile: Turnstile,
     trailing: AtomicU64,
-    cancel: Cancel,
 }
 
 impl Decompress {
@@ -89,7 +88,6 @@ impl Decompress {
             tasks: Queue::new(workers, cancel.clone()),
             turnstile: Turnstile::new(cancel.clone()),
             trailing: AtomicU64::new(0),
-            cancel: cancel.clone(),
         }
     }
 
@@ -103,17 +101,13 @@ impl Decompress {
         self.producer.finish();
     }
 
-    /// A worker: decompresses chunks until there are no more.
-    pub fn work(&self) -> Result<(), Stopped> {
-        let mut account = self.stage.open();
-        let result = self.work_on_tasks(&mut account);
-        if result.is_err() {
-            self.cancel.fail();
-        }
-        result
+    /// Lets the workers end when they have done what there is.
+    pub fn no_more_tasks(&self) {
+        self.tasks.close();
     }
 
-    fn work_on_tasks(&self, account: &mut Account) -> Result<(), Stopped> {
+    /// A worker: decompresses chunks until there are no more.
+    pub fn work(&self, account: &mut Account) -> Result<(), Stopped> {
         let mut decompressor = ChunkDecompressor::new();
         let mut content = Vec::new();
         while let Some(task) = self.tasks.pop(account)? {
@@ -193,17 +187,7 @@ impl Decompress {
     }
 
     /// The cutting thread where an index says what comes: these chunks, one behind the other.
-    pub fn cut_known(&self, chunks: &[ChunkRecord], consumer: &Consumer) -> Result<(), Stopped> {
-        let mut account = self.stage.open();
-        let result = self.hand_out(chunks, consumer, &mut account);
-        self.tasks.close();
-        if result.is_err() {
-            self.cancel.fail();
-        }
-        result
-    }
-
-    fn hand_out(
+    pub fn hand_out(
         &self,
         chunks: &[ChunkRecord],
         consumer: &Consumer,
@@ -245,8 +229,12 @@ impl Decompress {
     }
 
     /// The cutting thread: takes the source's blocks, of which `first` was taken before.
-    pub fn cut(&self, first: Block, consumer: &Consumer) -> Result<(), Stopped> {
-        let mut account = self.stage.open();
+    pub fn cut(
+        &self,
+        first: Block,
+        consumer: &Consumer,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
         let mut cutter = Cutter {
             shared: self,
             consumer,
@@ -257,12 +245,7 @@ impl Decompress {
             ticket: 0,
         };
         drop(first);
-        let result = cutter.cut(&mut account);
-        self.tasks.close();
-        if result.is_err() {
-            self.cancel.fail();
-        }
-        result
+        cutter.cut(account)
     }
 }
 

@@ -20,9 +20,10 @@ use std::sync::Arc;
 
 use archive::member::{Kind, Member};
 use flow::account::Account;
+use flow::budget::Loan;
 use flow::cancel::Stopped;
 use tree::{Destination, Overwrite, Worker};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use super::RestoreOptions;
 use super::workers::{Job, Made, Object, Workers};
@@ -197,8 +198,14 @@ impl<'a> Dispatcher<'a> {
                 let target = target.clone();
                 self.hard_link(&member, &target, account)
             }
-            Kind::File => self.file(member, stored_bytes, stream, account),
-            _ => self.object(member, Vec::new(), 0, account),
+            Kind::File => {
+                let loan = self.borrow(&member, account)?;
+                self.file(member, loan, stored_bytes, stream, account)
+            }
+            _ => {
+                let loan = self.borrow(&member, account)?;
+                self.object(member, loan, Vec::new(), 0, account)
+            }
         }
     }
 
@@ -281,9 +288,21 @@ impl<'a> Dispatcher<'a> {
         Ok(())
     }
 
+    /// Waits until there is room for one member more under way.
+    fn borrow(&mut self, member: &Member, account: &mut Account) -> Result<Loan, Stopped> {
+        let bytes = member.memory_bytes();
+        let workers = self.workers;
+        if let Some(loan) = workers.budget().try_take(bytes) {
+            return Ok(loan);
+        }
+        self.flush_all(account)?;
+        workers.budget().take(bytes, account)
+    }
+
     fn file(
         &mut self,
         member: Box<Member>,
+        loan: Loan,
         stored_bytes: u64,
         stream: &mut MemberStream<'_>,
         account: &mut Account,
@@ -293,11 +312,11 @@ impl<'a> Dispatcher<'a> {
             (content, missing_bytes) =
                 stream.collect(account, |account| self.flush_all(account))?;
             if missing_bytes == 0 {
-                return self.object(member, content, stored_bytes, account);
+                return self.object(member, loan, content, stored_bytes, account);
             }
         }
         let (worker, made) = self.place(&member.path, account)?;
-        self.give(worker, Job::Begin(member, made), account)?;
+        self.give(worker, Job::Begin(member, made, loan), account)?;
         for slice in content {
             self.give(worker, Job::Piece(ContentPiece::Data(slice)), account)?;
         }
@@ -327,13 +346,14 @@ impl<'a> Dispatcher<'a> {
     fn object(
         &mut self,
         member: Box<Member>,
+        loan: Loan,
         content: Vec<crate::read::Slice>,
         stored_bytes: u64,
         account: &mut Account,
     ) -> Result<(), Stopped> {
         let (worker, made) = self.place(&member.path, account)?;
         let given = &mut self.given[worker];
-        given.batch.push(Object { member, content, made });
+        given.batch.push(Object { member, content, made, loan });
         given.batch_bytes += stored_bytes;
         if given.batch.len() >= BATCH_OBJECTS_MAX || given.batch_bytes >= BATCH_BYTES_MAX {
             self.flush(worker, account)?;
@@ -360,13 +380,14 @@ impl<'a> Dispatcher<'a> {
         }
         let key = xxh3_64(parent);
         if !parent.is_empty() && !self.directories.contains_key(&key) {
-            let mut end = 0;
-            while end < parent.len() {
-                end = parent[end + 1..]
-                    .iter()
-                    .position(|byte| *byte == b'/')
-                    .map_or(parent.len(), |next| end + 1 + next);
-                self.settle(xxh3_64(&parent[..end]), account)?;
+            // The hashes of all that lies above it, from one way through its bytes.
+            let mut hasher = Xxh3Default::new();
+            for (at, name) in parent.split(|byte| *byte == b'/').enumerate() {
+                if at > 0 {
+                    hasher.update(b"/");
+                }
+                hasher.update(name);
+                self.settle(hasher.digest(), account)?;
             }
             self.add_directory(key);
         }

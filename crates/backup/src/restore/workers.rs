@@ -2,7 +2,7 @@
 //!
 //! Every worker has a queue of its own, so that what belongs in one order (all of one directory)
 //! goes through one of them. Capacity: [`JOBS_MAX`] jobs each; the content in them is on loan from
-//! the ring, which bounds their bytes.
+//! the ring, which bounds its bytes, and what else members are made of from a budget.
 
 use std::io;
 use std::num::NonZero;
@@ -11,7 +11,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use archive::member::{Kind, Member};
 use flow::account::{Account, Stage, State};
-use flow::cancel::{Cancel, POLL, Stopped};
+use flow::budget::{Budget, Loan};
+use flow::cancel::{POLL, Stopped};
+use flow::crew::Crew;
 use flow::monitor::Counter;
 use flow::queue::Queue;
 use tree::{Created, Destination, Overwrite, RestoreFile, Worker};
@@ -19,7 +21,7 @@ use tree::{Created, Destination, Overwrite, RestoreFile, Worker};
 use super::{INCOMPLETE_SUFFIX, RestoreError, RestoreOptions};
 use crate::read::members::ContentPiece;
 use crate::read::placement::Placement;
-use crate::read::{Slice, cores};
+use crate::read::{MEMBERS_BYTES_MAX, Slice, cores};
 use crate::report::RunReport;
 use crate::warnings::{Warnings, with_causes};
 
@@ -42,6 +44,7 @@ pub(crate) struct Object {
     pub member: Box<Member>,
     pub content: Vec<Slice>,
     pub made: Made,
+    pub loan: Loan,
 }
 
 /// Work for a worker.
@@ -49,7 +52,7 @@ pub(crate) struct Object {
 pub(crate) enum Job {
     Batch(Vec<Object>),
     /// A file that is too large for a batch: its content follows.
-    Begin(Box<Member>, Made),
+    Begin(Box<Member>, Made, Loan),
     Piece(ContentPiece),
     End,
 }
@@ -61,10 +64,11 @@ pub(crate) struct Workers<'a> {
     overwrite: Overwrite,
     stage: &'a Arc<Stage>,
     warnings: &'a Warnings<'a>,
-    cancel: &'a Cancel,
+    crew: &'a Crew<'a, RestoreError>,
     queues: Vec<Queue<Job>>,
+    /// What members under way may take beside their content.
+    budget: Budget,
     done: Vec<Done>,
-    failure: Mutex<Option<tree::RestoreError>>,
     members: AtomicU64,
     files: AtomicU64,
     source_bytes: AtomicU64,
@@ -84,18 +88,19 @@ impl<'a> Workers<'a> {
         options: &RestoreOptions,
         stage: &'a Arc<Stage>,
         warnings: &'a Warnings<'a>,
-        cancel: &'a Cancel,
+        crew: &'a Crew<'a, RestoreError>,
     ) -> Workers<'a> {
+        let cancel = crew.cancel();
         let threads = options.threads.map_or_else(cores, NonZero::get).min(WORKERS_MAX);
         Workers {
             destination,
             overwrite: options.overwrite,
             stage,
             warnings,
-            cancel,
+            crew,
             queues: (0..threads).map(|_| Queue::new(JOBS_MAX, cancel.clone())).collect(),
+            budget: Budget::new(MEMBERS_BYTES_MAX, cancel.clone()),
             done: (0..threads).map(|_| Done::default()).collect(),
-            failure: Mutex::new(None),
             members: AtomicU64::new(0),
             files: AtomicU64::new(0),
             source_bytes: AtomicU64::new(0),
@@ -109,28 +114,25 @@ impl<'a> Workers<'a> {
     }
 
     /// Runs the workers while `feed` gives them jobs, and until all jobs are done.
-    pub fn run(&self, feed: impl FnOnce() -> Result<(), Stopped>) -> Result<(), RestoreError> {
-        let fed = std::thread::scope(|scope| {
+    pub fn run(&self, feed: impl FnOnce() -> Result<(), RestoreError>) -> Result<(), RestoreError> {
+        self.crew.scope("parse", |scope| {
             for index in 0..self.len() {
-                scope.spawn(move || self.work(index));
+                self.crew.spawn(scope, self.stage, move |account| self.work(index, account))?;
             }
-            let fed = feed();
-            if fed.is_err() {
-                self.cancel.fail();
-            }
+            feed()?;
             self.queues.iter().for_each(Queue::close);
-            fed
-        });
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match failure {
-            Some(failure) => Err(failure.into()),
-            None => Ok(fed?),
-        }
+            Ok(())
+        })
     }
 
     /// Gives a worker a job.
     pub fn push(&self, worker: usize, job: Job, account: &mut Account) -> Result<(), Stopped> {
         self.queues[worker].push(job, account)
+    }
+
+    /// The bytes that members under way share.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// Jobs that a worker has finished.
@@ -149,7 +151,7 @@ impl<'a> Workers<'a> {
         while *finished < jobs {
             let waited = done.changed.wait_timeout(finished, POLL);
             (finished, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            self.cancel.check().inspect_err(|_| account.switch(State::Working))?;
+            self.crew.cancel().check().inspect_err(|_| account.switch(State::Working))?;
         }
         account.switch(State::Working);
         Ok(())
@@ -185,23 +187,20 @@ impl<'a> Workers<'a> {
             self.warnings.warn(&member.path, sentence(&error));
             return;
         }
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.get_or_insert(error);
-        self.cancel.fail();
+        self.crew.fail(error.into());
     }
 
-    fn work(&self, index: usize) {
+    fn work(&self, index: usize, account: &mut Account) -> Result<(), RestoreError> {
         let mut hands = Hands {
             shared: self,
             strict: self.destination.worker(),
             replacing: self.destination.replacing_worker(),
             open: None,
         };
-        let mut account = self.stage.open();
-        while let Ok(Some(job)) = self.queues[index].pop(&mut account) {
+        while let Some(job) = self.queues[index].pop(account)? {
             match job {
                 Job::Batch(objects) => objects.into_iter().for_each(|object| hands.make(object)),
-                Job::Begin(member, made) => hands.begin(member, made),
+                Job::Begin(member, made, loan) => hands.begin(member, made, loan),
                 Job::Piece(ContentPiece::Data(slice)) => hands.write(&slice),
                 Job::Piece(ContentPiece::Missing { bytes }) => hands.miss(bytes),
                 Job::End => hands.end(),
@@ -210,6 +209,7 @@ impl<'a> Workers<'a> {
             *done.jobs.lock().unwrap_or_else(PoisonError::into_inner) += 1;
             done.changed.notify_all();
         }
+        Ok(())
     }
 }
 
@@ -269,6 +269,7 @@ struct OpenFile {
     file: RestoreFile,
     placement: Placement,
     missing_bytes: u64,
+    _loan: Loan,
 }
 
 /// What one worker works with.
@@ -299,19 +300,20 @@ impl Hands<'_> {
             }
             return;
         }
-        self.begin(object.member, object.made);
+        self.begin(object.member, object.made, object.loan);
         for slice in &object.content {
             self.write(slice);
         }
         self.end();
     }
 
-    fn begin(&mut self, member: Box<Member>, made: Made) {
+    fn begin(&mut self, member: Box<Member>, made: Made, loan: Loan) {
         self.open = None;
         match self.worker(made).create_file(&member) {
             Ok(Created::File(file)) => {
                 let placement = Placement::of(&member);
-                self.open = Some(OpenFile { member, made, file, placement, missing_bytes: 0 });
+                self.open =
+                    Some(OpenFile { member, made, file, placement, missing_bytes: 0, _loan: loan });
             }
             Ok(Created::Kept) => {}
             Ok(Created::KeptShorter) => self.shared.warnings.warn(

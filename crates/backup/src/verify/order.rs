@@ -10,6 +10,7 @@ use archive::index::{
 };
 use archive::member::Kind;
 use flow::account::Account;
+use flow::budget::Loan;
 use flow::cancel::Stopped;
 
 use super::late_check::LateCheck;
@@ -164,8 +165,9 @@ impl<'a> Verifier<'a> {
             remember(&mut paths, &member);
         }
         let stored_bytes = if member.kind == Kind::File { stored_bytes } else { 0 };
-        let mut object =
-            Object { member, header_offset_bytes, content: Vec::new(), missing_bytes: 0 };
+        let loan = self.borrow(member.memory_bytes(), account)?;
+        let (content, missing_bytes) = (Vec::new(), 0);
+        let mut object = Object { member, header_offset_bytes, content, missing_bytes, loan };
         if stored_bytes > SMALL_BYTES_MAX {
             return self.large(object, stream, account);
         }
@@ -184,6 +186,16 @@ impl<'a> Verifier<'a> {
             self.flush(account)?;
         }
         Ok(())
+    }
+
+    /// Waits until there is room for one member more under way.
+    fn borrow(&mut self, bytes: usize, account: &mut Account) -> Result<Loan, Stopped> {
+        let workers = self.workers;
+        if let Some(loan) = workers.budget().try_take(bytes) {
+            return Ok(loan);
+        }
+        self.flush(account)?;
+        workers.budget().take(bytes, account)
     }
 
     fn large(

@@ -5,7 +5,6 @@
 //! and results are entered in the order of the tickets, which is that of the archive.
 
 use std::collections::HashSet;
-use std::io;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use archive::index::ContentHasher;
 use archive::member::{Kind, Member, Timestamp};
 use flow::account::{Account, Stage, State};
-use flow::cancel::{Cancel, Stopped};
+use flow::budget::{Budget, Loan};
+use flow::cancel::Stopped;
+use flow::crew::Crew;
 use flow::monitor::Counter;
 use flow::queue::Queue;
 use flow::turnstile::Turnstile;
@@ -21,15 +22,19 @@ use tree::{Accounts, CompareOptions, LiveTree};
 
 use super::live::LiveFile;
 use super::spool::{Seen, Spool};
-use super::{Bounded, Differing, LISTED_MAX, Problem, VerifyError, VerifyOptions};
+use super::{
+    Bounded, Differing, LISTED_BYTES_MAX, LISTED_MAX, Problem, Textual, VerifyError, VerifyOptions,
+};
 use crate::read::members::ContentPiece;
-use crate::read::{Slice, cores};
+use crate::read::{MEMBERS_BYTES_MAX, Slice, cores};
 use crate::warnings::{Warnings, with_causes};
 
 /// Jobs that wait for one worker.
 const JOBS_MAX: usize = 64;
 /// Paths that are remembered (by a hash of 8 bytes) to find what is extra.
 const PATHS_MAX: usize = 1 << 22;
+/// Bytes of the paths of directories that are remembered for the same.
+const DIRECTORIES_BYTES_MAX: usize = 64 << 20;
 
 /// A member to be checked.
 #[derive(Debug)]
@@ -38,6 +43,7 @@ pub(crate) struct Object {
     pub header_offset_bytes: u64,
     pub content: Vec<Slice>,
     pub missing_bytes: u64,
+    pub loan: Loan,
 }
 
 /// Work for a worker.
@@ -65,6 +71,7 @@ pub(crate) struct Candidate {
 pub(crate) struct Results {
     pub spool: Spool,
     pub candidates: Vec<Candidate>,
+    candidates_bytes: usize,
     /// More candidates than are kept: changed, and not touched as far as can be told.
     pub changed_more: u64,
     pub differs_more: u64,
@@ -74,7 +81,6 @@ pub(crate) struct Results {
     pub members: u64,
     pub files: u64,
     pub source_bytes: u64,
-    pub spool_error: Option<io::Error>,
 }
 
 /// Paths of the archive, to find what is extra in the live tree.
@@ -82,6 +88,7 @@ pub(crate) struct Results {
 pub(crate) struct Paths {
     pub hashes: HashSet<u64>,
     pub directories: Vec<Vec<u8>>,
+    directories_bytes: usize,
     pub overflowed: bool,
 }
 
@@ -89,9 +96,11 @@ pub(crate) struct Paths {
 pub(crate) struct Workers<'a> {
     stage: &'a Arc<Stage>,
     warnings: &'a Warnings<'a>,
-    cancel: &'a Cancel,
+    crew: &'a Crew<'a, VerifyError>,
     live: Mutex<Vec<LiveTree>>,
     queues: Vec<Queue<Job>>,
+    /// What members under way may take beside their content.
+    budget: Budget,
     turnstile: Turnstile,
     results: Mutex<Results>,
     paths: Option<Mutex<Paths>>,
@@ -102,8 +111,9 @@ impl<'a> Workers<'a> {
         options: &VerifyOptions,
         stage: &'a Arc<Stage>,
         warnings: &'a Warnings<'a>,
-        cancel: &'a Cancel,
+        crew: &'a Crew<'a, VerifyError>,
     ) -> Result<Workers<'a>, VerifyError> {
+        let cancel = crew.cancel();
         let for_each_core = if options.against.is_some() { 4 } else { 1 };
         let threads = options.threads.map_or_else(|| cores() * for_each_core, NonZero::get);
         let mut live = Vec::new();
@@ -119,10 +129,11 @@ impl<'a> Workers<'a> {
         Ok(Workers {
             stage,
             warnings,
-            cancel,
+            crew,
             paths: options.against.is_some().then(Mutex::default),
             live: Mutex::new(live),
             queues: (0..threads).map(|_| Queue::new(JOBS_MAX, cancel.clone())).collect(),
+            budget: Budget::new(MEMBERS_BYTES_MAX, cancel.clone()),
             turnstile: Turnstile::new(cancel.clone()),
             results: Mutex::default(),
         })
@@ -131,6 +142,11 @@ impl<'a> Workers<'a> {
     /// Number of workers.
     pub fn len(&self) -> usize {
         self.queues.len()
+    }
+
+    /// The bytes that members under way share.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// What was found so far.
@@ -145,25 +161,14 @@ impl<'a> Workers<'a> {
 
     /// Runs the workers while `feed` gives them jobs, and until all jobs are done.
     pub fn run<T>(&self, feed: impl FnOnce() -> Result<T, VerifyError>) -> Result<T, VerifyError> {
-        let fed = std::thread::scope(|scope| {
+        self.crew.scope("parse", |scope| {
             for index in 0..self.len() {
-                scope.spawn(move || {
-                    if self.work(index).is_err() {
-                        self.cancel.fail();
-                    }
-                });
+                self.crew.spawn(scope, self.stage, move |account| self.work(index, account))?;
             }
-            let fed = feed();
-            if fed.is_err() {
-                self.cancel.fail();
-            }
+            let fed = feed()?;
             self.queues.iter().for_each(Queue::close);
-            fed
-        });
-        match self.results().spool_error.take() {
-            Some(error) => Err(VerifyError::Spool(error)),
-            None => fed,
-        }
+            Ok(fed)
+        })
     }
 
     pub fn push(&self, worker: usize, job: Job, account: &mut Account) -> Result<(), Stopped> {
@@ -175,16 +180,15 @@ impl<'a> Workers<'a> {
         self.turnstile.enter(ticket, account, State::Blocked).map(drop)
     }
 
-    fn work(&self, index: usize) -> Result<(), Stopped> {
+    fn work(&self, index: usize, account: &mut Account) -> Result<(), VerifyError> {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut hands = Hands { shared: self, live, buffer: Vec::new() };
-        let mut account = self.stage.open();
         let mut open: Option<(u64, Checking)> = None;
-        while let Some(job) = self.queues[index].pop(&mut account)? {
+        while let Some(job) = self.queues[index].pop(account)? {
             match job {
                 Job::Batch(ticket, objects) => {
                     let outcomes = objects.into_iter().map(|object| hands.check(object)).collect();
-                    self.enter(ticket, outcomes, &mut account)?;
+                    self.enter(ticket, outcomes, account)?;
                 }
                 Job::Begin(ticket, object) => open = Some((ticket, hands.begin(object))),
                 Job::Piece(ContentPiece::Data(slice)) => {
@@ -200,7 +204,7 @@ impl<'a> Workers<'a> {
                 Job::End => {
                     if let Some((ticket, checking)) = open.take() {
                         let outcome = hands.end(checking);
-                        self.enter(ticket, vec![outcome], &mut account)?;
+                        self.enter(ticket, vec![outcome], account)?;
                     }
                 }
             }
@@ -213,31 +217,34 @@ impl<'a> Workers<'a> {
         ticket: u64,
         outcomes: Vec<Outcome>,
         account: &mut Account,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), VerifyError> {
         let turn = self.turnstile.enter(ticket, account, State::Blocked)?;
         let mut results = self.results();
         self.warnings.monitor().count(Counter::Members, outcomes.len() as u64);
         for outcome in outcomes {
-            results.enter(outcome, self.warnings);
+            results.enter(outcome, self.warnings)?;
         }
-        let failed = results.spool_error.is_some();
         drop(results);
         drop(turn);
-        if failed { Err(Stopped::Failed) } else { Ok(()) }
+        Ok(())
     }
 }
 
 impl Results {
-    fn enter(&mut self, outcome: Outcome, warnings: &Warnings<'_>) {
-        let Outcome { member, seen, comparison, source_bytes } = outcome;
+    fn has_room_for(&mut self, candidate: &Candidate) -> bool {
+        self.candidates_bytes =
+            self.candidates_bytes.saturating_add(candidate.differing.text_bytes());
+        self.candidates.len() < 2 * LISTED_MAX && self.candidates_bytes <= 2 * LISTED_BYTES_MAX
+    }
+
+    fn enter(&mut self, outcome: Outcome, warnings: &Warnings<'_>) -> Result<(), VerifyError> {
+        let Outcome { member, seen, comparison, source_bytes, _loan } = outcome;
         self.members += 1;
         self.files += u64::from(member.kind == Kind::File);
         self.source_bytes += source_bytes;
-        if let Err(error) = self.spool.push(seen) {
-            self.spool_error = Some(error);
-        }
+        self.spool.push(seen).map_err(VerifyError::Spool)?;
         match comparison {
-            Compared::NotAsked => return,
+            Compared::NotAsked => return Ok(()),
             Compared::Same => {}
             Compared::Missing => {
                 warnings.warn(&member.path, "in the archive, and missing in the live tree");
@@ -246,15 +253,16 @@ impl Results {
             Compared::Failed(what) => {
                 warnings.warn(&member.path, format!("cannot be compared: {what}"));
                 self.not_compared.push(Problem { path: member.path.clone(), what });
-                return;
+                return Ok(());
             }
-            Compared::Differs(candidate) if self.candidates.len() < 2 * LISTED_MAX => {
+            Compared::Differs(candidate) if self.has_room_for(&candidate) => {
                 self.candidates.push(candidate);
             }
             Compared::Differs(candidate) if candidate.looks_untouched => self.differs_more += 1,
             Compared::Differs(_) => self.changed_more += 1,
         }
         self.compared += 1;
+        Ok(())
     }
 }
 
@@ -264,6 +272,7 @@ struct Outcome {
     seen: Seen,
     comparison: Compared,
     source_bytes: u64,
+    _loan: Loan,
 }
 
 enum Compared {
@@ -283,6 +292,7 @@ struct Checking {
     live: Option<LiveFile>,
     missing_bytes: u64,
     source_bytes: u64,
+    loan: Loan,
 }
 
 /// What one worker works with.
@@ -303,7 +313,7 @@ impl Hands<'_> {
     }
 
     fn begin(&mut self, object: Object) -> Checking {
-        let Object { member, header_offset_bytes, missing_bytes, .. } = object;
+        let Object { member, header_offset_bytes, missing_bytes, loan, .. } = object;
         let hasher = (member.kind == Kind::File).then(|| match &member.sparse {
             Some(runs) => ContentHasher::sparse(member.size_bytes, runs),
             None => ContentHasher::whole(),
@@ -317,6 +327,7 @@ impl Hands<'_> {
             live,
             missing_bytes,
             source_bytes: 0,
+            loan,
         }
     }
 
@@ -370,7 +381,7 @@ impl Hands<'_> {
 
     fn end(&mut self, checking: Checking) -> Outcome {
         let Checking { member, header_offset_bytes, hasher, mut comparison, live, .. } = checking;
-        let whole = checking.missing_bytes == 0;
+        let (whole, loan) = (checking.missing_bytes == 0, checking.loan);
         if !whole && self.live.is_some() {
             comparison = Compared::Failed("its content in the archive is not whole".to_owned());
         } else if let Some(live) = live {
@@ -393,19 +404,23 @@ impl Hands<'_> {
         }
         let content_hash = hasher.filter(|_| whole).map(|hasher| hasher.finish());
         let seen = Seen { header_offset_bytes, content_hash };
-        Outcome { member, seen, comparison, source_bytes: checking.source_bytes }
+        let source_bytes = checking.source_bytes;
+        Outcome { member, seen, comparison, source_bytes, _loan: loan }
     }
 }
 
 /// Remembers a path of the archive.
 pub(crate) fn remember(paths: &mut Paths, member: &Member) {
     let path = crate::selection::strip_components(&member.path, 0).unwrap_or_default();
-    if paths.hashes.len() >= PATHS_MAX {
+    let is_directory = member.kind == Kind::Directory;
+    let bytes = paths.directories_bytes + path.len() + size_of::<Vec<u8>>();
+    if paths.hashes.len() >= PATHS_MAX || is_directory && bytes > DIRECTORIES_BYTES_MAX {
         paths.overflowed = true;
         return;
     }
     paths.hashes.insert(xxhash_rust::xxh3::xxh3_64(&path));
-    if member.kind == Kind::Directory {
+    if is_directory {
+        paths.directories_bytes = bytes;
         paths.directories.push(path);
     }
 }

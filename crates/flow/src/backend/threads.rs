@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use super::{Backend, Completion, Memory, Operation};
+use crate::crew::guarded;
 use crate::turnstile::lock;
 
 /// Transfers through threads of its own.
@@ -34,7 +35,9 @@ impl ThreadBackend {
                 loop {
                     let next = lock(&taken).recv();
                     let Ok(mut operation) = next else { return };
-                    let result = transfer(&mut operation);
+                    // Whoever waits for the operation waits for nothing else: it has to come back.
+                    let result = guarded("io", || transfer(&mut operation));
+                    let result = result.unwrap_or_else(|failure| Err(io::Error::other(failure)));
                     if done.send(Completion { operation, result }).is_err() {
                         return;
                     }
@@ -47,6 +50,7 @@ impl ThreadBackend {
 }
 
 fn transfer(operation: &mut Operation) -> io::Result<usize> {
+    crate::trap::pass("io");
     let file = operation.file.as_fd();
     let done = operation.done_bytes;
     loop {

@@ -128,7 +128,11 @@ pub struct Running {
 
 impl Running {
     pub fn start(command: &mut Command) -> Running {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running::start_with(command, Stdio::null())
+    }
+
+    pub fn start_with(command: &mut Command, input: Stdio) -> Running {
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         Running { what: format!("{command:?}"), child: command.spawn().unwrap() }
     }
 

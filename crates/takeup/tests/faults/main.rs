@@ -7,10 +7,12 @@
 #![allow(clippy::print_stderr, reason = "a test that cannot be run says so")]
 
 mod block_devices;
+mod budgets;
 mod command;
 mod fuse_target;
 mod kills;
 mod memory;
+mod panics;
 mod places;
 mod privileges;
 mod signals;

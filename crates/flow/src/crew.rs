@@ -1,0 +1,280 @@
+//! The threads of a run: started in one way, stopped together, and joined before the run ends.
+//!
+//! Whatever happens to one of them, the others hear of it: the first failure is kept, the run's
+//! [`Cancel`] is pulled, and every wait of the engine looks there. A panic is a failure as any
+//! other. It is a defect of ours, but a run that hangs on it, or that leaves a temporary file
+//! behind, would be two.
+//!
+//! Stages that run on the caller's own thread stand inside [`Crew::scope`], which guards them in
+//! the same way: a scope waits for its threads, and would wait for ever for one that nobody stops.
+//!
+//! ```
+//! use flow::account::Stage;
+//! use flow::cancel::{Cancel, Stopped};
+//! use flow::crew::{Crew, Failure, StageFailure};
+//!
+//! #[derive(Debug, thiserror::Error)]
+//! enum Error {
+//!     #[error(transparent)]
+//!     Stopped(#[from] Stopped),
+//!     #[error(transparent)]
+//!     Stage(#[from] StageFailure),
+//! }
+//! impl Failure for Error {
+//!     fn is_echo(&self) -> bool {
+//!         matches!(self, Error::Stopped(_))
+//!     }
+//! }
+//!
+//! let cancel = Cancel::new();
+//! let crew = Crew::<Error>::new(&cancel);
+//! let sum = crew.scope("main", |scope| {
+//!     let adding = crew.spawn(scope, &Stage::new("add"), |_| Ok(1 + 1))?;
+//!     crew.join(adding)
+//! });
+//! assert_eq!(crew.outcome(sum).unwrap(), 2);
+//! ```
+
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use crate::account::{Account, Stage};
+use crate::cancel::{Cancel, Stopped};
+use crate::turnstile::lock;
+
+/// What a run fails with.
+pub trait Failure: From<Stopped> + From<StageFailure> + Send {
+    /// Whether this is but the echo of another thread's failure: the run was being stopped.
+    fn is_echo(&self) -> bool;
+}
+
+/// Why a thread of a stage did not do its job, whatever the job is.
+#[derive(Debug, thiserror::Error)]
+pub enum StageFailure {
+    /// It panicked.
+    #[error("the {stage} stage broke down, which is a defect of takeup: {message}")]
+    Panicked {
+        /// Name of the stage.
+        stage: &'static str,
+        /// What it said.
+        message: String,
+    },
+    /// It cannot be started.
+    #[error("cannot start a thread of the {stage} stage")]
+    NotStarted {
+        /// Name of the stage.
+        stage: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Starts and joins the threads of a run. The first failure of any stops all others and is kept.
+#[derive(Debug)]
+pub struct Crew<'a, E> {
+    cancel: &'a Cancel,
+    failure: Mutex<Option<E>>,
+}
+
+impl<'a, E: Failure> Crew<'a, E> {
+    /// A crew without threads.
+    pub fn new(cancel: &'a Cancel) -> Crew<'a, E> {
+        Crew { cancel, failure: Mutex::new(None) }
+    }
+
+    /// What stops the run.
+    pub fn cancel(&self) -> &'a Cancel {
+        self.cancel
+    }
+
+    /// Runs `body` on this thread, as the stage `stage`, with threads that it starts; returns when
+    /// all of them have ended. If `body` fails or panics, they are told to stop.
+    ///
+    /// # Errors
+    /// `Stopped`; the failure itself is what [`Crew::outcome`] returns.
+    pub fn scope<'env, T>(
+        &self,
+        stage: &'static str,
+        body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        std::thread::scope(|scope| self.guard(stage, || body(scope)))
+    }
+
+    /// Starts a thread of a stage. If the thread fails, the run stops and the error is kept.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn spawn<'scope, 'env, T: Send + 'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, 'env>,
+        stage: &Arc<Stage>,
+        work: impl FnOnce(&mut Account) -> Result<T, E> + Send + 'scope,
+    ) -> Result<ScopedJoinHandle<'scope, Option<T>>, E> {
+        let (stage, name) = (Arc::clone(stage), stage.name());
+        std::thread::Builder::new()
+            .name(format!("takeup-{name}"))
+            .spawn_scoped(scope, move || {
+                self.guard(name, || {
+                    let mut account = stage.open();
+                    work(&mut account)
+                })
+                .ok()
+            })
+            .map_err(|source| {
+                self.cancel.fail();
+                StageFailure::NotStarted { stage: name, source }.into()
+            })
+    }
+
+    /// Waits for a thread.
+    ///
+    /// # Errors
+    /// `Stopped` when it failed; the failure itself is what [`Crew::outcome`] returns.
+    pub fn join<T>(&self, thread: ScopedJoinHandle<'_, Option<T>>) -> Result<T, E> {
+        thread.join().ok().flatten().ok_or_else(|| Stopped::Failed.into())
+    }
+
+    /// Keeps a failure, if it is the first, and stops the run.
+    pub fn fail(&self, error: E) {
+        let mut kept = lock(&self.failure);
+        let replaces = |kept: &E| kept.is_echo() && !error.is_echo();
+        if kept.as_ref().is_none_or(replaces) {
+            *kept = Some(error);
+        }
+        drop(kept);
+        self.cancel.fail();
+    }
+
+    /// The end of a run, once all its threads are joined: the failure that stopped it, if one did.
+    ///
+    /// # Errors
+    /// The first failure of any thread, or `Stopped` where the user asked for it.
+    pub fn outcome<T>(&self, result: Result<T, E>) -> Result<T, E> {
+        let kept = lock(&self.failure).take();
+        let result = match (result, kept) {
+            // Who has failed has failed, even if nobody waited for it.
+            (Ok(_), Some(kept)) if !kept.is_echo() => Err(kept),
+            (Err(error), kept) if error.is_echo() => Err(kept.unwrap_or(error)),
+            (result, _) => result,
+        };
+        match (result, self.cancel.check()) {
+            // A cancel makes other stages fail; it is the cause.
+            (Err(_), Err(Stopped::Cancelled)) => Err(Stopped::Cancelled.into()),
+            (result, _) => result,
+        }
+    }
+
+    /// Does the work of a stage; a failure or a panic of it is kept and stops the run.
+    fn guard<T>(&self, stage: &'static str, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let error = match guarded(stage, work) {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) => error,
+            Err(failure) => failure.into(),
+        };
+        self.fail(error);
+        Err(Stopped::Failed.into())
+    }
+}
+
+/// Does the work of a stage outside of any crew; for threads that answer to one other alone.
+///
+/// # Errors
+/// When it panics.
+pub fn guarded<T>(stage: &'static str, work: impl FnOnce() -> T) -> Result<T, StageFailure> {
+    // What threads share is behind locks that go on when they are poisoned, and the run ends: no
+    // half-changed state outlives it.
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| StageFailure::Panicked {
+        stage,
+        message: panic_message(&*panic).to_owned(),
+    })
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Queue;
+    use crate::ring::{RingOptions, ring};
+
+    #[derive(Debug, thiserror::Error)]
+    enum Error {
+        #[error(transparent)]
+        Stopped(#[from] Stopped),
+        #[error(transparent)]
+        Stage(#[from] StageFailure),
+        #[error("{0}")]
+        Own(&'static str),
+    }
+
+    impl Failure for Error {
+        fn is_echo(&self) -> bool {
+            matches!(self, Error::Stopped(_))
+        }
+    }
+
+    #[test]
+    fn a_panic_wakes_whoever_waits_and_becomes_the_error() {
+        let cancel = Cancel::new();
+        let crew = Crew::<Error>::new(&cancel);
+        let queue = Queue::<u8>::new(1, cancel.clone());
+        let options = RingOptions { block_bytes: 512, blocks: 2, consumers: 1 };
+        let (producer, consumers) = ring(options, cancel.clone()).unwrap();
+        let result = crew.scope("lead", |scope| {
+            crew.spawn(scope, &Stage::new("pop"), |account| Ok(queue.pop(account)?))?;
+            crew.spawn(scope, &Stage::new("take"), |account| {
+                Ok(consumers[0].next(account)?.is_some())
+            })?;
+            let broken = crew.spawn(scope, &Stage::new("broken"), |account| -> Result<(), _> {
+                let _held = producer.reserve(512, account)?;
+                panic!("seven is not {}", 8);
+            })?;
+            crew.join(broken)
+        });
+        let text = crew.outcome(result).unwrap_err().to_string();
+        assert_eq!(
+            text,
+            "the broken stage broke down, which is a defect of takeup: seven is not 8"
+        );
+    }
+
+    #[test]
+    fn a_panic_on_the_own_thread_does_not_wait_for_the_others() {
+        let cancel = Cancel::new();
+        let crew = Crew::<Error>::new(&cancel);
+        let queue = Queue::<u8>::new(1, cancel.clone());
+        let result: Result<(), Error> = crew.scope("lead", |scope| {
+            crew.spawn(scope, &Stage::new("pop"), |account| Ok(queue.pop(account)?))?;
+            panic!("lost");
+        });
+        let text = crew.outcome(result).unwrap_err().to_string();
+        assert!(text.starts_with("the lead stage") && text.ends_with("lost"), "{text}");
+    }
+
+    #[test]
+    fn the_first_failure_is_told_and_never_its_echo() {
+        let cancel = Cancel::new();
+        let crew = Crew::<Error>::new(&cancel);
+        crew.fail(Error::Stopped(Stopped::Failed));
+        crew.fail(Error::Own("first"));
+        crew.fail(Error::Own("second"));
+        let outcome = crew.outcome::<()>(Err(Error::Stopped(Stopped::Failed)));
+        assert_eq!(outcome.unwrap_err().to_string(), "first");
+    }
+
+    #[test]
+    fn what_the_user_stopped_is_stopped_by_the_user() {
+        let cancel = Cancel::new();
+        let crew = Crew::<Error>::new(&cancel);
+        cancel.cancel();
+        crew.fail(Error::Own("target closed"));
+        let outcome = crew.outcome::<()>(Err(Error::Stopped(Stopped::Cancelled)));
+        assert_eq!(outcome.unwrap_err().to_string(), "cancelled");
+    }
+}

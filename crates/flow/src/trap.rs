@@ -1,0 +1,46 @@
+//! A panic to order, so that a test can see what becomes of a run in which a stage breaks down.
+//!
+//! There is one trap in a process, and only where debug assertions are on: in a release build
+//! [`pass`] is nothing. A stage passes it when a thread of it starts, when its state changes and when it
+//! counts bytes, which is also where locks are held and work is half done.
+
+#[cfg(debug_assertions)]
+mod armed {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use crate::turnstile::lock;
+
+    static ARMED: AtomicBool = AtomicBool::new(false);
+    static TRAP: Mutex<Option<(String, u64)>> = Mutex::new(None);
+
+    /// Lets the stage named `stage` panic when it passes for the `passes`-th time, from 1.
+    pub fn set(stage: &str, passes: u64) {
+        *lock(&TRAP) = Some((stage.to_owned(), passes));
+        ARMED.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn pass(stage: &str) {
+        if !ARMED.load(Ordering::Acquire) {
+            return;
+        }
+        let mut trap = lock(&TRAP);
+        let Some((name, passes)) = trap.as_mut().filter(|(name, _)| name == stage) else { return };
+        *passes = passes.saturating_sub(1);
+        if *passes == 0 {
+            let text = format!("the trap of {name}");
+            *trap = None;
+            drop(trap);
+            panic!("{text}");
+        }
+    }
+}
+
+#[cfg(debug_assertions)]
+pub(crate) use armed::pass;
+#[cfg(debug_assertions)]
+pub use armed::set;
+
+#[cfg(not(debug_assertions))]
+#[inline]
+pub(crate) fn pass(_: &str) {}

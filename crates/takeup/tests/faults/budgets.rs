@@ -1,0 +1,337 @@
+//! Memory and time stay within what is documented, whatever an archive says of itself: a zoo of
+//! hostile archives, each through `list`, `verify` and `restore` of the binary.
+//!
+//! Resident memory is the kernel's own count (`wait4`, through Python), at most the ring and
+//! [`SURPLUS_BYTES`]; processor time at most [`BASE_SECONDS`] and [`NS_PER_BYTE`] for each byte of
+//! the archive, decompressed. The constants are those of `docs/design/safety.md`. Processor time is
+//! no wall time: what else runs on the machine changes it little, and what is looked for are
+//! squares, which exceed it a hundredfold.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::tempdir;
+
+use crate::command::{run, takeup};
+
+/// What the rings have by default.
+const RING_BYTES: u64 = 64 << 20;
+/// What may come on top of the ring.
+const SURPLUS_BYTES: u64 = 128 << 20;
+/// Processor time of any run.
+const BASE_SECONDS: f64 = 3.0;
+/// Processor time for each byte of archive in a debug build, system calls included: a member of
+/// 512 bytes is an object to create, a component of two bytes a folder.
+const NS_PER_BYTE: f64 = 2500.0;
+
+/// Runs a program and prints the most memory that it had resident, in KiB, and its processor time
+/// in seconds, as the last line.
+const MEASURE: &str = "import os, sys
+pid = os.fork()
+if pid == 0:
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.execv(sys.argv[1], sys.argv[1:])
+_, status, used = os.wait4(pid, 0)
+print(os.waitstatus_to_exitcode(status), used.ru_maxrss, used.ru_utime + used.ru_stime)";
+
+/// Writes an archive and says how long it is before compression.
+struct Writer {
+    out: Box<dyn Write>,
+    bytes: u64,
+}
+
+impl Writer {
+    fn put(&mut self, bytes: &[u8]) {
+        self.out.write_all(bytes).unwrap();
+        self.bytes += bytes.len() as u64;
+    }
+
+    /// A header of ustar (or GNU) and its content, padded.
+    fn member(&mut self, name: &[u8], kind: u8, content: &[u8]) {
+        self.header(name, kind, content.len() as u64, &[]);
+        self.content(content);
+    }
+
+    fn content(&mut self, content: &[u8]) {
+        self.put(content);
+        self.put(&[0; 512][..content.len().wrapping_neg() % 512]);
+    }
+
+    /// A header with more fields put at their offsets.
+    fn header(&mut self, name: &[u8], kind: u8, size: u64, fields: &[(usize, &[u8])]) {
+        let mut unit = [0; 512];
+        unit[..name.len().min(100)].copy_from_slice(&name[..name.len().min(100)]);
+        let put = |unit: &mut [u8; 512], at: usize, bytes: &[u8]| {
+            unit[at..at + bytes.len()].copy_from_slice(bytes);
+        };
+        put(&mut unit, 100, b"0000644\0");
+        put(&mut unit, 108, b"0000000\0");
+        put(&mut unit, 116, b"0000000\0");
+        put(&mut unit, 124, format!("{size:011o}\0").as_bytes());
+        put(&mut unit, 136, b"00000000000\0");
+        unit[156] = kind;
+        put(&mut unit, 257, if kind == b'S' { b"ustar  \0" } else { b"ustar\x0000" });
+        for (at, bytes) in fields {
+            put(&mut unit, *at, bytes);
+        }
+        put(&mut unit, 148, b"        ");
+        let sum: u32 = unit.iter().map(|byte| u32::from(*byte)).sum();
+        put(&mut unit, 148, format!("{sum:06o}\0 ").as_bytes());
+        self.put(&unit);
+    }
+
+    fn link(&mut self, name: &str, target: &str) {
+        self.header(name.as_bytes(), b'1', 0, &[(157, target.as_bytes())]);
+    }
+}
+
+fn record(keyword: &str, value: &[u8]) -> Vec<u8> {
+    let rest = keyword.len() + value.len() + 3;
+    let digits = |bytes: usize| bytes.to_string().len();
+    let mut length = rest + digits(rest);
+    length = rest + digits(length);
+    let mut out = format!("{length} {keyword}=").into_bytes();
+    out.extend_from_slice(value);
+    out.push(b'\n');
+    out
+}
+
+/// An animal of the zoo: what it is, and how it is made at a size.
+struct Animal {
+    name: &'static str,
+    make: fn(&mut Writer, u64),
+    /// How many of what it is made of: in the short form, and in the long one.
+    sizes: [u64; 2],
+    compressed: Option<&'static str>,
+}
+
+const fn animal(name: &'static str, sizes: [u64; 2], make: fn(&mut Writer, u64)) -> Animal {
+    Animal { name, make, sizes, compressed: None }
+}
+
+const ZOO: &[Animal] = &[
+    animal("attributes of files, 60 KB each", [300, 6000], |out, count| {
+        let value = vec![b'v'; 60_000];
+        for number in 0..count {
+            out.member(b"x", b'x', &record("SCHILY.xattr.user.bomb", &value));
+            out.member(format!("file {number}").as_bytes(), b'0', b"");
+        }
+    }),
+    animal("a hundred thousand attributes of one file", [6, 40], |out, count| {
+        for number in 0..count {
+            let records: Vec<u8> = (0..100_000u32)
+                .flat_map(|number| record(&format!("SCHILY.xattr.user.{number}"), b""))
+                .collect();
+            out.member(b"x", b'x', &records);
+            out.member(format!("file {number}").as_bytes(), b'0', b"");
+        }
+    }),
+    animal("global records, each keyword new", [2000, 60_000], |out, count| {
+        for number in 0..count {
+            let keyword = format!("SCHILY.xattr.user.{number}");
+            out.member(b"g", b'g', &record(&keyword, b"value"));
+            out.member(b"same", b'0', b"");
+        }
+    }),
+    animal("one global header of a megabyte before many members", [1000, 60_000], |out, count| {
+        let records: Vec<u8> = (0..40_000u32)
+            .flat_map(|number| record(&format!("SCHILY.xattr.user.{number}"), b"v"))
+            .collect();
+        out.member(b"g", b'g', &records);
+        for number in 0..count {
+            out.member(format!("file {number}").as_bytes(), b'0', b"");
+        }
+    }),
+    animal("global records repeated within a header", [15, 400], |out, count| {
+        let records = record("uname", b"somebody").repeat(20_000);
+        for _ in 0..count {
+            out.member(b"g", b'g', &records);
+        }
+        out.member(b"file", b'0', b"");
+    }),
+    animal("long names of a megabyte", [20, 400], |out, count| {
+        let path = b"d/".repeat(500_000);
+        for number in 0..count {
+            out.member(b"x", b'L', &[&path[..], number.to_string().as_bytes()].concat());
+            // A refused path: nothing deeper than the kernel's limits is made here.
+            out.member(b"short", b'1', b"");
+        }
+    }),
+    animal("deep trees", [1, 12], |out, count| {
+        for number in 0..count {
+            let mut path = format!("tree {number}").into_bytes();
+            path.extend(b"/d".repeat(20_000));
+            out.member(b"x", b'L', &path);
+            out.member(b"short", b'0', b"");
+        }
+    }),
+    animal("sparse maps of a million runs", [1, 8], |out, count| {
+        for number in 0..count {
+            let mut map = String::from("1048570\n");
+            (0..1_048_570u64).for_each(|run| map += &format!("{run}\n0\n"));
+            map.push_str(&"\0".repeat(map.len().wrapping_neg() % 512));
+            let records = [
+                record("GNU.sparse.major", b"1"),
+                record("GNU.sparse.minor", b"0"),
+                record("GNU.sparse.name", format!("sparse {number}").as_bytes()),
+                record("GNU.sparse.realsize", b"4194304"),
+            ];
+            out.member(b"x", b'x', &records.concat());
+            out.member(b"sparse", b'0', map.as_bytes());
+        }
+    }),
+    animal("old sparse headers that go on and on", [20_000, 200_000], |out, count| {
+        out.header(b"sparse", b'S', 0, &[(482, b"\x01"), (483, b"00000001000\0")]);
+        for _ in 0..count {
+            let mut unit = [0; 512];
+            unit[504] = 1;
+            out.put(&unit);
+        }
+        out.put(&[0; 512]);
+    }),
+    animal("members that each are warned of", [8000, 300_000], |out, count| {
+        let records: Vec<u8> = (0..3).flat_map(|_| record("uid", b"nobody")).collect();
+        for number in 0..count {
+            out.member(b"x", b'x', &records);
+            out.member(format!("../{number}").as_bytes(), b'0', b"");
+        }
+    }),
+    animal("records that cannot be read, by the hundred thousand", [8, 60], |out, count| {
+        for number in 0..count {
+            out.member(b"x", b'x', &record("uid", b"nobody").repeat(100_000));
+            out.member(format!("file {number}").as_bytes(), b'0', b"");
+        }
+    }),
+    animal("warnings with names of 100 KB", [200, 3000], |out, count| {
+        let path = [&b"../"[..], &b"n".repeat(100_000)].concat();
+        for _ in 0..count {
+            out.member(b"x", b'x', &record("path", &path));
+            out.member(b"short", b'0', b"");
+        }
+    }),
+    animal("hard links to nothing", [10_000, 100_000], |out, count| {
+        (0..count).for_each(|number| out.link(&format!("link {number}"), "nowhere/at/all"));
+    }),
+    animal("one name again and again", [4000, 200_000], |out, count| {
+        (0..count).for_each(|number| out.member(b"same", b'0', &[number as u8; 3]));
+    }),
+    animal("a folder and a file of one name in turns", [1500, 40_000], |out, count| {
+        for _ in 0..count {
+            out.member(b"name", b'0', b"");
+            out.member(b"name/", b'5', b"");
+        }
+    }),
+    animal("headers that fail their checksum", [20_000, 1_000_000], |out, count| {
+        out.member(b"file", b'0', b"");
+        (0..count).for_each(|number| out.put(&[(number % 7) as u8 + 1; 512]));
+    }),
+    Animal {
+        name: "empty members in a few kilobytes of zstd",
+        make: |out, count| (0..count).for_each(|_| out.member(b"same", b'0', b"")),
+        sizes: [20_000, 2_000_000],
+        compressed: Some("zstd"),
+    },
+    Animal {
+        name: "attributes in a few kilobytes of zstd",
+        make: |out, count| {
+            let value = vec![b'v'; 60_000];
+            for _ in 0..count {
+                out.member(b"x", b'x', &record("SCHILY.xattr.user.bomb", &value));
+                out.member(b"same", b'0', b"");
+            }
+        },
+        sizes: [500, 20_000],
+        compressed: Some("zstd"),
+    },
+    Animal {
+        name: "zeros in a few kilobytes of gzip",
+        make: |out, count| {
+            out.member(b"file", b'0', b"");
+            (0..count).for_each(|_| out.put(&[0; 1 << 20]));
+        },
+        sizes: [100, 4000],
+        compressed: Some("gzip"),
+    },
+    Animal {
+        name: "zeros in a few kilobytes of zstd",
+        make: |out, count| {
+            out.member(b"file", b'0', b"");
+            (0..count).for_each(|_| out.put(&[0; 1 << 20]));
+        },
+        sizes: [100, 4000],
+        compressed: Some("zstd"),
+    },
+];
+
+/// Makes an animal; returns its bytes before compression.
+fn make(animal: &Animal, size: u64, archive: &Path) -> u64 {
+    let plain = archive.with_extension("plain");
+    let out = Box::new(BufWriter::with_capacity(1 << 20, File::create(&plain).unwrap()));
+    let mut writer = Writer { out, bytes: 0 };
+    (animal.make)(&mut writer, size);
+    writer.put(&[0; 1024]);
+    writer.out.flush().unwrap();
+    let bytes = writer.bytes;
+    drop(writer);
+    match animal.compressed {
+        None => fs::rename(&plain, archive).unwrap(),
+        Some(program) => {
+            let output = File::create(archive).unwrap();
+            let done = Command::new(program).arg("-qc").arg(&plain).stdout(output).status();
+            assert!(done.unwrap().success(), "{program}");
+            fs::remove_file(plain).unwrap();
+        }
+    }
+    bytes
+}
+
+/// Exit code, resident bytes and processor seconds of a run.
+fn measure(arguments: &[&Path]) -> (i32, u64, f64, String) {
+    let mut python = Command::new("python3");
+    python.args(["-c", MEASURE]).arg(takeup().get_program()).args(arguments);
+    let done = run(python.arg("-q"));
+    let output = String::from_utf8(done.output).unwrap();
+    let numbers: Vec<f64> = output.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    (numbers[0] as i32, numbers[1] as u64 * 1024, numbers[2], done.errors)
+}
+
+#[test]
+fn the_zoo_stays_within_memory_and_time() {
+    let long = std::env::var_os("TAKEUP_LONG").is_some();
+    let only = std::env::var("TAKEUP_ANIMAL").ok();
+    let folder = tempdir().unwrap();
+    let archive = folder.path().join("animal");
+    let into = folder.path().join("into");
+    let mut told = Vec::new();
+    for animal in ZOO {
+        if only.as_ref().is_some_and(|only| !animal.name.contains(only.as_str())) {
+            continue;
+        }
+        let bytes = make(animal, animal.sizes[usize::from(long)], &archive);
+        let list: Vec<PathBuf> = ["list".into(), archive.clone()].to_vec();
+        let verify: Vec<PathBuf> = ["verify".into(), archive.clone()].to_vec();
+        let mut restore: Vec<PathBuf> = ["restore".into(), archive.clone()].to_vec();
+        restore.extend(["--into".into(), into.clone(), "--no-sync".into()]);
+        for arguments in [list, verify, restore] {
+            let arguments: Vec<&Path> = arguments.iter().map(PathBuf::as_path).collect();
+            let (code, resident, seconds, errors) = measure(&arguments);
+            let run = arguments[0].display();
+            let mib = resident >> 20;
+            eprintln!("{}: {run} of {bytes} bytes: {mib} MiB, {seconds:.2} s", animal.name);
+            assert!((0..=2).contains(&code), "{}: {run}: {code} {errors}", animal.name);
+            if resident > RING_BYTES + SURPLUS_BYTES {
+                told.push(format!("{}: {run}: {mib} MiB", animal.name));
+            }
+            if seconds > BASE_SECONDS + bytes as f64 * NS_PER_BYTE / 1e9 {
+                told.push(format!("{}: {run} of {bytes} bytes: {seconds} s", animal.name));
+            }
+        }
+        // Too deep for what goes by paths.
+        let removed = Command::new("rm").arg("-rf").arg(&into).status().unwrap();
+        assert!(removed.success());
+    }
+    assert!(told.is_empty(), "{told:#?}");
+}
