@@ -1,14 +1,20 @@
 //! What the fuzz targets share: headers with a checksum that holds, and a caller of the decoder
 //! that asserts what the decoder promises.
 
+pub mod budget;
+
 use archive::decode::{Decoder, Event, Limits};
 use archive::encode::encode_member;
 use archive::header::{UNIT_BYTES, Unit, padding_bytes};
 use archive::member::{Kind, Member};
 
 /// Limits low enough that the fuzzer reaches them.
-pub const LIMITS: Limits =
-    Limits { extended_bytes_max: 1 << 16, long_name_bytes_max: 1 << 12, extents_max: 64 };
+pub const LIMITS: Limits = Limits {
+    extended_bytes_max: 1 << 16,
+    global_bytes_max: 1 << 12,
+    long_name_bytes_max: 1 << 12,
+    extents_max: 64,
+};
 
 /// A ustar header for `size` bytes of content.
 pub fn header(typeflag: u8, size: u64) -> Unit {

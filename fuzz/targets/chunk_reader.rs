@@ -8,11 +8,13 @@ use archive::chunk::{
     Boundary, BoundaryFinder, ChunkDecompressor, ChunkError, Coding, Format, Input, StreamDecoder,
     StreamState, gzip_member,
 };
+use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
 
 const LIMIT_BYTES: usize = 1 << 16;
 
 fuzz_target!(|input: &[u8]| {
+    let _budget = Budget::of(input);
     Format::detect(input);
     for coding in [Coding::Gzip, Coding::Zstd] {
         read(coding, input);

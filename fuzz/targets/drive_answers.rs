@@ -3,6 +3,7 @@
 
 #![no_main]
 
+use archive_fuzz::budget::Budget;
 use device::tape::Compression;
 use device::tape::limits::{Found, Limits};
 use device::tape::scsi::inquiry::{self, Inquiry};
@@ -16,6 +17,7 @@ use device::tape::sense::Sense;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
+    let _budget = Budget::of(input);
     told(Inquiry::parse(input));
     if let Some(number) = told(inquiry::parse_serial_number(input)) {
         assert!(number.len() <= input.len() && !number.contains(char::is_control));

@@ -8,10 +8,12 @@ use archive::index::{
     BlockChecksum, ChunkRecord, ExtentRecord, FileRecord, IndexReader, IndexWriter, Record,
     WarningRecord, encode_trailer, find_trailer,
 };
+use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 fuzz_target!(|input: &[u8]| {
+    let _budget = Budget::of(input);
     let Some((first, bytes)) = input.split_first() else { return };
     check::<FileRecord>(b"TKUPFIL\x01", *first, bytes);
     check::<BlockChecksum>(b"TKUPBLK\x01", *first, bytes);

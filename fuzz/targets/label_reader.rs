@@ -5,6 +5,7 @@
 
 use archive::encode::encode_global_header;
 use archive::label::{Continuation, Found, Label};
+use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -12,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const BLOCK_BYTES_MAX: u32 = 64 << 10;
 
 fuzz_target!(|input: &[u8]| {
+    let _budget = Budget::of(input);
     let _ = Label::find(input);
     let mut text = [b"takeup 1 ", input, b" "].concat();
     let check = xxh3_64(&text);

@@ -3,12 +3,14 @@
 
 #![no_main]
 
+use archive_fuzz::budget::Budget;
 use bench::disk::fio::FioRun;
 use bench::observed::{Measures, put_direction};
 use device::diskstats::{DiskCounters, parse};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
+    let _budget = Budget::of(input);
     match FioRun::parse(input) {
         Ok(run) => {
             assert!(run.bytes() >= run.read.bytes.max(run.write.bytes));

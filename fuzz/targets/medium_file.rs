@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 
+use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
 use sim::tape::{Cartridge, CartridgeSettings, Object};
 use xxhash_rust::xxh3::xxh3_64;
@@ -14,6 +15,7 @@ const HEAD_BYTES: usize = 4096;
 const MAGIC: &[u8; 4] = b"OREC";
 
 fuzz_target!(|input: &[u8]| {
+    let _budget = Budget::of(input);
     let Some((&version, rest)) = input.split_first() else { return };
     let version = u32::from(version % 3) + 1;
     check(version, rest);

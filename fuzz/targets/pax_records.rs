@@ -7,10 +7,12 @@ use archive::decode::{Decoder, Event};
 use archive::encode::encode_global_header;
 use archive::header::UNIT_BYTES;
 use archive::pax::Records;
+use archive_fuzz::budget::Budget;
 use archive_fuzz::{LIMITS, check_round_trip, header, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
+    let _budget = Budget::of(input);
     for typeflag in [b'x', b'g', b'X'] {
         for kind in [b'0', b'1', b'3', b'5', b'S'] {
             let mut archive = header(typeflag, input.len() as u64).to_vec();

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use archive_fuzz::budget::Budget;
 use bench::compare::compare;
 use bench::judgement::{Options, judge};
 use bench::record::{Experiment, header_line, read, run_line};
@@ -15,6 +16,7 @@ use report::table::Colour;
 const RUNS_MAX: usize = 64;
 
 fuzz_target!(|input: &[u8]| {
+    let _budget = Budget::of(input);
     let experiment = match read(input, Path::new("input")) {
         Ok(experiment) => experiment,
         Err(error) => return assert!(!error.to_string().is_empty()),

@@ -6,10 +6,12 @@
 use archive::header::{UNIT_BYTES, Unit};
 use archive::member::Extent;
 use archive::sparse::{MapReader, align_extents, check_extents};
+use archive_fuzz::budget::Budget;
 use archive_fuzz::{LIMITS, check_round_trip, header, read, repair_checksum};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
+    let _budget = Budget::of(input);
     let Some((size, map)) = input.split_first_chunk::<4>() else { return };
     let size_bytes = u64::from(u32::from_le_bytes(*size));
     let mut padded = map.to_vec();

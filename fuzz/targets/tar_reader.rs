@@ -4,10 +4,12 @@
 #![no_main]
 
 use archive::header::{UNIT_BYTES, Unit, find_header};
+use archive_fuzz::budget::Budget;
 use archive_fuzz::{check_round_trip, read, repair_checksum};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
+    let _budget = Budget::of(input);
     let Some((first, archive)) = input.split_first() else { return };
     let mut archive = archive.to_vec();
     if first & 1 == 0 {

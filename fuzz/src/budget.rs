@@ -1,0 +1,96 @@
+//! What a reader may use of the machine for an input, enforced on every input of every target: an
+//! allocator that counts, and the kernel's count of processor time.
+//!
+//! The constants are generous, since a target reads each input in several ways; what they catch is
+//! what grows with the square of the input, or with what the input claims. Memory that zstd takes
+//! for itself is not seen here; `crates/takeup/tests/faults/budgets.rs` sees all of it.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes that any input may take, and for each of its bytes.
+const BASE_BYTES: usize = 16 << 20;
+const BYTES_PER_BYTE: usize = 256;
+/// Processor time that any input may take, and for each of its bytes.
+const BASE_NS: u64 = 200_000_000;
+const NS_PER_BYTE: u64 = 20_000;
+
+struct Counting;
+
+static USED: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn count(bytes: usize) {
+    let used = USED.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(used, Ordering::Relaxed);
+}
+
+// SAFETY: all that is asked for is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: the caller keeps to what `alloc` asks of it.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: the caller keeps to what `alloc_zeroed` asks of it.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        USED.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the memory came from `System` with this layout.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count(bytes);
+        USED.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the memory came from `System` with this layout.
+        unsafe { System.realloc(memory, layout, bytes) }
+    }
+}
+
+/// Held while an input is read; when dropped it panics if that has taken too much.
+pub struct Budget {
+    input_bytes: usize,
+    used_before: usize,
+    ns_before: u64,
+}
+
+impl Budget {
+    /// The budget of an input, which is read from now on.
+    #[must_use]
+    pub fn of(input: &[u8]) -> Budget {
+        let ns_before = processor_ns();
+        let used_before = USED.load(Ordering::Relaxed);
+        PEAK.store(used_before, Ordering::Relaxed);
+        Budget { input_bytes: input.len(), used_before, ns_before }
+    }
+}
+
+impl Drop for Budget {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let bytes = PEAK.load(Ordering::Relaxed) - self.used_before;
+        let bytes_max = BASE_BYTES + BYTES_PER_BYTE * self.input_bytes;
+        assert!(bytes <= bytes_max, "{bytes} bytes of memory for {}", self.input_bytes);
+        let ns = processor_ns() - self.ns_before;
+        let ns_max = BASE_NS + NS_PER_BYTE * self.input_bytes as u64;
+        assert!(ns <= ns_max, "{ns} ns of processor time for {} bytes", self.input_bytes);
+    }
+}
+
+/// Processor time of this thread: the first number of its schedstat
+/// (Documentation/scheduler/sched-stats.rst).
+fn processor_ns() -> u64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    told.split_ascii_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
