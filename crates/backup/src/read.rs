@@ -16,6 +16,7 @@ mod cursor;
 mod damage;
 mod decompress;
 pub(crate) mod excerpt;
+mod failure;
 mod gaps;
 mod headers;
 pub(crate) mod index_file;
@@ -27,16 +28,14 @@ pub(crate) mod ranges;
 mod source;
 pub mod tape;
 
-use std::io;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Scope, available_parallelism};
 
-use archive::chunk::{Coding, Format, OtherFormat};
+use archive::chunk::{Coding, Format};
 use archive::decode::{Decoder, Limits};
-use device::source::SourceError;
 use flow::account::{Account, Stage, StageReport};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
@@ -58,6 +57,7 @@ use tape::{OpenTape, TapeEnd, TapeIndex, TapeReadFailure, TapeShared};
 
 pub(crate) use cursor::Slice;
 pub use damage::{Damage, DamageKind};
+pub use failure::ReadFailure;
 pub(crate) use input::Input;
 
 /// Bytes of a block of the reading rings. Independent of the blocks that the archive was written
@@ -71,64 +71,6 @@ const RING_BLOCKS_MIN: usize = 8;
 pub(crate) const MEMBERS_BYTES_MAX: usize = 16 << 20;
 /// Reads in flight: enough to keep a disk busy, few enough for two cores.
 const READS_IN_FLIGHT: usize = 4;
-
-/// Why an archive cannot be read at all.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadFailure {
-    /// The source cannot be opened.
-    #[error(transparent)]
-    Open(#[from] SourceError),
-    /// Reading failed where it cannot be gone around.
-    #[error("{name}")]
-    Read {
-        /// The source.
-        name: String,
-        /// Where and why.
-        source: ReadError,
-    },
-    /// The source is empty.
-    #[error("{name} is empty")]
-    Empty {
-        /// The source.
-        name: String,
-    },
-    /// The source holds no tar header.
-    #[error("{name} is not a tar archive")]
-    NotAnArchive {
-        /// The source.
-        name: String,
-    },
-    /// The source is compressed in a way that is not read here.
-    #[error("{name} is compressed with {format}, which is not read here")]
-    OtherCompression {
-        /// The source.
-        name: String,
-        /// The compression, with the command that opens it.
-        format: OtherFormat,
-    },
-    /// A tape cannot be read, or not to its end.
-    #[error(transparent)]
-    Tape(#[from] TapeReadFailure),
-    /// Memory, threads or io_uring are not to be had.
-    #[error("cannot set up the {what}")]
-    SetUp {
-        /// What for.
-        what: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-}
-
-impl ReadFailure {
-    /// Whether this but tells that the run was being stopped.
-    pub(crate) fn is_echo(&self) -> bool {
-        matches!(
-            self,
-            ReadFailure::Read { source: ReadError::Stopped(_), .. }
-                | ReadFailure::Tape(TapeReadFailure::Stopped(_))
-        )
-    }
-}
 
 /// How an archive is read.
 pub(crate) struct ReadSettings<'a> {
