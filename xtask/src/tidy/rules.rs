@@ -38,6 +38,15 @@ const NOTES: &[&str] = &[concat!("FIX", "ME"), concat!("TO", "DO"), concat!("XX"
 const BELITTLING: &[&str] = &[concat!("sim", "ply"), concat!("obvi", "ously")];
 const UNFINISHED: &[&str] = &[concat!("to", "do!"), concat!("unimple", "mented!")];
 
+/// How tests used to say that they did nothing. In two pieces, see above.
+const LEFT_OUT: &[&str] = &[
+    concat!("\"not te", "sted"),
+    concat!("\"not r", "un"),
+    concat!("\"skip", "ped:"),
+    concat!("\"left o", "ut:"),
+    concat!("geteuid().is_", "root()"),
+];
+
 /// All rules for a Rust file.
 pub fn check_rust(path: &str, text: &str) -> Vec<Finding> {
     let code = source::code_only(text);
@@ -53,6 +62,7 @@ pub fn check_rust(path: &str, text: &str) -> Vec<Finding> {
         findings.push(Finding::new("file-lines", path, 0, &message));
     }
     findings.extend(check_functions(path, &code));
+    findings.extend(check_tests(path, text, &code));
     findings.extend(check_names(path, &code));
     for word in UNFINISHED {
         for (at, _) in code.match_indices(word) {
@@ -165,6 +175,55 @@ fn check_functions(path: &str, code: &str) -> Vec<Finding> {
     findings
 }
 
+/// Tests that end early look like tests that passed, so what they lack is told by `needs`.
+fn check_tests(path: &str, text: &str, code: &str) -> Vec<Finding> {
+    // Where `needs` itself is tested, and where this list is.
+    if path.starts_with("crates/needs/") {
+        return Vec::new();
+    }
+    let is_test_file = path.contains("/tests/") || path.ends_with("/tests.rs");
+    let begin = if is_test_file { Some(0) } else { code.find("#[cfg(test)]") };
+    let Some(begin) = begin else { return Vec::new() };
+    let mut findings = Vec::new();
+    let mut find = |line: usize, name: Option<&str>, message: &str| {
+        let mut finding = Finding::new("leaves-early", path, line, message);
+        finding.name = name.map(str::to_owned);
+        findings.push(finding);
+    };
+    let lines: Vec<&str> = code.lines().collect();
+    let functions = source::functions(code);
+    let first_line = source::line_of(code, begin);
+    let inside =
+        |line: usize| functions.iter().rfind(|it| (it.line..it.line + it.lines).contains(&line));
+    for (at, line) in lines.iter().enumerate().skip(first_line - 1) {
+        let function = inside(at + 1);
+        let leaves = line.contains("else { return }")
+            || (function.is_some_and(|function| is_test(&lines, function.line))
+                && source::words(line, "return").next().is_some());
+        if leaves {
+            let message = "a test that ends early looks like one that passed: needs::require!";
+            find(at + 1, function.map(|function| &*function.name), message);
+        }
+    }
+    for word in LEFT_OUT {
+        for (at, _) in text.match_indices(word).filter(|(at, _)| *at >= begin) {
+            let line = source::line_of(text, at);
+            let message = format!("{word}: what a test needs is said by needs::require!");
+            find(line, inside(line).map(|function| &*function.name), &message);
+        }
+    }
+    findings
+}
+
+/// Whether the attributes above the line of a function, from 1, make it a test.
+fn is_test(lines: &[&str], line: usize) -> bool {
+    let above = lines[..line - 1].iter().rev();
+    let mut attributes = above
+        .map(|line| line.trim())
+        .take_while(|line| line.is_empty() || line.starts_with("#[") || line.ends_with(")]"));
+    attributes.any(|line| line == "#[test]")
+}
+
 fn check_names(path: &str, code: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut find = |name: &str, line| {
@@ -222,6 +281,32 @@ mod tests {
         check(&format!("//! Ring, {}.\n", BELITTLING[0].to_uppercase()), &[("word", 1)]);
         let util = check_rust("crates/flow/src/util.rs", "//! Ring.\n");
         assert_eq!(rules(&util), [("module-name", 0)]);
+    }
+
+    #[test]
+    fn tests_do_not_end_early() {
+        let check = |path: &str, body: &str, expected: &[(&'static str, usize)]| {
+            let text = format!("//! Tests.\n#[test]\n#[ignore = \"x\"]\nfn f() {{\n{body}\n}}\n");
+            assert_eq!(rules(&check_rust(path, &text)), expected, "{body}");
+        };
+        let tests = "crates/flow/tests/flow/ring.rs";
+        let found = [("leaves-early", 5)];
+        check(tests, "needs::require!(Fuse);", &[]);
+        check(tests, "if !is_there() { return; }", &found);
+        check(tests, "let Some(drive) = Drive::new() else { return };", &found);
+        check(tests, "match fio() { Err(_) => return, Ok(it) => it.run() }", &found);
+        check(tests, &format!("say({} here\");", LEFT_OUT[0]), &found);
+        check(tests, &format!("let is_root = {};", LEFT_OUT[4]), &found);
+        check("crates/bench/src/disk/tests.rs", "return;", &found);
+        check("crates/needs/tests/runs.rs", "return;", &[]);
+        // Programs may ask who runs them, and functions return.
+        check("crates/tree/src/capture.rs", &format!("{}", LEFT_OUT[4]), &[]);
+        let helper = "//! Tests.\nfn f() -> u8 {\nreturn 1;\n}\n#[test]\nfn g() { f(); }\n";
+        assert_eq!(rules(&check_rust(tests, helper)), []);
+        let mixed = "//! Code.\nfn f() { let Some(_) = g() else { return }; }\n#[cfg(test)]\n\
+                     mod tests {\n#[test]\nfn h() { return; }\n}\n";
+        let found = [("leaves-early", 6)];
+        assert_eq!(rules(&check_rust("crates/flow/src/ring.rs", mixed)), found);
     }
 
     #[test]
