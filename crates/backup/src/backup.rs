@@ -18,6 +18,7 @@ mod index;
 mod pace;
 mod placed;
 mod reader;
+mod replaced;
 mod run;
 mod segments;
 mod sizes;
@@ -36,7 +37,7 @@ use archive::chunk::seek_table::SeekTableError;
 use archive::chunk::{ChunkError, Compression, CompressionError};
 use archive::index::IndexError;
 use device::tape::TapeDrive;
-use device::target::{Existing, Target, TargetError, TargetKind};
+use device::target::{Existing, FileMode, Target, TargetError, TargetKind};
 use flow::account::StageReport;
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
@@ -49,6 +50,8 @@ use crate::open_target::open_target;
 use crate::report::{RunReport, TapeReport};
 use crate::tape::{Safe, SetPlan, TapeOptions, TapeSetError, TapeSink, VolumeChanger, Writing};
 use descriptors::InHand;
+use replaced::check_size;
+pub use replaced::{ArchiveSize, Shrinking};
 pub(crate) use run::SetSink;
 use run::{Done, Run, Stages};
 pub(crate) use segments::Segments;
@@ -63,6 +66,10 @@ pub struct BackupOptions {
     pub target: OsString,
     /// What to do with a target that exists.
     pub existing: Existing,
+    /// What to do when that is an archive in a file, and the new one has far less.
+    pub shrinking: Shrinking,
+    /// Permissions of a target that is a file.
+    pub mode: FileMode,
     /// Compression of the archive.
     pub compression: Compression,
     /// Threads that compress; by default one for each core.
@@ -105,6 +112,8 @@ impl Default for BackupOptions {
             sources: Vec::new(),
             target: OsString::new(),
             existing: Existing::Keep,
+            shrinking: Shrinking::Refuse,
+            mode: FileMode::Usual,
             compression: Compression::None,
             compress_threads: None,
             read_threads: None,
@@ -135,6 +144,19 @@ pub enum BackupError {
     TargetIsSource {
         /// The target.
         target: String,
+    },
+    /// The new archive has far less than the one that it would replace.
+    #[error(
+        "{target} has {} members in {} bytes, and the new archive only {} in {}",
+        before.members, before.bytes, now.members, now.bytes
+    )]
+    FarLess {
+        /// The target.
+        target: String,
+        /// What is there.
+        before: ArchiveSize,
+        /// What would take its place.
+        now: ArchiveSize,
     },
     /// The target does not take more data.
     #[error("cannot write to {target}")]
@@ -232,17 +254,29 @@ pub fn backup(
     let started = Instant::now();
     let prepared = Prepared::new(options, Layout::OneStream, monitor)?;
     Target::check_storage(&options.target)?;
-    let replaced = check_target_is_no_source(options)?;
-    let target = open_target(&options.target, options.existing, cancel)??;
-    let output = target.identity().map(|(device, inode)| tree::Identity { device, inode });
+    check_target_is_no_source(options)?;
+    let before = match (options.existing, options.shrinking) {
+        (Existing::Replace, Shrinking::Refuse) => ArchiveSize::of_file(&options.target),
+        _ => None,
+    };
+    let target = open_target(&options.target, options.existing, options.mode, cancel)??;
+    let identity = |(device, inode)| tree::Identity { device, inode };
+    let output = target.identity().map(identity);
+    let replaced = target.replaced().map(identity);
     let (run, scan) = prepared.into_run(options, monitor, cancel, replaced, output);
     let mut sink = run.sink(&target)?;
     let result = run.archive(scan, sink.as_mut());
     let done = run.outcome(result)?;
     drop(sink);
+    if let Some(before) = before {
+        check_size(&options.target, before, done.size())?;
+    }
     let endpoint = endpoint(&target);
     let synchronising = Instant::now();
-    target.complete()?;
+    if let Some(text) = target.complete()?.not_kept {
+        let object = options.target.as_encoded_bytes().to_vec();
+        monitor.notice(Notice { level: Level::Warning, object, text });
+    }
     Ok(RunReport {
         seconds: started.elapsed().as_secs_f64(),
         synchronise_seconds: synchronising.elapsed().as_secs_f64(),
@@ -425,23 +459,18 @@ fn start_scan(
     Ok(scan)
 }
 
-/// A target that is itself a source would be replaced by its own archive. Returns the identity of
-/// a file that the target will replace.
-fn check_target_is_no_source(
-    options: &BackupOptions,
-) -> Result<Option<tree::Identity>, BackupError> {
+/// A target that is itself a source would be replaced by its own archive.
+fn check_target_is_no_source(options: &BackupOptions) -> Result<(), BackupError> {
     if options.target == "-" {
-        return Ok(None);
+        return Ok(());
     }
-    let Ok(existing) = tree::identity_of_path(options.target.as_ref()) else { return Ok(None) };
+    let Ok(existing) = tree::identity_of_path(options.target.as_ref()) else { return Ok(()) };
     let same = |source: &PathBuf| tree::identity_of_path(source).is_ok_and(|it| it == existing);
     if options.sources.iter().any(same) {
         let target = options.target.to_string_lossy().into_owned();
         return Err(BackupError::TargetIsSource { target });
     }
-    // A device or a pipe stays what it is, and is archived as that.
-    let is_file = std::fs::metadata(&options.target).is_ok_and(|status| status.is_file());
-    Ok(is_file.then_some(existing))
+    Ok(())
 }
 
 fn detail(monitor: &dyn Monitor, text: String) {

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use device::target::{Existing, Target, TargetError};
+use device::target::{Existing, FileMode, Target, TargetError};
 use flow::cancel::{Cancel, Stopped};
 
 /// Time between two looks for a reader. Nobody is told when one comes.
@@ -14,10 +14,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 pub(crate) fn open_target(
     path: &OsStr,
     existing: Existing,
+    mode: FileMode,
     cancel: &Cancel,
 ) -> Result<Result<Target, TargetError>, Stopped> {
     loop {
-        match Target::open(path, existing) {
+        match Target::open(path, existing, mode) {
             Err(TargetError::NoReader { .. }) => {
                 cancel.check()?;
                 std::thread::sleep(LOOK_AGAIN);

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use device::source::{Source, SourceError};
 use device::tape::TapeDrive;
-use device::target::{Existing, TargetError, TargetKind};
+use device::target::{Existing, FileMode, TargetError, TargetKind};
 use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
@@ -49,6 +49,8 @@ pub struct PipeOptions {
     pub engine: Engine,
     /// What happens when the target exists.
     pub existing: Existing,
+    /// Permissions of a target that is a file.
+    pub mode: FileMode,
 }
 
 /// Smallest and largest block.
@@ -130,7 +132,7 @@ pub fn pipe(
 ) -> Result<RunReport, PipeError> {
     let blocks = check(options)?;
     let source = Source::open(&options.from)?;
-    let target = open_target(&options.to, options.existing, cancel)
+    let target = open_target(&options.to, options.existing, options.mode, cancel)
         .map_err(|_| PipeError::Cancelled { written_bytes: 0 })??;
     let engine = choose_engine(options)?;
     let bulk = source.length_bytes.is_some() || is_seekable(target.kind);
@@ -150,7 +152,10 @@ pub fn pipe(
     let start = Instant::now();
     let report = run.run(output)?;
     let before_synchronise = Instant::now();
-    target.complete()?;
+    if let Some(text) = target.complete()?.not_kept {
+        let object = options.to.as_encoded_bytes().to_vec();
+        monitor.notice(Notice { level: Level::Warning, object, text });
+    }
     Ok(RunReport {
         seconds: start.elapsed().as_secs_f64(),
         synchronise_seconds: before_synchronise.elapsed().as_secs_f64(),

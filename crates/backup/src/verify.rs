@@ -13,6 +13,7 @@
 //! What differs is sorted by whether the live object was touched since the backup: *changed* is
 //! what a backup is for, *differs although it did not change* is what nobody did.
 
+mod freshness;
 mod late_check;
 mod live;
 mod order;
@@ -42,6 +43,7 @@ use crate::read::{
 use crate::report::RunReport;
 use crate::warnings::Warnings;
 
+pub use freshness::{PageCache, ReadFrom};
 use order::{IndexFromEnd, Verifier};
 use workers::Workers;
 
@@ -59,6 +61,8 @@ pub struct VerifyOptions {
     pub tape: Option<TapeOrigin>,
     /// Directory that the paths of the archive start in, when it is to be compared with.
     pub against: Option<PathBuf>,
+    /// Whether what the page cache holds of the archive is as good as the disk.
+    pub cache: PageCache,
     /// Whether attributes and ACLs are compared.
     pub attributes: Attributes,
     /// Whether owners are compared.
@@ -78,6 +82,7 @@ impl Default for VerifyOptions {
             from: "-".into(),
             tape: None,
             against: None,
+            cache: PageCache::Dropped,
             attributes: Attributes::Read,
             owners: CompareOwners::Compare,
             threads: None,
@@ -195,6 +200,8 @@ pub struct VerifyReport {
     pub warnings: u64,
     /// What there was to check with.
     pub checked: Checked,
+    /// Where the archive was read from.
+    pub read_from: ReadFrom,
     /// What is wrong with the archive.
     pub damaged: Bounded<Problem>,
     /// Live objects that changed since the backup.
@@ -277,6 +284,7 @@ pub fn verify(
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
     let input = Input::open(&options.from, options.tape.as_ref(), Need::Everything, cancel)?;
+    let read_from = freshness::prepare(&input, options.cache);
     let check = input.index().and_then(BlockCheck::of).map(Arc::new);
     let chunks = input.chunks();
     let keep = check.is_none().then(Arc::<KeptChecksums>::default);
@@ -303,6 +311,7 @@ pub fn verify(
     };
     let ((mut report, from_end), summary) = read_archive(&settings, &parse, monitor, &crew, body)?;
     let endpoint = summary.endpoint;
+    report.read_from = read_from;
     report.tape = take_summary(&mut report.run, summary, &warnings);
     report.run.stages.extend([parse.report(), stage.report()]);
     if let Some(check) = &check {

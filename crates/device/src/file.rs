@@ -129,3 +129,26 @@ pub fn drop_cached(file: impl AsFd, offset_bytes: u64, length_bytes: u64) {
     let length = std::num::NonZeroU64::new(length_bytes);
     let _ = rustix::fs::fadvise(file, offset_bytes, length, rustix::fs::Advice::DontNeed);
 }
+
+/// What the page cache still holds of a file after all was dropped that can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StillCached {
+    /// Nothing: what is read now comes from below it.
+    Nothing,
+    /// So many bytes: the file lives in memory, or somebody else holds them there.
+    Bytes(u64),
+    /// The kernel does not say (before 6.5).
+    Unknown,
+}
+
+/// Drops what the page cache holds of a file of `length_bytes`. What is not on the disk yet is
+/// written there first, since it cannot be dropped before; an error of that shows in what is read.
+pub fn drop_all_cached(file: impl AsFd, length_bytes: u64) -> StillCached {
+    let _ = rustix::fs::fdatasync(&file);
+    drop_cached(&file, 0, length_bytes);
+    match cached_bytes(file.as_fd(), length_bytes) {
+        None => StillCached::Unknown,
+        Some(0) => StillCached::Nothing,
+        Some(bytes) => StillCached::Bytes(bytes.min(length_bytes)),
+    }
+}

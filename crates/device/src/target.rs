@@ -5,6 +5,11 @@
 //! what it was before, or is complete. A partial file that a killed run left behind is not locked,
 //! and the next run to the same name takes its place. It is never written into: in a folder that
 //! others may write to, it could be theirs, or a hard link to something else of ours.
+//!
+//! What an archive holds is the secret of many: a new one that root makes is root's alone, and one
+//! that takes the place of another is no more open than that was (`replaced`).
+
+mod replaced;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,6 +22,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use replaced::Replaced;
+
 /// What to do when the target holds something already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
@@ -24,6 +31,25 @@ pub enum Existing {
     Keep,
     /// Put the new content in its place, once that is complete.
     Replace,
+}
+
+/// Who may do what with a file that is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileMode {
+    /// What the file had that it replaces, owner and ACL included. A new one by the superuser is
+    /// for its owner alone, and one by anybody else as umask and folder have it.
+    #[default]
+    Usual,
+    /// These permissions, of nine bits.
+    Exactly(u32),
+}
+
+/// What there is to say of a target that is complete.
+#[must_use]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completed {
+    /// What of the file that was replaced could not be kept.
+    pub not_kept: Option<String>,
 }
 
 /// What a target is.
@@ -132,11 +158,13 @@ struct Pending {
     partial: OsString,
     name: OsString,
     existing: Existing,
+    mode: FileMode,
+    replaced: Option<Replaced>,
 }
 
 impl Target {
     /// Opens `path`; `-` is standard output.
-    pub fn open(path: &OsStr, existing: Existing) -> Result<Target, TargetError> {
+    pub fn open(path: &OsStr, existing: Existing, mode: FileMode) -> Result<Target, TargetError> {
         if path == "-" {
             return Target::standard_output();
         }
@@ -149,7 +177,7 @@ impl Target {
             }
             Err(Errno::NOENT) => {
                 Target::check_new_file(&shown)?;
-                return Target::new_file(&shown, existing);
+                return Target::new_file(&shown, existing, mode);
             }
             Err(error) => return Err(TargetError::Open { path: shown, source: error.into() }),
         };
@@ -157,7 +185,7 @@ impl Target {
             FileType::RegularFile if existing == Existing::Keep => {
                 Err(TargetError::Exists { path: shown })
             }
-            FileType::RegularFile => Target::new_file(&shown, existing),
+            FileType::RegularFile => Target::new_file(&shown, existing, mode),
             FileType::Directory => Err(TargetError::Directory { path: shown }),
             FileType::BlockDevice => Target::block_device(&shown, existing),
             FileType::Fifo => Target::named_pipe(&shown),
@@ -208,14 +236,30 @@ impl Target {
         regular.then_some((status.st_dev, status.st_ino))
     }
 
+    /// Device and inode number of the file that will be replaced. It is held open: nothing else
+    /// has them before the target is completed.
+    pub fn replaced(&self) -> Option<(u64, u64)> {
+        self.pending.as_ref()?.replaced.as_ref()?.identity()
+    }
+
     /// Makes what was written durable, and gives a file its name. Only after this has returned may
     /// anybody say that the backup is done.
-    pub fn complete(mut self) -> Result<(), TargetError> {
+    ///
+    /// # Errors
+    /// `Complete` and `Exists`.
+    pub fn complete(mut self) -> Result<Completed, TargetError> {
         let path = self.path.clone();
         let fail = |step, error: Errno| TargetError::Complete {
             step,
             path: path.clone(),
             source: error.into(),
+        };
+        // Before what follows is made durable, and before anybody can find it by its name.
+        let not_kept = match &self.pending {
+            Some(pending) => pending
+                .settle_access(&self.file)
+                .map_err(|error| fail("settle owner and mode of", error))?,
+            None => None,
         };
         // Interrupted is not failed: what the kernel has to tell of lost writes is told still.
         match retry_on_intr(|| rustix::fs::fsync(&self.file)) {
@@ -224,7 +268,7 @@ impl Target {
             Err(Errno::INVAL | Errno::ROFS | Errno::NOTSUP) if self.pending.is_none() => {}
             Err(error) => return Err(fail("synchronise", error)),
         }
-        let Some(pending) = &self.pending else { return Ok(()) };
+        let Some(pending) = &self.pending else { return Ok(Completed { not_kept }) };
         // Whoever removed the partial file made room for another run's, which is not complete.
         if !is_at(&self.file, &pending.directory, &pending.partial) {
             return Err(fail("rename", Errno::NOENT));
@@ -251,7 +295,7 @@ impl Target {
             Err(error) => return Err(fail("synchronise the folder of", error)),
         }
         self.pending = None;
-        Ok(())
+        Ok(Completed { not_kept })
     }
 
     fn standard_output() -> Result<Target, TargetError> {
@@ -322,7 +366,7 @@ impl Target {
         Ok(Target::of(file, TargetKind::BlockDevice, path, None))
     }
 
-    fn new_file(path: &Path, existing: Existing) -> Result<Target, TargetError> {
+    fn new_file(path: &Path, existing: Existing, mode: FileMode) -> Result<Target, TargetError> {
         let open_error =
             |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
         // An existing target may be a symbolic link: write beside the file that it leads to.
@@ -344,9 +388,36 @@ impl Target {
         if partial.as_bytes().len() > 255 {
             return Err(open_error(Errno::NAMETOOLONG));
         }
-        let file = lock_partial(&directory, &partial, path)?;
-        let pending = Pending { directory, partial, name, existing };
+        let replaced = match existing {
+            Existing::Replace => Replaced::find(&directory, &name),
+            Existing::Keep => None,
+        };
+        let first_mode = match mode {
+            FileMode::Exactly(mode) => mode & 0o600,
+            FileMode::Usual if replaced.is_some() || rustix::process::geteuid().is_root() => 0o600,
+            FileMode::Usual => 0o666,
+        };
+        let file = lock_partial(&directory, &partial, path, first_mode)?;
+        let pending = Pending { directory, partial, name, existing, mode, replaced };
         Ok(Target::of(file, TargetKind::File, path, Some(pending)))
+    }
+}
+
+impl Pending {
+    /// Gives the file the owner and mode that it shall have under its name. Returns what could not
+    /// be kept of the file that is replaced.
+    fn settle_access(&self, file: &OwnedFd) -> rustix::io::Result<Option<String>> {
+        let asked = match self.mode {
+            FileMode::Usual => None,
+            FileMode::Exactly(mode) => Some(mode),
+        };
+        match (&self.replaced, asked) {
+            (Some(replaced), asked) => replaced.hand_on(file, asked),
+            (None, Some(mode)) => {
+                rustix::fs::fchmod(file, Mode::from_raw_mode(mode)).map(|()| None)
+            }
+            (None, None) => Ok(None),
+        }
     }
 }
 
@@ -384,10 +455,15 @@ const LOCK_STEP: Duration = Duration::from_millis(20);
 
 /// Makes and locks the partial file. A lock that is held means another run; a file without a lock
 /// was left by a run that was killed and is removed.
-fn lock_partial(directory: &OwnedFd, partial: &OsStr, path: &Path) -> Result<OwnedFd, TargetError> {
+fn lock_partial(
+    directory: &OwnedFd,
+    partial: &OsStr,
+    path: &Path,
+    mode: u32,
+) -> Result<OwnedFd, TargetError> {
     let started = Instant::now();
     loop {
-        match try_lock_partial(directory, partial, path)? {
+        match try_lock_partial(directory, partial, path, mode)? {
             Some(file) => return Ok(file),
             None if started.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_STEP),
             None => return Err(TargetError::Busy { path: path.into() }),
@@ -400,10 +476,11 @@ fn try_lock_partial(
     directory: &OwnedFd,
     partial: &OsStr,
     path: &Path,
+    mode: u32,
 ) -> Result<Option<OwnedFd>, TargetError> {
     let open_error = |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let make = || rustix::fs::openat(directory, partial, flags, Mode::from_raw_mode(0o666));
+    let make = || rustix::fs::openat(directory, partial, flags, Mode::from_raw_mode(mode));
     let file = match make() {
         Err(Errno::EXIST) if remove_left_over(directory, partial, path)? => make(),
         made => made,

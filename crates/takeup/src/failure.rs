@@ -100,6 +100,10 @@ impl From<BackupError> for Failure {
             BackupError::TargetIsSource { .. } => {
                 Some("write the archive to a place outside of what is backed up".to_owned())
             }
+            BackupError::FarLess { target, .. } => Some(format!(
+                "is a source not mounted? {target} is as it was, and nothing of the new archive is \
+                 kept; --force puts it in its place all the same"
+            )),
             BackupError::RingTooSmall { block_bytes, .. } => {
                 let least = report::format::size(8 * *block_bytes as u64);
                 Some(format!("--ring of at least {least}, or smaller blocks with --block-size"))

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 
 use clap::{Args, ValueEnum};
-use device::target::Existing;
+use device::target::{Existing, FileMode};
 use flow::backend::Engine;
 
 use crate::quantity::{Rate, Size};
@@ -59,6 +59,10 @@ pub struct TargetArgs {
     /// Replace a target that exists, once the new one is complete
     #[arg(long)]
     pub overwrite: bool,
+    /// Permissions of a target that is a file, in octal; by default those of the file that it
+    /// replaces, for a new one by root 600, else as the umask has it
+    #[arg(long, value_name = "MODE", value_parser = permissions)]
+    pub mode: Option<u32>,
     /// Bytes that one write hands to the target; a multiple of 512
     #[arg(short, long, default_value = "1M", value_name = "SIZE")]
     pub block_size: Size,
@@ -75,6 +79,14 @@ pub struct TargetArgs {
     pub rate_limit: Option<Rate>,
 }
 
+/// Nine bits in octal digits: `640`, `0640`.
+fn permissions(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 && !text.starts_with('+') => Ok(mode),
+        _ => Err("not permissions in octal, from 0 to 777".to_owned()),
+    }
+}
+
 /// Memory of the ring where the user does not say.
 const RING_BYTES: usize = 64 << 20;
 
@@ -82,6 +94,11 @@ impl TargetArgs {
     /// Memory of the ring: what the user says, else the default, or `least_bytes` if that is more.
     pub fn ring_bytes(&self, least_bytes: usize) -> usize {
         self.ring.map_or(RING_BYTES.max(least_bytes), Size::bytes)
+    }
+
+    /// Permissions of the target.
+    pub fn mode(&self) -> FileMode {
+        self.mode.map_or(FileMode::Usual, FileMode::Exactly)
     }
 
     /// What happens when the target exists.

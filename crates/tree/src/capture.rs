@@ -23,7 +23,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::accounts::Accounts;
 use crate::attributes::{AttributeReader, Handle};
-use crate::identity::{Identity, Version, timestamp};
+use crate::identity::{Generation, Identity, Version, timestamp};
 use crate::listing::EntryKind;
 use crate::resolve::open_path;
 use crate::scan::Entry;
@@ -45,6 +45,8 @@ pub struct CaptureOptions {
     pub attributes: Attributes,
     /// The file that the archive is written to; it is skipped when it lies in a source.
     pub output: Option<Identity>,
+    /// When the run began: a file that is older keeps its inode number to itself for as long.
+    pub begun: Timestamp,
 }
 
 /// Turns entries into members. Every worker thread has its own.
@@ -90,6 +92,8 @@ pub struct Captured {
     pub identity: Identity,
     /// Link count; only for non-directories does it say that there are other names.
     pub links: u64,
+    /// What tells it from a later file with its inode number; only where there are other names.
+    pub generation: Option<Generation>,
     /// State to compare with after reading, see [`crate::recheck`].
     pub version: Version,
     /// Space that the file takes, in units of 512 bytes.
@@ -116,6 +120,9 @@ pub enum CaptureError {
     /// Cannot be opened.
     #[error("cannot open")]
     Open(#[source] io::Error),
+    /// Another program holds a lease on it, and was asked to let it go: [`crate::LeaseWait`].
+    #[error("another program holds a lease on it and does not let go")]
+    Leased,
     /// Cannot be looked at.
     #[error("cannot read metadata")]
     Stat(#[source] io::Error),
@@ -214,6 +221,9 @@ impl Capturer {
         };
         let version = Version::of(&stat);
         self.describe(&stat, &version, &mut member);
+        let has_other_names = stat.st_nlink > 1 && member.kind != Kind::Directory;
+        let generation =
+            has_other_names.then(|| Generation::of(&descriptor, &version, self.options.begun));
         let handle = match is_open {
             true => Handle::Open(descriptor.as_fd()),
             false => Handle::Path(descriptor.as_fd()),
@@ -224,6 +234,7 @@ impl Capturer {
             member,
             identity,
             links: stat.st_nlink as _,
+            generation,
             version,
             allocated_units: u64::try_from(stat.st_blocks).unwrap_or(0),
             turned_from: (kind != listed && listed != EntryKind::Unknown).then_some(listed),
@@ -313,6 +324,7 @@ fn stat(descriptor: &OwnedFd) -> Result<Stat, CaptureError> {
 fn cannot_open(error: Errno) -> CaptureError {
     match error {
         Errno::NOENT => CaptureError::Vanished,
+        Errno::WOULDBLOCK => CaptureError::Leased,
         error => CaptureError::Open(error.into()),
     }
 }

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use crate::accounts::Accounts;
 use crate::capture::{Attributes, Capture, CaptureError, CaptureOptions, Capturer, Place, emptied};
 use crate::identity::{Identity, Version};
+use crate::lease::LeaseWait;
 use crate::listing::EntryKind;
 use crate::resolve::{Beneath, Missing, Refusal, ResolveError, ResolveMethod, checked, split};
 
@@ -165,7 +166,8 @@ impl LiveTree {
         options: CompareOptions,
         accounts: Arc<Accounts>,
     ) -> io::Result<LiveTree> {
-        let capture = CaptureOptions { attributes: options.attributes, output: None };
+        let capture =
+            CaptureOptions { attributes: options.attributes, ..CaptureOptions::default() };
         Ok(LiveTree {
             beneath: Beneath::open(root, rustix::fs::OFlags::empty(), ResolveMethod::Auto)?,
             capturer: Capturer::new(capture, accounts),
@@ -190,7 +192,7 @@ impl LiveTree {
                 _ => EntryKind::Unknown,
             },
         };
-        let captured = match self.capturer.capture_at(&place, emptied(None)) {
+        let captured = match self.capture(&place) {
             Ok(Capture::Object(captured)) => captured,
             Ok(Capture::Skipped(_)) => {
                 return Ok(Comparison::of(Difference::Kind { live: EntryKind::Socket }));
@@ -210,6 +212,17 @@ impl LiveTree {
             file = captured.file.filter(|_| member.kind == Kind::File);
         }
         Ok(Comparison { differences, file, version: Some(captured.version) })
+    }
+
+    /// Looks at the object, once nobody holds a lease on it.
+    fn capture(&mut self, place: &Place<'_>) -> Result<Capture, CaptureError> {
+        let mut wait = None;
+        loop {
+            match self.capturer.capture_at(place, emptied(None)) {
+                Err(CaptureError::Leased) if wait.get_or_insert_with(LeaseWait::begin).step() => {}
+                captured => return captured,
+            }
+        }
     }
 
     fn find(&self, path: &[u8]) -> Result<Option<(OwnedFd, CString)>, CompareError> {

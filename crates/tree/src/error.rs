@@ -17,6 +17,14 @@ pub enum ScanError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A source is there and cannot be read.
+    #[error("cannot open source: {}", path.display())]
+    OpenSource {
+        /// As given.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// An exclude glob is malformed.
     #[error("bad exclude glob: {glob}: {reason}")]
     Exclude {

@@ -17,6 +17,7 @@ mod error;
 mod exclude;
 mod folder;
 mod identity;
+mod lease;
 mod links;
 mod listing;
 mod look_ahead;
@@ -43,7 +44,8 @@ pub use compare::{
 pub use destination::{Destination, DestinationOptions, Overwrite, Replaced};
 pub use error::ScanError;
 pub use exclude::Excludes;
-pub use identity::{Change, Identity, Version, recheck};
+pub use identity::{Change, Generation, Identity, Version, recheck};
+pub use lease::LeaseWait;
 pub use links::{HardLinks, Link, LinksFull};
 pub use listing::{Directory, EntryKind};
 pub use metadata::{MetadataPart, MetadataProblem, Modes, Owners, Privileges};
@@ -56,6 +58,6 @@ pub use scan::{
 };
 pub use scan_problem::{ScanProblem, ScanProblemKind};
 pub use source::{Stripped, archive_path, identity_of_path};
-pub use sparse::{EXTENTS_MAX, sparse_map};
+pub use sparse::{EXTENTS_MAX, SparseMap, sparse_map};
 pub use unnamed_file::unnamed_file;
 pub use worker::{Created, PARENTS_MAX, Worker};

@@ -1,13 +1,16 @@
 //! Which files were archived already under another name.
 //!
 //! A file with several links is kept here from its first name to its last, so the table holds only
-//! files whose other names are still to come (or lie outside the sources). It is bounded: 24 bytes
-//! a file, about 26 MiB when full. What no longer fits is archived as a file of its own, which
+//! files whose other names are still to come (or lie outside the sources). It is bounded: 32 bytes
+//! a file, about 33 MiB when full. What no longer fits is archived as a file of its own, which
 //! loses the link and nothing else; the caller is told so that it can say so.
+//!
+//! File systems use inode numbers again as soon as a file is gone, so the number alone does not
+//! make two names one file: the generation has to be the same as well.
 
 use std::collections::HashMap;
 
-use crate::identity::Identity;
+use crate::identity::{Generation, Identity};
 
 /// The table of files with several links.
 #[derive(Debug, Default)]
@@ -23,6 +26,9 @@ pub enum Link {
     First,
     /// Seen before; this is what the caller gave at the first name.
     Again(u64),
+    /// Its inode number was seen before, and was another file's: archive the content. This is what
+    /// the caller gave at that one's first name.
+    Reused(u64),
 }
 
 /// The table is full: archive the content; later names of this file will not be links to it.
@@ -35,7 +41,7 @@ pub const FILES_MAX: usize = (1 << 20) / 8 * 7;
 /// Devices at most. Each mounted file system is one.
 const DEVICES_MAX: usize = 1 << 16;
 
-/// Halves of 64-bit numbers keep key and value at 24 bytes together.
+/// Halves of 64-bit numbers keep key and value at 32 bytes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     inode: [u32; 2],
@@ -44,6 +50,7 @@ struct Key {
 
 #[derive(Clone, Copy, Debug)]
 struct First {
+    generation: [u32; 2],
     reference: [u32; 2],
     remaining: u32,
 }
@@ -62,6 +69,7 @@ impl HardLinks {
     pub fn note(
         &mut self,
         identity: Identity,
+        generation: Generation,
         links: u64,
         reference: u64,
     ) -> Result<Link, LinksFull> {
@@ -69,30 +77,29 @@ impl HardLinks {
             inode: halves(identity.inode),
             device_index: self.device_index(identity.device).ok_or(LinksFull)?,
         };
+        let generation = halves(generation.0);
+        let mut link = Link::First;
         if let Some(first) = self.files.get_mut(&key) {
-            let reference = whole(first.reference);
-            first.remaining -= 1;
-            if first.remaining == 0 {
-                self.files.remove(&key);
+            let earlier = whole(first.reference);
+            if first.generation == generation {
+                first.remaining -= 1;
+                if first.remaining == 0 {
+                    self.files.remove(&key);
+                }
+                return Ok(Link::Again(earlier));
             }
-            return Ok(Link::Again(reference));
+            self.files.remove(&key);
+            link = Link::Reused(earlier);
         }
         if self.files.len() == FILES_MAX {
             return Err(LinksFull);
         }
         let remaining = u32::try_from(links.saturating_sub(1)).unwrap_or(u32::MAX);
         if remaining > 0 {
-            self.files.insert(key, First { reference: halves(reference), remaining });
+            let reference = halves(reference);
+            self.files.insert(key, First { generation, reference, remaining });
         }
-        Ok(Link::First)
-    }
-
-    /// Forgets a file whose content could not be archived under its first name, so that the next
-    /// name brings it.
-    pub fn forget(&mut self, identity: Identity) {
-        if let Some(device_index) = self.device_index(identity.device) {
-            self.files.remove(&Key { inode: halves(identity.inode), device_index });
-        }
+        Ok(link)
     }
 
     /// Files whose other names are still to come.
@@ -128,32 +135,37 @@ fn whole(halves: [u32; 2]) -> u64 {
 mod tests {
     use super::*;
 
+    const OLD: Generation = Generation(u64::MAX - 7);
+    const NEW: Generation = Generation(3);
+
     #[test]
     fn a_file_leaves_the_table_with_its_last_name() {
         let mut links = HardLinks::new();
         let file = Identity { device: 7, inode: u64::MAX - 3 };
         let elsewhere = Identity { device: 8, ..file };
-        assert_eq!(links.note(file, 3, u64::MAX - 1), Ok(Link::First));
-        assert_eq!(links.note(elsewhere, 2, 5), Ok(Link::First));
-        assert_eq!(links.note(file, 3, 9), Ok(Link::Again(u64::MAX - 1)));
-        assert_eq!(links.note(file, 3, 9), Ok(Link::Again(u64::MAX - 1)));
-        assert_eq!(links.len(), 1);
-        assert_eq!(links.note(elsewhere, 2, 9), Ok(Link::Again(5)));
+        let mut note = |file, count, reference| links.note(file, OLD, count, reference);
+        assert_eq!(note(file, 3, u64::MAX - 1), Ok(Link::First));
+        assert_eq!(note(elsewhere, 2, 5), Ok(Link::First));
+        assert_eq!(note(file, 3, 9), Ok(Link::Again(u64::MAX - 1)));
+        assert_eq!(note(file, 3, 9), Ok(Link::Again(u64::MAX - 1)));
+        assert_eq!(note(elsewhere, 2, 9), Ok(Link::Again(5)));
         assert!(links.is_empty());
     }
 
     #[test]
-    fn a_forgotten_file_is_new_again() {
+    fn an_inode_number_that_is_used_again_is_another_file() {
         let mut links = HardLinks::new();
         let file = Identity { device: 7, inode: 1 };
-        assert_eq!(links.note(file, 2, 1), Ok(Link::First));
-        links.forget(file);
-        assert_eq!(links.note(file, 2, 2), Ok(Link::First));
-        assert_eq!(links.note(file, 2, 3), Ok(Link::Again(2)));
+        assert_eq!(links.note(file, OLD, 2, 1), Ok(Link::First));
+        assert_eq!(links.note(file, NEW, 3, 2), Ok(Link::Reused(1)));
+        assert_eq!(links.note(file, NEW, 3, 3), Ok(Link::Again(2)));
+        assert_eq!(links.note(file, OLD, 2, 4), Ok(Link::Reused(2)));
+        assert_eq!(links.note(file, OLD, 2, 5), Ok(Link::Again(4)));
+        assert!(links.is_empty());
     }
 
     #[test]
-    fn a_slot_is_24_bytes() {
-        assert_eq!(size_of::<(Key, First)>(), 24);
+    fn a_slot_is_32_bytes() {
+        assert_eq!(size_of::<(Key, First)>(), 32);
     }
 }

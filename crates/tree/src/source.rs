@@ -6,16 +6,18 @@
 //! The rule is textual; only the name in the archive follows from it. The object itself is found
 //! by the kernel from the path exactly as typed.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, openat, statat};
-use rustix::io::retry_on_intr;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, openat, statat};
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::ScanError;
 use crate::identity::Identity;
-use crate::listing::{Directory, EntryKind, Names, SourceStart};
+use crate::listing::{Directory, EntryKind, Names, SourceStart, open_directory};
 
 /// What was taken off a source's path to make its path in the archive, to be told once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +58,9 @@ pub fn archive_path(source: &Path) -> (Vec<u8>, Vec<u8>) {
     (path, bytes[..rest_from].to_vec())
 }
 
+/// Bytes for the first names of a folder.
+const FIRST_NAMES_BYTES: usize = 4096;
+
 /// One checked source: a directory of one name, whose only entry is the source itself.
 pub(crate) struct Source {
     pub(crate) holder: std::sync::Arc<Directory>,
@@ -66,18 +71,18 @@ impl Source {
     /// Opens the directory that holds `source` and checks that the source is there. A symbolic
     /// link is a source by itself; with a slash behind it, what it points to is.
     pub(crate) fn open(source: &Path, number: u32) -> Result<Source, ScanError> {
-        let missing = |error: rustix::io::Errno| ScanError::Source {
-            path: source.into(),
-            source: error.into(),
-        };
+        let missing =
+            |error: Errno| ScanError::Source { path: source.into(), source: error.into() };
         let bytes = source.as_os_str().as_bytes();
         let (parent, name) = split(bytes);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let descriptor =
             retry_on_intr(|| openat(CWD, parent, flags, Mode::empty())).map_err(missing)?;
-        let name = CString::new(name).map_err(|_| missing(rustix::io::Errno::INVAL))?;
+        let name = CString::new(name).map_err(|_| missing(Errno::INVAL))?;
         let stat =
             statat(&descriptor, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW).map_err(missing)?;
+        check_readable(&descriptor, &name, &stat)
+            .map_err(|error| ScanError::OpenSource { path: source.into(), source: error.into() })?;
         let (path, prefix) = archive_path(source);
         let start = match !prefix.is_empty() && prefix.iter().all(|&byte| byte == b'/') {
             true => SourceStart::Root,
@@ -86,6 +91,27 @@ impl Source {
         let names = Names::of_source(number, path, start, name.as_c_str(), kind_of(&stat));
         let stripped = (!prefix.is_empty()).then(|| Stripped { source: source.into(), prefix });
         Ok(Source { holder: Directory::new(descriptor, names), stripped })
+    }
+}
+
+/// Whether the source can be read at all: a folder gives its first names, a file can be opened. A
+/// source of other kind is never opened. What lies deeper is a matter of warnings.
+fn check_readable(parent: &OwnedFd, name: &CStr, stat: &Stat) -> Result<(), Errno> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => {
+            let directory = open_directory(parent, name)?;
+            let mut room = [MaybeUninit::uninit(); FIRST_NAMES_BYTES];
+            RawDir::new(directory, &mut room).next().transpose().map(|_| ())
+        }
+        FileType::RegularFile => {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            match retry_on_intr(|| openat(parent, name, flags, Mode::empty())) {
+                // Somebody holds a lease on it: it is waited for when its turn comes.
+                Ok(_) | Err(Errno::WOULDBLOCK) => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
+        _ => Ok(()),
     }
 }
 

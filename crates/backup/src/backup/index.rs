@@ -1,8 +1,6 @@
 //! The end of a backup: the index archive behind the archive, from the sections that the hash stage
 //! has gathered, chunk by chunk where the archive is compressed, and zstd's seek table last.
 
-use std::io;
-
 use archive::chunk::seek_table::SeekTableBuilder;
 use archive::chunk::{ChunkCompressor, Compression};
 use archive::index::{
@@ -82,7 +80,7 @@ pub(super) fn write(
         let length_bytes = spool.length_bytes();
         let header = encode_section_header(section, length_bytes).map_err(BackupError::Index)?;
         output.append(&header)?;
-        spool.try_read_through(|bytes| output.append(bytes))?;
+        spool.try_read_through(|bytes| output.append(bytes), BackupError::Spool)?;
         output.append(&[0; 512][..padding_bytes(length_bytes)])?;
     }
     output.finish(&encode_trailer(&trailer).map_err(BackupError::Index)?)?;
@@ -102,7 +100,7 @@ fn chunk_section(chunks: &Chunks) -> Result<(Spool, SectionSummary, u64), Backup
             content_bytes,
         };
         writer.push(&record, section.buffer()).map_err(BackupError::Index)?;
-        section.settle()?;
+        section.settle().map_err(BackupError::Spool)?;
         ends.0 += u64::from(compressed_bytes);
         ends.1 += u64::from(content_bytes);
     }
@@ -115,16 +113,10 @@ fn extent_section(extents: &[ExtentRecord]) -> Result<(Spool, SectionSummary), B
     let mut writer = IndexWriter::new();
     for extent in extents {
         writer.push(extent, section.buffer()).map_err(BackupError::Index)?;
-        section.settle()?;
+        section.settle().map_err(BackupError::Spool)?;
     }
     let summary = writer.finish(section.buffer());
     Ok((section, summary))
-}
-
-impl From<io::Error> for BackupError {
-    fn from(error: io::Error) -> BackupError {
-        BackupError::Spool(error)
-    }
 }
 
 /// Takes the bytes of the index and hands on blocks or chunks.

@@ -16,12 +16,14 @@ use archive::index::{ContentBatch, WarningRecord};
 use archive::member::Kind;
 use flow::account::{Account, State};
 use flow::backend::{Backend, Choice};
-use flow::cancel::Stopped;
+use flow::cancel::{Cancel, Stopped};
 use flow::monitor::{Counter, Level, Monitor, Notice};
 use flow::queue::Queue;
 use flow::ring::{Producer, Reservation};
 use flow::turnstile::Turnstile;
-use tree::{Capture, CaptureError, Capturer, Entry, HardLinks, Item, Link, Skip};
+use tree::{
+    Capture, CaptureError, Capturer, Entry, HardLinks, Item, LeaseWait, Link, Skip, SparseMap,
+};
 
 use super::BackupError;
 use super::draft::{Content, Draft, fill_content};
@@ -56,6 +58,7 @@ pub(super) struct Shared<'a> {
     pub(super) group_bytes_max: usize,
     /// On tape: where segments end.
     pub(super) segments: Option<&'a Segments>,
+    pub(super) cancel: &'a Cancel,
 }
 
 /// Files with several names, and the names under which they are in the archive.
@@ -114,14 +117,23 @@ impl<'a> Reader<'a> {
         self.meter.start();
         self.headers.clear();
         let mut drafts = Vec::with_capacity(batch.items.len());
+        let mut leased = Vec::new();
         for item in &batch.items {
             match item {
-                Item::Entry(entry) => drafts.extend(self.draft(entry)),
+                Item::Entry(entry) => match self.capturer.capture(entry, None) {
+                    Err(CaptureError::Leased) => {
+                        leased.push((drafts.len(), entry));
+                        drafts.push(None);
+                    }
+                    captured => drafts.push(self.draft(entry, captured)),
+                },
                 Item::Problem(problem) => self.warn(&problem.path, problem_text(problem)),
             }
         }
-        drop(batch.items);
         let mut spent = self.meter.spent();
+        self.wait_for_leases(leased, &mut drafts)?;
+        drop(batch.items);
+        let mut drafts = drafts.into_iter().flatten().collect();
         let shared = self.shared;
         let turn = shared.turnstile.enter(batch.ticket, self.account, State::Blocked)?;
         self.resolve_links(&mut drafts);
@@ -179,9 +191,31 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Opens and describes one object, and encodes its header.
-    fn draft(&mut self, entry: &Entry) -> Option<Draft> {
-        let captured = match self.capturer.capture(entry, None) {
+    /// Tries the entries that another program holds a lease on until it lets go, which was asked of
+    /// it for all of them. Meanwhile nobody's turn is held.
+    fn wait_for_leases(
+        &mut self,
+        mut leased: Vec<(usize, &Entry)>,
+        drafts: &mut [Option<Draft>],
+    ) -> Result<(), Stopped> {
+        let wait = LeaseWait::begin();
+        while !leased.is_empty() {
+            self.shared.cancel.check()?;
+            let goes_on = wait.step();
+            leased.retain(|&(place, entry)| match self.capturer.capture(entry, None) {
+                Err(CaptureError::Leased) if goes_on => true,
+                captured => {
+                    drafts[place] = self.draft(entry, captured);
+                    false
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// What goes into the archive of an object that was looked at, with its header encoded.
+    fn draft(&mut self, entry: &Entry, captured: Result<Capture, CaptureError>) -> Option<Draft> {
+        let captured = match captured {
             Ok(Capture::Object(captured)) => captured,
             Ok(Capture::Skipped(Skip::Socket)) => {
                 self.note(&entry.path(), "socket, not archived".into());
@@ -228,8 +262,12 @@ impl<'a> Reader<'a> {
             match tree::sparse_map(file, captured.member.size_bytes) {
                 Ok(map) => {
                     let size_bytes = captured.member.size_bytes;
-                    captured.member.sparse =
-                        map.map(|runs| archive::sparse::align_extents(&runs, size_bytes));
+                    let aligned =
+                        |map: &SparseMap| archive::sparse::align_extents(&map.extents, size_bytes);
+                    captured.member.sparse = map.as_ref().map(aligned);
+                    if let Some(text) = map.as_ref().and_then(filled_text) {
+                        tell(self.shared.monitor, Level::Note, &captured.member.path, text);
+                    }
                 }
                 Err(error) => draft.warnings.push(format!("holes not found: {error}")),
             }
@@ -252,9 +290,7 @@ impl<'a> Reader<'a> {
 
     /// Turns later names of a file into links to the first one. Called with the turn held.
     fn resolve_links(&mut self, drafts: &mut Vec<Draft>) {
-        let several = |draft: &Draft| {
-            draft.captured.links > 1 && draft.captured.member.kind != Kind::Directory
-        };
+        let several = |draft: &Draft| draft.captured.generation.is_some();
         if !drafts.iter().any(several) {
             return;
         }
@@ -391,29 +427,38 @@ impl LinkTable {
     /// The name under which the file is in the archive already, if it is.
     fn earlier_name(&mut self, draft: &mut Draft) -> Option<Vec<u8>> {
         let captured = &draft.captured;
+        let generation = captured.generation?;
         let reference = self.names.length_bytes();
-        match self.links.note(captured.identity, captured.links, reference) {
-            Ok(Link::First) => {
-                let path = &captured.member.path;
-                let buffer = self.names.buffer();
-                buffer.extend_from_slice(&(path.len() as u32).to_le_bytes());
-                buffer.extend_from_slice(path);
-                if let Err(error) = self.names.settle() {
-                    draft.warnings.push(format!("names of links cannot be kept: {error}"));
-                }
-                None
-            }
+        match self.links.note(captured.identity, generation, captured.links, reference) {
+            Ok(Link::First) => self.keep_name(draft),
             Ok(Link::Again(reference)) => match self.name_at(reference) {
-                Ok(name) => Some(name),
+                Ok(name) => return Some(name),
                 Err(error) => {
                     draft.warnings.push(format!("archived as a file of its own: {error}"));
-                    None
                 }
             },
-            Err(full) => {
-                draft.warnings.push(full.to_string());
-                None
+            Ok(Link::Reused(earlier)) => {
+                let earlier = self.name_at(earlier).unwrap_or_default();
+                draft.warnings.push(format!(
+                    "has the inode number of {} and is not what that was when it was archived: \
+                     archived as a file of its own",
+                    String::from_utf8_lossy(&earlier)
+                ));
+                self.keep_name(draft);
             }
+            Err(full) => draft.warnings.push(full.to_string()),
+        }
+        None
+    }
+
+    /// Keeps the first name of a file for the others.
+    fn keep_name(&mut self, draft: &mut Draft) {
+        let path = &draft.captured.member.path;
+        let buffer = self.names.buffer();
+        buffer.extend_from_slice(&(path.len() as u32).to_le_bytes());
+        buffer.extend_from_slice(path);
+        if let Err(error) = self.names.settle() {
+            draft.warnings.push(format!("names of links cannot be kept: {error}"));
         }
     }
 
@@ -422,6 +467,18 @@ impl LinkTable {
         let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);
         self.names.read_at(reference + 4, length as usize)
     }
+}
+
+/// What is said of a file with more holes than a map takes.
+fn filled_text(map: &SparseMap) -> Option<String> {
+    let (holes, bytes) = (map.filled_holes, map.filled_bytes);
+    let runs = tree::EXTENTS_MAX;
+    (holes > 0).then(|| {
+        format!(
+            "has more than {runs} runs of data: its {holes} smallest holes, {bytes} bytes, are \
+             archived as zeros"
+        )
+    })
 }
 
 fn problem_text(problem: &tree::ScanProblem) -> String {

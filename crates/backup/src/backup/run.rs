@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use archive::index::ExtentRecord;
+use archive::member::Timestamp;
 use device::target::{Target, TargetKind};
 use flow::account::{Account, Stage, StageReport};
 use flow::backend::Choice;
@@ -26,7 +27,7 @@ use super::placed::{self, PLACED_THREADS, PLACED_WAITING};
 use super::reader::{self, Batch, Reader, lock};
 use super::segments::Segments;
 use super::sizes::RingSizes;
-use super::{BackupError, BackupOptions, Refill, compressor, cores, index};
+use super::{ArchiveSize, BackupError, BackupOptions, Refill, compressor, cores, index};
 use crate::tape::TapeSetError;
 
 /// Objects of a batch where readers wait for the disk.
@@ -121,8 +122,16 @@ pub(super) struct Done {
     pub(super) files: u64,
     pub(super) source_bytes: u64,
     pub(super) archive_bytes: u64,
+    pub(super) index_bytes: u64,
     pub(super) target_bytes: u64,
     pub(super) times_ran_empty: u64,
+}
+
+impl Done {
+    /// What an archive is compared by.
+    pub(super) fn size(&self) -> ArchiveSize {
+        ArchiveSize { members: self.members, bytes: self.archive_bytes - self.index_bytes }
+    }
 }
 
 impl Run<'_> {
@@ -150,11 +159,13 @@ impl Run<'_> {
             files: gathered.regular_files,
             source_bytes: gathered.source_bytes,
             archive_bytes: gathered.archive_bytes,
+            index_bytes: 0,
             target_bytes: written,
             times_ran_empty,
         };
         let (index_bytes, index_written) = self.index_segment(gathered, chunks, extents, sink)?;
         done.archive_bytes += index_bytes;
+        done.index_bytes = index_bytes;
         done.target_bytes += index_written;
         Ok(done)
     }
@@ -251,8 +262,13 @@ impl Run<'_> {
             replaced: self.replaced,
             group_bytes_max: group_limit.clamp(4096, GROUP_BYTES_MAX).min(reservation_bytes_max),
             segments: self.segments.as_deref(),
+            cancel: self.cancel,
         };
-        let capture = CaptureOptions { attributes: self.options.attributes, output: self.output };
+        let capture = CaptureOptions {
+            attributes: self.options.attributes,
+            output: self.output,
+            begun: now(),
+        };
         let accounts = Arc::new(Accounts::load());
         self.crew.scope("scan", |scope| {
             let mut threads = Vec::new();
@@ -401,6 +417,13 @@ impl Run<'_> {
         let reports = all.into_iter().map(|stage| stage.report());
         reports.filter(|report| report.threads > 0).collect()
     }
+}
+
+/// The time of day.
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seconds = since.map_or(0, |since| since.as_secs() as i64);
+    Timestamp { seconds, nanoseconds: 0 }
 }
 
 /// Draws the entries from the scan and hands them on in numbered batches.

@@ -63,23 +63,26 @@ impl Spool {
 
     /// Hands on all bytes from the start, in slices.
     pub(super) fn read_through(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-        self.try_read_through(|bytes| {
+        let all = |bytes: &[u8]| {
             each(bytes);
-            Ok::<(), io::Error>(())
-        })
+            Ok(())
+        };
+        self.try_read_through(all, |error| error)
     }
 
-    /// Hands on all bytes from the start, in slices, until `each` fails.
-    pub(super) fn try_read_through<E: From<io::Error>>(
+    /// Hands on all bytes from the start, in slices, until `each` fails. `failed` says what an
+    /// error of the spool itself is to the caller.
+    pub(super) fn try_read_through<E>(
         &self,
         mut each: impl FnMut(&[u8]) -> Result<(), E>,
+        failed: impl Fn(io::Error) -> E,
     ) -> Result<(), E> {
         if let Some(file) = &self.file {
             let mut part = vec![0; MEMORY_BYTES.min(self.file_bytes as usize)];
             let mut at = 0;
             while at < self.file_bytes {
                 let now = part.len().min((self.file_bytes - at) as usize);
-                file.read_exact_at(&mut part[..now], at)?;
+                file.read_exact_at(&mut part[..now], at).map_err(&failed)?;
                 each(&part[..now])?;
                 at += now as u64;
             }

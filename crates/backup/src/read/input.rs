@@ -1,6 +1,7 @@
 //! What an archive is read from, opened once, with what is known of it before it is read.
 
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 
 use archive::chunk::Format;
@@ -45,6 +46,17 @@ impl Input {
             }
             Input::Tape(_) => None,
         }
+    }
+
+    /// The file or block device that the page cache may hold, and its length; also when it is
+    /// standard input.
+    pub fn cacheable(&self) -> Option<(&OwnedFd, u64)> {
+        let Input::File(source) = self else { return None };
+        let length_bytes = source.length_bytes.or_else(|| {
+            let is_file = endpoint(source) == "file";
+            is_file.then(|| rustix::fs::fstat(&source.file).ok().map(|it| it.st_size as u64))?
+        });
+        length_bytes.map(|length_bytes| (&*source.file, length_bytes))
     }
 
     /// Whether parts of it can be read.

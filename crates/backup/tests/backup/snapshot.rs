@@ -117,7 +117,7 @@ fn describe(path: &Path, metadata: &Metadata, names: Vec<PathBuf>) -> Object {
 fn hash(path: &Path, size: u64) -> blake3::Hash {
     let file = std::fs::File::open(path).unwrap();
     let whole = vec![Extent { offset_bytes: 0, length_bytes: size }];
-    let runs = tree::sparse_map(&file, size).unwrap().unwrap_or(whole);
+    let runs = tree::sparse_map(&file, size).unwrap().map_or(whole, |map| map.extents);
     let mut hasher = blake3::Hasher::new();
     let mut unit = [0; 4096];
     for run in runs {

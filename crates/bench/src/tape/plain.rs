@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use device::backing::BackingDevice;
 use device::file::drop_cached;
-use device::target::{Existing, Target, TargetError, TargetKind};
+use device::target::{Existing, FileMode, Target, TargetError, TargetKind};
 use flow::cancel::Cancel;
 use flow::ring::Block;
 use flow::sink::{Sink, StreamSink};
@@ -90,7 +90,7 @@ impl Plain {
 
     fn special(path: &Path) -> Result<Plain, TapeBenchError> {
         Target::check_storage(path.as_os_str())?;
-        let target = Target::open(path.as_os_str(), Existing::Replace)?;
+        let target = Target::open(path.as_os_str(), Existing::Replace, FileMode::Usual)?;
         let kind = match target.kind {
             TargetKind::CharacterDevice => Kind::Nothing,
             TargetKind::Pipe => Kind::Pipe,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use archive::chunk::Compression;
-use backup::backup::{BackupOptions, Refill, backup, backup_to_tape};
+use backup::backup::{BackupOptions, Refill, Shrinking, backup, backup_to_tape};
 use backup::report::{RunReport, TapeReport};
 use backup::tape::{
     BlockLayout, RING_BYTES_MAX, RING_MEMORY_DIVISOR, START_FILL_PERCENT, TapeOptions,
@@ -68,6 +68,9 @@ pub struct BackupArgs {
     no_xattrs: bool,
     #[command(flatten)]
     target: TargetArgs,
+    /// Replace an archive also when the new one has less than half of its members or bytes
+    #[arg(long, requires = "overwrite")]
+    force: bool,
     #[command(flatten)]
     tape: TapeArgs,
     #[command(flatten)]
@@ -163,6 +166,11 @@ fn options(arguments: &BackupArgs) -> BackupOptions {
         sources: arguments.sources.clone(),
         target: arguments.to.clone(),
         existing: target.existing(),
+        shrinking: match arguments.force {
+            true => Shrinking::Allow,
+            false => Shrinking::Refuse,
+        },
+        mode: target.mode(),
         compression: arguments.compress,
         compress_threads: arguments.compress_threads.map(NonZero::get),
         read_threads: arguments.read_threads.map(NonZero::get),

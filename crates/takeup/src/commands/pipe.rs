@@ -67,6 +67,7 @@ fn move_data(arguments: &PipeArgs, place: SummaryPlace) -> Result<Outcome, Failu
         last_block: if arguments.pad { LastBlock::Padded } else { LastBlock::Short },
         engine: arguments.common.engine.into(),
         existing: target.existing(),
+        mode: target.mode(),
     };
     let source_kind = kind_of(&options.from, rustix::stdio::stdin());
     let mut terminal = Terminal::new(&arguments.common);
@@ -86,5 +87,8 @@ fn move_data(arguments: &PipeArgs, place: SummaryPlace) -> Result<Outcome, Failu
         rate_limit_bytes_per_second: options.rate_limit_bytes_per_second,
     };
     print(&summarise(&result?, &ends, &terminal), &arguments.common, place)?;
-    Ok(Outcome::Done)
+    match terminal.warnings_total() {
+        0 => Ok(Outcome::Done),
+        _ => Ok(Outcome::Warned),
+    }
 }

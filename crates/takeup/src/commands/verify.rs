@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use backup::verify::{Bounded, Differing, Problem, VerifyOptions, VerifyReport, verify};
+use backup::verify::{
+    Bounded, Differing, PageCache, Problem, ReadFrom, VerifyOptions, VerifyReport, verify,
+};
 use clap::Args;
 use flow::cancel::Cancel;
 use report::escape::escape;
@@ -35,6 +37,10 @@ pub struct VerifyArgs {
     /// The archive; - is standard input
     #[arg(value_name = "FROM")]
     from: OsString,
+    /// Take from the page cache what it holds of the archive; by default that is dropped first, so
+    /// that the disk is what is read
+    #[arg(long)]
+    cached: bool,
     /// Compare with the files below this directory
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
@@ -70,6 +76,10 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
         from: arguments.from.clone(),
         tape,
         against: arguments.against.clone(),
+        cache: match arguments.cached {
+            true => PageCache::Used,
+            false => PageCache::Dropped,
+        },
         attributes: match arguments.no_xattrs {
             true => Attributes::Ignore,
             false => Attributes::Read,
@@ -94,6 +104,7 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     };
     let summary = summarise(&report.run, &ends, &terminal);
     let (more, mut text) = (document(&report), verdict(&report));
+    text.push_str(&origin(report.read_from));
     text.push_str(&report.tape.as_ref().map(tape_source::lines).unwrap_or_default());
     print_with(&summary, &more, &text, &arguments.common, SummaryPlace::Output)?;
     match (report.is_sound(), terminal.warnings_total()) {
@@ -146,6 +157,33 @@ fn verdict(report: &VerifyReport) -> String {
     text
 }
 
+/// Where the bytes came from, as a line, where there is something to say.
+fn origin(read_from: ReadFrom) -> String {
+    match read_from {
+        ReadFrom::Stream => String::new(),
+        ReadFrom::Disk => "it was read from the disk, past the page cache\n".to_owned(),
+        ReadFrom::Partly { cached_bytes } => format!(
+            "{} of it may have come from the page cache, which cannot let go of it here\n",
+            report::format::size(cached_bytes)
+        ),
+        ReadFrom::Unknown => "it may have come from the page cache: this kernel does not say \
+                              whether that let go of it\n"
+            .to_owned(),
+        ReadFrom::Cache => "it may have come from the page cache, as asked for\n".to_owned(),
+    }
+}
+
+fn origin_document(read_from: ReadFrom) -> Value {
+    let (what, cached_bytes) = match read_from {
+        ReadFrom::Stream => ("stream", None),
+        ReadFrom::Disk => ("disk", Some(0)),
+        ReadFrom::Partly { cached_bytes } => ("page cache and disk", Some(cached_bytes)),
+        ReadFrom::Unknown => ("unknown", None),
+        ReadFrom::Cache => ("page cache", None),
+    };
+    json!({ "what": what, "cached_bytes": cached_bytes })
+}
+
 fn document(report: &VerifyReport) -> Value {
     let problems = |list: &Bounded<Problem>| {
         bounded(list, |it| json!({ "path": escape(&it.path), "what": it.what }))
@@ -170,6 +208,7 @@ fn document(report: &VerifyReport) -> Value {
             "blocks": report.checked.blocks,
             "compared": report.checked.compared,
         },
+        "read_from": origin_document(report.read_from),
         "damaged": problems(&report.damaged),
         "changed": differing(&report.changed),
         "differs": differing(&report.differs),

@@ -9,6 +9,7 @@
 mod block_devices;
 mod budgets;
 mod command;
+mod freshness;
 mod fuse_target;
 mod kills;
 mod memory;

@@ -170,8 +170,9 @@ pub fn backup(root: &Path) -> Vec<Archived> {
         };
         used = Some(captured.member);
         let (mut content, mut runs) = (Vec::new(), Vec::new());
-        if captured.links > 1 && member.kind != Kind::Directory {
-            let link = links.note(captured.identity, captured.links, all.len() as u64).unwrap();
+        if let Some(generation) = captured.generation {
+            let (identity, number) = (captured.identity, all.len() as u64);
+            let link = links.note(identity, generation, captured.links, number).unwrap();
             if let Link::Again(first) = link {
                 let target = all[first as usize].member.path.clone();
                 member.kind = Kind::HardLink { target };
@@ -181,7 +182,7 @@ pub fn backup(root: &Path) -> Vec<Archived> {
         if let (Kind::File, Some(file)) = (&member.kind, captured.file) {
             let size_bytes = member.size_bytes;
             if may_be_sparse {
-                member.sparse = sparse_map(&file, size_bytes).unwrap();
+                member.sparse = sparse_map(&file, size_bytes).unwrap().map(|map| map.extents);
             }
             let whole = Extent { offset_bytes: 0, length_bytes: size_bytes };
             runs = member.sparse.clone().unwrap_or_else(|| vec![whole]);

@@ -52,6 +52,7 @@ fn pipe_options(from: &Path, block_bytes: usize) -> PipeOptions {
         last_block: LastBlock::Short,
         engine: Engine::Auto,
         existing: Existing::Keep,
+        mode: device::target::FileMode::Usual,
     }
 }
 

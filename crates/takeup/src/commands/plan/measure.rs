@@ -218,7 +218,7 @@ fn walk(paths: &[PathBuf], cancel: &Cancel) -> Result<(u64, u64, u64), Failure> 
     let stop = Arc::new(AtomicBool::new(false));
     let options = ScanOptions { stop: Arc::clone(&stop), ..ScanOptions::default() };
     let mut scan = Scan::start(paths, options).map_err(BackupError::Scan)?;
-    let look = CaptureOptions { attributes: Attributes::Ignore, output: None };
+    let look = CaptureOptions { attributes: Attributes::Ignore, ..CaptureOptions::default() };
     let mut capturer = Capturer::new(look, Arc::new(Accounts::load()));
     let (mut size_bytes, mut files, mut problems) = (0u64, 0u64, 0u64);
     let mut items = Vec::new();
