@@ -25,11 +25,12 @@ mod varint;
 mod warning;
 
 pub use chunk_record::{BlockChecksum, ChunkRecord};
-pub use content::{BlockHasher, ContentHasher, SetIdHasher, block_checksum};
+pub use content::{BlockHasher, ContentHasher, IndexHasher, SetIdHasher, block_checksum};
 pub use content_batch::ContentBatch;
 pub use envelope::{
     INDEX_COMMENT, INDEX_HEADER_BYTES, IndexLayout, SectionPlace, SectionSummary, UNIT_BYTES,
-    encode_index_header, encode_section_header, index_version, is_index_header, padding_bytes,
+    encode_index_header, encode_section_header, index_member_bytes, index_version, is_index_header,
+    padding_bytes,
 };
 pub use error::IndexError;
 pub use extent_record::ExtentRecord;
@@ -41,7 +42,7 @@ pub use trailer::{
 };
 pub use warning::WarningRecord;
 
-/// Version of everything in this module, written into the header, every section and the trailer.
+/// Version of header and sections; the trailer has one of its own.
 pub const INDEX_VERSION: u8 = 1;
 /// Number of sections.
 pub const SECTIONS: usize = 5;
@@ -60,6 +61,9 @@ pub enum Section {
     /// [`ExtentRecord`]s of a set on tape; none otherwise.
     Extents,
 }
+
+/// Name of the trailer as the last member of an index archive.
+pub const TRAILER_NAME: &str = "takeup-index/trailer";
 
 impl Section {
     /// All sections in order.

@@ -7,6 +7,7 @@ pub mod encode;
 pub mod header;
 pub mod index;
 pub mod label;
+pub mod mark;
 pub mod member;
 pub mod pax;
 pub mod sparse;

@@ -5,6 +5,8 @@
 //! by. The index holds neither link targets nor names of owners, so a listing with all details
 //! reads the headers.
 
+mod against_index;
+
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::time::Instant;
@@ -17,15 +19,19 @@ use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, StageFailure};
 use flow::monitor::{Counter, Monitor};
 
+use crate::read::cross_check::cross_check;
 use crate::read::index_file::IndexFile;
 use crate::read::members::{Item, MemberStream};
 use crate::read::tape::{Need, TapeOrigin, TapeReading};
 use crate::read::{
-    Contents, Input, ReadFailure, ReadSettings, ReadSummary, cores, plain_decoder, read_archive,
+    Contents, Damage, DamageKind, IndexNeed, Input, ReadFailure, ReadSettings, ReadSummary, cores,
+    plain_decoder, read_archive,
 };
 use crate::report::RunReport;
 use crate::selection::Selection;
 use crate::warnings::Warnings;
+
+use against_index::AgainstIndex;
 
 /// What to list and how.
 #[derive(Clone, Debug)]
@@ -39,6 +45,10 @@ pub struct ListOptions {
     pub selection: Selection,
     /// How much of each.
     pub detail: Detail,
+    /// How far the index is held against the headers.
+    pub check: HeaderCheck,
+    /// Whether an archive that does not speak of an index must have one all the same.
+    pub index: IndexNeed,
     /// Back end of bulk input.
     pub engine: Engine,
     /// Memory of the rings together.
@@ -54,6 +64,8 @@ impl Default for ListOptions {
             tape: None,
             selection: Selection::default(),
             detail: Detail::Everything,
+            check: HeaderCheck::default(),
+            index: IndexNeed::default(),
             engine: Engine::Auto,
             ring_bytes: 64 << 20,
             threads: None,
@@ -69,6 +81,16 @@ pub enum Detail {
     Index,
     /// All that the archive has.
     Everything,
+}
+
+/// How far an index is held against the headers of its archive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeaderCheck {
+    /// Some of them, where the index is listed.
+    #[default]
+    Sample,
+    /// All of them, which are what is listed.
+    All,
 }
 
 /// A member as listed.
@@ -100,8 +122,11 @@ pub struct ListReport {
 /// Where a list comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListWay {
-    /// The index of the set.
-    Index,
+    /// The index of the set, with so many headers of the archive looked at.
+    Index {
+        /// Headers that were read and are what the index says.
+        headers_checked: u64,
+    },
     /// The headers in the archive.
     Headers,
 }
@@ -146,10 +171,18 @@ pub fn list(
     let warnings = Warnings::new(monitor);
     let mut selection = options.selection.clone();
     let input = Input::open(&options.from, options.tape.as_ref(), Need::Index, cancel)?;
+    if options.index == IndexNeed::Required {
+        input.require_index()?;
+    }
     let is_tape = matches!(input, Input::Tape(_));
-    if let Some(index) =
-        (is_tape || options.detail == Detail::Index).then(|| input.index()).flatten()
-        && let Some(members) = list_index(&index, &mut selection, cancel, &mut each)?
+    let index = match (is_tape || options.detail == Detail::Index, options.check) {
+        (_, HeaderCheck::All) => Some(input.require_known_index(&options.from)?),
+        (true, HeaderCheck::Sample) => input.index(),
+        (false, HeaderCheck::Sample) => None,
+    };
+    if let Some(index) = index.as_ref().filter(|_| options.check == HeaderCheck::Sample)
+        && let Some((members, headers_checked)) =
+            list_index(index, &mut selection, &warnings, cancel, &mut each)?
     {
         let run = RunReport {
             members,
@@ -161,8 +194,12 @@ pub fn list(
             archive_bytes: index.trailer.archive_bytes,
             ..RunReport::default()
         };
-        return Ok(report(run, &selection, &warnings, ListWay::Index));
+        return Ok(report(run, &selection, &warnings, ListWay::Index { headers_checked }));
     }
+    let mut against = match (&index, options.check) {
+        (Some(index), HeaderCheck::All) => Some(AgainstIndex::new(index)?),
+        _ => None,
+    };
     let settings = ReadSettings {
         input: &input,
         engine: options.engine,
@@ -172,6 +209,7 @@ pub fn list(
         contents: Contents::NotWanted,
         check: None,
         keep: None,
+        index: options.index,
         excerpt: None,
         chunks: None,
     };
@@ -182,7 +220,7 @@ pub fn list(
         monitor,
         &Crew::new(cancel),
         |stream: &mut MemberStream<'_>, account| {
-            list_stream(stream, account, &mut selection, &warnings, &mut each)
+            list_stream(stream, account, &mut selection, &warnings, &mut against, &mut each)
         },
     )?;
     take_summary(&mut run, summary, &warnings);
@@ -234,6 +272,7 @@ fn list_stream(
     account: &mut Account,
     selection: &mut Selection,
     warnings: &Warnings<'_>,
+    against: &mut Option<AgainstIndex<'_>>,
     each: &mut impl FnMut(&Listed<'_>),
 ) -> Result<RunReport, ListError> {
     let mut run = RunReport::default();
@@ -241,6 +280,9 @@ fn list_stream(
         match item {
             Item::Member(found) => {
                 warnings.monitor().count(Counter::Members, 1);
+                if let Some(against) = against {
+                    against.member(&found, warnings);
+                }
                 if !selection.selects(&found.member.path) {
                     continue;
                 }
@@ -265,23 +307,36 @@ fn list_stream(
             Item::Passed { what } => warnings.note(b"", what),
         }
     }
+    if let Some(against) = against {
+        against.conclude(warnings);
+    }
     Ok(run)
 }
 
-/// Lists from the index; `None` when it turned out damaged before anything was listed.
+/// Lists from the index, unless that is damaged or not that of the archive: the headers are
+/// listed then. Returns the members, and how many headers were looked at.
 fn list_index(
     index: &IndexFile,
     selection: &mut Selection,
+    warnings: &Warnings<'_>,
     cancel: &Cancel,
     each: &mut impl FnMut(&Listed<'_>),
-) -> Result<Option<u64>, ListError> {
+) -> Result<Option<(u64, u64)>, ListError> {
     // Once over without a word, so that a damaged index leads to the headers and not to half a
     // list.
-    let sound = index.files().is_ok_and(|mut files| files.all(|record| record.is_ok()));
-    let Ok(files) = index.files() else { return Ok(None) };
-    if !sound {
+    let Some(check) = cross_check(index) else {
+        let why = "it cannot be read to its end, so the headers are listed".to_owned();
+        warnings.damage(&Damage::new(0, 0, DamageKind::Index { why }));
+        return Ok(None);
+    };
+    for what in &check.disagreements {
+        let why = format!("{what}; the headers are listed");
+        warnings.damage(&Damage::new(0, 0, DamageKind::Index { why }));
+    }
+    if !check.disagreements.is_empty() {
         return Ok(None);
     }
+    let Ok(files) = index.files() else { return Ok(None) };
     let mut members = 0;
     for record in files {
         cancel.check()?;
@@ -298,7 +353,7 @@ fn list_index(
         let member = &member;
         each(&Listed { member, header_offset_bytes, content_offset_bytes, stored_bytes });
     }
-    Ok(Some(members))
+    Ok(Some((members, check.headers)))
 }
 
 /// A member with what the index knows of it.

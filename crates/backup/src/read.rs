@@ -12,6 +12,7 @@
 //! header to header in the file ([`headers`]).
 
 pub(crate) mod block_check;
+pub(crate) mod cross_check;
 mod cursor;
 mod damage;
 mod decompress;
@@ -22,11 +23,15 @@ mod headers;
 pub(crate) mod index_file;
 mod input;
 mod landmarks;
+pub(crate) mod late_check;
 pub(crate) mod members;
 pub(crate) mod placement;
 pub(crate) mod ranges;
+pub(crate) mod section;
 mod source;
+mod table_watch;
 pub mod tape;
+mod then_index;
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -45,20 +50,23 @@ use flow::ring::{Consumer, Producer, RingOptions, ring};
 use flow::source::{ReadError, read_stream};
 
 use block_check::{BlockCheck, KeptChecksums};
-use cursor::{CheckedSupply, Cursor, KeepingSupply, RingSupply, Supply, ThenIndex};
+use cursor::{CheckedSupply, Cursor, KeepingSupply, RingSupply, Supply};
 use decompress::Decompress;
 use excerpt::{Chunks, Excerpt, ExcerptSupply};
 use gaps::Gaps;
 use input::{endpoint, is_plain_file};
 use landmarks::Landmarks;
-use members::{AfterEnd, MemberStream};
+use members::{AfterEnd, MemberStream, Promise};
 use source::SourceReader;
 use tape::{OpenTape, TapeEnd, TapeIndex, TapeReadFailure, TapeShared};
+use then_index::ThenIndex;
 
 pub(crate) use cursor::Slice;
 pub use damage::{Damage, DamageKind};
 pub use failure::ReadFailure;
+pub use input::IndexNeed;
 pub(crate) use input::Input;
+pub(crate) use table_watch::TableState;
 
 /// Bytes of a block of the reading rings. Independent of the blocks that the archive was written
 /// in, which matter to tapes only: there a read returns one of them, whatever is asked for.
@@ -69,6 +77,9 @@ const RING_BLOCKS_MIN: usize = 8;
 /// Most bytes that the members on their way to workers take beside their content, which lies in the
 /// ring: names, attributes, maps of sparse files. One that is larger goes alone.
 pub(crate) const MEMBERS_BYTES_MAX: usize = 16 << 20;
+/// Zeros behind a member that tar writes at most without being told otherwise: the end mark, which
+/// begins in the last unit of a record of 10 KiB, and the record behind that.
+const RECORD_ZEROS_BYTES_MAX: u64 = 512 + 10240;
 /// Reads in flight: enough to keep a disk busy, few enough for two cores.
 const READS_IN_FLIGHT: usize = 4;
 
@@ -87,6 +98,8 @@ pub(crate) struct ReadSettings<'a> {
     pub check: Option<Arc<BlockCheck>>,
     /// Where checksums are kept for an index that comes later.
     pub keep: Option<Arc<KeptChecksums>>,
+    /// Whether an archive that does not speak of an index must have one all the same.
+    pub index: IndexNeed,
     /// What is read, if not everything.
     pub excerpt: Option<&'a Excerpt>,
     /// Where the chunks of a compressed archive are, if that is known.
@@ -118,6 +131,8 @@ pub(crate) struct ReadSummary {
     pub ring_bytes: u64,
     /// Bytes behind the last chunk that are no chunk.
     pub trailing_bytes: u64,
+    /// What became of the seek table of a zstd stream.
+    pub table: TableState,
     /// `read` and, when compressed, `decompress`.
     pub stages: Vec<StageReport>,
     /// Of a tape.
@@ -175,6 +190,7 @@ struct Pipeline<'a, E> {
     stop: AtomicBool,
     ring_bytes: AtomicU64,
     trailing_bytes: AtomicU64,
+    table: Mutex<TableState>,
     /// The index of a set on tape, once it is known.
     tape_index: Mutex<Option<TapeIndex>>,
     tape_end: Mutex<Option<TapeEnd>>,
@@ -200,6 +216,11 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
                 (tape.device(), "tape", false, tape.is_plain_set())
             }
         };
+        if let (Input::Tape(tape), Some(keep)) = (input, &settings.keep)
+            && let Some(block_bytes) = lock(tape).set_block_bytes()
+        {
+            keep.suppose(block_bytes);
+        }
         let after_end = match input {
             Input::Tape(tape) if lock(tape).is_set() => AfterEnd::Segments,
             _ if endpoint == "block device" => AfterEnd::IndexOnly,
@@ -223,6 +244,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             stop: AtomicBool::new(false),
             ring_bytes: AtomicU64::new(0),
             trailing_bytes: AtomicU64::new(0),
+            table: Mutex::default(),
             tape_index: Mutex::new(None),
             tape_end: Mutex::new(None),
         })
@@ -258,18 +280,38 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         // A set on tape has end marks between its segments.
         let is_tape = matches!(self.input, Input::Tape(_));
         let check = self.settings.check.as_ref().filter(|_| !is_tape);
+        let own = match (self.after_end, is_tape) {
+            (AfterEnd::Segments, _) => Promise::OfSegments,
+            // A device is longer than what lies on it, and a record of a tape may be of any length.
+            (AfterEnd::IndexOnly, _) | (_, true) => Promise::None { zeros_bytes_max: u64::MAX },
+            _ => Promise::None { zeros_bytes_max: RECORD_ZEROS_BYTES_MAX },
+        };
         MemberStream::new(Cursor::new(supply, gaps), self.after_end)
             .with_landmarks(check.and_then(|check| Landmarks::of(&check.index)))
             .with_decoder(self.settings.make_decoder)
+            .with_promise(own)
+            .with_kept(self.settings.keep.clone())
     }
 
     fn check_archive(&self, stream: &MemberStream<'_>) -> Result<(), ReadFailure> {
-        if stream.is_archive() {
+        let name = || self.name.clone();
+        if !stream.is_archive() {
+            return Err(match self.after_end {
+                AfterEnd::Segments => TapeReadFailure::NoData { device: name() }.into(),
+                _ => ReadFailure::NotAnArchive { name: name() },
+            });
+        }
+        if self.settings.index == IndexNeed::Required && !stream.has_index() {
+            return Err(ReadFailure::NoIndex { name: name() });
+        }
+        if stream.has_members() || stream.has_index() {
             return Ok(());
         }
-        Err(match self.after_end {
-            AfterEnd::Segments => TapeReadFailure::NoData { device: self.name.clone() }.into(),
-            _ => ReadFailure::NotAnArchive { name: self.name.clone() },
+        let zeros_bytes = stream.position_bytes();
+        Err(if stream.is_only_zeros() {
+            ReadFailure::OnlyZeros { name: name(), zeros_bytes }
+        } else {
+            ReadFailure::NoMembers { name: name() }
         })
     }
 
@@ -371,7 +413,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         let supply = match self.after_end {
             AfterEnd::Segments => {
                 let index = &self.tape_index;
-                Box::new(ThenIndex { supply, index, taken_bytes: None }) as Box<dyn Supply>
+                Box::new(ThenIndex::new(supply, index, gaps.clone())) as Box<dyn Supply>
             }
             _ => supply,
         };
@@ -510,6 +552,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         // A worker that failed leaves a stream without an end, so that nobody takes it for whole.
         self.cancel.check()?;
         self.trailing_bytes.store(shared.trailing_bytes(), Ordering::Relaxed);
+        *lock(&self.table) = shared.table_state();
         shared.finish();
         Ok(())
     }
@@ -534,6 +577,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             compression,
             ring_bytes: self.ring_bytes.load(Ordering::Relaxed),
             trailing_bytes: self.trailing_bytes.load(Ordering::Relaxed),
+            table: *lock(&self.table),
             stages,
             tape: lock(&self.tape_end).take(),
             lost: match format {

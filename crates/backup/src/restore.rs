@@ -23,7 +23,7 @@ use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use archive::acl::NameLookup;
 use archive::decode::{Decoder, Limits};
@@ -38,17 +38,18 @@ use tree::{
 };
 
 use crate::list::take_summary;
+use crate::read::cross_check::set_id_holds;
 use crate::read::excerpt::Excerpt;
 use crate::read::index_file::IndexFile;
 use crate::read::members::MemberStream;
 use crate::read::ranges::{Plan, StandIns, plan};
 use crate::read::tape::{Need, TapeOrigin, TapeReading};
-use crate::read::{Contents, Input, ReadFailure, ReadSettings, read_archive};
+use crate::read::{Contents, IndexNeed, Input, ReadFailure, ReadSettings, read_archive};
 use crate::report::RunReport;
 use crate::selection::Selection;
 use crate::warnings::Warnings;
 
-use crate::read::block_check::BlockCheck;
+use crate::read::block_check::{BlockCheck, KeptChecksums};
 use order::Dispatcher;
 use workers::Workers;
 
@@ -91,6 +92,8 @@ pub struct RestoreOptions {
     pub engine: Engine,
     /// Memory of the rings together.
     pub ring_bytes: usize,
+    /// Whether an archive that does not speak of an index must have one all the same.
+    pub index: IndexNeed,
     /// Whether the run waits until everything is on the disk.
     pub synchronise: Synchronise,
 }
@@ -121,6 +124,7 @@ impl Default for RestoreOptions {
             threads: None,
             engine: Engine::Auto,
             ring_bytes: 64 << 20,
+            index: IndexNeed::default(),
             synchronise: Synchronise::Yes,
         }
     }
@@ -199,12 +203,9 @@ pub fn restore(
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
     let destination = open_destination(&options)?;
-    let need = match options.selection.is_everything() {
-        true => Need::Everything,
-        false => Need::Index,
-    };
-    let input = Input::open(&options.from, options.tape.as_ref(), need, cancel)?;
+    let input = open_input(&options, cancel)?;
     let check = input.index().and_then(BlockCheck::of).map(Arc::new);
+    let keep = check.is_none().then(Arc::<KeptChecksums>::default);
     let plan = check.as_deref().and_then(|check| make_plan(&check.index, &options));
     let excerpt = match (&check, &plan) {
         (Some(check), Some(plan)) if input.can_jump() => Excerpt::new(&check.index, plan),
@@ -220,7 +221,8 @@ pub fn restore(
         make_decoder: naming_decoder,
         contents: Contents::Wanted,
         check: check.clone(),
-        keep: None,
+        keep: keep.clone(),
+        index: options.index,
         excerpt: excerpt.as_ref(),
         chunks: chunks.as_ref(),
     };
@@ -229,19 +231,24 @@ pub fn restore(
     let mut selection = options.selection.clone();
     let crew = Crew::new(cancel);
     let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
+        let mut late = None;
         let workers = Workers::new(&destination, &options, &create, &warnings, &crew);
         let result = workers.run(|| {
             let mut dispatcher =
                 Dispatcher::new(&workers, &destination, &options, &mut selection, &warnings)
-                    .with_stand_ins(&stand_ins);
+                    .with_stand_ins(&stand_ins)
+                    .with_kept(keep.as_deref());
             dispatcher.dispatch(stream, account)?;
-            Ok(dispatcher.drain(account)?)
+            dispatcher.drain(account)?;
+            late = dispatcher.late_outcome();
+            Ok(())
         });
         // A directory that is left without its mode would be closed to its owner's group for good.
         destination.finish(|problem| warnings.metadata(&problem));
-        result.map(|()| (workers.report(), workers.existing()))
+        result.map(|()| (workers.report(), workers.existing(), late))
     };
-    let ((mut run, existing), mut summary) = read_archive(&settings, &parse, monitor, &crew, body)?;
+    let ((mut run, existing, late), mut summary) =
+        read_archive::<_, RestoreError>(&settings, &parse, monitor, &crew, body)?;
     let lost = std::mem::take(&mut summary.lost);
     let tape = take_summary(&mut run, summary, &warnings);
     run.stages.extend([parse.report(), create.report()]);
@@ -250,7 +257,10 @@ pub fn restore(
         warnings.warn(path, "not found in the archive");
     }
     tell_of_privilege(&destination, &warnings);
-    let checksums = check::conclude(check.as_deref(), &lost, &options, &warnings);
+    let checksums = match late {
+        Some(late) => check::conclude_late(&late, &lost, &warnings),
+        None => check::conclude(check.as_deref(), &lost, &options, &warnings),
+    };
     if options.synchronise == Synchronise::Yes {
         let before = Instant::now();
         destination.synchronise()?;
@@ -261,9 +271,26 @@ pub fn restore(
     Ok(RestoreReport { run, tape, warnings, existing, not_found, checksums })
 }
 
+/// Opens the archive, and refuses it without the index that the user asks for.
+fn open_input(options: &RestoreOptions, cancel: &Cancel) -> Result<Input, ReadFailure> {
+    let need = match options.selection.is_everything() {
+        true => Need::Everything,
+        false => Need::Index,
+    };
+    let input = Input::open(&options.from, options.tape.as_ref(), need, cancel)?;
+    if options.index == IndexNeed::Required {
+        input.require_index()?;
+    }
+    Ok(input)
+}
+
 /// Where the selected members are, if there is an index that says so.
 fn make_plan(index: &IndexFile, options: &RestoreOptions) -> Option<Plan> {
     if options.selection.is_everything() {
+        return None;
+    }
+    // Parts of another index would lead to other places, or leave some out.
+    if set_id_holds(index) != Some(true) {
         return None;
     }
     let bridge_bytes = if options.tape.is_some() { TAPE_BRIDGE_BYTES } else { BRIDGE_BYTES };

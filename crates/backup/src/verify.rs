@@ -14,7 +14,6 @@
 //! what a backup is for, *differs although it did not change* is what nobody did.
 
 mod freshness;
-mod late_check;
 mod live;
 mod order;
 mod spool;
@@ -38,7 +37,8 @@ use crate::read::block_check::{BlockCheck, KeptChecksums};
 use crate::read::members::MemberStream;
 use crate::read::tape::{Need, TapeOrigin, TapeReading};
 use crate::read::{
-    Contents, Damage, DamageKind, Input, ReadFailure, ReadSettings, plain_decoder, read_archive,
+    Contents, Damage, DamageKind, IndexNeed, Input, ReadFailure, ReadSettings, TableState,
+    plain_decoder, read_archive,
 };
 use crate::report::RunReport;
 use crate::warnings::Warnings;
@@ -67,6 +67,8 @@ pub struct VerifyOptions {
     pub attributes: Attributes,
     /// Whether owners are compared.
     pub owners: CompareOwners,
+    /// Whether an archive that does not speak of an index must have one all the same.
+    pub index: IndexNeed,
     /// Threads that check; as many as there are cores when `None`, four for each against a
     /// directory, whose files are waited for.
     pub threads: Option<NonZero<usize>>,
@@ -85,6 +87,7 @@ impl Default for VerifyOptions {
             cache: PageCache::Dropped,
             attributes: Attributes::Read,
             owners: CompareOwners::Compare,
+            index: IndexNeed::default(),
             threads: None,
             engine: Engine::Auto,
             ring_bytes: 64 << 20,
@@ -225,7 +228,7 @@ impl VerifyReport {
 
     /// Records damage and warns of it.
     fn damage(&mut self, damage: &Damage, warnings: &Warnings<'_>) {
-        if damage.counts() {
+        if damage.is_certain() {
             let path = damage.path.clone();
             self.damaged.push(Problem { path, what: damage.to_string() });
         }
@@ -287,6 +290,9 @@ pub fn verify(
     let read_from = freshness::prepare(&input, options.cache);
     let check = input.index().and_then(BlockCheck::of).map(Arc::new);
     let chunks = input.chunks();
+    if options.index == IndexNeed::Required {
+        input.require_index()?;
+    }
     let keep = check.is_none().then(Arc::<KeptChecksums>::default);
     let settings = ReadSettings {
         input: &input,
@@ -297,6 +303,7 @@ pub fn verify(
         contents: Contents::Wanted,
         check: check.clone(),
         keep: keep.clone(),
+        index: options.index,
         excerpt: None,
         chunks: chunks.as_ref(),
     };
@@ -309,17 +316,24 @@ pub fn verify(
         workers.run(|| verifier.dispatch(stream, account))?;
         verifier.conclude()
     };
-    let ((mut report, from_end), summary) = read_archive(&settings, &parse, monitor, &crew, body)?;
+    let ((mut report, from_end, written), summary) =
+        read_archive::<_, VerifyError>(&settings, &parse, monitor, &crew, body)?;
     let endpoint = summary.endpoint;
     report.read_from = read_from;
+    // Who has compressed it anew, or decompressed it, has changed nothing that matters.
+    let as_written = written.is_some_and(|was| was.to_string().starts_with(summary.compression));
+    let has_table = as_written && summary.compression == "zstd" && endpoint != "tape";
+    if has_table && report.checked.index && summary.table != TableState::Holds {
+        let why = "the seek table behind the last frame is missing, or not that of the frames";
+        let kind = DamageKind::Index { why: why.to_owned() };
+        report.damage(&Damage::new(0, 0, kind), &warnings);
+    }
     report.tape = take_summary(&mut report.run, summary, &warnings);
     report.run.stages.extend([parse.report(), stage.report()]);
     if let Some(check) = &check {
         conclude_blocks(check, &mut report, &warnings);
-    } else if from_end == IndexFromEnd::Expected && endpoint == "file" {
-        let why = "it cannot be found from the end of the file, so the checksums of the blocks \
-                   were not checked"
-            .to_owned();
+    } else if from_end == IndexFromEnd::Expected && endpoint == "file" && as_written {
+        let why = "it cannot be found from the end of the file".to_owned();
         report.damage(&Damage::new(0, 0, DamageKind::Index { why }), &warnings);
     }
     if let Some(against) = &options.against {

@@ -5,7 +5,7 @@
 //! one table per kind of error.
 
 use std::error::Error;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use backup::backup::{BackupError, Unfinished};
@@ -64,9 +64,16 @@ impl Failure {
 /// Prints what clap has to say: help to standard output, misuse in our own form.
 pub fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // A closed standard output is no reason to fail a request for help.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        let printed = error.print().and_then(|()| io::stdout().flush());
+        return match printed {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                let why = format!("write standard output: {}", with_causes(&error));
+                crate::terminal::to_standard_error(&Failure::of(why, None).to_text());
+                ExitCode::from(FAILED)
+            }
+            // A reader that has seen enough is no reason to fail a request for help.
+            _ => ExitCode::SUCCESS,
+        };
     }
     let text = error.render().to_string();
     let text = match text.strip_prefix("error: ") {
@@ -75,6 +82,14 @@ pub fn usage(error: &clap::Error) -> ExitCode {
         None => text,
     };
     crate::terminal::to_standard_error(&text);
+    ExitCode::from(FAILED)
+}
+
+/// Refuses to run without a standard output: whatever went there would be lost without a word.
+pub fn standard_output_closed() -> ExitCode {
+    let hint = "send it to /dev/null if nobody is to read it";
+    let failure = Failure::of("standard output is closed", Some(hint));
+    crate::terminal::to_standard_error(&failure.to_text());
     ExitCode::from(FAILED)
 }
 
@@ -255,6 +270,14 @@ pub fn read_hint(failure: &ReadFailure) -> Option<String> {
         ReadFailure::Open(source) => source_hint(source),
         ReadFailure::NotAnArchive { .. } => {
             Some("`file NAME` tells what it is; encrypted archives have to be opened first".into())
+        }
+        ReadFailure::OnlyZeros { .. } => Some(
+            "a write that was never done, or a file that was made longer than its content, \
+                 leaves zeros"
+                .to_owned(),
+        ),
+        ReadFailure::NoIndex { .. } => {
+            Some("without --require-index it is read as an archive that never had one".to_owned())
         }
         ReadFailure::SetUp { .. } => Some(NO_URING.to_owned()),
         ReadFailure::Tape(TapeReadFailure::Open(error)) => open_hint(error),

@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 
+use backup::read::IndexNeed;
 use clap::{Args, ValueEnum};
 use device::target::{Existing, FileMode};
 use flow::backend::Engine;
@@ -117,9 +118,18 @@ pub struct ArchiveArgs {
     /// Threads that decompress; by default one for each core
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZero<usize>>,
+    /// Fail where the archive has no index, whoever wrote it: without one nobody can tell whether
+    /// its end is missing. Archives of this program say themselves that one must follow
+    #[arg(long)]
+    pub require_index: bool,
 }
 
 impl ArchiveArgs {
     /// Memory of the rings where the user does not say, and for all but tapes.
     pub const RING_BYTES: usize = 64 << 20;
+
+    /// Whether there must be an index.
+    pub fn index(&self) -> IndexNeed {
+        if self.require_index { IndexNeed::Required } else { IndexNeed::AsTheArchiveSays }
+    }
 }

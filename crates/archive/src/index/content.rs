@@ -8,6 +8,7 @@ use crate::member::Extent;
 /// globally unique, with date and purpose).
 const SPARSE_CONTEXT: &str = "takeup 2026-11-20 content of a sparse file";
 const SET_CONTEXT: &str = "takeup 2026-11-20 set id";
+const INDEX_CONTEXT: &str = "takeup 2026-11-22 index";
 
 /// Hashes the content of a regular file into the 32 bytes that the index keeps.
 ///
@@ -61,6 +62,31 @@ impl ContentHasher {
 #[derive(Clone, Debug)]
 pub struct SetIdHasher {
     hasher: blake3::Hasher,
+}
+
+/// Hashes an index archive from its first byte up to the header of its trailer: what makes damage
+/// of sections noticed whose own checksums hold, because they belong to another index.
+#[derive(Clone, Debug)]
+pub struct IndexHasher {
+    hasher: blake3::Hasher,
+}
+
+impl Default for IndexHasher {
+    fn default() -> Self {
+        IndexHasher { hasher: blake3::Hasher::new_derive_key(INDEX_CONTEXT) }
+    }
+}
+
+impl IndexHasher {
+    /// Adds the next bytes of the index archive.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+    }
+
+    /// The hash of everything added.
+    pub fn finish(&self) -> [u8; 32] {
+        *self.hasher.finalize().as_bytes()
+    }
 }
 
 impl Default for SetIdHasher {

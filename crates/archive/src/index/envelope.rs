@@ -11,7 +11,7 @@
 
 use super::error::IndexError;
 use super::trailer::TRAILER_MEMBER_BYTES;
-use super::{INDEX_VERSION, SECTIONS, Section};
+use super::{INDEX_VERSION, SECTIONS, Section, TRAILER_NAME};
 use crate::encode::{encode_global_header, encode_member};
 pub use crate::header::UNIT_BYTES;
 use crate::header::{self, Unit};
@@ -110,6 +110,16 @@ pub fn encode_section_header(section: Section, length_bytes: u64) -> Result<Unit
         return Err(IndexError::SectionTooLarge { section, length_bytes });
     }
     Ok(encode_header(section.member_name(), length_bytes))
+}
+
+/// Bytes of the content behind a unit that is, to the last byte, the header of a section or of the
+/// trailer. A file of that name has a time and an owner, and so another header.
+pub fn index_member_bytes(unit: &Unit) -> Option<u64> {
+    let names = Section::ALL.map(Section::member_name);
+    let name = header::text(&unit[header::NAME]);
+    let name = names.into_iter().chain([TRAILER_NAME]).find(|known| known.as_bytes() == name);
+    let size = header::unsigned(&unit[header::SIZE]).filter(|size| *size <= SIZE_MAX);
+    name.zip(size).filter(|(name, size)| encode_header(name, *size) == *unit).map(|(_, size)| size)
 }
 
 /// The header of a regular file with no owner and no time. `size_bytes` is below 8 GiB.

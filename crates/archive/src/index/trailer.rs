@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   0  16  "takeup trailer" and two zero bytes
-//!  16   4  version: 1
+//!  16   4  version: 2
 //!  20   4  coding: 0 none, 1 gzip, 2 zstd
 //!  24   4  level, signed
 //!  28   4  archive bytes in a chunk, 0 without compression
@@ -18,7 +18,8 @@
 //! 136  24  chunks
 //! 160  24  warnings
 //! 184  24  extents
-//! 208 288  0
+//! 208  32  hash of the index up to the trailer's header; zeros in version 1
+//! 240 256  0
 //! 496   8  xxh3-64 of bytes 0 to 495
 //! 504   8  "takeup.\n"
 //! ```
@@ -30,7 +31,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::envelope::{SectionPlace, SectionSummary, UNIT_BYTES, encode_header};
 use super::error::IndexError;
-use super::{INDEX_VERSION, SECTIONS, Section};
+use super::{SECTIONS, Section, TRAILER_NAME};
 use crate::chunk::Compression;
 
 /// Length of the trailer's content.
@@ -45,7 +46,11 @@ const MAGIC: &[u8; 16] = b"takeup trailer\0\0";
 const END_MARK: &[u8; 8] = b"takeup.\n";
 const CHECKSUM_AT: usize = 496;
 const SECTIONS_AT: usize = 88;
-const SECTIONS_END: usize = SECTIONS_AT + 24 * SECTIONS;
+const HASH_AT: usize = SECTIONS_AT + 24 * SECTIONS;
+const HASH_END: usize = HASH_AT + 32;
+/// Version of trailers without a hash of the index, and of those with one.
+const VERSION_BARE: u32 = 1;
+const VERSION_HASHED: u32 = 2;
 
 /// What the trailer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +70,9 @@ pub struct Trailer {
     pub index_compressed_offset_bytes: u64,
     /// The sections in the order of [`Section::ALL`], as `IndexLayout` places them.
     pub sections: [SectionPlace; SECTIONS],
+    /// Hash of the index up to the trailer's header: `IndexHasher`. `None` in a trailer of version
+    /// 1, which has none.
+    pub index_hash: Option<[u8; 32]>,
 }
 
 impl Trailer {
@@ -114,7 +122,8 @@ pub fn encode_trailer(trailer: &Trailer) -> Result<[u8; TRAILER_MEMBER_BYTES], I
         Compression::Zstd { level } => (2, level),
     };
     put(0, MAGIC);
-    put(16, &u32::from(INDEX_VERSION).to_le_bytes());
+    let version = if trailer.index_hash.is_some() { VERSION_HASHED } else { VERSION_BARE };
+    put(16, &version.to_le_bytes());
     put(20, &coding.to_le_bytes());
     put(24, &level.to_le_bytes());
     put(28, &trailer.chunk_bytes.to_le_bytes());
@@ -128,11 +137,12 @@ pub fn encode_trailer(trailer: &Trailer) -> Result<[u8; TRAILER_MEMBER_BYTES], I
         put(at + 8, &place.summary.length_bytes.to_le_bytes());
         put(at + 16, &place.summary.records.to_le_bytes());
     }
+    put(HASH_AT, &trailer.index_hash.unwrap_or_default());
     put(504, END_MARK);
     let checksum = xxh3_64(&content[..CHECKSUM_AT]);
     content[CHECKSUM_AT..CHECKSUM_AT + 8].copy_from_slice(&checksum.to_le_bytes());
     let mut member = [0; TRAILER_MEMBER_BYTES];
-    let header = encode_header("takeup-index/trailer", content.len() as u64);
+    let header = encode_header(TRAILER_NAME, content.len() as u64);
     member[..UNIT_BYTES].copy_from_slice(&header);
     member[UNIT_BYTES..2 * UNIT_BYTES].copy_from_slice(&content);
     Ok(member)
@@ -179,10 +189,14 @@ fn decode_content(content: &[u8; TRAILER_CONTENT_BYTES]) -> Result<Trailer, &'st
     if xxh3_64(&content[..CHECKSUM_AT]) != long(CHECKSUM_AT) {
         return Err("checksum differs");
     }
-    if short(16) != u32::from(INDEX_VERSION) {
-        return Err("unknown version");
-    }
-    if short(36) != 0 || content[SECTIONS_END..CHECKSUM_AT].iter().any(|&byte| byte != 0) {
+    let (index_hash, reserved_at) = match short(16) {
+        VERSION_BARE => (None, HASH_AT),
+        VERSION_HASHED => {
+            (Some(*content[HASH_AT..].first_chunk().expect("an offset inside")), HASH_END)
+        }
+        _ => return Err("unknown version"),
+    };
+    if short(36) != 0 || content[reserved_at..CHECKSUM_AT].iter().any(|&byte| byte != 0) {
         return Err("reserved bytes are set");
     }
     let level = short(24) as i32;
@@ -206,6 +220,7 @@ fn decode_content(content: &[u8; TRAILER_CONTENT_BYTES]) -> Result<Trailer, &'st
         archive_bytes: long(72),
         index_compressed_offset_bytes: long(80),
         sections,
+        index_hash,
     };
     trailer.check().map(|()| trailer)
 }

@@ -52,6 +52,7 @@ fn index_archive(archive: &[u8], compression: Compression, compressed_bytes: u64
         archive_bytes: archive.len() as u64,
         index_compressed_offset_bytes: compressed_bytes,
         sections: layout.sections,
+        index_hash: (compression != Compression::None).then_some([9; 32]),
     };
     out.extend_from_slice(&encode_trailer(&trailer).expect("valid"));
     assert_eq!(layout.index_bytes, out.len() as u64);
@@ -188,6 +189,7 @@ fn a_trailer_that_makes_no_sense_is_refused() {
         archive_bytes: 0,
         index_compressed_offset_bytes: 0,
         sections,
+        index_hash: None,
     };
     encode_trailer(&good).expect("the least there can be");
     let changes: [fn(&mut Trailer); 6] = [

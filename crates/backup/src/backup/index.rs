@@ -4,7 +4,7 @@
 use archive::chunk::seek_table::SeekTableBuilder;
 use archive::chunk::{ChunkCompressor, Compression};
 use archive::index::{
-    ChunkRecord, ExtentRecord, INDEX_HEADER_BYTES, IndexLayout, IndexWriter, Section,
+    ChunkRecord, ExtentRecord, INDEX_HEADER_BYTES, IndexHasher, IndexLayout, IndexWriter, Section,
     SectionSummary, Trailer, encode_index_header, encode_section_header, encode_trailer,
     padding_bytes,
 };
@@ -50,7 +50,7 @@ pub(super) fn write(
         [gathered.files.1, gathered.blocks.1, chunk_summary, gathered.warnings.1, extent_summary];
     let layout = IndexLayout::new(summaries).map_err(BackupError::Index)?;
     let is_plain = compression == Compression::None;
-    let trailer = Trailer {
+    let mut trailer = Trailer {
         set_id: gathered.set_id,
         compression,
         chunk_bytes: if is_plain { 0 } else { compression.chunk_bytes() as u32 },
@@ -61,6 +61,7 @@ pub(super) fn write(
             false => stored_bytes,
         },
         sections: layout.sections,
+        index_hash: None,
     };
     let coding = match place {
         Place::BehindArchive => compression,
@@ -83,6 +84,7 @@ pub(super) fn write(
         spool.try_read_through(|bytes| output.append(bytes), BackupError::Spool)?;
         output.append(&[0; 512][..padding_bytes(length_bytes)])?;
     }
+    trailer.index_hash = Some(output.hasher.finish());
     output.finish(&encode_trailer(&trailer).map_err(BackupError::Index)?)?;
     Ok(layout.index_bytes)
 }
@@ -122,6 +124,8 @@ fn extent_section(extents: &[ExtentRecord]) -> Result<(Spool, SectionSummary), B
 /// Takes the bytes of the index and hands on blocks or chunks.
 struct Output<'a> {
     compressor: Option<ChunkCompressor>,
+    /// Of all that was appended.
+    hasher: IndexHasher,
     compression: Compression,
     pending: Vec<u8>,
     chunk: Vec<u8>,
@@ -142,10 +146,12 @@ impl<'a> Output<'a> {
             _ => Some(ChunkCompressor::new(compression).map_err(BackupError::Compression)?),
         };
         let (pending, chunk) = (Vec::new(), Vec::new());
-        Ok(Output { compressor, compression, pending, chunk, chunks, producer, account })
+        let hasher = IndexHasher::default();
+        Ok(Output { compressor, hasher, compression, pending, chunk, chunks, producer, account })
     }
 
     fn append(&mut self, mut bytes: &[u8]) -> Result<(), BackupError> {
+        self.hasher.update(bytes);
         let full = match self.compressor {
             Some(_) => self.compression.chunk_bytes(),
             None => self.producer.block_bytes(),

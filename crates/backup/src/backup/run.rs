@@ -245,6 +245,7 @@ impl Run<'_> {
         producer: &Producer,
         groups: &Groups,
     ) -> Result<(), BackupError> {
+        self.begin_archive(producer)?;
         let read_threads = self.in_hand.read_threads;
         // A reservation leaves one block of the ring free.
         let reservation_bytes_max = producer.capacity_bytes() as usize - producer.block_bytes();
@@ -303,6 +304,18 @@ impl Run<'_> {
             scanned
         })?;
         self.end_archive(producer)
+    }
+
+    /// What the archive says of itself at its front. A segment on tape has a label instead.
+    fn begin_archive(&self, producer: &Producer) -> Result<(), BackupError> {
+        if self.segments.is_some() {
+            return Ok(());
+        }
+        let mut account = self.stages.read.open();
+        let mark = archive::mark::encode_mark(self.options.block_bytes as u32);
+        compressor::put(producer, &mark, &mut account)?;
+        self.monitor.count(Counter::ArchiveBytes, mark.len() as u64);
+        Ok(())
     }
 
     /// The end mark, and what a segment needs behind it.

@@ -1,10 +1,12 @@
 //! The checksums that the index keeps of the archive's blocks, held against what goes by, or, where
 //! the index comes behind the blocks, kept until it does.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use archive::index::{BlockChecksum, BlockHasher, IndexReader, Section};
+use archive::mark::{MARK_BYTES, Mark};
 
+use super::cursor::Lease;
 use super::index_file::IndexFile;
 
 /// Blocks that differ and are kept by number; of more only the count.
@@ -12,35 +14,148 @@ const DIFFERING_MAX: usize = 10_000;
 /// Most checksums that are held at once: 8 bytes each, 4 TiB of blocks of 1 MiB.
 const CHECKSUMS_MAX: u64 = 1 << 22;
 
-/// Bytes of a block whose checksum is kept for later: what archives have unless told otherwise.
-/// Only the trailer, which comes last, says what they are.
-pub(crate) const KEPT_BLOCK_BYTES: u32 = 1 << 20;
+/// Bytes of a block whose checksum is kept for later where no mark says what they are: what
+/// archives have unless told otherwise.
+const KEPT_BLOCK_BYTES: u32 = 1 << 20;
 
 /// Checksums of all blocks that went by. Fed by one thread, 8 bytes for each of up to
-/// [`CHECKSUMS_MAX`] blocks.
-pub(crate) struct KeptChecksums(Mutex<(BlockHasher, Vec<u64>)>);
+/// [`CHECKSUMS_MAX`] blocks. What came last is held back, as the archive may end in it: a block of
+/// the ring.
+pub(crate) struct KeptChecksums(Mutex<Kept>);
+
+struct Kept {
+    /// What blocks have where no mark says so.
+    supposed_bytes: u32,
+    block_bytes: u32,
+    hasher: BlockHasher,
+    checksums: Vec<u64>,
+    state: KeptState,
+    /// What came last, of which the bytes from `from` on are not hashed.
+    pending: Option<Lease>,
+    from: usize,
+    /// Where that starts.
+    pending_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeptState {
+    /// The archive goes by.
+    Going,
+    /// Its last block is known.
+    Ended,
+    /// Where it ends or begins has gone by already.
+    Lost,
+}
 
 impl Default for KeptChecksums {
     fn default() -> KeptChecksums {
-        let hasher = BlockHasher::new(KEPT_BLOCK_BYTES as usize);
-        KeptChecksums(Mutex::new((hasher, Vec::new())))
+        KeptChecksums(Mutex::new(Kept {
+            supposed_bytes: KEPT_BLOCK_BYTES,
+            block_bytes: KEPT_BLOCK_BYTES,
+            hasher: BlockHasher::new(KEPT_BLOCK_BYTES as usize),
+            checksums: Vec::new(),
+            state: KeptState::Going,
+            pending: None,
+            from: 0,
+            pending_bytes: 0,
+        }))
     }
 }
 
 impl KeptChecksums {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says how large the blocks are of which an index has checksums, where no mark does.
+    pub fn suppose(&self, block_bytes: u32) {
+        self.lock().supposed_bytes = block_bytes;
+    }
+
     /// The next bytes.
-    pub fn update(&self, bytes: &[u8]) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (hasher, kept) = &mut *state;
-        if (kept.len() as u64) < CHECKSUMS_MAX {
-            hasher.update(bytes, |checksum| kept.push(checksum));
+    pub fn update(&self, bytes: Lease) {
+        let mut kept = self.lock();
+        match kept.pending.take() {
+            Some(before) => {
+                let from = kept.from;
+                if kept.state == KeptState::Going {
+                    kept.hash(&before[from..]);
+                }
+                kept.pending_bytes += before.len() as u64;
+            }
+            None => kept.begin(&bytes),
+        }
+        kept.from = 0;
+        kept.pending = Some(bytes);
+    }
+
+    /// Says that the archive ends at this offset, and its index begins there.
+    pub fn end_at(&self, offset_bytes: u64) {
+        let mut kept = self.lock();
+        if kept.state != KeptState::Going {
+            return;
+        }
+        kept.state = KeptState::Lost;
+        let (Some(pending), Some(to)) = (kept.pending.clone(), kept.within(offset_bytes)) else {
+            return;
+        };
+        if to >= kept.from {
+            let from = kept.from;
+            kept.hash(&pending[from..to]);
+            let fresh = BlockHasher::new(kept.block_bytes as usize);
+            let last = std::mem::replace(&mut kept.hasher, fresh).finish();
+            kept.checksums.extend(last);
+            kept.state = KeptState::Ended;
+        }
+    }
+
+    /// Says that an archive begins at this offset, behind what came before.
+    pub fn begin_at(&self, offset_bytes: u64) {
+        let mut kept = self.lock();
+        kept.state = KeptState::Lost;
+        let (Some(pending), Some(from)) = (kept.pending.clone(), kept.within(offset_bytes)) else {
+            return;
+        };
+        if pending.len() - from >= MARK_BYTES {
+            kept.begin(&pending[from..]);
+            kept.from = from;
         }
     }
 
     /// Checksum of a block, once all of it has gone by.
     pub fn get(&self, number: u64) -> Option<u64> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.1.get(usize::try_from(number).ok()?).copied()
+        self.lock().checksums.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// Bytes of the blocks and their number, once the archive has ended.
+    pub fn ended(&self) -> Option<(u32, u64)> {
+        let kept = self.lock();
+        let all = (kept.checksums.len() as u64) < CHECKSUMS_MAX && kept.state == KeptState::Ended;
+        all.then_some((kept.block_bytes, kept.checksums.len() as u64))
+    }
+}
+
+impl Kept {
+    /// An archive begins with these bytes.
+    fn begin(&mut self, bytes: &[u8]) {
+        let mark = Mark::of_prefix(bytes).and_then(|mark| mark.block_bytes);
+        self.block_bytes = mark.unwrap_or(self.supposed_bytes);
+        self.hasher = BlockHasher::new(self.block_bytes as usize);
+        self.checksums.clear();
+        self.state = KeptState::Going;
+    }
+
+    fn hash(&mut self, bytes: &[u8]) {
+        let Kept { hasher, checksums, .. } = self;
+        if (checksums.len() as u64) < CHECKSUMS_MAX {
+            hasher.update(bytes, |checksum| checksums.push(checksum));
+        }
+    }
+
+    /// Where in what came last an offset lies.
+    fn within(&self, offset_bytes: u64) -> Option<usize> {
+        let at = usize::try_from(offset_bytes.checked_sub(self.pending_bytes)?).ok()?;
+        self.pending.as_ref().is_some_and(|pending| at <= pending.len()).then_some(at)
     }
 }
 

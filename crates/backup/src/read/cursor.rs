@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::ops::{Deref, Range};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use archive::header::{UNIT_BYTES, Unit};
 use flow::account::Account;
@@ -14,10 +14,6 @@ use flow::ring::{Block, Consumer};
 
 use super::block_check::{BlockCheck, KeptChecksums};
 use super::gaps::{Gap, Gaps};
-use super::tape::TapeIndex;
-
-/// Bytes of an index that are handed out at once.
-const INDEX_LEASE_BYTES: u64 = 256 << 10;
 
 /// Memory that a slice lies in.
 #[derive(Clone, Debug)]
@@ -139,7 +135,7 @@ impl Supply for KeepingSupply {
     fn next(&mut self, account: &mut Account) -> Result<Option<Lease>, Stopped> {
         let lease = self.supply.next(account)?;
         if let Some(bytes) = &lease {
-            self.checksums.update(bytes);
+            self.checksums.update(bytes.clone());
         }
         Ok(lease)
     }
@@ -150,44 +146,6 @@ impl Supply for KeepingSupply {
 
     fn would_wait(&self) -> bool {
         self.supply.would_wait()
-    }
-}
-
-/// Blocks, and behind them the index of a set on tape, which lies in a file of its own.
-pub(crate) struct ThenIndex<'a> {
-    pub supply: Box<dyn Supply + 'a>,
-    /// The index, there before the blocks end.
-    pub index: &'a Mutex<Option<TapeIndex>>,
-    /// Bytes of the index that were handed out, once the blocks have ended.
-    pub taken_bytes: Option<u64>,
-}
-
-impl Supply for ThenIndex<'_> {
-    fn next(&mut self, account: &mut Account) -> Result<Option<Lease>, Stopped> {
-        if self.taken_bytes.is_none() {
-            if let Some(lease) = self.supply.next(account)? {
-                return Ok(Some(lease));
-            }
-            self.taken_bytes = Some(0);
-        }
-        let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-        let (Some(index), Some(taken_bytes)) = (&*index, &mut self.taken_bytes) else {
-            return Ok(None);
-        };
-        let bytes = (index.length_bytes - *taken_bytes).min(INDEX_LEASE_BYTES);
-        let mut piece = vec![0; bytes as usize];
-        let read = rustix::io::pread(&index.file, &mut piece, *taken_bytes).unwrap_or(0);
-        piece.truncate(read);
-        *taken_bytes += read as u64;
-        Ok((read > 0).then(|| Lease::Memory(Arc::new(piece))))
-    }
-
-    fn pass_over(&mut self, _: u64) -> u64 {
-        0
-    }
-
-    fn would_wait(&self) -> bool {
-        self.taken_bytes.is_none() && self.supply.would_wait()
     }
 }
 

@@ -42,6 +42,11 @@ pub enum DamageKind {
     NoEndMark,
     /// The part of a file that began in another volume.
     Continuation,
+    /// The archive says at its front that an index follows, and none does, or not all of it.
+    IndexMissing,
+    /// More zeros behind an end-of-archive mark than tar writes: what was lost may have become
+    /// them. Told, but nothing proves that anything is missing.
+    Zeros,
     /// Bytes behind the end of the archive that are no archive. Not an error: tapes and devices
     /// hold what was there before.
     Trailing,
@@ -65,6 +70,11 @@ impl Damage {
     /// Whether it is a reason for exit code 2. Trailing bytes are none.
     pub fn counts(&self) -> bool {
         self.kind != DamageKind::Trailing
+    }
+
+    /// Whether something is wrong for certain, so that the archive is not sound.
+    pub fn is_certain(&self) -> bool {
+        !matches!(self.kind, DamageKind::Trailing | DamageKind::Zeros)
     }
 }
 
@@ -102,6 +112,16 @@ impl fmt::Display for Damage {
             DamageKind::Continuation => write!(
                 formatter,
                 "continues a file of an earlier volume at byte {at}; this part was passed over"
+            ),
+            DamageKind::IndexMissing => write!(
+                formatter,
+                "the archive says at its front that an index follows, and it ends at byte {at} \
+                 without a whole one: part of it is lost, or something else was written over it"
+            ),
+            DamageKind::Zeros => write!(
+                formatter,
+                "{length} bytes of zeros follow the member that ends at byte {at}, more than tar \
+                 writes at the end: what was there may be lost"
             ),
             DamageKind::Trailing => {
                 write!(formatter, "{length} bytes behind the end of the archive were passed over")

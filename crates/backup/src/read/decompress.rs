@@ -24,9 +24,10 @@ use flow::cancel::{Cancel, Stopped};
 use flow::queue::Queue;
 use flow::ring::{Block, Consumer, Producer};
 use flow::turnstile::Turnstile;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::gaps::{Gap, Gaps};
+use super::table_watch::{TableState, TableWatch};
 
 /// Largest chunk that is decompressed as one.
 pub(crate) const CHUNK_BYTES_MAX: usize = 32 << 20;
@@ -69,6 +70,7 @@ pub(crate) struct Decompress {
     tasks: Queue<Task>,
     turnstile: Turnstile,
     trailing: AtomicU64,
+    table: Mutex<TableWatch>,
 }
 
 impl Decompress {
@@ -88,7 +90,17 @@ impl Decompress {
             tasks: Queue::new(workers, cancel.clone()),
             turnstile: Turnstile::new(cancel.clone()),
             trailing: AtomicU64::new(0),
+            table: Mutex::default(),
         }
+    }
+
+    /// What became of the seek table, where the stream was cut without an index.
+    pub fn table_state(&self) -> TableState {
+        self.table().state()
+    }
+
+    fn table(&self) -> MutexGuard<'_, TableWatch> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Compressed bytes behind the last frame or member that are none.
@@ -267,6 +279,8 @@ impl Cutter<'_> {
             match self.finder.examine(&self.held[self.from..], self.input) {
                 Ok(Boundary::Chunk { compressed_bytes, content_bytes_max }) => {
                     let to = self.from + compressed_bytes;
+                    let (frame, content) = (compressed_bytes as u64, content_bytes_max as u64);
+                    self.shared.table().frame(frame, content);
                     let task = Task {
                         ticket: self.take_ticket(),
                         compressed: self.held[self.from..to].to_vec(),
@@ -277,6 +291,7 @@ impl Cutter<'_> {
                     self.pass(compressed_bytes);
                 }
                 Ok(Boundary::Skippable { compressed_bytes }) => {
+                    self.shared.table().begin_skippable(compressed_bytes);
                     self.pass_over(compressed_bytes, account)?;
                 }
                 Ok(Boundary::NeedMore { prefix_bytes }) => {
@@ -334,6 +349,8 @@ impl Cutter<'_> {
         let mut left = bytes;
         loop {
             let here = ((self.held.len() - self.from) as u64).min(left);
+            let bytes = &self.held[self.from..self.from + here as usize];
+            self.shared.table().skippable(bytes);
             self.pass(here as usize);
             left -= here;
             if left == 0 || !self.take_more(account)? {
@@ -344,6 +361,7 @@ impl Cutter<'_> {
 
     /// Decodes a frame or member whose end is not known, in its turn.
     fn stream(&mut self, account: &mut Account) -> Result<(), Stopped> {
+        self.shared.table().unknown_frame();
         let ticket = self.take_ticket();
         let turn = self.shared.turnstile.enter(ticket, account, State::Blocked)?;
         let offset_bytes = self.finder.offset_bytes();

@@ -1,4 +1,4 @@
-//! Why an archive cannot be read at all, as typed errors.
+//! Why an archive cannot be read at all: what is damaged in one that can is `damage`.
 
 use std::io;
 
@@ -25,6 +25,26 @@ pub enum ReadFailure {
     /// The source is empty.
     #[error("{name} is empty")]
     Empty {
+        /// The source.
+        name: String,
+    },
+    /// The source is a tar archive without a single member, and without an index that says so.
+    #[error("{name} holds no member: {zeros_bytes} bytes of zeros, which are no archive")]
+    OnlyZeros {
+        /// The source.
+        name: String,
+        /// Its length.
+        zeros_bytes: u64,
+    },
+    /// The source has headers, but no member.
+    #[error("{name} holds no member")]
+    NoMembers {
+        /// The source.
+        name: String,
+    },
+    /// There is no index, and the user said that there must be one.
+    #[error("{name} has no index")]
+    NoIndex {
         /// The source.
         name: String,
     },

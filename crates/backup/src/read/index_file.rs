@@ -149,6 +149,11 @@ impl IndexFile {
         }
     }
 
+    /// What holds the index, and perhaps the archive.
+    pub fn file(&self) -> &OwnedFd {
+        &self.file
+    }
+
     /// Whether the archive is compressed.
     pub fn is_compressed(&self) -> bool {
         self.trailer.compression != Compression::None
@@ -246,7 +251,7 @@ fn read_tail(file: &OwnedFd, length_bytes: u64, bytes: u64) -> Option<Vec<u8>> {
     read_at(file, length_bytes - bytes, bytes as usize).ok()
 }
 
-fn read_at(file: &OwnedFd, offset_bytes: u64, bytes: usize) -> io::Result<Vec<u8>> {
+pub(crate) fn read_at(file: &OwnedFd, offset_bytes: u64, bytes: usize) -> io::Result<Vec<u8>> {
     let mut out = vec![0; bytes];
     let mut done = 0;
     while done < bytes {

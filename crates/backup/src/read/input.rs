@@ -14,6 +14,16 @@ use super::index_file::IndexFile;
 use super::tape::{self, Need, OpenTape, TapeOrigin};
 use super::{ReadFailure, lock};
 
+/// Whether an index must follow an archive that does not say so itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IndexNeed {
+    /// What the archive says is what counts.
+    #[default]
+    AsTheArchiveSays,
+    /// It must, whoever wrote the archive.
+    Required,
+}
+
 /// Where the bytes come from. Opened once in a run: who opens a named pipe again finds nobody.
 pub(crate) enum Input {
     /// A file, a device, a pipe.
@@ -64,6 +74,29 @@ impl Input {
         match self {
             Input::File(_) => true,
             Input::Tape(tape) => lock(tape).knows_its_parts(),
+        }
+    }
+
+    /// The index, which must be there before the archive is read.
+    ///
+    /// # Errors
+    /// `NoIndex`.
+    pub fn require_known_index(&self, from: &OsStr) -> Result<IndexFile, ReadFailure> {
+        let name = from.to_string_lossy().into_owned();
+        self.index().ok_or(ReadFailure::NoIndex { name })
+    }
+
+    /// Refuses a file without an index that can be found from its end. What other sources have is
+    /// known when they have been read.
+    ///
+    /// # Errors
+    /// `NoIndex`.
+    pub fn require_index(&self) -> Result<(), ReadFailure> {
+        match self {
+            Input::File(source) if endpoint(source) == "file" && self.index().is_none() => {
+                Err(ReadFailure::NoIndex { name: source.name.clone() })
+            }
+            _ => Ok(()),
         }
     }
 

@@ -10,9 +10,11 @@
 //! one of the archive itself; every tar reader shares that limit, so after damage the members that
 //! follow are handed on with the damage reported in front of them.
 
+mod index_watch;
 mod search;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use archive::decode::{Decoder, Event, HeaderFault, Limits, Note, Skipped};
 use archive::header::{self, UNIT_BYTES};
@@ -21,11 +23,14 @@ use archive::member::Member;
 use flow::account::Account;
 use flow::cancel::Stopped;
 
+use super::block_check::KeptChecksums;
 use super::cursor::{Cursor, NextUnit, Slice};
 use super::damage::{Damage, DamageKind};
 use super::gaps::Gap;
 use super::index_file::{begins_index, names_index};
 use super::landmarks::Landmarks;
+use index_watch::IndexWatch;
+pub(crate) use index_watch::Promise;
 
 /// Garbage in front of the first header that is searched before giving up.
 const LEADING_GARBAGE_BYTES_MAX: u64 = 1 << 30;
@@ -98,7 +103,9 @@ pub(crate) struct MemberStream<'a> {
     make_decoder: fn() -> Decoder,
     after_end: AfterEnd,
     place: Place,
-    in_index: bool,
+    watch: IndexWatch,
+    /// What keeps checksums for an index that comes later.
+    kept: Option<Arc<KeptChecksums>>,
     content_left_bytes: u64,
     padding_left_bytes: u64,
     /// Path of the member whose content is at hand.
@@ -109,6 +116,9 @@ pub(crate) struct MemberStream<'a> {
     waiting: VecDeque<Item>,
     saw_header: bool,
     saw_end: bool,
+    saw_member: bool,
+    /// A member came, and behind it neither damage nor an end mark.
+    in_order: bool,
 }
 
 impl<'a> MemberStream<'a> {
@@ -120,7 +130,8 @@ impl<'a> MemberStream<'a> {
             make_decoder,
             after_end,
             place: Place::Start,
-            in_index: false,
+            watch: IndexWatch::new(Promise::None { zeros_bytes_max: u64::MAX }),
+            kept: None,
             content_left_bytes: 0,
             padding_left_bytes: 0,
             path: Vec::new(),
@@ -129,6 +140,8 @@ impl<'a> MemberStream<'a> {
             waiting: VecDeque::new(),
             saw_header: false,
             saw_end: false,
+            saw_member: false,
+            in_order: false,
         }
     }
 
@@ -141,6 +154,20 @@ impl<'a> MemberStream<'a> {
     /// Takes it for granted that this is an archive, since its index says so.
     pub fn begin_inside(mut self) -> MemberStream<'a> {
         self.place = Place::Inside;
+        // Nothing is read behind the last range, and the index has led here.
+        self.watch = IndexWatch::new(Promise::None { zeros_bytes_max: u64::MAX });
+        self
+    }
+
+    /// What must follow the archive, if that is known beforehand.
+    pub fn with_promise(mut self, promise: Promise) -> MemberStream<'a> {
+        self.watch = IndexWatch::new(promise);
+        self
+    }
+
+    /// Says where archives begin and end to whoever keeps checksums of them.
+    pub fn with_kept(mut self, kept: Option<Arc<KeptChecksums>>) -> MemberStream<'a> {
+        self.kept = kept;
         self
     }
 
@@ -185,7 +212,8 @@ impl<'a> MemberStream<'a> {
                 return Ok(Some(item));
             }
             if self.place == Place::Done {
-                return Ok(None);
+                self.conclude();
+                return Ok(self.waiting.pop_front());
             }
             self.pass_over_padding(account)?;
             self.step(account)?;
@@ -257,6 +285,9 @@ impl<'a> MemberStream<'a> {
     fn take_data(&mut self, bytes: u64, account: &mut Account) -> Result<ContentPiece, Stopped> {
         let slice = self.cursor.take(bytes, account)?;
         self.content_left_bytes -= slice.len() as u64;
+        if self.watch.inside {
+            self.watch.see(&slice);
+        }
         Ok(ContentPiece::Data(slice))
     }
 
@@ -294,7 +325,7 @@ impl<'a> MemberStream<'a> {
 
     fn pass_over_padding(&mut self, account: &mut Account) -> Result<(), Stopped> {
         let mut left_bytes = std::mem::take(&mut self.padding_left_bytes);
-        if !self.in_index {
+        if !self.watch.inside {
             self.cursor.pass_over(left_bytes, account)?;
             return Ok(());
         }
@@ -306,6 +337,7 @@ impl<'a> MemberStream<'a> {
                 break;
             }
             left_bytes -= slice.len() as u64;
+            self.watch.see(&slice);
             zero &= slice.iter().all(|byte| *byte == 0);
         }
         if !zero {
@@ -330,6 +362,7 @@ impl<'a> MemberStream<'a> {
         let zero = unit.iter().all(|byte| *byte == 0);
         if self.place == Place::AfterEnd {
             if zero {
+                self.watch.zero_unit();
                 return Ok(());
             }
             if self.after_end == AfterEnd::IndexOnly && !begins_index(&unit) {
@@ -337,7 +370,12 @@ impl<'a> MemberStream<'a> {
                 return Ok(());
             }
         }
+        if self.header_start_bytes.is_none() && self.is_leftover(&unit) {
+            self.pass_over_leftover(&unit, unit_start_bytes);
+            return Ok(());
+        }
         let start_bytes = *self.header_start_bytes.get_or_insert(unit_start_bytes);
+        self.watch_unit(&unit, unit_start_bytes, start_bytes);
         match self.decoder.push(&unit) {
             Ok(Event::EndOfArchive) if self.is_member_expected(start_bytes) => {
                 let why = "the index has members there";
@@ -369,7 +407,7 @@ impl<'a> MemberStream<'a> {
     fn enter_archive(&mut self, offset_bytes: u64, unit: &header::Unit) {
         let is_next = self.place == Place::AfterEnd && self.after_end != AfterEnd::Segments;
         if is_next && !begins_index(unit) {
-            self.waiting.push_back(Item::NextArchive { offset_bytes });
+            self.begin_next(offset_bytes);
         }
         if unit[0] != 0 {
             self.saw_header = true;
@@ -382,9 +420,16 @@ impl<'a> MemberStream<'a> {
         match event {
             Event::Member { member, stored_bytes, notes } => {
                 self.expect_content(&member.path, stored_bytes);
-                self.waiting.push_back(if self.in_index {
+                if self.watch.inside && !self.watch.take_member(&member.path) {
+                    let path = String::from_utf8_lossy(&member.path);
+                    let why =
+                        format!("{path} is not what should stand at byte {header_offset_bytes}");
+                    self.report(header_offset_bytes, 0, DamageKind::Index { why }, InMember::No);
+                }
+                self.waiting.push_back(if self.watch.inside {
                     Item::IndexSection { path: member.path }
                 } else {
+                    (self.saw_member, self.in_order) = (true, true);
                     Item::Member(Found {
                         member,
                         notes,
@@ -395,11 +440,7 @@ impl<'a> MemberStream<'a> {
                 });
             }
             Event::GlobalHeader { records } => {
-                let versions = records
-                    .iter()
-                    .filter(|(keyword, _)| keyword == b"comment")
-                    .find_map(|(_, comment)| index::index_version(comment));
-                self.in_index |= versions.is_some();
+                let versions = self.watch_comments(&records);
                 if let Some(version) = versions
                     && version != u32::from(index::INDEX_VERSION)
                 {
@@ -416,8 +457,11 @@ impl<'a> MemberStream<'a> {
                 if self.after_end == AfterEnd::Segments {
                     self.waiting.push_back(Item::EndOfSegment);
                 }
-                if std::mem::take(&mut self.in_index) && self.after_end == AfterEnd::IndexOnly {
-                    self.place = Place::Done;
+                self.in_order = false;
+                if self.watch.inside {
+                    self.end_index(header_offset_bytes);
+                } else {
+                    self.watch.end_of_archive(header_offset_bytes - UNIT_BYTES as u64);
                 }
             }
             Event::More | Event::ZeroUnit | Event::NotAHeader { .. } => {}
@@ -437,6 +481,7 @@ impl<'a> MemberStream<'a> {
                 format!("volume label {}", String::from_utf8_lossy(&label))
             }
             Skipped::Continuation { member, .. } => {
+                self.saw_member = true;
                 self.expect_content(&member.path, stored_bytes);
                 self.report(offset_bytes, stored_bytes, DamageKind::Continuation, InMember::Yes);
                 return;

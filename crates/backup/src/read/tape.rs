@@ -238,6 +238,14 @@ impl OpenTape {
         }
     }
 
+    /// Bytes of the blocks of a set, which its index has checksums of.
+    pub fn set_block_bytes(&self) -> Option<u32> {
+        match self {
+            OpenTape::Set(set) => u32::try_from(set.block_bytes()).ok().filter(|bytes| *bytes > 0),
+            OpenTape::File(_) => None,
+        }
+    }
+
     /// Bytes of a block of the ring that takes whole blocks of the tape: about `about_bytes`.
     pub fn ring_block_bytes(&self, about_bytes: usize) -> usize {
         let block_bytes = match self {

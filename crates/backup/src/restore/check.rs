@@ -6,11 +6,36 @@ use archive::index::RecordKind;
 
 use super::{Checksums, RestoreOptions};
 use crate::read::block_check::BlockCheck;
+use crate::read::late_check::LateOutcome;
 use crate::selection::Selection;
 use crate::warnings::Warnings;
 
 /// Files that are warned of by name.
 const NAMED_MAX: u64 = 10_000;
+
+/// Warns of blocks that differ where the index came behind them.
+pub(crate) fn conclude_late(
+    late: &LateOutcome,
+    lost: &[Range<u64>],
+    warnings: &Warnings<'_>,
+) -> Checksums {
+    if late.differing_count == 0 {
+        return Checksums::Hold { blocks: late.blocks };
+    }
+    let (count, blocks) = (late.differing_count, late.blocks);
+    // What could not be had at all has been told.
+    let block_bytes = u64::from(late.block_bytes);
+    let mut read = late.differing.iter().map(|block| block * block_bytes);
+    let Some(first) = read.find(|start| !touches(lost, *start, start + block_bytes)) else {
+        return Checksums::Damaged { blocks: count };
+    };
+    let text = format!(
+        "checksums that do not hold: {count} of {blocks} blocks, the first at byte {first} of the \
+         archive; what was restored from there is damaged, and `takeup verify` names it"
+    );
+    warnings.warn(b"", text);
+    Checksums::Damaged { blocks: count }
+}
 
 /// Warns of the members whose headers are in `lost`, ranges of the archive that could not be had,
 /// and of the files in damaged blocks.

@@ -16,8 +16,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::io::BufReader;
 use std::sync::Arc;
 
+use archive::index::{IndexReader, Section, Trailer};
 use archive::member::{Kind, Member};
 use flow::account::Account;
 use flow::budget::Loan;
@@ -27,8 +29,12 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use super::RestoreOptions;
 use super::workers::{Job, Made, Object, Workers};
+use crate::read::block_check::KeptChecksums;
+use crate::read::late_check::{LateCheck, LateOutcome, is_trailer, read_trailer, section_of};
 use crate::read::members::{ContentPiece, Found, Item, MemberStream};
 use crate::read::ranges::StandIns;
+use crate::read::section::SectionReader;
+use crate::read::{Damage, DamageKind};
 use crate::selection::{Selection, is_absolute, normal, strip_components, without_root};
 use crate::warnings::Warnings;
 
@@ -97,6 +103,10 @@ pub(crate) struct Dispatcher<'a> {
     parent: Vec<u8>,
     parent_key: u64,
     told_of_root: bool,
+    /// What went by, for the checksums of an index behind it.
+    kept: Option<&'a KeptChecksums>,
+    late_check: Option<LateCheck<'a>>,
+    late_outcome: Option<LateOutcome>,
 }
 
 impl<'a> Dispatcher<'a> {
@@ -124,6 +134,9 @@ impl<'a> Dispatcher<'a> {
             parent: Vec::new(),
             parent_key: xxh3_64(b""),
             told_of_root: false,
+            kept: None,
+            late_check: None,
+            late_outcome: None,
         }
     }
 
@@ -131,6 +144,66 @@ impl<'a> Dispatcher<'a> {
     pub fn with_stand_ins(mut self, stand_ins: &'a StandIns) -> Dispatcher<'a> {
         self.stand_ins = Some(stand_ins);
         self
+    }
+
+    /// Holds what went by against the checksums of an index that comes behind it.
+    pub fn with_kept(mut self, kept: Option<&'a KeptChecksums>) -> Dispatcher<'a> {
+        self.kept = kept;
+        self.late_check = kept.map(LateCheck::new);
+        self
+    }
+
+    /// What came of it; `None` without such an index.
+    pub fn late_outcome(self) -> Option<LateOutcome> {
+        self.late_outcome
+    }
+
+    /// Reads what of an index tells whether that was restored which was backed up.
+    fn index_section(
+        &mut self,
+        path: &[u8],
+        stream: &mut MemberStream<'_>,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        if self.late_check.is_none() {
+            return Ok(());
+        }
+        // What is held back would keep blocks of the ring.
+        self.flush_all(account)?;
+        let marked = stream.is_marked();
+        let mut reader = SectionReader::new(stream, account);
+        let result = if section_of(path) == Some(Section::Blocks) {
+            let buffered = BufReader::with_capacity(64 << 10, &mut reader);
+            let check = self.late_check.as_mut().expect("looked at above");
+            check.hold_against(IndexReader::new(buffered))
+        } else if is_trailer(path) {
+            read_trailer(&mut reader).and_then(|trailer| self.conclude_late(&trailer, marked))
+        } else {
+            Ok(())
+        };
+        reader.stopped()?;
+        if let Err(why) = result {
+            let why = format!("{why}; what was restored could not be checked");
+            self.warnings.damage(&Damage::new(0, 0, DamageKind::Index { why }));
+        }
+        Ok(())
+    }
+
+    fn conclude_late(&mut self, trailer: &Trailer, marked: bool) -> Result<(), String> {
+        let Some(outcome) = self.late_check.take().and_then(|check| check.conclude(trailer)) else {
+            let why = "its checksums are of other blocks than the archive says";
+            return if marked { Err(why.to_owned()) } else { Ok(()) };
+        };
+        let all = self.late_outcome.get_or_insert_with(|| LateOutcome {
+            blocks: 0,
+            differing_count: 0,
+            differing: Vec::new(),
+            ..outcome
+        });
+        all.blocks += outcome.blocks;
+        all.differing_count += outcome.differing_count;
+        all.differing.extend(outcome.differing);
+        Ok(())
     }
 
     /// Goes through the archive.
@@ -146,11 +219,12 @@ impl<'a> Dispatcher<'a> {
             }
             match stream.next(account)? {
                 Some(Item::Member(found)) => self.member(found, stream, account)?,
-                Some(Item::IndexSection { .. }) => {}
+                Some(Item::IndexSection { path }) => self.index_section(&path, stream, account)?,
                 Some(Item::Damage(damage)) => self.warnings.damage(&damage),
                 Some(Item::NextArchive { offset_bytes }) => {
                     let text = format!("another archive follows at byte {offset_bytes}");
                     self.warnings.note(b"", text);
+                    self.late_check = self.kept.map(LateCheck::new);
                 }
                 Some(Item::Passed { what }) => self.warnings.note(b"", what),
                 Some(Item::EndOfSegment) => self.flush_all(account)?,

@@ -4,22 +4,21 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
-use archive::header::UNIT_BYTES;
-use archive::index::{
-    FileRecord, IndexReader, RecordKind, Section, TRAILER_CONTENT_BYTES, find_trailer,
-};
+use archive::chunk::Compression;
+use archive::index::{FileRecord, IndexReader, RecordKind, Section, SetIdHasher, Trailer};
 use archive::member::Kind;
 use flow::account::Account;
 use flow::budget::Loan;
 use flow::cancel::Stopped;
 
-use super::late_check::LateCheck;
 use super::spool::{Seen, SpoolReader};
 use super::workers::{Candidate, Job, Object, Workers, remember};
 use super::{VerifyError, VerifyReport, report_blocks};
-use crate::read::block_check::{KEPT_BLOCK_BYTES, KeptChecksums};
-use crate::read::members::{ContentPiece, Found, Item, MemberStream};
-use crate::read::{Damage, DamageKind, Slice};
+use crate::read::block_check::KeptChecksums;
+use crate::read::late_check::{LateCheck, is_trailer, read_trailer, section_of};
+use crate::read::members::{Found, Item, MemberStream};
+use crate::read::section::SectionReader;
+use crate::read::{Damage, DamageKind};
 use crate::selection::without_root;
 use crate::warnings::Warnings;
 
@@ -29,9 +28,6 @@ const SMALL_BYTES_MAX: u64 = 256 << 10;
 const AHEAD_MAX: usize = 64;
 const BATCH_OBJECTS_MAX: usize = 64;
 const BATCH_BYTES_MAX: u64 = 512 << 10;
-
-/// Name of the trailer's member, as `docs/format.md` has it.
-const TRAILER_NAME: &str = "takeup-index/trailer";
 
 /// Whether the index of a file must have been found from its end too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +53,12 @@ pub(crate) struct Verifier<'a> {
     archives: u64,
     /// Bytes there that are no header: garbage in front, or a damaged first header.
     leading_bytes: u64,
+    keep: Option<&'a KeptChecksums>,
     late_check: Option<LateCheck<'a>>,
+    /// How the last trailer says that the archive was compressed.
+    written: Option<Compression>,
+    /// Of the sections of the index at hand.
+    set_id: SetIdHasher,
 }
 
 impl<'a> Verifier<'a> {
@@ -77,7 +78,10 @@ impl<'a> Verifier<'a> {
             base_bytes: 0,
             archives: 1,
             leading_bytes: 0,
+            keep,
+            written: None,
             late_check: keep.map(LateCheck::new),
+            set_id: SetIdHasher::new(),
         }
     }
 
@@ -111,6 +115,8 @@ impl<'a> Verifier<'a> {
                     self.base_bytes = offset_bytes;
                     self.leading_bytes = 0;
                     self.archives += 1;
+                    self.late_check = self.keep.map(LateCheck::new);
+                    self.set_id = SetIdHasher::new();
                 }
                 Some(Item::Passed { what }) => self.warnings.note(b"", what),
                 Some(Item::EndOfSegment) => self.flush(account)?,
@@ -123,7 +129,9 @@ impl<'a> Verifier<'a> {
     }
 
     /// The report, once all workers are done.
-    pub fn conclude(mut self) -> Result<(VerifyReport, IndexFromEnd), VerifyError> {
+    pub fn conclude(
+        mut self,
+    ) -> Result<(VerifyReport, IndexFromEnd, Option<Compression>), VerifyError> {
         let mut results = self.workers.results();
         let candidates = std::mem::take(&mut results.candidates);
         for candidate in candidates {
@@ -143,7 +151,7 @@ impl<'a> Verifier<'a> {
             true => IndexFromEnd::Expected,
             false => IndexFromEnd::NotExpected,
         };
-        Ok((self.report, from_end))
+        Ok((self.report, from_end, self.written))
     }
 
     fn member(
@@ -248,35 +256,35 @@ impl<'a> Verifier<'a> {
         stream: &mut MemberStream<'_>,
         account: &mut Account,
     ) -> Result<(), VerifyError> {
-        let is = |section: Section| path == section.member_name().as_bytes();
-        let mut reader = SectionReader { stream, account, slice: None, used: 0, stopped: None };
+        let section = section_of(path);
+        let mut set_id = std::mem::take(&mut self.set_id);
+        let in_set_id = matches!(section, Some(Section::Files | Section::Blocks));
+        let (place, hash) = (stream.index_start_bytes(), stream.index_hash());
+        let (promised, set_so_far) = (stream.is_marked(), set_id.finish());
+        let mut reader =
+            SectionReader::new(stream, account).with_set_id(in_set_id.then_some(&mut set_id));
         let buffered = io::BufReader::with_capacity(64 << 10, &mut reader);
-        let result = if is(Section::Files) {
-            self.files(IndexReader::new(buffered))?
-        } else if is(Section::Blocks) {
-            match &mut self.late_check {
+        let result = match section {
+            Some(Section::Files) => self.files(IndexReader::new(buffered))?,
+            Some(Section::Blocks) => match &mut self.late_check {
                 Some(check) => check.hold_against(IndexReader::new(buffered)),
                 None => read_through::<archive::index::BlockChecksum>(buffered),
-            }
-        } else if is(Section::Chunks) {
-            read_through::<archive::index::ChunkRecord>(buffered)
-        } else if is(Section::Warnings) {
-            read_through::<archive::index::WarningRecord>(buffered)
-        } else if path == TRAILER_NAME.as_bytes() {
-            self.trailer(buffered)
-        } else {
-            Ok(())
+            },
+            Some(Section::Chunks) => read_through::<archive::index::ChunkRecord>(buffered),
+            Some(Section::Warnings) => read_through::<archive::index::WarningRecord>(buffered),
+            Some(Section::Extents) => read_through::<archive::index::ExtentRecord>(buffered),
+            None if is_trailer(path) => read_trailer(buffered).and_then(|trailer| {
+                self.written = Some(trailer.compression);
+                self.late_blocks(&trailer, promised)?;
+                self.fits(&trailer, place, hash, set_so_far)
+            }),
+            // Told by whoever read its header.
+            None => Ok(()),
         };
-        if let Some(stopped) = reader.stopped {
-            return Err(stopped.into());
-        }
+        reader.stopped()?;
+        self.set_id = set_id;
         if let Err(why) = result {
-            let damage = Damage {
-                offset_bytes: 0,
-                length_bytes: 0,
-                kind: DamageKind::Index { why },
-                path: Vec::new(),
-            };
+            let damage = Damage::new(0, 0, DamageKind::Index { why });
             self.report.damage(&damage, self.warnings);
             self.report.checked.index = false;
         }
@@ -284,18 +292,44 @@ impl<'a> Verifier<'a> {
     }
 
     /// The trailer says what blocks the checksums were of.
-    fn trailer(&mut self, mut section: impl Read) -> Result<(), String> {
-        let alone = self.archives == 1 && self.leading_bytes == 0;
-        let Some(check) = self.late_check.take().filter(|_| alone) else { return Ok(()) };
-        let mut tail = [0; UNIT_BYTES + TRAILER_CONTENT_BYTES];
-        section.read_exact(&mut tail[UNIT_BYTES..]).map_err(|error| error.to_string())?;
-        let found = find_trailer(&tail).map_err(|error| error.to_string())?;
-        if let Some((blocks, differing_count, differing)) =
-            found.and_then(|found| check.conclude(&found.trailer))
-        {
-            self.report.checked.blocks = Some(blocks);
-            let (report, warnings) = (&mut self.report, self.warnings);
-            report_blocks(KEPT_BLOCK_BYTES, &differing, differing_count, report, warnings);
+    fn late_blocks(&mut self, trailer: &Trailer, promised: bool) -> Result<(), String> {
+        let check = self.late_check.take().filter(|_| self.leading_bytes == 0);
+        let Some(check) = check else { return Ok(()) };
+        match check.conclude(trailer) {
+            Some(outcome) => {
+                let before = self.report.checked.blocks.unwrap_or(0);
+                self.report.checked.blocks = Some(before + outcome.blocks);
+                let (report, warnings) = (&mut self.report, self.warnings);
+                let (differing, count) = (&outcome.differing, outcome.differing_count);
+                report_blocks(outcome.block_bytes, differing, count, report, warnings);
+                Ok(())
+            }
+            None if promised => {
+                Err("its checksums are of other blocks than the archive says".to_owned())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a trailer belongs to the index and the archive in front of it. `place` is where the
+    /// index began in the stream, `hash` what it came to.
+    fn fits(
+        &self,
+        trailer: &Trailer,
+        place: u64,
+        hash: Option<[u8; 32]>,
+        set_id: [u8; 32],
+    ) -> Result<(), String> {
+        // Where bytes are missing in front, nothing has the place that it should have.
+        let is_whole = self.report.damaged.total == 0;
+        if is_whole && trailer.archive_bytes != place - self.base_bytes {
+            return Err("its trailer is of an archive of another length".to_owned());
+        }
+        if is_whole && trailer.set_id != set_id {
+            return Err("its trailer is of another set".to_owned());
+        }
+        if is_whole && trailer.index_hash.is_some_and(|expected| hash != Some(expected)) {
+            return Err("its hash does not hold: part of it is of another index".to_owned());
         }
         Ok(())
     }
@@ -353,6 +387,11 @@ impl<'a> Verifier<'a> {
                     candidate.looks_untouched && candidate.live_changed == Some(record.changed);
                 sort(&mut self.report, candidate, untouched, self.warnings);
             }
+        }
+        let unknown = found.count_rest().map_err(VerifyError::Spool)?;
+        if unknown > 0 {
+            let what = format!("members behind the last one of the index: {unknown}");
+            self.report.problem(b"", what, self.warnings);
         }
         // Candidates that the index does not know are sorted by what the archive says.
         self.workers.results().candidates = found.candidates.collect();
@@ -447,45 +486,16 @@ impl Lockstep {
         }
     }
 
+    /// How many more were found.
+    fn count_rest(&mut self) -> io::Result<u64> {
+        let mut rest = std::mem::take(&mut self.ahead).len() as u64;
+        while self.seen.next()?.is_some() {
+            rest += 1;
+        }
+        Ok(rest)
+    }
+
     fn candidate_at(&mut self, offset_bytes: u64) -> Option<Candidate> {
         self.candidates.next_if(|candidate| candidate.header_offset_bytes == offset_bytes)
-    }
-}
-
-/// The content of a section as a reader.
-struct SectionReader<'s, 'a, 'b> {
-    stream: &'s mut MemberStream<'a>,
-    account: &'b mut Account,
-    slice: Option<Slice>,
-    used: usize,
-    stopped: Option<Stopped>,
-}
-
-impl Read for SectionReader<'_, '_, '_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if let Some(slice) = &self.slice {
-                let rest = &slice[self.used..];
-                if !rest.is_empty() {
-                    let bytes = rest.len().min(out.len());
-                    out[..bytes].copy_from_slice(&rest[..bytes]);
-                    self.used += bytes;
-                    return Ok(bytes);
-                }
-            }
-            self.slice = None;
-            self.used = 0;
-            match self.stream.next_piece(self.account) {
-                Ok(Some(ContentPiece::Data(slice))) => self.slice = Some(slice),
-                Ok(Some(ContentPiece::Missing { .. })) => {
-                    return Err(io::ErrorKind::InvalidData.into());
-                }
-                Ok(None) => return Ok(0),
-                Err(stopped) => {
-                    self.stopped = Some(stopped);
-                    return Err(io::Error::other(stopped));
-                }
-            }
-        }
     }
 }

@@ -4,5 +4,5 @@
 mod damage;
 mod foreign;
 mod sets;
-mod studio;
+pub mod studio;
 mod volumes;

@@ -142,6 +142,23 @@ impl Cartridge {
         self.lock().truncate(number)
     }
 
+    /// Puts these objects in the place of all that stands on it, as a medium that lies would.
+    ///
+    /// # Errors
+    /// When the storage cannot be written.
+    pub fn record(&self, objects: &[Object]) -> io::Result<()> {
+        let mut medium = self.lock();
+        medium.truncate(0)?;
+        for object in objects {
+            let (object, native_bytes) = match object {
+                Object::Block(bytes) => (ObjectRef::Block(bytes), bytes.len() as u32),
+                Object::Filemark => (ObjectRef::Filemark, 0),
+            };
+            medium.append(object, native_bytes, Packing::Leave)?;
+        }
+        Ok(())
+    }
+
     /// A cartridge in memory with the same content and settings, without faults.
     ///
     /// # Errors

@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
 use archive::member::{Kind, Member, Timestamp};
-use backup::list::{Detail, ListError, ListOptions, Listed, list};
+use backup::list::{
+    Detail, HeaderCheck, ListError, ListOptions, ListReport, ListWay, Listed, list,
+};
 use backup::read::ReadFailure;
 use backup::read::tape::{SetOnVolume, TapeOrigin, sets_on_volume};
 use backup::selection::Selection;
@@ -15,6 +17,7 @@ use flow::cancel::Cancel;
 use flow::monitor::{Level, Monitor, Notice};
 use report::escape::escape;
 use report::explanation::Command;
+use report::format::counted;
 use serde_json::json;
 
 use crate::failure::{Failure, with_causes};
@@ -51,6 +54,9 @@ pub struct ListArgs {
     /// The sets on the volume in a tape drive, in the place of members
     #[arg(long, conflicts_with_all = ["long", "null", "set", "file", "paths"])]
     sets: bool,
+    /// Read every header and hold it against the index, instead of some; contents are not read
+    #[arg(long, conflicts_with = "sets")]
+    check: bool,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
@@ -100,8 +106,10 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
             Form::Name | Form::NameAndNul => Detail::Index,
             Form::Long | Form::Json => Detail::Everything,
         },
+        check: if arguments.check { HeaderCheck::All } else { HeaderCheck::Sample },
         engine: arguments.common.engine.into(),
         ring_bytes,
+        index: arguments.archive.index(),
         threads: arguments.archive.threads,
     };
     let mut terminal = Terminal::new(&arguments.common);
@@ -117,24 +125,54 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
         };
     }
     let report = result?;
+    let worth = worth(report.way);
+    terminal.notice(Notice { level: Level::Detail, object: Vec::new(), text: worth });
     for path in &report.not_found {
         let text = "not in the archive".to_owned();
         terminal.notice(Notice { level: Level::Warning, object: path.clone(), text });
     }
     if form == Form::Json {
-        let ends = Ends {
-            command: Command::List,
-            source: kind,
-            target: "list",
-            rate_limit_bytes_per_second: None,
-        };
-        let summary = summarise(&report.run, &ends, &terminal);
-        let line = json!({ "summary": summary }).to_string() + "\n";
-        crate::outcome::to_standard_output(line.as_bytes())?;
+        print_summary(&report, kind, &terminal)?;
     }
     match terminal.warnings_total() {
         0 => Ok(Outcome::Done),
         _ => Ok(Outcome::Warned),
+    }
+}
+
+/// The last line of a list as JSON.
+fn print_summary(report: &ListReport, kind: &str, terminal: &Terminal) -> Result<(), Failure> {
+    let ends = Ends {
+        command: Command::List,
+        source: kind,
+        target: "list",
+        rate_limit_bytes_per_second: None,
+    };
+    let summary = summarise(&report.run, &ends, terminal);
+    let (from, headers) = match report.way {
+        ListWay::Index { headers_checked } => ("index", json!(headers_checked)),
+        ListWay::Headers => ("headers", json!(null)),
+    };
+    let source = json!({ "listed_from": from, "headers_checked": headers });
+    let line = json!({ "summary": summary, "source": source }).to_string() + "\n";
+    crate::outcome::to_standard_output(line.as_bytes())
+}
+
+/// What a list is worth that came this way.
+fn worth(way: ListWay) -> String {
+    match way {
+        ListWay::Index { headers_checked: 0 } => {
+            "listed from the index, whose own checksums hold; the archive was not looked at"
+                .to_owned()
+        }
+        ListWay::Index { headers_checked } => {
+            let headers = counted(headers_checked, "header", "headers");
+            format!(
+                "listed from the index, whose own checksums hold; {headers} of the archive looked \
+                 at; --check looks at all, `takeup verify` at everything"
+            )
+        }
+        ListWay::Headers => "listed from the headers of the archive".to_owned(),
     }
 }
 

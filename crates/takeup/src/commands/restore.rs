@@ -207,6 +207,7 @@ fn options(arguments: &RestoreArgs, cancel: &Cancel) -> Result<RestoreOptions, F
             true => Attributes::Ignore,
             false => Attributes::Read,
         },
+        index: arguments.archive.index(),
         threads: arguments.archive.threads,
         engine: arguments.common.engine.into(),
         ring_bytes,

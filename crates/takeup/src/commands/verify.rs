@@ -88,6 +88,7 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
             true => CompareOwners::Ignore,
             false => CompareOwners::Compare,
         },
+        index: arguments.archive.index(),
         threads: arguments.archive.threads,
         engine: arguments.common.engine.into(),
         ring_bytes,

@@ -24,6 +24,7 @@ impl MemberStream<'_> {
         account: &mut Account,
     ) -> Result<(), Stopped> {
         self.decoder = (self.make_decoder)();
+        self.in_order = false;
         let found = match self.go_to_landmark(account)? {
             true => Search::Header,
             false => self.find_header(account)?,

@@ -1,0 +1,258 @@
+//! What an archive says of its index, held against the index that comes, and the zeros behind the
+//! end of an archive.
+//!
+//! An archive with a mark at its front ([`archive::mark`]) must have an index behind it, and so
+//! must a set on tape, whose labels say so: without one, part of what was written is lost. An index
+//! is whole when all its members were there, in their order, up to the trailer.
+
+use archive::header::{UNIT_BYTES, Unit};
+use archive::index::{IndexHasher, Section, TRAILER_NAME, index_member_bytes, index_version};
+use archive::mark::Mark;
+
+use super::{AfterEnd, InMember, Item, MemberStream, Place};
+use crate::read::damage::DamageKind;
+use crate::read::index_file::begins_index;
+
+/// What is known before the first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Promise {
+    /// Nothing; more than so many zeros behind the end of an archive without an index are told.
+    None { zeros_bytes_max: u64 },
+    /// It is a set on tape.
+    OfSegments,
+}
+
+/// What was seen of the index of the archive at hand.
+pub(super) struct IndexWatch {
+    /// The archive at hand said that an index follows.
+    pub marked: bool,
+    /// An index must follow, and did not yet.
+    pub awaited: bool,
+    /// What goes by is an index.
+    pub inside: bool,
+    /// A whole index has gone by.
+    pub whole: bool,
+    /// Pieces of an index without its beginning were told of.
+    pub told_of_leftover: bool,
+    /// Where it began.
+    pub start_bytes: u64,
+    /// Members of it that came.
+    members: usize,
+    hasher: Option<IndexHasher>,
+    hash: Option<[u8; 32]>,
+    zeros_bytes_max: u64,
+    /// Where the member ended behind which there are zeros, and how many.
+    zeros: Option<(u64, u64)>,
+}
+
+impl IndexWatch {
+    pub fn new(promise: Promise) -> IndexWatch {
+        let (awaited, zeros_bytes_max) = match promise {
+            Promise::None { zeros_bytes_max } => (false, zeros_bytes_max),
+            Promise::OfSegments => (true, u64::MAX),
+        };
+        IndexWatch {
+            marked: false,
+            awaited,
+            inside: false,
+            whole: false,
+            told_of_leftover: false,
+            start_bytes: 0,
+            members: 0,
+            hasher: None,
+            hash: None,
+            zeros_bytes_max,
+            zeros: None,
+        }
+    }
+
+    /// A mark was read.
+    pub fn expect(&mut self) {
+        (self.marked, self.awaited) = (true, true);
+    }
+
+    /// The first unit of an index.
+    pub fn begin(&mut self, start_bytes: u64) {
+        self.start_bytes = start_bytes;
+        (self.members, self.hash, self.zeros) = (0, None, None);
+        self.hasher = Some(IndexHasher::default());
+    }
+
+    /// Bytes of the index, headers and padding included.
+    pub fn see(&mut self, bytes: &[u8]) {
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(bytes);
+        }
+    }
+
+    /// A unit that may be the header of the trailer, at which the hash ends.
+    pub fn see_unit(&mut self, unit: &Unit) {
+        if self.members == Section::ALL.len() && index_member_bytes(unit).is_some() {
+            self.hash = self.hasher.take().map(|hasher| hasher.finish());
+        }
+        self.see(unit);
+    }
+
+    /// The hash of the index up to its trailer, once that has come.
+    pub fn hash(&self) -> Option<[u8; 32]> {
+        self.hash
+    }
+
+    /// Whether the next member of the index is the one of this name, which it is taken for.
+    pub fn take_member(&mut self, path: &[u8]) -> bool {
+        let names = Section::ALL.map(Section::member_name);
+        let expected = names.into_iter().chain([TRAILER_NAME]).nth(self.members);
+        self.members += 1;
+        expected.is_some_and(|name| name.as_bytes() == path)
+    }
+
+    /// The end mark of an index; whether all of it was there.
+    pub fn end(&mut self) -> bool {
+        self.inside = false;
+        self.hasher = None;
+        let whole = self.members == Section::ALL.len() + 1;
+        if whole {
+            (self.awaited, self.whole) = (false, true);
+        }
+        whole
+    }
+
+    /// The end mark of an archive, whose last member ended at that offset.
+    pub fn end_of_archive(&mut self, end_bytes: u64) {
+        self.zeros = Some((end_bytes, 2 * UNIT_BYTES as u64));
+    }
+
+    /// Another unit of zeros behind it.
+    pub fn zero_unit(&mut self) {
+        if let Some((_, bytes)) = &mut self.zeros {
+            *bytes += UNIT_BYTES as u64;
+        }
+    }
+
+    /// Where the zeros behind the archive begin and how many they are, if more than are usual.
+    pub fn take_zeros(&mut self) -> Option<(u64, u64)> {
+        self.zeros.take().filter(|(_, bytes)| *bytes > self.zeros_bytes_max)
+    }
+
+    /// Another archive begins.
+    pub fn next_archive(&mut self) {
+        self.marked = false;
+        self.awaited = false;
+    }
+}
+
+impl MemberStream<'_> {
+    /// Whether there was a member.
+    pub fn has_members(&self) -> bool {
+        self.saw_member
+    }
+
+    /// Whether nothing but zeros was seen.
+    pub fn is_only_zeros(&self) -> bool {
+        !self.saw_header
+    }
+
+    /// Whether a whole index has gone by.
+    pub fn has_index(&self) -> bool {
+        self.watch.whole
+    }
+
+    /// Whether the archive at hand said that an index follows it.
+    pub fn is_marked(&self) -> bool {
+        self.watch.marked
+    }
+
+    /// Where the index at hand began.
+    pub fn index_start_bytes(&self) -> u64 {
+        self.watch.start_bytes
+    }
+
+    /// The hash of the index at hand up to its trailer.
+    pub fn index_hash(&self) -> Option<[u8; 32]> {
+        self.watch.hash()
+    }
+
+    /// Shows the watch a unit, which belongs to the header that starts at `start_bytes`.
+    pub(super) fn watch_unit(&mut self, unit: &Unit, unit_start_bytes: u64, start_bytes: u64) {
+        if self.watch.inside {
+            self.watch.see_unit(unit);
+            return;
+        }
+        if start_bytes == unit_start_bytes && begins_index(unit) {
+            self.watch.begin(start_bytes);
+            if let Some(kept) = &self.kept {
+                kept.end_at(start_bytes);
+            }
+        }
+        self.watch.see(unit);
+    }
+
+    /// What the comments of a global header say: that an index must follow, or that this is one, of
+    /// that version.
+    pub(super) fn watch_comments(&mut self, records: &[(Vec<u8>, Vec<u8>)]) -> Option<u32> {
+        let comments = records.iter().filter(|(keyword, _)| keyword == b"comment");
+        let mut comments = comments.map(|(_, comment)| comment);
+        if comments.clone().any(|comment| Mark::of_comment(comment).is_some()) {
+            self.watch.expect();
+        }
+        let version = comments.find_map(|comment| index_version(comment));
+        self.watch.inside |= version.is_some();
+        version
+    }
+
+    /// Behind the end of an archive, or behind zeros that are none, begins another.
+    pub(super) fn begin_next(&mut self, offset_bytes: u64) {
+        if self.saw_header {
+            self.conclude();
+            self.watch.next_archive();
+            self.waiting.push_back(Item::NextArchive { offset_bytes });
+        } else {
+            self.watch.take_zeros();
+            self.report(0, offset_bytes, DamageKind::LeadingGarbage, InMember::No);
+        }
+        if let Some(kept) = &self.kept {
+            kept.begin_at(offset_bytes);
+        }
+    }
+
+    pub(super) fn end_index(&mut self, at: u64) {
+        if !self.watch.end() {
+            let why = format!("it ends at byte {at}, before its trailer");
+            self.report(at, 0, DamageKind::Index { why }, InMember::No);
+        }
+        if self.after_end == AfterEnd::IndexOnly {
+            self.place = Place::Done;
+        }
+    }
+
+    /// Tells what was to follow the archive and did not.
+    pub(super) fn conclude(&mut self) {
+        if let Some((end_bytes, bytes)) = self.watch.take_zeros() {
+            self.report(end_bytes, bytes, DamageKind::Zeros, InMember::No);
+        }
+        if std::mem::take(&mut self.watch.awaited) {
+            let at = self.cursor.position_bytes();
+            self.report(at, 0, DamageKind::IndexMissing, InMember::No);
+        }
+    }
+
+    /// Whether a unit is the header of a piece of an index whose beginning is not there: something
+    /// else was written over it (`tar -r`), or it is damaged.
+    pub(super) fn is_leftover(&self, unit: &Unit) -> bool {
+        !self.watch.inside && !self.in_order && index_member_bytes(unit).is_some()
+    }
+
+    pub(super) fn pass_over_leftover(&mut self, unit: &Unit, offset_bytes: u64) {
+        self.expect_content(b"", index_member_bytes(unit).unwrap_or(0));
+        (self.saw_header, self.place) = (true, Place::Inside);
+        self.decoder = (self.make_decoder)();
+        self.watch.awaited = false;
+        if !std::mem::replace(&mut self.watch.told_of_leftover, true) {
+            let why = format!(
+                "only pieces of it are left, from byte {offset_bytes} on; its beginning was \
+                 overwritten, as `tar -r` does, or is lost"
+            );
+            self.report(offset_bytes, 0, DamageKind::Index { why }, InMember::No);
+        }
+    }
+}

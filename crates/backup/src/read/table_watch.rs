@@ -1,0 +1,88 @@
+//! The seek table behind the frames of zstd, held against the frames that went by.
+//!
+//! It is a skippable frame, which decompressors pass over, and so the one part of an archive that
+//! has no checksum; but every byte of it follows from the frames in front of it.
+
+use archive::chunk::seek_table::SeekTableBuilder;
+
+/// Most frames that are kept, 8 bytes each: 8 TiB in chunks of 8 MiB.
+const FRAMES_MAX: usize = 1 << 20;
+/// Bytes of a table beside its entries of 8 bytes.
+const AROUND_BYTES: u64 = 17;
+
+/// What is known of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TableState {
+    /// None came behind the last frame.
+    #[default]
+    Missing,
+    /// It is to the byte that of the frames.
+    Holds,
+    /// It is another one.
+    Differs,
+}
+
+/// Frames as they go by, and the table behind them.
+#[derive(Debug, Default)]
+pub(crate) struct TableWatch {
+    frames: Vec<(u64, u64)>,
+    /// Frames went by that are not kept, or whose lengths nobody knows.
+    unknown: bool,
+    expected: Vec<u8>,
+    passed_bytes: usize,
+    state: TableState,
+}
+
+impl TableWatch {
+    /// A frame and the length of its content.
+    pub fn frame(&mut self, compressed_bytes: u64, content_bytes: u64) {
+        self.state = TableState::Missing;
+        if self.frames.len() == FRAMES_MAX {
+            self.unknown = true;
+        } else {
+            self.frames.push((compressed_bytes, content_bytes));
+        }
+    }
+
+    /// A frame of unknown length.
+    pub fn unknown_frame(&mut self) {
+        (self.unknown, self.state) = (true, TableState::Missing);
+    }
+
+    /// A skippable frame begins: the table, if it has the length of one.
+    pub fn begin_skippable(&mut self, bytes: u64) {
+        self.expected.clear();
+        self.passed_bytes = 0;
+        if bytes != 8 * self.frames.len() as u64 + AROUND_BYTES || self.unknown {
+            return;
+        }
+        let mut table = SeekTableBuilder::new();
+        let pushed = self
+            .frames
+            .iter()
+            .all(|(compressed, content)| table.push(*compressed, *content, None).is_ok());
+        if pushed {
+            self.expected = table.encode();
+            self.state = TableState::Holds;
+            self.frames.clear();
+        }
+    }
+
+    /// Bytes of it.
+    pub fn skippable(&mut self, bytes: &[u8]) {
+        if self.expected.is_empty() {
+            return;
+        }
+        let end = self.passed_bytes + bytes.len();
+        if self.expected.get(self.passed_bytes..end) != Some(bytes) {
+            self.state = TableState::Differs;
+        }
+        self.passed_bytes = end;
+    }
+
+    /// What is known once all has gone by.
+    pub fn state(&self) -> TableState {
+        let cut_off = !self.expected.is_empty() && self.passed_bytes < self.expected.len();
+        if cut_off { TableState::Missing } else { self.state }
+    }
+}
