@@ -10,6 +10,7 @@ mod interrupt;
 mod options;
 mod outcome;
 mod quantity;
+mod standard_output;
 mod tape_source;
 mod terminal;
 
@@ -22,6 +23,9 @@ use commands::TakeupArgs;
 fn main() -> ExitCode {
     #[cfg(debug_assertions)]
     set_trap();
+    if standard_output::was_closed() {
+        return failure::standard_output_closed();
+    }
     match TakeupArgs::try_parse() {
         Ok(arguments) => commands::run(arguments),
         Err(error) => failure::usage(&error),

@@ -10,6 +10,7 @@ mod plan;
 mod reference;
 mod runs;
 mod signals;
+mod standard_output;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,0 +1,60 @@
+//! A standard output that is closed or full: nobody reads what was printed, so no command may say
+//! that all is done.
+
+use std::fs;
+use std::path::Path;
+
+use crate::small_tree;
+
+/// Every command with arguments with which it succeeds, and prints something.
+const COMMANDS: [&str; 14] = [
+    "--help",
+    "--version",
+    "list --help",
+    "completions bash",
+    "list set.tar",
+    "list -l set.tar",
+    "list -0 set.tar",
+    "list --json set.tar",
+    "verify set.tar",
+    "verify set.tar --json",
+    "restore set.tar --into out",
+    "backup tree --to new.tar",
+    "backup tree --to -",
+    "pipe --from set.tar --to -",
+];
+
+fn exit_code(directory: &Path, arguments: &str, redirection: &str) -> (Option<i32>, String) {
+    let program = env!("CARGO_BIN_EXE_takeup");
+    let command = format!("exec {program} {arguments} {redirection}");
+    let output = std::process::Command::new("bash")
+        .args(["-c", &command])
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn what_nobody_can_read_is_no_success() {
+    let directory = small_tree();
+    let folder = directory.path();
+    exit_code(folder, "backup tree --to set.tar", ">/dev/null");
+    for arguments in COMMANDS {
+        let (code, errors) = exit_code(folder, arguments, ">/dev/null");
+        assert!(matches!(code, Some(0 | 2)), "{arguments}: {code:?}: {errors}");
+        for made in ["out", "new.tar"] {
+            let _ = fs::remove_dir_all(folder.join(made));
+            let _ = fs::remove_file(folder.join(made));
+        }
+        let (code, errors) = exit_code(folder, arguments, ">&-");
+        assert_eq!(code, Some(1), "{arguments} >&-: {errors}");
+        assert!(errors.contains("standard output is closed"), "{arguments} >&-: {errors}");
+        let (code, errors) = exit_code(folder, arguments, ">/dev/full");
+        assert_eq!(code, Some(1), "{arguments} >/dev/full: {errors}");
+        for made in ["out", "new.tar"] {
+            let _ = fs::remove_dir_all(folder.join(made));
+            let _ = fs::remove_file(folder.join(made));
+        }
+    }
+}
