@@ -3,8 +3,11 @@
 
 mod bench;
 mod damage;
+mod ends;
 mod excerpts;
+mod golden;
 mod listing;
+mod lying_disk;
 mod restoring;
 mod round_trip;
 mod tape;
