@@ -257,10 +257,7 @@ pub fn restore(
         warnings.warn(path, "not found in the archive");
     }
     tell_of_privilege(&destination, &warnings);
-    let checksums = match late {
-        Some(late) => check::conclude_late(&late, &lost, &warnings),
-        None => check::conclude(check.as_deref(), &lost, &options, &warnings),
-    };
+    let checksums = check::conclude(check.as_deref(), late, &lost, &options, &warnings);
     if options.synchronise == Synchronise::Yes {
         let before = Instant::now();
         destination.synchronise()?;

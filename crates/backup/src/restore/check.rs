@@ -14,11 +14,7 @@ use crate::warnings::Warnings;
 const NAMED_MAX: u64 = 10_000;
 
 /// Warns of blocks that differ where the index came behind them.
-pub(crate) fn conclude_late(
-    late: &LateOutcome,
-    lost: &[Range<u64>],
-    warnings: &Warnings<'_>,
-) -> Checksums {
+fn conclude_late(late: &LateOutcome, lost: &[Range<u64>], warnings: &Warnings<'_>) -> Checksums {
     if late.differing_count == 0 {
         return Checksums::Hold { blocks: late.blocks };
     }
@@ -41,10 +37,14 @@ pub(crate) fn conclude_late(
 /// and of the files in damaged blocks.
 pub(crate) fn conclude(
     check: Option<&BlockCheck>,
+    late: Option<LateOutcome>,
     lost: &[Range<u64>],
     options: &RestoreOptions,
     warnings: &Warnings<'_>,
 ) -> Checksums {
+    if let Some(late) = late {
+        return conclude_late(&late, lost, warnings);
+    }
     let Some(check) = check else { return Checksums::Unknown };
     name_lost(check, lost, &mut options.selection.clone(), warnings);
     let (blocks, differing_count, mut differing) = check.outcome();

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes the golden archives of a format version into a folder: TAKEUP FOLDER, beside the tree of tree.sh.
+# Makes the golden archives of a format version, beside the tree of tree.sh: TAKEUP FOLDER.
 set -eu
 takeup=$1; out=$2; mkdir -p "$out"; rm -f "$out"/*
 "$takeup" backup tree -q --to "$out/none.tar"

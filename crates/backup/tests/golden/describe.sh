@@ -9,5 +9,6 @@ objects)
     find . -type f -print0 | sort -z | xargs -0 sha256sum ;;
 attributes)
     find . -print0 | sort -z | xargs -0 getfattr --physical --dump --match='^user\.' --
-    find . ! -type l -print0 | sort -z | xargs -0 getfacl --numeric --absolute-names --skip-base -- ;;
+    find . ! -type l -print0 | sort -z |
+        xargs -0 getfacl --numeric --absolute-names --skip-base -- ;;
 esac

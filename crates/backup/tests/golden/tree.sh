@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes the tree of the golden archives below ./tree, as root on a file system with attributes and ACLs.
+# Makes the tree of the golden archives in ./tree, as root, where there are attributes and ACLs.
 set -eu
 rm -rf tree; mkdir tree; cd tree
 mkdir -p folder/inner
@@ -24,6 +24,6 @@ setfacl -m u:1234:rw-,g:2345:r-- access
 setfacl -d -m u:1234:rwx folder/inner
 printf 'old\n' > old
 printf 'umlaut\n' > $'n\xc3\xa4me'
-find . -depth -print0 | while IFS= read -r -d '' path; do touch -h -d '2024-05-06 07:08:09.123456789 UTC' "$path"; done
+find . -depth -exec touch -h -d '2024-05-06 07:08:09.123456789 UTC' {} +
 touch -d '1969-12-31 23:59:58 UTC' old
 touch -d '2020-01-01 00:00:00 UTC' empty
