@@ -295,7 +295,7 @@ fn try_one(situation: &Situation, kind: &Kind, at: u64, expected: &[u8]) -> Opti
             assert!(named, "{what}: {words}");
             // The medium takes the next set as if nothing had been.
             library.load(0);
-            if at % 3 == 0 && situation.media.len() == 1 {
+            if at.is_multiple_of(3) && situation.media.len() == 1 {
                 let set =
                     situation.run(&library).unwrap_or_else(|error| panic!("{what}: {error:?}"));
                 assert_whole(library.cartridges(), set, expected, &what);
@@ -306,6 +306,7 @@ fn try_one(situation: &Situation, kind: &Kind, at: u64, expected: &[u8]) -> Opti
 }
 
 #[test]
+#[allow(clippy::print_stdout)]
 fn a_mishap_before_every_command_of_a_backup() {
     let is_long = std::env::var_os("TAKEUP_LONG").is_some();
     let own = own();
@@ -324,7 +325,7 @@ fn a_mishap_before_every_command_of_a_backup() {
         for (number, kind) in kinds(&own).iter().enumerate() {
             let _watchdog = Watchdog::new(format!("{}, {}", situation.name, kind.name));
             for at in 0..count {
-                if !is_long && (at + number as u64) % 4 != 0 {
+                if !is_long && !(at + number as u64).is_multiple_of(4) {
                     continue;
                 }
                 runs += 1;

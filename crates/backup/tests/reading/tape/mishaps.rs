@@ -219,6 +219,7 @@ impl Situation {
 }
 
 #[test]
+#[allow(clippy::print_stdout)]
 fn a_mishap_before_every_command_of_a_reading_run() {
     let is_long = std::env::var_os("TAKEUP_LONG").is_some();
     let runs: [(&str, Run); 3] = [("restore", restore), ("list", list), ("verify", verify)];
@@ -234,7 +235,7 @@ fn a_mishap_before_every_command_of_a_reading_run() {
             let total = situation.studio.library.drive().commands();
             commands += total;
             for (number, kind) in kinds.iter().enumerate() {
-                let step = if is_long { 1 } else { 5 };
+                let step = if is_long { 1 } else { 8 };
                 for at in (number as u64 % step..total).step_by(step as usize) {
                     situation.reset();
                     let drive = situation.studio.library.drive().clone();
