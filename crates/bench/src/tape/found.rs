@@ -15,6 +15,9 @@ pub(super) enum First {
     Foreign,
 }
 
+/// Sense key of a read where nothing was ever written, SPC-4 4.5.6.
+const BLANK_CHECK: u8 = 8;
+
 /// Looks at the block at the position of the tape. By reading: tgt's drive does not tell a blank
 /// medium from an error when it is spaced over.
 pub(super) fn read_first(tape: &mut Tape) -> Result<First, TapeError> {
@@ -25,15 +28,18 @@ pub(super) fn read_first(tape: &mut Tape) -> Result<First, TapeError> {
         }
         Ok(TapeRead::LargerBlock | TapeRead::Filemark) => Ok(First::Foreign),
         Ok(TapeRead::EndOfData) => Ok(First::Blank),
-        Err(error) => Err(error),
+        Err(error) => {
+            let said_so = error.said.is_some_and(|sense| sense.key == BLANK_CHECK);
+            match said_so || tape.status().is_ok_and(|status| status.at_end_of_data) {
+                true => Ok(First::Blank),
+                false => Err(error),
+            }
+        }
     }
 }
 
 /// Behind all that is recorded, and behind a filemark. Returns the number of the file there.
-///
-/// The files are counted first. Then the tape goes over so many filemarks from the beginning, on a
-/// way on which no command may fail: a failure may be the notice of another medium.
-pub(super) fn behind_data(tape: &mut Tape, numbers: Numbers) -> Result<u32, TapeBenchError> {
+pub(super) fn behind_data(tape: &mut Tape) -> Result<u32, TapeBenchError> {
     tape.set_block_mode(BlockMode::Variable)?;
     tape.rewind()?;
     if let First::Blank = read_first(tape)? {
@@ -41,41 +47,14 @@ pub(super) fn behind_data(tape: &mut Tape, numbers: Numbers) -> Result<u32, Tape
         return Ok(0);
     }
     let files = tape.to_end_of_data()?;
-    tape.rewind()?;
-    tape.go_to(Place { file_number: Some(files), block_in_file: None }, None)?;
-    let is_blank = matches!(read_first(tape)?, First::Blank);
-    if is_blank && (numbers == Numbers::Unknown || tape.nothing_follows()?) {
+    let last = Place { file_number: Some(files), block_in_file: None };
+    tape.go_to(last, None)?;
+    let is_closed = matches!(read_first(tape)?, First::Blank);
+    tape.to_end_of_data()?;
+    if is_closed {
         return Ok(files);
     }
     // Somebody's last file has no end.
-    match numbers {
-        Numbers::Told => tape.over_open_file()?,
-        // Drives that tell less do not tell this end from any error while they space (tgt's).
-        Numbers::Unknown => drop(tape.to_end_of_data()?),
-    }
     tape.write_filemark(Filemark::Synchronising)?;
     Ok(files + 1)
-}
-
-/// Whether the drive tells where it is. Asked before the medium is looked at: later on a question
-/// without an answer is a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Numbers {
-    Told,
-    Unknown,
-}
-
-impl Numbers {
-    /// Asks once whether there are numbers.
-    pub(super) fn of(tape: &mut Tape) -> Numbers {
-        if tape.position().is_ok() { Numbers::Told } else { Numbers::Unknown }
-    }
-
-    /// Number of the next object.
-    pub(super) fn ask(self, tape: &mut Tape) -> Result<Option<u64>, TapeError> {
-        match self {
-            Numbers::Told => tape.position().map(Some),
-            Numbers::Unknown => Ok(None),
-        }
-    }
 }

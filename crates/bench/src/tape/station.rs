@@ -24,7 +24,7 @@ use flow::ring::Block;
 use rustix::io::Errno;
 
 use super::counters::{Counters, StatusFile};
-use super::found::{First, Numbers, behind_data, read_first};
+use super::found::{First, behind_data, read_first};
 use super::label::Label;
 use super::options::{Begin, MediumChanger, Occupied};
 use super::transfer::{Medium, Taken};
@@ -392,7 +392,6 @@ impl Station {
 
     /// Looks at the medium and writes the label of a test area.
     fn begin_area(&mut self, medium: Option<&str>) -> Result<(), TapeBenchError> {
-        let numbers = Numbers::of(self.tape()?);
         let label_file = match self.begin {
             Begin::AtBeginning => {
                 self.must_be_free()?;
@@ -401,7 +400,7 @@ impl Station {
                 tape.set_block_mode(BlockMode::Variable)?;
                 0
             }
-            Begin::BehindData => behind_data(self.tape()?, numbers)?,
+            Begin::BehindData => behind_data(self.tape()?)?,
         };
         let label = Label::new(medium);
         let tape = self.tape()?;
@@ -411,7 +410,7 @@ impl Station {
             return Err(TapeBenchError::NoRoom { device });
         }
         tape.write_filemark(Filemark::Synchronising)?;
-        let first_object = numbers.ask(tape)?;
+        let first_object = tape.position().ok();
         let capacity = generation(tape).map(|known| known.capacity_bytes as f64 * CAPACITY_SHARE);
         let room_bytes = capacity.filter(|_| label_file == 0).map(|bytes| bytes as u64);
         self.area =
