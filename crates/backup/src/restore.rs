@@ -23,7 +23,7 @@ use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use archive::acl::NameLookup;
 use archive::decode::{Decoder, Limits};

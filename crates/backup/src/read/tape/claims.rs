@@ -117,6 +117,7 @@ mod tests {
         let bytes = blocks * 4096;
         Trailer {
             set_id: [0; 32],
+            index_hash: None,
             compression: Compression::None,
             chunk_bytes: 0,
             block_bytes: 4096,
