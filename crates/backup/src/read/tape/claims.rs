@@ -33,7 +33,7 @@ pub(super) fn label_can_be(label: &Label) -> bool {
 /// were not read, or the rest of one that ended early; on the same volume no more than a label
 /// whose length had to be guessed.
 pub(super) fn missing_bytes_max(volume_before: u32, volume: u32) -> u64 {
-    let volumes = u64::from(volume.saturating_sub(volume_before));
+    let volumes = u64::from(volume.min(VOLUMES_MAX).saturating_sub(volume_before));
     LABEL_BYTES_MAX as u64 + volumes * VOLUME_BYTES_MAX
 }
 
