@@ -144,7 +144,7 @@ pub fn capturer() -> Capturer {
 pub fn object(capture: Capture) -> Captured {
     match capture {
         Capture::Object(captured) => captured,
-        Capture::Skipped(skip) => panic!("skipped: {skip:?}"),
+        Capture::Skipped(skip) => panic!("not captured: {skip:?}"),
     }
 }
 
