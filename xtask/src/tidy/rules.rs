@@ -197,9 +197,8 @@ fn check_tests(path: &str, text: &str, code: &str) -> Vec<Finding> {
         |line: usize| functions.iter().rfind(|it| (it.line..it.line + it.lines).contains(&line));
     for (at, line) in lines.iter().enumerate().skip(first_line - 1) {
         let function = inside(at + 1);
-        let leaves = line.contains("else { return }")
-            || (function.is_some_and(|function| is_test(&lines, function.line))
-                && source::words(line, "return").any(|at| gives_nothing(&line[at + 6..])));
+        let leaves = function.is_some_and(|function| is_test(&lines, function.line))
+            && source::words(line, "return").any(|at| gives_nothing(&line[at + 6..]));
         if leaves {
             let message = "a test that ends early looks like one that passed: needs::require!";
             find(at + 1, function.map(|function| &*function.name), message);
