@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use crate::attributes::{Handle, proc_path};
 use crate::deferred::record::Record;
 use crate::destination::Destination;
+use crate::folder::Inheritance;
 use crate::identity::Identity;
 use crate::metadata::{Metadata, MetadataPart, MetadataProblem, Problems};
 use crate::resolve::{Beneath, Missing, Refusal, ResolveError};
@@ -49,12 +50,11 @@ pub(crate) struct Made {
     /// Nanoseconds from 1970 in which it came into being; 0 where the file system does not say. An
     /// inode number is used again.
     born: u64,
-    /// It came into being with an ACL of the one above.
-    inherits_acl: bool,
+    inheritance: Inheritance,
 }
 
 impl Made {
-    pub(crate) fn of(directory: BorrowedFd<'_>, inherits_acl: bool) -> Result<Made, Errno> {
+    pub(crate) fn of(directory: BorrowedFd<'_>, inheritance: Inheritance) -> Result<Made, Errno> {
         let stat = fstat(directory)?;
         let born = statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::BTIME);
         let born = match born {
@@ -65,7 +65,7 @@ impl Made {
             }
             _ => 0,
         };
-        Ok(Made { device: stat.st_dev, inode: stat.st_ino, born, inherits_acl })
+        Ok(Made { device: stat.st_dev, inode: stat.st_ino, born, inheritance })
     }
 
     pub(crate) fn identity(&self) -> Identity {
@@ -238,8 +238,8 @@ fn apply_one(destination: &Destination, record: &Record, problems: &mut Problems
         Ok(Some(directory)) => match fstat(&directory) {
             Ok(stat) => {
                 let handle = Handle::Open(directory.as_fd());
-                let (policy, inherits_acl) = (destination.policy(), record.made.inherits_acl);
-                policy.apply(handle, &record.metadata, &stat, inherits_acl, problems);
+                let (policy, inheritance) = (destination.policy(), record.made.inheritance);
+                policy.apply(handle, &record.metadata, &stat, inheritance, problems);
             }
             Err(error) => problems.note(Err(error), || MetadataPart::Directory),
         },
@@ -259,7 +259,7 @@ fn open(beneath: &Beneath, record: &Record) -> Result<Option<OwnedFd>, Errno> {
         ResolveError::Refused(Refusal::SymbolicLink) => Errno::LOOP,
         ResolveError::Refused(_) => Errno::NOTDIR,
     })?;
-    if !record.made.is_same(&Made::of(found.as_fd(), false)?) {
+    if !record.made.is_same(&Made::of(found.as_fd(), Inheritance::Nothing)?) {
         return Ok(None);
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -281,7 +281,8 @@ mod tests {
     use archive::member::Timestamp;
 
     fn metadata(number: u32, acl_bytes: usize) -> Metadata {
-        let owner = ArchivedOwner { uid: (number % 3 != 0).then_some(number), gid: Some(7) };
+        let owner =
+            ArchivedOwner { uid: (!number.is_multiple_of(3)).then_some(number), gid: Some(7) };
         let modified = Timestamp { seconds: -i64::from(number), nanoseconds: number };
         let extra = (acl_bytes > 0).then(|| {
             Box::new(Extra {
@@ -300,7 +301,8 @@ mod tests {
     /// run: each path once, deepest first, as it was added last.
     #[test]
     fn runs_are_merged() {
-        let made = |number| Made { device: 1, inode: number, born: 2, inherits_acl: true };
+        let made =
+            |number| Made { device: 1, inode: number, born: 2, inheritance: Inheritance::Acl };
         let mut deferred = Deferred::default();
         let mut expected = std::collections::BTreeMap::new();
         for number in 0..1000_u32 {
@@ -327,7 +329,7 @@ mod tests {
     /// What stays in memory does not grow with what is added.
     #[test]
     fn memory_is_bounded() {
-        let made = Made { device: 1, inode: 2, born: 3, inherits_acl: false };
+        let made = Made { device: 1, inode: 2, born: 3, inheritance: Inheritance::Nothing };
         let mut deferred = Deferred::default();
         let large = metadata(1, 1 << 20);
         for number in 0..40_u32 {

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use crate::accounts::Accounts;
 use crate::attributes::{ACL_ACCESS, ACL_DEFAULT, Handle};
 use crate::capture::Attributes;
-use crate::folder::kind_of;
+use crate::folder::{Inheritance, kind_of};
 use crate::object::Object;
 
 /// Whose the restored objects are.
@@ -216,7 +216,7 @@ impl MetadataPolicy {
         handle: Handle<'_>,
         metadata: &Metadata,
         stat: &Stat,
-        inherits_acl: bool,
+        inheritance: Inheritance,
         problems: &mut Problems<'_>,
     ) {
         let object = Object::new(handle);
@@ -226,6 +226,7 @@ impl MetadataPolicy {
         if let Some(extra) = &metadata.extra {
             set_attributes(&object, &extra.xattrs, problems);
         }
+        let inherits_acl = inheritance == Inheritance::Acl;
         if inherits_acl && !is_link && self.attributes == Attributes::Read {
             object.remove_attribute(ACL_ACCESS);
             object.remove_attribute(ACL_DEFAULT);

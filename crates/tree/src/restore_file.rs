@@ -86,9 +86,9 @@ impl RestoreFile {
         let mut problems = Problems::of(path);
         let stat = fstat(&self.descriptor).map_err(write)?;
         let handle = Handle::Open(self.descriptor.as_fd());
-        let inherits_acl = self.folder().has_default_acl;
+        let inheritance = self.folder().inheritance;
         let policy = self.destination.policy();
-        policy.apply(handle, &self.metadata, &stat, inherits_acl, &mut problems);
+        policy.apply(handle, &self.metadata, &stat, inheritance, &mut problems);
         let found = self.destination.take_problems(problems);
         let destination = Arc::clone(&self.destination);
         let folder = Arc::clone(self.folder());

@@ -27,7 +27,7 @@ use rustix::io::Errno;
 use crate::attributes::Handle;
 use crate::deferred::Made;
 use crate::destination::{Destination, Overwrite, unreachable_parent};
-use crate::folder::{Folder, Names, kind_of, lacks_unnamed};
+use crate::folder::{Folder, Inheritance, Names, kind_of, lacks_unnamed};
 use crate::identity::{Identity, Version};
 use crate::metadata::{Metadata, MetadataPart, MetadataProblem, Owners, Privileges, Problems};
 use crate::placing::{Over, Placed, link_file};
@@ -71,6 +71,9 @@ enum There {
 
 /// Makes an object under a name in a directory, where that name is free.
 type Make<'a> = dyn Fn(&OwnedFd, &[u8]) -> Result<(), Errno> + 'a;
+
+/// Makes something in a directory that a worker has open.
+type InFolder<'a, T> = dyn FnMut(&Worker, &Arc<Folder>) -> Result<T, Errno> + 'a;
 
 impl Worker {
     pub(crate) fn new(destination: Arc<Destination>, overwrite: Overwrite) -> Worker {
@@ -133,7 +136,8 @@ impl Worker {
                 return Ok(Vec::new());
             }
             let root = destination.beneath.root();
-            let made = Made::of(root, false).map_err(|error| created(member, error))?;
+            let made =
+                Made::of(root, Inheritance::Nothing).map_err(|error| created(member, error))?;
             return self.defer(member, &path, root, metadata, made);
         }
         let (_, name) = split_member(member, &path)?;
@@ -152,14 +156,17 @@ impl Worker {
                     result => result,
                 }
             })?;
-        if let Found::AmongOthers(stat) = &found {
-            if !self.may_take_over(&metadata, &placed.folder, stat) {
-                let owners = destination.policy().owners;
-                return Ok(left_as_it_is(member, &metadata, owners, stat).into_iter().collect());
-            }
+        if let Found::AmongOthers(stat) = &found
+            && !self.may_take_over(&metadata, &placed.folder, stat)
+        {
+            let owners = destination.policy().owners;
+            return Ok(left_as_it_is(member, &metadata, owners, stat).into_iter().collect());
         }
-        let inherits_acl = placed.folder.has_default_acl && matches!(found, Found::Nothing);
-        let made = Made::of(directory.as_fd(), inherits_acl).map_err(failed)?;
+        let inheritance = match found {
+            Found::Nothing => placed.folder.inheritance,
+            Found::Ours | Found::AmongOthers(_) => Inheritance::Nothing,
+        };
+        let made = Made::of(directory.as_fd(), inheritance).map_err(failed)?;
         let folder = Arc::clone(&placed.folder);
         placed.put(&member.path)?;
         if matches!(found, Found::Nothing) {
@@ -265,9 +272,9 @@ impl Worker {
         let policy = self.destination.policy();
         let metadata = policy.metadata_of(member, &self.destination.accounts);
         let mut problems = Problems::of(&member.path);
-        let inherits_acl = placed.folder.has_default_acl;
+        let inheritance = placed.folder.inheritance;
         let handle = Handle::Path(object.as_fd());
-        policy.apply(handle, &metadata, &stat, inherits_acl, &mut problems);
+        policy.apply(handle, &metadata, &stat, inheritance, &mut problems);
         let folder = Arc::clone(&placed.folder);
         placed.put(&member.path)?;
         self.destination.remember(&folder, &member.path, Identity::of(&stat));
@@ -361,10 +368,10 @@ impl Worker {
                 Ok(There::Stays(_)) => return Ok(Ok(None)),
                 Err(error) => return Ok(Err(error)),
             };
-            if over == Over::Anything {
-                if let Err(error) = clear_directory(folder, name, &member.path)? {
-                    return Ok(Err(error));
-                }
+            if over == Over::Anything
+                && let Err(error) = clear_directory(folder, name, &member.path)?
+            {
+                return Ok(Err(error));
             }
             let ((), temporary) = folder.make_apart(make)?;
             Ok(Ok(Some(Placed::apart(Arc::clone(folder), name, temporary, over))))
@@ -372,7 +379,6 @@ impl Worker {
     }
 
     /// What is under a name, and whether it may be replaced.
-    #[expect(clippy::type_complexity, reason = "an error of the call and one of the member")]
     fn look(
         &self,
         member: &Member,
@@ -410,7 +416,7 @@ impl Worker {
         member: &Member,
         path: &[u8],
         failed: &dyn Fn(Errno) -> RestoreError,
-        act: &mut dyn FnMut(&Worker, &Arc<Folder>) -> Result<T, Errno>,
+        act: &mut InFolder<'_, T>,
     ) -> Result<T, RestoreError> {
         let (directory, _) = split(path);
         for attempt in 0.. {

@@ -14,6 +14,7 @@
 use archive::member::Timestamp;
 
 use super::Made;
+use crate::folder::Inheritance;
 use crate::metadata::{ArchivedOwner, Extra, Metadata};
 
 /// A directory that waits.
@@ -43,7 +44,7 @@ impl Record {
         let acls = extra
             .map_or([None, None], |extra| [extra.acl_access.as_ref(), extra.acl_default.as_ref()]);
         let bit = |is: bool, bit: u8| if is { bit } else { 0 };
-        let flags = bit(made.inherits_acl, INHERITS_ACL)
+        let flags = bit(made.inheritance == Inheritance::Acl, INHERITS_ACL)
             | bit(owner.uid.is_some(), HAS_UID)
             | bit(owner.gid.is_some(), HAS_GID)
             | bit(extra.is_some(), HAS_EXTRA)
@@ -112,6 +113,7 @@ impl Record {
             let (name, value) = (from.length(), from.length());
             privileged.push((from.bytes(name).to_vec(), from.bytes(value).to_vec()));
         }
+        let inheritance = if has(INHERITS_ACL) { Inheritance::Acl } else { Inheritance::Nothing };
         let extra = Extra { xattrs: Vec::new(), privileged, acl_access, acl_default };
         Record {
             path,
@@ -125,7 +127,7 @@ impl Record {
                 modified: Timestamp { seconds, nanoseconds },
                 extra: has(HAS_EXTRA).then(|| Box::new(extra)),
             },
-            made: Made { device, inode, born, inherits_acl: has(INHERITS_ACL) },
+            made: Made { device, inode, born, inheritance },
         }
     }
 }
