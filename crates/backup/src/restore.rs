@@ -243,8 +243,7 @@ pub fn restore(
             late = dispatcher.late_outcome();
             Ok(())
         });
-        // A directory that is left without its mode would be closed to its owner's group for good.
-        destination.finish(|problem| warnings.metadata(&problem));
+        finish(&destination, &warnings);
         result.map(|()| (workers.report(), workers.existing(), late))
     };
     let ((mut run, existing, late), mut summary) =
@@ -256,7 +255,6 @@ pub fn restore(
     for path in &not_found {
         warnings.warn(path, "not found in the archive");
     }
-    tell_of_privilege(&destination, &warnings);
     let checksums = check::conclude(check.as_deref(), late, &lost, &options, &warnings);
     if options.synchronise == Synchronise::Yes {
         let before = Instant::now();
@@ -313,8 +311,11 @@ fn open_destination(options: &RestoreOptions) -> Result<Arc<Destination>, Restor
     Ok(Destination::open(&options.into, destination, Arc::new(Accounts::load()))?)
 }
 
-/// Says how many objects lack what would lend rights: nothing is wrong with them.
-fn tell_of_privilege(destination: &Destination, warnings: &Warnings<'_>) {
+/// Gives directories their metadata, after a failure as well: one that is left without its mode
+/// would be closed to its owner's group for good. Says how many objects lack what would lend
+/// rights; nothing is wrong with them.
+fn finish(destination: &Destination, warnings: &Warnings<'_>) {
+    destination.finish(|problem| warnings.metadata(&problem));
     let objects = match destination.without_privilege() {
         0 => return,
         1 => "1 object".to_owned(),

@@ -129,6 +129,18 @@ impl<'a, E: Failure> Crew<'a, E> {
             })
     }
 
+    /// Does a part of the work of a stage on the thread that calls: a panic in it is that stage's.
+    ///
+    /// # Errors
+    /// `Stopped` when it failed; the failure itself is what [`Crew::outcome`] returns.
+    pub fn work_here<T>(
+        &self,
+        stage: &Arc<Stage>,
+        work: impl FnOnce(&mut Account) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.guard(stage.name(), || work(&mut stage.open()))
+    }
+
     /// Waits for a thread.
     ///
     /// # Errors

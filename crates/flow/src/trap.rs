@@ -1,8 +1,8 @@
 //! A panic to order, so that a test can see what becomes of a run in which a stage breaks down.
 //!
 //! There is one trap in a process, and only where debug assertions are on: in a release build
-//! [`pass`] is nothing. A stage passes it when a thread of it starts, when its state changes and when it
-//! counts bytes, which is also where locks are held and work is half done.
+//! [`pass`] is nothing. A stage passes it when a thread of it starts, when its state changes and
+//! when it counts bytes, which is also where locks are held and work is half done.
 
 #[cfg(debug_assertions)]
 mod armed {

@@ -22,6 +22,7 @@ use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
 use crate::attributes::{ACL_ACCESS, ACL_DEFAULT, proc_path};
+use crate::placing::remove;
 
 /// An open directory that objects are made in.
 #[derive(Debug)]
@@ -32,8 +33,8 @@ pub(crate) struct Folder {
     pub(crate) owner: u32,
     /// Who can change names in it.
     pub(crate) names: Names,
-    /// What is made here inherits an ACL, and the umask does not apply (acl(5)).
-    pub(crate) has_default_acl: bool,
+    /// What is made here may inherit an ACL, and the umask does not apply then (acl(5)).
+    pub(crate) inheritance: Inheritance,
     /// Something was in the way of an object here, so it is worth a look before the next one.
     pub(crate) is_populated: AtomicBool,
     /// Files without a name can be made here.
@@ -52,6 +53,15 @@ pub(crate) enum Names {
     Others,
 }
 
+/// Whether an object came into being with an ACL of the directory above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inheritance {
+    /// No ACL came with it.
+    Nothing,
+    /// The default ACL of the one above may have become its own.
+    Acl,
+}
+
 /// A directory of ours in one that others can write to.
 #[derive(Debug)]
 struct Workshop {
@@ -68,13 +78,13 @@ impl Folder {
         // ENODATA for no ACL, EOPNOTSUPP where there are none; anything else is no ACL either.
         let path = proc_path(&descriptor);
         let has = |name| matches!(getxattr(&*path, name, &mut [0; 8]), Ok(1..) | Err(Errno::RANGE));
-        let has_default_acl = has(ACL_DEFAULT);
+        let inheritance = if has(ACL_DEFAULT) { Inheritance::Acl } else { Inheritance::Nothing };
         let names = names(&stat, || has(ACL_ACCESS));
         Ok(Folder {
             descriptor,
             owner: stat.st_uid,
             names,
-            has_default_acl,
+            inheritance,
             is_populated: AtomicBool::new(false),
             takes_unnamed: AtomicBool::new(true),
             workshop: Mutex::default(),
@@ -90,7 +100,16 @@ impl Folder {
     ) -> Result<(T, Vec<u8>), Errno> {
         for _ in 0..TRIES_MAX {
             let name = temporary_name();
-            match self.with_place(|place| make(place, &name))? {
+            let made = self.with_place(|place| {
+                let made = make(place, &name);
+                // A file server may report an error of what it has done. The name is nobody else's:
+                // it was made up here.
+                if made.as_ref().is_err_and(|error| *error != Errno::EXIST) {
+                    remove(place, &name);
+                }
+                made
+            })?;
+            match made {
                 Err(Errno::EXIST) => {}
                 result => return result.map(|made| (made, name)),
             }

@@ -111,7 +111,8 @@ fn named(result: Result<(), Errno>, path: &[u8]) -> Result<(), RestoreError> {
     })
 }
 
-fn remove(place: &OwnedFd, name: &[u8]) {
+/// Takes a name away, as far as that is possible.
+pub(crate) fn remove(place: &OwnedFd, name: &[u8]) {
     if unlinkat(place, name, AtFlags::empty()) == Err(Errno::ISDIR) {
         let _ = unlinkat(place, name, AtFlags::REMOVEDIR);
     }

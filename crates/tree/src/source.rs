@@ -101,7 +101,7 @@ fn check_readable(parent: &OwnedFd, name: &CStr, stat: &Stat) -> Result<(), Errn
         FileType::Directory => {
             let directory = open_directory(parent, name)?;
             let mut room = [MaybeUninit::uninit(); FIRST_NAMES_BYTES];
-            RawDir::new(directory, &mut room).next().transpose().map(|_| ())
+            retry_on_intr(|| RawDir::new(&directory, &mut room).next().transpose().map(|_| ()))
         }
         FileType::RegularFile => {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

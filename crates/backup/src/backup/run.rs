@@ -311,25 +311,25 @@ impl Run<'_> {
         if self.segments.is_some() {
             return Ok(());
         }
-        let mut account = self.stages.read.open();
         let mark = archive::mark::encode_mark(self.options.block_bytes as u32);
-        compressor::put(producer, &mark, &mut account)?;
+        self.crew.work_here(&self.stages.read, |account| {
+            Ok(compressor::put(producer, &mark, account)?)
+        })?;
         self.monitor.count(Counter::ArchiveBytes, mark.len() as u64);
         Ok(())
     }
 
     /// The end mark, and what a segment needs behind it.
     fn end_archive(&self, producer: &Producer) -> Result<(), BackupError> {
-        let mut account = self.stages.read.open();
-        let bytes = match &self.segments {
-            Some(segments) => segments.close_last(producer, &mut account)?,
+        let bytes = self.crew.work_here(&self.stages.read, |account| match &self.segments {
+            Some(segments) => Ok(segments.close_last(producer, account)?),
             None => {
                 let mut mark = Vec::new();
                 archive::encode::encode_end_of_archive(&mut mark);
-                compressor::put(producer, &mark, &mut account)?;
-                mark.len() as u64
+                compressor::put(producer, &mark, account)?;
+                Ok(mark.len() as u64)
             }
-        };
+        })?;
         self.monitor.count(Counter::ArchiveBytes, bytes);
         Ok(())
     }

@@ -36,6 +36,9 @@ pub(crate) struct TableWatch {
 impl TableWatch {
     /// A frame and the length of its content.
     pub fn frame(&mut self, compressed_bytes: u64, content_bytes: u64) {
+        if self.is_settled() {
+            return;
+        }
         self.state = TableState::Missing;
         if self.frames.len() == FRAMES_MAX {
             self.unknown = true;
@@ -46,11 +49,16 @@ impl TableWatch {
 
     /// A frame of unknown length.
     pub fn unknown_frame(&mut self) {
-        (self.unknown, self.state) = (true, TableState::Missing);
+        if !self.is_settled() {
+            (self.unknown, self.state) = (true, TableState::Missing);
+        }
     }
 
     /// A skippable frame begins: the table, if it has the length of one.
     pub fn begin_skippable(&mut self, bytes: u64) {
+        if self.is_settled() {
+            return;
+        }
         self.expected.clear();
         self.passed_bytes = 0;
         if bytes != 8 * self.frames.len() as u64 + AROUND_BYTES || self.unknown {
@@ -70,7 +78,7 @@ impl TableWatch {
 
     /// Bytes of it.
     pub fn skippable(&mut self, bytes: &[u8]) {
-        if self.expected.is_empty() {
+        if self.expected.is_empty() || self.is_settled() {
             return;
         }
         let end = self.passed_bytes + bytes.len();
@@ -78,6 +86,13 @@ impl TableWatch {
             self.state = TableState::Differs;
         }
         self.passed_bytes = end;
+    }
+
+    /// Whether a table went by that is to the byte that of all frames in front of it. What lies
+    /// behind it on a device are the remains of an older archive.
+    fn is_settled(&self) -> bool {
+        let passed = !self.expected.is_empty() && self.passed_bytes == self.expected.len();
+        passed && self.state == TableState::Holds
     }
 
     /// What is known once all has gone by.

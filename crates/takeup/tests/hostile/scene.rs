@@ -181,10 +181,10 @@ impl Scene {
             let below = path.strip_prefix(self.home()).unwrap().to_owned();
             outside += usize::from(below.starts_with("outside"));
             let mut tell = |what: &str| found.push(format!("{}: {what}: {now:?}", below.display()));
-            if let Some(before) = self.roots.get(&(status.dev(), status.ino())) {
-                if *before != now {
-                    tell(&format!("root's was changed from {before:?}"));
-                }
+            if let Some(before) = self.roots.get(&(status.dev(), status.ino()))
+                && *before != now
+            {
+                tell(&format!("root's was changed from {before:?}"));
             }
             let is_users = status.uid() == USER;
             if status.is_file() && status.mode() & 0o6000 != 0 {
