@@ -4,7 +4,10 @@
 //! well, and the scan holds folders that it listed ahead. The sum of the worst cases is bounded
 //! here: a file that cannot be opened for want of descriptors would be missing from the backup.
 
+use std::mem::MaybeUninit;
+
 use flow::monitor::{Level, Monitor, Notice};
+use rustix::fs::{CWD, Mode, OFlags, RawDir, openat};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tree::{BATCH_ITEMS_MAX, LookAheadLimits, OPEN_LEVELS_MAX};
 
@@ -39,7 +42,7 @@ impl InHand {
             look_ahead: LookAheadLimits::default(),
         };
         let limit = raise_limit();
-        let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+        let open = open_descriptors();
         let fitting = wanted.fit(limit.saturating_sub(open));
         if fitting != wanted {
             let text = format!(
@@ -96,6 +99,20 @@ fn raise_limit() -> usize {
         Err(_) => current,
     };
     holds.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
+/// How many descriptors the process has open; 0 where the kernel does not tell. Not by the
+/// standard library, whose directories panic when closing one gives an error.
+fn open_descriptors() -> usize {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(directory) = openat(CWD, c"/proc/self/fd", flags, Mode::empty()) else { return 0 };
+    let mut room = [MaybeUninit::uninit(); 4096];
+    let mut entries = RawDir::new(directory, &mut room);
+    let mut count = 0;
+    while let Some(Ok(_)) = entries.next() {
+        count += 1;
+    }
+    count
 }
 
 #[cfg(test)]
