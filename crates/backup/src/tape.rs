@@ -6,7 +6,6 @@
 
 mod begin;
 mod change;
-mod end;
 mod error;
 mod members;
 mod options;

@@ -370,11 +370,7 @@ impl<'a> TapeSink<'a> {
                     return Ok(());
                 }
                 Err(Unfit::Refused(why)) => refused = Some(why),
-                Err(Unfit::Failed(
-                    error @ (TapeSetError::Open(_)
-                    | TapeSetError::Tape(_)
-                    | TapeSetError::Exchanged { .. }),
-                )) => {
+                Err(Unfit::Failed(error @ (TapeSetError::Open(_) | TapeSetError::Tape(_)))) => {
                     refused = Some(Refused::Unreadable { text: error.to_string() });
                 }
                 Err(Unfit::Failed(error)) => return Err(error),

@@ -4,7 +4,6 @@
 mod calls;
 mod changes;
 mod media;
-mod mishaps;
 mod streams;
 
 use std::path::Path;

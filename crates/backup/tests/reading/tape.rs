@@ -3,8 +3,6 @@
 
 mod damage;
 mod foreign;
-mod hostile;
-mod mishaps;
 mod sets;
 pub mod studio;
 mod volumes;

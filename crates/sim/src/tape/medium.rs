@@ -176,7 +176,6 @@ impl Cartridge {
             copy.lock().append(object, native_bytes, Packing::Leave)?;
         }
         drop(medium);
-        copy.lock().synchronise()?;
         Ok(copy)
     }
 
