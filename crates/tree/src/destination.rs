@@ -90,8 +90,11 @@ impl DestinationOptions {
 }
 
 /// Objects made where others can change names that are remembered, so that a hard link to one is a
-/// link to it and to nothing else: some 50 bytes each.
+/// link to it and to nothing else, and directories that could not be made: some 50 bytes each.
 const REMEMBERED_MAX: usize = 1 << 18;
+
+/// What no directory is.
+const NOTHING: Identity = Identity { device: 0, inode: 0 };
 
 /// The directory that a restore writes into. Shared by the workers.
 #[derive(Debug)]
@@ -220,8 +223,8 @@ impl Destination {
         Folder::new(descriptor).map_err(ResolveError::Io)
     }
 
-    /// Refuses a path through a directory that is another one than this run made there, or is gone:
-    /// what is restored below was to be as closed as that was.
+    /// Refuses a path through a directory that is another one than this run made there, or is gone,
+    /// or could not be made: what is restored below was to be as closed as that was.
     fn check_made(&self, path: &[u8]) -> Result<(), ResolveError> {
         let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         for end in slashes.map(|(at, _)| at).chain([path.len()]) {
@@ -251,6 +254,24 @@ impl Destination {
             if made.len() < REMEMBERED_MAX {
                 made.insert(self.hashes.hash_one(&path), identity);
             }
+        }
+    }
+
+    /// Remembers that a directory could not be made, so that none is made there as a mere parent,
+    /// less closed than it was to be.
+    pub(crate) fn remember_failure(&self, path: &[u8]) {
+        let mut made = self.made_among_others();
+        if made.len() < REMEMBERED_MAX {
+            made.insert(self.hashes.hash_one(path), NOTHING);
+        }
+    }
+
+    /// It was made after all: the archive has it twice.
+    pub(crate) fn forget_failure(&self, path: &[u8]) {
+        let mut made = self.made_among_others();
+        let key = self.hashes.hash_one(path);
+        if made.get(&key) == Some(&NOTHING) {
+            made.remove(&key);
         }
     }
 

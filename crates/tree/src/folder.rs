@@ -111,6 +111,7 @@ impl Folder {
             })?;
             match made {
                 Err(Errno::EXIST) => {}
+                Err(Errno::NOENT) if self.lost_workshop() => {}
                 result => return result.map(|made| (made, name)),
             }
         }
@@ -131,6 +132,15 @@ impl Folder {
             *workshop = Some(self.make_workshop()?);
         }
         Ok(act(workshop.as_ref().map_or(&self.descriptor, |workshop| &workshop.descriptor)))
+    }
+
+    /// Whether somebody removed the workshop while nothing was in it; the next one is another.
+    fn lost_workshop(&self) -> bool {
+        let mut workshop = self.workshop.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_gone = |workshop: &mut Workshop| {
+            fstat(&workshop.descriptor).is_ok_and(|stat| stat.st_nlink == 0)
+        };
+        workshop.take_if(is_gone).is_some()
     }
 
     /// Whether this file system says truly who made a file: some give everything to one user.

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use rustix::fs::CWD;
-use rustix::fs::{AtFlags, RenameFlags, linkat, renameat, renameat_with, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, RenameFlags, linkat, renameat, renameat_with, statat, unlinkat,
+};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::attributes::proc_path;
-use crate::folder::Folder;
+use crate::folder::{Folder, kind_of};
 use crate::restore_error::RestoreError;
 
 /// Where an object was made, and where it is to be. Dropped without [`Placed::put`], an object
@@ -177,4 +179,25 @@ pub(crate) fn link_file_as(
     path: &[u8],
 ) -> Result<(), RestoreError> {
     named(link_file(file, &folder.descriptor, name), path)
+}
+
+/// Removes an empty directory where another object is to be: nothing can be renamed over one.
+pub(crate) fn clear_directory(
+    folder: &Folder,
+    name: &[u8],
+    path: &[u8],
+) -> Result<Result<(), RestoreError>, Errno> {
+    let directory = &folder.descriptor;
+    let is_directory = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| kind_of(&stat) == FileType::Directory);
+    if !is_directory {
+        return Ok(Ok(()));
+    }
+    match unlinkat(directory, name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(Ok(())),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => {
+            Ok(Err(RestoreError::DirectoryInTheWay { path: path.to_vec() }))
+        }
+        Err(error) => Err(error),
+    }
 }

@@ -52,8 +52,8 @@ pub enum Refusal {
     /// The kernel found that it would leave the root.
     #[error("path leads outside")]
     Outside,
-    /// A directory on the way is not the one that this run made there.
-    #[error("path leads through a directory that somebody else put there")]
+    /// A directory on the way is not the one that this run made there, or could not be made.
+    #[error("path leads through a directory that could not be restored, or that somebody changed")]
     Changed,
     /// It is longer than [`crate::PATH_BYTES_MAX`].
     #[error("path is too long")]

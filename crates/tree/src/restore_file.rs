@@ -15,9 +15,8 @@ use crate::destination::{Destination, Overwrite, Replaced};
 use crate::folder::Folder;
 use crate::identity::Identity;
 use crate::metadata::{Metadata, MetadataProblem, Problems};
-use crate::placing::{Placed, link_file_as, link_file_over};
+use crate::placing::{Placed, clear_directory, link_file_as, link_file_over};
 use crate::restore_error::RestoreError;
-use crate::worker::clear_directory;
 
 /// A file that is being restored. Dropped without [`RestoreFile::finish`], it is gone and what it
 /// was to replace stays.

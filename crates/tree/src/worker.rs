@@ -30,7 +30,7 @@ use crate::destination::{Destination, Overwrite, unreachable_parent};
 use crate::folder::{Folder, Inheritance, Names, kind_of, lacks_unnamed};
 use crate::identity::{Identity, Version};
 use crate::metadata::{Metadata, MetadataPart, MetadataProblem, Owners, Privileges, Problems};
-use crate::placing::{Over, Placed, link_file};
+use crate::placing::{Over, Placed, clear_directory, link_file};
 use crate::resolve::{Missing, Refusal, ResolveError, checked, split};
 use crate::restore_error::RestoreError;
 use crate::restore_file::{Home, RestoreFile};
@@ -129,6 +129,19 @@ impl Worker {
         member: &Member,
     ) -> Result<Vec<MetadataProblem>, RestoreError> {
         let path = check(&member.path)?;
+        let made = self.make_or_take(member, &path);
+        match &made {
+            Ok(_) => self.destination.forget_failure(&path),
+            Err(_) => self.destination.remember_failure(&path),
+        }
+        made
+    }
+
+    fn make_or_take(
+        &mut self,
+        member: &Member,
+        path: &[u8],
+    ) -> Result<Vec<MetadataProblem>, RestoreError> {
         let destination = Arc::clone(&self.destination);
         let metadata = destination.policy().metadata_of(member, &destination.accounts);
         if path.is_empty() {
@@ -138,15 +151,15 @@ impl Worker {
             let root = destination.beneath.root();
             let made =
                 Made::of(root, Inheritance::Nothing).map_err(|error| created(member, error))?;
-            return self.defer(member, &path, root, metadata, made);
+            return self.defer(member, path, root, metadata, made);
         }
-        let (_, name) = split_member(member, &path)?;
+        let (_, name) = split_member(member, path)?;
         let failed = |error| match error {
             Errno::EXIST => RestoreError::Exists { path: member.path.clone() },
             error => created(member, error),
         };
         let (directory, placed, found) =
-            self.with_folder(member, &path, &failed, &mut |worker, folder| {
+            self.with_folder(member, path, &failed, &mut |worker, folder| {
                 match make_directory(folder, name) {
                     Err(Errno::EXIST) if worker.overwrite != Overwrite::Refuse => {
                         // Neither can be renamed over the other, so this is not one step.
@@ -172,7 +185,7 @@ impl Worker {
         if matches!(found, Found::Nothing) {
             destination.remember(&folder, &member.path, made.identity());
         }
-        self.defer(member, &path, directory.as_fd(), metadata, made)
+        self.defer(member, path, directory.as_fd(), metadata, made)
     }
 
     /// Sets what may be there early and keeps the rest until the end.
@@ -546,27 +559,6 @@ fn left_as_it_is(
         what: MetadataPart::FoundDirectory,
         source: std::io::Error::other(text),
     })
-}
-
-/// Removes an empty directory where another object is to be: nothing can be renamed over one.
-pub(crate) fn clear_directory(
-    folder: &Folder,
-    name: &[u8],
-    path: &[u8],
-) -> Result<Result<(), RestoreError>, Errno> {
-    let directory = &folder.descriptor;
-    let is_directory = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
-        .is_ok_and(|stat| kind_of(&stat) == FileType::Directory);
-    if !is_directory {
-        return Ok(Ok(()));
-    }
-    match unlinkat(directory, name, AtFlags::REMOVEDIR) {
-        Ok(()) | Err(Errno::NOENT) => Ok(Ok(())),
-        Err(Errno::NOTEMPTY | Errno::EXIST) => {
-            Ok(Err(RestoreError::DirectoryInTheWay { path: path.to_vec() }))
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// A directory that has no links any more was removed.

@@ -197,3 +197,25 @@ fn another_folder_at_the_end() {
     assert_eq!(told, [MetadataPart::Directory]);
     assert_eq!(fs::metadata(home.path().join("folder")).unwrap().mode() & 0o777, 0o700);
 }
+
+/// Where a closed folder could not be made, nothing that was to be in it is restored into an open
+/// one; and an archive that has it again, and brings it, brings what is in it.
+#[test]
+fn nothing_below_a_folder_that_failed() {
+    let home = tempfile::tempdir().unwrap();
+    let options = DestinationOptions { overwrite: Overwrite::Refuse, ..exact(ResolveMethod::Auto) };
+    fs::write(home.path().join("closed"), "in the way").unwrap();
+    let mut worker = destination(home.path(), options).worker();
+    let mut closed = other("closed", Kind::Directory);
+    closed.member.mode = 0o700;
+    let error = restore_one(&mut worker, &closed).unwrap_err();
+    assert!(matches!(error, RestoreError::Exists { .. }), "{error:?}");
+    fs::remove_file(home.path().join("closed")).unwrap();
+    let below = file("closed/deeper/secret", b"secret");
+    let error = restore_one(&mut worker, &below).unwrap_err();
+    let is_refused = matches!(error, RestoreError::Refused { reason: Refusal::Changed, .. });
+    assert!(is_refused, "{error:?}");
+    assert!(!home.path().join("closed").exists());
+    restore_one(&mut worker, &closed).unwrap();
+    restore_one(&mut worker, &below).unwrap();
+}
