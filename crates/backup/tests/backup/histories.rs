@@ -102,7 +102,8 @@ fn check_states(finished: &Finished, parts: &Parts, mounted: &Mounted, what: &st
             Thing::File(content) => format!("{} bytes", content.len()),
             other => format!("{other:?}"),
         };
-        assert!(world.was(&name, &thing), "{what}: {name} never was this: {told}, {member:?}");
+        let others = world.names_that_were(&thing);
+        assert!(world.was(&name, &thing), "{what}: {name} never was this, {others:?} were: {told}");
         seen.true_states += 1;
         seen.links += u64::from(is_link);
     }

@@ -1,8 +1,10 @@
 //! A file system of our own that changes between any two of its answers, and remembers every state
 //! that every name ever had.
 //!
-//! Nothing here depends on time: which change comes after which request follows from a seed. Inode
-//! numbers are used again as soon as nobody has the file open, as ext4 does.
+//! Nothing here depends on time: which change comes after which request follows from a seed. The
+//! inode numbers that programs see are used again as soon as nobody has the file open, as ext4 does.
+//! The numbers by which the kernel asks for objects are not: it asks by the number alone, and would
+//! get another file than the one that it means.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -54,7 +56,8 @@ pub struct Counts {
 
 struct Node {
     thing: Thing,
-    generation: u64,
+    /// The inode number that programs see.
+    inode: u64,
     changed: u64,
     modified: u64,
     names: u32,
@@ -71,8 +74,10 @@ pub struct World {
     /// Whether anything changes.
     alive: bool,
     now: u64,
-    generation: u64,
+    /// The number of the next object to the kernel.
+    next: u64,
     nodes: BTreeMap<u64, Node>,
+    /// Inode numbers that no object has; the last one is taken first.
     free: Vec<u64>,
     names: BTreeMap<String, u64>,
     states: HashMap<String, Vec<Thing>>,
@@ -92,7 +97,7 @@ impl World {
             period,
             alive: true,
             now: 1,
-            generation: 1,
+            next: 2,
             nodes: BTreeMap::new(),
             free: (2..100_000).rev().collect(),
             names: BTreeMap::new(),
@@ -112,8 +117,8 @@ impl World {
         world
     }
 
-    pub fn number(&self, name: &str) -> u64 {
-        self.names[name]
+    pub fn inode(&self, name: &str) -> u64 {
+        self.nodes[&self.names[name]].inode
     }
 
     /// Some bytes that no other state has.
@@ -130,18 +135,11 @@ impl World {
 
     /// Makes a new object under a name that is free.
     fn put(&mut self, name: &str, thing: Thing) {
-        let number = self.free.pop().expect("there are enough numbers");
-        self.generation += 1;
-        let (now, generation) = (self.now, self.generation);
-        let node = Node {
-            thing,
-            generation,
-            changed: now,
-            modified: now,
-            names: 1,
-            handles: 0,
-            leased: 0,
-        };
+        let inode = self.free.pop().expect("there are enough numbers");
+        let (now, number) = (self.now, self.next);
+        self.next += 1;
+        let node =
+            Node { thing, inode, changed: now, modified: now, names: 1, handles: 0, leased: 0 };
         self.nodes.insert(number, node);
         self.names.insert(name.to_owned(), number);
         self.remember(number);
@@ -163,12 +161,12 @@ impl World {
         self.let_go(number);
     }
 
-    /// Frees the number of an object that nobody needs; the next object gets it.
+    /// Frees the inode number of an object that nobody needs; the next object gets it.
     fn let_go(&mut self, number: u64) {
         let node = &self.nodes[&number];
         if node.names == 0 && node.handles == 0 {
+            self.free.push(node.inode);
             self.nodes.remove(&number);
-            self.free.push(number);
         }
     }
 
@@ -195,6 +193,12 @@ impl World {
     /// Whether the name ever was this.
     pub fn was(&self, name: &str, thing: &Thing) -> bool {
         self.states.get(name).is_some_and(|states| states.contains(thing))
+    }
+
+    /// All names that ever were this, for a message.
+    pub fn names_that_were(&self, thing: &Thing) -> Vec<&String> {
+        let were = self.states.iter().filter(|(_, states)| states.contains(thing));
+        were.map(|(name, _)| name).collect()
     }
 
     /// Called before every answer.
@@ -270,16 +274,17 @@ impl World {
     fn replace(&mut self, name: &str, number: u64) {
         let others = self.names.iter().filter(|(_, it)| **it == number);
         let others: Vec<String> = others.map(|(other, _)| other.clone()).collect();
-        let is_open = self.nodes[&number].handles > 0;
+        let before = self.nodes[&number].inode;
         others.iter().for_each(|other| self.unlink(other));
         self.add_file(name, 3000);
-        self.counts.numbers_reused += u64::from(!is_open && self.names[name] == number);
+        self.counts.numbers_reused += u64::from(self.inode(name) == before);
         for other in others.iter().filter(|other| *other != name) {
             self.link(name, other);
         }
     }
 
-    fn attributes(&self, number: u64) -> Option<(FileAttr, Generation)> {
+    /// What fstat(2) is told; for the answer to a lookup the number is that of the kernel.
+    fn attributes(&self, number: u64) -> Option<FileAttr> {
         let node = self.nodes.get(&number);
         let (size, kind) = match node.map(|node| &node.thing) {
             None if number == 1 => (0, FileType::Directory),
@@ -293,8 +298,8 @@ impl World {
         let time = |seconds: u64| UNIX_EPOCH + Duration::from_secs(1_000_000_000 + seconds);
         let (modified, changed): (SystemTime, SystemTime) =
             node.map_or((time(0), time(0)), |node| (time(node.modified), time(node.changed)));
-        let attributes = FileAttr {
-            ino: INodeNo(number),
+        Some(FileAttr {
+            ino: INodeNo(node.map_or(number, |node| node.inode)),
             size,
             blocks: size.div_ceil(512),
             atime: modified,
@@ -310,8 +315,7 @@ impl World {
             rdev: 0x103,
             blksize: 4096,
             flags: 0,
-        };
-        Some((attributes, Generation(node.map_or(0, |node| node.generation))))
+        })
     }
 }
 
@@ -335,15 +339,18 @@ impl Filesystem for Living {
         let world = self.world();
         let number = name.to_str().and_then(|name| world.names.get(name));
         let number = number.filter(|_| parent == INodeNo::ROOT);
-        match number.and_then(|number| world.attributes(*number)) {
-            Some((attributes, generation)) => reply.entry(&NO_TIME, &attributes, generation),
+        match number.and_then(|number| Some((number, world.attributes(*number)?))) {
+            Some((number, attributes)) => {
+                let attributes = FileAttr { ino: INodeNo(*number), ..attributes };
+                reply.entry(&NO_TIME, &attributes, Generation(0));
+            }
             None => reply.error(Errno::ENOENT),
         }
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         match self.world().attributes(number.into()) {
-            Some((attributes, _)) => reply.attr(&NO_TIME, &attributes),
+            Some(attributes) => reply.attr(&NO_TIME, &attributes),
             None => reply.error(Errno::ESTALE),
         }
     }
@@ -429,7 +436,7 @@ impl Filesystem for Living {
         }
         let names = world.names.iter().enumerate().take(last).skip(offset as usize);
         for (at, (name, number)) in names.take_while(|_| number == INodeNo::ROOT) {
-            let kind = world.attributes(*number).expect("it has a name").0.kind;
+            let kind = world.attributes(*number).expect("it has a name").kind;
             if reply.add(INodeNo(*number), at as u64 + 1, kind, name) {
                 break;
             }

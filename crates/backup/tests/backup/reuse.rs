@@ -41,11 +41,11 @@ fn assert_told(finished: &Finished, new: &str, old: &str) {
 fn without_times_of_birth() {
     needs::require!(Fuse);
     let mut world = World::steady("m", |world| {
-        let before = world.number("z");
+        let before = world.inode("z");
         ["a", "z", "z2"].into_iter().for_each(|name| world.unlink(name));
         world.add_file("z", 3000);
         world.link("z", "z2");
-        assert_eq!(world.number("z"), before, "the number is used again");
+        assert_eq!(world.inode("z"), before, "the number is used again");
     });
     world.add_file("a", 3000);
     (0..BATCH).for_each(|number| world.add_file(&format!("b{number:04}"), 10));
