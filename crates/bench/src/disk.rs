@@ -182,7 +182,7 @@ impl Executor for DiskExecutor {
             _ => About::Mixed,
         };
         if let Ok(file) = File::open(&self.path) {
-            let _ = rustix::fs::fdatasync(&file);
+            let _ = interruptible::fdatasync(&file);
             device::file::drop_cached(&file, 0, self.length_bytes);
         }
         if self.may_fill_the_cache(cell) {

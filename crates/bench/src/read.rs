@@ -233,7 +233,7 @@ fn open(subject: &Subject, reading: &Reading) -> Result<Vec<OwnedFd>, String> {
         }
     }
     let one = |_| {
-        let opened = rustix::fs::open(&subject.path, flags, Mode::empty());
+        let opened = interruptible::open(&subject.path, flags, Mode::empty());
         opened.map_err(|error| format!("open: {}", std::io::Error::from(error)))
     };
     (0..reading.readers).map(one).collect()
@@ -253,7 +253,7 @@ fn shorter(subject: &Subject, length_bytes: u64) -> Option<String> {
 /// Drops the pages of a file from the cache. Returns what should be known when that did not help.
 fn make_cold(file: &OwnedFd, length_bytes: u64) -> Option<String> {
     // Dirty pages cannot be dropped, and would be read from memory.
-    let _ = rustix::fs::fdatasync(file);
+    let _ = interruptible::fdatasync(file);
     drop_cached(file, 0, length_bytes);
     let cached = cached_bytes(file.as_fd(), length_bytes)?;
     let share = cached as f64 / length_bytes.max(1) as f64;

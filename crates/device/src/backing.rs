@@ -159,7 +159,7 @@ fn open_read_ahead(path: &Path, access: OFlags) -> Result<File, BackingError> {
     let failed =
         |error: Errno| BackingError::Setting { what, path: path.to_owned(), source: error.into() };
     let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
+    let file = interruptible::open(path, flags, Mode::empty()).map_err(failed)?;
     // Its width and sign are the architecture's.
     let kind = rustix::fs::fstatfs(&file).map_err(failed)?.f_type as u64 & 0xffff_ffff;
     if kind == SYSFS_MAGIC { Ok(file.into()) } else { Err(no_setting()) }

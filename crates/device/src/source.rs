@@ -58,7 +58,7 @@ impl Source {
             (file, "standard input".to_owned())
         } else {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-            let file = rustix::fs::open(path, flags, Mode::empty())
+            let file = interruptible::open(path, flags, Mode::empty())
                 .map_err(|error| open_error(error.into()))?;
             (file, shown.display().to_string())
         };

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 
 use replaced::Replaced;
 
@@ -262,7 +262,7 @@ impl Target {
             None => None,
         };
         // Interrupted is not failed: what the kernel has to tell of lost writes is told still.
-        match retry_on_intr(|| rustix::fs::fsync(&self.file)) {
+        match interruptible::fsync(&self.file) {
             Ok(()) => {}
             // Pipes, sockets and most character devices have nothing to synchronise.
             Err(Errno::INVAL | Errno::ROFS | Errno::NOTSUP) if self.pending.is_none() => {}
@@ -289,7 +289,7 @@ impl Target {
             }
             Err(error) => return Err(fail("rename", error)),
         }
-        match retry_on_intr(|| rustix::fs::fsync(directory)) {
+        match interruptible::fsync(directory) {
             // File systems that know no fsync of a folder write names through.
             Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::NOSYS) => {}
             Err(error) => return Err(fail("synchronise the folder of", error)),
@@ -323,7 +323,7 @@ impl Target {
 
     fn open_special(path: &Path, kind: TargetKind) -> Result<Target, TargetError> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let file = rustix::fs::open(path, flags, Mode::empty())
+        let file = interruptible::open(path, flags, Mode::empty())
             .map_err(|error| TargetError::Open { path: path.into(), source: error.into() })?;
         crate::pipe::enlarge(file.as_fd());
         Ok(Target::of(file, kind, path, None))
@@ -335,7 +335,7 @@ impl Target {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let open_error =
             |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
-        let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        let file = match interruptible::open(path, flags, Mode::empty()) {
             Err(Errno::NXIO) => return Err(TargetError::NoReader { path: path.into() }),
             other => other.map_err(open_error)?,
         };
@@ -355,7 +355,7 @@ impl Target {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::EXCL;
         let open_error =
             |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
-        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(open_error)?;
+        let file = interruptible::open(path, flags, Mode::empty()).map_err(open_error)?;
         if existing == Existing::Keep {
             let mut start = vec![0u8; 1 << 20];
             let read = rustix::io::pread(&file, &mut start[..], 0).map_err(open_error)?;
@@ -381,7 +381,7 @@ impl Target {
             None => Path::new("/"),
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(parent, flags, Mode::empty()).map_err(open_error)?;
+        let directory = interruptible::open(parent, flags, Mode::empty()).map_err(open_error)?;
         let mut partial = OsString::from(".");
         partial.push(&name);
         partial.push(".takeup-partial");
@@ -480,7 +480,7 @@ fn try_lock_partial(
 ) -> Result<Option<OwnedFd>, TargetError> {
     let open_error = |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let make = || rustix::fs::openat(directory, partial, flags, Mode::from_raw_mode(mode));
+    let make = || interruptible::openat(directory, partial, flags, Mode::from_raw_mode(mode));
     let file = match make() {
         Err(Errno::EXIST) if remove_left_over(directory, partial, path)? => make(),
         made => made,
@@ -516,7 +516,7 @@ fn remove_left_over(
         source: error.into(),
     };
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match rustix::fs::openat(directory, partial, flags, Mode::empty()) {
+    match interruptible::openat(directory, partial, flags, Mode::empty()) {
         Ok(file) => {
             match lock(&file) {
                 Ok(()) => {}
@@ -546,7 +546,7 @@ fn unlink(directory: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
 }
 
 fn lock(file: &OwnedFd) -> rustix::io::Result<()> {
-    retry_on_intr(|| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive))
+    interruptible::flock(file, FlockOperation::NonBlockingLockExclusive)
 }
 
 fn knows_no_locks(error: Errno) -> bool {

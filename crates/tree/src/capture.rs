@@ -18,8 +18,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use archive::member::{Kind, Member, Timestamp};
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, major, minor, openat, readlinkat};
-use rustix::io::{Errno, retry_on_intr};
+use interruptible::openat;
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, major, minor, readlinkat};
+use rustix::io::Errno;
 
 use crate::accounts::Accounts;
 use crate::attributes::{AttributeReader, Handle};
@@ -274,8 +275,7 @@ impl Capturer {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         // Files in one directory tend to have one owner, so a refusal is remembered that long.
         let inode = place.directory_inode;
-        let open =
-            |flags| retry_on_intr(|| openat(place.directory, place.name, flags, Mode::empty()));
+        let open = |flags| openat(place.directory, place.name, flags, Mode::empty());
         if self.is_superuser || self.atime_refused_in != Some(inode) {
             match open(flags | OFlags::NOATIME) {
                 Err(Errno::PERM) => self.atime_refused_in = Some(inode),

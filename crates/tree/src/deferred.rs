@@ -12,7 +12,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, chmodat, fstat, openat, statx};
+use interruptible::openat;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, chmodat, fstat, statx};
 use rustix::io::Errno;
 
 use crate::attributes::{Handle, proc_path};

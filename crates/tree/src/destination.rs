@@ -14,7 +14,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{Mode, OFlags, openat};
+use interruptible::openat;
+use rustix::fs::{Mode, OFlags};
 
 use crate::accounts::Accounts;
 use crate::capture::Attributes;

@@ -15,8 +15,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use interruptible::openat;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, getxattr, mkdirat, openat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, getxattr, mkdirat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
@@ -199,8 +200,11 @@ pub(crate) fn is_empty(directory: &OwnedFd) -> Result<bool, Errno> {
     let mut buffer = Vec::with_capacity(4096);
     let mut entries = RawDir::new(directory.as_fd(), buffer.spare_capacity_mut());
     while let Some(entry) = entries.next() {
-        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
-            return Ok(false);
+        match entry {
+            Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
+            Ok(_) => return Ok(false),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(true)

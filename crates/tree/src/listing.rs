@@ -14,8 +14,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, fstat, openat, statat};
-use rustix::io::{Errno, retry_on_intr};
+use interruptible::openat;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, fstat, statat};
+use rustix::io::Errno;
 
 use crate::exclude::{Candidacy, Excludes};
 use crate::identity::Identity;
@@ -532,7 +533,7 @@ impl<'a> Filter<'a> {
 pub(crate) fn open_directory(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let quietly = OFlags::NOATIME | OFlags::NONBLOCK;
-    let open = |flags| retry_on_intr(|| openat(&parent, name, flags, Mode::empty()));
+    let open = |flags| openat(&parent, name, flags, Mode::empty());
     match open(flags | quietly) {
         // Only the owner may read without touching the access time.
         Err(Errno::PERM) => open(flags),

@@ -13,7 +13,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
+use interruptible::{openat, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat};
 use rustix::io::Errno;
 
 /// Which system calls find a directory.
@@ -251,7 +252,7 @@ impl From<Errno> for ResolveError {
 /// Opens an object for a look, never through a symbolic link.
 pub(crate) fn open_path(directory: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::io::retry_on_intr(|| openat(&directory, name, flags, Mode::empty()))
+    openat(&directory, name, flags, Mode::empty())
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{fstat, fsync, ftruncate};
+use interruptible::{fsync, ftruncate};
+use rustix::fs::fstat;
 use rustix::io::{Errno, pwrite};
 
 use crate::attributes::Handle;

@@ -12,7 +12,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, openat, statat};
+use interruptible::openat;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, statat};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::ScanError;
@@ -76,8 +77,7 @@ impl Source {
         let bytes = source.as_os_str().as_bytes();
         let (parent, name) = split(bytes);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let descriptor =
-            retry_on_intr(|| openat(CWD, parent, flags, Mode::empty())).map_err(missing)?;
+        let descriptor = openat(CWD, parent, flags, Mode::empty()).map_err(missing)?;
         let name = CString::new(name).map_err(|_| missing(Errno::INVAL))?;
         let stat =
             statat(&descriptor, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW).map_err(missing)?;
@@ -105,7 +105,7 @@ fn check_readable(parent: &OwnedFd, name: &CStr, stat: &Stat) -> Result<(), Errn
         }
         FileType::RegularFile => {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            match retry_on_intr(|| openat(parent, name, flags, Mode::empty())) {
+            match openat(parent, name, flags, Mode::empty()) {
                 // Somebody holds a lease on it: it is waited for when its turn comes.
                 Ok(_) | Err(Errno::WOULDBLOCK) => Ok(()),
                 Err(error) => Err(error),

@@ -9,7 +9,8 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{Mode, OFlags, fstat, openat, syncfs};
+use interruptible::openat;
+use rustix::fs::{Mode, OFlags, fstat, syncfs};
 use rustix::io::Errno;
 
 /// The file systems that a restore writes to: as many as are mounted below the destination.

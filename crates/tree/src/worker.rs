@@ -18,9 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archive::member::{Kind, Member};
+use interruptible::openat;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, fstat, linkat, makedev, mkdirat, mknodat, openat,
-    statat, symlinkat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, Stat, fstat, linkat, makedev, mkdirat, mknodat, statat,
+    symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 

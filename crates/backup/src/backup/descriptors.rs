@@ -7,7 +7,8 @@
 use std::mem::MaybeUninit;
 
 use flow::monitor::{Level, Monitor, Notice};
-use rustix::fs::{CWD, Mode, OFlags, RawDir, openat};
+use interruptible::openat;
+use rustix::fs::{CWD, Mode, OFlags, RawDir};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tree::{BATCH_ITEMS_MAX, LookAheadLimits, OPEN_LEVELS_MAX};
 

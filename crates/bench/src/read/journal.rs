@@ -23,7 +23,7 @@ const BYTES_MAX: u64 = 1 << 20;
 pub(super) fn read(path: &Path) -> Result<Option<String>, ReadAheadError> {
     let Some(folder) = folder(path)? else { return Ok(None) };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::openat(&folder, name(path), flags, Mode::empty()) {
+    let file = match interruptible::openat(&folder, name(path), flags, Mode::empty()) {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(None),
         Err(Errno::LOOP) => return Err(untrusted(path, "it is a symbolic link")),
@@ -44,7 +44,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), ReadAheadError> {
     }
     let folder = folder(path)?.ok_or_else(|| failed("write", path)(Errno::NOENT.into()))?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made = rustix::fs::openat(&folder, name(path), flags, Mode::from_raw_mode(0o600));
+    let made = interruptible::openat(&folder, name(path), flags, Mode::from_raw_mode(0o600));
     let mut file = made.map(File::from).map_err(|error| failed("write", path)(error.into()))?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed("write", path))
 }
@@ -55,7 +55,7 @@ pub(super) fn remove(path: &Path) -> Result<(), ReadAheadError> {
     let removed = rustix::fs::unlinkat(&folder, name(path), AtFlags::empty());
     removed.map_err(|error| failed("remove", path)(error.into()))?;
     // So that the journal does not come back with the next crash.
-    let _ = rustix::fs::fsync(&folder);
+    let _ = interruptible::fsync(&folder);
     Ok(())
 }
 
@@ -63,7 +63,7 @@ pub(super) fn remove(path: &Path) -> Result<(), ReadAheadError> {
 fn folder(path: &Path) -> Result<Option<OwnedFd>, ReadAheadError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::open(folder, flags, Mode::empty()) {
+    match interruptible::open(folder, flags, Mode::empty()) {
         Ok(opened) => {
             trust(&opened, path, FileType::Directory, "its folder")?;
             Ok(Some(opened))

@@ -20,7 +20,7 @@ pub fn measure(subject: &Subject, count: u64, length_bytes: u64) -> Result<Measu
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let failed =
         |error: rustix::io::Errno| format!("random reads: {}", std::io::Error::from(error));
-    let file = rustix::fs::open(&subject.path, flags, Mode::empty()).map_err(failed)?;
+    let file = interruptible::open(&subject.path, flags, Mode::empty()).map_err(failed)?;
     device::file::drop_cached(&file, 0, length_bytes);
     let pages = usize::try_from(length_bytes / PAGE_BYTES as u64).unwrap_or(usize::MAX);
     let mut measures = Measures::new();

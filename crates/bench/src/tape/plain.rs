@@ -73,7 +73,7 @@ impl Plain {
 
     fn file(path: &Path, flags: OFlags) -> Result<Plain, TapeBenchError> {
         let mode = Mode::from_raw_mode(0o644);
-        let opened = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC | flags, mode);
+        let opened = interruptible::open(path, OFlags::RDWR | OFlags::CLOEXEC | flags, mode);
         let file = opened.map_err(|error| TapeBenchError::File {
             path: path.to_owned(),
             source: error.into(),
@@ -126,8 +126,8 @@ impl Plain {
     /// An empty target, for the next run.
     pub(super) fn prepare(&mut self, cancel: &Cancel) -> Result<(), TapeBenchError> {
         if self.kind == Kind::File {
-            let emptied = rustix::fs::ftruncate(&self.file, 0)
-                .and_then(|()| rustix::fs::fsync(&self.file))
+            let emptied = interruptible::ftruncate(&self.file, 0)
+                .and_then(|()| interruptible::fsync(&self.file))
                 .and_then(|()| self.to_start());
             emptied.map_err(|error| self.failed(error))?;
         }
@@ -168,7 +168,7 @@ impl Plain {
         if self.kind != Kind::File {
             return Ok(());
         }
-        rustix::fs::ftruncate(&self.file, 0).map_err(|error| self.failed(error))?;
+        interruptible::ftruncate(&self.file, 0).map_err(|error| self.failed(error))?;
         if !std::mem::take(&mut self.is_ours) {
             return Ok(());
         }
@@ -205,7 +205,7 @@ impl Medium for Plain {
 
     fn end_file(&mut self) -> Result<(), String> {
         match self.kind {
-            Kind::File => rustix::fs::fsync(&self.file)
+            Kind::File => interruptible::fsync(&self.file)
                 .map_err(|error| format!("fsync: {}", std::io::Error::from(error))),
             Kind::Nothing | Kind::Pipe => Ok(()),
         }

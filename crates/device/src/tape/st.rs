@@ -95,7 +95,7 @@ impl StDrive {
             Access::Read | Access::Look => OFlags::RDONLY,
         };
         let flags = mode | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let file = rustix::fs::open(&self.path, flags, Mode::empty())
+        let file = interruptible::open(&self.path, flags, Mode::empty())
             .map_err(|error| self.refusal(error))?;
         let raw = match ioctl::status(file.as_fd()) {
             Ok(raw) => raw,
@@ -280,7 +280,7 @@ impl StTape {
 /// Whether `path` answers `MTIOCGET`, or is in use as only a device can be.
 pub(super) fn answers_status(path: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    match rustix::fs::open(path, flags, Mode::empty()) {
+    match interruptible::open(path, flags, Mode::empty()) {
         Ok(file) => ioctl::status(file.as_fd()).is_ok(),
         Err(error) => error == Errno::BUSY,
     }
@@ -329,6 +329,6 @@ fn played_sister(path: &Path) -> Option<PathBuf> {
 
 fn open_generic(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let open = |mode| rustix::fs::open(path, mode | flags, Mode::empty());
+    let open = |mode| interruptible::open(path, mode | flags, Mode::empty());
     Ok(open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY))?)
 }

@@ -256,7 +256,7 @@ impl DiskMount {
             Access::ReadWrite => OFlags::RDWR,
             Access::ReadOnly => OFlags::RDONLY,
         };
-        let opened = rustix::fs::openat(&tree, DISK_NAME, mode | OFlags::CLOEXEC, Mode::empty());
+        let opened = interruptible::openat(&tree, DISK_NAME, mode | OFlags::CLOEXEC, Mode::empty());
         let file = File::from(opened.map_err(|error| through(error.into()))?);
         let device_number = file.metadata().map_err(through)?.st_dev();
         let device = device.attach(file.as_fd(), backing_path)?;

@@ -42,7 +42,7 @@ pub(super) fn raise(block_bytes: u64) -> Raised {
     let lock = File::open("/dev/fuse").ok();
     if let Some(lock) = &lock {
         // Held for the moment of a mount. Where there is no lock the worst is a smaller limit.
-        let _ = rustix::fs::flock(lock, FlockOperation::LockExclusive);
+        let _ = interruptible::flock(lock, FlockOperation::LockExclusive);
     }
     let present = fs::read_to_string(PATH).ok().and_then(|text| text.trim().parse().ok());
     let Some(present) = present else {

@@ -255,7 +255,7 @@ fn open(path: &Path) -> Result<(File, Protection), MediumFileError> {
 
 fn lock(path: &Path, file: &File) -> Result<(), MediumFileError> {
     let path = path.to_owned();
-    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+    match interruptible::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),
         Err(Errno::WOULDBLOCK) => Err(MediumFileError::InUse { path }),
         Err(error) => Err(MediumFileError::Open { path, source: error.into() }),

@@ -164,7 +164,8 @@ pub fn record(
     let recorder = Recorder::new(disk);
     let mounted = Mounted::new(&recorder.path(), &system).unwrap();
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-    let neighbour = rustix::fs::open(mounted.path().join(NEIGHBOUR), flags, Mode::empty()).unwrap();
+    let neighbour =
+        interruptible::open(mounted.path().join(NEIGHBOUR), flags, Mode::empty()).unwrap();
     rustix::fs::syncfs(&neighbour).unwrap();
     let command = command(mounted.path());
     let base = recorder.begin();

@@ -9,7 +9,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::{CWD, FileType, Gid, Mode, OFlags, Uid, XattrFlags, makedev, mknodat, openat};
+use interruptible::openat;
+use rustix::fs::{CWD, FileType, Gid, Mode, OFlags, Uid, XattrFlags, makedev, mknodat};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use crate::attack::NAMES;

@@ -22,10 +22,6 @@ pub trait Case: Sync {
     fn code(&self) -> i32 {
         0
     }
-    /// Whether an interrupted call is made again wherever that is right.
-    fn goes_on_when_interrupted(&self) -> bool {
-        true
-    }
     /// Whether exit code, messages and what is there are true. `Err` says why not.
     fn check(&self, place: &std::path::Path, run: &Run) -> Result<(), String>;
 }
@@ -249,12 +245,8 @@ fn judge(case: &dyn Case, place: &std::path::Path, run: &Run) -> Result<(), Stri
     if run.code() != 0 && !told && !unheard {
         return Err("does not say why".into());
     }
-    let is_shorter = |fault: Fault| matches!(fault.verdict, Verdict::Shorten(_));
-    let no_failure = |fault: Fault| match case.goes_on_when_interrupted() {
-        true => fault.is_no_failure(),
-        false => is_shorter(fault),
-    };
-    let interrupted = run.met.is_some() && run.fault.is_some_and(no_failure);
+    let no_failure = run.fault.as_ref().is_some_and(Fault::is_no_failure);
+    let interrupted = run.met.is_some() && no_failure;
     if interrupted && run.code() != case.code() {
         return Err("is no failure".into());
     }

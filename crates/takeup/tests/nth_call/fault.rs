@@ -91,8 +91,7 @@ pub fn faults_of(calls: &[&'static str]) -> Vec<Fault> {
                 vec![fail(Errno::IO), fail(Errno::NOSPC), fail(Errno::INTR)]
             }
             "poll" => vec![fail(Errno::INTR)],
-            // Threads that cannot be made are the business of whoever makes them.
-            "clone3" => Vec::new(),
+            "clone3" => vec![fail(Errno::AGAIN)],
             _ => vec![fail(Errno::IO), fail(Errno::INTR)],
         };
         faults.extend(verdicts.into_iter().map(|verdict| Fault { call, verdict }));

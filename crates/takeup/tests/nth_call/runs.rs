@@ -206,10 +206,6 @@ struct Restore {
 }
 
 impl Case for Restore {
-    fn goes_on_when_interrupted(&self) -> bool {
-        false
-    }
-
     fn prepare(&self, place: &Path) -> Command {
         clear(place);
         let into = place.join("into");

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{Mode, OFlags, mkdirat, openat};
+use interruptible::openat;
+use rustix::fs::{Mode, OFlags, mkdirat};
 use tree::*;
 
 use crate::fixture::{capturer, object, paths, walk};

@@ -135,7 +135,7 @@ impl Backing {
             Access::ReadWrite => FlockOperation::NonBlockingLockExclusive,
             Access::ReadOnly => FlockOperation::NonBlockingLockShared,
         };
-        if rustix::fs::flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
+        if interruptible::flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
             return Err(BackingError::InUse { path: owned() });
         }
         Ok(Backing { file, path: owned(), bytes, access, trouble: Mutex::new(None) })
@@ -208,7 +208,7 @@ impl Backing {
     /// When the file can do neither.
     pub fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
         let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        rustix::fs::fallocate(&self.file, punch, offset, bytes)
+        interruptible::fallocate(&self.file, punch, offset, bytes)
             .map_err(|error| self.keep("discard", offset, error.into()))
     }
 
@@ -217,7 +217,7 @@ impl Backing {
     /// # Errors
     /// When there is none.
     pub fn allocate(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, bytes)
+        interruptible::fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, bytes)
             .map_err(|error| self.keep("allocate", offset, error.into()))
     }
 

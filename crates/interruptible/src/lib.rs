@@ -1,0 +1,109 @@
+//! System calls that a signal may interrupt before they have done anything: each is made again until
+//! it is done or fails.
+//!
+//! Handlers that restart calls do not cover them all: a network file system, a FUSE file system and a
+//! lock say EINTR of their own accord, and so does a stopped and continued process
+//! (`signal(7)`, *Interruption of system calls and library functions by signal handlers*). A file
+//! would be missing in a backup for nothing.
+//!
+//! Whoever wants to be interrupted, to look whether a run has been cancelled, calls `rustix` and says
+//! why; `clippy.toml` finds the others. Reads and writes are not here: they go on from where they
+//! were, and where that is their callers know.
+
+#![expect(clippy::disallowed_methods, reason = "here they are made again")]
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, ResolveFlags};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::path::Arg;
+
+/// `open(2)`.
+///
+/// # Errors
+///
+/// What the kernel says, but for `EINTR`.
+pub fn open(path: impl Arg, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    openat(rustix::fs::CWD, path, flags, mode)
+}
+
+/// `openat(2)`.
+///
+/// # Errors
+///
+/// What the kernel says, but for `EINTR`.
+pub fn openat(
+    directory: impl AsFd,
+    path: impl Arg,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd, Errno> {
+    path.into_with_c_str(|path| retry_on_intr(|| rustix::fs::openat(&directory, path, flags, mode)))
+}
+
+/// `openat2(2)`.
+///
+/// # Errors
+///
+/// What the kernel says, but for `EINTR`.
+pub fn openat2(
+    directory: impl AsFd,
+    path: impl Arg,
+    flags: OFlags,
+    mode: Mode,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
+    path.into_with_c_str(|path| {
+        retry_on_intr(|| rustix::fs::openat2(&directory, path, flags, mode, resolve))
+    })
+}
+
+/// `ftruncate(2)`: the file has `length_bytes` then.
+///
+/// # Errors
+///
+/// What the kernel says, but for `EINTR`.
+pub fn ftruncate(file: impl AsFd, length_bytes: u64) -> Result<(), Errno> {
+    retry_on_intr(|| rustix::fs::ftruncate(&file, length_bytes))
+}
+
+/// `fallocate(2)` of `length_bytes` from `offset_bytes`.
+///
+/// # Errors
+///
+/// What the kernel says, but for `EINTR`.
+pub fn fallocate(
+    file: impl AsFd,
+    flags: FallocateFlags,
+    offset_bytes: u64,
+    length_bytes: u64,
+) -> Result<(), Errno> {
+    retry_on_intr(|| rustix::fs::fallocate(&file, flags, offset_bytes, length_bytes))
+}
+
+/// `fsync(2)`. Interrupted is not failed: what the kernel has to tell of lost writes it still tells.
+///
+/// # Errors
+///
+/// What the kernel says, but for `EINTR`.
+pub fn fsync(file: impl AsFd) -> Result<(), Errno> {
+    retry_on_intr(|| rustix::fs::fsync(&file))
+}
+
+/// `fdatasync(2)`.
+///
+/// # Errors
+///
+/// What the kernel says, but for `EINTR`.
+pub fn fdatasync(file: impl AsFd) -> Result<(), Errno> {
+    retry_on_intr(|| rustix::fs::fdatasync(&file))
+}
+
+/// `flock(2)`.
+///
+/// # Errors
+///
+/// What the kernel says, but for `EINTR`.
+pub fn flock(file: impl AsFd, operation: FlockOperation) -> Result<(), Errno> {
+    retry_on_intr(|| rustix::fs::flock(&file, operation))
+}
