@@ -203,9 +203,15 @@ struct Restore {
     fixture: Fixture,
     /// Over files of other content, under the same names.
     over: bool,
+    /// From standard input instead of a file.
+    streamed: bool,
 }
 
 impl Case for Restore {
+    fn input(&self) -> Option<PathBuf> {
+        self.streamed.then(|| self.fixture.set())
+    }
+
     fn prepare(&self, place: &Path) -> Command {
         clear(place);
         let into = place.join("into");
@@ -218,7 +224,11 @@ impl Case for Restore {
             }
         }
         let mut command = takeup(&["restore", "-q", "--engine", "pread", "--into"]);
-        command.arg(&into).arg(self.fixture.set());
+        command.arg(&into);
+        match self.streamed {
+            true => command.arg("-"),
+            false => command.arg(self.fixture.set()),
+        };
         if self.over {
             command.arg("--overwrite");
         }
@@ -260,13 +270,19 @@ const OLD: &[u8] = b"what was there before";
 
 #[test]
 fn restore_of_a_tree() {
-    campaign("restore", &Restore { fixture: Fixture::new(&[]), over: false });
+    campaign("restore", &Restore { fixture: Fixture::new(&[]), over: false, streamed: false });
+}
+
+#[test]
+fn restore_of_a_stream() {
+    let restore = Restore { fixture: Fixture::new(&[]), over: false, streamed: true };
+    campaign("restore from standard input", &restore);
 }
 
 #[test]
 fn restore_over_files() {
     let fixture = Fixture::new(&["--compress", "zstd:1"]);
-    campaign("restore --overwrite", &Restore { fixture, over: true });
+    campaign("restore --overwrite", &Restore { fixture, over: true, streamed: false });
 }
 
 /// `verify` and `list`: commands that read an archive and say something of it.
@@ -328,6 +344,12 @@ fn verify_of_a_compressed_archive() {
 #[test]
 fn list_from_the_index() {
     campaign("list", &Reader::new(&[], &["list", "-q", "--engine", "pread"]));
+}
+
+#[test]
+fn list_with_details_held_against_the_archive() {
+    let arguments = ["list", "-q", "--engine", "pread", "--long", "--check"];
+    campaign("list --long --check", &Reader::new(&["--compress", "zstd:1"], &arguments));
 }
 
 /// `verify` of an archive in which one bit is wrong.
