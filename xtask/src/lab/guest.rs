@@ -66,7 +66,7 @@ impl Guest<'_> {
     /// lines of its console are in the message.
     pub fn run(&self, job: &Job, output: &mut dyn FnMut(&[u8])) -> anyhow::Result<Outcome> {
         let run = RunFolder::create()?;
-        let initramfs = initramfs::build(self.packages, &run.path)?;
+        let initramfs = initramfs::build(self.packages, run.folder.path())?;
         run.write_exchange(job)?;
         let start = Instant::now();
         let started_at = SystemTime::now();
@@ -106,17 +106,19 @@ impl Guest<'_> {
             .arg("-initrd")
             .arg(initramfs)
             .args(["-append", KERNEL_ARGUMENTS])
-            .args(["-serial", &format!("file:{}", run.path.join("console").display())])
+            .args(["-serial", &format!("file:{}", run.folder.path().join("console").display())])
             .args(["-device", "virtio-rng-pci", "-device", "virtio-serial-pci"])
             .args(["-chardev", "stdio,id=output,signal=off"])
             .args(["-device", "virtserialport,chardev=output"])
             .args(share("host", Path::new("/"), ",readonly=on,multidevs=remap"))
             .args(share("packages", &self.packages.root, ",readonly=on"))
-            .args(share("exchange", &run.path.join("exchange"), ""))
+            .args(share("exchange", &run.folder.path().join("exchange"), ""))
             // The end of its standard input would be a closed port to the guest.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(fs::File::create(run.path.join("qemu")).map_or(Stdio::null(), Stdio::from));
+            .stderr(
+                fs::File::create(run.folder.path().join("qemu")).map_or(Stdio::null(), Stdio::from),
+            );
         command
     }
 
@@ -155,23 +157,23 @@ impl Guest<'_> {
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=4 panic=-1 mitigations=off \
     random.trust_cpu=on no_timer_check tsc=reliable nokaslr";
 
-/// The folder of one run, removed when it is dropped.
+/// The folder of one run, removed when it is dropped. Nobody else knows its name beforehand, or can
+/// write to it: the guest runs as root what stands in it.
 struct RunFolder {
-    path: PathBuf,
+    folder: tempfile::TempDir,
 }
 
 impl RunFolder {
     fn create() -> anyhow::Result<RunFolder> {
-        let path = std::env::temp_dir().join(format!("takeup-lab-{}", std::process::id()));
-        // A folder of that name is what a killed run with this number left behind.
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(path.join("exchange"))
-            .with_context(|| format!("create {}", path.display()))?;
-        Ok(RunFolder { path })
+        let named = tempfile::Builder::new().prefix("takeup-lab-").tempdir();
+        let folder = named.context("create a folder for the guest")?;
+        let exchange = folder.path().join("exchange");
+        fs::create_dir(&exchange).with_context(|| format!("create {}", exchange.display()))?;
+        Ok(RunFolder { folder })
     }
 
     fn write_exchange(&self, job: &Job) -> anyhow::Result<()> {
-        let exchange = self.path.join("exchange");
+        let exchange = self.folder.path().join("exchange");
         let own = std::env::current_exe().context("own path")?;
         let mut environment = format!("export LAB_XTASK={}\n", quoted(&own.display().to_string()));
         for (name, value) in &job.environment {
@@ -192,11 +194,11 @@ impl RunFolder {
 
     /// When `start` wrote that the tape is there, by the host's clock.
     fn up_at(&self) -> Option<SystemTime> {
-        fs::metadata(self.path.join("exchange/up")).ok()?.modified().ok()
+        fs::metadata(self.folder.path().join("exchange/up")).ok()?.modified().ok()
     }
 
     fn exit_code(&self, qemu: std::process::ExitStatus) -> anyhow::Result<u8> {
-        let exchange = self.path.join("exchange");
+        let exchange = self.folder.path().join("exchange");
         if let Ok(problem) = fs::read_to_string(exchange.join("problem")) {
             bail!("{}\n{}", problem.trim(), self.console());
         }
@@ -209,18 +211,12 @@ impl RunFolder {
     /// The last lines that QEMU and the guest's kernel wrote.
     fn console(&self) -> String {
         let tail = |name: &str| {
-            let bytes = fs::read(self.path.join(name)).unwrap_or_default();
+            let bytes = fs::read(self.folder.path().join(name)).unwrap_or_default();
             let text = String::from_utf8_lossy(&bytes).into_owned();
             let lines: Vec<_> = text.lines().map(str::trim_end).collect();
             lines[lines.len().saturating_sub(20)..].join("\n")
         };
         format!("console:\n{}\n{}", tail("qemu"), tail("console"))
-    }
-}
-
-impl Drop for RunFolder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
     }
 }
 

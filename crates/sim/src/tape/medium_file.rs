@@ -60,6 +60,12 @@ pub enum MediumFileError {
         /// The file.
         path: PathBuf,
     },
+    /// A device, a pipe: a medium is a file that grows.
+    #[error("{path} is no regular file, as a medium is")]
+    NoFile {
+        /// The path.
+        path: PathBuf,
+    },
     /// It is no medium file.
     #[error("{path} is no medium file")]
     Foreign {
@@ -99,7 +105,12 @@ impl Cartridge {
             let path = path.to_owned();
             move |source| MediumFileError::Access { path, offset, source }
         };
-        let length = file.metadata().map_err(at(0))?.len();
+        let status = file.metadata().map_err(at(0))?;
+        // The length of a disk is 0, too, and would make it an empty file.
+        if !status.is_file() {
+            return Err(MediumFileError::NoFile { path: path.to_owned() });
+        }
+        let length = status.len();
         if length == 0 {
             let version = Version::Packed;
             let head = encode_head(&settings, version);

@@ -347,7 +347,7 @@ fn mount_hint(what: &str, mountpoint: &Path) -> String {
 
 fn medium_hint(error: &MediumFileError) -> Option<String> {
     match error {
-        MediumFileError::Foreign { .. } => {
+        MediumFileError::Foreign { .. } | MediumFileError::NoFile { .. } => {
             Some("name a file that does not exist yet, or that takeup sim made".to_owned())
         }
         _ => None,

@@ -335,3 +335,16 @@ proptest! {
         prop_assert_eq!(reopened(&path).objects().unwrap(), model);
     }
 }
+
+/// The length of a disk is 0 as well: it was taken for an empty file, and written to.
+#[test]
+fn only_a_file_is_a_medium() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    for path in [&pipe, Path::new("/dev/null")] {
+        let refused = Cartridge::in_file(path, CartridgeSettings::default());
+        assert!(matches!(refused, Err(MediumFileError::NoFile { .. })), "{}", path.display());
+    }
+}
