@@ -7,10 +7,12 @@
 //! SIGXFSZ, which a write beyond the limit of file sizes raises (`ulimit -f`), would end the
 //! process without a word. Once it is watched the write fails instead, and the error says why.
 
+use std::ffi::c_int;
 use std::io;
 use std::thread;
 
 use flow::cancel::Cancel;
+use nix::sys::signal::{SigSet, SigmaskHow};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
@@ -21,10 +23,11 @@ pub fn watch(cancel: &Cancel) {
 }
 
 fn start(cancel: &Cancel) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGXFSZ])?;
+    let mut wanted = vec![SIGINT, SIGTERM, SIGXFSZ];
     if !is_hangup_ignored() {
-        signals.handle().add_signal(SIGHUP)?;
+        wanted.push(SIGHUP);
     }
+    let mut signals = listen(&wanted)?;
     let cancel = cancel.clone();
     thread::Builder::new().name("takeup-signals".to_owned()).spawn(move || {
         let mut stopping = false;
@@ -43,6 +46,15 @@ fn start(cancel: &Cancel) -> io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// Takes these signals. One that comes meanwhile waits: between installing a handler and entering
+/// what to do for it, it would be lost.
+pub fn listen(wanted: &[c_int]) -> io::Result<Signals> {
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let signals = Signals::new(wanted);
+    before.thread_set_mask()?;
+    signals
 }
 
 /// What the parent has asked for, from the mask `SigIgn` of proc_pid_status(5).

@@ -11,7 +11,6 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use device::tape::generation::Generation;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use sim::front::{FrontSettings, Mount};
 use sim::model::tape::parameters::{Known, TapeParameters};
 use sim::tape::pace::Compression;
@@ -20,6 +19,7 @@ use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, MediumFileError, Vi
 
 use super::plan::Setting;
 use crate::failure::{FAILED, Failure};
+use crate::interrupt::listen;
 use crate::outcome::to_standard_output;
 use crate::quantity::Size;
 use crate::terminal::to_standard_error;
@@ -284,7 +284,7 @@ fn unmount_on_signal(
     what: &'static str,
     mut unmount: impl FnMut() -> std::io::Result<()> + Send + 'static,
 ) {
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+    let Ok(mut signals) = listen(&[SIGINT, SIGTERM, SIGHUP]) else { return };
     let watch = move || {
         if signals.forever().next().is_none() {
             return;

@@ -1,48 +1,88 @@
 //! SIGINT, SIGTERM and SIGHUP end a run in good order at any moment, SIGSTOP does nothing to it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
+use stepper::{Call, Ended, Stepped, Verdict};
 
-use crate::command::{Case, Running, names_in, run};
+use crate::command::{Case, Running, names_in};
+
+/// Backs up with a signal before call number `at`; gives what became of it and the number of calls.
+fn interrupted_at(case: &Case, options: &[&str], at: usize, signal: Signal) -> (Ended, usize) {
+    let mut command = case.backup(&case.target());
+    command.args(options);
+    let mut calls = 0;
+    let mut step = |call: &Call| {
+        if calls == at {
+            kill_process(Pid::from_raw(call.thread).unwrap(), signal).unwrap();
+        }
+        calls += 1;
+        Verdict::Pass
+    };
+    let stepped = Stepped::new(&command, "/dev/null", Duration::from_secs(60));
+    let ended = stepped.run(&mut step).unwrap();
+    assert!(!ended.hung, "{signal:?} before call {at}");
+    (ended, calls)
+}
 
 #[test]
 fn an_interrupt_at_any_moment_leaves_nothing_behind() {
-    let case = Case::new(200, 40_000);
+    let case = Case::new(20, 40_000);
     let reference = case.reference(&[]);
     let target = case.target();
-    let started = Instant::now();
-    assert_eq!(run(&mut case.backup(&target)).code, Some(0));
-    let span = started.elapsed();
-    std::fs::remove_file(&target).unwrap();
     let mut interrupted = 0;
-    const ROUNDS: u32 = 24;
-    for round in 0..ROUNDS {
-        let signal = [Signal::INT, Signal::TERM, Signal::HUP][round as usize / 2 % 3];
-        let options: &[&str] =
-            if round % 3 == 0 { &["--compress", "zstd:1"] } else { &["--engine", "pread"] };
-        let running = Running::start(case.backup(&target).args(options));
-        std::thread::sleep(span * round / ROUNDS);
-        running.signal(signal);
-        let done = running.wait();
-        match done.code {
-            Some(0) => {
-                if round % 3 != 0 {
-                    assert!(std::fs::read(&target).unwrap() == reference);
+    let rounds = if std::env::var_os("TAKEUP_LONG").is_some() { 400 } else { 16 };
+    for options in [&["--compress", "zstd:1"][..], &["--engine", "pread"]] {
+        let (_, calls) = interrupted_at(&case, options, usize::MAX, Signal::INT);
+        std::fs::remove_file(&target).unwrap();
+        for round in 0..rounds {
+            let signal = [Signal::INT, Signal::TERM, Signal::HUP][round % 3];
+            let (ended, _) = interrupted_at(&case, options, calls * round / rounds, signal);
+            match ended.code {
+                Some(0) => {
+                    let is_plain = options[0] == "--engine";
+                    assert!(!is_plain || std::fs::read(&target).unwrap() == reference);
+                    std::fs::remove_file(&target).unwrap();
                 }
-                std::fs::remove_file(&target).unwrap();
+                Some(1) => {
+                    assert!(ended.errors.ends_with("takeup: cancelled\n"), "{}", ended.errors);
+                    interrupted += 1;
+                }
+                // It came before the program had begun to listen, and to write.
+                None => assert_eq!(ended.errors, ""),
+                Some(code) => panic!("exit code {code}: {}", ended.errors),
             }
-            Some(1) => {
-                assert!(done.errors.ends_with("takeup: cancelled\n"), "{}", done.errors);
-                interrupted += 1;
-            }
-            // It came before the program had begun to listen, and to write.
-            None => assert_eq!(done.errors, ""),
-            Some(code) => panic!("exit code {code}: {}", done.errors),
+            let left = names_in(&case.targets());
+            assert!(left.is_empty(), "round {round} with {signal:?}: {left:?}");
         }
-        assert!(names_in(&case.targets()).is_empty(), "round {round} with {signal:?}: {done:?}");
     }
     assert!(interrupted > 0, "no signal came in time");
+}
+
+/// rt_sigaction(2).
+const ASK: i64 = 13;
+
+/// Whoever sees that a program listens may send a signal at once: between installing a handler and
+/// knowing what to do for it, it was lost, and the run went on.
+#[test]
+fn a_signal_is_heard_from_the_call_on_that_asks_for_it() {
+    let case = Case::new(20, 1000);
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut asked = false;
+        let mut step = |call: &Call| {
+            let asks = call.number == ASK && call.arguments[1] != 0;
+            if !asked && asks && call.arguments[0] == signal.as_raw() as u64 {
+                // It is delivered when the call has installed the handler.
+                kill_process(Pid::from_raw(call.thread).unwrap(), signal).unwrap();
+                asked = true;
+            }
+            Verdict::Pass
+        };
+        let command = case.backup(&case.target());
+        let stepped = Stepped::new(&command, "/dev/null", Duration::from_secs(60));
+        let ended = stepped.run(&mut step).unwrap();
+        assert!(asked && ended.code != Some(0), "{signal:?} is lost: {}", ended.errors);
+    }
 }
 
 #[test]
