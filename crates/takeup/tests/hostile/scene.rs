@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File, FileTimes};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
 
 use interruptible::openat;
 use rustix::fs::{CWD, FileType, Gid, Mode, OFlags, Uid, XattrFlags, makedev, mknodat};
@@ -113,6 +114,9 @@ impl Scene {
         let closed = PermissionsExt::from_mode(0o700);
         fs::set_permissions(at("into/user/bait-directory"), closed).unwrap();
         file("into/user/old", "old", 0o644);
+        let long_ago =
+            FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000));
+        File::options().write(true).open(at("into/user/old")).unwrap().set_times(long_ago).unwrap();
         for owned in ["into/user", "into/user/old"] {
             chown(at(owned), Some(USER), Some(USER)).unwrap();
         }
