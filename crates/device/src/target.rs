@@ -358,7 +358,7 @@ impl Target {
         let file = interruptible::open(path, flags, Mode::empty()).map_err(open_error)?;
         if existing == Existing::Keep {
             let mut start = vec![0u8; 1 << 20];
-            let read = rustix::io::pread(&file, &mut start[..], 0).map_err(open_error)?;
+            let read = interruptible::read_at(&file, &mut start, 0).map_err(open_error)?;
             if start[..read].iter().any(|&byte| byte != 0) {
                 return Err(TargetError::HoldsData { path: path.into() });
             }

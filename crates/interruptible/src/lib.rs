@@ -7,8 +7,8 @@
 //! would be missing in a backup for nothing.
 //!
 //! Whoever wants to be interrupted, to look whether a run has been cancelled, calls `rustix` and says
-//! why; `clippy.toml` finds the others. Reads and writes are not here: they go on from where they
-//! were, and where that is their callers know.
+//! why; `clippy.toml` finds the others. Reads of a stream and writes are not here: they go on from
+//! where they were, and where that is their callers know.
 
 #![expect(clippy::disallowed_methods, reason = "here they are made again")]
 
@@ -79,6 +79,27 @@ pub fn fallocate(
     length_bytes: u64,
 ) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::fallocate(&file, flags, offset_bytes, length_bytes))
+}
+
+/// `pread(2)` until `bytes` are full: a call may give less than there is. Gives how many bytes were
+/// read: fewer only at the end of the file, or before a place that cannot be read, of which the next
+/// call tells.
+///
+/// # Errors
+///
+/// What the kernel says of the first byte, but for `EINTR`.
+pub fn read_at(file: impl AsFd, bytes: &mut [u8], offset_bytes: u64) -> Result<usize, Errno> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match rustix::io::pread(&file, &mut bytes[done..], offset_bytes + done as u64) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(Errno::INTR) => {}
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(done)
 }
 
 /// `fsync(2)`. Interrupted is not failed: what the kernel has to tell of lost writes it still tells.

@@ -166,6 +166,7 @@ fn fill_rest(
 
 /// Reads a whole file past the page cache. Asks for the padding too, since direct I/O moves whole
 /// units; the kernel stops at the end of the file.
+#[expect(clippy::disallowed_methods, reason = "behind a short read the place may be no unit's")]
 pub(super) fn fill_direct(file: &OwnedFd, draft: &mut Draft, filler: &mut Filler<'_>) -> [u8; 32] {
     let mut hasher = draft.content_hasher();
     let mut problem = None;
@@ -205,10 +206,9 @@ fn fill_slice(file: &OwnedFd, offset_bytes: u64, slice: &mut [u8], problem: &mut
     let mut filled = 0;
     while filled < slice.len() && problem.is_none() {
         let offset = offset_bytes + filled as u64;
-        match rustix::io::pread(file, &mut slice[filled..], offset) {
+        match interruptible::read_at(file, &mut slice[filled..], offset) {
             Ok(0) => *problem = Some(format!("ended at byte {offset}, the rest is zeros")),
             Ok(bytes) => filled += bytes,
-            Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
                 let error = std::io::Error::from(error);
                 *problem = Some(format!("read error at byte {offset}, the rest is zeros: {error}"));

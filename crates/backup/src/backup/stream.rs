@@ -343,15 +343,7 @@ pub(super) fn choose_direct(file: BorrowedFd<'_>, runs: &[Extent], content_bytes
 
 /// Bytes read before the first error, or the end of the file.
 fn read_as_far_as_possible(file: &OwnedFd, slice: &mut [u8], offset_bytes: u64) -> usize {
-    let mut filled = 0;
-    while filled < slice.len() {
-        match rustix::io::pread(file, &mut slice[filled..], offset_bytes + filled as u64) {
-            Ok(bytes) if bytes > 0 => filled += bytes,
-            Err(rustix::io::Errno::INTR) => {}
-            _ => break,
-        }
-    }
-    filled
+    interruptible::read_at(file, slice, offset_bytes).unwrap_or(0)
 }
 
 fn is_invalid(error: &io::Error) -> bool {

@@ -253,16 +253,26 @@ fn read_tail(file: &OwnedFd, length_bytes: u64, bytes: u64) -> Option<Vec<u8>> {
 
 pub(crate) fn read_at(file: &OwnedFd, offset_bytes: u64, bytes: usize) -> io::Result<Vec<u8>> {
     let mut out = vec![0; bytes];
-    let mut done = 0;
-    while done < bytes {
-        match rustix::io::pread(file, &mut out[done..], offset_bytes + done as u64) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(read) => done += read,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+    read_exact_at(file, &mut out, offset_bytes)?;
+    Ok(out)
+}
+
+/// Fills `bytes`, or says what is wrong at the first place that cannot be read.
+pub(crate) fn read_exact_at(
+    file: &OwnedFd,
+    mut bytes: &mut [u8],
+    mut offset_bytes: u64,
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match interruptible::read_at(file, bytes, offset_bytes)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                bytes = &mut bytes[read..];
+                offset_bytes += read as u64;
+            }
         }
     }
-    Ok(out)
+    Ok(())
 }
 
 /// Reads a file from a place on, apart from its own position.
@@ -273,7 +283,7 @@ struct FileAt {
 
 impl Read for FileAt {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let bytes = rustix::io::pread(&self.file, out, self.offset_bytes)?;
+        let bytes = interruptible::read_at(&self.file, out, self.offset_bytes)?;
         self.offset_bytes += bytes as u64;
         Ok(bytes)
     }

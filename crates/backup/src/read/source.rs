@@ -18,6 +18,7 @@ use flow::ring::{Piece, Producer};
 use flow::source::ReadError;
 
 use super::gaps::{Gap, Gaps};
+use super::index_file::read_exact_at;
 
 /// Bytes of a second attempt at an unreadable place: one page.
 const STEP_BYTES: usize = 4096;
@@ -125,7 +126,7 @@ impl SourceReader<'_> {
     ) -> Result<(), ReadError> {
         let mut at = offset_bytes;
         for step in piece.bytes_mut()[done_bytes..].chunks_mut(STEP_BYTES) {
-            if let Err(source) = read_fully(self.file, step, at) {
+            if let Err(source) = read_exact_at(self.file, step, at) {
                 step.fill(0);
                 self.bad_steps += 1;
                 if self.bad_steps > BAD_STEPS_MAX {
@@ -138,21 +139,6 @@ impl SourceReader<'_> {
         }
         Ok(())
     }
-}
-
-fn read_fully(file: &OwnedFd, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match rustix::io::pread(file, &mut *bytes, at) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(read) => {
-                bytes = &mut bytes[read..];
-                at += read as u64;
-            }
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

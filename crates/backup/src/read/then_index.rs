@@ -57,8 +57,7 @@ impl Supply for ThenIndex<'_> {
         if piece.is_empty() {
             return Ok(None);
         }
-        match rustix::io::retry_on_intr(|| rustix::io::pread(&index.file, &mut piece, *taken_bytes))
-        {
+        match interruptible::read_at(&index.file, &mut piece, *taken_bytes) {
             Ok(read @ 1..) => piece.truncate(read),
             // Zeros stand for what is lost, so that the end of the index keeps its place.
             failed => {

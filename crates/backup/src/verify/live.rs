@@ -101,10 +101,9 @@ fn compare_at(
     while done < archived.len() {
         let wanted = (archived.len() - done).min(buffer.len());
         let at = offset + done as u64;
-        let read = match rustix::io::pread(file, &mut buffer[..wanted], at) {
+        let read = match interruptible::read_at(file, &mut buffer[..wanted], at) {
             Ok(0) => return Ok(Some(at)),
             Ok(read) => read,
-            Err(Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
         };
         let (live, was) = (&buffer[..read], &archived[done..done + read]);
@@ -132,10 +131,9 @@ fn first_not_zero(file: &OwnedFd, hole: Extent, buffer: &mut [u8]) -> io::Result
             break;
         }
         let wanted = (end - at).min(buffer.len() as u64) as usize;
-        let read = match rustix::io::pread(file, &mut buffer[..wanted], at) {
+        let read = match interruptible::read_at(file, &mut buffer[..wanted], at) {
             Ok(0) => return Ok(None),
             Ok(read) => read,
-            Err(Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
         };
         if let Some(place) = buffer[..read].iter().position(|byte| *byte != 0) {

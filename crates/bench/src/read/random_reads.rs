@@ -35,7 +35,7 @@ pub fn measure(subject: &Subject, count: u64, length_bytes: u64) -> Result<Measu
     for _ in 0..count {
         let offset = random.below(pages) as u64 * PAGE_BYTES as u64;
         let begun = Instant::now();
-        rustix::io::pread(&file, &mut page, offset).map_err(failed)?;
+        interruptible::read_at(&file, &mut page, offset).map_err(failed)?;
         latency.add(begun.elapsed().as_nanos() as u64);
     }
     let mut put = |name: &str, value: Option<f64>| {
