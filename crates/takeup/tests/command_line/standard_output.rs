@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::small_tree;
 
 /// Every command with arguments with which it succeeds, and prints something.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 19] = [
     "--help",
     "--version",
     "list --help",
@@ -22,7 +22,15 @@ const COMMANDS: [&str; 14] = [
     "backup tree --to new.tar",
     "backup tree --to -",
     "pipe --from set.tar --to -",
+    "plan --drive lto8 --source-rate 60MB --size 1TB",
+    "bench read set.tar --engines psync --print-plan",
+    "bench read set.tar --cache buffered --block-size 4k --length 4k --repeats 3 -o new.ndjson",
+    "report record.ndjson",
+    "compare record.ndjson other.ndjson",
 ];
+
+/// What they leave.
+const MADE: [&str; 3] = ["out", "new.tar", "new.ndjson"];
 
 fn exit_code(directory: &Path, arguments: &str, redirection: &str) -> (Option<i32>, String) {
     let program = env!("CARGO_BIN_EXE_takeup");
@@ -40,10 +48,14 @@ fn what_nobody_can_read_is_no_success() {
     let directory = small_tree();
     let folder = directory.path();
     exit_code(folder, "backup tree --to set.tar", ">/dev/null");
+    for record in ["record", "other"] {
+        let options = "--cache buffered --block-size 4k --length 4k --repeats 3";
+        exit_code(folder, &format!("bench read set.tar {options} -o {record}.ndjson"), "");
+    }
     for arguments in COMMANDS {
         let (code, errors) = exit_code(folder, arguments, ">/dev/null");
         assert!(matches!(code, Some(0 | 2)), "{arguments}: {code:?}: {errors}");
-        for made in ["out", "new.tar"] {
+        for made in MADE {
             let _ = fs::remove_dir_all(folder.join(made));
             let _ = fs::remove_file(folder.join(made));
         }
@@ -52,7 +64,7 @@ fn what_nobody_can_read_is_no_success() {
         assert!(errors.contains("standard output is closed"), "{arguments} >&-: {errors}");
         let (code, errors) = exit_code(folder, arguments, ">/dev/full");
         assert_eq!(code, Some(1), "{arguments} >/dev/full: {errors}");
-        for made in ["out", "new.tar"] {
+        for made in MADE {
             let _ = fs::remove_dir_all(folder.join(made));
             let _ = fs::remove_file(folder.join(made));
         }
