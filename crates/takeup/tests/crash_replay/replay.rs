@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use stepper::{Call, Ended, Step, Stepped, Verdict};
@@ -76,8 +78,20 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let mut unmount = Command::new("umount");
-        let _ = unmount.arg(self.path()).status();
+        let unmount = |options: &[&str]| {
+            let mut command = Command::new("umount");
+            let done = command.args(options).arg(self.path()).output();
+            done.is_ok_and(|done| done.status.success())
+        };
+        // A child that another test has just made holds our descriptors until it runs its program.
+        for _ in 0..100 {
+            if unmount(&[]) {
+                return;
+            }
+            sleep(Duration::from_millis(20));
+        }
+        let done = unmount(&["--lazy"]) || std::thread::panicking();
+        assert!(done, "{} stays mounted", self.path().display());
     }
 }
 
@@ -171,7 +185,7 @@ pub fn record(
     let base = recorder.begin();
     let file = File::from(neighbour);
     let mut step = Neighbour { recorder: &recorder, file, began: false, calls: 0 };
-    let limit = std::time::Duration::from_secs(120);
+    let limit = Duration::from_secs(120);
     let ended = Stepped::new(&command, "/dev/null", limit).run(&mut step).unwrap();
     recorder.mark(ENDED);
     let log = recorder.end();
