@@ -1,14 +1,14 @@
-//! System calls that a signal may interrupt before they have done anything: each is made again until
-//! it is done or fails.
+//! System calls that a signal may interrupt before they have done anything: each is made again
+//! until it is done or fails.
 //!
-//! Handlers that restart calls do not cover them all: a network file system, a FUSE file system and a
-//! lock say EINTR of their own accord, and so does a stopped and continued process
+//! Handlers that restart calls do not cover them all: a network file system, a FUSE file system and
+//! a lock say EINTR of their own accord, and so does a stopped and continued process
 //! (`signal(7)`, *Interruption of system calls and library functions by signal handlers*). A file
 //! would be missing in a backup for nothing.
 //!
-//! Whoever wants to be interrupted, to look whether a run has been cancelled, calls `rustix` and says
-//! why; `clippy.toml` finds the others. Reads of a stream and writes are not here: they go on from
-//! where they were, and where that is their callers know.
+//! Whoever wants to be interrupted, to look whether a run has been cancelled, calls `rustix` and
+//! says why; `clippy.toml` finds the others. Reads of a stream and writes are not here: they go on
+//! from where they were, and where that is their callers know.
 
 #![expect(clippy::disallowed_methods, reason = "here they are made again")]
 
@@ -82,8 +82,8 @@ pub fn fallocate(
 }
 
 /// `pread(2)` until `bytes` are full: a call may give less than there is. Gives how many bytes were
-/// read: fewer only at the end of the file, or before a place that cannot be read, of which the next
-/// call tells.
+/// read: fewer only at the end of the file, or before a place that cannot be read, of which the
+/// next call tells.
 ///
 /// # Errors
 ///
@@ -102,7 +102,7 @@ pub fn read_at(file: impl AsFd, bytes: &mut [u8], offset_bytes: u64) -> Result<u
     Ok(done)
 }
 
-/// `fsync(2)`. Interrupted is not failed: what the kernel has to tell of lost writes it still tells.
+/// `fsync(2)`. Interrupted is not failed: what there is to tell of lost writes it tells still.
 ///
 /// # Errors
 ///

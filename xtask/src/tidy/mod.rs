@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, bail};
+use serde_json::Value;
 
 use self::allowed::Allowed;
 use self::rules::Finding;
@@ -123,7 +124,8 @@ fn check_changelog(root: &Path) -> Option<Finding> {
 }
 
 fn check_dependencies(root: &Path) -> anyhow::Result<Vec<Finding>> {
-    let names = dependencies(root)?;
+    let packages = packages(root)?;
+    let names = dependencies(&packages);
     let document = fs::read_to_string(root.join(DEPENDENCIES)).unwrap_or_default();
     let mut findings: Vec<Finding> = rules::unnamed_dependencies(&names, &document)
         .iter()
@@ -139,11 +141,45 @@ fn check_dependencies(root: &Path) -> anyhow::Result<Vec<Finding>> {
             findings.push(Finding::new("dependency", "Cargo.toml", 0, &message));
         }
     }
+    for package in &packages {
+        findings.extend(check_unused(root, package)?);
+    }
     Ok(findings)
 }
 
-/// Names of the crates from outside that any of our manifests asks for, sorted.
-fn dependencies(root: &Path) -> anyhow::Result<Vec<String>> {
+/// Dependencies of a crate that its sources do not mention: those of the product in `src`, those of
+/// its tests anywhere.
+fn check_unused(root: &Path, package: &Value) -> anyhow::Result<Vec<Finding>> {
+    let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
+    let folder = manifest.parent().context("cargo metadata: a manifest without a folder")?;
+    let mut findings = Vec::new();
+    for (kind, place) in [(Value::Null, "src"), ("dev".into(), "")] {
+        let names: Vec<String> = package["dependencies"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|dependency| dependency["kind"] == kind)
+            .filter_map(|dependency| dependency["name"].as_str())
+            .map(str::to_string)
+            .collect();
+        let mut sources = String::new();
+        for file in files(&folder.join(place))? {
+            if file.extension().is_some_and(|extension| extension == "rs") {
+                sources += &fs::read_to_string(&file)
+                    .with_context(|| format!("read {}", file.display()))?;
+            }
+        }
+        for name in rules::unused_dependencies(&names, &sources) {
+            let shown = manifest.strip_prefix(root).unwrap_or(manifest).display().to_string();
+            let message = format!("{name}: the crate does not use it");
+            findings.push(Finding::new("dependency", &shown, 0, &message));
+        }
+    }
+    Ok(findings)
+}
+
+/// What cargo knows of our crates.
+fn packages(root: &Path) -> anyhow::Result<Vec<Value>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
@@ -153,8 +189,12 @@ fn dependencies(root: &Path) -> anyhow::Result<Vec<String>> {
     if !output.status.success() {
         bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let packages = metadata["packages"].as_array().context("cargo metadata: no packages")?;
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    metadata["packages"].as_array().cloned().context("cargo metadata: no packages")
+}
+
+/// Names of the crates from outside that any of our manifests asks for, sorted.
+fn dependencies(packages: &[Value]) -> Vec<String> {
     let names: BTreeSet<String> = packages
         .iter()
         .filter_map(|package| package["dependencies"].as_array())
@@ -163,5 +203,5 @@ fn dependencies(root: &Path) -> anyhow::Result<Vec<String>> {
         .filter_map(|dependency| dependency["name"].as_str())
         .map(str::to_string)
         .collect();
-    Ok(names.into_iter().collect())
+    names.into_iter().collect()
 }

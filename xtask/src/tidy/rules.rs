@@ -111,6 +111,14 @@ pub fn unnamed_dependencies(names: &[String], document: &str) -> Vec<String> {
     names.iter().filter(|name| !mentioned(name)).cloned().collect()
 }
 
+/// Names of dependencies that the sources of a crate do not mention.
+pub fn unused_dependencies(names: &[String], sources: &str) -> Vec<String> {
+    let identifier = |name: &String| name.replace('-', "_");
+    let identifiers: Vec<String> = names.iter().map(identifier).collect();
+    let unused = unnamed_dependencies(&identifiers, sources);
+    names.iter().filter(|name| unused.contains(&identifier(name))).cloned().collect()
+}
+
 /// Keys of `[workspace.dependencies]` in the manifest `text`.
 pub fn workspace_dependencies(text: &str) -> Vec<String> {
     let section = text.split("[workspace.dependencies]").nth(1).unwrap_or_default();
@@ -334,6 +342,14 @@ mod tests {
         let manifest =
             "[workspace.dependencies]\na = \"1\"\n\nb = { path = \"b\" }\n[profile.dev]\nc = 1\n";
         assert_eq!(workspace_dependencies(manifest), ["a", "b"]);
+    }
+
+    #[test]
+    fn dependencies_must_be_used() {
+        let names = ["io-uring", "zstd", "libc"].map(str::to_string);
+        let sources =
+            "use io_uring::opcode;\nuse zstd_frame::Frame;\nfn libc_is() { libc::read() }";
+        assert_eq!(unused_dependencies(&names, sources), ["zstd"]);
     }
 
     #[test]

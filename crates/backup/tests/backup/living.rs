@@ -2,9 +2,9 @@
 //! that every name ever had.
 //!
 //! Nothing here depends on time: which change comes after which request follows from a seed. The
-//! inode numbers that programs see are used again as soon as nobody has the file open, as ext4 does.
-//! The numbers by which the kernel asks for objects are not: it asks by the number alone, and would
-//! get another file than the one that it means.
+//! inode numbers that programs see are used again as soon as nobody has the file open, as ext4
+//! does. The numbers by which the kernel asks for objects are not: it asks by the number alone, and
+//! would get another file than the one that it means.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;

@@ -143,7 +143,11 @@ fn an_error_comes_back_with_its_operation() {
         let file = Arc::clone(&file);
         backend.submit(Operation { file, offset_bytes: 0, done_bytes: 0, memory }).unwrap();
         let done = backend.wait().unwrap();
-        assert_eq!(done.result.unwrap_err().raw_os_error(), Some(libc::EBADF), "{choice:?}");
+        assert_eq!(
+            done.result.unwrap_err().raw_os_error(),
+            Some(rustix::io::Errno::BADF.raw_os_error()),
+            "{choice:?}"
+        );
         assert_eq!(backend.in_flight(), 0);
     }
 }

@@ -176,7 +176,10 @@ fn a_full_device_stops_the_reader_too() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let sink = Box::new(StreamSink::new(Arc::new(full.into()), cancel.clone()));
     let (offset_bytes, source) = write_error(sink, &cancel);
-    assert_eq!((offset_bytes, source.raw_os_error()), (0, Some(libc::ENOSPC)));
+    assert_eq!(
+        (offset_bytes, source.raw_os_error()),
+        (0, Some(rustix::io::Errno::NOSPC.raw_os_error()))
+    );
 }
 
 #[test]
@@ -187,7 +190,11 @@ fn a_file_that_can_not_be_written_stops_the_reader_too() {
         let backend = choice.open(2).unwrap();
         let sink = Box::new(FileSink::new(Arc::new(read_only.into()), backend));
         let (_, source) = write_error(sink, &cancel);
-        assert_eq!(source.raw_os_error(), Some(libc::EBADF), "{choice:?}");
+        assert_eq!(
+            source.raw_os_error(),
+            Some(rustix::io::Errno::BADF.raw_os_error()),
+            "{choice:?}"
+        );
     }
 }
 
@@ -209,7 +216,7 @@ fn a_source_that_can_not_be_read_is_told_with_its_place() {
     let sink = Box::new(StreamSink::new(Arc::new(null.into()), cancel.clone()));
     let (read, _, _) = copy(From::Stream(directory.into()), sink, &cancel, 512);
     let Err(ReadError::Read { offset_bytes: 0, source }) = read else { panic!("{read:?}") };
-    assert_eq!(source.raw_os_error(), Some(libc::EISDIR));
+    assert_eq!(source.raw_os_error(), Some(rustix::io::Errno::ISDIR.raw_os_error()));
 }
 
 #[test]
