@@ -4,6 +4,7 @@
 //! `links.rs` and `licences.rs`, what is excepted stands in `xtask/tidy-allow.txt` with a reason.
 
 mod allowed;
+mod arrows;
 mod licences;
 mod links;
 mod rules;
@@ -18,6 +19,7 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 use self::allowed::Allowed;
+use self::arrows::Use;
 use self::rules::Finding;
 
 const ALLOW_LIST: &str = "xtask/tidy-allow.txt";
@@ -143,6 +145,7 @@ fn check_dependencies(root: &Path) -> anyhow::Result<Vec<Finding>> {
     }
     for package in &packages {
         findings.extend(check_unused(root, package)?);
+        findings.extend(check_arrows(root, package));
     }
     Ok(findings)
 }
@@ -176,6 +179,24 @@ fn check_unused(root: &Path, package: &Value) -> anyhow::Result<Vec<Finding>> {
         }
     }
     Ok(findings)
+}
+
+/// Arrows between our crates that do not go down.
+fn check_arrows(root: &Path, package: &Value) -> Vec<Finding> {
+    let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
+    let shown = manifest.strip_prefix(root).unwrap_or(manifest).display().to_string();
+    let from = package["name"].as_str().unwrap_or_default();
+    let refusal = |dependency: &Value| {
+        let to = dependency["name"].as_str()?;
+        let by = if dependency["kind"] == "dev" { Use::Tests } else { Use::Product };
+        arrows::refusal(from, to, by)
+    };
+    let dependencies = package["dependencies"].as_array().into_iter().flatten();
+    dependencies
+        .filter(|dependency| !dependency["path"].is_null())
+        .filter_map(refusal)
+        .map(|message| Finding::new("arrow", &shown, 0, &message))
+        .collect()
 }
 
 /// What cargo knows of our crates.

@@ -1,0 +1,66 @@
+//! Which crate may name which: arrows go down, one floor at least.
+
+/// The floors of the product, the ground first. A crate names those on floors below its own.
+const FLOORS: &[&[&str]] = &[
+    &["interruptible"],
+    &["archive", "device"],
+    &["tree", "flow", "sim"],
+    &["report"],
+    &["backup", "bench"],
+    &["takeup"],
+];
+
+/// What only tests name.
+const FOR_TESTS: &[&str] = &["needs", "stepper"];
+
+/// Where a dependency is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// By the product.
+    Product,
+    /// By tests, examples and benchmarks: they may look up, as `backup` is tested on drives of
+    /// `sim`.
+    Tests,
+}
+
+fn floor(name: &str) -> Option<usize> {
+    FLOORS.iter().position(|floor| floor.contains(&name))
+}
+
+/// Why `from` may not name `to`, both crates of ours.
+pub fn refusal(from: &str, to: &str, by: Use) -> Option<String> {
+    if by == Use::Tests {
+        return (to == "xtask").then(|| "nobody names the chores".to_owned());
+    }
+    // The chores use what they like.
+    let from_floor = if from == "xtask" { FLOORS.len() } else { floor(from).unwrap_or(0) };
+    if FOR_TESTS.contains(&to) {
+        return Some(format!("{to} is for tests only"));
+    }
+    if floor(from).is_none() && from != "xtask" && !FOR_TESTS.contains(&from) {
+        return Some(format!("{from} has no floor in xtask/src/tidy/arrows.rs"));
+    }
+    match floor(to) {
+        None => Some(format!("{to} has no floor in xtask/src/tidy/arrows.rs")),
+        Some(to_floor) if to_floor >= from_floor => {
+            Some(format!("{to} does not lie below {from} (xtask/src/tidy/arrows.rs)"))
+        }
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrows_go_down() {
+        let product = |from, to| refusal(from, to, Use::Product).is_some();
+        assert!(!product("backup", "flow") && !product("takeup", "backup"));
+        assert!(product("flow", "backup") && product("tree", "flow") && product("backup", "bench"));
+        assert!(product("backup", "needs") && product("store", "flow") && product("flow", "store"));
+        assert!(!product("xtask", "sim") && product("takeup", "xtask"));
+        assert!(refusal("backup", "sim", Use::Tests).is_none());
+        assert!(refusal("backup", "xtask", Use::Tests).is_some());
+    }
+}
