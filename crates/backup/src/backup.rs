@@ -306,6 +306,7 @@ pub fn backup_to_tape(
             block_bytes: options.block_bytes,
             layout: tape.layout,
             existing: options.existing,
+            later: tape.later_volumes,
             drive_compression: tape.drive_compression,
         },
         compression: options.compression,

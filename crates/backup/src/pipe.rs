@@ -176,7 +176,7 @@ pub fn pipe_to_tape(
 ) -> Result<RunReport, PipeError> {
     let blocks = check(options)?;
     let source = Source::open(&options.from)?;
-    let sink = TapeStream::open(drive, options.block_bytes)?;
+    let sink = TapeStream::open(drive, options.block_bytes, options.existing)?;
     let engine = choose_engine(options)?;
     tell_engine(&engine, source.length_bytes.is_some(), monitor);
     let output = Output { name: drive.name().to_owned(), kind: "tape", sink: Box::new(sink) };

@@ -6,6 +6,7 @@
 
 mod begin;
 mod change;
+mod end;
 mod error;
 mod members;
 mod options;

@@ -243,9 +243,9 @@ impl Tape {
             Err(error) => {
                 // A blank check is not logged, and has the error number of any failure.
                 let failed = self.failed("read", error);
-                let unclear = failed.said.is_none_or(|said| said.is_blank_check())
+                let unclear = failed.said.is_none_or(|said| said.is_end_of_data())
                     && failed.source.raw_os_error() == Some(Errno::IO.raw_os_error());
-                match unclear && self.failed_at_end_of_data() {
+                match unclear && self.failed_at_end_of_data(failed.said)? {
                     true => Ok(TapeRead::EndOfData),
                     false => Err(failed),
                 }

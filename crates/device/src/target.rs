@@ -25,9 +25,10 @@ use rustix::io::Errno;
 use replaced::Replaced;
 
 /// What to do when the target holds something already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existing {
     /// Leave it and fail.
+    #[default]
     Keep,
     /// Put the new content in its place, once that is complete.
     Replace,

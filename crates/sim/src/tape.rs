@@ -18,6 +18,7 @@ mod driver;
 mod faults;
 mod medium;
 mod medium_file;
+mod mishap;
 mod operation;
 mod options;
 pub mod pace;
@@ -37,6 +38,7 @@ pub use driver::{Direction, OnClose, OpenMode, Readiness};
 pub use faults::{AfterReadError, Answers, CompressionSwitch, Faults, Persistence, Positioning};
 pub use medium::{Cartridge, CartridgeSettings, Object, Protection};
 pub use medium_file::MediumFileError;
+pub use mishap::Mishap;
 pub use target::{Completion, SENSE_BYTES, Target};
 
 use driver::Driver;
@@ -89,6 +91,22 @@ impl VirtualDrive {
     /// Changes what the drive is, or what is wrong with it.
     pub fn change_settings(&self, change: impl FnOnce(&mut DriveSettings)) {
         change(&mut self.lock().drive.settings);
+    }
+
+    /// Counts commands from here on, whoever sends them, and lets `mishap` happen to the one with
+    /// the number `at`, from 0, and as many behind it as `persistence` says.
+    pub fn order_mishap(&self, at: u64, persistence: Persistence, mishap: Mishap) {
+        self.lock().drive.mishaps.order(Some((at, persistence, mishap)));
+    }
+
+    /// Counts commands from here on; nothing happens to them.
+    pub fn count_commands(&self) {
+        self.lock().drive.mishaps.order(None);
+    }
+
+    /// Commands since they are counted.
+    pub fn commands(&self) -> u64 {
+        self.lock().drive.mishaps.commands()
     }
 
     /// Sets compression by the drive, as somebody at its panel could.
@@ -183,7 +201,10 @@ impl TapeDrive for VirtualDrive {
             (Access::Look, _) => {}
             // The position is not known after a reset; a rewind finds it.
             (_, Err(_)) => {}
-            (_, Ok(status)) if !status.online => return Err(OpenError::NoMedium { device }),
+            (_, Ok(status)) if status.no_medium => return Err(OpenError::NoMedium { device }),
+            (_, Ok(status)) if !status.online => {
+                return Err(OpenError::NotReady { device, waited_seconds: 0 });
+            }
             (Access::Write, Ok(status)) if status.write_protected => {
                 return Err(OpenError::WriteProtected { device });
             }

@@ -161,6 +161,16 @@ fn tape_set_hint(error: &TapeSetError) -> Option<String> {
             "--overwrite writes over it from its beginning"
         }
         TapeSetError::Refused { refused: Refused::NoMedium, .. } => "put a medium into the drive",
+        TapeSetError::Refused { refused: Refused::DataFollow, .. } => {
+            "`mt eom` goes behind them; --overwrite writes over them"
+        }
+        TapeSetError::NoVolume { last: Refused::Foreign | Refused::Full, .. } => {
+            "--overwrite-volumes writes over what later volumes hold"
+        }
+        TapeSetError::Tape(error) if error.said.is_some_and(|said| said.is_unreadable()) => {
+            "nothing is known of what the medium holds; --overwrite writes over it from its \
+             beginning"
+        }
         TapeSetError::Refused { refused: Refused::WriteProtected, .. } => {
             "its write-protect switch is set; `takeup list` reads it all the same"
         }

@@ -14,6 +14,7 @@
 //! read. Not here: writing (`crate::tape`), and what a drive means by its answers (`device::tape`).
 
 mod blocks;
+mod claims;
 mod failure;
 mod feed;
 mod file;

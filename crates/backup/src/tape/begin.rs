@@ -3,23 +3,25 @@
 //! The first block decides: a blank medium is written from its beginning, one of ours behind what
 //! it holds, and anything else is refused unless it is to be written over. Whatever the drive was
 //! set to before is set again.
+//!
+//! Somebody may exchange the medium at any moment, and the bus may be reset: the tape stands at the
+//! beginning of who knows what then. The drive tells that once, to the next command, as its
+//! failure. So everything that a drive may refuse for reasons of its own comes first; then a label
+//! is read, and from there to the first block that is written no command may fail, be it one whose
+//! answer could be done without.
 
 use archive::label::{Found, LABEL_BYTES_MAX, Label};
 use device::tape::{
-    Access, BlockMode, DriveCompression, Filemark, OpenError, Place, Tape, TapeDrive, TapeError,
-    TapeRead,
+    Access, BlockMode, DriveCompression, OpenError, Tape, TapeDrive, TapeError, TapeRead,
 };
 use device::target::Existing;
 
 use super::change::Refused;
+use super::end::{Medium, behind_the_last_set};
 use super::error::TapeSetError;
 use super::options::BlockLayout;
 use super::volume::Volume;
 
-/// Sense key of a read where nothing was ever written, SPC-4 4.5.6.
-const BLANK_CHECK: u8 = 8;
-/// Files that are looked at from the end on for the label of the set before.
-const FILES_LOOKED_AT_MAX: usize = 16;
 /// First buffer for a block of unknown size; it is doubled up to the largest that goes through.
 const READ_BYTES: usize = 1 << 20;
 
@@ -28,7 +30,10 @@ const READ_BYTES: usize = 1 << 20;
 pub(crate) struct Writing {
     pub(crate) block_bytes: usize,
     pub(crate) layout: BlockLayout,
+    /// What the first medium holds.
     pub(crate) existing: Existing,
+    /// What later media hold.
+    pub(crate) later: Existing,
     pub(crate) drive_compression: Option<DriveCompression>,
 }
 
@@ -56,7 +61,7 @@ pub(super) struct UsedMedium {
 }
 
 /// What the beginning of a medium says.
-enum First {
+pub(super) enum First {
     Blank,
     Ours(Label),
     Foreign,
@@ -64,13 +69,35 @@ enum First {
 
 /// Where the tape stands after a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Behind {
+pub(super) enum Behind {
     /// In the file that was looked at.
     InFile,
     /// Behind its filemark.
     Filemark,
     /// At the end of the data.
     EndOfData,
+}
+
+/// Whether the drive tells where it is. Asked before the medium is looked at: later on a question
+/// without an answer is a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Numbers {
+    Told,
+    Unknown,
+}
+
+impl Numbers {
+    fn of(tape: &mut Tape) -> Numbers {
+        if tape.position().is_ok() { Numbers::Told } else { Numbers::Unknown }
+    }
+
+    /// Number of the next object.
+    pub(super) fn ask(self, tape: &mut Tape) -> Result<Option<u64>, TapeError> {
+        match self {
+            Numbers::Told => tape.position().map(Some),
+            Numbers::Unknown => Ok(None),
+        }
+    }
 }
 
 /// Opens the drive and makes the medium in it ready to take the next block.
@@ -91,11 +118,22 @@ pub(super) fn open_volume(
     let block_bytes_max = usize::try_from(limits.block_bytes_max).unwrap_or(READ_BYTES);
     switch_compression(&mut tape, writing.drive_compression)?;
     // Blocks of any size can be read in variable mode only; a drive without it has fixed blocks.
-    if tape.set_block_mode(BlockMode::Variable).is_err() {
-        tape.set_block_mode(block_mode(writing))?;
+    match tape.set_block_mode(BlockMode::Variable) {
+        Err(error) if error.said.is_some_and(|said| said.is_attention()) => {
+            return Err(error.into());
+        }
+        Err(_) => tape.set_block_mode(block_mode(writing))?,
+        Ok(()) => {}
     }
+    let numbers = Numbers::of(&mut tape);
     tape.rewind()?;
-    let (first, _) = look(&mut tape, block_bytes_max)?;
+    let existing = if used.is_empty() { writing.existing } else { writing.later };
+    let first = match look(&mut tape, block_bytes_max) {
+        Ok((first, _)) => first,
+        // Of the first medium nothing has to be known that is to be written over.
+        Err(error) if is_given_away(&error, used, existing) => First::Foreign,
+        Err(error) => return Err(error.into()),
+    };
     if let First::Ours(label) = &first
         && let Some(earlier) = used.iter().find(|used| used.medium == label.medium)
     {
@@ -104,15 +142,16 @@ pub(super) fn open_volume(
             None => Refused::Full,
         }));
     }
-    let mut volume = match (first, writing.existing) {
+    let mut volume = match (first, existing) {
         (First::Foreign, Existing::Keep) => return Err(Unfit::Refused(Refused::Foreign)),
         (First::Ours(label), Existing::Keep) => {
-            behind_the_last_set(tape, &label, number, block_bytes_max)?
+            let medium = Medium { numbers, first: label, block_bytes_max };
+            behind_the_last_set(tape, &medium, number)?
         }
         (First::Blank, _) | (_, Existing::Replace) => {
             tape.rewind()?;
             let medium = super::random_id().map_err(Unfit::Failed)?;
-            Volume::at_beginning(tape, medium, number)
+            Volume::at_beginning(tape, medium, number, numbers)
         }
     };
     volume.tape.set_block_mode(block_mode(writing))?;
@@ -121,9 +160,8 @@ pub(super) fn open_volume(
 
 fn unfit_to_open(error: OpenError) -> Unfit {
     match error {
-        OpenError::NoMedium { .. } | OpenError::NotReady { .. } => {
-            Unfit::Refused(Refused::NoMedium)
-        }
+        OpenError::NoMedium { .. } => Unfit::Refused(Refused::NoMedium),
+        OpenError::NotReady { .. } => Unfit::Refused(Refused::NotReady),
         OpenError::WriteProtected { .. } => Unfit::Refused(Refused::WriteProtected),
         error => Unfit::Failed(error.into()),
     }
@@ -145,7 +183,7 @@ fn switch_compression(tape: &mut Tape, wanted: Option<DriveCompression>) -> Resu
 }
 
 /// Reads the label at the position of the tape, in blocks of up to `block_bytes_max`.
-fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Behind), TapeError> {
+pub(super) fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Behind), TapeError> {
     let mut start = Vec::new();
     let mut buffer = vec![0; READ_BYTES.min(block_bytes_max)];
     loop {
@@ -161,9 +199,6 @@ fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Behind), Tape
             }
             Ok(TapeRead::EndOfData) => return Ok((First::Foreign, Behind::EndOfData)),
             Ok(TapeRead::Filemark) => return Ok((First::Foreign, Behind::Filemark)),
-            Err(error) if start.is_empty() && is_blank(tape, &error) => {
-                return Ok((First::Blank, Behind::EndOfData));
-            }
             Err(error) => return Err(error),
         }
         match Label::find(&start) {
@@ -177,91 +212,10 @@ fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Behind), Tape
     }
 }
 
-fn is_blank(tape: &mut Tape, error: &TapeError) -> bool {
-    error.said.is_some_and(|sense| sense.key == BLANK_CHECK)
-        || tape.status().is_ok_and(|status| status.at_end_of_data)
-}
-
-/// Goes to the end of what the medium holds, which is behind a filemark.
-fn behind_the_last_set(
-    mut tape: Tape,
-    first: &Label,
-    number: u32,
-    block_bytes_max: usize,
-) -> Result<Volume, Unfit> {
-    let mut files = tape.to_end_of_data()?;
-    let end = look_at_end(&mut tape, files, block_bytes_max)?;
-    tape.to_end_of_data()?;
-    if end.ending == Ending::Open {
-        // The run before died with the machine: what it wrote last is closed now.
-        tape.write_filemark(Filemark::Synchronising)?;
-        files += 1;
-    }
-    Ok(Volume::behind(tape, first.medium, number, files, end.last_label))
-}
-
-/// How the data on a medium end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    /// With a filemark.
-    Closed,
-    /// With a block.
-    Open,
-}
-
-/// The end of a medium that holds sets.
-struct MediumEnd {
-    ending: Ending,
-    /// Number of the last file that begins with a label of ours.
-    last_label: Option<u32>,
-}
-
-/// Looks at the last files of a medium with so many filemarks, from whose end the tape starts.
-fn look_at_end(
-    tape: &mut Tape,
-    files: u32,
-    block_bytes_max: usize,
-) -> Result<MediumEnd, TapeError> {
-    if files == 0 {
-        return Ok(MediumEnd { ending: Ending::Open, last_label: Some(0) });
-    }
-    let mut last_label = None;
-    to_file(tape, files - 1, files)?;
-    let (found, behind) = look(tape, block_bytes_max)?;
-    if let First::Ours(_) = found {
-        last_label = Some(files - 1);
-    }
-    if behind == Behind::InFile {
-        tape.space_filemarks(1)?;
-    }
-    let ending = match look(tape, block_bytes_max)? {
-        (First::Blank, _) => Ending::Closed,
-        (First::Ours(_), _) => {
-            last_label = Some(files);
-            Ending::Open
-        }
-        (First::Foreign, _) => Ending::Open,
-    };
-    for file in (0..files - 1).rev().take(FILES_LOOKED_AT_MAX) {
-        if last_label.is_some() {
-            break;
-        }
-        tape.to_end_of_data()?;
-        to_file(tape, file, files)?;
-        if let (First::Ours(_), _) = look(tape, block_bytes_max)? {
-            last_label = Some(file);
-        }
-    }
-    Ok(MediumEnd { ending, last_label })
-}
-
-/// To the beginning of a file, from the end of data behind `files` filemarks: backwards where the
-/// drive knows where it is, and else from the beginning (tgt's drive goes back too far).
-fn to_file(tape: &mut Tape, file: u32, files: u32) -> Result<(), TapeError> {
-    let back = i32::try_from(files - file + 1).unwrap_or(i32::MAX);
-    if file == 0 || tape.position().is_err() {
-        return tape.go_to(Place { file_number: Some(file), block_in_file: None }, None);
-    }
-    tape.space_filemarks(-back)?;
-    tape.space_filemarks(1)
+/// Whether a medium that cannot be read may be written to all the same: the drive has to say
+/// itself that it is the medium, since any other failure may be the notice of another one.
+fn is_given_away(error: &TapeError, used: &[UsedMedium], existing: Existing) -> bool {
+    used.is_empty()
+        && existing == Existing::Replace
+        && error.said.is_some_and(|said| said.is_unreadable())
 }

@@ -50,9 +50,12 @@ pub enum VolumePurpose {
 /// Why a volume was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The drive is empty or not ready.
+    /// The drive is empty.
     #[error("the drive holds no medium")]
     NoMedium,
+    /// There is something in the drive, which does not get ready.
+    #[error("the drive is not ready")]
+    NotReady,
     /// The medium cannot be written to.
     #[error("the medium is write-protected")]
     WriteProtected,
@@ -68,6 +71,9 @@ pub enum Refused {
     /// It holds something that we did not write.
     #[error("the medium holds data that Takeup did not write")]
     Foreign,
+    /// Something is recorded behind the place where it stands.
+    #[error("data follow where the tape stands")]
+    DataFollow,
     /// It holds nothing.
     #[error("the medium is blank")]
     Blank,

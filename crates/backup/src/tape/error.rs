@@ -18,6 +18,12 @@ pub enum TapeSetError {
     /// The drive failed.
     #[error(transparent)]
     Tape(#[from] TapeError),
+    /// What is in the drive is not what was looked at.
+    #[error("the medium in {device} is not what it was when it was looked at a moment before")]
+    Exchanged {
+        /// The drive.
+        device: String,
+    },
     /// The first medium is not one to write to.
     #[error("cannot write to {device}: {refused}")]
     Refused {

@@ -3,6 +3,7 @@
 use archive::chunk::Compression;
 use device::tape::DriveCompression;
 use device::tape::generation::Generation;
+use device::target::Existing;
 use flow::restart::Restart;
 
 /// How blocks are laid out on the medium.
@@ -25,6 +26,8 @@ pub struct TapeOptions {
     pub layout: BlockLayout,
     /// Switches the drive's compression; left as it is by default.
     pub drive_compression: Option<DriveCompression>,
+    /// Whether what volumes after the first hold may be written over.
+    pub later_volumes: Existing,
 }
 
 /// Time that an immediate filemark is assumed to cost. Drives are not known to tell; the measured

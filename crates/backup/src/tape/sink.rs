@@ -370,7 +370,11 @@ impl<'a> TapeSink<'a> {
                     return Ok(());
                 }
                 Err(Unfit::Refused(why)) => refused = Some(why),
-                Err(Unfit::Failed(error @ (TapeSetError::Open(_) | TapeSetError::Tape(_)))) => {
+                Err(Unfit::Failed(
+                    error @ (TapeSetError::Open(_)
+                    | TapeSetError::Tape(_)
+                    | TapeSetError::Exchanged { .. }),
+                )) => {
                     refused = Some(Refused::Unreadable { text: error.to_string() });
                 }
                 Err(Unfit::Failed(error)) => return Err(error),

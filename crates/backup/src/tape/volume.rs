@@ -6,6 +6,8 @@ use device::tape::raw::Statistics;
 use device::tape::{Filemark, Tape, TapeError, TapeWrite};
 use rustix::io::Errno;
 
+use super::begin::Numbers;
+
 /// An open volume.
 pub(super) struct Volume {
     pub(super) tape: Tape,
@@ -36,25 +38,36 @@ pub(super) struct Volume {
 
 impl Volume {
     /// A medium that is written from its beginning, where the tape stands.
-    pub(super) fn at_beginning(tape: Tape, medium: [u8; 16], number: u32) -> Volume {
-        let mut volume = Volume::new(tape, medium, number);
+    pub(super) fn at_beginning(
+        tape: Tape,
+        medium: [u8; 16],
+        number: u32,
+        numbers: Numbers,
+    ) -> Volume {
+        let object_number = (numbers == Numbers::Told).then_some(0);
+        let mut volume = Volume::new(tape, medium, number, object_number);
         volume.from_beginning = true;
         volume
     }
 
     /// A medium that is written behind what it holds, where the tape stands.
+    ///
+    /// # Errors
+    /// When the drive does not say where that is, though it can.
     pub(super) fn behind(
-        tape: Tape,
+        mut tape: Tape,
         medium: [u8; 16],
         number: u32,
         file_number: u32,
         previous: Option<u32>,
-    ) -> Volume {
-        Volume { file_number, previous, ..Volume::new(tape, medium, number) }
+        numbers: Numbers,
+    ) -> Result<Volume, TapeError> {
+        let object_number = numbers.ask(&mut tape)?;
+        let volume = Volume::new(tape, medium, number, object_number);
+        Ok(Volume { file_number, previous, ..volume })
     }
 
-    fn new(mut tape: Tape, medium: [u8; 16], number: u32) -> Volume {
-        let object_number = tape.position().ok();
+    fn new(mut tape: Tape, medium: [u8; 16], number: u32, object_number: Option<u64>) -> Volume {
         let before = tape.statistics();
         Volume {
             tape,

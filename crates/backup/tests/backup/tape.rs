@@ -4,6 +4,7 @@
 mod calls;
 mod changes;
 mod media;
+mod mishaps;
 mod streams;
 
 use std::path::Path;

@@ -3,6 +3,8 @@
 
 mod damage;
 mod foreign;
+mod hostile;
+mod mishaps;
 mod sets;
 pub mod studio;
 mod volumes;

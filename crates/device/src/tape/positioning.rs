@@ -5,7 +5,10 @@
 //! but not every drive can, and the driver forgets in which file it is when it does. Spacing over
 //! filemarks and blocks always works.
 
+use rustix::io::Errno;
+
 use super::raw::Operation;
+use super::sense::Sense;
 use super::{BlockMode, Place, Tape, TapeError, TapeStatus};
 
 /// More filemarks than a medium has; the driver spaces with 24 bits (`drivers/scsi/st.c`).
@@ -61,6 +64,11 @@ impl Tape {
             self.rewind()?;
         }
         let found = self.operate(Operation::EndOfData, 1, "find the end of the data on");
+        // The driver goes on when its way over filemarks fails, whatever the drive said of it.
+        let is_failure = |said: Sense| !said.is_harmless() && !said.is_end_of_data();
+        if found.is_ok() && self.raw.last_sense().is_some_and(is_failure) {
+            return Err(self.failed("find the end of the data on", Errno::IO.into()));
+        }
         let there = self.status()?;
         match (found, there.file_number) {
             // On a blank medium there is nothing that the drive could space over.
@@ -124,8 +132,10 @@ impl Tape {
             Ok(()) => return Ok(Some(())),
             Err(error) => error,
         };
+        if self.met_end_of_data(&error) {
+            return Ok(None);
+        }
         match self.status() {
-            Ok(TapeStatus { at_end_of_data: true, file_number: Some(0), .. }) => Ok(None),
             // A filemark stops the spacing, with the tape behind it.
             Ok(TapeStatus { file_number: Some(1), .. }) => Ok(Some(())),
             _ => Err(error),
@@ -137,15 +147,56 @@ impl Tape {
     /// a block tells. The tape moves if there is a block after all: the position after a read
     /// that failed is not known anyway. (In fixed mode it is: a block of another size is such an
     /// error, and the driver has gone back before it.)
-    pub(super) fn failed_at_end_of_data(&mut self) -> bool {
+    ///
+    /// `said` is what the drive said of the read, if that is known.
+    ///
+    /// # Errors
+    /// When the drive says something else of that block.
+    pub(super) fn failed_at_end_of_data(&mut self, said: Option<Sense>) -> Result<bool, TapeError> {
         match self.status() {
-            Ok(TapeStatus { at_end_of_data: true, .. }) => true,
-            Ok(TapeStatus { block_mode: BlockMode::Variable, .. }) => {
-                self.operate(Operation::ForwardBlocks, 1, "space forward on").is_err()
-                    && self.status().is_ok_and(|status| status.at_end_of_data)
+            Ok(TapeStatus { at_end_of_data: true, .. }) => Ok(true),
+            Ok(TapeStatus { block_mode, .. })
+                if block_mode == BlockMode::Variable || said.is_some() =>
+            {
+                self.nothing_follows()
             }
-            _ => false,
+            _ => Ok(false),
         }
+    }
+
+    /// Whether there is no block before the head, by spacing over it. If there is one, or a
+    /// filemark, it is behind the head then.
+    ///
+    /// # Errors
+    /// When the drive fails for another reason, and says so.
+    pub fn nothing_follows(&mut self) -> Result<bool, TapeError> {
+        match self.operate(Operation::ForwardBlocks, 1, "space forward on") {
+            Ok(()) => Ok(false),
+            Err(error) if self.met_end_of_data(&error) => Ok(true),
+            // A filemark has no sense key.
+            Err(error) if error.said.is_none_or(|said| said.key == 0) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Over the blocks of a file that no filemark closes, to the end of the data. Whatever else
+    /// stops the tape is an error.
+    ///
+    /// # Errors
+    /// When a filemark comes, or the drive fails.
+    pub fn over_open_file(&mut self) -> Result<(), TapeError> {
+        loop {
+            let count = BLOCKS_AT_ONCE as i32;
+            if let Err(error) = self.operate(Operation::ForwardBlocks, count, "space forward on") {
+                return if self.met_end_of_data(&error) { Ok(()) } else { Err(error) };
+            }
+        }
+    }
+
+    /// Whether the end of the data is what stopped the tape.
+    fn met_end_of_data(&mut self, error: &TapeError) -> bool {
+        error.said.is_none_or(|said| said.is_end_of_data())
+            && self.status().is_ok_and(|status| status.at_end_of_data)
     }
 
     /// Over so many blocks.

@@ -21,6 +21,8 @@ pub struct Sense {
     pub deferred: bool,
 }
 
+/// `NO SENSE`.
+const NO_SENSE: u8 = 0;
 /// `RECOVERED ERROR`.
 const RECOVERED: u8 = 1;
 /// `ILLEGAL REQUEST`.
@@ -29,6 +31,10 @@ const ILLEGAL_REQUEST: u8 = 5;
 const ATTENTION: u8 = 6;
 /// `BLANK CHECK`.
 const BLANK_CHECK: u8 = 8;
+/// `MEDIUM ERROR`.
+const MEDIUM_ERROR: u8 = 3;
+/// Additional code and qualifier: end-of-data detected.
+const END_OF_DATA: (u8, u8) = (0x00, 0x05);
 /// Additional code: the medium may have changed.
 const MEDIUM_CHANGED: u8 = 0x28;
 /// Additional code: the drive was reset.
@@ -66,14 +72,32 @@ impl Sense {
         self.key == ATTENTION && self.code == RESET
     }
 
+    /// The drive has done what was asked, or met a filemark or an end of the medium doing it.
+    pub fn is_harmless(&self) -> bool {
+        self.key == NO_SENSE || self.is_recovered()
+    }
+
+    /// Something has happened to the drive or its medium, and this is the notice of it: the command
+    /// was not done, and will not fail for that reason again.
+    pub fn is_attention(&self) -> bool {
+        self.key == ATTENTION
+    }
+
     /// The drive does not know the command, or something in it.
     pub fn is_illegal_request(&self) -> bool {
         self.key == ILLEGAL_REQUEST
     }
 
-    /// There is nothing recorded where the drive looked.
-    pub fn is_blank_check(&self) -> bool {
-        self.key == BLANK_CHECK
+    /// There is nothing recorded from here on. The key alone does not say so: a drive that does not
+    /// find the end of the data, or does not know the format of a medium, may have the same one
+    /// (SSC-3, 4.2.10; table of sense codes).
+    pub fn is_end_of_data(&self) -> bool {
+        self.key == BLANK_CHECK && matches!((self.code, self.qualifier), (0, 0) | END_OF_DATA)
+    }
+
+    /// The drive cannot read what is recorded, or does not know how.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self.key, MEDIUM_ERROR | BLANK_CHECK) && !self.is_end_of_data()
     }
 
     /// Name of the sense key.
@@ -178,6 +202,17 @@ mod tests {
         let sense = Sense { key: 4, code: 0x40, qualifier: 0x81, deferred: false };
         let expected = "hardware error, diagnostic failure on a component (sense 4/40/81)";
         assert_eq!(sense.to_string(), expected);
+    }
+
+    #[test]
+    fn not_every_blank_check_is_the_end_of_the_data() {
+        let sense = |key, code, qualifier| Sense { key, code, qualifier, deferred: false };
+        assert!(sense(8, 0, 5).is_end_of_data() && sense(8, 0, 0).is_end_of_data());
+        for (code, qualifier) in [(0x14, 0x03), (0x14, 0x00), (0x30, 0x01), (0x30, 0x02)] {
+            let sense = sense(8, code, qualifier);
+            assert!(!sense.is_end_of_data() && sense.is_unreadable(), "{sense}");
+        }
+        assert!(!sense(3, 0, 5).is_end_of_data() && !sense(6, 0x28, 0).is_unreadable());
     }
 
     #[test]

@@ -52,6 +52,17 @@ impl Drive {
 
     /// The whole answer, and how much of it the command wants.
     pub(super) fn answer_to(&mut self, command: &[u8; 16]) -> Result<(Vec<u8>, usize), Check> {
+        match command[0] {
+            // What the drive has to tell is told by any other command (SPC-4, 5.14).
+            INQUIRY | REQUEST_SENSE | TEST_UNIT_READY | READ_POSITION => self.answer_with(command),
+            _ => self.command_at_any_time(|drive| {
+                drive.notice()?;
+                drive.answer_with(command)
+            }),
+        }
+    }
+
+    fn answer_with(&mut self, command: &[u8; 16]) -> Result<(Vec<u8>, usize), Check> {
         let length_16 = |at: usize| usize::from(u16::from_be_bytes([command[at], command[at + 1]]));
         match command[0] {
             TEST_UNIT_READY => self.test_unit_ready().map(|()| (Vec::new(), 0)),

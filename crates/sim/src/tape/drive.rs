@@ -6,60 +6,23 @@
 //!
 //! Not here: how long a command takes, see [`super::pace`].
 
+mod mishaps;
+mod settings;
 mod timing;
 
 use device::tape::sense::Sense;
+
+pub use settings::DriveSettings;
 
 pub(super) use super::check::{
     BLANK_CHECK, Check, HARDWARE_ERROR, ILLEGAL_REQUEST, MEDIUM_ERROR, NO_SENSE, UNIT_ATTENTION,
     VOLUME_OVERFLOW,
 };
 use super::check::{DATA_PROTECT, NOT_READY, write_error};
-use super::faults::{AfterReadError, Answers, CompressionSwitch, Positioning};
+use super::faults::{AfterReadError, CompressionSwitch, Positioning};
 use super::medium::{Cartridge, Medium, ObjectRef, Packing, Protection};
+use super::mishap::Mishaps;
 use super::pace::{Act, Compression, Pace};
-
-/// What a drive is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DriveSettings {
-    /// Vendor identification, 8 characters at most.
-    pub vendor: String,
-    /// Product identification, 16 characters at most.
-    pub product: String,
-    /// Firmware, 4 characters at most.
-    pub revision: String,
-    /// Serial number.
-    pub serial: String,
-    /// Smallest block, as READ BLOCK LIMITS answers.
-    pub block_bytes_min: u16,
-    /// Largest block, 24 bits.
-    pub block_bytes_max: u32,
-    /// Most bytes that the way to the drive takes in one transfer, if that can be known.
-    pub transfer_bytes_max: Option<u64>,
-    /// What it does when compression is switched.
-    pub compression_switch: CompressionSwitch,
-    /// How it answers commands that ask for data.
-    pub answers: Answers,
-    /// Whether it knows block numbers.
-    pub positioning: Positioning,
-}
-
-impl Default for DriveSettings {
-    fn default() -> DriveSettings {
-        DriveSettings {
-            vendor: "TAKEUP".into(),
-            product: "VIRTUAL-TD7".into(),
-            revision: "0001".into(),
-            serial: "TKUP000001".into(),
-            block_bytes_min: 1,
-            block_bytes_max: 8 << 20,
-            transfer_bytes_max: None,
-            compression_switch: CompressionSwitch::Obeyed,
-            answers: Answers::Proper,
-            positioning: Positioning::Numbered,
-        }
-    }
-}
 
 /// What SPACE counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +57,7 @@ pub(super) struct Drive {
     pub(super) block_bytes: u32,
     /// Makes commands take time.
     pub(super) pace: Option<Box<dyn Pace>>,
+    pub(super) mishaps: Mishaps,
 }
 
 impl Drive {
@@ -109,6 +73,7 @@ impl Drive {
             compression,
             block_bytes: 0,
             pace: None,
+            mishaps: Mishaps::default(),
         }
     }
 
@@ -171,9 +136,12 @@ impl Drive {
 
     /// TEST UNIT READY.
     pub(super) fn test_unit_ready(&mut self) -> Result<(), Check> {
-        if let Some(sense) = self.attention.take() {
-            return Err(Check { sense, ..Check::default() });
-        }
+        self.command(|_| Ok(()))
+    }
+
+    /// What a command is told instead of being done.
+    fn ready(&mut self) -> Result<(), Check> {
+        self.notice()?;
         if !self.loaded {
             return Err(Check::of(NOT_READY, 0x3a, 0x00));
         }
@@ -189,111 +157,128 @@ impl Drive {
         buffer: &mut [u8],
         suppress: Suppress,
     ) -> Result<usize, Check> {
-        self.begin_read()?;
-        let asked = buffer.len();
-        let from = self.position;
-        let actual = self.next_block(buffer, asked as u64)?;
-        self.took_read(from, actual.min(asked));
-        if actual == asked || suppress == Suppress::IncorrectLength {
-            return Ok(actual.min(asked));
-        }
-        Err(Check::wrong_length(asked as i64 - actual as i64))
+        self.command(|drive| {
+            drive.begin_read()?;
+            let asked = buffer.len();
+            let from = drive.position;
+            let actual = drive.next_block(buffer, asked as u64)?;
+            drive.took_read(from, actual.min(asked));
+            if actual == asked || suppress == Suppress::IncorrectLength {
+                return Ok(actual.min(asked));
+            }
+            Err(Check::wrong_length(asked as i64 - actual as i64))
+        })
     }
 
     /// READ(6) of blocks of `self.block_bytes`; the residual counts blocks.
     pub(super) fn read_blocks(&mut self, buffer: &mut [u8]) -> Result<usize, Check> {
-        self.begin_read()?;
-        let block_bytes = self.block_bytes as usize;
-        let count = (buffer.len() / block_bytes) as u64;
-        let from = self.position;
-        let mut result = Ok(buffer.len());
-        let mut done = 0;
-        for part in buffer.chunks_exact_mut(block_bytes) {
-            let left = count - done as u64;
-            match self.next_block(part, left) {
-                Ok(actual) if actual == block_bytes => done += 1,
-                Ok(_) => result = Err(Check::wrong_length(left as i64)),
-                Err(check) => result = Err(check.left(left)),
+        self.command(|drive| {
+            drive.begin_read()?;
+            let block_bytes = drive.block_bytes as usize;
+            let count = (buffer.len() / block_bytes) as u64;
+            let from = drive.position;
+            let mut result = Ok(buffer.len());
+            let mut done = 0;
+            for part in buffer.chunks_exact_mut(block_bytes) {
+                let left = count - done as u64;
+                match drive.next_block(part, left) {
+                    Ok(actual) if actual == block_bytes => done += 1,
+                    Ok(_) => result = Err(Check::wrong_length(left as i64)),
+                    Err(check) => result = Err(check.left(left)),
+                }
+                if result.is_err() {
+                    break;
+                }
             }
-            if result.is_err() {
-                break;
-            }
-        }
-        self.took_read(from, done * block_bytes);
-        result
+            drive.took_read(from, done * block_bytes);
+            result
+        })
     }
 
     /// WRITE(6), one block of any length.
     pub(super) fn write_block(&mut self, block: &[u8]) -> Result<(), Check> {
-        self.begin_write()?;
-        let from = self.position;
-        self.put_block(block).map_err(|check| check.left(block.len() as u64))?;
-        self.took_write(from, block.len());
-        self.warn_of_end()
+        self.command(|drive| {
+            drive.begin_write()?;
+            let from = drive.position;
+            drive.put_block(block)?;
+            drive.took_write(from, block.len());
+            drive.warn_of_end()
+        })
+        .map_err(|check| match check.sense.key {
+            VOLUME_OVERFLOW => check.left(block.len() as u64),
+            _ => check,
+        })
     }
 
     /// WRITE(6), blocks of `self.block_bytes`; the residual counts blocks.
     pub(super) fn write_blocks(&mut self, data: &[u8]) -> Result<(), Check> {
-        self.begin_write()?;
-        let block_bytes = self.block_bytes as usize;
-        let count = (data.len() / block_bytes) as u64;
-        let from = self.position;
-        for (done, block) in data.chunks_exact(block_bytes).enumerate() {
-            if let Err(check) = self.put_block(block) {
-                self.took_write(from, done * block_bytes);
-                return Err(check.left(count - done as u64));
+        self.command(|drive| {
+            drive.begin_write()?;
+            let block_bytes = drive.block_bytes as usize;
+            let count = (data.len() / block_bytes) as u64;
+            let from = drive.position;
+            for (done, block) in data.chunks_exact(block_bytes).enumerate() {
+                if let Err(check) = drive.put_block(block) {
+                    drive.took_write(from, done * block_bytes);
+                    return Err(check.left(count - done as u64));
+                }
             }
-        }
-        self.took_write(from, data.len());
-        self.warn_of_end()
+            drive.took_write(from, data.len());
+            drive.warn_of_end()
+        })
     }
 
     /// WRITE FILEMARKS. With count 0 and [`Wait::ForMedium`] it synchronises.
     pub(super) fn write_filemarks(&mut self, count: u32, wait: Wait) -> Result<(), Check> {
-        self.begin_write()?;
-        for _ in 0..count {
-            self.put(ObjectRef::Filemark, 0, Packing::Leave)?;
-        }
-        self.took(Act::Filemark);
-        if wait == Wait::ForMedium {
-            self.flush()?;
-        }
-        match count {
-            0 => Ok(()),
-            _ => self.warn_of_end(),
-        }
+        self.command(|drive| {
+            drive.begin_write()?;
+            for _ in 0..count {
+                drive.put(ObjectRef::Filemark, 0, Packing::Leave)?;
+            }
+            drive.took(Act::Filemark);
+            if wait == Wait::ForMedium {
+                drive.flush()?;
+            }
+            match count {
+                0 => Ok(()),
+                _ => drive.warn_of_end(),
+            }
+        })
     }
 
     /// Brings the buffer to the medium and writes nothing.
     pub(super) fn synchronise(&mut self) -> Result<(), Check> {
-        self.test_unit_ready()?;
-        self.flush()
+        self.command(|drive| drive.flush())
     }
 
     /// REWIND.
     pub(super) fn rewind(&mut self) -> Result<(), Check> {
-        self.test_unit_ready()?;
-        self.flush()?;
-        self.position = 0;
-        self.took(Act::Locate(0));
-        Ok(())
+        self.command(|drive| {
+            drive.flush()?;
+            drive.position = 0;
+            drive.took(Act::Locate(0));
+            Ok(())
+        })
     }
 
     /// ERASE: nothing stands behind the position any more.
     pub(super) fn erase(&mut self) -> Result<(), Check> {
-        self.begin_write()?;
-        self.flush()?;
-        let position = self.position;
-        self.with_medium(|medium| medium.truncate(position)).map_err(|_| write_error())
+        self.command(|drive| {
+            drive.begin_write()?;
+            drive.flush()?;
+            let position = drive.position;
+            drive.with_medium(|medium| medium.truncate(position)).map_err(|_| write_error())
+        })
     }
 
     /// SPACE. The residual is what could not be spaced over.
     pub(super) fn space(&mut self, space: Space) -> Result<(), Check> {
-        self.test_unit_ready()?;
-        self.flush()?;
-        let result = self.space_over(space);
-        self.took_locate();
-        result
+        self.command(|drive| {
+            drive.flush()?;
+            let result = drive.space_over(space);
+            drive.took_locate();
+            result
+        })
     }
 
     fn space_over(&mut self, space: Space) -> Result<(), Check> {
@@ -323,65 +308,72 @@ impl Drive {
 
     /// LOCATE.
     pub(super) fn locate(&mut self, position: u64) -> Result<(), Check> {
-        self.test_unit_ready()?;
-        self.must_know_numbers()?;
-        self.flush()?;
-        self.position = position.min(self.length());
-        self.took_locate();
-        match self.position == position {
-            true => Ok(()),
-            false => Err(Check::end_of_data(0)),
-        }
+        self.command(|drive| {
+            drive.must_know_numbers()?;
+            drive.flush()?;
+            drive.position = position.min(drive.length());
+            drive.took_locate();
+            match drive.position == position {
+                true => Ok(()),
+                false => Err(Check::end_of_data(0)),
+            }
+        })
     }
 
     /// LOAD UNLOAD with the load bit.
     pub(super) fn load(&mut self) -> Result<(), Check> {
-        if self.cartridge.is_none() {
-            return Err(Check::of(NOT_READY, 0x3a, 0x00));
-        }
-        if !self.loaded {
-            self.loaded = true;
-            self.attention = Some(Check::of(UNIT_ATTENTION, 0x28, 0x00).sense);
-        }
-        self.flush()?;
-        self.position = 0;
-        self.took_load();
-        Ok(())
+        self.command_at_any_time(|drive| {
+            if drive.cartridge.is_none() {
+                return Err(Check::of(NOT_READY, 0x3a, 0x00));
+            }
+            if !drive.loaded {
+                drive.loaded = true;
+                drive.attention = Some(Check::of(UNIT_ATTENTION, 0x28, 0x00).sense);
+            }
+            drive.flush()?;
+            drive.position = 0;
+            drive.took_load();
+            Ok(())
+        })
     }
 
     /// LOAD UNLOAD without it. The cartridge stays in the slot.
     pub(super) fn unload(&mut self) -> Result<(), Check> {
-        self.test_unit_ready()?;
-        self.flush()?;
-        self.loaded = false;
-        self.position = 0;
-        self.took(Act::Unload);
-        Ok(())
+        self.command(|drive| {
+            drive.flush()?;
+            drive.loaded = false;
+            drive.position = 0;
+            drive.took(Act::Unload);
+            Ok(())
+        })
     }
 
     /// READ POSITION.
     pub(super) fn read_position(&mut self) -> Result<u64, Check> {
-        self.test_unit_ready()?;
-        self.must_know_numbers()?;
-        Ok(self.position)
+        self.command(|drive| {
+            drive.must_know_numbers()?;
+            Ok(drive.position)
+        })
     }
 
     /// MODE SELECT of the block descriptor.
     pub(super) fn select_block_bytes(&mut self, block_bytes: u32) -> Result<(), Check> {
-        let settings = &self.settings;
-        let known = u32::from(settings.block_bytes_min)..=settings.block_bytes_max;
-        if block_bytes != 0 && !known.contains(&block_bytes) {
-            // Invalid field in parameter list.
-            return Err(Check::of(ILLEGAL_REQUEST, 0x26, 0x00));
-        }
-        self.block_bytes = block_bytes;
-        Ok(())
+        self.command_at_any_time(|drive| {
+            drive.notice()?;
+            let settings = &drive.settings;
+            let known = u32::from(settings.block_bytes_min)..=settings.block_bytes_max;
+            if block_bytes != 0 && !known.contains(&block_bytes) {
+                // Invalid field in parameter list.
+                return Err(Check::of(ILLEGAL_REQUEST, 0x26, 0x00));
+            }
+            drive.block_bytes = block_bytes;
+            Ok(())
+        })
     }
 
     // Below: steps of commands.
 
     fn begin_read(&mut self) -> Result<(), Check> {
-        self.test_unit_ready()?;
         self.flush()?;
         self.took_notice();
         Ok(())
@@ -395,7 +387,6 @@ impl Drive {
     }
 
     fn begin_write(&mut self) -> Result<(), Check> {
-        self.test_unit_ready()?;
         self.took_notice();
         match self.is_protected() {
             false => Ok(()),

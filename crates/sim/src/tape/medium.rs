@@ -176,6 +176,7 @@ impl Cartridge {
             copy.lock().append(object, native_bytes, Packing::Leave)?;
         }
         drop(medium);
+        copy.lock().synchronise()?;
         Ok(copy)
     }
 

@@ -14,6 +14,7 @@ use backup::tape::{
 use clap::{Args, ValueEnum};
 use device::tape::DriveCompression;
 use device::tape::generation::Generation;
+use device::target::Existing;
 use flow::cancel::Cancel;
 use report::explanation::Command;
 use report::tape::TapeSummary;
@@ -91,6 +92,10 @@ struct TapeArgs {
     /// Switch the drive's own compression; left as it is by default
     #[arg(long, value_enum, value_name = "SWITCH")]
     drive_compression: Option<Switch>,
+    /// Write over what later volumes hold, too: --overwrite covers the medium that is in the drive
+    /// when the run begins, and no other
+    #[arg(long)]
+    overwrite_volumes: bool,
     #[command(flatten)]
     change: ChangeArgs,
 }
@@ -203,6 +208,10 @@ fn tape_options(arguments: &TapeArgs) -> TapeOptions {
             Switch::On => DriveCompression::On,
             Switch::Off => DriveCompression::Off,
         }),
+        later_volumes: match arguments.overwrite_volumes {
+            true => Existing::Replace,
+            false => Existing::Keep,
+        },
     }
 }
 

@@ -5,6 +5,7 @@
 //! after an error the drive is sent to the place of the block: once more to try, then behind
 //! it. No position is asked for while the tape moves.
 
+use archive::label::{Label, hex};
 use device::tape::{BlockMode, Tape, TapeError, TapeRead};
 use flow::cancel::Cancel;
 
@@ -133,6 +134,18 @@ impl BlockReader {
     /// Says which medium this is.
     pub fn identify(&mut self, identity: Identity) {
         self.identity = Some(identity);
+    }
+
+    /// Makes sure that a label that was met is one of this medium: a notice of another one may have
+    /// been the answer to a question that could be done without.
+    pub fn check_identity(&self, label: &Label) -> Result<(), TapeReadFailure> {
+        match self.identity {
+            Some(identity) if identity.medium != label.medium => {
+                let (device, found) = (self.device(), format!("its id is {}", hex(&label.medium)));
+                Err(TapeReadFailure::Exchanged { device, found })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Where the tape stands as the drive counts, when the driver does not know the file. Sends a

@@ -101,6 +101,19 @@ pub enum TapeReadFailure {
         /// What is there.
         found: String,
     },
+    /// A label claims that more of the set precedes it than can be.
+    #[error(
+        "the label on the tape in {device} ({place}) claims that {missing_bytes} bytes are missing \
+         before it, more than there is room for"
+    )]
+    TooMuchMissing {
+        /// The drive.
+        device: String,
+        /// Where the label is.
+        place: String,
+        /// What should have been there.
+        missing_bytes: u64,
+    },
     /// Another volume is needed, and nobody brought it.
     #[error("volume {volume} of set {set} is needed")]
     VolumeMissing {

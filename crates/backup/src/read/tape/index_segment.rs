@@ -6,9 +6,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use archive::index::{ExtentRecord, IndexReader, Section};
-use archive::label::LabelKind;
+use archive::label::{LABEL_BYTES_MAX, LabelKind};
 
 use super::blocks::Met;
+use super::claims::extents_can_be;
 use super::failure::TapeReadFailure;
 use super::label_reader::{Opening, read_block, read_opening};
 use super::sets::LabelledFile;
@@ -56,7 +57,7 @@ pub(super) fn read_index(
         length_bytes = read_part(station, part, &file, length_bytes)?;
         let owned = Arc::new(OwnedFd::from(file.try_clone().map_err(TapeReadFailure::Keep)?));
         if let Some(index) = IndexFile::alone(Arc::clone(&owned), length_bytes) {
-            let extents = Arc::new(read_extents(&index, at.label.set));
+            let extents = Arc::new(read_extents(&index, at.label.set, length_bytes));
             return Ok(Some(TapeIndex { index, extents, file: owned, length_bytes }));
         }
         if following == Following::AnotherSet {
@@ -91,6 +92,10 @@ fn read_part(
     blocks.go_to(part.spot.plus(first))?;
     let mut skip_bytes = label.length_bytes as usize % block_bytes;
     let mut at = label.stream_bytes;
+    // Parts of an index follow each other; what a label says beyond that is not worth a file.
+    if at > length_before + LABEL_BYTES_MAX as u64 {
+        return Ok(length_before);
+    }
     let mut length_bytes = length_before;
     loop {
         match read_block(blocks, &mut buffer, &cancel)? {
@@ -128,20 +133,13 @@ fn next_part(
     Ok(first.filter(|file| file.label.kind == LabelKind::Index))
 }
 
-fn read_extents(index: &IndexFile, set: [u8; 16]) -> Vec<ExtentRecord> {
+fn read_extents(index: &IndexFile, set: [u8; 16], index_bytes: u64) -> Vec<ExtentRecord> {
     let place = index.trailer.section(Section::Extents);
     if place.summary.records > EXTENTS_MAX {
         return Vec::new();
     }
     let Ok(section) = index.section(Section::Extents) else { return Vec::new() };
     let extents: Result<Vec<ExtentRecord>, _> = IndexReader::new(section).collect();
-    let follow = |pair: &[ExtentRecord]| pair[0].stream_offset_bytes <= pair[1].stream_offset_bytes;
-    match extents {
-        Ok(extents)
-            if extents.iter().all(|extent| extent.set == set) && extents.windows(2).all(follow) =>
-        {
-            extents
-        }
-        _ => Vec::new(),
-    }
+    let can_be = |extents: &Vec<_>| extents_can_be(extents, set, &index.trailer, index_bytes);
+    extents.ok().filter(can_be).unwrap_or_default()
 }

@@ -5,6 +5,7 @@ use device::tape::{Tape, TapeRead};
 use flow::cancel::Cancel;
 
 use super::blocks::{BlockReader, Met};
+use super::claims::label_can_be;
 use super::failure::TapeReadFailure;
 
 /// Buffer for blocks of unknown size to begin with; doubled until the block fits. Bareos tries the
@@ -53,7 +54,14 @@ pub(super) fn read_opening(
             continue;
         }
         match Label::find(bytes) {
-            Ok(Found::Label(label)) => return Ok(Opening::Label(label)),
+            Ok(Found::Label(label)) if !label_can_be(&label) => {
+                let why = "damaged label: it claims more than tapes can hold".to_owned();
+                return Ok(Opening::Unreadable { why });
+            }
+            Ok(Found::Label(label)) => {
+                blocks.check_identity(&label)?;
+                return Ok(Opening::Label(label));
+            }
             Ok(Found::NeedMore { prefix_bytes }) if prefix_bytes <= LABEL_BYTES_MAX => {
                 needed_bytes = prefix_bytes;
             }

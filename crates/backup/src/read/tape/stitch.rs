@@ -14,6 +14,7 @@ use archive::index::{ExtentRecord, INDEX_HEADER_BYTES, is_index_header};
 use archive::label::{LabelKind, hex};
 
 use super::blocks::{Identity, Met};
+use super::claims::missing_bytes_max;
 use super::failure::TapeReadFailure;
 use super::feed::Feed;
 use super::index_segment::{Following, TapeIndex, read_index};
@@ -85,6 +86,9 @@ pub(super) struct Stitcher<'a, 'f> {
     stream_bytes: u64,
     /// Where the stream in the ring begins, when the first volume is not to be had.
     base_bytes: u64,
+    /// The volume that was read from before the one in the drive; that one, once some of it was
+    /// read.
+    volume_before: u32,
     scratch: Vec<u8>,
 }
 
@@ -102,6 +106,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             end: SetEnd::default(),
             stream_bytes: 0,
             base_bytes: 0,
+            volume_before: 0,
             scratch,
         }
     }
@@ -192,6 +197,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         if fresh || first.block <= READ_THROUGH_BLOCKS {
             self.check_label(extent, part)?;
         }
+        self.volume_before = extent.volume;
         self.read_part(part, Some(to_bytes)).map(|_| ())
     }
 
@@ -224,6 +230,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     fn read_unknown(&mut self) -> Result<(), TapeReadFailure> {
         let mut here = self.find_beginning()?;
         let first = here.first.label;
+        self.volume_before = first.volume;
         if first.volume > 1 {
             // Nobody has what precedes it.
             self.stream_bytes = first.stream_bytes;
@@ -410,12 +417,14 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     fn read_part(&mut self, part: Part, to_bytes: Option<u64>) -> Result<PartEnd, TapeReadFailure> {
         if part.stream_bytes > self.stream_bytes {
             let missing = part.stream_bytes - self.stream_bytes;
+            self.check_missing(&part, missing)?;
             self.lose(missing, "the part of the set that holds them was not found")?;
         }
         let cancel = self.set.station.cancel.clone();
         let (first, mut over_bytes) = part.place_of(self.stream_bytes);
         let blocks = self.set.station.blocks()?;
         blocks.go_on_to(first, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)?;
+        self.volume_before = part.volume;
         while to_bytes != Some(self.stream_bytes) && !self.stopped() {
             let left_bytes = to_bytes.map_or(u64::MAX, |to| to - self.stream_bytes);
             let rest_bytes = part.block_bytes as usize - over_bytes;
@@ -439,6 +448,15 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             over_bytes = 0;
         }
         Ok(PartEnd::Filemark)
+    }
+
+    /// Whether so much can be missing before a part.
+    fn check_missing(&self, part: &Part, missing_bytes: u64) -> Result<(), TapeReadFailure> {
+        if missing_bytes <= missing_bytes_max(self.volume_before, part.volume) {
+            return Ok(());
+        }
+        let (device, place) = (self.set.station.device(), part.label.to_string());
+        Err(TapeReadFailure::TooMuchMissing { device, place, missing_bytes })
     }
 
     /// Reads a block and hands `wanted_bytes` of it on, from `over_bytes` on.

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use archive::chunk::Compression;
-use backup::backup::backup_to_tape;
+use backup::backup::{BackupOptions, backup_to_tape};
 use backup::tape::{ChangeError, Refused, TapeOptions, VolumeChanger, VolumeRequest};
+use device::tape::{Access, BlockMode, Filemark, TapeDrive};
+use device::target::Existing;
 use flow::cancel::Cancel;
-use sim::tape::Library;
+use sim::tape::{Cartridge, Library, VirtualDrive};
 
 use super::media::check_set;
-use super::{Operator, assert_restores, library, set_id, tape_options, tree};
+use super::{Operator, assert_restores, library, set_id, tape_options, tree, write, write_well};
 use crate::harness::{Recorder, Watchdog};
 
 /// Whoever changes volumes may take hours: the writer has not worked meanwhile.
@@ -74,4 +76,55 @@ fn the_same_medium_is_refused_as_the_next_volume() {
     assert_eq!(stubborn.1, expected);
     let set = check_set(library.cartridges(), set_id(&report), Compression::None);
     assert_restores(&set, tree.path());
+}
+
+fn foreign() -> Cartridge {
+    let cartridge = Cartridge::of_capacity(64 << 20);
+    let mut tape = VirtualDrive::loaded(cartridge.clone()).open(Access::Write).unwrap();
+    tape.set_block_mode(BlockMode::Variable).unwrap();
+    tape.write(b"somebody's only copy").unwrap();
+    tape.write_filemark(Filemark::Synchronising).unwrap();
+    cartridge
+}
+
+/// `--overwrite` is said of the medium that is in the drive. Later ones may be anything.
+#[test]
+fn writing_over_the_first_medium_says_nothing_of_later_ones() {
+    let tree = tree(16, 60, 60_000);
+    let options = tape_options(tree.path(), 4096, Compression::None);
+    let over = BackupOptions { existing: Existing::Replace, ..options };
+    let (first, second, third) = (foreign(), foreign(), Cartridge::of_capacity(64 << 20));
+    let small = library(&[1 << 20], 100 << 10).cartridges()[0].clone();
+    let others = |media: [&Cartridge; 3]| {
+        let drive = VirtualDrive::new("/dev/nst0", Default::default());
+        let library = Library::new(drive, media.map(Cartridge::clone));
+        assert!(library.load(0));
+        library
+    };
+    // What is in the drive is written over.
+    write_well(&over, &TapeOptions::default(), &others([&first, &second, &third]));
+    assert!(first.len() > 2 && second.len() == 2);
+
+    let rack = others([&small, &second, &third]);
+    let before = second.objects().unwrap();
+    let (result, requests) = write(&over, &TapeOptions::default(), &rack);
+    let set = set_id(&result.unwrap());
+    assert_eq!(second.objects().unwrap(), before, "it is not the one that was meant");
+    assert_eq!(requests[1].refused, Some(Refused::Foreign));
+    check_set(rack.cartridges(), set, Compression::None);
+
+    // A later medium of ours is gone on behind, and what it holds stays.
+    let rack = others([&small, &third, &second]);
+    let before = third.objects().unwrap();
+    let (result, _) = write(&over, &TapeOptions::default(), &rack);
+    check_set(rack.cartridges(), set_id(&result.unwrap()), Compression::None);
+    assert!(third.objects().unwrap().starts_with(&before));
+
+    // Unless that was said, too.
+    let rack = others([&small, &second, &third]);
+    let later = TapeOptions { later_volumes: Existing::Replace, ..TapeOptions::default() };
+    let (result, requests) = write(&over, &later, &rack);
+    assert_eq!(requests.len(), 1);
+    check_set(rack.cartridges(), set_id(&result.unwrap()), Compression::None);
+    assert!(second.len() > 2);
 }

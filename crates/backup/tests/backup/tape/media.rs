@@ -150,7 +150,7 @@ fn check_labels(parts: &[FoundPart], compression: Compression) {
     assert!(parts[index_starts..].iter().all(|found| found.label.kind == LabelKind::Index));
 }
 
-fn check_extents(parts: &[FoundPart], extents: &[ExtentRecord]) {
+pub fn check_extents(parts: &[FoundPart], extents: &[ExtentRecord]) {
     let data = parts.iter().filter(|found| found.label.kind == LabelKind::Data);
     let expected: Vec<ExtentRecord> = data
         .map(|found| ExtentRecord {

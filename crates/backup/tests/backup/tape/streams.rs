@@ -5,7 +5,8 @@ use std::path::Path;
 use archive::chunk::Compression;
 use backup::backup::BackupOptions;
 use backup::pipe::{PipeError, PipeOptions, pipe_to_tape};
-use backup::tape::{TapeOptions, TapeSetError};
+use backup::tape::{Refused, TapeOptions, TapeSetError};
+use device::tape::{Access, TapeDrive};
 use device::target::Existing;
 use flow::backend::Engine;
 use flow::cancel::Cancel;
@@ -91,4 +92,36 @@ fn a_pipe_says_how_much_is_on_a_full_medium() {
     };
     let found = files(&library.cartridges()[0]);
     assert_eq!((found.len(), found[0].concat()), (1, content[..bytes as usize].to_vec()));
+}
+
+/// Who brought the tape to its place may be wrong about where it is: after a reset, or with another
+/// medium, it stands at the beginning.
+#[test]
+fn a_pipe_writes_over_nothing_unless_asked() {
+    let source = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(source.path(), noise(3, 50_000)).unwrap();
+    let library = library(&[1 << 20], 100 << 10);
+    let run = |existing| {
+        let options = PipeOptions { existing, ..pipe_options(source.path(), 10_240) };
+        pipe_to_tape(&options, library.drive(), &Recorder::default(), &Cancel::new())
+    };
+    run(Existing::Keep).unwrap();
+    run(Existing::Keep).unwrap();
+    let before = library.cartridges()[0].objects().unwrap();
+    // It was exchanged for itself: the tape is at the beginning. Then in the middle, by hand.
+    library.load(0);
+    for files in [0, 1] {
+        let mut tape = library.drive().open(Access::Read).unwrap();
+        tape.rewind().unwrap();
+        tape.space_filemarks(files).unwrap();
+        drop(tape);
+        let error = run(Existing::Keep).unwrap_err();
+        let refused = Refused::DataFollow;
+        let expected = TapeSetError::Refused { device: "/dev/nst0".into(), refused };
+        assert_eq!(error.to_string(), expected.to_string());
+        assert_eq!(library.cartridges()[0].objects().unwrap(), before);
+    }
+    library.load(0);
+    run(Existing::Replace).unwrap();
+    assert_eq!(files(&library.cartridges()[0]).len(), 1);
 }

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use super::super::drive::{BLANK_CHECK, Check, Space, Wait};
+use super::super::drive::{BLANK_CHECK, Check, ILLEGAL_REQUEST, Space, Wait};
 use super::super::faults::CompressionSwitch;
 use super::super::operation as op;
 use super::{Activity, Driver, Position, Stop, UnitState, is_early_warning};
@@ -118,12 +118,16 @@ impl Driver {
         if self.ready != UnitState::Ready {
             return Err(Errno::IO);
         }
-        match self.drive.settings.compression_switch {
-            CompressionSwitch::Obeyed => self.drive.compression = on,
-            CompressionSwitch::Ignored => {}
-            CompressionSwitch::Absent => return Err(Errno::IO),
-        }
-        Ok(())
+        let switched = self.drive.command_at_any_time(|drive| {
+            drive.notice()?;
+            match drive.settings.compression_switch {
+                CompressionSwitch::Obeyed => drive.compression = on,
+                CompressionSwitch::Ignored => {}
+                CompressionSwitch::Absent => return Err(Check::of(ILLEGAL_REQUEST, 0x24, 0x00)),
+            }
+            Ok(())
+        });
+        switched.map_err(|check| self.failed(check))
     }
 
     fn must_be_ready(&self) -> Result<(), Errno> {
@@ -256,7 +260,8 @@ impl Driver {
                 self.last_sense = None;
                 return Ok(());
             }
-            result?;
+            // The driver does not look why it came no further (`st_int_ioctl`, MTEOM).
+            let _ = result;
             file = self.file_number;
         }
         match self.drive.space(Space::ToEndOfData) {

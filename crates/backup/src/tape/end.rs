@@ -1,0 +1,132 @@
+//! Behind the last set of a medium: where that is, and that it is there.
+//!
+//! The way to the end may be any. Then a label near it is read, which says that it is the medium
+//! that was begun with, and from there the tape goes forward over filemarks that are counted, until
+//! nothing more is read. A command that fails on this last way ends it, see [`super::begin`].
+
+use archive::label::Label;
+use device::tape::{Filemark, Place, Tape, TapeError, TapeRead};
+
+use super::begin::{Behind, First, Numbers, Unfit, look};
+use super::error::TapeSetError;
+use super::volume::Volume;
+
+/// Files that are looked at from the end on for a label; the first of the medium has one anyway.
+const FILES_LOOKED_AT_MAX: usize = 16;
+/// Buffer for what is read over where a drive does not say how far it spaces.
+const READ_BYTES: usize = 1 << 20;
+
+/// A medium with a label at its beginning.
+pub(super) struct Medium {
+    pub(super) numbers: Numbers,
+    pub(super) first: Label,
+    pub(super) block_bytes_max: usize,
+}
+
+/// A label near the end, in whose file the tape stands.
+struct Landmark {
+    file: u32,
+    /// It is the last label, and not only one that is known to be there.
+    is_last: bool,
+}
+
+/// Goes to the end of what the medium holds, which is behind a filemark then.
+pub(super) fn behind_the_last_set(
+    mut tape: Tape,
+    medium: &Medium,
+    number: u32,
+) -> Result<Volume, Unfit> {
+    let mut files = tape.to_end_of_data()?;
+    // Every filemark is an object: a driver whose drive told no residual counts more.
+    if medium.numbers.ask(&mut tape)?.is_some_and(|objects| u64::from(files) > objects) {
+        return Err(exchanged(&tape));
+    }
+    let Some(landmark) = find_label(&mut tape, medium, files)? else {
+        return Err(exchanged(&tape));
+    };
+    let mut last_label = landmark.is_last.then_some(landmark.file);
+    if landmark.file < files {
+        let forward = i32::try_from(files - landmark.file).unwrap_or(i32::MAX);
+        tape.space_filemarks(forward)?;
+        match look(&mut tape, medium.block_bytes_max)? {
+            (First::Blank, _) => {
+                // Behind a filemark the driver takes every blank check of a read for the end.
+                if medium.numbers == Numbers::Told && !tape.nothing_follows()? {
+                    return Err(exchanged(&tape));
+                }
+                return Ok(Volume::behind(
+                    tape,
+                    medium.first.medium,
+                    number,
+                    files,
+                    last_label,
+                    medium.numbers,
+                )?);
+            }
+            // More files than were counted: what was counted then was not all of this medium.
+            (_, Behind::Filemark) => return Err(exchanged(&tape)),
+            (First::Ours(label), _) if label.medium == medium.first.medium => {
+                last_label = Some(files);
+            }
+            (First::Ours(_), _) => return Err(exchanged(&tape)),
+            (First::Foreign, _) => {}
+        }
+    }
+    // The run before died with the machine: what it wrote last is closed now.
+    over_open_file(&mut tape, medium)?;
+    tape.write_filemark(Filemark::Synchronising)?;
+    files += 1;
+    let (id, numbers) = (medium.first.medium, medium.numbers);
+    Ok(Volume::behind(tape, id, number, files, last_label, numbers)?)
+}
+
+fn exchanged(tape: &Tape) -> Unfit {
+    Unfit::Failed(TapeSetError::Exchanged { device: tape.name().to_owned() })
+}
+
+/// Looks for a label of this medium, from the last file on. `None` when there is not even the one
+/// at its beginning.
+fn find_label(tape: &mut Tape, medium: &Medium, files: u32) -> Result<Option<Landmark>, TapeError> {
+    let last = files.saturating_sub(1);
+    let near = (0..=last).rev().take(FILES_LOOKED_AT_MAX).map(|file| (file, true));
+    for (file, is_last) in near.chain([(0, false)]) {
+        to_file(tape, medium.numbers, file, files)?;
+        if let (First::Ours(label), _) = look(tape, medium.block_bytes_max)?
+            && label.medium == medium.first.medium
+        {
+            return Ok(Some(Landmark { file, is_last }));
+        }
+        if file > 0 {
+            tape.to_end_of_data()?;
+        }
+    }
+    Ok(None)
+}
+
+/// Over the blocks of a file that ends with the data.
+fn over_open_file(tape: &mut Tape, medium: &Medium) -> Result<(), Unfit> {
+    if medium.numbers == Numbers::Told {
+        return Ok(tape.over_open_file()?);
+    }
+    // Drives that tell less do not tell this end from any error while they space (tgt's).
+    let mut buffer = vec![0; READ_BYTES.min(medium.block_bytes_max)];
+    loop {
+        match tape.read(&mut buffer)? {
+            TapeRead::Block(_) => {}
+            TapeRead::LargerBlock => tape.space_blocks(1)?,
+            TapeRead::Filemark => return Err(exchanged(tape)),
+            TapeRead::EndOfData => return Ok(()),
+        }
+    }
+}
+
+/// To the beginning of a file, from the end of data behind `files` filemarks: backwards where the
+/// drive knows where it is, and else from the beginning (tgt's drive goes back too far).
+fn to_file(tape: &mut Tape, numbers: Numbers, file: u32, files: u32) -> Result<(), TapeError> {
+    let back = i32::try_from(files - file + 1).unwrap_or(i32::MAX);
+    if file == 0 || numbers == Numbers::Unknown {
+        return tape.go_to(Place { file_number: Some(file), block_in_file: None }, None);
+    }
+    tape.space_filemarks(-back)?;
+    tape.space_filemarks(1)
+}

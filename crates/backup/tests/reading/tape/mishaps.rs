@@ -1,0 +1,261 @@
+//! The campaign: something happens before every single command of a restore, a list and a
+//! verification.
+//!
+//! As the one of the writing side (`backup tape::mishaps`): whatever happens, nothing is written to
+//! any medium, what is restored under its own name is what was backed up, a run without a word has
+//! it all, and a failure says what happened.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use device::tape::sense::Sense;
+use device::tape::{Access, Filemark, TapeDrive};
+use flow::cancel::Cancel;
+use sim::tape::{Cartridge, Library, Mishap, Object, Persistence, VirtualDrive};
+
+use super::studio::{Clerk, Studio};
+
+type Tree = BTreeMap<String, Vec<u8>>;
+
+struct Kind {
+    name: &'static str,
+    mishap: Mishap,
+    /// One of these is in the words of a failure.
+    words: &'static [&'static str],
+}
+
+fn sense(key: u8, code: u8, qualifier: u8) -> Sense {
+    Sense { key, code, qualifier, deferred: false }
+}
+
+const CHANGED: &[&str] = &["may have changed", "not the one that was there", "lost its place"];
+
+fn kinds(own: &Cartridge) -> Vec<Kind> {
+    let told = |name, sense, words| Kind { name, mishap: Mishap::Refused(sense), words };
+    let put_in = |name, cartridge: Cartridge| Kind {
+        name,
+        mishap: Mishap::Exchanged(cartridge),
+        words: CHANGED,
+    };
+    let reset = &["reset", "Input/output error"];
+    let removed = &["not present", "no medium", "lost its place"];
+    vec![
+        told("medium error", sense(3, 0x11, 0), &["medium error"]),
+        told("hardware error", sense(4, 0x44, 0), &["hardware error"]),
+        told("aborted", sense(0xb, 0x4b, 0), &["aborted command"]),
+        told("not ready", sense(2, 4, 1), &["not ready"]),
+        told("end of data", sense(8, 0, 5), &["blank", "no set", "no index", "end of its data"]),
+        told("no end of data", sense(8, 0x14, 3), &["blank", "no set", "no index"]),
+        told("parameters changed", sense(6, 0x2a, 1), &["unit attention"]),
+        Kind { name: "reset", mishap: Mishap::Reset, words: reset },
+        Kind { name: "removed", mishap: Mishap::Removed, words: removed },
+        put_in("foreign", foreign()),
+        put_in("own", own.duplicate().unwrap()),
+        put_in("blank", Cartridge::of_capacity(64 << 20)),
+    ]
+}
+
+fn foreign() -> Cartridge {
+    let cartridge = Cartridge::of_capacity(64 << 20);
+    let drive = VirtualDrive::loaded(cartridge.clone());
+    let mut tape = drive.open(Access::Write).unwrap();
+    for number in 0..4u8 {
+        tape.write(&[number + 1; 10_240]).unwrap();
+        tape.write_filemark(Filemark::Synchronising).unwrap();
+    }
+    drop(tape);
+    cartridge
+}
+
+/// What a run came to: complaints, and whether it says that all is well.
+struct Said {
+    failure: Option<String>,
+    warnings: Vec<String>,
+}
+
+impl Said {
+    fn of<T, E: Error>(result: &Result<T, E>, warnings: Vec<String>) -> Said {
+        let failure = result.as_ref().err().map(|error| in_words(error));
+        Said { failure, warnings }
+    }
+
+    fn is_silent(&self) -> bool {
+        self.failure.is_none() && self.warnings.is_empty()
+    }
+}
+
+fn in_words(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words += &format!(": {error}");
+        cause = error.source();
+    }
+    words
+}
+
+/// A run on a studio; `expected` has the trees of which one has to come back, whole or not.
+type Run = fn(&Studio, &[&Tree], &str) -> Said;
+
+fn restore(studio: &Studio, expected: &[&Tree], what: &str) -> Said {
+    let _ = std::fs::remove_dir_all(studio.bench.path("out"));
+    let (result, kept) = studio.try_restore("out", &[]);
+    let said = Said::of(&result, kept.warnings());
+    let mut restored = studio.restored("out");
+    restored.retain(|path, _| !path.ends_with(".incomplete"));
+    let within = |tree: &&&Tree| restored.iter().all(|(path, it)| tree.get(path) == Some(it));
+    let found = expected.iter().find(within);
+    let found = found.unwrap_or_else(|| panic!("{what}: wrong content: {:?}", said.failure));
+    assert!(!said.is_silent() || restored.len() == found.len(), "{what}: less, without a word");
+    said
+}
+
+fn list(studio: &Studio, expected: &[&Tree], what: &str) -> Said {
+    let kept = crate::bench::Kept::default();
+    let (paths, result) = studio.try_list(&kept);
+    let said = Said::of(&result, kept.warnings());
+    let whole = |tree: &&Tree| tree.keys().all(|path| paths.contains(path));
+    assert!(!said.is_silent() || expected.iter().any(whole), "{what}: less, without a word");
+    said
+}
+
+fn verify(studio: &Studio, expected: &[&Tree], what: &str) -> Said {
+    let (result, kept) = studio.verify(None);
+    let said = Said::of(&result, kept.warnings());
+    if let Ok(report) = &result
+        && said.is_silent()
+    {
+        assert!(report.is_sound(), "{what}: damage without a word");
+        let files = report.run.files;
+        assert!(expected.iter().any(|tree| tree.len() as u64 == files), "{what}: {files} files");
+    }
+    said
+}
+
+/// A set to read, from the volume that is in the drive at first.
+struct Situation {
+    name: &'static str,
+    studio: Studio,
+    first: usize,
+    expected: Tree,
+    /// A cartridge with a set of its own, and what is in it.
+    own: Cartridge,
+    others: Tree,
+}
+
+fn situations() -> Vec<Situation> {
+    let mut situations = Vec::new();
+    for (name, compression) in [("plain", "none"), ("zstd", "zstd:1")] {
+        let studio = Studio::new(1, 64 << 20);
+        let (own, others) = another_set(&studio);
+        let expected = studio.small_tree(8, 9_000);
+        studio.write(&studio.bench.path("t"), compression, 16 << 10);
+        situations.push(Situation { name, studio, first: 0, expected, own, others });
+    }
+    for name in ["volumes", "volumes from the last"] {
+        let studio = Studio::new(6, 180 << 10);
+        let (own, others) = another_set(&studio);
+        let expected = studio.small_tree(12, 60_000);
+        let report = studio.write(&studio.bench.path("t"), "none", 100 << 10);
+        let volumes = report.tape.unwrap().volumes as usize;
+        let first = if name == "volumes" { 0 } else { volumes - 1 };
+        situations.push(Situation { name, studio, first, expected, own, others });
+    }
+    situations
+}
+
+/// Written where another tree will stand, so that it would come back to the same place.
+fn another_set(studio: &Studio) -> (Cartridge, Tree) {
+    let others = studio.small_tree(5, 7_000);
+    let own = Cartridge::of_capacity(64 << 20);
+    studio.library.drive().insert(own.clone());
+    studio.write(&studio.bench.path("t"), "none", 16 << 10);
+    std::fs::remove_dir_all(studio.bench.path("t")).unwrap();
+    studio.library.load(0);
+    (own.duplicate().unwrap(), others)
+}
+
+fn objects(cartridges: &[Cartridge]) -> Vec<Vec<Object>> {
+    cartridges.iter().map(|cartridge| cartridge.objects().unwrap()).collect()
+}
+
+impl Situation {
+    /// Puts things as they were, with a drive that nothing has happened to.
+    fn reset(&mut self) {
+        let drive = VirtualDrive::new("/dev/nst0", Default::default());
+        let cartridges = self.studio.library.cartridges().to_vec();
+        self.studio.library = Library::new(drive, cartridges);
+        self.studio.library.load(self.first);
+        self.studio.clerk = Clerk::Brings;
+        self.studio.cancel = Cancel::new();
+    }
+
+    fn try_one(&self, run: Run, kind: &Kind, trees: &[&Tree], what: &str) -> Said {
+        let mut cartridges = self.studio.library.cartridges().to_vec();
+        if let Mishap::Exchanged(other) = &kind.mishap {
+            cartridges.push(other.clone());
+        }
+        let before = objects(&cartridges);
+        let said = run(&self.studio, trees, what);
+        assert!(objects(&cartridges) == before, "{what}: a medium was written to");
+        if let Some(words) = &said.failure {
+            // What is met where a tape is opened has the words of what was looked for.
+            let looked_for = [
+                "holds no set",
+                "is blank",
+                "is needed",
+                "is not ready",
+                // A blank medium, or a drive that says so of one that is not.
+                "blank check",
+                "no label is there",
+                "is not a tar archive",
+            ];
+            let named = kind.words.iter().chain(&looked_for).any(|word| words.contains(word));
+            assert!(named, "{what}: {words}");
+        }
+        said
+    }
+}
+
+#[test]
+#[allow(clippy::print_stdout)]
+fn a_mishap_before_every_command_of_a_reading_run() {
+    let is_long = std::env::var_os("TAKEUP_LONG").is_some();
+    let runs: [(&str, Run); 3] = [("restore", restore), ("list", list), ("verify", verify)];
+    let (mut count, mut commands, mut failed, mut warned, mut broken) = (0, 0, 0, 0, 0);
+    for mut situation in situations() {
+        let (kinds, others) = (kinds(&situation.own), situation.others.clone());
+        for (run_name, run) in runs {
+            situation.reset();
+            situation.studio.library.drive().count_commands();
+            let expected = situation.expected.clone();
+            let said = run(&situation.studio, &[&expected], "without a mishap");
+            assert!(said.is_silent(), "{:?} {:?}", said.failure, said.warnings);
+            let total = situation.studio.library.drive().commands();
+            commands += total;
+            for (number, kind) in kinds.iter().enumerate() {
+                let step = if is_long { 1 } else { 8 };
+                for at in (number as u64 % step..total).step_by(step as usize) {
+                    situation.reset();
+                    let drive = situation.studio.library.drive().clone();
+                    drive.order_mishap(at, Persistence::Times(1), kind.mishap.clone());
+                    let (name, mishap) = (situation.name, kind.name);
+                    let what = format!("{run_name}, {name}, {mishap} before command {at}");
+                    let trees = [&expected, &others];
+                    let one = || situation.try_one(run, kind, &trees, &what);
+                    count += 1;
+                    match catch_unwind(AssertUnwindSafe(one)) {
+                        Ok(said) => {
+                            failed += u32::from(said.failure.is_some());
+                            warned += u32::from(!said.is_silent() && said.failure.is_none());
+                        }
+                        Err(_) => broken += 1,
+                    }
+                }
+            }
+        }
+    }
+    println!("{commands} commands, {count} runs with a mishap: {failed} failed, {warned} warned");
+    assert_eq!(broken, 0, "what is wrong with them is said above");
+}

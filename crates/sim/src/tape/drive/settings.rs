@@ -1,0 +1,45 @@
+//! What a drive is: names, limits, and what it does not do.
+
+use super::super::faults::{Answers, CompressionSwitch, Positioning};
+
+/// What a drive is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriveSettings {
+    /// Vendor identification, 8 characters at most.
+    pub vendor: String,
+    /// Product identification, 16 characters at most.
+    pub product: String,
+    /// Firmware, 4 characters at most.
+    pub revision: String,
+    /// Serial number.
+    pub serial: String,
+    /// Smallest block, as READ BLOCK LIMITS answers.
+    pub block_bytes_min: u16,
+    /// Largest block, 24 bits.
+    pub block_bytes_max: u32,
+    /// Most bytes that the way to the drive takes in one transfer, if that can be known.
+    pub transfer_bytes_max: Option<u64>,
+    /// What it does when compression is switched.
+    pub compression_switch: CompressionSwitch,
+    /// How it answers commands that ask for data.
+    pub answers: Answers,
+    /// Whether it knows block numbers.
+    pub positioning: Positioning,
+}
+
+impl Default for DriveSettings {
+    fn default() -> DriveSettings {
+        DriveSettings {
+            vendor: "TAKEUP".into(),
+            product: "VIRTUAL-TD7".into(),
+            revision: "0001".into(),
+            serial: "TKUP000001".into(),
+            block_bytes_min: 1,
+            block_bytes_max: 8 << 20,
+            transfer_bytes_max: None,
+            compression_switch: CompressionSwitch::Obeyed,
+            answers: Answers::Proper,
+            positioning: Positioning::Numbered,
+        }
+    }
+}
