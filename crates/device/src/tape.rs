@@ -88,6 +88,8 @@ pub struct TapeStatus {
     pub at_beginning: bool,
     /// At the end of the recorded data.
     pub at_end_of_data: bool,
+    /// The last command met the end of the medium, or so the drive said.
+    pub met_end_of_medium: bool,
     /// The medium cannot be written to.
     pub write_protected: bool,
     /// A medium is loaded and ready.
@@ -117,6 +119,7 @@ impl From<RawStatus> for TapeStatus {
             density: (raw.density_and_block_size >> 24 & 0xff) as u8,
             at_beginning: has(GMT_BOT),
             at_end_of_data: has(GMT_EOD),
+            met_end_of_medium: has(GMT_EOT),
             write_protected: has(GMT_WR_PROT),
             online: has(GMT_ONLINE) && !has(GMT_DR_OPEN),
             no_medium: has(GMT_DR_OPEN),
@@ -173,12 +176,14 @@ pub struct Tape {
     behind_filemark: bool,
     /// No block was read since the tape was moved or met a filemark.
     first_block: bool,
+    /// A read met the end of the data, and the driver remembers it.
+    met_end: bool,
 }
 
 impl Tape {
     /// Wraps an open drive; `name` is for messages.
     pub fn new(raw: Box<dyn RawTape>, name: impl Into<String>) -> Tape {
-        Tape { raw, name: name.into(), behind_filemark: false, first_block: true }
+        Tape { raw, name: name.into(), behind_filemark: false, first_block: true, met_end: false }
     }
 
     /// Name for messages.
@@ -216,6 +221,12 @@ impl Tape {
     /// # Errors
     /// When the drive cannot read it. The position is then unknown, or behind the block.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<TapeRead, TapeError> {
+        let read = self.read_next(buffer)?;
+        self.met_end |= read == TapeRead::EndOfData;
+        Ok(read)
+    }
+
+    fn read_next(&mut self, buffer: &mut [u8]) -> Result<TapeRead, TapeError> {
         match self.raw.read(buffer) {
             Ok(0) => {
                 let at_end = match self.raw.status() {
@@ -230,10 +241,13 @@ impl Tape {
             Ok(bytes) => {
                 self.behind_filemark = false;
                 let first = std::mem::replace(&mut self.first_block, false);
-                Ok(match first && self.was_no_block() {
-                    true => TapeRead::EndOfData,
-                    false => TapeRead::Block(bytes),
-                })
+                if !first || !self.was_no_block() {
+                    return Ok(TapeRead::Block(bytes));
+                }
+                match self.is_past_the_end(buffer)? {
+                    true => Ok(TapeRead::EndOfData),
+                    false => Err(self.failed("read", Errno::IO.into())),
+                }
             }
             // The driver has read past the block already (st.rst).
             Err(error) if Errno::from_io_error(&error) == Some(Errno::NOMEM) => {
@@ -258,6 +272,11 @@ impl Tape {
     /// # Errors
     /// When the drive does not take it, or reports that an earlier one did not reach the medium.
     pub fn write(&mut self, block: &[u8]) -> Result<TapeWrite, TapeError> {
+        // A driver whose read met the end of the data by the EOM bit takes the next write for
+        // a trailer and refuses the one behind it (`st_write`, `ST_EOD_1`).
+        if self.met_end {
+            self.synchronise()?;
+        }
         match self.raw.write(block) {
             Ok(bytes) if bytes == block.len() => Ok(TapeWrite::Whole),
             Ok(bytes) => Ok(TapeWrite::EndOfMedium(bytes)),
@@ -375,13 +394,16 @@ impl Tape {
     ) -> Result<(), TapeError> {
         self.behind_filemark = false;
         self.first_block = true;
-        self.raw.operate(operation, count).map_err(|error| self.failed(what, error))
+        self.raw.operate(operation, count).map_err(|error| self.failed(what, error))?;
+        // What only changes a setting leaves in the driver what it met (`st_int_ioctl`, `chg_eof`).
+        self.met_end &= operation == Operation::SetBlockSize;
+        Ok(())
     }
 
-    /// Whether the bytes of the read just done stand on no medium. A drive that reports the end of
-    /// the data with the EOM bit and without a residual (tgt 1.0.85) makes the driver hand out its
-    /// whole buffer, old bytes; its state tells: end of data behind a filemark, end of the medium
-    /// with the very first block. Sends no command.
+    /// Whether the bytes of the read just done may stand on no medium. A drive that reports the end
+    /// of the data with the EOM bit and without a residual (tgt 1.0.85) makes the driver hand out
+    /// its whole buffer, old bytes; its state tells: end of data behind a filemark, end of the
+    /// medium with the very first block. Sends no command.
     fn was_no_block(&mut self) -> bool {
         self.raw.status().is_ok_and(|status| {
             let has = |bit| status.general_status & bit != 0;

@@ -35,7 +35,9 @@ use rustix::io::Errno;
 
 pub use drive::DriveSettings;
 pub use driver::{Direction, OnClose, OpenMode, Readiness};
-pub use faults::{AfterReadError, Answers, CompressionSwitch, Faults, Persistence, Positioning};
+pub use faults::{
+    AfterReadError, Answers, CompressionSwitch, Ends, Faults, Persistence, Positioning,
+};
 pub use medium::{Cartridge, CartridgeSettings, Object, Protection};
 pub use medium_file::MediumFileError;
 pub use mishap::Mishap;

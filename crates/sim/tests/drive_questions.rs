@@ -18,7 +18,8 @@ use device::tape::{
 };
 use proptest::prelude::*;
 use sim::tape::{
-    Answers, Cartridge, CompressionSwitch, DriveSettings, Faults, Positioning, VirtualDrive,
+    Answers, Cartridge, CompressionSwitch, DriveSettings, Faults, Mishap, Persistence, Positioning,
+    VirtualDrive,
 };
 
 fn drive(change: impl FnOnce(&mut DriveSettings)) -> VirtualDrive {
@@ -224,6 +225,32 @@ fn the_end_of_the_data_is_known_without_a_word_of_the_drive() {
     tape.go_to(place(1, 0), None).unwrap();
     assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::Block(4));
     assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::EndOfData);
+    assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::EndOfData);
+}
+
+/// The driver logs the codes of a blank check for nobody, so the drive is asked past it.
+#[test]
+fn a_blank_check_for_other_reasons_is_no_end() {
+    let drive = drive(|_| {});
+    let mut tape = opened(&drive);
+    write_files(&mut tape, &[3]);
+    tape.rewind().unwrap();
+    let unknown = Sense { key: 8, code: 0x30, qualifier: 1, deferred: false };
+    let refused =
+        |times| drive.order_mishap(0, Persistence::Times(times), Mishap::Refused(unknown));
+    let mut buffer = [0; 64];
+    // The read, what the driver is asked then, and what the drive is.
+    refused(3);
+    let error = tape.read(&mut buffer).unwrap_err();
+    assert_eq!(error.said, Some(unknown));
+    // The drive says otherwise the third time: there is a block.
+    tape.rewind().unwrap();
+    refused(2);
+    tape.read(&mut buffer).unwrap_err();
+    // Whoever may not ask it has the key.
+    tape.rewind().unwrap();
+    drive.change_settings(|settings| settings.answers = Answers::Unreachable);
+    refused(2);
     assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::EndOfData);
 }
 

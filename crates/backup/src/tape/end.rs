@@ -112,6 +112,7 @@ fn over_open_file(tape: &mut Tape, medium: &Medium) -> Result<(), Unfit> {
     let mut buffer = vec![0; READ_BYTES.min(medium.block_bytes_max)];
     loop {
         match tape.read(&mut buffer)? {
+            TapeRead::Block(_) if tape.was_past_the_end(&mut buffer)? => return Ok(()),
             TapeRead::Block(_) => {}
             TapeRead::LargerBlock => tape.space_blocks(1)?,
             TapeRead::Filemark => return Err(exchanged(tape)),

@@ -75,7 +75,11 @@ fn data_follow(tape: &mut Tape, block_bytes_max: u64) -> Result<bool, TapeError>
     let at_beginning = tape.status()?.at_beginning;
     let bytes = usize::try_from(block_bytes_max).map_or(READ_BYTES, |most| most.min(READ_BYTES));
     let numbered = tape.position().is_ok();
-    let met = tape.read(&mut vec![0; bytes])?;
+    let mut buffer = vec![0; bytes];
+    let met = match tape.read(&mut buffer)? {
+        TapeRead::Block(_) if tape.was_past_the_end(&mut buffer)? => TapeRead::EndOfData,
+        met => met,
+    };
     // Behind a filemark the driver takes every blank check of a read for the end.
     if met == TapeRead::EndOfData && numbered && !tape.nothing_follows()? {
         return Ok(true);

@@ -6,6 +6,7 @@ mod changes;
 mod media;
 mod mishaps;
 mod streams;
+mod vague;
 
 use std::path::Path;
 

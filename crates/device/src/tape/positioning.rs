@@ -7,7 +7,7 @@
 
 use rustix::io::Errno;
 
-use super::raw::Operation;
+use super::raw::{CommandError, Operation};
 use super::sense::Sense;
 use super::{BlockMode, Place, Tape, TapeError, TapeStatus};
 
@@ -15,6 +15,8 @@ use super::{BlockMode, Place, Tape, TapeError, TapeStatus};
 const ALL_FILEMARKS: i32 = 0x7f_ffff;
 /// Files that are counted one by one.
 const FILES_MAX: u32 = 1 << 20;
+/// SPACE(6), one block forward (SSC-3, 6.10).
+const SPACE_OVER_A_BLOCK: [u8; 6] = [0x11, 0, 0, 0, 1, 0];
 /// Most blocks of one command, for the same reason.
 const BLOCKS_AT_ONCE: u32 = 0x7f_ffff;
 
@@ -172,10 +174,60 @@ impl Tape {
     pub fn nothing_follows(&mut self) -> Result<bool, TapeError> {
         match self.operate(Operation::ForwardBlocks, 1, "space forward on") {
             Ok(()) => Ok(false),
-            Err(error) if self.met_end_of_data(&error) => Ok(true),
+            Err(error) if self.met_end_of_data(&error) => match error.said {
+                Some(_) => Ok(true),
+                None => self.is_end_in_words(error),
+            },
             // A filemark has no sense key.
             Err(error) if error.said.is_none_or(|said| said.key == 0) => Ok(false),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Whether what stopped the tape is the end of the data by the codes of the blank check, which
+    /// the driver logs for nobody (`st_chk_result`). So the drive is asked past it, to space over
+    /// a block once more, which moves no tape at the end. Who may not ask has to believe the key.
+    fn is_end_in_words(&mut self, error: TapeError) -> Result<bool, TapeError> {
+        match self.raw.command(&SPACE_OVER_A_BLOCK, &mut []) {
+            Err(CommandError::Refused(said)) if said.is_end_of_data() => Ok(true),
+            Err(CommandError::Refused(said)) if said.is_illegal_request() => Ok(true),
+            // A filemark, or a block: the tape is behind it.
+            Err(CommandError::Refused(said)) if said.is_harmless() => Ok(false),
+            Ok(_) => Ok(false),
+            Err(CommandError::Refused(said)) => Err(TapeError { said: Some(said), ..error }),
+            Err(_) => Ok(true),
+        }
+    }
+
+    /// Whether the block that was read last stands on no medium: a drive that tells the end of the
+    /// data by the EOM bit (tgt 1.0.85) makes the driver hand out old bytes, in the middle of a
+    /// file without any other sign. If there is a block, the tape may be behind it.
+    ///
+    /// # Errors
+    /// When the drive fails for another reason, or contradicts itself.
+    pub fn was_past_the_end(&mut self, buffer: &mut [u8]) -> Result<bool, TapeError> {
+        let past = self.status()?.met_end_of_medium && self.is_past_the_end(buffer)?;
+        self.met_end |= past;
+        Ok(past)
+    }
+
+    /// The same of a read that met the end of the medium: there is no block to space over, and the
+    /// next read is another one of that kind.
+    pub(super) fn is_past_the_end(&mut self, buffer: &mut [u8]) -> Result<bool, TapeError> {
+        let error = match self.operate(Operation::ForwardBlocks, 1, "space forward on") {
+            Ok(()) => return Ok(false),
+            Err(error) if error.said.is_none_or(|said| said.key == 0) => error,
+            Err(error) => return Err(error),
+        };
+        // What that was may not be known. So the last word is that of a read.
+        match self.raw.read(buffer) {
+            Ok(_) => {}
+            Err(error) => return Err(self.failed("read", error)),
+        }
+        let there = self.status()?;
+        match there.met_end_of_medium || there.at_end_of_data {
+            true => Ok(true),
+            false => Err(error),
         }
     }
 

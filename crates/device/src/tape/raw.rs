@@ -147,8 +147,8 @@ pub trait RawTape: Send {
     /// `MTIOCPOS`: the number of the next object; blocks and filemarks count alike. Sends a
     /// command: not while the drive streams.
     fn position(&mut self) -> io::Result<u64>;
-    /// A command that moves no tape and reads data into `data`; returns the bytes read. Not while
-    /// the drive streams.
+    /// A command that moves no tape and reads data into `data`, or none; returns the bytes read.
+    /// Not while the drive streams.
     fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError>;
     /// The kernel's counters, where there are any.
     fn statistics(&mut self) -> Option<Statistics>;

@@ -1,16 +1,17 @@
 //! What the drive answers to commands that ask for data: who it is, what it can do, where it is.
 //!
-//! Layouts are those of SPC-4 and SSC-3. Commands that move the tape are not taken this way, as
-//! nobody should use both ways at once (st.rst).
+//! Layouts are those of SPC-4 and SSC-3. Of commands that move the tape only SPACE over blocks is
+//! taken this way, as nobody should use both ways at once (st.rst).
 
 use device::tape::raw::CommandError;
 
-use super::drive::{Check, Drive, ILLEGAL_REQUEST};
+use super::drive::{Check, Drive, ILLEGAL_REQUEST, Space};
 use super::faults::{Answers, CompressionSwitch};
 
 const TEST_UNIT_READY: u8 = 0x00;
 const REQUEST_SENSE: u8 = 0x03;
 const READ_BLOCK_LIMITS: u8 = 0x05;
+const SPACE: u8 = 0x11;
 const INQUIRY: u8 = 0x12;
 const MODE_SENSE_6: u8 = 0x1a;
 const READ_POSITION: u8 = 0x34;
@@ -54,7 +55,9 @@ impl Drive {
     pub(super) fn answer_to(&mut self, command: &[u8; 16]) -> Result<(Vec<u8>, usize), Check> {
         match command[0] {
             // What the drive has to tell is told by any other command (SPC-4, 5.14).
-            INQUIRY | REQUEST_SENSE | TEST_UNIT_READY | READ_POSITION => self.answer_with(command),
+            INQUIRY | REQUEST_SENSE | TEST_UNIT_READY | READ_POSITION | SPACE => {
+                self.answer_with(command)
+            }
             _ => self.command_at_any_time(|drive| {
                 drive.notice()?;
                 drive.answer_with(command)
@@ -67,6 +70,11 @@ impl Drive {
         match command[0] {
             TEST_UNIT_READY => self.test_unit_ready().map(|()| (Vec::new(), 0)),
             REQUEST_SENSE => Ok((self.pending_sense(), usize::from(command[4]))),
+            // Past the driver, who does not learn of it.
+            SPACE if command[1] & 0x0f == 0 => {
+                let count = i32::from_be_bytes([command[2], command[3], command[4], 0]) >> 8;
+                self.space(Space::Blocks(count)).map(|()| (Vec::new(), 0))
+            }
             READ_BLOCK_LIMITS => Ok((self.block_limits(), 6)),
             INQUIRY => Ok((self.inquiry(command[1] & 1 != 0, command[2])?, length_16(3))),
             MODE_SENSE_6 => {

@@ -18,6 +18,7 @@ pub(super) struct Check {
 
 /// Sense keys, SPC-4.
 pub(super) const NO_SENSE: u8 = 0x0;
+pub(super) const RECOVERED_ERROR: u8 = 0x1;
 pub(super) const NOT_READY: u8 = 0x2;
 pub(super) const MEDIUM_ERROR: u8 = 0x3;
 pub(super) const HARDWARE_ERROR: u8 = 0x4;

@@ -15,11 +15,11 @@ use device::tape::sense::Sense;
 pub use settings::DriveSettings;
 
 pub(super) use super::check::{
-    BLANK_CHECK, Check, HARDWARE_ERROR, ILLEGAL_REQUEST, MEDIUM_ERROR, NO_SENSE, UNIT_ATTENTION,
-    VOLUME_OVERFLOW,
+    BLANK_CHECK, Check, HARDWARE_ERROR, ILLEGAL_REQUEST, MEDIUM_ERROR, NO_SENSE, RECOVERED_ERROR,
+    UNIT_ATTENTION, VOLUME_OVERFLOW,
 };
 use super::check::{DATA_PROTECT, NOT_READY, write_error};
-use super::faults::{AfterReadError, CompressionSwitch, Positioning};
+use super::faults::{AfterReadError, CompressionSwitch, Ends, Positioning};
 use super::medium::{Cartridge, Medium, ObjectRef, Packing, Protection};
 use super::mishap::Mishaps;
 use super::pace::{Act, Compression, Pace};
@@ -290,6 +290,9 @@ impl Drive {
             Space::Blocks(count) => (count, false),
             Space::Filemarks(count) => (count, true),
         };
+        if self.settings.ends == Ends::Vague {
+            return self.space_vaguely(count, filemarks);
+        }
         let mut left = u64::from(count.unsigned_abs());
         while left > 0 {
             let is_filemark = match count > 0 {
@@ -302,6 +305,21 @@ impl Drive {
             if is_filemark == filemarks {
                 left -= 1;
             }
+        }
+        Ok(())
+    }
+
+    /// See [`Ends::Vague`].
+    fn space_vaguely(&mut self, count: i32, filemarks: bool) -> Result<(), Check> {
+        let is_filemark = |drive: &Drive| {
+            let next = drive.with_medium(|medium| medium.entry(drive.position));
+            next.is_some_and(|entry| entry.block_bytes.is_none())
+        };
+        let mut left = count.unsigned_abs();
+        while left > 0 {
+            left -= u32::from(!filemarks || is_filemark(self));
+            let stepped = if count > 0 { self.step_forward(0) } else { self.step_back(0) };
+            stepped.map_err(|check| Check::of(NO_SENSE, 0x00, check.sense.qualifier))?;
         }
         Ok(())
     }
@@ -421,7 +439,13 @@ impl Drive {
     fn next_block(&mut self, buffer: &mut [u8], left: u64) -> Result<usize, Check> {
         self.reset_if_due()?;
         let position = self.position;
-        let read = self.with_medium(|medium| read_object(medium, position, buffer, left));
+        let mut read = self.with_medium(|medium| read_object(medium, position, buffer, left));
+        if let Err(check) = &mut read
+            && check.sense.key == BLANK_CHECK
+            && self.settings.ends == Ends::Vague
+        {
+            *check = Check { end_of_medium: true, ..Check::of(BLANK_CHECK, 0x00, 0x00) };
+        }
         match read {
             Ok(_) => self.position += 1,
             Err(check) if check.filemark => self.position += 1,

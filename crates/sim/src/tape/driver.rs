@@ -20,7 +20,10 @@ use device::tape::raw::{
 use device::tape::sense::Sense;
 use rustix::io::Errno;
 
-use super::drive::{Check, Drive, DriveSettings, NO_SENSE, Space, UNIT_ATTENTION, Wait};
+use super::drive::{
+    BLANK_CHECK, Check, Drive, DriveSettings, NO_SENSE, RECOVERED_ERROR, Space, UNIT_ATTENTION,
+    VOLUME_OVERFLOW, Wait,
+};
 use super::operation as op;
 use super::options::Options;
 
@@ -101,6 +104,9 @@ enum Position {
     /// The tape is moved away anyway.
     DoesNotMatter,
 }
+
+/// Sense keys that the driver does not log.
+const NOT_LOGGED: [u8; 4] = [NO_SENSE, RECOVERED_ERROR, BLANK_CHECK, VOLUME_OVERFLOW];
 
 /// Bytes that the driver reads ahead when a program reads fixed blocks in pieces (st.rst: default
 /// buffer of 32 KiB).
@@ -317,8 +323,10 @@ impl Driver {
         self.statistics
     }
 
+    /// What the kernel's log would have of it. The driver logs for nobody what it takes for no
+    /// failure, the codes of a blank check among it (`st_chk_result`).
     pub(super) fn last_sense(&self) -> Option<Sense> {
-        self.last_sense
+        self.last_sense.filter(|sense| !NOT_LOGGED.contains(&sense.key))
     }
 
     // Open and close.

@@ -59,6 +59,18 @@ pub enum Positioning {
     Unsupported,
 }
 
+/// How a drive says where it stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ends {
+    /// As the standard has it.
+    #[default]
+    Proper,
+    /// As `tgtd` of the lab (1.0.85): a READ at the end of the data has BLANK CHECK, the EOM bit
+    /// and no residual. SPACE has no key there and no residual, takes filemarks for blocks, and
+    /// goes back over filemarks by one object too far.
+    Vague,
+}
+
 /// What is wrong with a cartridge. Numbers are those of objects: blocks and filemarks counted from
 /// the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

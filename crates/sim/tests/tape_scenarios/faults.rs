@@ -1,11 +1,11 @@
 //! What a drive does only when it is broken; in this process it does so to order.
 
-use device::tape::raw::{CommandError, GMT_BOT, Operation, RawTape};
+use device::tape::raw::{CommandError, GMT_BOT, GMT_EOD, Operation, RawTape};
 use device::tape::{Access, BlockMode, OpenError};
 use rustix::io::Errno;
 use sim::tape::{
-    AfterReadError, Answers, Cartridge, CompressionSwitch, Direction, Faults, Object, OnClose,
-    OpenMode, Persistence, Positioning, Readiness,
+    AfterReadError, Answers, Cartridge, CompressionSwitch, Direction, DriveSettings, Faults,
+    Object, OnClose, OpenMode, Persistence, Positioning, Readiness,
 };
 
 use crate::bench::{Bench, Calls, content, errno};
@@ -267,6 +267,36 @@ pub fn drive_without_numbers(bench: &Bench) {
     tape.operate(Operation::ForwardBlocks, 1).unwrap();
     assert_eq!(tape.place(), (0, 1));
     tape.expect_block(1, 512, 512);
+}
+
+/// What the lab shows of tgtd's drive (`device::tape_lab`).
+pub fn drive_with_vague_ends(bench: &Bench) {
+    bench.own().change_settings(|settings| *settings = DriveSettings::like_tgtd());
+    let mut tape = bench.tape();
+    let tape = tape.raw();
+    tape.write_blocks(0..2, 512);
+    tape.operate(Operation::WriteFilemarks, 1).unwrap();
+    tape.operate(Operation::Rewind, 1).unwrap();
+    // Forward over filemarks nobody says how far it went, and the driver believes it was all.
+    assert_eq!(errno(tape.operate(Operation::ForwardFilemarks, 3)), Errno::IO);
+    assert_eq!(tape.place(), (3, -1));
+    assert_eq!(tape.status().unwrap().general_status & GMT_EOD, 0);
+    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(Operation::ForwardFilemarks, 1).unwrap();
+    // Nothing is there, and the driver hands out its whole buffer.
+    assert_eq!(tape.read(&mut [0; 4096]).unwrap(), 4096);
+    assert_eq!(tape.status().unwrap().general_status & GMT_EOD, GMT_EOD);
+    // What is written now counts as a trailer behind the end of the medium.
+    tape.write_blocks(2..3, 512);
+    assert_eq!(errno(tape.write(&content(3, 512))), Errno::NOSPC);
+    tape.operate(Operation::WriteFilemarks, 1).unwrap();
+    tape.operate(Operation::Rewind, 1).unwrap();
+    // Filemarks count as blocks.
+    tape.operate(Operation::ForwardBlocks, 3).unwrap();
+    tape.expect_block(2, 512, 512);
+    tape.operate(Operation::ForwardFilemarks, 1).unwrap();
+    tape.operate(Operation::BackwardFilemarks, 1).unwrap();
+    tape.expect_block(2, 512, 512);
 }
 
 pub fn rewinding_device_rewinds(bench: &Bench) {

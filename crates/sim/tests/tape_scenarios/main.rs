@@ -186,6 +186,7 @@ scenarios! {
         faults::block_is_read_short;
         faults::compression_is_not_applied;
         faults::drive_without_numbers;
+        faults::drive_with_vague_ends;
         faults::rewinding_device_rewinds;
     }
 }

@@ -90,6 +90,29 @@ fn sets_are_appended() {
 
 #[test]
 #[ignore = "runs in the lab: cargo xtask lab"]
+fn streams_follow_one_another() {
+    let tree = tree(10, 4, 100_000);
+    fresh("streams", 32);
+    let device = device();
+    for name in ["first", "second", "third"] {
+        let content = vec![name.as_bytes()[0]; 200_000];
+        let source = tree.folder().join(name);
+        std::fs::write(&source, content).unwrap();
+        let from = source.to_str().unwrap();
+        run(&["pipe", "--from", from, "--to", &device, "--block-size", "10k"]).with_code(0);
+    }
+    // The tape stands at its beginning now, and what follows is not written over.
+    rewind();
+    let again = tree.folder().join("first");
+    let again = again.to_str().unwrap();
+    run(&["pipe", "--from", again, "--to", &device]).with_code(1).complains(&["--overwrite"]);
+    let same = "mt rewind; for name in first second third; do
+        dd if=$TAPE bs=10k status=none | cmp - $name; done";
+    shell(tree.folder(), same).with_code(0);
+}
+
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
 fn one_file_is_restored_without_reading_the_tape() {
     let tree = tree(5, 40, 200_000);
     fresh("one", 32);
@@ -146,6 +169,23 @@ fn the_report_has_what_the_drive_did() {
 
 mod on_sim_drive {
     use super::*;
+
+    /// The machine died while it wrote: no filemark is at the end.
+    #[test]
+    #[ignore = "runs in the lab: cargo xtask lab"]
+    fn a_set_is_appended_to_one_that_died() {
+        let (first, second) = (tree(11, 10, 60_000), tree(12, 8, 40_000));
+        fresh("died", 32);
+        backup(&first.path(), &["--block-size", "10k", "--segment-size", "200k"]).with_code(0);
+        cartridge(&["cut", "died", "30"]);
+        cartridge(&["load", "died"]);
+        backup(&second.path(), &["--block-size", "10k"]).with_code(0);
+        let into = tempfile::tempdir().unwrap();
+        restore(into.path(), &[]).with_code(0);
+        assert_same(&second.path(), &second.restored(into.path()));
+        let objects = cartridge(&["objects", "died"]);
+        assert!(objects.starts_with("10240x"), "{objects}");
+    }
 
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]

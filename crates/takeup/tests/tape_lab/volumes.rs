@@ -226,3 +226,27 @@ fn a_change_command_that_fails_ends_the_run() {
     // The drive can be used again at once.
     run(&["list", &device(), "--sets"]).with_code(0);
 }
+
+/// `--overwrite` is said of the medium in the drive.
+#[test]
+#[ignore = "runs in the lab: cargo xtask lab"]
+fn later_volumes_are_written_over_only_when_asked() {
+    let tree = tree(27, 12, 500_000);
+    rack("given", 4);
+    let fill = "head -c 300000 /dev/urandom | dd of=$TAPE bs=10k iflag=fullblock status=none";
+    for name in ["given1", "given2"] {
+        cartridge(&["load", name]);
+        shell(tree.folder(), fill).with_code(0);
+    }
+    cartridge(&["load", "given1"]);
+    let [flag, command] = changer("given");
+    backup(&tree.path(), &["--overwrite", &flag, &command])
+        .with_code(1)
+        .complains(&["--overwrite-volumes"]);
+    cartridge(&["load", "given2"]);
+    let whole = "mt rewind; dd if=$TAPE bs=10k status=none | wc -c";
+    assert_eq!(shell(tree.folder(), whole).with_code(0).output.trim(), "307200");
+    cartridge(&["load", "given1"]);
+    backup(&tree.path(), &["--overwrite", "--overwrite-volumes", &flag, &command]).with_code(0);
+    back_from(&tree, "given");
+}

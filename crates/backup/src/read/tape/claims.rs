@@ -10,6 +10,11 @@ use archive::label::{LABEL_BYTES_MAX, Label};
 /// More of a stored stream than a volume can hold: LTO-10 has 40 TB, and compresses 2.5:1 at most
 /// by its maker's word.
 pub(super) const VOLUME_BYTES_MAX: u64 = 1 << 47;
+/// Zeros that stand in a stream for each byte that was read of it, and so many in any case: a
+/// volume of 100 TB may be missing behind a few gigabytes, and a label alone is no reason to make
+/// zeros for a day.
+const ZEROS_PER_BYTE_MAX: u64 = 1 << 14;
+const ZEROS_MAX: u64 = 1 << 36;
 /// More volumes, segments and files than a set has.
 const VOLUMES_MAX: u32 = 1 << 16;
 const FILES_MAX: u32 = 1 << 28;
@@ -30,11 +35,19 @@ pub(super) fn label_can_be(label: &Label) -> bool {
 }
 
 /// Most bytes of the stored stream that may be missing before a part: what lies on volumes that
-/// were not read, or the rest of one that ended early; on the same volume no more than a label
-/// whose length had to be guessed.
-pub(super) fn missing_bytes_max(volume_before: u32, volume: u32) -> u64 {
+/// were not read, or the rest of one that ended early, in proportion to what was read; on the same
+/// volume no more than a label whose length had to be guessed. `zeros_bytes` stand in the stream
+/// for what was missing before.
+pub(super) fn missing_bytes_max(
+    volume_before: u32,
+    volume: u32,
+    read_bytes: u64,
+    zeros_bytes: u64,
+) -> u64 {
     let volumes = u64::from(volume.min(VOLUMES_MAX).saturating_sub(volume_before));
-    LABEL_BYTES_MAX as u64 + volumes * VOLUME_BYTES_MAX
+    let paid_for = read_bytes.saturating_mul(ZEROS_PER_BYTE_MAX).saturating_add(ZEROS_MAX);
+    let between = (volumes * VOLUME_BYTES_MAX).min(paid_for.saturating_sub(zeros_bytes));
+    LABEL_BYTES_MAX as u64 + between
 }
 
 /// Whether extents are those of a set: one behind the other without gaps, from the beginning of the
@@ -160,9 +173,15 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_missing_is_bounded_by_the_volumes_between() {
-        assert_eq!(missing_bytes_max(3, 3), LABEL_BYTES_MAX as u64);
-        assert_eq!(missing_bytes_max(1, 3), LABEL_BYTES_MAX as u64 + 2 * VOLUME_BYTES_MAX);
-        assert!(missing_bytes_max(0, u32::MAX) < u64::MAX);
+    fn what_may_be_missing_is_bounded_by_the_volumes_between_and_by_what_was_read() {
+        let label = LABEL_BYTES_MAX as u64;
+        let (much, tape) = (1 << 40, VOLUME_BYTES_MAX);
+        assert_eq!(missing_bytes_max(3, 3, much, 0), label);
+        assert_eq!(missing_bytes_max(1, 3, much, 0), label + 2 * tape);
+        assert!(missing_bytes_max(0, u32::MAX, u64::MAX, 0) < u64::MAX);
+        assert_eq!(missing_bytes_max(1, 2, 0, 0), label + ZEROS_MAX);
+        assert_eq!(missing_bytes_max(1, 2, 0, ZEROS_MAX), label);
+        // Behind the few gigabytes that were left of one volume another one may be missing.
+        assert!(missing_bytes_max(1, 3, 4 << 30, 0) > 50 << 40);
     }
 }

@@ -86,6 +86,8 @@ pub(super) struct Stitcher<'a, 'f> {
     stream_bytes: u64,
     /// Where the stream in the ring begins, when the first volume is not to be had.
     base_bytes: u64,
+    /// Zeros in the ring that stand for what is missing.
+    zeros_bytes: u64,
     /// The volume that was read from before the one in the drive; that one, once some of it was
     /// read.
     volume_before: u32,
@@ -106,6 +108,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             end: SetEnd::default(),
             stream_bytes: 0,
             base_bytes: 0,
+            zeros_bytes: 0,
             volume_before: 0,
             scratch,
         }
@@ -452,7 +455,9 @@ impl<'a, 'f> Stitcher<'a, 'f> {
 
     /// Whether so much can be missing before a part.
     fn check_missing(&self, part: &Part, missing_bytes: u64) -> Result<(), TapeReadFailure> {
-        if missing_bytes <= missing_bytes_max(self.volume_before, part.volume) {
+        let (before, zeros_bytes) = (self.volume_before, self.zeros_bytes);
+        let read_bytes = self.feed.position_bytes() - zeros_bytes;
+        if missing_bytes <= missing_bytes_max(before, part.volume, read_bytes, zeros_bytes) {
             return Ok(());
         }
         let (device, place) = (self.set.station.device(), part.label.to_string());
@@ -504,6 +509,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         let start_bytes = self.stream_bytes - self.base_bytes;
         self.feed.put_gap(start_bytes, bytes, why.to_owned())?;
         self.stream_bytes += bytes;
+        self.zeros_bytes += bytes;
         Ok(())
     }
 }

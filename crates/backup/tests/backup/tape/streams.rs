@@ -42,7 +42,7 @@ fn the_same_tree_gives_the_same_segments() {
     }
 }
 
-fn pipe_options(from: &Path, block_bytes: usize) -> PipeOptions {
+pub fn pipe_options(from: &Path, block_bytes: usize) -> PipeOptions {
     PipeOptions {
         from: from.into(),
         to: "/dev/nst0".into(),

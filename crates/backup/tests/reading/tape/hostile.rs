@@ -10,7 +10,7 @@ use backup::read::ReadFailure;
 use backup::read::tape::TapeReadFailure;
 use backup::restore::RestoreError;
 use device::tape::{Access, BlockMode, Filemark, TapeDrive, TapeWrite};
-use sim::tape::{Cartridge, Object, VirtualDrive};
+use sim::tape::{Cartridge, Library, Object, VirtualDrive};
 
 use super::studio::{BLOCK_BYTES, Studio};
 
@@ -176,4 +176,31 @@ fn labels_that_no_tape_holds_are_not_believed() {
             }
         }
     }
+}
+
+/// A volume may be missing, so a label on a later one may leave much out, but no more than there is
+/// some reason for.
+#[test]
+fn a_label_on_a_later_volume_is_no_reason_for_zeros_without_end() {
+    let studio = Studio::new(2, 300 << 10);
+    studio.small_tree(20, 30_000);
+    studio.write(&studio.bench.path("t"), "none", 16 << 10);
+    let second = files(&studio.library.cartridges()[1]);
+    assert!(second.len() >= 2, "one volume took it all");
+    // Without the index, as in a run that died.
+    let mut changed = second[..second.len() - 1].to_vec();
+    changed[0] = relabelled(&changed[0], |label| label.stream_bytes += 1 << 46);
+    let changed = cartridge(&changed);
+    let library = Library::new(
+        studio.library.drive().clone(),
+        [studio.library.cartridges()[0].clone(), changed],
+    );
+    let studio = Studio { library, ..studio };
+    assert!(studio.library.load(0));
+    let (result, _) = studio.try_restore("later", &[]);
+    let error = result.map(drop).unwrap_err();
+    let RestoreError::Read(ReadFailure::Tape(TapeReadFailure::TooMuchMissing { .. })) = error
+    else {
+        panic!("{error:?}");
+    };
 }

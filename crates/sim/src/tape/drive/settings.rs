@@ -1,6 +1,6 @@
 //! What a drive is: names, limits, and what it does not do.
 
-use super::super::faults::{Answers, CompressionSwitch, Positioning};
+use super::super::faults::{Answers, CompressionSwitch, Ends, Positioning};
 
 /// What a drive is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,21 @@ pub struct DriveSettings {
     pub answers: Answers,
     /// Whether it knows block numbers.
     pub positioning: Positioning,
+    /// How it says where it stopped.
+    pub ends: Ends,
+}
+
+impl DriveSettings {
+    /// A drive that does no more than `tgtd`'s in the lab.
+    pub fn like_tgtd() -> DriveSettings {
+        DriveSettings {
+            block_bytes_min: 4,
+            block_bytes_max: 1 << 20,
+            positioning: Positioning::Unsupported,
+            ends: Ends::Vague,
+            ..DriveSettings::default()
+        }
+    }
 }
 
 impl Default for DriveSettings {
@@ -40,6 +55,7 @@ impl Default for DriveSettings {
             compression_switch: CompressionSwitch::Obeyed,
             answers: Answers::Proper,
             positioning: Positioning::Numbered,
+            ends: Ends::Proper,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use super::super::drive::{BLANK_CHECK, Check, Suppress};
+use super::super::drive::{BLANK_CHECK, Check, MEDIUM_ERROR, Suppress};
 use super::super::operation as op;
 use super::{Activity, Driver, Position, READ_AHEAD_BYTES, Stop, UnitState};
 
@@ -58,6 +58,11 @@ impl Driver {
                 self.block_number = 0;
                 self.file_number += i32::from(self.file_number >= 0);
             }
+            (0, Stop::FirstPastEnd) => {
+                self.stop = Stop::SecondPastEnd;
+                self.block_number = 0;
+                self.file_number += i32::from(self.file_number >= 0);
+            }
             (0, Stop::SecondPastEnd) => self.stop = Stop::EndOfData,
             (1.., Stop::BehindFilemark) => self.stop = Stop::None,
             _ => {}
@@ -90,6 +95,11 @@ impl Driver {
             Err(check) if check.filemark => {
                 self.stop = Stop::FilemarkMet;
                 Ok(0)
+            }
+            Err(check) if check.end_of_medium => {
+                let bytes = self.end_of_medium_read(buffer.len(), 1, check);
+                self.count_blocks(1);
+                Ok(bytes)
             }
             Err(check) => self.end_of_data_or_error(check),
         }
@@ -160,10 +170,28 @@ impl Driver {
                 self.stop = Stop::FilemarkMet;
                 ((blocks - check.residual) as usize * block_bytes, true)
             }
+            Err(check) if check.end_of_medium => {
+                (self.end_of_medium_read(buffer.len(), block_bytes, check), true)
+            }
             Err(check) => (self.end_of_data_or_error(check)?, true),
         };
         self.count_blocks((bytes / block_bytes) as i32);
         Ok((bytes, special))
+    }
+
+    /// The EOM bit counts before the sense key, also beside BLANK CHECK, and what the drive did not
+    /// call left undone counts as read (`read_tape`).
+    fn end_of_medium_read(&mut self, asked: usize, unit_bytes: usize, check: Check) -> usize {
+        self.stop = match self.stop {
+            Stop::BehindFilemark => Stop::FirstPastEnd,
+            _ => Stop::Warned,
+        };
+        let undone = match check.sense.key {
+            MEDIUM_ERROR if unit_bytes == 1 => asked,
+            _ => check.residual.max(0) as usize * unit_bytes,
+        };
+        self.last_sense = Some(check.sense);
+        asked.saturating_sub(undone)
     }
 
     /// Behind a filemark the end of the data reads as nothing, once; everything else is an error.
