@@ -184,6 +184,9 @@ pub fn list(
         && let Some((members, headers_checked)) =
             list_index(index, &mut selection, &warnings, cancel, &mut each)?
     {
+        for text in input.damage() {
+            warnings.warn(b"", text);
+        }
         let run = RunReport {
             members,
             seconds: start.elapsed().as_secs_f64(),
@@ -261,7 +264,7 @@ pub(crate) fn take_summary(
     for text in tape.notes {
         warnings.note(b"", text);
     }
-    for text in tape.warnings {
+    for text in tape.warnings.into_iter().chain(tape.damage) {
         warnings.warn(b"", text);
     }
     Some(tape.report)

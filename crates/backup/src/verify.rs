@@ -316,7 +316,7 @@ pub fn verify(
         workers.run(|| verifier.dispatch(stream, account))?;
         verifier.conclude()
     };
-    let ((mut report, from_end, written), summary) =
+    let ((mut report, from_end, written), mut summary) =
         read_archive::<_, VerifyError>(&settings, &parse, monitor, &crew, body)?;
     let endpoint = summary.endpoint;
     report.read_from = read_from;
@@ -327,6 +327,11 @@ pub fn verify(
         let why = "the seek table behind the last frame is missing, or not that of the frames";
         let kind = DamageKind::Index { why: why.to_owned() };
         report.damage(&Damage::new(0, 0, kind), &warnings);
+    }
+    if let Some(tape) = &mut summary.tape {
+        for what in tape.damage.drain(..) {
+            report.problem(b"", what, &warnings);
+        }
     }
     report.tape = take_summary(&mut report.run, summary, &warnings);
     report.run.stages.extend([parse.report(), stage.report()]);

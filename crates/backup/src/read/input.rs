@@ -46,6 +46,14 @@ impl Input {
         })
     }
 
+    /// What is known not to be as it was written, before anything is read.
+    pub fn damage(&self) -> Vec<String> {
+        match self {
+            Input::File(_) => Vec::new(),
+            Input::Tape(tape) => lock(tape).damage().to_vec(),
+        }
+    }
+
     /// Where the chunks of a compressed set on tape are, as far as its index knows: behind bytes
     /// that cannot be read the next one would have to be searched.
     pub fn chunks(&self) -> Option<Chunks> {

@@ -13,6 +13,7 @@
 //! `docs/format.md` ("On tape") says what lies on the medium, `docs/design/reading.md` how it is
 //! read. Not here: writing (`crate::tape`), and what a drive means by its answers (`device::tape`).
 
+mod beginning;
 mod blocks;
 mod claims;
 mod failure;
@@ -23,6 +24,7 @@ mod label_reader;
 mod place;
 mod set;
 mod sets;
+mod sign;
 mod station;
 mod stitch;
 
@@ -41,16 +43,18 @@ use flow::ring::Producer;
 use crate::read::gaps::Gaps;
 use crate::read::index_file::IndexFile;
 use crate::tape::VolumeChanger;
+use beginning::{Beginning, Search};
 pub use blocks::Totals;
 pub use failure::TapeReadFailure;
 use feed::Feed;
-use file::{FileEnd, TapeFile};
+use file::{FileEnd, TapeFile, Wish};
 pub(crate) use index_segment::TapeIndex;
 use place::Spot;
 pub(crate) use set::Need;
 use set::OpenSet;
 use sets::Walk;
-use station::{Beginning, Station};
+use sign::Sign;
+use station::Station;
 use stitch::{SetEnd, Stitcher};
 
 /// The tape that an archive is read from.
@@ -135,6 +139,8 @@ pub(crate) struct TapeEnd {
     pub report: TapeReading,
     /// What is missing.
     pub warnings: Vec<String>,
+    /// What is not as it was written.
+    pub damage: Vec<String>,
     /// Worth a line.
     pub notes: Vec<String>,
     index: Option<TapeIndex>,
@@ -182,8 +188,13 @@ impl OpenTape {
             Some(spot) => (Some(spot), None),
             None => (None, blocks.number()),
         };
-        match station.beginning()? {
-            Beginning::Ours(_) => {
+        let search = match origin.set {
+            SetChoice::Last => Search::Nowhere,
+            // Who asks for a set knows that there is one.
+            _ => Search::Everywhere,
+        };
+        match station.beginning(search)? {
+            Beginning::Ours { .. } => {
                 let set = set::open_set(station, &origin.set, need)?;
                 Ok(OpenTape::Set(Box::new(set)))
             }
@@ -191,7 +202,7 @@ impl OpenTape {
                 Err(TapeReadFailure::NoSets { device: station.device() })
             }
             Beginning::Blank => Err(TapeReadFailure::Blank { device: station.device() }),
-            Beginning::Foreign => {
+            Beginning::Foreign { sign } => {
                 let blocks = station.blocks()?;
                 let before = before.unwrap_or_default();
                 let returned = match number {
@@ -203,8 +214,23 @@ impl OpenTape {
                     return Err(TapeReadFailure::AtEndOfData { device: blocks.device() });
                 }
                 returned?;
-                TapeFile::open(station).map(|file| OpenTape::File(Box::new(file)))
+                let file = TapeFile::open(station, Wish::Whatever)?;
+                if !file.opens_with_label() {
+                    return Ok(OpenTape::File(Box::new(file.with_sign(sign))));
+                }
+                let mut station = file.station;
+                station.beginning(Search::Everywhere)?;
+                let set = set::open_set(station, &origin.set, need)?;
+                Ok(OpenTape::Set(Box::new(set)))
             }
+        }
+    }
+
+    /// What is known not to be as it was written, before anything is read.
+    pub fn damage(&self) -> &[String] {
+        match self {
+            OpenTape::Set(set) => &set.station.damage,
+            OpenTape::File(_) => &[],
         }
     }
 
@@ -297,6 +323,7 @@ impl OpenTape {
             OpenTape::File(file) => &mut file.station,
         };
         station.close();
+        end.damage.append(&mut station.damage);
         let (totals, read_ns) = station.totals();
         end.report.device = station.device();
         end.report.changes = station.changes;
@@ -317,7 +344,7 @@ fn set_end(set: &OpenSet, end: SetEnd) -> TapeEnd {
         volumes: end.volumes,
         ..TapeReading::default()
     };
-    TapeEnd { report, warnings: end.missing, notes: Vec::new(), index: end.index }
+    TapeEnd { report, warnings: end.missing, index: end.index, ..TapeEnd::default() }
 }
 
 fn file_end(file: &TapeFile, end: FileEnd) -> TapeEnd {
@@ -329,7 +356,8 @@ fn file_end(file: &TapeFile, end: FileEnd) -> TapeEnd {
     };
     let following = |number| format!("file {number} follows on the tape: --file {number} reads it");
     let notes = end.following.map(following).into_iter().collect();
-    TapeEnd { report, notes, ..TapeEnd::default() }
+    let damage = end.sign.iter().map(Sign::to_string).collect();
+    TapeEnd { report, notes, damage, ..TapeEnd::default() }
 }
 
 fn open_file(mut station: Station, number: u32) -> Result<OpenTape, TapeReadFailure> {
@@ -339,7 +367,7 @@ fn open_file(mut station: Station, number: u32) -> Result<OpenTape, TapeReadFail
     if blocks.go_to(Spot::start_of(number, None)).is_err() {
         return Err(TapeReadFailure::NoSuchFile { device, number });
     }
-    match TapeFile::open(station) {
+    match TapeFile::open(station, Wish::ThisFile) {
         Err(TapeReadFailure::AtEndOfData { device }) => {
             Err(TapeReadFailure::NoSuchFile { device, number })
         }
@@ -381,10 +409,12 @@ pub fn sets_on_volume(
     cancel: &Cancel,
 ) -> Result<Vec<SetOnVolume>, TapeReadFailure> {
     let mut station = Station::new(origin.clone(), cancel.clone());
-    match station.beginning()? {
-        Beginning::Ours(_) => {}
+    match station.beginning(Search::LastFiles)? {
+        Beginning::Ours { .. } => {}
         Beginning::Blank => return Err(TapeReadFailure::Blank { device: station.device() }),
-        Beginning::Foreign => return Err(TapeReadFailure::NoSets { device: station.device() }),
+        Beginning::Foreign { .. } => {
+            return Err(TapeReadFailure::NoSets { device: station.device() });
+        }
     }
     let mut sets = Walk::new(station.blocks()?, cancel)?.sets(|_| false)?;
     sets.reverse();
@@ -398,7 +428,7 @@ pub fn sets_on_volume(
         followed: here.followed,
         compression: here.first.label.compression.to_string(),
         block_bytes: here.first.label.block_bytes,
-        first_file: here.first_file(),
+        first_file: here.first_file,
     });
     Ok(told.collect())
 }

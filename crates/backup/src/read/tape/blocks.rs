@@ -148,6 +148,23 @@ impl BlockReader {
         }
     }
 
+    /// Makes sure that this is still the same medium where no label is in a place that should have
+    /// one, by a label in another. The tape is somewhere else then.
+    pub fn check_medium_elsewhere(&mut self, place: Spot) -> Result<(), TapeReadFailure> {
+        let device = self.device();
+        self.here = None;
+        match self.identity {
+            Some(identity) if identity.label != place => {
+                go_to(&mut self.tape, identity.label)?;
+                label_reader::check_medium(&mut self.tape, identity.medium)
+            }
+            _ => {
+                let found = format!("no label is there ({place})");
+                Err(TapeReadFailure::Exchanged { device, found })
+            }
+        }
+    }
+
     /// Where the tape stands as the drive counts, when the driver does not know the file. Sends a
     /// command.
     pub fn number(&mut self) -> Option<u64> {

@@ -2,29 +2,48 @@
 //!
 //! Nothing says how large its blocks are, so a buffer is tried that grows until they fit: the drive
 //! is in variable mode, where each read gives one block whatever its size.
+//!
+//! Whether it is a piece of a set of ours whose labels are lost shows in passing ([`Sign`]): in a
+//! label that goes by, and in what stands at the front of the file behind it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use archive::label::{Found, Label};
 
 use super::blocks::Met;
 use super::failure::TapeReadFailure;
 use super::feed::Feed;
 use super::label_reader::{FIRST_BUFFER_BYTES, read_block};
+use super::sign::Sign;
 use super::station::Station;
+
+/// Why a file is read as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// It was asked for by its number, whoever wrote it.
+    ThisFile,
+    /// No set was found on the medium.
+    Whatever,
+}
 
 /// A file of a tape, its first block read.
 pub(crate) struct TapeFile {
     pub(super) station: Station,
     /// Number of the file, where it is known.
     pub number: Option<u32>,
+    wish: Wish,
+    sign: Option<Sign>,
     buffer: Vec<u8>,
     first: Met,
 }
 
 /// What came of reading a file.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FileEnd {
     /// Number of the file that follows, if there is one.
     pub following: Option<u32>,
+    /// That it is no file of another program.
+    pub sign: Option<Sign>,
     /// Bytes of its blocks but for the last.
     pub block_bytes: usize,
     /// How often the ring was full, so that the drive had to stop.
@@ -33,7 +52,7 @@ pub(crate) struct FileEnd {
 
 impl TapeFile {
     /// Reads the first block where the tape stands.
-    pub(super) fn open(mut station: Station) -> Result<TapeFile, TapeReadFailure> {
+    pub(super) fn open(mut station: Station, wish: Wish) -> Result<TapeFile, TapeReadFailure> {
         let cancel = station.cancel.clone();
         let blocks = station.blocks()?;
         let number = blocks.here().map(|here| here.file);
@@ -51,7 +70,18 @@ impl TapeFile {
                 _ => TapeReadFailure::AtEndOfData { device },
             });
         }
-        Ok(TapeFile { station, number, buffer, first })
+        Ok(TapeFile { station, number, wish, sign: None, buffer, first })
+    }
+
+    /// Takes note of what was met elsewhere on the medium.
+    pub fn with_sign(self, sign: Option<Sign>) -> TapeFile {
+        TapeFile { sign, ..self }
+    }
+
+    /// Whether it opens with a label of ours.
+    pub fn opens_with_label(&self) -> bool {
+        let bytes = self.block_bytes();
+        matches!(Label::find(&self.buffer[..bytes]), Ok(Found::Label(_)))
     }
 
     /// Bytes of its first block, as those of the others.
@@ -70,13 +100,14 @@ impl TapeFile {
     ) -> Result<FileEnd, TapeReadFailure> {
         let cancel = self.station.cancel.clone();
         let block_bytes = self.block_bytes();
+        let mut sign = self.sign.take();
         match std::mem::replace(&mut self.first, Met::EndOfData) {
             Met::Block(bytes) => feed.put(&self.buffer[..bytes])?,
             Met::Lost { why } => {
                 // Nobody knows how long it is, but that it is none.
                 feed.put_gap(0, 512, self.lost(&why))?;
             }
-            _ => return Ok(self.end(block_bytes, feed)),
+            _ => return Ok(self.end(block_bytes, sign, feed)),
         }
         while !stop.load(Ordering::Acquire) {
             let buffer_bytes = self.buffer.len();
@@ -85,11 +116,15 @@ impl TapeFile {
                 // As little as has worked: the rest of a block of the ring has room for it.
                 None => block_bytes.max(1),
             };
+            let number = feed.position_bytes() / block_bytes.max(1) as u64;
             let room = feed.room(ask_bytes)?;
             let in_place = room.is_some();
             let buffer = room.unwrap_or(&mut self.buffer);
             let mut met = self.station.blocks()?.read(buffer, &cancel)?;
             let mut direct = in_place;
+            if let (Met::Block(bytes), None, Wish::Whatever) = (&met, &sign, self.wish) {
+                sign = Sign::in_passing(&buffer[..*bytes], || format!("block {number} of it"));
+            }
             if met == Met::LargerBlock {
                 direct = false;
                 met = read_block(self.station.blocks()?, &mut self.buffer, &cancel)?;
@@ -105,7 +140,7 @@ impl TapeFile {
                 Met::Filemark | Met::EndOfData | Met::LargerBlock => break,
             }
         }
-        Ok(self.end(block_bytes, feed))
+        Ok(self.end(block_bytes, sign, feed))
     }
 
     fn lost(&mut self, why: &str) -> String {
@@ -117,8 +152,8 @@ impl TapeFile {
     }
 
     /// Looks whether another file follows, and leaves the tape at its beginning.
-    fn end(&mut self, block_bytes: usize, feed: &Feed<'_>) -> FileEnd {
-        let mut end = FileEnd { following: None, block_bytes, stops: feed.stops };
+    fn end(&mut self, block_bytes: usize, sign: Option<Sign>, feed: &Feed<'_>) -> FileEnd {
+        let mut end = FileEnd { following: None, sign, block_bytes, stops: feed.stops };
         let cancel = self.station.cancel.clone();
         let Ok(blocks) = self.station.blocks() else { return end };
         let Some(next) = blocks.here().filter(|here| here.block == 0 && here.file > 0) else {
@@ -126,8 +161,12 @@ impl TapeFile {
         };
         // Whoever reads the tape next begins with that file.
         match read_block(blocks, &mut self.buffer, &cancel) {
-            Ok(Met::Block(_)) => {
+            Ok(Met::Block(bytes)) => {
                 end.following = Some(next.file);
+                if self.wish == Wish::Whatever && end.sign.is_none() {
+                    let place = || format!("file {}, which follows,", next.file);
+                    end.sign = Sign::in_opening(&self.buffer[..bytes], place);
+                }
                 let _ = blocks.step_back(next);
             }
             Ok(Met::Lost { .. }) => {

@@ -97,6 +97,7 @@ fn read_part(
         return Ok(length_before);
     }
     let mut length_bytes = length_before;
+    let mut lost = None;
     loop {
         match read_block(blocks, &mut buffer, &cancel)? {
             Met::Block(bytes) => {
@@ -104,7 +105,7 @@ fn read_part(
                 file.write_all_at(content, at).map_err(TapeReadFailure::Keep)?;
             }
             // A hole reads as zeros; the checksums of the index tell where it hurts.
-            Met::Lost { .. } => {}
+            Met::Lost { why } => lost = Some(why),
             Met::Filemark | Met::EndOfData | Met::LargerBlock => break,
         }
         at += (block_bytes - skip_bytes) as u64;
@@ -115,6 +116,10 @@ fn read_part(
         }
     }
     file.set_len(length_bytes).map_err(TapeReadFailure::Keep)?;
+    // Also where it hurts nobody, in what fills up the last block.
+    if let Some(why) = lost {
+        station.tell(format!("a block of the index cannot be read: {why}"));
+    }
     Ok(length_bytes)
 }
 

@@ -86,10 +86,7 @@ fn choose(
         let last = last.ok_or(TapeReadFailure::NoSets { device })?;
         return match last.begins_index() {
             true => Ok((last, None)),
-            false => {
-                let first = walk.first_of(last)?;
-                Ok((last, Some(SetHere { first, last, followed: false })))
-            }
+            false => Ok((last, Some(walk.set_of(last)?))),
         };
     }
     let mut sets = walk.sets(|_| false)?;

@@ -39,17 +39,9 @@ pub(super) struct SetHere {
     pub last: LabelledFile,
     /// Whether another set follows it.
     pub followed: bool,
-}
-
-impl SetHere {
-    /// Number of the file that it begins with on this volume, whether or not its label can be read.
-    pub fn first_file(&self) -> u32 {
-        let first = &self.first;
-        match first.label.volume {
-            1 => first.spot.file.saturating_sub(first.label.segment - 1),
-            _ => first.spot.file,
-        }
-    }
+    /// Number of the file that it begins with on this volume at the earliest, if labels before the
+    /// first one are lost.
+    pub first_file: u32,
 }
 
 /// Goes back over the files of a volume.
@@ -73,11 +65,24 @@ impl<'t> Walk<'t> {
 
     /// The last file with a label.
     pub fn last_file(&mut self) -> Result<Option<LabelledFile>, TapeReadFailure> {
+        self.last_file_of(u32::MAX, |_, _| {})
+    }
+
+    /// The same among so many files; what others begin with is shown to `look`.
+    pub fn last_file_of(
+        &mut self,
+        files: u32,
+        mut look: impl FnMut(&[u8], u32),
+    ) -> Result<Option<LabelledFile>, TapeReadFailure> {
         // Data without a filemark behind them: the machine went down while it wrote.
-        match self.label_of(self.end_file)? {
-            Some(file) => Ok(Some(file)),
-            None => self.file_before(self.end_file),
+        for number in (self.end_file.saturating_sub(files)..=self.end_file).rev() {
+            self.cancel.check()?;
+            if let Some(found) = self.label_of(number)? {
+                return Ok(Some(found));
+            }
+            look(&self.bytes, number);
         }
+        Ok(None)
     }
 
     /// The last labelled file before one. Files whose label cannot be read are passed over.
@@ -91,8 +96,9 @@ impl<'t> Walk<'t> {
         Ok(None)
     }
 
-    /// The first file of the set that `last` belongs to, on this volume.
-    pub fn first_of(&mut self, last: LabelledFile) -> Result<LabelledFile, TapeReadFailure> {
+    /// The set that `last` is the last file of, on this volume.
+    pub fn set_of(&mut self, last: LabelledFile) -> Result<SetHere, TapeReadFailure> {
+        let followed = false;
         let same_set = |file: &LabelledFile| file.label.set == last.label.set;
         // On its first volume every segment is one file.
         if last.label.volume == 1
@@ -100,13 +106,21 @@ impl<'t> Walk<'t> {
             && let Some(first) = self.label_of(number)?.filter(same_set)
             && first.label.segment == 1
         {
-            return Ok(first);
+            return Ok(SetHere { first, last, followed, first_file: number });
         }
         let mut first = last;
-        while let Some(before) = self.file_before(first.spot.file)?.filter(same_set) {
-            first = before;
+        let mut before = self.file_before(first.spot.file)?;
+        while let Some(file) = before.filter(same_set) {
+            first = file;
+            before = self.file_before(file.spot.file)?;
         }
-        Ok(first)
+        let behind_another = before.map_or(0, |before| before.spot.file + 1);
+        let first_file = match (first.label.volume, first.label.part) {
+            (1, _) => first.spot.file.saturating_sub(first.label.segment - 1).max(behind_another),
+            (_, 1) => behind_another,
+            _ => first.spot.file,
+        };
+        Ok(SetHere { first, last, followed, first_file })
     }
 
     /// The sets of the volume, newest first, until `enough` says so.
@@ -119,13 +133,12 @@ impl<'t> Walk<'t> {
         while let Some(file) = last
             && sets.len() < SETS_MAX
         {
-            let first = self.first_of(file)?;
-            let set = SetHere { first, last: file, followed: !sets.is_empty() };
+            let set = SetHere { followed: !sets.is_empty(), ..self.set_of(file)? };
             sets.push(set);
             if enough(&set) {
                 break;
             }
-            last = self.file_before(first.spot.file)?;
+            last = self.file_before(set.first.spot.file)?;
         }
         Ok(sets)
     }

@@ -7,18 +7,20 @@
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
 
-use archive::label::{Label, hex};
+use archive::label::hex;
 use device::tape::drive::{Access, OpenError};
 use device::tape::raw::Statistics;
 use flow::cancel::Cancel;
 
 use super::TapeOrigin;
+use super::beginning::{self, Beginning, Search};
 use super::blocks::{BlockReader, Identity, Totals};
 use super::failure::TapeReadFailure;
-use super::label_reader::{Opening, read_opening};
-use super::place::Spot;
 use super::sets::{SetHere, Walk};
 use crate::tape::{CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumePurpose, VolumeRequest};
+
+/// Most labels that are told of, if they are not where they should be.
+const DAMAGE_MAX: usize = 1000;
 
 /// The volume that is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -48,17 +50,6 @@ pub(super) enum Brought {
     Without,
 }
 
-/// What a tape begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beginning {
-    /// A label of ours.
-    Ours(Label),
-    /// Something else.
-    Foreign,
-    /// Nothing.
-    Blank,
-}
-
 /// The drive.
 pub(super) struct Station {
     origin: TapeOrigin,
@@ -75,14 +66,24 @@ pub(super) struct Station {
     pub changes: u32,
     /// Volumes that are not to be had.
     without: BTreeSet<u32>,
+    /// What is not as it was written, on all media.
+    pub damage: Vec<String>,
 }
 
 impl Station {
     pub fn new(origin: TapeOrigin, cancel: Cancel) -> Station {
-        let (before, opened, read_ns) = (Totals::default(), None, None);
-        let (blocks, medium, changes) = (None, None, 0);
-        let without = origin.without_volumes.iter().copied().collect();
-        Station { origin, cancel, blocks, before, opened, read_ns, medium, changes, without }
+        Station {
+            without: origin.without_volumes.iter().copied().collect(),
+            origin,
+            cancel,
+            blocks: None,
+            before: Totals::default(),
+            opened: None,
+            read_ns: None,
+            medium: None,
+            changes: 0,
+            damage: Vec::new(),
+        }
     }
 
     /// Name of the drive.
@@ -119,25 +120,42 @@ impl Station {
         (totals, self.read_ns)
     }
 
-    /// What the tape in the drive begins with. Rewinds it, and leaves it behind the first blocks.
-    pub fn beginning(&mut self) -> Result<Beginning, TapeReadFailure> {
+    /// What the tape in the drive begins with. Rewinds it, and leaves it somewhere.
+    pub fn beginning(&mut self, search: Search) -> Result<Beginning, TapeReadFailure> {
         let cancel = self.cancel.clone();
         let blocks = self.blocks()?;
-        blocks.go_to(Spot::start_of(0, None))?;
-        let label = match read_opening(blocks, &mut Vec::new(), &cancel)? {
-            Opening::Label(label) => label,
-            Opening::Foreign | Opening::Filemark => return Ok(Beginning::Foreign),
-            Opening::EndOfData => return Ok(Beginning::Blank),
+        let beginning = beginning::look(blocks, search, &cancel)?;
+        if let Beginning::Ours { found, damage } = &beginning {
             // Every label has the id of the medium.
-            Opening::Unreadable { .. } => match Walk::new(blocks, &cancel)?.last_file()? {
-                Some(last) => last.label,
-                None => return Ok(Beginning::Foreign),
-            },
-        };
-        let label_spot = Spot::start_of(0, None);
-        blocks.identify(Identity { label: label_spot, medium: label.medium });
-        self.medium = Some(label.medium);
-        Ok(Beginning::Ours(label))
+            let medium = found.label.medium;
+            blocks.identify(Identity { label: found.spot, medium });
+            self.medium = Some(medium);
+            if let Some(why) = damage {
+                self.miss_label(medium, 0, why);
+            }
+        }
+        Ok(beginning)
+    }
+
+    /// Keeps in mind that a file does not open with the label that it should.
+    pub fn miss_label(&mut self, medium: [u8; 16], file: u32, why: &str) {
+        let medium = &hex(&medium)[..8];
+        let place = format!("file {file} of the tape (medium {medium}) does not begin with its");
+        if !self.damage.iter().any(|text| text.starts_with(&place)) {
+            self.tell(format!("{place} label: {why}"));
+        }
+    }
+
+    /// Keeps in mind what is to be told at the end, once.
+    pub fn tell(&mut self, text: String) {
+        if self.damage.contains(&text) {
+            return;
+        }
+        match self.damage.len() {
+            0..DAMAGE_MAX => self.damage.push(text),
+            DAMAGE_MAX => self.damage.push("there is more of that kind".to_owned()),
+            _ => {}
+        }
     }
 
     /// What there is of a set on the volume in the drive.
@@ -205,9 +223,9 @@ impl Station {
 
     /// Why the volume in the drive is not the one that is wanted; `None` when it is.
     fn look(&mut self, wanted: Wanted) -> Result<Option<Refused>, TapeReadFailure> {
-        let label = match self.beginning()? {
-            Beginning::Ours(label) => label,
-            Beginning::Foreign => return Ok(Some(Refused::Foreign)),
+        let label = match self.beginning(Search::Nowhere)? {
+            Beginning::Ours { found, .. } => found.label,
+            Beginning::Foreign { .. } => return Ok(Some(Refused::Foreign)),
             Beginning::Blank => return Ok(Some(Refused::Blank)),
         };
         if wanted.medium == Some(label.medium) {

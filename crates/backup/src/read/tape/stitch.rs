@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use archive::index::{ExtentRecord, INDEX_HEADER_BYTES, is_index_header};
-use archive::label::{LabelKind, hex};
+use archive::label::{Label, LabelKind, hex};
 
 use super::blocks::{Identity, Met};
 use super::claims::missing_bytes_max;
@@ -189,7 +189,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             }
         }
         self.enter_volume(extent.volume);
-        let part = Part {
+        let mut part = Part {
             label: Spot::start_of(extent.file_number, extent.label_block),
             volume: extent.volume,
             stream_bytes: extent.stream_offset_bytes,
@@ -197,36 +197,64 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             block_bytes: self.set.block_bytes() as u64,
         };
         let (first, _) = part.place_of(self.stream_bytes);
-        if fresh || first.block <= READ_THROUGH_BLOCKS {
-            self.check_label(extent, part)?;
-        }
         self.volume_before = extent.volume;
+        if (fresh || first.block <= READ_THROUGH_BLOCKS)
+            && self.check_label(extent, &mut part)? == Labelled::NoPart
+        {
+            let missing = to_bytes - self.stream_bytes;
+            return self.lose(missing, "nothing of the segment is where it should be");
+        }
         self.read_part(part, Some(to_bytes)).map(|_| ())
     }
 
     /// Reads the label of a part, to be sure that the tape is what the index describes.
-    fn check_label(&mut self, extent: &ExtentRecord, part: Part) -> Result<(), TapeReadFailure> {
+    fn check_label(
+        &mut self,
+        extent: &ExtentRecord,
+        part: &mut Part,
+    ) -> Result<Labelled, TapeReadFailure> {
         let cancel = self.set.station.cancel.clone();
         let blocks = self.set.station.blocks()?;
+        let medium = extent.medium;
         blocks.go_on_to(part.label, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)?;
-        let found = match read_opening(blocks, &mut Vec::new(), &cancel)? {
-            // The place is right, and the label known from the index.
-            Opening::Unreadable { .. } => return Ok(()),
-            Opening::Label(label)
-                if label.set == extent.set
-                    && (label.segment, label.part) == (extent.segment, extent.part) =>
-            {
-                blocks.identify(Identity { label: part.label, medium: extent.medium });
-                return Ok(());
+        loop {
+            let opening = read_opening(blocks, &mut Vec::new(), &cancel)?;
+            let by_number = part.label.absolute.take_if(|_| part.label.file > 0);
+            match opening {
+                // The place is right, and the label known from the index.
+                Opening::Unreadable { why } => {
+                    part.label.absolute = by_number;
+                    self.set.station.miss_label(medium, part.label.file, &why);
+                    return Ok(Labelled::Part);
+                }
+                Opening::Label(label) if is_of(&label, extent) => {
+                    part.label.absolute = by_number;
+                    blocks.identify(Identity { label: part.label, medium });
+                    return Ok(Labelled::Part);
+                }
+                // Blocks may have been lost before it: files are counted then.
+                _ if by_number.is_some() => blocks.go_to(part.label)?,
+                Opening::Label(label) => {
+                    let (number, set) = (label.segment, hex(&label.set));
+                    let (segment, place) = (extent.segment, part.label);
+                    let found = format!(
+                        "where segment {segment} should begin ({place}), segment {number} of set \
+                         {set} is there"
+                    );
+                    return Err(TapeReadFailure::Exchanged { device: blocks.device(), found });
+                }
+                without => {
+                    // A medium of somebody else's has no label in this place either.
+                    blocks.check_medium_elsewhere(part.label)?;
+                    let (why, labelled) = match without {
+                        Opening::Foreign => ("something else is there", Labelled::Part),
+                        _ => ("nothing is there", Labelled::NoPart),
+                    };
+                    self.set.station.miss_label(medium, part.label.file, why);
+                    return Ok(labelled);
+                }
             }
-            Opening::Label(label) => {
-                format!("segment {} of set {} is there", label.segment, hex(&label.set))
-            }
-            _ => "no label is there".to_owned(),
-        };
-        let (segment, place) = (extent.segment, part.label);
-        let found = format!("where segment {segment} should begin ({place}), {found}");
-        Err(TapeReadFailure::Exchanged { device: blocks.device(), found })
+        }
     }
 
     /// Reads the files of the tape one after the other.
@@ -303,12 +331,21 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         Ok(self.set.station.find_set(set)?.unwrap_or(here))
     }
 
+    /// Where the set begins on the volume in the drive: before its first label, if what precedes
+    /// that was not read yet.
+    fn first_file_of(&self, here: SetHere) -> Spot {
+        let first = here.first.label;
+        let is_next = first.volume <= self.volume_before + 1;
+        let is_read = first.kind == LabelKind::Data && first.stream_bytes <= self.stream_bytes;
+        match is_next && !is_read && here.first_file < here.first.spot.file {
+            true => Spot::start_of(here.first_file, None),
+            false => here.first.spot,
+        }
+    }
+
     /// Reads all of the set that is on the volume in the drive.
     fn read_volume(&mut self, here: SetHere) -> Result<VolumeEnd, TapeReadFailure> {
-        let mut file = Spot::start_of(here.first_file(), None);
-        if file.file == here.first.spot.file {
-            file = here.first.spot;
-        }
+        let mut file = self.first_file_of(here);
         let last = here.last.spot.file;
         loop {
             if self.stopped() {
@@ -329,7 +366,14 @@ impl<'a, 'f> Stitcher<'a, 'f> {
                     self.end.last_segment = self.end.last_segment.max(label.segment);
                     self.read_part(Part::of(found), None)?
                 }
-                Opening::Unreadable { .. } if file.file < last => {
+                Opening::Unreadable { why } if file.file < last => {
+                    self.set.station.miss_label(here.last.label.medium, file.file, &why);
+                    self.read_without_label(file, here.last.label.volume)?
+                }
+                Opening::Foreign if file.file < last => {
+                    let (medium, why) = (here.last.label.medium, "something else is there");
+                    self.set.station.blocks()?.check_medium_elsewhere(file)?;
+                    self.set.station.miss_label(medium, file.file, why);
                     self.read_without_label(file, here.last.label.volume)?
                 }
                 // A label without data, or the rest of one, may end a volume.
@@ -512,6 +556,19 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         self.zeros_bytes += bytes;
         Ok(())
     }
+}
+
+fn is_of(label: &Label, extent: &ExtentRecord) -> bool {
+    label.set == extent.set && (label.segment, label.part) == (extent.segment, extent.part)
+}
+
+/// What is where a label should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Labelled {
+    /// A part, with its label or without.
+    Part,
+    /// Nothing.
+    NoPart,
 }
 
 /// What became of a block.

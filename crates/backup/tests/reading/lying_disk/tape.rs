@@ -62,6 +62,7 @@ fn damaged(set: &[Object], stale: &[Object], at: usize, length: usize, how: Dama
 
 #[test]
 fn every_block_of_a_small_tape() {
+    let (mut all, mut told_wrongly) = (0, Vec::new());
     for compression in ["none", "zstd", "gzip"] {
         let (studio, set, stale, expected) = sample(compression);
         let cartridge = studio.library.cartridges()[0].clone();
@@ -69,8 +70,10 @@ fn every_block_of_a_small_tape() {
         let step = if is_long() { 1 } else { 11 };
         let mut number = 0;
         for at in 0..set.len() {
-            for length in [1, 2, set.len()] {
-                for how in [Damage::Zeroed, Damage::Stale, Damage::Swapped(2), Damage::Cut] {
+            for length in [1, 2, 7, set.len()] {
+                let half = Damage::Swapped(set.len() / 2);
+                let swapped = [Damage::Swapped(1), Damage::Swapped(2), half];
+                for how in [Damage::Zeroed, Damage::Stale, Damage::Cut].into_iter().chain(swapped) {
                     number += 1;
                     let objects = damaged(&set, &stale, at, length, how);
                     // The filemark behind the index tells nothing that its trailer does not.
@@ -87,8 +90,10 @@ fn every_block_of_a_small_tape() {
                     if report.is_ok_and(|report| report.is_sound()) && kept.warnings().is_empty() {
                         wrong.push(format!("{case}: verify finds no fault"));
                     }
-                    // From its beginning again, where the tape is taken for one of another program.
-                    studio.library.load(0);
+                    // Half of them from its beginning, half from where the verification left it.
+                    if number % 2 == 0 {
+                        studio.library.load(0);
+                    }
                     let (report, kept) = studio.try_restore("out", &[]);
                     let silent = report.is_ok() && kept.warnings().is_empty();
                     if silent && !is_restored(&studio.bench.path("out"), &expected) {
@@ -99,6 +104,9 @@ fn every_block_of_a_small_tape() {
             }
         }
         eprintln!("lying tape, {compression}: {done} cases, {} told wrongly", wrong.len());
-        assert!(wrong.is_empty(), "{} of {done}:\n{}", wrong.len(), wrong.join("\n"));
+        all += done;
+        told_wrongly.extend(wrong.into_iter().map(|wrong| format!("{compression}: {wrong}")));
     }
+    let wrong = told_wrongly.len();
+    assert!(wrong == 0, "{wrong} of {all}:\n{}", told_wrongly.join("\n"));
 }

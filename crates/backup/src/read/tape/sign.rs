@@ -1,0 +1,58 @@
+//! What tells that a file of a tape, read as that of another program, is a piece of a set of ours.
+
+use std::fmt;
+
+use archive::index::{INDEX_HEADER_BYTES, is_index_header};
+use archive::label::{Found, Label, hex};
+
+/// A label or an index of ours where none should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sign {
+    /// Where it was met.
+    place: String,
+    /// Id of the set, where a label tells it; an index without its label does not.
+    set: Option<[u8; 16]>,
+}
+
+impl fmt::Display for Sign {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = &self.place;
+        match self.set.map(|set| hex(&set)) {
+            Some(set) => write!(
+                formatter,
+                "{place} has a label of set {}: what was read is a damaged piece of what this \
+                 program wrote, not all of it; --set {0} reads the set",
+                &set[..8]
+            ),
+            None => write!(
+                formatter,
+                "{place} has an index of this program: what was read is a damaged piece of the \
+                 set that it describes"
+            ),
+        }
+    }
+}
+
+impl Sign {
+    /// In the first block of a file.
+    pub fn in_opening(block: &[u8], place: impl FnOnce() -> String) -> Option<Sign> {
+        match Label::find(block) {
+            Ok(Found::Label(label)) => Some(Sign { place: place(), set: Some(label.set) }),
+            _ if block.len() >= INDEX_HEADER_BYTES && is_index_header(block) => {
+                Some(Sign { place: place(), set: None })
+            }
+            _ => None,
+        }
+    }
+
+    /// In any other one. Content may look like a label; it seldom stands at the front of a block
+    /// that is as long as the label says.
+    pub fn in_passing(block: &[u8], place: impl FnOnce() -> String) -> Option<Sign> {
+        match Label::find(block) {
+            Ok(Found::Label(label)) if label.block_bytes as usize == block.len() => {
+                Some(Sign { place: place(), set: Some(label.set) })
+            }
+            _ => None,
+        }
+    }
+}

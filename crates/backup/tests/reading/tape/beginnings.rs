@@ -1,0 +1,281 @@
+//! Media that do not begin with the label that they should: it was never written, or is another
+//! block of the set, or is gone with what followed it. Such a medium is not somebody else's.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use backup::read::tape::{SetChoice, sets_on_volume};
+use device::tape::{Access, BlockMode, Filemark, TapeDrive};
+use sim::tape::{DriveSettings, Faults, Library, Object, Positioning, VirtualDrive};
+
+use super::studio::{BLOCK_BYTES, Clerk, Studio};
+use crate::bench::{noise, shell};
+
+/// What became of the objects of a medium.
+type Change = (&'static str, fn(&mut Vec<Object>));
+type Tree = BTreeMap<String, Vec<u8>>;
+
+const COMPRESSIONS: [&str; 3] = ["none", "zstd:1", "gzip:1"];
+
+/// A set of several segments on the cartridge in the drive.
+fn small_set(compression: &str) -> (Studio, Tree) {
+    let studio = Studio::new(1, 64 << 20);
+    let expected = studio.small_tree(16, 9_000);
+    studio.write(&studio.bench.path("t"), compression, 40 << 10);
+    (studio, expected)
+}
+
+/// A drive that does not know the numbers of blocks.
+fn without_numbers(studio: Studio) -> Studio {
+    let settings = DriveSettings { positioning: Positioning::Unsupported, ..Default::default() };
+    let drive = VirtualDrive::new("/dev/nst0", settings);
+    let library = Library::new(drive, studio.library.cartridges().to_vec());
+    library.load(0);
+    Studio { library, ..studio }
+}
+
+/// Puts the medium into the drive anew, with its objects changed.
+fn damage(studio: &Studio, slot: usize, change: impl FnOnce(&mut Vec<Object>)) {
+    let cartridge = &studio.library.cartridges()[slot];
+    let mut objects = cartridge.objects().unwrap();
+    change(&mut objects);
+    cartridge.record(&objects).unwrap();
+    studio.library.load(slot);
+}
+
+fn first_filemark(objects: &[Object]) -> usize {
+    objects.iter().position(|object| *object == Object::Filemark).unwrap()
+}
+
+/// What became of the first block of a medium, which is a label.
+const LABELS: [Change; 4] = [
+    ("zeros", |objects| objects[0] = Object::Block(vec![0; BLOCK_BYTES])),
+    ("noise", |objects| objects[0] = Object::Block(noise(77, BLOCK_BYTES))),
+    ("data of the set", |objects| objects[0] = objects[1].clone()),
+    ("an index of the set", |objects| objects[0] = objects[objects.len() - 3].clone()),
+];
+
+/// What became of the first file of a medium.
+const FILES: [Change; 4] = [
+    ("no label", |objects| drop(objects.remove(0))),
+    ("nothing but its filemark", |objects| drop(objects.drain(..first_filemark(objects)))),
+    ("nothing", |objects| drop(objects.drain(..=first_filemark(objects)))),
+    ("zeros", |objects| {
+        let end = first_filemark(objects);
+        objects[..end].fill(Object::Block(vec![0; BLOCK_BYTES]));
+    }),
+];
+
+#[track_caller]
+fn check_told(studio: &Studio, what: &str) {
+    let (report, kept) = studio.verify(None);
+    let sound = report.is_ok_and(|report| report.is_sound());
+    assert!(!sound, "{what}: verify finds no fault: {:?}", kept.warnings());
+}
+
+#[test]
+fn without_its_first_label_a_set_is_whole() {
+    for compression in COMPRESSIONS {
+        for (name, change) in LABELS {
+            let what = format!("{compression}, {name}");
+            let (mut studio, expected) = small_set(compression);
+            if compression == "zstd:1" {
+                studio = without_numbers(studio);
+            }
+            damage(&studio, 0, change);
+            check_told(&studio, &what);
+            // From its beginning, and from where a run leaves it.
+            for into in ["out", "again"] {
+                let (report, kept) = studio.restore(into);
+                assert!(report.tape.unwrap().set.is_some(), "{what}");
+                kept.expect_warning("file 0 of the tape");
+                assert!(studio.restored(into) == expected, "{what}: {:?}", kept.warnings());
+            }
+            let (paths, _, kept) = studio.list();
+            kept.expect_warning("file 0 of the tape");
+            assert!(expected.keys().all(|path| paths.contains(path)), "{what}");
+            let sets = sets_on_volume(&studio.origin(), &studio.cancel).unwrap();
+            assert_eq!(sets.len(), 1, "{what}");
+        }
+    }
+}
+
+#[test]
+fn without_its_first_file_the_rest_of_a_set_comes_back() {
+    for compression in COMPRESSIONS {
+        for (name, change) in FILES {
+            let what = format!("{compression}, {name}");
+            let (studio, expected) = small_set(compression);
+            damage(&studio, 0, change);
+            check_told(&studio, &what);
+            studio.library.load(0);
+            let (report, kept) = studio.try_restore("out", &[]);
+            let restored = studio.restored("out");
+            if report.is_ok() {
+                assert!(!kept.warnings().is_empty(), "{what}");
+            }
+            if name == "nothing" {
+                // The files have other numbers than the index knows.
+                continue;
+            }
+            report.unwrap_or_else(|error| panic!("{what}: {error:?}"));
+            let whole = expected.iter().filter(|(path, it)| restored.get(*path) == Some(it));
+            // The first of two segments or more.
+            assert!(whole.count() >= 3, "{what}: {:?}", kept.warnings());
+        }
+    }
+}
+
+/// The tape stands in the middle: at the front of another file of the set, say.
+#[test]
+fn from_wherever_the_tape_stands() {
+    for (file, blocks) in [(1, 0), (2, 0), (1, 3)] {
+        let (studio, expected) = small_set("none");
+        damage(&studio, 0, LABELS[0].1);
+        for into in ["out", "verified"] {
+            let mut tape = studio.library.drive().open(Access::Read).unwrap();
+            tape.rewind().unwrap();
+            tape.space_filemarks(file).unwrap();
+            if blocks > 0 {
+                tape.space_blocks(blocks).unwrap();
+            }
+            drop(tape);
+            if into == "verified" {
+                check_told(&studio, &format!("from block {blocks} of file {file}"));
+                continue;
+            }
+            let (_, kept) = studio.restore(into);
+            kept.expect_warning("file 0 of the tape");
+            assert!(studio.restored(into) == expected);
+        }
+    }
+}
+
+/// No index is at hand before the data, and other volumes are asked for.
+#[test]
+fn on_several_volumes() {
+    for compression in COMPRESSIONS {
+        for slot in 0..2 {
+            for (name, change) in [LABELS[0], LABELS[2]] {
+                let what = format!("{compression}, {name} on volume {}", slot + 1);
+                let mut studio = Studio::new(6, 180 << 10);
+                let expected = studio.small_tree(12, 60_000);
+                let report = studio.write(&studio.bench.path("t"), compression, 50 << 10);
+                let volumes = report.tape.unwrap().volumes as usize;
+                assert!(volumes > 2);
+                damage(&studio, slot, change);
+                studio.clerk = Clerk::Brings;
+                for first in [0, volumes - 1] {
+                    studio.library.load(first);
+                    check_told(&studio, &what);
+                    studio.library.load(first);
+                    let into = format!("out{first}");
+                    let (_, kept) = studio.restore(&into);
+                    kept.expect_warning("file 0 of the tape");
+                    let (restored, warnings) = (studio.restored(&into), kept.warnings());
+                    // Nothing but the label tells what a compressed part repeats; an index that
+                    // is at hand does.
+                    let guessed = compression != "none" && slot > 0 && first == 0;
+                    assert!(guessed || restored == expected, "{what}: {warnings:?}");
+                    let is_whole = |(path, it): &(&String, _)| restored.get(*path) == Some(*it);
+                    let whole = expected.iter().filter(is_whole);
+                    assert!(whole.count() > 3, "{what}: {warnings:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_block_that_cannot_be_read_is_passed_over_in_silence() {
+    for compression in COMPRESSIONS {
+        let (studio, _) = small_set(compression);
+        let cartridge = studio.library.cartridges()[0].clone();
+        let objects = cartridge.objects().unwrap();
+        let blocks = (0..objects.len()).filter(|number| objects[*number] != Object::Filemark);
+        for number in blocks {
+            cartridge.set_faults(Faults::unreadable([number as u64]));
+            check_told(&studio, &format!("{compression}, object {number} of {}", objects.len()));
+        }
+    }
+}
+
+#[test]
+fn labels_in_the_middle_are_told_and_done_without() {
+    for compression in COMPRESSIONS {
+        let (studio, expected) = small_set(compression);
+        let objects = studio.library.cartridges()[0].objects().unwrap();
+        let behind_filemark = |number: &usize| objects[number - 1] == Object::Filemark;
+        for number in (1..objects.len() - 1).filter(behind_filemark) {
+            let what = format!("{compression}, object {number} of {}", objects.len());
+            damage(&studio, 0, |objects| objects[number] = Object::Block(vec![0; BLOCK_BYTES]));
+            check_told(&studio, &what);
+            let (_, kept) = studio.restore("out");
+            assert!(!kept.warnings().is_empty(), "{what}");
+            assert!(studio.restored("out") == expected, "{what}: {:?}", kept.warnings());
+            fs::remove_dir_all(studio.bench.path("out")).unwrap();
+            damage(&studio, 0, |all| all.clone_from(&objects));
+        }
+    }
+}
+
+/// Something that GNU tar wrote is at the front, and looks whole.
+#[test]
+fn what_follows_the_file_of_another_program_is_looked_at() {
+    let (mut studio, expected) = small_set("none");
+    fs::create_dir(studio.bench.path("tree")).unwrap();
+    fs::write(studio.bench.path("tree/one"), "one").unwrap();
+    for format in ["gnu", "posix"] {
+        let command = format!("tar -b 8 --format={format} -cf a tree");
+        shell(&command, studio.bench.folder.path());
+        let archive = fs::read(studio.bench.path("a")).unwrap();
+        damage(&studio, 0, |objects| {
+            let end = first_filemark(objects);
+            let blocks = archive.chunks(BLOCK_BYTES).map(|block| Object::Block(block.to_vec()));
+            objects.splice(..end, blocks);
+        });
+        check_told(&studio, format);
+        studio.library.load(0);
+        let (_, kept) = studio.try_restore(format, &[]);
+        assert!(!kept.warnings().is_empty(), "{format}");
+        // Whoever knows what should be there asks for it.
+        studio.set = SetChoice::Number(1);
+        let (result, _) = studio.try_restore("asked", &[]);
+        result.unwrap();
+        let restored = studio.restored("asked");
+        let whole = expected.iter().filter(|(path, it)| restored.get(*path) == Some(it));
+        assert!(whole.count() >= 3);
+        fs::remove_dir_all(studio.bench.path("asked")).unwrap();
+        studio.set = SetChoice::Last;
+    }
+}
+
+/// What another program wrote is read without a command more than its bytes need, but for a look
+/// behind its first file where that might be ours, and to the end where there is such a file.
+#[test]
+fn tapes_of_others_are_not_searched() {
+    let (gnu, posix) = ("tar -b 8 -cf a t", "tar --format=posix -b 8 -cf a t");
+    for (command, files, more) in [(gnu, 1, 0), (gnu, 3, 0), (posix, 1, 4), (posix, 3, 15)] {
+        let studio = Studio::new(1, 64 << 20);
+        studio.small_tree(12, 5000);
+        shell(command, studio.bench.folder.path());
+        let archive = fs::read(studio.bench.path("a")).unwrap();
+        let mut tape = studio.library.drive().open(Access::Write).unwrap();
+        tape.set_block_mode(BlockMode::Variable).unwrap();
+        for _ in 0..files {
+            for block in archive.chunks(4096) {
+                tape.write(block).unwrap();
+            }
+            tape.write_filemark(Filemark::Synchronising).unwrap();
+        }
+        tape.rewind().unwrap();
+        drop(tape);
+        studio.library.drive().count_commands();
+        let (_, _, kept) = studio.list();
+        assert_eq!(kept.warnings(), Vec::<String>::new(), "{command}");
+        let (commands, blocks) = (studio.library.drive().commands(), archive.len() / 4096);
+        let most = blocks as u64 + 8 + more;
+        let what = format!("{command}, {files} files, {blocks} blocks");
+        assert!(commands <= most, "{what}: {commands} commands");
+    }
+}
