@@ -25,15 +25,22 @@ impl Gap {
     pub fn end_bytes(&self) -> u64 {
         self.start_bytes + self.length_bytes
     }
+
+    fn is_before(&self, other: &Gap) -> bool {
+        self.end_bytes() <= other.start_bytes
+    }
 }
 
 /// The gaps that no one has come to yet, in ascending order; shared by reference.
 ///
-/// Capacity: gaps that touch are one, and whoever enters them waits for room in the ring, so there
-/// are never more than the ring has bytes between them.
+/// Capacity: [`WAITING_MAX`] and one. Gaps that touch are one, and whoever enters them waits for
+/// room in the ring; but between two seams there may be a single byte, and a ring has millions.
+/// What comes beyond is one with the last: what lies between is given up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gaps(Arc<Mutex<Entered>>);
 
+/// Most places that wait for whoever reads the stream: about 10 MB with their texts.
+const WAITING_MAX: usize = 1 << 16;
 /// Most places that are remembered to the end of the run.
 const REMEMBERED_MAX: usize = 10_000;
 
@@ -73,6 +80,10 @@ impl Gaps {
             last.length_bytes += gap.length_bytes;
             return;
         }
+        if gaps.len() >= WAITING_MAX && gaps.back().is_some_and(|last| last.is_before(&gap)) {
+            join_last(gaps, &gap);
+            return;
+        }
         let at = gaps.partition_point(|other| other.start_bytes <= gap.start_bytes);
         gaps.insert(at, gap);
     }
@@ -81,6 +92,26 @@ impl Gaps {
     pub fn take_before(&self, end_bytes: u64) -> Option<Gap> {
         let gaps = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting;
         if gaps.front()?.start_bytes < end_bytes { gaps.pop_front() } else { None }
+    }
+}
+
+/// Makes the last gap reach to the end of another. If one of them is a seam, so is what they come
+/// to: its length is known, and what follows is from further on.
+fn join_last(gaps: &mut VecDeque<Gap>, gap: &Gap) {
+    let Some(last) = gaps.pop_back() else { return };
+    let seam = last.length_bytes == 0 || gap.length_bytes == 0;
+    let mut start_bytes = last.start_bytes;
+    if last.length_bytes == 0
+        && let Some(before) = gaps.pop_back_if(|before| before.end_bytes() == last.start_bytes)
+    {
+        start_bytes = before.start_bytes;
+    }
+    let why = format!("more than {WAITING_MAX} places cannot be had, and what lies between them");
+    let length_bytes = gap.end_bytes() - start_bytes;
+    gaps.push_back(Gap { start_bytes, length_bytes, why });
+    if seam {
+        let (start_bytes, why) = (gap.end_bytes(), gap.why.clone());
+        gaps.push_back(Gap { start_bytes, length_bytes: 0, why });
     }
 }
 
@@ -103,5 +134,31 @@ mod tests {
         assert_eq!(gaps.take_before(u64::MAX), Some(gap(4096, 1024)));
         assert_eq!(gaps.take_before(u64::MAX), None);
         assert_eq!(gaps.remembered(), [1024..1536, 4096..5120]);
+    }
+
+    /// A frame of one byte and one that cannot be decompressed, in turns, as a ring has room for.
+    #[test]
+    fn seams_are_no_more_than_can_be_kept() {
+        let gaps = Gaps::default();
+        let (last, odd) = (300_000, 3);
+        for place in 1..=last {
+            // Some of them have a length.
+            gaps.enter(gap(place * 8, if place % odd == 0 { 4 } else { 0 }));
+            assert!(gaps.0.lock().unwrap().waiting.len() <= WAITING_MAX + 1);
+        }
+        let (mut end_bytes, mut count, mut known) = (0, 0, 0);
+        let mut before = gap(0, 1);
+        while let Some(next) = gaps.take_before(u64::MAX) {
+            assert!(next.start_bytes >= end_bytes, "{next:?} behind {before:?}");
+            (end_bytes, count, known) = (next.end_bytes(), count + 1, known + next.length_bytes);
+            before = next;
+        }
+        assert_eq!(count, WAITING_MAX + 1);
+        // What follows is as far on as the last of them was, and from nobody knows where.
+        assert_eq!((before.length_bytes, end_bytes), (0, last * 8 + 4));
+        assert!(known > (last - WAITING_MAX as u64) * 8);
+        // There is room again.
+        gaps.enter(gap(end_bytes + 8, 0));
+        assert_eq!(gaps.take_before(u64::MAX), Some(gap(end_bytes + 8, 0)));
     }
 }
