@@ -551,6 +551,11 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         })?;
         // A worker that failed leaves a stream without an end, so that nobody takes it for whole.
         self.cancel.check()?;
+        // Nothing is wrong with it: it comes back by another way, and all of it.
+        if let Some((window_bytes, limit_bytes)) = shared.refused_window() {
+            let name = self.name.clone();
+            return Err(ReadFailure::Window { name, window_bytes, limit_bytes }.into());
+        }
         self.trailing_bytes.store(shared.trailing_bytes(), Ordering::Relaxed);
         *lock(&self.table) = shared.table_state();
         shared.finish();

@@ -289,6 +289,11 @@ pub fn read_hint(failure: &ReadFailure) -> Option<String> {
         ReadFailure::NoIndex { .. } => {
             Some("without --require-index it is read as an archive that never had one".to_owned())
         }
+        ReadFailure::Window { window_bytes, .. } => Some(format!(
+            "`zstd -dc --long={} FILE` decompresses it; its output is read from a pipe, with - in \
+             the place of the file",
+            window_bytes.next_power_of_two().ilog2()
+        )),
         ReadFailure::SetUp { .. } => Some(NO_URING.to_owned()),
         ReadFailure::Tape(TapeReadFailure::Open(error)) => open_hint(error),
         ReadFailure::Tape(failure) => tape_hint(failure).map(str::to_owned),

@@ -31,9 +31,9 @@ use super::table_watch::{TableState, TableWatch};
 
 /// Largest chunk that is decompressed as one.
 pub(crate) const CHUNK_BYTES_MAX: usize = 32 << 20;
-/// Largest window of a zstd frame that is decoded: what `zstd --long=31` makes. Memory is taken
-/// only when a frame asks for it; refusing would mean data that do not come back.
-const WINDOW_BYTES_MAX: u64 = 2 << 30;
+/// Largest window of a zstd frame that is decoded as a stream: what `zstd -d` decodes unless told
+/// otherwise, and other readers too. A frame may ask for 2 GiB in 8 bytes.
+const WINDOW_BYTES_MAX: u64 = StreamDecoder::WINDOW_BYTES_DEFAULT;
 /// Most blocks that one reservation of the ring spans.
 const RESERVED_BLOCKS_MAX: usize = 4;
 
@@ -71,6 +71,8 @@ pub(crate) struct Decompress {
     turnstile: Turnstile,
     trailing: AtomicU64,
     table: Mutex<TableWatch>,
+    /// A window that was refused.
+    window_bytes: AtomicU64,
 }
 
 impl Decompress {
@@ -91,7 +93,14 @@ impl Decompress {
             turnstile: Turnstile::new(cancel.clone()),
             trailing: AtomicU64::new(0),
             table: Mutex::default(),
+            window_bytes: AtomicU64::new(0),
         }
+    }
+
+    /// The window of a frame that was too large, and the largest that is not.
+    pub fn refused_window(&self) -> Option<(u64, u64)> {
+        let window_bytes = self.window_bytes.load(Ordering::Relaxed);
+        (window_bytes > 0).then_some((window_bytes, WINDOW_BYTES_MAX))
     }
 
     /// What became of the seek table, where the stream was cut without an index.
@@ -297,7 +306,12 @@ impl Cutter<'_> {
                 Ok(Boundary::NeedMore { prefix_bytes }) => {
                     while self.held.len() - self.from < prefix_bytes && self.take_more(account)? {}
                 }
-                Ok(Boundary::Stream) => self.stream(account)?,
+                Ok(Boundary::Stream) => {
+                    self.stream(account)?;
+                    if self.shared.refused_window().is_some() {
+                        return Ok(());
+                    }
+                }
                 Ok(Boundary::Trailing) => {
                     if !self.search_next(None, account)? {
                         return Ok(());
@@ -383,6 +397,10 @@ impl Cutter<'_> {
             }
         };
         drop(turn);
+        if let Some(ChunkError::WindowTooLarge { window_bytes, .. }) = failed {
+            self.shared.window_bytes.store(window_bytes, Ordering::Relaxed);
+            return Ok(());
+        }
         if let Some(error) = failed {
             self.search_next(Some(&error), account)?;
         }

@@ -62,6 +62,19 @@ pub enum ReadFailure {
         /// The compression, with the command that opens it.
         format: OtherFormat,
     },
+    /// A zstd frame needs more memory than is given to one.
+    #[error(
+        "{name} is compressed with a zstd window of {window_bytes} bytes, and the largest that is \
+         read here has {limit_bytes}"
+    )]
+    Window {
+        /// The source.
+        name: String,
+        /// Window of the frame.
+        window_bytes: u64,
+        /// Most bytes of one.
+        limit_bytes: u64,
+    },
     /// A tape cannot be read, or not to its end.
     #[error(transparent)]
     Tape(#[from] TapeReadFailure),

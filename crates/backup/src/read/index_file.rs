@@ -20,6 +20,11 @@ use device::source::Source;
 
 /// Bytes of the end that are looked at first.
 const TAIL_BYTES: u64 = 64 << 10;
+/// More than a frame is longer than its content, but for a part of that (`ZSTD_COMPRESSBOUND`).
+const FRAME_SURPLUS_BYTES_MAX: usize = 64 << 10;
+/// Longest seek table that is read: 2^21 frames, which take 80 MiB in memory meanwhile. An archive
+/// of more than that is read through.
+const SEEK_TABLE_BYTES_MAX: usize = 16 << 20;
 /// Bytes of a read of compressed index.
 const WINDOW_BYTES: usize = 256 << 10;
 
@@ -221,6 +226,9 @@ fn find_plain_trailer(
 fn find_in_zstd(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trailer> {
     let table: SeekTable = match parse_seek_table(&tail).ok()? {
         SeekTableLookup::Found(table) => table,
+        SeekTableLookup::NeedTail { tail_bytes } if tail_bytes > SEEK_TABLE_BYTES_MAX => {
+            return None;
+        }
         SeekTableLookup::NeedTail { tail_bytes } => {
             let tail = read_tail(file, length_bytes, tail_bytes as u64)?;
             match parse_seek_table(&tail).ok()? {
@@ -234,7 +242,10 @@ fn find_in_zstd(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trai
         return None;
     }
     let last = table.frames.iter().rev().find(|frame| frame.content_bytes > 0)?;
-    if last.content_bytes as usize > TRAILER_TAIL_BYTES_MAX {
+    // What a frame says of its content tells nothing of its own length.
+    let content_bytes = last.content_bytes as usize;
+    let frame_bytes_max = content_bytes + content_bytes / 128 + FRAME_SURPLUS_BYTES_MAX;
+    if content_bytes > TRAILER_TAIL_BYTES_MAX || last.compressed_bytes as usize > frame_bytes_max {
         return None;
     }
     let offset_bytes = last.compressed_offset_bytes;

@@ -61,6 +61,26 @@ fn bsdtar_formats() {
     check(&format!("{touch} && bsdtar --format=gnutar -cf a.tar tree"), Times::Seconds);
 }
 
+/// Whoever makes such a frame has the program that opens it. A short one is decompressed whole,
+/// whatever its window.
+#[test]
+fn a_window_that_others_refuse_too_is_named() {
+    let bench = Bench::new();
+    let tree = bench.tree("tree");
+    let zeros = fs::File::create(tree.join("zeros")).unwrap();
+    zeros.set_len(64 << 20).unwrap();
+    let command = "tar --format=posix -cf - tree | zstd -q --ultra --long=28 > a.tar";
+    shell(command, bench.folder.path());
+    let options = RestoreOptions { from: bench.path("a.tar").into(), ..Default::default() };
+    let error = bench.try_restore(options, "out", &Kept::default()).unwrap_err();
+    let window =
+        "a zstd window of 268435456 bytes, and the largest that is read here has 134217728";
+    assert!(error.to_string().contains(window), "{error}");
+    shell("zstd -dqc --long=28 a.tar > plain.tar", bench.folder.path());
+    bench.restore(&bench.path("plain.tar"), "again");
+    assert_same_tree(&tree, &bench.path("again/tree"), Times::Exact);
+}
+
 #[test]
 fn compressions_single_and_many() {
     check("tar --format=posix -cf - tree | zstd -q > a.tar", Times::Exact);

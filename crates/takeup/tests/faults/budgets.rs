@@ -12,6 +12,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use archive::chunk::Compression;
+use archive::index::{
+    Section, SectionPlace, SectionSummary, Trailer, encode_index_header, encode_section_header,
+    encode_trailer,
+};
 use tempfile::tempdir;
 
 use crate::command::{run, takeup};
@@ -264,7 +269,123 @@ const ZOO: &[Animal] = &[
         sizes: [100, 4000],
         compressed: Some("zstd"),
     },
+    animal(
+        "a seek table of millions of frames without a byte",
+        [2_000_000, 1 << 24],
+        |out, count| {
+            let frame = zstd_frame(out);
+            seek_table(&[(frame, TAR_BYTES)], count - 1, out);
+        },
+    ),
+    animal("a seek table with more frames than any has", [1 << 23, 1 << 26], |out, count| {
+        let frame = zstd_frame(out);
+        seek_table(&[(frame, TAR_BYTES)], count - 1, out);
+    }),
+    animal("a seek table with a last frame of hundreds of megabytes", [200, 3000], |out, count| {
+        let frame = zstd_frame(out);
+        let (rest, tail) = ((count << 20) as u32, 1024);
+        // Compressed bytes that are none.
+        (0..count).for_each(|_| out.put(&[0; 1 << 20]));
+        seek_table(&[(frame, TAR_BYTES), (rest, tail)], 0, out);
+    }),
+    Animal {
+        name: "a window of 128 MiB",
+        make: zeros_of_mebibytes,
+        sizes: [200, 4000],
+        compressed: Some("zstd --long=27"),
+    },
+    Animal {
+        name: "a window of 2 GiB",
+        make: zeros_of_mebibytes,
+        sizes: [200, 4000],
+        compressed: Some("zstd --ultra --long=31"),
+    },
+    animal("an index that counts more than there is", [1, 1], |out, _| {
+        hostile_index(out, |_, summary| summary.records = u64::MAX);
+    }),
+    animal("an index of records that claim to be long", [1 << 20, 1 << 26], |out, count| {
+        let content = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+        let content = content.repeat(count as usize / 8);
+        hostile_index(out, |section, summary| {
+            section.extend_from_slice(&content);
+            *summary = SectionSummary { length_bytes: content.len() as u64, records: 1 << 60 };
+        });
+    }),
+    animal("an index of nothing, a million times", [1 << 20, 1 << 26], |out, count| {
+        hostile_index(out, |section, summary| {
+            section.resize(count as usize, 0);
+            *summary = SectionSummary { length_bytes: count, records: count };
+        });
+    }),
 ];
+
+/// Length of the smallest archive: a file without content, and the end.
+const TAR_BYTES: u32 = 1536;
+
+fn zeros_of_mebibytes(out: &mut Writer, count: u64) {
+    out.header(b"zeros", b'0', count << 20, &[]);
+    (0..count).for_each(|_| out.put(&[0; 1 << 20]));
+}
+
+/// A frame that is stored, with the smallest archive in it; returns its length.
+fn zstd_frame(out: &mut Writer) -> u32 {
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x60];
+    frame.extend_from_slice(&(TAR_BYTES as u16 - 256).to_le_bytes());
+    frame.extend_from_slice(&(TAR_BYTES << 3 | 1).to_le_bytes()[..3]);
+    out.put(&frame);
+    out.member(b"file", b'0', b"");
+    out.put(&[0; 1024]);
+    frame.len() as u32 + TAR_BYTES
+}
+
+/// A table with these frames and as many empty ones.
+fn seek_table(frames: &[(u32, u32)], empty: u64, out: &mut Writer) {
+    let count = frames.len() as u64 + empty;
+    out.put(&0x184d_2a5eu32.to_le_bytes());
+    out.put(&((count * 8 + 9) as u32).to_le_bytes());
+    for (compressed, content) in frames {
+        out.put(&compressed.to_le_bytes());
+        out.put(&content.to_le_bytes());
+    }
+    (0..empty).for_each(|_| out.put(&[0; 8]));
+    out.put(&(count as u32).to_le_bytes());
+    out.put(&[0, 0xb1, 0xea, 0x92, 0x8f]);
+}
+
+/// A file, and an index behind it whose sections are changed, with their summaries, behind its
+/// back: hashes and checksums hold.
+fn hostile_index(out: &mut Writer, change: impl Fn(&mut Vec<u8>, &mut SectionSummary)) {
+    out.member(b"file", b'0', b"content");
+    out.put(&[0; 1024]);
+    let archive_bytes = out.bytes;
+    let mut sections = Section::ALL.map(|_| (Vec::new(), SectionSummary::default()));
+    sections.iter_mut().for_each(|(section, summary)| change(section, summary));
+    // The one number that has to fit the archive.
+    sections[Section::Blocks as usize].1.records = archive_bytes.div_ceil(512);
+    let mut index = encode_index_header().to_vec();
+    let mut places = [SectionPlace::default(); Section::ALL.len()];
+    for (number, (content, summary)) in sections.iter().enumerate() {
+        let length_bytes = content.len() as u64;
+        index
+            .extend_from_slice(&encode_section_header(Section::ALL[number], length_bytes).unwrap());
+        let offset_bytes = index.len() as u64;
+        places[number] = SectionPlace { offset_bytes, summary: *summary };
+        index.extend_from_slice(content);
+        index.resize(index.len().next_multiple_of(512), 0);
+    }
+    let trailer = Trailer {
+        set_id: [7; 32],
+        index_hash: None,
+        compression: Compression::None,
+        chunk_bytes: 0,
+        block_bytes: 512,
+        archive_bytes,
+        index_compressed_offset_bytes: archive_bytes,
+        sections: places,
+    };
+    index.extend_from_slice(&encode_trailer(&trailer).unwrap());
+    out.put(&index);
+}
 
 /// Makes an animal; returns its bytes before compression.
 fn make(animal: &Animal, size: u64, archive: &Path) -> u64 {
@@ -272,7 +393,9 @@ fn make(animal: &Animal, size: u64, archive: &Path) -> u64 {
     let out = Box::new(BufWriter::with_capacity(1 << 20, File::create(&plain).unwrap()));
     let mut writer = Writer { out, bytes: 0 };
     (animal.make)(&mut writer, size);
-    writer.put(&[0; 1024]);
+    if !animal.name.starts_with("a seek table") {
+        writer.put(&[0; 1024]);
+    }
     writer.out.flush().unwrap();
     let bytes = writer.bytes;
     drop(writer);
@@ -280,7 +403,12 @@ fn make(animal: &Animal, size: u64, archive: &Path) -> u64 {
         None => fs::rename(&plain, archive).unwrap(),
         Some(program) => {
             let output = File::create(archive).unwrap();
-            let done = Command::new(program).arg("-qc").arg(&plain).stdout(output).status();
+            // Not by its name: what comes from a pipe has no length in its header.
+            let input = File::open(&plain).unwrap();
+            let mut words = program.split(' ');
+            let mut command = Command::new(words.next().unwrap());
+            command.args(words).arg("-qc").stdin(input).stdout(output);
+            let done = command.status();
             assert!(done.unwrap().success(), "{program}");
             fs::remove_file(plain).unwrap();
         }

@@ -229,6 +229,7 @@ impl Situation {
                 // A blank medium, or a drive that says so of one that is not.
                 FORGOTTEN,
                 "no label is there",
+                "there is no block where the label was",
                 "is not a tar archive",
             ];
             let is_named = |word: &&str| {
