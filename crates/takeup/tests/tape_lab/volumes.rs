@@ -233,7 +233,7 @@ fn a_change_command_that_fails_ends_the_run() {
 fn later_volumes_are_written_over_only_when_asked() {
     let tree = tree(27, 12, 500_000);
     rack("given", 4);
-    let fill = "head -c 300000 /dev/urandom | dd of=$TAPE bs=10k iflag=fullblock status=none";
+    let fill = "head -c 307200 /dev/urandom | dd of=$TAPE bs=10k iflag=fullblock status=none";
     for name in ["given1", "given2"] {
         cartridge(&["load", name]);
         shell(tree.folder(), fill).with_code(0);
