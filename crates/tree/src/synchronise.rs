@@ -38,10 +38,21 @@ impl WrittenFileSystems {
     pub(crate) fn synchronise(&self) -> Result<(), Errno> {
         let handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
         let each = |(_, handle): &(u64, Result<OwnedFd, Errno>)| match handle {
-            Ok(handle) => syncfs(handle),
+            Ok(handle) => syncfs(handle).and_then(|()| check_alive(handle)),
             Err(error) => Err(*error),
         };
         handles.iter().map(each).fold(Ok(()), Result::and)
+    }
+}
+
+/// A journal that was given up before syncfs(2) has nothing left to commit, and ext4 then says that
+/// all is well. What is changed afterwards it refuses, for good; so something is, which nobody sees.
+fn check_alive(directory: &OwnedFd) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
+    match openat(directory, c".", flags, Mode::from_raw_mode(0o600)) {
+        Err(error @ (Errno::IO | Errno::ROFS)) => Err(error),
+        // Without files without a name, or without room for one, nothing more can be known.
+        _ => Ok(()),
     }
 }
 

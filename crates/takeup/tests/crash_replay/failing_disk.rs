@@ -17,7 +17,7 @@ struct Ended {
     output: Output,
     /// Requests that failed.
     failed: usize,
-    /// The disk, without what it refused.
+    /// The disk when the run ended, without what it refused.
     image: Vec<u8>,
 }
 
@@ -39,8 +39,12 @@ fn run(
     recorder.fail(Some(failure));
     let output = command(mounted.path()).output().unwrap();
     let (requests, failed) = recorder.counted(failure.request);
+    // What is refused to the kernel from here on, as when it unmounts, is not the program's affair;
+    // nor does it help: as after a power cut, there is what the disk had taken.
+    let image = recorder.image();
+    recorder.fail(None);
     drop(mounted);
-    (Ended { output, failed, image: recorder.image() }, requests)
+    (Ended { output, failed, image }, requests)
 }
 
 /// Lets each request fail in turn, once and for good.
