@@ -45,8 +45,9 @@ impl WrittenFileSystems {
     }
 }
 
-/// A journal that was given up before syncfs(2) has nothing left to commit, and ext4 then says that
-/// all is well. What is changed afterwards it refuses, for good; so something is, which nobody sees.
+/// A journal that was given up before syncfs(2) has nothing left to commit, and ext4 then says
+/// that all is well. What is changed afterwards it refuses, for good; so something is changed,
+/// which nobody sees.
 fn check_alive(directory: &OwnedFd) -> Result<(), Errno> {
     let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
     match openat(directory, c".", flags, Mode::from_raw_mode(0o600)) {

@@ -281,7 +281,8 @@ impl Run<'_> {
                 })?);
             }
             let mut content_threads = Vec::new();
-            let idle = Stage::new("idle");
+            // Readers by name, whose waiting for work is not among the times of that stage.
+            let idle = Stage::new(self.stages.read.name());
             for _ in 0..PLACED_THREADS {
                 let (shared, read) = (&shared, &self.stages.read);
                 content_threads.push(
