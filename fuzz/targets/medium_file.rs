@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
@@ -13,6 +13,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const HEAD_BYTES: usize = 4096;
 const MAGIC: &[u8; 4] = b"OREC";
+/// No more is read of the objects of an input.
+const READ_BYTES: usize = 32 << 20;
 
 fuzz_target!(|input: &[u8]| {
     let _budget = Budget::of(input);
@@ -65,12 +67,29 @@ fn check(version: u32, records: &[u8]) {
     std::fs::remove_file(&path).expect("it is there");
 }
 
-/// Native bytes, number of objects, and the objects as far as they can be read.
-fn found(path: &std::path::Path) -> Option<(u64, u64, Option<Vec<Object>>)> {
+/// What was found: native bytes, number of objects, and for those that were read their checksums,
+/// or none from the first on that cannot be read.
+type Found = (u64, u64, Vec<Option<u64>>);
+
+fn found(path: &Path) -> Option<Found> {
     let cartridge = Cartridge::in_file(path, CartridgeSettings::default()).ok()?;
-    let objects = cartridge.objects().ok();
-    if let Some(objects) = &objects {
-        assert_eq!(objects.len() as u64, cartridge.len());
+    let (mut checksums, mut bytes) = (Vec::new(), 0);
+    for number in 0..cartridge.len() {
+        // A frame of 512 bytes may stand for the largest block: not all of them, not all at once.
+        if bytes >= READ_BYTES {
+            break;
+        }
+        let read = cartridge.object(number).ok().map(|object| match object {
+            Object::Block(block) => {
+                bytes += block.len();
+                xxh3_64(&block)
+            }
+            Object::Filemark => 0,
+        });
+        checksums.push(read);
+        if read.is_none() {
+            break;
+        }
     }
-    Some((cartridge.used_bytes(), cartridge.len(), objects))
+    Some((cartridge.used_bytes(), cartridge.len(), checksums))
 }

@@ -103,6 +103,14 @@ impl Cartridge {
         (0..medium.len()).map(|number| medium.object(number)).collect()
     }
 
+    /// Copy of what stands at object `number`; a filemark where nothing stands.
+    ///
+    /// # Errors
+    /// When the storage cannot be read.
+    pub fn object(&self, number: u64) -> io::Result<Object> {
+        self.lock().object(number)
+    }
+
     /// Number of objects on it.
     pub fn len(&self) -> u64 {
         self.lock().len()
