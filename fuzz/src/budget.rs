@@ -8,7 +8,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that any input may take, and for each of its bytes: 16 MiB are the largest block of a tape.
+/// Bytes that any input may take, 16 MiB of them the largest block of a tape; and for each of its
+/// bytes.
 const BASE_BYTES: usize = (16 << 20) + (4 << 20);
 const BYTES_PER_BYTE: usize = 256;
 /// Processor time that any input may take, and for each of its bytes.

@@ -137,15 +137,14 @@ pub fn pipe(
     let engine = choose_engine(options)?;
     let bulk = source.length_bytes.is_some() || is_seekable(target.kind);
     tell_engine(&engine, bulk, monitor);
-    let sink: Box<dyn Sink> = match is_seekable(target.kind) {
-        true => {
-            let depth = DEPTH.min(blocks / 2).max(1);
-            let backend = engine
-                .open_for(depth, &target.file)
-                .map_err(|source| PipeError::SetUp { what: "writing", source })?;
-            Box::new(FileSink::new(Arc::clone(&target.file), backend))
-        }
-        false => Box::new(StreamSink::new(Arc::clone(&target.file), cancel.clone())),
+    let sink: Box<dyn Sink> = if is_seekable(target.kind) {
+        let depth = DEPTH.min(blocks / 2).max(1);
+        let backend = engine
+            .open_for(depth, &target.file)
+            .map_err(|source| PipeError::SetUp { what: "writing", source })?;
+        Box::new(FileSink::new(Arc::clone(&target.file), backend))
+    } else {
+        Box::new(StreamSink::new(Arc::clone(&target.file), cancel.clone()))
     };
     let output = Output { name: target.name.clone(), kind: kind_name(target.kind), sink };
     let run = Run { options, blocks, source: &source, engine, monitor, cancel };
@@ -292,9 +291,10 @@ fn check(options: &PipeOptions) -> Result<usize, PipeError> {
 }
 
 fn tell_engine(engine: &Choice, bulk: bool, monitor: &dyn Monitor) {
-    let text = match bulk {
-        true => format!("engine: {}", engine.reason),
-        false => "engine: read and write, since both ends are streams".to_owned(),
+    let text = if bulk {
+        format!("engine: {}", engine.reason)
+    } else {
+        "engine: read and write, since both ends are streams".to_owned()
     };
     monitor.notice(Notice { level: Level::Detail, object: Vec::new(), text });
 }

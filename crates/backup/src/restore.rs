@@ -268,10 +268,7 @@ pub fn restore(
 
 /// Opens the archive, and refuses it without the index that the user asks for.
 fn open_input(options: &RestoreOptions, cancel: &Cancel) -> Result<Input, ReadFailure> {
-    let need = match options.selection.is_everything() {
-        true => Need::Everything,
-        false => Need::Index,
-    };
+    let need = if options.selection.is_everything() { Need::Everything } else { Need::Index };
     let input = Input::open(&options.from, options.tape.as_ref(), need, cancel)?;
     if options.index == IndexNeed::Required {
         input.require_index()?;

@@ -165,9 +165,10 @@ fn took_turns(a: &[RunRecord], b: &[RunRecord]) -> bool {
 
 fn pair(a: &CellSummary, b: &CellSummary, in_turns: bool, options: &Options) -> Pair {
     let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect::<Vec<_>>();
-    let ratio = match in_turns {
-        true => paired(&same_repeats(a, b), options.confidence),
-        false => independent(&rates(b), &rates(a), options.confidence),
+    let ratio = if in_turns {
+        paired(&same_repeats(a, b), options.confidence)
+    } else {
+        independent(&rates(b), &rates(a), options.confidence)
     };
     Pair {
         cell: a.cell.clone(),

@@ -101,10 +101,7 @@ impl DiskExecutor {
                 let cells = plan.cells();
                 let loads: Result<Vec<Load>, String> = cells.iter().map(Load::from_cell).collect();
                 let loads = loads.map_err(DiskError::Plan)?;
-                match loads.iter().any(|load| load.writes()) {
-                    true => Access::Writes,
-                    false => Access::Reads,
-                }
+                if loads.iter().any(|load| load.writes()) { Access::Writes } else { Access::Reads }
             }
         };
         let permit = safety::check(&path, access, permission)?;

@@ -153,9 +153,10 @@ fn relative_line(points: &[Point], weights: &[f64]) -> Option<(f64, f64)> {
         b += weight * other;
     }
     let determinant = aa * bb - ab * ab;
-    let (constant, slope) = match determinant > 1e-9 * aa * bb {
-        true => ((a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant),
-        false => return None,
+    let (constant, slope) = if determinant > 1e-9 * aa * bb {
+        ((a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant)
+    } else {
+        return None;
     };
     Some(match (constant < 0.0, slope < 0.0) {
         (true, _) => (0.0, b / bb),

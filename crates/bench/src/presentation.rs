@@ -165,9 +165,10 @@ pub fn run_table(experiment: &Experiment) -> PageTable {
 /// The page of an experiment.
 pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
     let header = &experiment.header;
-    let title = match header.title.is_empty() {
-        true => format!("takeup bench {}", header.kind),
-        false => header.title.clone(),
+    let title = if header.title.is_empty() {
+        format!("takeup bench {}", header.kind)
+    } else {
+        header.title.clone()
     };
     let seconds: f64 = experiment.runs.iter().map(|run| run.seconds).sum();
     let subtitle = format!(
@@ -270,9 +271,8 @@ pub fn comparison_table(comparison: &Comparison) -> PageTable {
             pair.interval.map_or("-".to_owned(), |interval| {
                 format!("{:.3} to {:.3}", interval.low, interval.high)
             }),
-            pair.p_value.map_or("-".to_owned(), |p| match p < 0.001 {
-                true => "< 0.001".to_owned(),
-                false => format!("{p:.3}"),
+            pair.p_value.map_or("-".to_owned(), |p| {
+                if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
             }),
             pair.verdict.name().to_owned(),
         ]

@@ -138,9 +138,10 @@ pub fn set_read_ahead(path: &Path, bytes: u64) -> Result<(), BackingError> {
     let mut file = open_read_ahead(path, OFlags::WRONLY)?;
     file.write_all(kib.to_string().as_bytes()).map_err(failed)?;
     let found = read_ahead_bytes(path)? / 1024;
-    match found == kib {
-        true => Ok(()),
-        false => Err(BackingError::NotTaken { path: path.to_owned(), written: kib, found }),
+    if found == kib {
+        Ok(())
+    } else {
+        Err(BackingError::NotTaken { path: path.to_owned(), written: kib, found })
     }
 }
 
@@ -167,9 +168,10 @@ fn open_read_ahead(path: &Path, access: OFlags) -> Result<File, BackingError> {
 
 fn of_block_device(directory: &Path) -> BackingDevice {
     // A partition shares the queue and the read-ahead of its disk.
-    let disk = match directory.join("partition").exists() {
-        true => directory.parent().unwrap_or(directory),
-        false => directory,
+    let disk = if directory.join("partition").exists() {
+        directory.parent().unwrap_or(directory)
+    } else {
+        directory
     };
     let queue = disk.join("queue");
     let read_ahead = queue.join("read_ahead_kb");
@@ -204,10 +206,8 @@ fn collect_leaves(directory: &Path, leaves: &mut Vec<String>, depth: usize) {
 /// A file system with a device number of its own: NFS, FUSE, Ceph, btrfs.
 fn without_block_device(number: &str, path: &Path) -> BackingDevice {
     let own = PathBuf::from(format!("/sys/class/bdi/{number}/read_ahead_kb"));
-    let (read_ahead, leaves) = match own.exists() {
-        true => (Some(own), Vec::new()),
-        false => of_btrfs(path).unwrap_or_default(),
-    };
+    let (read_ahead, leaves) =
+        if own.exists() { (Some(own), Vec::new()) } else { of_btrfs(path).unwrap_or_default() };
     BackingDevice { name: number.to_owned(), read_ahead, queue: None, leaves }
 }
 

@@ -244,9 +244,10 @@ impl Tape {
                 if !first || !self.was_no_block() {
                     return Ok(TapeRead::Block(bytes));
                 }
-                match self.is_past_the_end(buffer)? {
-                    true => Ok(TapeRead::EndOfData),
-                    false => Err(self.failed("read", Errno::IO.into())),
+                if self.is_past_the_end(buffer)? {
+                    Ok(TapeRead::EndOfData)
+                } else {
+                    Err(self.failed("read", Errno::IO.into()))
                 }
             }
             // The driver has read past the block already (st.rst).
@@ -259,9 +260,10 @@ impl Tape {
                 let failed = self.failed("read", error);
                 let unclear = failed.said.is_none_or(|said| said.is_end_of_data())
                     && failed.source.raw_os_error() == Some(Errno::IO.raw_os_error());
-                match unclear && self.failed_at_end_of_data(failed.said)? {
-                    true => Ok(TapeRead::EndOfData),
-                    false => Err(failed),
+                if unclear && self.failed_at_end_of_data(failed.said)? {
+                    Ok(TapeRead::EndOfData)
+                } else {
+                    Err(failed)
                 }
             }
         }
@@ -344,9 +346,10 @@ impl Tape {
     /// # Errors
     /// When there are fewer.
     pub fn space_filemarks(&mut self, count: i32) -> Result<(), TapeError> {
-        match count < 0 {
-            true => self.operate(Operation::BackwardFilemarks, -count, "space back on"),
-            false => self.operate(Operation::ForwardFilemarks, count, "space forward on"),
+        if count < 0 {
+            self.operate(Operation::BackwardFilemarks, -count, "space back on")
+        } else {
+            self.operate(Operation::ForwardFilemarks, count, "space forward on")
         }
     }
 
@@ -355,9 +358,10 @@ impl Tape {
     /// # Errors
     /// When a filemark or an end comes first.
     pub fn space_blocks(&mut self, count: i32) -> Result<(), TapeError> {
-        match count < 0 {
-            true => self.operate(Operation::BackwardBlocks, -count, "space back on"),
-            false => self.operate(Operation::ForwardBlocks, count, "space forward on"),
+        if count < 0 {
+            self.operate(Operation::BackwardBlocks, -count, "space back on")
+        } else {
+            self.operate(Operation::ForwardBlocks, count, "space forward on")
         }
     }
 

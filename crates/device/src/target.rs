@@ -205,9 +205,10 @@ impl Target {
         let Ok(status) = rustix::fs::stat(path) else { return Ok(()) };
         let honest = [rustix::fs::makedev(1, 3), rustix::fs::makedev(1, 7)];
         let is_device = FileType::from_raw_mode(status.st_mode) == FileType::CharacterDevice;
-        match is_device && path != "-" && !honest.contains(&status.st_rdev) {
-            true => Err(TargetError::NoStorage { path: path.into() }),
-            false => Ok(()),
+        if is_device && path != "-" && !honest.contains(&status.st_rdev) {
+            Err(TargetError::NoStorage { path: path.into() })
+        } else {
+            Ok(())
         }
     }
 
@@ -224,9 +225,10 @@ impl Target {
         };
         let number = |path: &Path| rustix::fs::stat(path).ok().map(|status| status.st_dev);
         let devices = number(Path::new("/dev"));
-        match devices.is_some() && devices != number(Path::new("/")) && devices == number(folder) {
-            true => Err(TargetError::NoDevice { path: path.to_owned() }),
-            false => Ok(()),
+        if devices.is_some() && devices != number(Path::new("/")) && devices == number(folder) {
+            Err(TargetError::NoDevice { path: path.to_owned() })
+        } else {
+            Ok(())
         }
     }
 

@@ -247,16 +247,15 @@ fn an_error_says_what_the_drive_said() {
     let drive = drive(16);
     let mut tape = opened(&drive, Access::Write);
     three_files(&mut tape);
-    let (error, said) = match is_tgt(&mut tape) {
+    let (error, said) = if is_tgt(&mut tape) {
         // This drive knows no LOCATE, and says so; the driver returns EIO and logs it.
-        true => (tape.seek(3), "illegal request, invalid command operation code (sense 5/20/00)"),
-        false => {
-            operate(&["faults", CARTRIDGE, "unreadable=1"]);
-            tape.go_to(Place { file_number: Some(0), block_in_file: Some(1) }, None).unwrap();
-            let read = tape.read(&mut [0; 8192]);
-            operate(&["faults", CARTRIDGE]);
-            (read.map(|_| ()), "medium error, unrecovered read error (sense 3/11/00)")
-        }
+        (tape.seek(3), "illegal request, invalid command operation code (sense 5/20/00)")
+    } else {
+        operate(&["faults", CARTRIDGE, "unreadable=1"]);
+        tape.go_to(Place { file_number: Some(0), block_in_file: Some(1) }, None).unwrap();
+        let read = tape.read(&mut [0; 8192]);
+        operate(&["faults", CARTRIDGE]);
+        (read.map(|_| ()), "medium error, unrecovered read error (sense 3/11/00)")
     };
     let text = error.unwrap_err().to_string();
     assert!(text.contains(said), "{text}");

@@ -149,10 +149,7 @@ impl Choice {
 
     /// Name of the back end that [`Choice::open_for`] makes for this file.
     pub fn name_for(&self, file: impl AsFd) -> &'static str {
-        match self.io_uring && !device::file::is_in_user_space(file) {
-            true => "io_uring",
-            false => "pread",
-        }
+        if self.io_uring && !device::file::is_in_user_space(file) { "io_uring" } else { "pread" }
     }
 
     /// Makes a back end for one thread, for files of which it is known that they are not FUSE's.

@@ -131,9 +131,10 @@ pub fn analyse(run: &Run<'_>) -> Analysis {
             busy_seconds: stage.busy_seconds,
             busy_share: share(stage.busy_seconds, seconds),
             occupied_share: share(stage.occupied_seconds, seconds),
-            bytes_per_second: match stage.busy_seconds > 1e-9 {
-                true => report.bytes as f64 / stage.busy_seconds,
-                false => 0.0,
+            bytes_per_second: if stage.busy_seconds > 1e-9 {
+                report.bytes as f64 / stage.busy_seconds
+            } else {
+                0.0
             },
             on_core_share: share(stage.processor_seconds, stage.busy_seconds * stage.threads),
             processor_share: share(stage.processor_seconds, processor_seconds),
@@ -262,10 +263,8 @@ fn processor_limit(times: &[Times], own_share: f64) -> (Limit, Option<usize>) {
         |a: &usize, b: &usize| times[*a].processor_seconds.total_cmp(&times[*b].processor_seconds);
     let Some(most) = (0..times.len()).max_by(by_use) else { return (Limit::Unknown, None) };
     let nearly_alone = share(times[most].processor_seconds, used) >= PROCESSOR_SHARE;
-    let limit = match nearly_alone && own_share >= PROCESSOR_SHARE {
-        true => Limit::Stage,
-        false => Limit::Processor,
-    };
+    let limit =
+        if nearly_alone && own_share >= PROCESSOR_SHARE { Limit::Stage } else { Limit::Processor };
     (limit, Some(most))
 }
 

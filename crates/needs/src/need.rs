@@ -188,9 +188,10 @@ fn says(program: &str, arguments: &[&str], expected: &str) -> Result<(), String>
     let output = run(program, arguments, None)?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
-    match text.contains(expected) {
-        true => Ok(()),
-        false => Err(format!("{program} says {:?}", text.lines().next().unwrap_or_default())),
+    if text.contains(expected) {
+        Ok(())
+    } else {
+        Err(format!("{program} says {:?}", text.lines().next().unwrap_or_default()))
     }
 }
 
@@ -212,18 +213,20 @@ fn mounts() -> Result<(), String> {
 fn fuse() -> Result<(), String> {
     let opened = OpenOptions::new().read(true).write(true).open("/dev/fuse");
     opened.map_err(|error| format!("/dev/fuse: {error}"))?;
-    match rustix::process::geteuid().is_root() {
-        true => mounts(),
-        false => run("fusermount3", &["--version"], None).map(|_| ()),
+    if rustix::process::geteuid().is_root() {
+        mounts()
+    } else {
+        run("fusermount3", &["--version"], None).map(|_| ())
     }
 }
 
 fn kernel_settings() -> Result<(), String> {
     Need::Root.find()?;
     let flags = rustix::fs::statvfs("/sys").map_err(|error| format!("/sys: {error}"))?.f_flag;
-    match flags.contains(StatVfsMountFlags::RDONLY) {
-        true => Err("/sys is mounted read-only".to_owned()),
-        false => Ok(()),
+    if flags.contains(StatVfsMountFlags::RDONLY) {
+        Err("/sys is mounted read-only".to_owned())
+    } else {
+        Ok(())
     }
 }
 

@@ -91,9 +91,10 @@ impl std::fmt::Display for Explanation {
 pub fn explain(analysis: &Analysis, context: &Context<'_>) -> Explanation {
     let stage = analysis.bottleneck.and_then(|index| analysis.stages.get(index));
     let (Some(stage), false) = (stage, analysis.limit == Limit::Unknown) else {
-        let limit = match analysis.stages.is_empty() {
-            true => "nothing was measured, so no limit can be named".to_owned(),
-            false => "the run was too short to say what its limit was".to_owned(),
+        let limit = if analysis.stages.is_empty() {
+            "nothing was measured, so no limit can be named".to_owned()
+        } else {
+            "the run was too short to say what its limit was".to_owned()
         };
         return Explanation { limit, numbers: None, advice: None };
     };
@@ -155,9 +156,10 @@ fn processor_sentence(analysis: &Analysis, stage: &StageShare) -> String {
         [front @ .., last] => format!("{} and {last}", front.join(", ")),
     };
     let verb = if names.len() == 1 { "uses" } else { "share" };
-    let others = match analysis.others_share >= WORTH_NAMING {
-        true => format!(" with other programs, which take {}", percent(analysis.others_share)),
-        false => String::new(),
+    let others = if analysis.others_share >= WORTH_NAMING {
+        format!(" with other programs, which take {}", percent(analysis.others_share))
+    } else {
+        String::new()
     };
     let share = percent(stage.processor_share);
     let name = stage.name;
@@ -165,9 +167,10 @@ fn processor_sentence(analysis: &Analysis, stage: &StageShare) -> String {
         0 | 1 => String::new(),
         _ => format!(", of the rest {name} takes {share}"),
     };
-    let whose = match others.is_empty() {
-        true if names.len() > 1 => format!(", {name} takes {share}"),
-        _ => whose,
+    let whose = if others.is_empty() && names.len() > 1 {
+        format!(", {name} takes {share}")
+    } else {
+        whose
     };
     format!("the processor was the limit: {who} {verb} {cores}{others}{whose}")
 }
@@ -177,9 +180,10 @@ fn rate_clause(stage: &StageShare) -> String {
         0 | 1 => String::new(),
         threads => format!(" on {threads} threads"),
     };
-    match stage.bytes_per_second > 0.0 {
-        true => format!(", at {}{threads}", rate(stage.bytes_per_second)),
-        false => threads,
+    if stage.bytes_per_second > 0.0 {
+        format!(", at {}{threads}", rate(stage.bytes_per_second))
+    } else {
+        threads
     }
 }
 
@@ -243,10 +247,13 @@ fn stage_advice(analysis: &Analysis, stage: &StageShare, context: &Context<'_>) 
         "decompress" => decompress_advice(context).to_owned(),
         "hash" => hash_advice(analysis, stage, context).to_owned(),
         "parse" => "one thread goes through the archive: a faster core would help".to_owned(),
-        "create" => match on_core {
-            true => "more cores would help: every file is created, filled and closed".to_owned(),
-            false => "the file system of the tree takes no more: a faster disk would help".into(),
-        },
+        "create" => {
+            if on_core {
+                "more cores would help: every file is created, filled and closed".to_owned()
+            } else {
+                "the file system of the tree takes no more: a faster disk would help".into()
+            }
+        }
         "compare" => "the disk of the live files gives no more: a faster one would help".into(),
         "write" => write_advice(on_core, context).to_owned(),
         _ if on_core => "more or faster cores would help".to_owned(),

@@ -234,10 +234,8 @@ impl Figure {
         for (number, place) in self.places.iter().filter(drawable).enumerate() {
             let x = scale.x(place.x);
             // On the side with more room, and each on a line of its own.
-            let (anchor, beside) = match x > WIDTH / 2.0 {
-                true => ("end", x - 5.0),
-                false => ("start", x + 5.0),
-            };
+            let (anchor, beside) =
+                if x > WIDTH / 2.0 { ("end", x - 5.0) } else { ("start", x + 5.0) };
             let y = TOP + 12.0 + 15.0 * number as f64;
             let _ = writeln!(
                 text,
@@ -343,9 +341,10 @@ impl Group {
     fn draw(&self, text: &mut String, scale: &Scale, class: usize, aside: f64) {
         let drawable = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite() && *y >= 0.0;
         let values = self.values.iter().map(|value| (value.x, value.y));
-        let through: Vec<(f64, f64)> = match self.curve.is_empty() {
-            true => values.filter(drawable).collect(),
-            false => self.curve.iter().copied().filter(drawable).collect(),
+        let through: Vec<(f64, f64)> = if self.curve.is_empty() {
+            values.filter(drawable).collect()
+        } else {
+            self.curve.iter().copied().filter(drawable).collect()
         };
         if through.len() > 1 {
             let moved = if self.curve.is_empty() { aside } else { 0.0 };
@@ -403,9 +402,10 @@ fn draw_mark(text: &mut String, x: f64, y: f64, class: usize) {
 
 /// What there is room for, in letters of the usual width.
 fn cut(text: &str, letters: f64) -> String {
-    match text.chars().count() as f64 > letters {
-        true => text.chars().take((letters - 1.0).max(1.0) as usize).chain(['…']).collect(),
-        false => text.to_owned(),
+    if text.chars().count() as f64 > letters {
+        text.chars().take((letters - 1.0).max(1.0) as usize).chain(['…']).collect()
+    } else {
+        text.to_owned()
     }
 }
 

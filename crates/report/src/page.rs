@@ -163,9 +163,12 @@ impl PageTable {
 
     /// The table as CSV (RFC 4180), with `\n` at the end of lines.
     pub fn to_csv(&self) -> String {
-        let field = |text: &String| match text.contains([',', '"', '\n', '\r']) {
-            true => format!("\"{}\"", text.replace('"', "\"\"")),
-            false => text.clone(),
+        let field = |text: &String| {
+            if text.contains([',', '"', '\n', '\r']) {
+                format!("\"{}\"", text.replace('"', "\"\""))
+            } else {
+                text.clone()
+            }
         };
         let line = |cells: &mut dyn Iterator<Item = String>| cells.collect::<Vec<_>>().join(",");
         let mut text = line(&mut self.columns.iter().map(|(name, _)| field(name))) + "\n";

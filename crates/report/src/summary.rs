@@ -159,13 +159,13 @@ impl RunSummary {
             ("rate while busy", Align::Right),
         ]);
         for stage in &self.stages {
-            let share = |seconds: f64| match self.seconds > 0.0 {
-                true => percent(seconds / self.seconds),
-                false => percent(0.0),
+            let share = |seconds: f64| {
+                if self.seconds > 0.0 { percent(seconds / self.seconds) } else { percent(0.0) }
             };
-            let emphasis = match self.bottleneck.as_deref() == Some(stage.name) {
-                true => Emphasis::Strong,
-                false => Emphasis::None,
+            let emphasis = if self.bottleneck.as_deref() == Some(stage.name) {
+                Emphasis::Strong
+            } else {
+                Emphasis::None
             };
             let cells = vec![
                 stage.name.to_owned(),

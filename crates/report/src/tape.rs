@@ -85,9 +85,10 @@ impl TapeSummary {
             Some(seconds) => format!(", {} in writes", duration(seconds)),
             None => String::new(),
         };
-        let changed = match self.change_seconds > 0.0 {
-            true => format!(", {} for changes of volume", duration(self.change_seconds)),
-            false => String::new(),
+        let changed = if self.change_seconds > 0.0 {
+            format!(", {} for changes of volume", duration(self.change_seconds))
+        } else {
+            String::new()
         };
         format!(
             "tape: set {set} from file {}{volumes}: {}, {} of {} ({}){waited}{changed}, {} until \

@@ -334,9 +334,10 @@ impl Filesystem for Front {
         };
         match opened {
             Ok(handle) => {
-                let seekable = match Node::of(number).is_some_and(Node::is_tape) {
-                    true => FopenFlags::FOPEN_NONSEEKABLE,
-                    false => FopenFlags::empty(),
+                let seekable = if Node::of(number).is_some_and(Node::is_tape) {
+                    FopenFlags::FOPEN_NONSEEKABLE
+                } else {
+                    FopenFlags::empty()
                 };
                 reply.opened(handle, FopenFlags::FOPEN_DIRECT_IO | seekable);
             }
@@ -415,9 +416,10 @@ impl Filesystem for Front {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        let settled = match Node::of(number).is_some_and(Node::is_tape) {
-            true => self.deck.settle(handle.0),
-            false => Ok(()),
+        let settled = if Node::of(number).is_some_and(Node::is_tape) {
+            self.deck.settle(handle.0)
+        } else {
+            Ok(())
         };
         match settled {
             Ok(()) => reply.ok(),

@@ -232,9 +232,10 @@ impl Setup {
         let block_ns = drive.command_overhead_ns.value as f64 + transfer_ns;
         let commands = self.block_bytes as f64 * 1e9 / block_ns.max(1.0);
         // Where the interface alone is nearly as slow, it is the interface.
-        let interface = match drive.command_overhead_ns.value as f64 > transfer_ns / 4.0 {
-            true => (Limit::Commands, commands * worth),
-            false => (Limit::Interface, commands * worth),
+        let interface = if drive.command_overhead_ns.value as f64 > transfer_ns / 4.0 {
+            (Limit::Commands, commands * worth)
+        } else {
+            (Limit::Interface, commands * worth)
         };
         let medium = drive.highest_bytes_per_second() as f64 * self.drive_ratio().as_f64();
         let software = match self.compression {

@@ -137,11 +137,10 @@ impl Changer {
             .spawn()
             .map_err(ChangeError::Failed)?;
         let status = self.wait(child)?;
-        match status.success() {
-            true => Ok(()),
-            false => {
-                Err(ChangeError::Declined { text: format!("the command ended with {status}") })
-            }
+        if status.success() {
+            Ok(())
+        } else {
+            Err(ChangeError::Declined { text: format!("the command ended with {status}") })
         }
     }
 

@@ -73,9 +73,10 @@ pub fn summarise(run: &RunReport, ends: &Ends<'_>, terminal: &Terminal) -> RunSu
         compression: &run.compression,
         mean_file_bytes: (run.files > 0).then(|| run.source_bytes as f64 / run.files as f64),
         rate_limit_bytes_per_second: ends.rate_limit_bytes_per_second,
-        volume: match run.archive_bytes > run.ring_bytes {
-            true => Volume::MoreThanRing,
-            false => Volume::FitsRing,
+        volume: if run.archive_bytes > run.ring_bytes {
+            Volume::MoreThanRing
+        } else {
+            Volume::FitsRing
         },
     };
     let words = explain(&analysis, &context).without_changes(change_seconds);
@@ -88,9 +89,10 @@ pub fn summarise(run: &RunReport, ends: &Ends<'_>, terminal: &Terminal) -> RunSu
         target_bytes: run.target_bytes,
         seconds: run.seconds,
         synchronise_seconds: run.synchronise_seconds,
-        bytes_per_second: match run.seconds > 0.0 {
-            true => run.source_bytes as f64 / run.seconds,
-            false => 0.0,
+        bytes_per_second: if run.seconds > 0.0 {
+            run.source_bytes as f64 / run.seconds
+        } else {
+            0.0
         },
         warnings: terminal.warnings(),
         warnings_total: terminal.warnings_total(),
@@ -188,10 +190,7 @@ pub fn finish(
 
 /// What is at a path, in the words of the explanation; `standard` is what `-` stands for.
 pub fn kind_of(path: &OsStr, standard: rustix::fd::BorrowedFd<'_>) -> &'static str {
-    let status = match path == "-" {
-        true => rustix::fs::fstat(standard),
-        false => rustix::fs::stat(path),
-    };
+    let status = if path == "-" { rustix::fs::fstat(standard) } else { rustix::fs::stat(path) };
     let Ok(status) = status else { return "file" };
     match FileType::from_raw_mode(status.st_mode) {
         FileType::Fifo => "pipe",

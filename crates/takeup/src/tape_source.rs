@@ -141,9 +141,10 @@ fn parse_set(text: &str) -> Result<SetChoice, String> {
         };
     }
     let is_id = (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match is_id {
-        true => Ok(SetChoice::Id(text.to_owned())),
-        false => Err("neither a number nor the beginning of an id".to_owned()),
+    if is_id {
+        Ok(SetChoice::Id(text.to_owned()))
+    } else {
+        Err("neither a number nor the beginning of an id".to_owned())
     }
 }
 

@@ -207,10 +207,7 @@ impl Monitor for Terminal {
     fn notice(&self, notice: Notice) {
         let object = escape(&notice.object);
         let text = escape(without_error_numbers(&notice.text).as_bytes());
-        let line = match object.is_empty() {
-            true => text.clone(),
-            false => format!("{object}: {text}"),
-        };
+        let line = if object.is_empty() { text.clone() } else { format!("{object}: {text}") };
         match notice.level {
             Level::Warning => {
                 self.shared.warnings_total.fetch_add(1, Ordering::AcqRel);

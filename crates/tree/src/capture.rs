@@ -225,9 +225,10 @@ impl Capturer {
         let has_other_names = stat.st_nlink > 1 && member.kind != Kind::Directory;
         let generation =
             has_other_names.then(|| Generation::of(&descriptor, &version, self.options.begun));
-        let handle = match is_open {
-            true => Handle::Open(descriptor.as_fd()),
-            false => Handle::Path(descriptor.as_fd()),
+        let handle = if is_open {
+            Handle::Open(descriptor.as_fd())
+        } else {
+            Handle::Path(descriptor.as_fd())
         };
         let attributes_problem = self.read_attributes(handle, identity.device, &mut member);
         Ok(Capture::Object(Captured {

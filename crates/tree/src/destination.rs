@@ -74,9 +74,10 @@ impl DestinationOptions {
     /// What GNU tar does by default: everything as archived for the superuser; own files with the
     /// umask for anybody else.
     pub fn for_this_user() -> DestinationOptions {
-        let (owners, modes) = match rustix::process::geteuid().is_root() {
-            true => (Owners::Names, Modes::Exact),
-            false => (Owners::Ignore, Modes::Umask),
+        let (owners, modes) = if rustix::process::geteuid().is_root() {
+            (Owners::Names, Modes::Exact)
+        } else {
+            (Owners::Ignore, Modes::Umask)
         };
         DestinationOptions {
             overwrite: Overwrite::Refuse,

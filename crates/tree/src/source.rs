@@ -84,9 +84,10 @@ impl Source {
         check_readable(&descriptor, &name, &stat)
             .map_err(|error| ScanError::OpenSource { path: source.into(), source: error.into() })?;
         let (path, prefix) = archive_path(source);
-        let start = match !prefix.is_empty() && prefix.iter().all(|&byte| byte == b'/') {
-            true => SourceStart::Root,
-            false => SourceStart::Elsewhere,
+        let start = if !prefix.is_empty() && prefix.iter().all(|&byte| byte == b'/') {
+            SourceStart::Root
+        } else {
+            SourceStart::Elsewhere
         };
         let names = Names::of_source(number, path, start, name.as_c_str(), kind_of(&stat));
         let stripped = (!prefix.is_empty()).then(|| Stripped { source: source.into(), prefix });

@@ -137,10 +137,7 @@ impl ContentBatch {
         // Roots first: a tree that comes down to two nodes below has its root in the next round.
         for flags in [PARENT | ROOT, PARENT] {
             let is_root = flags & ROOT != 0;
-            let takes_part = |tree: &Tree| match is_root {
-                true => tree.nodes == 2,
-                false => tree.nodes > 2,
-            };
+            let takes_part = |tree: &Tree| if is_root { tree.nodes == 2 } else { tree.nodes > 2 };
             let mut parents: Vec<&[u8; NODE_BYTES]> = Vec::new();
             for tree in self.trees.iter().filter(|tree| takes_part(tree)) {
                 let start = tree.first_node * size_of::<ChainingValue>();

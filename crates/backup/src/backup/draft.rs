@@ -128,9 +128,10 @@ pub(super) fn fill_content<'a>(draft: &mut Draft, filler: &mut Filler<'a>) -> Co
         start = filler.slice(content_bytes as usize);
         fill_slice(&file, 0, start, &mut problem);
     }
-    let content = match is_whole && start.len() as u64 == content_bytes {
-        true => Content::Small(start),
-        false => Content::Hashed(fill_rest(&file, draft, start, filler, &mut problem)),
+    let content = if is_whole && start.len() as u64 == content_bytes {
+        Content::Small(start)
+    } else {
+        Content::Hashed(fill_rest(&file, draft, start, filler, &mut problem))
     };
     draft.warnings.extend(problem);
     draft.check_again(&file);

@@ -56,10 +56,7 @@ pub(super) fn write(
         chunk_bytes: if is_plain { 0 } else { compression.chunk_bytes() as u32 },
         block_bytes: block_bytes as u32,
         archive_bytes: gathered.archive_bytes,
-        index_compressed_offset_bytes: match is_plain {
-            true => gathered.archive_bytes,
-            false => stored_bytes,
-        },
+        index_compressed_offset_bytes: if is_plain { gathered.archive_bytes } else { stored_bytes },
         sections: layout.sections,
         index_hash: None,
     };

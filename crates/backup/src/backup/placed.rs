@@ -60,17 +60,18 @@ pub(super) fn read(placed: Placed, shared: &Shared<'_>, account: &Account) {
     let content_offset_bytes = reservation.start_bytes();
     let bytes = reservation.remaining_bytes() as u64;
     let mut filler = reservation.filler();
-    let hash = match is_direct(&draft) {
-        true => draft.captured.file.take().map(|file| {
+    let hash = if is_direct(&draft) {
+        draft.captured.file.take().map(|file| {
             let hash = fill_direct(&file, &mut draft, &mut filler);
             draft.check_again(&file);
             hash
-        }),
-        false => match fill_content(&mut draft, &mut filler) {
+        })
+    } else {
+        match fill_content(&mut draft, &mut filler) {
             Content::None => None,
             Content::Hashed(hash) => Some(hash),
             Content::Small(content) => Some(archive::index::ContentHasher::hash_whole(content)),
-        },
+        }
     };
     let mut found = Vec::new();
     draft.find(header_offset_bytes, content_offset_bytes, hash, &mut found);

@@ -58,12 +58,11 @@ pub(super) fn check_size(
     before: ArchiveSize,
     now: ArchiveSize,
 ) -> Result<(), BackupError> {
-    match now.is_far_less_than(before) {
-        true => {
-            let target = target.to_string_lossy().into_owned();
-            Err(BackupError::FarLess { target, before, now })
-        }
-        false => Ok(()),
+    if now.is_far_less_than(before) {
+        let target = target.to_string_lossy().into_owned();
+        Err(BackupError::FarLess { target, before, now })
+    } else {
+        Ok(())
     }
 }
 

@@ -454,9 +454,10 @@ fn scan_all(
         let mut items = Vec::with_capacity(tree::BATCH_ITEMS_MAX);
         let progress = scan.next_batch(&mut items);
         // Where readers wait for the disk, smaller batches keep more of them busy.
-        let size = match shared.pace.is_waiting_for_disk() {
-            true => BATCH_ITEMS_WHEN_WAITING.min(batch_items),
-            false => batch_items,
+        let size = if shared.pace.is_waiting_for_disk() {
+            BATCH_ITEMS_WHEN_WAITING.min(batch_items)
+        } else {
+            batch_items
         };
         while !items.is_empty() {
             let later = items.split_off(items.len().min(size));

@@ -281,9 +281,10 @@ impl Stream<'_, '_> {
             let step = SALVAGE_BYTES - (offset % SALVAGE_BYTES as u64) as usize;
             let end = region.len().min(at + step);
             let slice = &mut region[at..end];
-            let read = match failures < SALVAGE_FAILURES_MAX {
-                true => read_as_far_as_possible(&self.file, slice, offset),
-                false => 0,
+            let read = if failures < SALVAGE_FAILURES_MAX {
+                read_as_far_as_possible(&self.file, slice, offset)
+            } else {
+                0
             };
             if read < slice.len() {
                 failures += 1;

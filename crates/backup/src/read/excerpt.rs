@@ -73,12 +73,11 @@ impl Excerpt {
         if members.last().is_some_and(|last| last.end > end_mark.start) {
             return None;
         }
-        let end_mark_from = match index.holds_archive() {
-            true => {
-                push_merged(&mut members, end_mark);
-                EndMark::Read
-            }
-            false => EndMark::MadeUp,
+        let end_mark_from = if index.holds_archive() {
+            push_merged(&mut members, end_mark);
+            EndMark::Read
+        } else {
+            EndMark::MadeUp
         };
         let block_bytes = u64::from(trailer.block_bytes);
         let mut parts = Vec::new();

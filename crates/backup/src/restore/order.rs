@@ -563,10 +563,7 @@ fn plain(path: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     let odd = path.first().is_none_or(|byte| matches!(byte, b'/' | b'.'))
         || path.ends_with(b"/")
         || path.windows(2).any(|pair| matches!(pair, b"//" | b"/."));
-    match odd {
-        true => strip_components(path, 0).unwrap_or_default().into(),
-        false => path.into(),
-    }
+    if odd { strip_components(path, 0).unwrap_or_default().into() } else { path.into() }
 }
 
 /// The directory and the name of a plain path.

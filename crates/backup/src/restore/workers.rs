@@ -372,9 +372,10 @@ impl Hands<'_> {
         let replaces_nothing = made == Made::First && self.shared.overwrite == Overwrite::Refuse;
         let mut name = member.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
         name.extend_from_slice(INCOMPLETE_SUFFIX.as_bytes());
-        let kept = match replaces_nothing && file.keep_as(&name).is_ok() {
-            true => Kept::BesideIt,
-            false => Kept::Not,
+        let kept = if replaces_nothing && file.keep_as(&name).is_ok() {
+            Kept::BesideIt
+        } else {
+            Kept::Not
         };
         self.warn_incomplete(&member.path, missing_bytes, kept);
     }

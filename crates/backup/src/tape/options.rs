@@ -84,10 +84,7 @@ pub(crate) fn restart(
     let worth_bytes = generation.buffer_bytes * UNLIMITED_RING_BUFFERS;
     let is_worth_it = compressed == Compressed::NotByDrive || ring_bytes >= worth_bytes;
     Restart::Paced {
-        blocks: match is_worth_it {
-            true => (capacity_blocks * REFILL_PERCENT / 100).max(1),
-            false => 1,
-        },
+        blocks: if is_worth_it { (capacity_blocks * REFILL_PERCENT / 100).max(1) } else { 1 },
         lowest_bytes_per_second,
         // Slow enough for a long run, fast enough for the lowest step. What a drive's own
         // compression makes of the data is not known while it writes.

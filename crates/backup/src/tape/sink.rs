@@ -504,9 +504,10 @@ impl SetSink for TapeSink<'_> {
 
     fn restart(&self, capacity_blocks: usize) -> Restart {
         let switched_off = self.writing.drive_compression == Some(DriveCompression::Off);
-        let compressed = match switched_off || self.compression != Compression::None {
-            true => Compressed::NotByDrive,
-            false => Compressed::PerhapsByDrive,
+        let compressed = if switched_off || self.compression != Compression::None {
+            Compressed::NotByDrive
+        } else {
+            Compressed::PerhapsByDrive
         };
         let block_bytes = self.writing.block_bytes;
         super::options::restart(self.report.generation, compressed, capacity_blocks, block_bytes)

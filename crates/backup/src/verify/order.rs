@@ -147,9 +147,10 @@ impl<'a> Verifier<'a> {
         report.run.members = results.members;
         report.run.files = results.files;
         report.run.source_bytes = results.source_bytes;
-        let from_end = match self.archives == 1 && self.leading_bytes == 0 && report.checked.index {
-            true => IndexFromEnd::Expected,
-            false => IndexFromEnd::NotExpected,
+        let from_end = if self.archives == 1 && self.leading_bytes == 0 && report.checked.index {
+            IndexFromEnd::Expected
+        } else {
+            IndexFromEnd::NotExpected
         };
         Ok((self.report, from_end, self.written))
     }

@@ -290,9 +290,10 @@ fn what_others_wrote_is_written_over_only_when_asked() {
         tape.set_block_mode(BlockMode::Variable).unwrap();
         tape.rewind().unwrap();
         for block in blocks {
-            match block.is_empty() {
-                true => tape.write_filemark(Filemark::Synchronising).unwrap(),
-                false => assert_eq!(tape.write(block).unwrap(), device::tape::TapeWrite::Whole),
+            if block.is_empty() {
+                tape.write_filemark(Filemark::Synchronising).unwrap()
+            } else {
+                assert_eq!(tape.write(block).unwrap(), device::tape::TapeWrite::Whole)
             }
         }
     };

@@ -60,13 +60,12 @@ pub fn run(
     let status = wait(&mut child, &mut huge, cancel)?;
     let join = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
     let (output, errors) = (join(output), join(errors));
-    match status.success() {
-        true => Ok(Output { document: output, huge_page_bytes: huge.bytes }),
-        false => {
-            let said = String::from_utf8_lossy(&errors);
-            let line = said.lines().find(|line| line.contains("fio:")).unwrap_or("it failed");
-            Err(format!("fio: {}", line.trim_start_matches("fio: ")))
-        }
+    if status.success() {
+        Ok(Output { document: output, huge_page_bytes: huge.bytes })
+    } else {
+        let said = String::from_utf8_lossy(&errors);
+        let line = said.lines().find(|line| line.contains("fio:")).unwrap_or("it failed");
+        Err(format!("fio: {}", line.trim_start_matches("fio: ")))
     }
 }
 

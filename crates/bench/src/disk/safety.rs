@@ -148,9 +148,10 @@ pub fn check(path: &Path, access: Access, permission: Permission) -> Result<Perm
         }
     }
     let holds_data = kind.is_block_device() || status.len() > 0;
-    match holds_data && permission == Permission::KeepData {
-        true => Err(SafetyError::HoldsData { path: own() }),
-        false => Ok(permit),
+    if holds_data && permission == Permission::KeepData {
+        Err(SafetyError::HoldsData { path: own() })
+    } else {
+        Ok(permit)
     }
 }
 

@@ -16,9 +16,10 @@ fn written(framing: Framing, block_bytes: usize, blocks: usize, data: &Data) -> 
     let mut framer = framer(framing, block_bytes, data);
     let mut all = vec![1; block_bytes * blocks];
     for (number, block) in all.chunks_mut(block_bytes).enumerate() {
-        match number + 1 == blocks {
-            true => framer.last_block(block).unwrap(),
-            false => framer.block(block).unwrap(),
+        if number + 1 == blocks {
+            framer.last_block(block).unwrap()
+        } else {
+            framer.block(block).unwrap()
         }
     }
     all

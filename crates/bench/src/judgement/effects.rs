@@ -74,9 +74,10 @@ fn changes(factor: &Factor) -> Vec<Change> {
     let (Some(from), rest) = (factor.levels.first(), &factor.levels[1..]) else {
         return Vec::new();
     };
-    let to = match factor.is_numeric() {
-        true => &rest[rest.len() - 1..],
-        false => &rest[..rest.len().min(LEVELS_MAX)],
+    let to = if factor.is_numeric() {
+        &rest[rest.len() - 1..]
+    } else {
+        &rest[..rest.len().min(LEVELS_MAX)]
     };
     let change =
         |to: &Level| Change { factor: factor.name.clone(), from: from.clone(), to: to.clone() };

@@ -61,9 +61,10 @@ pub fn gain(cell: &CellSummary, baseline: &CellSummary, confidence: f64) -> Opti
     let pairs: Vec<(f64, f64)> =
         cell.rates.iter().filter_map(|(repeat, rate)| Some((*rate, other(*repeat)?))).collect();
     let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect::<Vec<_>>();
-    match pairs.len() >= 3 {
-        true => ratio::paired(&pairs, confidence),
-        false => ratio::independent(&rates(cell), &rates(baseline), confidence),
+    if pairs.len() >= 3 {
+        ratio::paired(&pairs, confidence)
+    } else {
+        ratio::independent(&rates(cell), &rates(baseline), confidence)
     }
 }
 

@@ -74,9 +74,10 @@ impl Drive {
     pub fn limit(&self, ratio: f64) -> PhysicalLimit {
         let name = &self.name;
         PhysicalLimit {
-            name: match ratio > COMPRESSING {
-                true => format!("native rate of {name} with data of {ratio:.2}:1"),
-                false => format!("native rate of {name}"),
+            name: if ratio > COMPRESSING {
+                format!("native rate of {name} with data of {ratio:.2}:1")
+            } else {
+                format!("native rate of {name}")
             },
             bytes_per_second: self.native_bytes_per_second * ratio.max(1.0),
         }
@@ -171,17 +172,18 @@ fn filemarks(runs: &[RunRecord]) -> Option<Sentence> {
     };
     let (ratios, seconds): (Vec<f64>, Vec<f64>) = runs.iter().filter_map(both).unzip();
     let (ratio, seconds) = (mean(&ratios)?, mean(&seconds)?);
-    let text = match ratio - 1.0 < 0.005 {
-        true => format!(
+    let text = if ratio - 1.0 < 0.005 {
+        format!(
             "the synchronising filemark at the end of a run makes no difference ({} on average)",
             report::format::duration(seconds.max(0.0))
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "the synchronising filemark at the end of a run takes {} on average: without it the \
-             rates would read {:.1} % higher, with data still in the drive's buffer",
+         rates would read {:.1} % higher, with data still in the drive's buffer",
             report::format::duration(seconds),
             100.0 * (ratio - 1.0)
-        ),
+        )
     };
     Some(Sentence { subject: Subject::Finding, text })
 }

@@ -161,11 +161,10 @@ impl Words<'_> {
         if slowest >= best * (1.0 - self.options.indifference.max(0.02)) {
             return format!("{name}: no difference, keep {}", shown(chosen));
         }
-        let flat = match chosen < sweep.best {
-            true => {
-                format!(", as good as the best ({} at {})", speed(sweep.best), shown(sweep.best))
-            }
-            false => String::new(),
+        let flat = if chosen < sweep.best {
+            format!(", as good as the best ({} at {})", speed(sweep.best), shown(sweep.best))
+        } else {
+            String::new()
         };
         match (numeric, chosen == last) {
             (true, true) => format!(
@@ -240,9 +239,10 @@ impl Words<'_> {
             let grows = now > then * growth && differs;
             let is_excess = *measure == "device_bytes_per_byte" && now > *growth;
             if grows || is_excess {
-                let instead = match grows {
-                    true => format!(" instead of {}", shown_measure(measure, then)),
-                    false => String::new(),
+                let instead = if grows {
+                    format!(" instead of {}", shown_measure(measure, then))
+                } else {
+                    String::new()
                 };
                 let text =
                     format!("{}{what}: {}{instead}", self.load(), shown_measure(measure, now));
@@ -255,9 +255,10 @@ impl Words<'_> {
 /// A measure with its unit, which is the last word of its name.
 pub fn shown_measure(name: &str, value: f64) -> String {
     if name.ends_with("_per_byte") {
-        return match name.ends_with("_ns_per_byte") {
-            true => format!("{value:.3} ns"),
-            false => format!("{value:.2}"),
+        return if name.ends_with("_ns_per_byte") {
+            format!("{value:.3} ns")
+        } else {
+            format!("{value:.2}")
         };
     }
     if name.ends_with("_bytes_per_second") {
@@ -310,15 +311,13 @@ fn model_sentences(
     let rates = sweep.cells.iter().map(|&index| judgement.cells[index].bytes_per_second);
     let (least, most) = rates
         .fold((f64::INFINITY, 0.0f64), |(least, most), rate| (least.min(rate), most.max(rate)));
-    let shape = match least >= most * (1.0 - FLAT) {
-        true => Shape::Flat,
-        false => Shape::Rising,
-    };
+    let shape = if least >= most * (1.0 - FLAT) { Shape::Flat } else { Shape::Rising };
     let mut texts = vec![curve(factors, sweep, model, shape)];
     // Where the sweep has a knee, what it comes to was measured; else the curve has to tell.
-    let highest = match sweep.knee + 1 < sweep.cells.len() {
-        true => judgement.cells[sweep.cells[sweep.best]].bytes_per_second,
-        false => model.highest_bytes_per_second(),
+    let highest = if sweep.knee + 1 < sweep.cells.len() {
+        judgement.cells[sweep.cells[sweep.best]].bytes_per_second
+    } else {
+        model.highest_bytes_per_second()
     };
     let best = &judgement.cells[sweep.cells[sweep.best]];
     let mut limits = options.limits.clone();
@@ -510,9 +509,10 @@ fn conditions(judgement: &Judgement, options: &Options) -> Vec<Sentence> {
         let between = effect.interval.map_or(", one run each".to_owned(), |interval| {
             format!(", {:.2} to {:.2}", interval.low, interval.high)
         });
-        let what = match effect.is_real(options) {
-            true => format!("changes the rate by {:+.1} %", 100.0 * (effect.ratio - 1.0)),
-            false => "makes no difference".to_owned(),
+        let what = if effect.is_real(options) {
+            format!("changes the rate by {:+.1} %", 100.0 * (effect.ratio - 1.0))
+        } else {
+            "makes no difference".to_owned()
         };
         let text = format!(
             "{} {} instead of {} {what} on average over everything else ({:.2} times{between})",

@@ -36,13 +36,12 @@ impl FileData {
         if content.is_empty() {
             return Err(PayloadError::EmptyFile { path: path.to_owned() });
         }
-        let from = match content.len() as u64 > MEMORY_BYTES_MAX {
-            true => {
-                drop(content);
-                file.rewind().map_err(error)?;
-                From::File(file)
-            }
-            false => From::Memory { content, at: 0 },
+        let from = if content.len() as u64 > MEMORY_BYTES_MAX {
+            drop(content);
+            file.rewind().map_err(error)?;
+            From::File(file)
+        } else {
+            From::Memory { content, at: 0 }
         };
         Ok(FileData { path: path.to_owned(), from })
     }

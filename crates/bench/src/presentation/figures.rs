@@ -135,9 +135,10 @@ impl Sweeps<'_> {
 
     fn figure(&self, panel: &Cell, sweeps: &[&Sweep]) -> Figure {
         let group = |sweep: &&Sweep| {
-            let name = match self.lines.is_empty() {
-                true => String::new(),
-                false => shown_cell(&self.of_lines(sweep), self.factors),
+            let name = if self.lines.is_empty() {
+                String::new()
+            } else {
+                shown_cell(&self.of_lines(sweep), self.factors)
             };
             sweep_group(self.factor, sweep, name, self.judgement)
         };

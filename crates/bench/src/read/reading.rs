@@ -113,9 +113,10 @@ impl Reading {
             pages: Pages::from_cell(cell)?,
         };
         let memory = (reading.blocks() * reading.block_bytes * reading.readers) as u64;
-        match memory <= MEMORY_BYTES_MAX {
-            true => Ok(reading),
-            false => Err(format!("{memory} bytes of buffers: {MEMORY_BYTES_MAX} is the most")),
+        if memory <= MEMORY_BYTES_MAX {
+            Ok(reading)
+        } else {
+            Err(format!("{memory} bytes of buffers: {MEMORY_BYTES_MAX} is the most"))
         }
     }
 

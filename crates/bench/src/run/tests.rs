@@ -92,13 +92,15 @@ fn go(path: &Path, plan: &Plan, setting: &Setting) -> (Ended, Vec<u64>, Experime
         executed: Vec::new(),
     };
     let header = header(plan);
-    let mut experiment = match path.exists() {
-        true => load(path).unwrap(),
-        false => Experiment { header, runs: Vec::new(), torn_bytes: 0 },
+    let mut experiment = if path.exists() {
+        load(path).unwrap()
+    } else {
+        Experiment { header, runs: Vec::new(), torn_bytes: 0 }
     };
-    let mut file = match path.exists() {
-        true => RunFile::go_on(path, &experiment).unwrap(),
-        false => RunFile::create(path, &experiment.header).unwrap(),
+    let mut file = if path.exists() {
+        RunFile::go_on(path, &experiment).unwrap()
+    } else {
+        RunFile::create(path, &experiment.header).unwrap()
     };
     let cancel = fake.cancel.clone();
     let parts = Parts {

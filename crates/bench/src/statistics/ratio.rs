@@ -30,9 +30,10 @@ pub fn independent(a: &[f64], b: &[f64], confidence: f64) -> Option<Ratio> {
     };
     let ((variance_a, fourth_a), (variance_b, fourth_b)) = (part(&a)?, part(&b)?);
     let variance = variance_a + variance_b;
-    let degrees = match fourth_a + fourth_b > 0.0 {
-        true => variance.powi(2) / (fourth_a + fourth_b),
-        false => (a.len() + b.len() - 2) as f64,
+    let degrees = if fourth_a + fourth_b > 0.0 {
+        variance.powi(2) / (fourth_a + fourth_b)
+    } else {
+        (a.len() + b.len() - 2) as f64
     };
     of_difference(mean(&a)? - mean(&b)?, variance.sqrt(), degrees, confidence)
 }

@@ -30,9 +30,10 @@ pub(super) fn read_first(tape: &mut Tape) -> Result<First, TapeError> {
         Ok(TapeRead::EndOfData) => Ok(First::Blank),
         Err(error) => {
             let said_so = error.said.is_some_and(|sense| sense.key == BLANK_CHECK);
-            match said_so || tape.status().is_ok_and(|status| status.at_end_of_data) {
-                true => Ok(First::Blank),
-                false => Err(error),
+            if said_so || tape.status().is_ok_and(|status| status.at_end_of_data) {
+                Ok(First::Blank)
+            } else {
+                Err(error)
             }
         }
     }

@@ -50,9 +50,10 @@ fn scaled(bytes: u64, scale: f64) -> u64 {
     const MIB: u64 = 1 << 20;
     const UNIT: u64 = 512;
     let bytes = (bytes as f64 * scale) as u64;
-    match bytes >= MIB {
-        true => (bytes + MIB / 2) / MIB * MIB,
-        false => bytes.next_multiple_of(UNIT).max(UNIT),
+    if bytes >= MIB {
+        (bytes + MIB / 2) / MIB * MIB
+    } else {
+        bytes.next_multiple_of(UNIT).max(UNIT)
     }
 }
 

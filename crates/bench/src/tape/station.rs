@@ -553,9 +553,10 @@ fn compression(tape: &mut Tape, status: Option<&StatusFile>) -> Option<Compressi
     if let Ok(found) = tape.drive_compression() {
         return Some(found);
     }
-    match status?.read()?.get("compression")?.as_bool()? {
-        true => Some(Compression::On),
-        false => Some(Compression::Off),
+    if status?.read()?.get("compression")?.as_bool()? {
+        Some(Compression::On)
+    } else {
+        Some(Compression::Off)
     }
 }
 

@@ -275,9 +275,10 @@ impl Generator<'_> {
         let reserved = producer.reserve(bytes, account);
         let mut reservation = reserved.map_err(|_: Stopped| Ended::Stopped)?;
         let block = reservation.slices_mut().next().expect("a block is one slice");
-        let filled = match number + 1 == self.blocks {
-            true => self.framer.last_block(block),
-            false => self.framer.block(block),
+        let filled = if number + 1 == self.blocks {
+            self.framer.last_block(block)
+        } else {
+            self.framer.block(block)
         };
         filled.map_err(no_data)?;
         reservation.commit();

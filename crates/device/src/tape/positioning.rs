@@ -225,10 +225,7 @@ impl Tape {
             Err(error) => return Err(self.failed("read", error)),
         }
         let there = self.status()?;
-        match there.met_end_of_medium || there.at_end_of_data {
-            true => Ok(true),
-            false => Err(error),
-        }
+        if there.met_end_of_medium || there.at_end_of_data { Ok(true) } else { Err(error) }
     }
 
     /// Over the blocks of a file that no filemark closes, to the end of the data. Whatever else

@@ -47,11 +47,10 @@ impl Scale {
     }
 
     pub(super) fn x(&self, value: f64) -> f64 {
-        let share = match self.logarithmic {
-            true => {
-                (value.max(LOGARITHM_LEAST) / self.x_low).log2() / (self.x_high / self.x_low).log2()
-            }
-            false => (value - self.x_low) / (self.x_high - self.x_low),
+        let share = if self.logarithmic {
+            (value.max(LOGARITHM_LEAST) / self.x_low).log2() / (self.x_high / self.x_low).log2()
+        } else {
+            (value - self.x_low) / (self.x_high - self.x_low)
         };
         LEFT + self.margin + (WIDTH - LEFT - RIGHT - 2.0 * self.margin) * share.clamp(0.0, 1.0)
     }

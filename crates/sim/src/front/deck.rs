@@ -261,10 +261,7 @@ impl Deck {
         // The file in the drive is locked: it must be out before it can be in again.
         drop(self.settings.drive.eject());
         locked(&self.seen).medium = None;
-        let loaded = match path.as_os_str().is_empty() {
-            true => Ok(()),
-            false => self.load(path),
-        };
+        let loaded = if path.as_os_str().is_empty() { Ok(()) } else { self.load(path) };
         self.look();
         loaded.map_err(|error| {
             locked(&self.seen).trouble = Some(with_causes(&error));

@@ -287,10 +287,8 @@ impl DiskModel {
         let seek_ns = if goes_on { 0 } else { self.parameters.seek_ns };
         // A fixed time for every request covers its bytes, on the link, too.
         let fixed = self.parameters.server_bytes_per_second == u64::MAX;
-        let transfer = match fixed {
-            true => 0,
-            false => transfer_ns(bytes, self.parameters.server_bytes_per_second),
-        };
+        let transfer =
+            if fixed { 0 } else { transfer_ns(bytes, self.parameters.server_bytes_per_second) };
         let busy_ns = self.parameters.command_ns + seek_ns + transfer;
         let served_ns = server.free_at_ns.max(now_ns) + busy_ns;
         *server = Server { free_at_ns: served_ns, ended_at: Some(place + bytes) };

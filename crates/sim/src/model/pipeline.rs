@@ -207,9 +207,10 @@ impl Chain<'_> {
     fn go_on(&mut self, at: usize) {
         let process = &mut self.processes[at];
         let pending = process.made_bytes - process.written_bytes;
-        process.doing = match pending >= process.program.write_bytes.max(1) {
-            true => Doing::Writing { left_bytes: process.program.write_bytes.max(1) },
-            false => Doing::Reading,
+        process.doing = if pending >= process.program.write_bytes.max(1) {
+            Doing::Writing { left_bytes: process.program.write_bytes.max(1) }
+        } else {
+            Doing::Reading
         };
     }
 

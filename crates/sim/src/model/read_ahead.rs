@@ -122,9 +122,10 @@ impl Run {
             return self.direct(Reader { read_bytes: PAGE_BYTES, ..reader });
         }
         // A request larger than the window is read at once as far as the disk takes it at once.
-        let most = match reader.read_bytes > limit_bytes {
-            true => limit_bytes.max(reader.read_bytes.min(self.request_max_bytes)),
-            false => limit_bytes,
+        let most = if reader.read_bytes > limit_bytes {
+            limit_bytes.max(reader.read_bytes.min(self.request_max_bytes))
+        } else {
+            limit_bytes
         };
         let mut current = first_window(reader.read_bytes.min(self.total_bytes), most);
         current.done_ns = self.submit(current);
@@ -195,9 +196,10 @@ fn first_window(request_bytes: u64, most: u64) -> Window {
     }
     // The mark is at the start, so it is met at once, and the next window joins this one.
     let more = next_size(size, most);
-    match size + more <= most {
-        true => Window { start: 0, size: size + more, ahead: more, done_ns: 0 },
-        false => Window { start: 0, size: most.max(size), ahead: most >> 1, done_ns: 0 },
+    if size + more <= most {
+        Window { start: 0, size: size + more, ahead: more, done_ns: 0 }
+    } else {
+        Window { start: 0, size: most.max(size), ahead: most >> 1, done_ns: 0 }
     }
 }
 

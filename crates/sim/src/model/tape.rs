@@ -503,10 +503,7 @@ impl TapeModel {
 
     /// Nothing to write, or no room to read into.
     fn run_dry(&mut self) {
-        match self.flushing {
-            true => self.motion = Motion::Still,
-            false => self.back_hitch(),
-        }
+        if self.flushing { self.motion = Motion::Still } else { self.back_hitch() }
     }
 
     fn back_hitch(&mut self) {

@@ -295,10 +295,8 @@ impl Drive {
         }
         let mut left = u64::from(count.unsigned_abs());
         while left > 0 {
-            let is_filemark = match count > 0 {
-                true => self.step_forward(left)?,
-                false => self.step_back(left)?,
-            };
+            let is_filemark =
+                if count > 0 { self.step_forward(left)? } else { self.step_back(left)? };
             if is_filemark && !filemarks {
                 return Err(Check::at_filemark(left));
             }
@@ -331,10 +329,7 @@ impl Drive {
             drive.flush()?;
             drive.position = position.min(drive.length());
             drive.took_locate();
-            match drive.position == position {
-                true => Ok(()),
-                false => Err(Check::end_of_data(0)),
-            }
+            if drive.position == position { Ok(()) } else { Err(Check::end_of_data(0)) }
         })
     }
 
@@ -406,10 +401,7 @@ impl Drive {
 
     fn begin_write(&mut self) -> Result<(), Check> {
         self.took_notice();
-        match self.is_protected() {
-            false => Ok(()),
-            true => Err(Check::of(DATA_PROTECT, 0x27, 0x00)),
-        }
+        if !self.is_protected() { Ok(()) } else { Err(Check::of(DATA_PROTECT, 0x27, 0x00)) }
     }
 
     /// The bus is reset if the cartridge's faults want it at this object.
@@ -417,10 +409,7 @@ impl Drive {
         let position = self.position;
         let reset = self.with_medium(|medium| {
             let due = medium.faults.takes_reset(position);
-            match due {
-                true => medium.lose_buffer().map(|()| true),
-                false => Ok(false),
-            }
+            if due { medium.lose_buffer().map(|()| true) } else { Ok(false) }
         });
         match reset {
             Ok(false) => Ok(()),
@@ -494,10 +483,7 @@ impl Drive {
     }
 
     fn warn_of_end(&self) -> Result<(), Check> {
-        match self.is_near_end() {
-            true => Err(Check::early_warning()),
-            false => Ok(()),
-        }
+        if self.is_near_end() { Err(Check::early_warning()) } else { Ok(()) }
     }
 
     /// Brings the buffer to the medium.

@@ -373,10 +373,7 @@ impl Driver {
     /// The filemark, or two, that a close writes behind data.
     fn close_written(&mut self) -> Result<(), Errno> {
         let count = 1 + u32::from(self.options.two_filemarks);
-        let wait = match self.options.immediate_filemarks {
-            true => Wait::Not,
-            false => Wait::ForMedium,
-        };
+        let wait = if self.options.immediate_filemarks { Wait::Not } else { Wait::ForMedium };
         match self.drive.write_filemarks(count, wait) {
             Err(check) if !is_early_warning(&check) => return Err(self.failed(check)),
             _ => {}
@@ -425,9 +422,10 @@ impl Driver {
             self.stop = Stop::None;
             crossed.map_err(|check| self.failed(check))?;
         }
-        match position == Position::Restored && unread > 0 {
-            true => self.internal(op::MTBSR, unread as i32),
-            false => Ok(()),
+        if position == Position::Restored && unread > 0 {
+            self.internal(op::MTBSR, unread as i32)
+        } else {
+            Ok(())
         }
     }
 

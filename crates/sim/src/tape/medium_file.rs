@@ -162,9 +162,12 @@ impl FileStorage {
     /// The block of a record, into `block`, which is of its length.
     fn read_block(&mut self, record: &Record, begin: u64, block: &mut [u8]) -> io::Result<()> {
         let offset = begin + RECORD_BYTES as u64;
-        let is_whole = |stored: &[u8]| match xxh3_64(stored) == record.checksum {
-            true => Ok(()),
-            false => Err(io::Error::from(io::ErrorKind::InvalidData)),
+        let is_whole = |stored: &[u8]| {
+            if xxh3_64(stored) == record.checksum {
+                Ok(())
+            } else {
+                Err(io::Error::from(io::ErrorKind::InvalidData))
+            }
         };
         let Content::Packed { stored, .. } = record.content else {
             self.file.read_exact_at(block, offset)?;

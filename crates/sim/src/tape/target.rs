@@ -142,9 +142,10 @@ impl Drive {
         }
         let asked = self.within_limit(count, grain).map_err(without_data)?;
         let mut buffer = vec![0; asked];
-        let read = match fixed {
-            true => self.read_blocks(&mut buffer),
-            false => self.read_block(&mut buffer, suppress),
+        let read = if fixed {
+            self.read_blocks(&mut buffer)
+        } else {
+            self.read_block(&mut buffer, suppress)
         };
         match read {
             Ok(bytes) => {
@@ -153,10 +154,8 @@ impl Drive {
             }
             Err(check) => {
                 let missing = usize::try_from(check.residual).unwrap_or(0) * grain;
-                let complete = match is_position_or_length(&check) {
-                    true => asked.saturating_sub(missing),
-                    false => 0,
-                };
+                let complete =
+                    if is_position_or_length(&check) { asked.saturating_sub(missing) } else { 0 };
                 buffer.truncate(complete);
                 Err((buffer, check))
             }
@@ -170,10 +169,7 @@ impl Drive {
         }
         let bytes = self.within_limit(count, grain)?;
         let data = data.get(..bytes).ok_or_else(invalid_field)?;
-        match fixed {
-            true => self.write_blocks(data),
-            false => self.write_block(data),
-        }
+        if fixed { self.write_blocks(data) } else { self.write_block(data) }
     }
 
     /// Whether a transfer counts blocks, and the bytes of what it counts.

@@ -120,10 +120,7 @@ enum Switch {
 
 /// Runs the command.
 pub fn run(arguments: &BackupArgs) -> ExitCode {
-    let place = match arguments.to == "-" {
-        true => SummaryPlace::Error,
-        false => SummaryPlace::Output,
-    };
+    let place = if arguments.to == "-" { SummaryPlace::Error } else { SummaryPlace::Output };
     finish(back_up(arguments, place), "backup", &arguments.common, place)
 }
 
@@ -171,10 +168,7 @@ fn options(arguments: &BackupArgs) -> BackupOptions {
         sources: arguments.sources.clone(),
         target: arguments.to.clone(),
         existing: target.existing(),
-        shrinking: match arguments.force {
-            true => Shrinking::Allow,
-            false => Shrinking::Refuse,
-        },
+        shrinking: if arguments.force { Shrinking::Allow } else { Shrinking::Refuse },
         mode: target.mode(),
         compression: arguments.compress,
         compress_threads: arguments.compress_threads.map(NonZero::get),
@@ -184,14 +178,8 @@ fn options(arguments: &BackupArgs) -> BackupOptions {
         start_fill_percent: target.start_fill.unwrap_or(0),
         refill: Refill::AsAtTheStart,
         excludes: arguments.exclude.clone(),
-        file_systems: match arguments.one_file_system {
-            true => FileSystems::One,
-            false => FileSystems::All,
-        },
-        attributes: match arguments.no_xattrs {
-            true => Attributes::Ignore,
-            false => Attributes::Read,
-        },
+        file_systems: if arguments.one_file_system { FileSystems::One } else { FileSystems::All },
+        attributes: if arguments.no_xattrs { Attributes::Ignore } else { Attributes::Read },
         engine: arguments.common.engine.into(),
         rate_limit_bytes_per_second: target.rate_limit.map(|rate| rate.0),
     }
@@ -208,10 +196,7 @@ fn tape_options(arguments: &TapeArgs) -> TapeOptions {
             Switch::On => DriveCompression::On,
             Switch::Off => DriveCompression::Off,
         }),
-        later_volumes: match arguments.overwrite_volumes {
-            true => Existing::Replace,
-            false => Existing::Keep,
-        },
+        later_volumes: if arguments.overwrite_volumes { Existing::Replace } else { Existing::Keep },
     }
 }
 

@@ -86,12 +86,13 @@ pub fn recovered() -> Result<usize, ReadAheadError> {
 pub fn journal() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let below = |path: PathBuf, name: &str| path.join(name);
-    let directory = match rustix::process::geteuid().is_root() {
-        true => named("TAKEUP_RUN_DIR").or_else(|| Some(PathBuf::from("/run/takeup"))),
-        false => named("TAKEUP_RUN_DIR")
+    let directory = if rustix::process::geteuid().is_root() {
+        named("TAKEUP_RUN_DIR").or_else(|| Some(PathBuf::from("/run/takeup")))
+    } else {
+        named("TAKEUP_RUN_DIR")
             .or_else(|| named("XDG_RUNTIME_DIR").map(|path| below(path, "takeup")))
             .or_else(|| named("XDG_STATE_HOME").map(|path| below(path, "takeup")))
-            .or_else(|| named("HOME").map(|path| below(path, ".local/state/takeup"))),
+            .or_else(|| named("HOME").map(|path| below(path, ".local/state/takeup")))
     };
     directory.map(|directory| directory.join("read-ahead.json"))
 }

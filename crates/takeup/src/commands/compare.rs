@@ -57,9 +57,10 @@ fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
             Some("`takeup report` shows the combinations of each"),
         ));
     }
-    let text = match arguments.json {
-        true => format!("{:#}\n", json!({ "command": "compare", "comparison": comparison })),
-        false => comparison_text(&comparison, colour(&std::io::stdout())),
+    let text = if arguments.json {
+        format!("{:#}\n", json!({ "command": "compare", "comparison": comparison }))
+    } else {
+        comparison_text(&comparison, colour(&std::io::stdout()))
     };
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)

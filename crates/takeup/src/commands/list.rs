@@ -187,17 +187,17 @@ fn list_sets(
         return Err(Failure::of(message, Some("only tapes hold more than one set")));
     };
     let sets = sets_on_volume(tape, cancel).map_err(ReadFailure::from).map_err(ListError::from)?;
-    let text: String = match arguments.common.json {
-        true => {
-            let sets: Vec<_> = sets.iter().map(set_document).collect();
-            format!("{:#}\n", json!({ "sets": sets }))
-        }
-        false => sets.iter().map(|set| set_line(set) + "\n").collect(),
+    let text: String = if arguments.common.json {
+        let sets: Vec<_> = sets.iter().map(set_document).collect();
+        format!("{:#}\n", json!({ "sets": sets }))
+    } else {
+        sets.iter().map(|set| set_line(set) + "\n").collect()
     };
     crate::outcome::to_standard_output(text.as_bytes())?;
-    match sets.iter().any(|set| !set.has_index && set.followed) {
-        true => Ok(Outcome::Warned),
-        false => Ok(Outcome::Done),
+    if sets.iter().any(|set| !set.has_index && set.followed) {
+        Ok(Outcome::Warned)
+    } else {
+        Ok(Outcome::Done)
     }
 }
 
@@ -285,10 +285,8 @@ fn shown_path(member: &Member) -> String {
 
 /// As `ls -l` has it, times in UTC.
 fn long_line(member: &Member) -> String {
-    let name = |name: &[u8], number: u64| match name.is_empty() {
-        true => number.to_string(),
-        false => escape(name),
-    };
+    let name =
+        |name: &[u8], number: u64| if name.is_empty() { number.to_string() } else { escape(name) };
     let owner = format!("{}/{}", name(&member.user, member.uid), name(&member.group, member.gid));
     let size = match &member.kind {
         Kind::CharacterDevice { major, minor } | Kind::BlockDevice { major, minor } => {

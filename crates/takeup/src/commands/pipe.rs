@@ -46,10 +46,7 @@ pub struct PipeArgs {
 
 /// Runs the command.
 pub fn run(arguments: &PipeArgs) -> ExitCode {
-    let place = match arguments.to == "-" {
-        true => SummaryPlace::Error,
-        false => SummaryPlace::Output,
-    };
+    let place = if arguments.to == "-" { SummaryPlace::Error } else { SummaryPlace::Output };
     finish(move_data(arguments, place), "pipe", &arguments.common, place)
 }
 

@@ -217,9 +217,10 @@ pub fn run(arguments: &PlanArgs) -> ExitCode {
 }
 
 fn told(arguments: &PlanArgs) -> Result<Outcome, Failure> {
-    let measured = match arguments.paths.is_empty() {
-        true => None,
-        false => Some(measure(&arguments.paths, arguments.source.measure, &arguments.common)?),
+    let measured = if arguments.paths.is_empty() {
+        None
+    } else {
+        Some(measure(&arguments.paths, arguments.source.measure, &arguments.common)?)
     };
     let setup = setup(arguments, measured.as_ref())?;
     let first = arguments.drives[0].0;

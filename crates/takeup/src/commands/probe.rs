@@ -59,9 +59,10 @@ fn probe(arguments: &ProbeArgs) -> Result<(), Failure> {
     let drive = tape::find(path).ok_or_else(|| no_tape(path))?;
     let survey = survey(&drive).map_err(survey_failure)?;
     let findings = findings::findings(&survey);
-    let text = match arguments.json {
-        true => format!("{:#}\n", document::document(&survey, &findings)),
-        false => text::text(&survey, &findings),
+    let text = if arguments.json {
+        format!("{:#}\n", document::document(&survey, &findings))
+    } else {
+        text::text(&survey, &findings)
     };
     to_standard_output(text.as_bytes())
 }

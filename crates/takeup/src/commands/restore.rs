@@ -157,12 +157,11 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
             },
         ),
     };
-    text.push_str(&match arguments.no_sync {
-        true => "the kernel still writes to the disk (--no-sync)\n".to_owned(),
-        false => {
-            let time = duration(report.run.synchronise_seconds);
-            format!("everything is on the disk, which took {time} at the end\n")
-        }
+    text.push_str(&if arguments.no_sync {
+        "the kernel still writes to the disk (--no-sync)\n".to_owned()
+    } else {
+        let time = duration(report.run.synchronise_seconds);
+        format!("everything is on the disk, which took {time} at the end\n")
     });
     text.push_str(&report.tape.as_ref().map(tape_source::lines).unwrap_or_default());
     let more = json!({
@@ -203,17 +202,11 @@ fn options(arguments: &RestoreArgs, cancel: &Cancel) -> Result<RestoreOptions, F
             Some(PrivilegesName::Keep) => Privileges::Keep,
             Some(PrivilegesName::Drop) => Privileges::Drop,
         },
-        attributes: match arguments.no_xattrs {
-            true => Attributes::Ignore,
-            false => Attributes::Read,
-        },
+        attributes: if arguments.no_xattrs { Attributes::Ignore } else { Attributes::Read },
         index: arguments.archive.index(),
         threads: arguments.archive.threads,
         engine: arguments.common.engine.into(),
         ring_bytes,
-        synchronise: match arguments.no_sync {
-            true => Synchronise::No,
-            false => Synchronise::Yes,
-        },
+        synchronise: if arguments.no_sync { Synchronise::No } else { Synchronise::Yes },
     })
 }

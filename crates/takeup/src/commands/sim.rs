@@ -339,9 +339,10 @@ fn no_drive(path: &Path, error: &std::io::Error) -> Failure {
 fn mount_hint(what: &str, mountpoint: &Path) -> String {
     let gone = std::fs::metadata(mountpoint)
         .is_err_and(|error| error.kind() == std::io::ErrorKind::NotConnected);
-    match gone {
-        true => format!("a {what} was killed there: umount {}", mountpoint.display()),
-        false => "it needs /dev/fuse, an empty folder, and root or fusermount3".to_owned(),
+    if gone {
+        format!("a {what} was killed there: umount {}", mountpoint.display())
+    } else {
+        "it needs /dev/fuse, an empty folder, and root or fusermount3".to_owned()
     }
 }
 

@@ -76,18 +76,9 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
         from: arguments.from.clone(),
         tape,
         against: arguments.against.clone(),
-        cache: match arguments.cached {
-            true => PageCache::Used,
-            false => PageCache::Dropped,
-        },
-        attributes: match arguments.no_xattrs {
-            true => Attributes::Ignore,
-            false => Attributes::Read,
-        },
-        owners: match arguments.no_owners {
-            true => CompareOwners::Ignore,
-            false => CompareOwners::Compare,
-        },
+        cache: if arguments.cached { PageCache::Used } else { PageCache::Dropped },
+        attributes: if arguments.no_xattrs { Attributes::Ignore } else { Attributes::Read },
+        owners: if arguments.no_owners { CompareOwners::Ignore } else { CompareOwners::Compare },
         index: arguments.archive.index(),
         threads: arguments.archive.threads,
         engine: arguments.common.engine.into(),
@@ -125,9 +116,10 @@ fn verdict(report: &VerifyReport) -> String {
     if let Some(blocks) = checked.blocks {
         with.push(counted(blocks, "block checksum", "block checksums"));
     }
-    let with = match with.is_empty() {
-        true => "its structure alone, since it carries no index".to_owned(),
-        false => with.join(" and "),
+    let with = if with.is_empty() {
+        "its structure alone, since it carries no index".to_owned()
+    } else {
+        with.join(" and ")
     };
     let mut text = match report.damaged.total {
         0 => format!("the archive is sound: checked with {with}\n"),

@@ -181,9 +181,10 @@ impl Served {
 
 impl Filesystem for Served {
     fn lookup(&self, _: &fuser::Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match name == NAME {
-            true => reply.entry(&LONG, &self.attributes(FILE), Generation(0)),
-            false => reply.error(Errno::ENOENT),
+        if name == NAME {
+            reply.entry(&LONG, &self.attributes(FILE), Generation(0))
+        } else {
+            reply.error(Errno::ENOENT)
         }
     }
 

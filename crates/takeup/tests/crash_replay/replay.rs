@@ -65,9 +65,10 @@ impl Mounted {
         let mut mount = Command::new("mount");
         mount.args(["-t", system.kind, "-o", system.options]).arg(disk).arg(at.path());
         let done = mount.output().unwrap();
-        match done.status.success() {
-            true => Ok(Mounted(at)),
-            false => Err(format!("mount: {}", String::from_utf8_lossy(&done.stderr))),
+        if done.status.success() {
+            Ok(Mounted(at))
+        } else {
+            Err(format!("mount: {}", String::from_utf8_lossy(&done.stderr)))
         }
     }
 

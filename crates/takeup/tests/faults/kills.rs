@@ -25,9 +25,10 @@ fn campaign(options: &[&str]) {
     let kills = kills();
     for round in 0..kills {
         let replaces = round % 2 == 0;
-        match replaces {
-            true => std::fs::write(&target, b"what was there before").unwrap(),
-            false => std::fs::remove_file(&target).unwrap_or_default(),
+        if replaces {
+            std::fs::write(&target, b"what was there before").unwrap()
+        } else {
+            std::fs::remove_file(&target).unwrap_or_default()
         }
         let mut command = case.backup(&target);
         command.args(options);

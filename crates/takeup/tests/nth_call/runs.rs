@@ -50,9 +50,10 @@ impl Fixture {
 fn clear(place: &Path) {
     for entry in fs::read_dir(place).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => fs::remove_dir_all(path).unwrap(),
-            false => fs::remove_file(path).unwrap(),
+        if path.is_dir() {
+            fs::remove_dir_all(path).unwrap()
+        } else {
+            fs::remove_file(path).unwrap()
         }
     }
 }
@@ -66,9 +67,10 @@ fn no_leftovers(place: &Path, run: &Run) -> Result<(), String> {
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
         .filter(|name| name.contains("takeup-"))
         .collect();
-    match left.is_empty() || run.met_call(&TIDYING) || run.met_call(&["newfstatat"]) {
-        true => Ok(()),
-        false => Err(format!("leaves {left:?}")),
+    if left.is_empty() || run.met_call(&TIDYING) || run.met_call(&["newfstatat"]) {
+        Ok(())
+    } else {
+        Err(format!("leaves {left:?}"))
     }
 }
 
@@ -112,10 +114,7 @@ fn differences_are_told(
         .filter(|path| !told(path) && !root)
         .filter(|path| !(linked(path) && ["small", "second-name"].iter().any(is_named)))
         .collect();
-    match untold.is_empty() {
-        true => Ok(()),
-        false => Err(format!("differ without a word: {untold:?}")),
-    }
+    if untold.is_empty() { Ok(()) } else { Err(format!("differ without a word: {untold:?}")) }
 }
 
 /// `backup` to a file.
@@ -225,9 +224,10 @@ impl Case for Restore {
         }
         let mut command = takeup(&["restore", "-q", "--engine", "pread", "--into"]);
         command.arg(&into);
-        match self.streamed {
-            true => command.arg("-"),
-            false => command.arg(self.fixture.set()),
+        if self.streamed {
+            command.arg("-")
+        } else {
+            command.arg(self.fixture.set())
         };
         if self.over {
             command.arg("--overwrite");

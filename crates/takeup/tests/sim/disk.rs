@@ -279,9 +279,10 @@ fn nobody_writes_to_a_disk_that_is_read_only() {
     let folder = tempfile::tempdir().unwrap();
     let backing = folder.path().join("backing");
     fs::write(&backing, vec![3; MIB]).unwrap();
-    let options: &[&str] = match needs::fully!(LoopDevices) {
-        true => &["--read-only", "--time", "none", "--loop"],
-        false => &["--read-only", "--time", "none"],
+    let options: &[&str] = if needs::fully!(LoopDevices) {
+        &["--read-only", "--time", "none", "--loop"]
+    } else {
+        &["--read-only", "--time", "none"]
     };
     let disk = Disk::on(folder, &backing, options);
     for name in ["disk", "cached", "loop"] {

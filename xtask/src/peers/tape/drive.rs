@@ -190,9 +190,10 @@ impl Drop for Drive {
         while let Ok(None) = self.child.try_wait() {
             // Not root, or busy: the drive unmounts itself.
             let pid = rustix::process::Pid::from_child(&self.child);
-            let signal = match Instant::now() > end {
-                true => rustix::process::Signal::KILL,
-                false => rustix::process::Signal::TERM,
+            let signal = if Instant::now() > end {
+                rustix::process::Signal::KILL
+            } else {
+                rustix::process::Signal::TERM
             };
             let _ = rustix::process::kill_process(pid, signal);
             std::thread::sleep(POLL);

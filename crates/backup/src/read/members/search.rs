@@ -25,10 +25,8 @@ impl MemberStream<'_> {
     ) -> Result<(), Stopped> {
         self.decoder = (self.make_decoder)();
         self.in_order = false;
-        let found = match self.go_to_landmark(account)? {
-            true => Search::Header,
-            false => self.find_header(account)?,
-        };
+        let found =
+            if self.go_to_landmark(account)? { Search::Header } else { self.find_header(account)? };
         let length_bytes = self.cursor.position_bytes() - start_bytes;
         let leading = self.place == Place::Start;
         if found == Search::Nothing && leading {
@@ -36,9 +34,10 @@ impl MemberStream<'_> {
             return Ok(());
         }
         if length_bytes > 0 {
-            let kind = match leading {
-                true if start_bytes == 0 => DamageKind::LeadingGarbage,
-                _ => DamageKind::Garbage { why: why.to_owned() },
+            let kind = if leading && start_bytes == 0 {
+                DamageKind::LeadingGarbage
+            } else {
+                DamageKind::Garbage { why: why.to_owned() }
             };
             self.report(start_bytes, length_bytes, kind, InMember::No);
         }

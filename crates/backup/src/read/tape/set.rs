@@ -84,9 +84,10 @@ fn choose(
     if *choice == SetChoice::Last {
         let last = walk.last_file()?;
         let last = last.ok_or(TapeReadFailure::NoSets { device })?;
-        return match last.begins_index() {
-            true => Ok((last, None)),
-            false => Ok((last, Some(walk.set_of(last)?))),
+        return if last.begins_index() {
+            Ok((last, None))
+        } else {
+            Ok((last, Some(walk.set_of(last)?)))
         };
     }
     let mut sets = walk.sets(|_| false)?;
@@ -125,10 +126,7 @@ fn choose(
 }
 
 fn following(here: Option<SetHere>) -> Following {
-    match here.is_some_and(|here| here.followed) {
-        true => Following::AnotherSet,
-        false => Following::Nothing,
-    }
+    if here.is_some_and(|here| here.followed) { Following::AnotherSet } else { Following::Nothing }
 }
 
 /// Looks for the index on other volumes, from what there is on the one in the drive. `None` when

@@ -231,9 +231,10 @@ impl Station {
         if wanted.medium == Some(label.medium) {
             return Ok(None);
         }
-        let found = match label.set == wanted.set {
-            true => Some(label.volume),
-            false => self.find_set(wanted.set)?.map(|here| here.first.label.volume),
+        let found = if label.set == wanted.set {
+            Some(label.volume)
+        } else {
+            self.find_set(wanted.set)?.map(|here| here.first.label.volume)
         };
         let fits = |found| match wanted.which {
             Which::Exactly => found == wanted.volume && wanted.medium.is_none(),

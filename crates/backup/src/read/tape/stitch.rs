@@ -337,9 +337,10 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         let first = here.first.label;
         let is_next = first.volume <= self.volume_before + 1;
         let is_read = first.kind == LabelKind::Data && first.stream_bytes <= self.stream_bytes;
-        match is_next && !is_read && here.first_file < here.first.spot.file {
-            true => Spot::start_of(here.first_file, None),
-            false => here.first.spot,
+        if is_next && !is_read && here.first_file < here.first.spot.file {
+            Spot::start_of(here.first_file, None)
+        } else {
+            here.first.spot
         }
     }
 
@@ -517,21 +518,19 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         let block_bytes = self.scratch.len();
         let cancel = self.set.station.cancel.clone();
         let whole = over_bytes == 0 && wanted_bytes == block_bytes;
-        let mut room = match whole {
-            true => self.feed.room(block_bytes)?,
-            false => None,
-        };
+        let mut room = if whole { self.feed.room(block_bytes)? } else { None };
         let blocks = self.set.station.blocks()?;
         let buffer = room.as_deref_mut().unwrap_or(&mut self.scratch);
         let met = blocks.read(buffer, &cancel)?;
         let in_place = room.is_some();
         match met {
-            Met::Block(bytes) if bytes == block_bytes => match in_place {
-                true => self.feed.commit(bytes),
-                false => {
+            Met::Block(bytes) if bytes == block_bytes => {
+                if in_place {
+                    self.feed.commit(bytes)
+                } else {
                     self.feed.put(&self.scratch[over_bytes..over_bytes + wanted_bytes])?;
                 }
-            },
+            }
             Met::Block(bytes) => {
                 let why = format!("a block of {bytes} bytes, where all have {block_bytes}");
                 return Ok(Taken::Lost { why });

@@ -260,9 +260,10 @@ fn try_one(situation: &Situation, kind: &Kind, at: u64, expected: &[u8]) -> Opti
     let library = situation.library();
     let other = kind.other.as_ref().map(|(cartridge, _)| cartridge.duplicate().unwrap());
     if let (Some((from, _)), Some(other)) = (&kind.other, &other) {
-        other.set_protection(match kind.name.contains("protected") {
-            true => Protection::Protected,
-            false => Protection::Writable,
+        other.set_protection(if kind.name.contains("protected") {
+            Protection::Protected
+        } else {
+            Protection::Writable
         });
         assert_eq!(from.len(), other.len());
     }

@@ -313,10 +313,13 @@ impl Filesystem for Folder {
             }
             Node::Disk => FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES,
             // The cache is as a disk's: it lives longer than the descriptor.
-            Node::Cached => match self.written_past_cache.swap(false, Ordering::AcqRel) {
-                true => FopenFlags::empty(),
-                false => FopenFlags::FOPEN_KEEP_CACHE,
-            },
+            Node::Cached => {
+                if self.written_past_cache.swap(false, Ordering::AcqRel) {
+                    FopenFlags::empty()
+                } else {
+                    FopenFlags::FOPEN_KEEP_CACHE
+                }
+            }
         };
         reply.opened(FileHandle(0), how);
     }

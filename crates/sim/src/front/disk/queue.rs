@@ -252,10 +252,7 @@ impl Queue {
         let first = state.waiting.peek().is_none_or(|next| due < next.due);
         state.waiting_bytes += bytes;
         state.waiting.push(Waiting { due, number, bytes, answer });
-        let timer = match state.somebody_sleeps {
-            true => &self.shared.earlier,
-            false => &self.shared.follow,
-        };
+        let timer = if state.somebody_sleeps { &self.shared.earlier } else { &self.shared.follow };
         drop(state);
         if first {
             timer.notify_one();
@@ -342,9 +339,10 @@ impl State {
     /// A sleep that was not interrupted ended so much later than it was to. Steps of one size lead
     /// to the median, which those few do not move that were late as something else ran.
     fn learn(&mut self, late: Duration) {
-        self.correction_ns = match nanoseconds(late) > self.correction_ns {
-            true => (self.correction_ns + CORRECTION_STEP_NS).min(CORRECTION_NS_MAX),
-            false => self.correction_ns.saturating_sub(CORRECTION_STEP_NS),
+        self.correction_ns = if nanoseconds(late) > self.correction_ns {
+            (self.correction_ns + CORRECTION_STEP_NS).min(CORRECTION_NS_MAX)
+        } else {
+            self.correction_ns.saturating_sub(CORRECTION_STEP_NS)
         };
     }
 }

@@ -54,9 +54,10 @@ impl Drive {
         let native_bytes = block.len().min(native_bytes as usize);
         let is_worth = block.len() - native_bytes >= block.len() / WORTH_DIVISOR;
         let is_quick = native_bytes <= block.len() / QUICK_DIVISOR;
-        match self.compression && is_worth && (is_quick || !pace.is_late()) {
-            true => Packing::Shrink,
-            false => Packing::Leave,
+        if self.compression && is_worth && (is_quick || !pace.is_late()) {
+            Packing::Shrink
+        } else {
+            Packing::Leave
         }
     }
 

@@ -9,12 +9,11 @@ use super::{Activity, Driver, Position, Stop, UnitState, is_early_warning};
 
 impl Driver {
     pub(super) fn operate_checked(&mut self, operation: i16, count: i32) -> Result<(), Errno> {
-        let count = match self.position_unknown {
-            false => self.before_operation(operation, count)?,
-            true => {
-                self.only_known_places(operation)?;
-                count
-            }
+        let count = if !self.position_unknown {
+            self.before_operation(operation, count)?
+        } else {
+            self.only_known_places(operation)?;
+            count
         };
         if !op::KEEP_ACTIVITY.contains(&operation) {
             self.activity = Activity::Idle;
@@ -42,9 +41,10 @@ impl Driver {
                 self.file_number += i32::from(self.file_number >= 0);
             }
         }
-        self.flush(match op::MOVE_AWAY.contains(&operation) {
-            true => Position::DoesNotMatter,
-            false => Position::Restored,
+        self.flush(if op::MOVE_AWAY.contains(&operation) {
+            Position::DoesNotMatter
+        } else {
+            Position::Restored
         })?;
         if self.activity == Activity::Writing && op::END_THE_FILE.contains(&operation) {
             self.internal(op::MTWEOF, 1)?;

@@ -74,9 +74,10 @@ impl Driver {
         if self.stop == Stop::FilemarkMet {
             return Ok(0);
         }
-        let suppress = match self.options.suppress_incorrect_length {
-            true => Suppress::IncorrectLength,
-            false => Suppress::Nothing,
+        let suppress = if self.options.suppress_incorrect_length {
+            Suppress::IncorrectLength
+        } else {
+            Suppress::Nothing
         };
         let asked = buffer.len() as i64;
         match self.drive.read_block(buffer, suppress) {
@@ -87,9 +88,10 @@ impl Driver {
             Err(check) if check.incorrect_length => {
                 self.last_sense = Some(check.sense);
                 self.count_blocks(1);
-                match check.residual < 0 {
-                    true => Err(Errno::NOMEM),
-                    false => Ok((asked - check.residual) as usize),
+                if check.residual < 0 {
+                    Err(Errno::NOMEM)
+                } else {
+                    Ok((asked - check.residual) as usize)
                 }
             }
             Err(check) if check.filemark => {

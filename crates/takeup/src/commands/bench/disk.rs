@@ -155,10 +155,8 @@ fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
         Some(plan) => plan,
         None => plan(arguments),
     };
-    let permission = match arguments.destructive {
-        true => Permission::Destructive,
-        false => Permission::KeepData,
-    };
+    let permission =
+        if arguments.destructive { Permission::Destructive } else { Permission::KeepData };
     let job = arguments.job.as_deref();
     super::experiment(plan, &arguments.experiment, |plan, _| {
         Ok(Box::new(DiskExecutor::new(plan, job, permission).map_err(failure)?))

@@ -119,12 +119,13 @@ impl ExperimentArgs {
         let size = |text: &str| bytes_or_zero(text).map_err(|error| error.to_string());
         let plan = Plan::from_toml(&text, &size)
             .map_err(|error| Failure::of(format!("{name}: {error}"), Some(SHOW_PLAN)))?;
-        match plan.kind == kind {
-            true => Ok(Some(plan)),
-            false => Err(Failure::of(
+        if plan.kind == kind {
+            Ok(Some(plan))
+        } else {
+            Err(Failure::of(
                 format!("{name} is a plan for bench {}, not for bench {kind}", plan.kind),
                 None,
-            )),
+            ))
         }
     }
 }

@@ -69,10 +69,8 @@ pub fn measure(paths: &[PathBuf], seconds: u16, common: &CommonArgs) -> Result<M
     if cancel.check().is_err() {
         return Err(Failure::of("cancelled", None));
     }
-    let (size_bytes, files, problems) = match run.is_whole {
-        true => (run.source_bytes, run.files, 0),
-        false => walk(paths, &cancel)?,
-    };
+    let (size_bytes, files, problems) =
+        if run.is_whole { (run.source_bytes, run.files, 0) } else { walk(paths, &cancel)? };
     let sample = run.sample;
     Ok(Measured {
         size_bytes,

@@ -52,9 +52,10 @@ impl FromStr for Setting {
 
     fn from_str(text: &str) -> Result<Setting, String> {
         let (name, value) = text.split_once('=').ok_or("it is NAME=VALUE")?;
-        let values = match name == SPEEDS {
-            true => value.split(',').map(|speed| one(name, speed)).collect::<Result<_, _>>()?,
-            false => vec![one(name, value)?],
+        let values = if name == SPEEDS {
+            value.split(',').map(|speed| one(name, speed)).collect::<Result<_, _>>()?
+        } else {
+            vec![one(name, value)?]
         };
         if values.len() > SPEEDS_MAX {
             return Err(format!("more than {SPEEDS_MAX} speeds"));

@@ -309,9 +309,10 @@ impl Told<'_> {
             assumed(drive.buffer_bytes, format!("a buffer is assumed to hold {buffer}")),
         ];
         let told: Vec<String> = told.into_iter().flatten().collect();
-        let mut lines = match told.is_empty() {
-            true => String::new(),
-            false => format!("{}: --parameters, --set\n", told.join(", ")),
+        let mut lines = if told.is_empty() {
+            String::new()
+        } else {
+            format!("{}: --parameters, --set\n", told.join(", "))
         };
         if self.is_ratio_assumed && matches!(self.setup.compression, Compression::Drive(_)) {
             lines.push_str("the ratio of compression is assumed: --ratio, or a PATH to sample\n");

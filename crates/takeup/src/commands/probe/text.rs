@@ -84,9 +84,10 @@ type Row = (&'static str, String);
 
 fn drive_rows(survey: &Survey) -> Vec<Row> {
     let mut rows = Vec::new();
-    let device = match survey.node == survey.device {
-        true => survey.device.clone(),
-        false => format!("{}, by way of {}, which does not rewind", survey.device, survey.node),
+    let device = if survey.node == survey.device {
+        survey.device.clone()
+    } else {
+        format!("{}, by way of {}, which does not rewind", survey.device, survey.node)
     };
     rows.push(("device", device));
     if let Some(names) = survey.names() {
@@ -123,9 +124,10 @@ fn drive_rows(survey: &Survey) -> Vec<Row> {
     ));
     if let Some(alerts) = answers.and_then(|answers| answers.alerts.as_ref()) {
         let flags: Vec<String> = alerts.iter().map(|alert| alert.flag.to_string()).collect();
-        let told = match flags.is_empty() {
-            true => "none".to_owned(),
-            false => format!("{}; the drive clears them by telling them", flags.join(", ")),
+        let told = if flags.is_empty() {
+            "none".to_owned()
+        } else {
+            format!("{}; the drive clears them by telling them", flags.join(", "))
         };
         rows.push(("TapeAlert", told));
     }
@@ -223,9 +225,10 @@ fn block_rows(answers: &Answers) -> Vec<Row> {
         LimitedBy::HostAdapter => "the host adapter's limit",
         LimitedBy::Fuse => "the limit of FUSE (fs.fuse.max_pages_limit)",
     };
-    let direct = match limits.direct_bytes_max < limits.block_bytes_max {
-        true => format!("; up to {} without a copy", block(limits.direct_bytes_max)),
-        false => String::new(),
+    let direct = if limits.direct_bytes_max < limits.block_bytes_max {
+        format!("; up to {} without a copy", block(limits.direct_bytes_max))
+    } else {
+        String::new()
     };
     let way = match limits.way {
         Way::HostAdapter => "adapter takes",
@@ -249,9 +252,10 @@ fn driver_rows(survey: &Survey) -> Vec<Row> {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     rows.push((
         "driver",
-        match parts.is_empty() {
-            true => "a file system in user space, which plays the drive".to_owned(),
-            false => parts.join(", "),
+        if parts.is_empty() {
+            "a file system in user space, which plays the drive".to_owned()
+        } else {
+            parts.join(", ")
         },
     ));
     if let Some(set) = kernel.options {
