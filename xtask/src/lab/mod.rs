@@ -76,7 +76,7 @@ fn run_tests(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
         watch.take(bytes);
     });
     println!("\n{}", programs::table(&watch.results));
-    let outcome = ended.with_context(|| format!("in test {}", watch.unfinished()))?;
+    let outcome = ended.with_context(|| format!("in {}", watch.unfinished()))?;
     report_times(&outcome);
     if watch.results.is_empty() {
         bail!("no test has a name with {}", arguments.words.join(" or "));

@@ -3,9 +3,11 @@
 //!
 //! The programs are ordinary test programs of the workspace that look for `TAKEUP_TAPE`; tests that
 //! need a real tape are `#[ignore]`d elsewhere. Each program runs once a drive, with one thread,
-//! since there is one tape. The time of a test is the time between its line and the one before, as
-//! the lines arrive here: it is the host's clock that counts.
+//! since there is one tape in it; the drives are tested side by side. The time of a test is that
+//! between its line and the one before, as the lines arrive here: it is the host's clock that
+//! counts.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -86,37 +88,40 @@ pub fn drive_names() -> [&'static str; 2] {
     DRIVES.map(|(name, _, _)| name)
 }
 
-/// The guest's command: every program in turn on every drive, or on one, also after one that
-/// failed.
+/// The guest's command: for every drive, or for one, every program in turn, also after one that
+/// failed. The drives are tested side by side, one to a processor of the guest; each line begins
+/// with the drive that it is about.
 pub fn command(programs: &[Program], only: Option<&str>, filters: &[String]) -> String {
-    let mut script = String::from("failed=0\n");
-    let filters: Vec<_> = filters.iter().map(|filter| quoted(filter)).collect();
+    let mut script = String::new();
     for executable in programs.iter().flat_map(|program| &program.executables) {
         // Opened for writing, a file moves to the layer in memory: a build on the host that
         // replaces it while the tests run is not seen here.
         script.push_str(&format!(": >>{}\n", quoted(&executable.display().to_string())));
     }
-    for program in programs {
-        for (drive, device, spared) in DRIVES {
-            if only.is_some_and(|only| only != drive) {
-                continue;
-            }
+    let filters: Vec<_> = filters.iter().map(|filter| quoted(filter)).collect();
+    let filters = filters.join(" ");
+    let drives = DRIVES.iter().filter(|(drive, ..)| only.is_none_or(|only| only == *drive));
+    for (drive, device, spared) in drives {
+        script.push_str("{\n");
+        for program in programs {
             script.push_str(&format!(
                 "echo {PROGRAM_MARK}{}@{drive}\n\
                  TAKEUP_TAPE={device} TAKEUP_TAPE_OPERATOR=cartridge LAB_DRIVE={drive} \
-                 {} --test-threads=1 --include-ignored --skip {spared} --skip {ON_THE_HOST} {} \
-                 || failed=1\n",
+                 {} --test-threads=1 --include-ignored --skip {spared} --skip {ON_THE_HOST} \
+                 {filters} || : >\"$LAB/failed\"\n",
                 program.name,
                 quoted(&program.path.display().to_string()),
-                filters.join(" "),
             ));
         }
+        script.push_str(&format!("}} 2>&1 | sed -u 's/^/{drive}{DRIVE_END}/' &\n"));
     }
-    script.push_str("exit $failed\n");
+    script.push_str("wait\n! [ -e \"$LAB/failed\" ]\n");
     script
 }
 
 const PROGRAM_MARK: &str = "lab-program:";
+/// What stands between the name of a drive and a line about it.
+const DRIVE_END: &str = "| ";
 
 /// How one test went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,22 +136,23 @@ pub struct TestResult {
 
 /// Reads the programs' output as it comes.
 pub struct Watch {
-    program: String,
     line: Vec<u8>,
-    last: Instant,
+    rounds: BTreeMap<String, Round>,
     /// All tests so far.
     pub results: Vec<TestResult>,
 }
 
+/// Where the tests on one drive are.
+struct Round {
+    program: String,
+    last: Instant,
+    last_test: String,
+}
+
 impl Watch {
-    /// Starts the clock.
+    /// Nothing was read yet.
     pub fn new() -> Watch {
-        Watch {
-            program: String::new(),
-            line: Vec::new(),
-            last: Instant::now(),
-            results: Vec::new(),
-        }
+        Watch { line: Vec::new(), rounds: BTreeMap::new(), results: Vec::new() }
     }
 
     /// Takes the next piece of output.
@@ -161,28 +167,35 @@ impl Watch {
         }
     }
 
-    /// What was under way when the output ended.
+    /// How far each drive had come when the output ended.
     pub fn unfinished(&self) -> String {
-        format!("{} {}", self.program, String::from_utf8_lossy(&self.line))
+        let place = |round: &Round| format!("{} behind {}", round.program, round.last_test);
+        self.rounds.values().map(place).collect::<Vec<_>>().join(" and ")
     }
 
     fn take_line(&mut self, line: &str) {
-        if let Some(name) = line.strip_prefix(PROGRAM_MARK) {
-            name.clone_into(&mut self.program);
-            self.last = Instant::now();
-        } else if line.starts_with("running ") && line.contains(" test") {
-            self.last = Instant::now();
+        let Some((drive, line)) = line.split_once(DRIVE_END) else { return };
+        if let Some(program) = line.strip_prefix(PROGRAM_MARK) {
+            let last_test = "the start".to_owned();
+            let round = Round { program: program.to_owned(), last: Instant::now(), last_test };
+            self.rounds.insert(drive.to_owned(), round);
+            return;
+        }
+        let Some(round) = self.rounds.get_mut(drive) else { return };
+        if line.starts_with("running ") && line.contains(" test") {
+            round.last = Instant::now();
         } else if let Some((name, verdict)) =
             line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
         {
             let now = Instant::now();
             self.results.push(TestResult {
-                name: format!("{} {name}", self.program),
+                name: format!("{} {name}", round.program),
                 // What a test prints itself may come between its name and the verdict.
                 verdict: verdict.split_whitespace().last().unwrap_or("").to_owned(),
-                time: now - self.last,
+                time: now - round.last,
             });
-            self.last = now;
+            round.last = now;
+            name.clone_into(&mut round.last_test);
         }
     }
 }
@@ -214,9 +227,10 @@ mod tests {
     #[test]
     fn results_are_read_in_pieces() {
         let mut watch = Watch::new();
-        let output = "lab-program:sim::tape\n\nrunning 3 tests\ntest a::b ... ok\n\
-            test c ... FAILED\nnoise\ntest d ... said something ok\n\
-            test result: FAILED. 2 passed; 1 failed; 0 ignored\n";
+        let output = "a| lab-program:sim::tape@a\nb| lab-program:sim::tape@b\na| \n\
+            a| running 3 tests\na| test a::b ... ok\nb| running 1 test\nsh: noise\n\
+            a| test c ... FAILED\nb| test a::b ... ok\na| noise\n\
+            a| test d ... said something ok\na| test result: FAILED. 2 passed; 1 failed\n";
         for piece in output.as_bytes().chunks(7) {
             watch.take(piece);
         }
@@ -225,10 +239,15 @@ mod tests {
             .iter()
             .map(|result| (result.name.as_str(), result.verdict.as_str()))
             .collect();
-        assert_eq!(
-            seen,
-            [("sim::tape a::b", "ok"), ("sim::tape c", "FAILED"), ("sim::tape d", "ok")]
-        );
+        let expected = [
+            ("sim::tape@a a::b", "ok"),
+            ("sim::tape@a c", "FAILED"),
+            ("sim::tape@b a::b", "ok"),
+            ("sim::tape@a d", "ok"),
+        ];
+        assert_eq!(seen, expected);
+        let unfinished = "sim::tape@a behind d and sim::tape@b behind a::b";
+        assert_eq!(watch.unfinished(), unfinished);
     }
 
     #[test]
