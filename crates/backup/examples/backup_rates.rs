@@ -17,11 +17,11 @@ fn main() {
     };
     match backup(&options, &flow::monitor::Silent, &flow::cancel::Cancel::new()) {
         Ok(report) => {
-            eprintln!("{:.3} s, sync {:.3}", report.seconds, report.synchronise_seconds);
-            for stage in &report.stages {
+            eprintln!("{:.3} s, sync {:.3}", report.run.seconds, report.run.synchronise_seconds);
+            for stage in &report.run.stages {
                 eprintln!(
                     "{:9} x{:<3} work {:.3} starved {:.3} blocked {:.3} cpu {:.3} {} MB",
-                    stage.name,
+                    stage.kind,
                     stage.threads,
                     stage.working_seconds,
                     stage.starved_seconds,

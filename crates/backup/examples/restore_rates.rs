@@ -48,7 +48,7 @@ fn main() {
             for stage in &run.stages {
                 println!(
                     "{:10} x{} working {:.3} starved {:.3} blocked {:.3} processor {:.3}",
-                    stage.name,
+                    stage.kind,
                     stage.threads,
                     stage.working_seconds,
                     stage.starved_seconds,

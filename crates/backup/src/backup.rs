@@ -37,17 +37,17 @@ use archive::chunk::seek_table::SeekTableError;
 use archive::chunk::{ChunkError, Compression, CompressionError};
 use archive::index::IndexError;
 use device::tape::TapeDrive;
-use device::target::{Existing, FileMode, Target, TargetError, TargetKind};
-use flow::account::StageReport;
+use device::target::{Existing, FileMode, Target, TargetError};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, StageFailure};
 use flow::monitor::{Level, Monitor, Notice};
+use flow::run::{Command, Endpoint, RunReport};
 use flow::sink::WriteError;
 use tree::{Attributes, FileSystems, Scan, ScanError};
 
 use crate::open_target::open_target;
-use crate::report::{RunReport, TapeReport};
+use crate::report::BackupReport;
 use crate::tape::{Safe, SetPlan, TapeOptions, TapeSetError, TapeSink, VolumeChanger, Writing};
 use descriptors::InHand;
 use replaced::check_size;
@@ -250,7 +250,7 @@ pub fn backup(
     options: &BackupOptions,
     monitor: &dyn Monitor,
     cancel: &Cancel,
-) -> Result<RunReport, BackupError> {
+) -> Result<BackupReport, BackupError> {
     let started = Instant::now();
     let prepared = Prepared::new(options, Layout::OneStream, monitor)?;
     Target::check_storage(&options.target)?;
@@ -271,18 +271,19 @@ pub fn backup(
     if let Some(before) = before {
         check_size(&options.target, before, done.size())?;
     }
-    let endpoint = endpoint(&target);
+    let kind = target.kind;
     let synchronising = Instant::now();
     if let Some(text) = target.complete()?.not_kept {
         let object = options.target.as_encoded_bytes().to_vec();
         monitor.notice(Notice { level: Level::Warning, object, text });
     }
-    Ok(RunReport {
+    let run = RunReport {
         seconds: started.elapsed().as_secs_f64(),
         synchronise_seconds: synchronising.elapsed().as_secs_f64(),
-        endpoint,
+        target: kind.into(),
         ..run.report(&done)
-    })
+    };
+    Ok(BackupReport { run, tape: None })
 }
 
 /// Backs up to a tape, on as many volumes as it takes; `options.target` is its name, and
@@ -298,7 +299,7 @@ pub fn backup_to_tape(
     changer: &mut dyn VolumeChanger,
     monitor: &dyn Monitor,
     cancel: &Cancel,
-) -> Result<RunReport, BackupError> {
+) -> Result<BackupReport, BackupError> {
     let started = Instant::now();
     let prepared = Prepared::new(options, Layout::Segments, monitor)?;
     let plan = SetPlan {
@@ -324,26 +325,15 @@ pub fn backup_to_tape(
         }
     };
     let tape = sink.into_report();
-    let mut report = run.report(&done);
-    if let Some(writer) = report.stages.last_mut() {
-        set_apart(writer, &tape);
-    }
-    Ok(RunReport {
+    let run = RunReport {
         seconds: started.elapsed().as_secs_f64(),
         synchronise_seconds: tape.synchronise_seconds,
-        endpoint: "tape",
+        change_seconds: tape.change_seconds,
+        target: Endpoint::Tape,
         target_bytes: tape.blocks * tape.block_bytes,
-        tape: Some(tape),
-        ..report
-    })
-}
-
-/// The writer asks for volumes and waits for the last filemark itself, as if that were its job.
-/// While a volume is changed it waits for room in its output; the last filemark is counted for
-/// itself, as the synchronisation of any target.
-fn set_apart(writer: &mut StageReport, tape: &TapeReport) {
-    writer.leave_out(tape.change_seconds + tape.synchronise_seconds);
-    writer.blocked_seconds += tape.change_seconds;
+        ..run.report(&done)
+    };
+    Ok(BackupReport { run, tape: Some(tape) })
 }
 
 /// What is made before the target is touched.
@@ -420,6 +410,9 @@ impl Run<'_> {
     /// What was done, without what only the target knows.
     fn report(&self, done: &Done) -> RunReport {
         RunReport {
+            command: Command::Backup,
+            source: Endpoint::Tree,
+            rate_limit_bytes_per_second: self.options.rate_limit_bytes_per_second,
             members: done.members,
             files: done.files,
             source_bytes: done.source_bytes,
@@ -433,16 +426,6 @@ impl Run<'_> {
             compression: self.options.compression.to_string(),
             ..RunReport::default()
         }
-    }
-}
-
-fn endpoint(target: &Target) -> &'static str {
-    match target.kind {
-        TargetKind::File => "file",
-        TargetKind::BlockDevice => "block device",
-        TargetKind::CharacterDevice => "character device",
-        TargetKind::Pipe => "pipe",
-        TargetKind::Stream => "stream",
     }
 }
 

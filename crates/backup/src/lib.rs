@@ -1,8 +1,8 @@
 //! The runs: backup, restore, list, verify and pipe, each put together from stages of `flow`.
 //!
 //! A run takes an options structure, a [`flow::monitor::Monitor`] to tell what it does, and a
-//! [`flow::cancel::Cancel`]; it returns a [`report::RunReport`] or an error. Nothing here prints or
-//! knows a flag.
+//! [`flow::cancel::Cancel`]; it returns a [`flow::run::RunReport`] or an error. Nothing here prints
+//! or knows a flag.
 
 pub mod backup;
 pub mod list;

@@ -18,6 +18,7 @@ use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, StageFailure};
 use flow::monitor::{Counter, Monitor};
+use flow::run::{Command, Endpoint, RunReport, StageKind};
 
 use crate::read::cross_check::cross_check;
 use crate::read::index_file::IndexFile;
@@ -27,7 +28,6 @@ use crate::read::{
     Contents, Damage, DamageKind, IndexNeed, Input, ReadFailure, ReadSettings, ReadSummary, cores,
     plain_decoder, read_archive,
 };
-use crate::report::RunReport;
 use crate::selection::Selection;
 use crate::warnings::Warnings;
 
@@ -187,16 +187,9 @@ pub fn list(
         for text in input.damage() {
             warnings.warn(b"", text);
         }
-        let run = RunReport {
-            members,
-            seconds: start.elapsed().as_secs_f64(),
-            engine: "pread",
-            endpoint: if is_tape { "tape" } else { "file" },
-            cores: cores(),
-            compression: index.trailer.compression.to_string(),
-            archive_bytes: index.trailer.archive_bytes,
-            ..RunReport::default()
-        };
+        let source = if is_tape { Endpoint::Tape } else { Endpoint::File };
+        let seconds = start.elapsed().as_secs_f64();
+        let run = RunReport { members, seconds, ..run_of_index(index, source) };
         return Ok(report(run, &selection, &warnings, ListWay::Index { headers_checked }));
     }
     let mut against = match (&index, options.check) {
@@ -216,7 +209,7 @@ pub fn list(
         excerpt: None,
         chunks: None,
     };
-    let stage = Stage::new("parse");
+    let stage = Stage::new(StageKind::Parse);
     let (mut run, summary) = read_archive(
         &settings,
         &stage,
@@ -226,10 +219,24 @@ pub fn list(
             list_stream(stream, account, &mut selection, &warnings, &mut against, &mut each)
         },
     )?;
-    take_summary(&mut run, summary, &warnings);
+    take_summary(&mut run, Command::List, Endpoint::List, summary, &warnings);
     run.stages.push(stage.report());
     run.seconds = start.elapsed().as_secs_f64();
     Ok(report(run, &selection, &warnings, ListWay::Headers))
+}
+
+/// What a run tells that has read nothing but the index.
+fn run_of_index(index: &IndexFile, source: Endpoint) -> RunReport {
+    RunReport {
+        command: Command::List,
+        source,
+        target: Endpoint::List,
+        engine: "pread",
+        cores: cores(),
+        compression: index.trailer.compression.to_string(),
+        archive_bytes: index.trailer.archive_bytes,
+        ..RunReport::default()
+    }
 }
 
 fn report(
@@ -245,6 +252,8 @@ fn report(
 /// Puts what reading has come to into the report of a run, and tells what a tape has to tell.
 pub(crate) fn take_summary(
     run: &mut RunReport,
+    command: Command,
+    target: Endpoint,
     summary: ReadSummary,
     warnings: &Warnings<'_>,
 ) -> Option<TapeReading> {
@@ -252,12 +261,13 @@ pub(crate) fn take_summary(
         let bytes = summary.trailing_bytes;
         warnings.note(b"", format!("{bytes} bytes behind the compressed data were passed over"));
     }
+    (run.command, run.target) = (command, target);
     run.archive_bytes = summary.archive_bytes;
     run.target_bytes = summary.source_bytes;
     run.stages = summary.stages;
     run.ring_bytes = summary.ring_bytes;
     run.engine = summary.engine;
-    run.endpoint = summary.endpoint;
+    run.source = summary.endpoint;
     run.compression = summary.compression.to_owned();
     run.cores = cores();
     let tape = summary.tape?;

@@ -20,11 +20,11 @@ use flow::monitor::{Counter, Level, Monitor, Notice};
 use flow::rate::RateLimit;
 use flow::restart::Restart;
 use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
+use flow::run::{Command, Endpoint, RunReport, StageKind};
 use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all};
 use flow::source::{ReadError, read_file, read_stream};
 
 use crate::open_target::open_target;
-use crate::report::RunReport;
 use crate::tape::{TapeSetError, TapeStream};
 
 /// What to move, and how.
@@ -146,7 +146,7 @@ pub fn pipe(
     } else {
         Box::new(StreamSink::new(Arc::clone(&target.file), cancel.clone()))
     };
-    let output = Output { name: target.name.clone(), kind: kind_name(target.kind), sink };
+    let output = Output { name: target.name.clone(), kind: target.kind.into(), sink };
     let run = Run { options, blocks, source: &source, engine, monitor, cancel };
     let start = Instant::now();
     let report = run.run(output)?;
@@ -178,7 +178,8 @@ pub fn pipe_to_tape(
     let sink = TapeStream::open(drive, options.block_bytes, options.existing)?;
     let engine = choose_engine(options)?;
     tell_engine(&engine, source.length_bytes.is_some(), monitor);
-    let output = Output { name: drive.name().to_owned(), kind: "tape", sink: Box::new(sink) };
+    let output =
+        Output { name: drive.name().to_owned(), kind: Endpoint::Tape, sink: Box::new(sink) };
     let run = Run { options, blocks, source: &source, engine, monitor, cancel };
     let start = Instant::now();
     let report = run.run(output)?;
@@ -192,7 +193,7 @@ fn choose_engine(options: &PipeOptions) -> Result<Choice, PipeError> {
 /// Where the data go.
 struct Output {
     name: String,
-    kind: &'static str,
+    kind: Endpoint,
     sink: Box<dyn Sink>,
 }
 
@@ -215,9 +216,9 @@ impl Run<'_> {
             .map_err(|source| PipeError::SetUp { what: "the ring", source })?;
         producer.set_last_block(options.last_block);
         let consumer = consumers.remove(0);
-        let (read, write) = (Stage::new("read"), Stage::new("write"));
+        let (read, write) = (Stage::new(StageKind::Read), Stage::new(StageKind::Write));
         let crew = Crew::<Ended>::new(cancel);
-        let moved = crew.scope(write.name(), |scope| {
+        let moved = crew.scope(write.kind(), |scope| {
             let reader = crew.spawn(scope, &read, |account| {
                 Ok(read_source(self.source, producer, &self.engine, account, cancel)?)
             })?;
@@ -238,7 +239,10 @@ impl Run<'_> {
             ring_bytes: (blocks * options.block_bytes) as u64,
             engine: self.engine.name(),
             cores: cores(),
-            endpoint: output.kind,
+            command: Command::Pipe,
+            source: Endpoint::of_file(&self.source.file),
+            target: output.kind,
+            rate_limit_bytes_per_second: options.rate_limit_bytes_per_second,
             compression: "none".to_owned(),
             ..RunReport::default()
         })
@@ -301,16 +305,6 @@ fn tell_engine(engine: &Choice, bulk: bool, monitor: &dyn Monitor) {
 
 fn is_seekable(kind: TargetKind) -> bool {
     matches!(kind, TargetKind::File | TargetKind::BlockDevice)
-}
-
-fn kind_name(kind: TargetKind) -> &'static str {
-    match kind {
-        TargetKind::File => "file",
-        TargetKind::BlockDevice => "block device",
-        TargetKind::CharacterDevice => "character device",
-        TargetKind::Pipe => "pipe",
-        TargetKind::Stream => "stream",
-    }
 }
 
 fn read_source(

@@ -41,12 +41,13 @@ use std::thread::{Scope, available_parallelism};
 
 use archive::chunk::{Coding, Format};
 use archive::decode::{Decoder, Limits};
-use flow::account::{Account, Stage, StageReport};
+use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::ring::{Consumer, Producer, RingOptions, ring};
+use flow::run::{Endpoint, StageKind, StageReport};
 use flow::source::{ReadError, read_stream};
 
 use block_check::{BlockCheck, KeptChecksums};
@@ -54,7 +55,7 @@ use cursor::{CheckedSupply, Cursor, KeepingSupply, RingSupply, Supply};
 use decompress::Decompress;
 use excerpt::{Chunks, Excerpt, ExcerptSupply};
 use gaps::Gaps;
-use input::{endpoint, is_plain_file};
+use input::is_plain_file;
 use landmarks::Landmarks;
 use members::{AfterEnd, MemberStream, Promise};
 use source::SourceReader;
@@ -121,7 +122,7 @@ pub(crate) fn plain_decoder() -> Decoder {
 
 /// What reading has come to.
 pub(crate) struct ReadSummary {
-    pub endpoint: &'static str,
+    pub endpoint: Endpoint,
     pub engine: &'static str,
     /// Bytes taken from the source.
     pub source_bytes: u64,
@@ -160,7 +161,7 @@ where
 {
     let pipeline = Pipeline::new(settings, monitor, crew)?;
     let result = if settings.contents == Contents::NotWanted && pipeline.plain_file {
-        crew.scope(stage.name(), |_| pipeline.skim(stage, body))
+        crew.scope(stage.kind(), |_| pipeline.skim(stage, body))
     } else {
         pipeline.run(stage, body)
     };
@@ -176,7 +177,7 @@ struct Pipeline<'a, E> {
     choice: Choice,
     crew: &'a Crew<'a, E>,
     cancel: &'a Cancel,
-    endpoint: &'static str,
+    endpoint: Endpoint,
     /// Not compressed, and read at any offset.
     plain_file: bool,
     /// A set on tape that is not compressed.
@@ -209,11 +210,11 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         let input = settings.input;
         let (name, endpoint, plain_file, plain_set) = match input {
             Input::File(source) => {
-                (source.name.clone(), endpoint(source), is_plain_file(source), false)
+                (source.name.clone(), Endpoint::of_file(&source.file), is_plain_file(source), false)
             }
             Input::Tape(tape) => {
                 let tape = lock(tape);
-                (tape.device(), "tape", false, tape.is_plain_set())
+                (tape.device(), Endpoint::Tape, false, tape.is_plain_set())
             }
         };
         if let (Input::Tape(tape), Some(keep)) = (input, &settings.keep)
@@ -223,7 +224,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         }
         let after_end = match input {
             Input::Tape(tape) if lock(tape).is_set() => AfterEnd::Segments,
-            _ if endpoint == "block device" => AfterEnd::IndexOnly,
+            _ if endpoint == Endpoint::BlockDevice => AfterEnd::IndexOnly,
             _ => AfterEnd::Anything,
         };
         Ok(Pipeline {
@@ -237,8 +238,8 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             plain_file,
             plain_set,
             after_end,
-            read: Stage::new("read"),
-            decompress: Stage::new("decompress"),
+            read: Stage::new(StageKind::Read),
+            decompress: Stage::new(StageKind::Decompress),
             source_gaps: Gaps::default(),
             archive_gaps: Gaps::default(),
             stop: AtomicBool::new(false),
@@ -321,7 +322,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
     ) -> Result<(R, ReadSummary), E> {
         let (producer, consumer) = self.ring(self.source_block_bytes())?;
-        let parsed = self.crew.scope(stage.name(), |scope| {
+        let parsed = self.crew.scope(stage.kind(), |scope| {
             let reader = self.crew.spawn(scope, &self.read, |account| {
                 match self.read_source(producer, account) {
                     // What a tape gave before it failed is worth having.
@@ -540,7 +541,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         let workers = self.settings.threads.map_or_else(cores, NonZero::get);
         let (gaps, stage) = (self.archive_gaps.clone(), Arc::clone(&self.decompress));
         let shared = Decompress::new(coding, producer, gaps, stage, workers, self.cancel);
-        self.crew.scope(self.decompress.name(), |scope| {
+        self.crew.scope(self.decompress.kind(), |scope| {
             for _ in 0..workers {
                 let work = |account: &mut Account| Ok(shared.work(account)?);
                 self.crew.spawn(scope, &self.decompress, work)?;

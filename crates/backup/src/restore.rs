@@ -32,6 +32,7 @@ use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, StageFailure};
 use flow::monitor::Monitor;
+use flow::run::{Command, Endpoint, RunReport, StageKind};
 use tree::{
     Accounts, Attributes, Destination, DestinationOptions, Modes, Overwrite, Owners, Privileges,
     Replaced,
@@ -45,7 +46,6 @@ use crate::read::members::MemberStream;
 use crate::read::ranges::{Plan, StandIns, plan};
 use crate::read::tape::{Need, TapeOrigin, TapeReading};
 use crate::read::{Contents, IndexNeed, Input, ReadFailure, ReadSettings, read_archive};
-use crate::report::RunReport;
 use crate::selection::Selection;
 use crate::warnings::Warnings;
 
@@ -226,8 +226,8 @@ pub fn restore(
         excerpt: excerpt.as_ref(),
         chunks: chunks.as_ref(),
     };
-    let parse = Stage::new("parse");
-    let create = Stage::new("create");
+    let parse = Stage::new(StageKind::Parse);
+    let create = Stage::new(StageKind::Create);
     let mut selection = options.selection.clone();
     let crew = Crew::new(cancel);
     let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
@@ -249,7 +249,7 @@ pub fn restore(
     let ((mut run, existing, late), mut summary) =
         read_archive::<_, RestoreError>(&settings, &parse, monitor, &crew, body)?;
     let lost = std::mem::take(&mut summary.lost);
-    let tape = take_summary(&mut run, summary, &warnings);
+    let tape = take_summary(&mut run, Command::Restore, Endpoint::Tree, summary, &warnings);
     run.stages.extend([parse.report(), create.report()]);
     let not_found: Vec<_> = selection.not_found().map(<[u8]>::to_vec).collect();
     for path in &not_found {

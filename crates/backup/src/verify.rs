@@ -30,6 +30,7 @@ use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, StageFailure};
 use flow::monitor::Monitor;
+use flow::run::{Command, Endpoint, RunReport, StageKind};
 use tree::{Attributes, CompareOwners, Difference};
 
 use crate::list::take_summary;
@@ -40,7 +41,6 @@ use crate::read::{
     Contents, Damage, DamageKind, IndexNeed, Input, ReadFailure, ReadSettings, TableState,
     plain_decoder, read_archive,
 };
-use crate::report::RunReport;
 use crate::warnings::Warnings;
 
 pub use freshness::{PageCache, ReadFrom};
@@ -307,8 +307,9 @@ pub fn verify(
         excerpt: None,
         chunks: chunks.as_ref(),
     };
-    let parse = Stage::new("parse");
-    let stage = Stage::new(if options.against.is_some() { "compare" } else { "hash" });
+    let parse = Stage::new(StageKind::Parse);
+    let against = options.against.is_some();
+    let stage = Stage::new(if against { StageKind::Compare } else { StageKind::Hash });
     let crew = Crew::new(cancel);
     let workers = Workers::new(&options, &stage, &warnings, &crew)?;
     let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
@@ -322,7 +323,7 @@ pub fn verify(
     report.read_from = read_from;
     // Who has compressed it anew, or decompressed it, has changed nothing that matters.
     let as_written = written.is_some_and(|was| was.to_string().starts_with(summary.compression));
-    let has_table = as_written && summary.compression == "zstd" && endpoint != "tape";
+    let has_table = as_written && summary.compression == "zstd" && endpoint != Endpoint::Tape;
     if has_table && report.checked.index && summary.table != TableState::Holds {
         let why = "the seek table behind the last frame is missing, or not that of the frames";
         let kind = DamageKind::Index { why: why.to_owned() };
@@ -333,11 +334,12 @@ pub fn verify(
             report.problem(b"", what, &warnings);
         }
     }
-    report.tape = take_summary(&mut report.run, summary, &warnings);
+    let run = &mut report.run;
+    report.tape = take_summary(run, Command::Verify, Endpoint::Check, summary, &warnings);
     report.run.stages.extend([parse.report(), stage.report()]);
     if let Some(check) = &check {
         conclude_blocks(check, &mut report, &warnings);
-    } else if from_end == IndexFromEnd::Expected && endpoint == "file" && as_written {
+    } else if from_end == IndexFromEnd::Expected && endpoint == Endpoint::File && as_written {
         let why = "it cannot be found from the end of the file".to_owned();
         report.damage(&Damage::new(0, 0, DamageKind::Index { why }), &warnings);
     }

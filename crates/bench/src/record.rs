@@ -10,7 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use flow::account::StageReport;
+use flow::run::StageReport;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
@@ -161,7 +161,7 @@ pub struct RunRecord {
     /// Further numbers, the unit as the last word of each name.
     pub measures: BTreeMap<String, f64>,
     /// The stages, as in the document of a backup.
-    pub stages: Vec<StageRecord>,
+    pub stages: Vec<StageReport>,
     /// Kernel, device, firmware, settings, versions.
     pub environment: BTreeMap<String, String>,
     /// What should be known when it is judged.
@@ -176,34 +176,6 @@ impl RunRecord {
     pub fn bytes_per_second(&self) -> Option<f64> {
         let good = self.error.is_none() && self.seconds > 0.0 && self.bytes > 0;
         good.then(|| self.bytes as f64 / self.seconds)
-    }
-}
-
-/// A stage of a run, means over its threads.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StageRecord {
-    /// Name.
-    pub name: String,
-    /// Seconds of doing its job.
-    pub working_seconds: f64,
-    /// Seconds of waiting for input.
-    pub starved_seconds: f64,
-    /// Seconds of waiting for room.
-    pub blocked_seconds: f64,
-    /// Bytes that passed through.
-    pub bytes: u64,
-}
-
-impl From<StageReport> for StageRecord {
-    /// The part of a stage's report that is kept.
-    fn from(report: StageReport) -> StageRecord {
-        StageRecord {
-            name: report.name.to_owned(),
-            working_seconds: report.working_seconds,
-            starved_seconds: report.starved_seconds,
-            blocked_seconds: report.blocked_seconds,
-            bytes: report.bytes,
-        }
     }
 }
 

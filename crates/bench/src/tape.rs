@@ -39,6 +39,7 @@ use std::path::Path;
 
 use device::tape::TapeDrive;
 use flow::cancel::Cancel;
+use flow::run::StageKind;
 
 use crate::environment;
 use crate::observed::{About, Before, Measures};
@@ -301,7 +302,7 @@ impl TapeExecutor {
                  this machine's: in them this machine is as many times slower"
             ));
         }
-        let generator = measured.stages.iter().find(|stage| stage.name == "generate");
+        let generator = measured.stages.iter().find(|stage| stage.kind == StageKind::Generate);
         let is_null = matches!(&self.place, Place::Plain(plain) if !plain.gives_back());
         if let Some(generator) = generator
             && passage.ring_bytes > 0
@@ -441,7 +442,7 @@ fn record(
             let rate = measured.bytes as f64 / seconds;
             measures.insert("without_filemark_bytes_per_second".to_owned(), rate);
         }
-        let generator = measured.stages.iter().find(|stage| stage.name == "generate");
+        let generator = measured.stages.iter().find(|stage| stage.kind == StageKind::Generate);
         if let Some(working) = generator.map(|one| one.working_seconds).filter(|&time| time > 0.0) {
             let rate = measured.bytes as f64 / working;
             measures.insert("generator_bytes_per_second".to_owned(), rate);

@@ -22,6 +22,7 @@ use flow::account::Stage;
 use flow::backend::{Backend, Memory, Operation, UringBackend};
 use flow::cancel::Cancel;
 use flow::ring::{Consumer, Producer, Reuse, RingOptions, ring};
+use flow::run::StageKind;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -58,7 +59,7 @@ fn read(
     range: std::ops::Range<u64>,
     depth: usize,
 ) {
-    let mut account = Stage::new("read").open();
+    let mut account = Stage::new(StageKind::Read).open();
     let mut backend = UringBackend::new(depth).expect("io_uring is to be had");
     if lead_bytes > 0 {
         producer.try_reserve(lead_bytes).expect("the ring is empty").commit();
@@ -92,7 +93,7 @@ fn read(
 }
 
 fn drain(consumer: &Consumer, sum: bool) -> u64 {
-    let mut account = Stage::new("drain").open();
+    let mut account = Stage::new(StageKind::Write).open();
     let mut total = 0u64;
     while let Some(block) = consumer.next(&mut account).expect("nobody cancels") {
         if sum {

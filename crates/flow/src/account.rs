@@ -1,13 +1,16 @@
 //! State accounting: how long each stage worked, starved and was blocked.
 //!
 //! Every thread of a stage holds an [`Account`]. It is *working* unless it says otherwise; around a
-//! wait it switches to *starved* (for input) or *blocked* (for room in its output). The three times
-//! of a thread add up to the wall time between its first and its last moment, by construction: each
-//! switch closes one interval and opens the next at the same instant.
+//! wait it switches to *starved* (for input), *blocked* (for room in its output) or *apart* (for
+//! what is the job of no stage). The four times of a thread add up to the wall time between its
+//! first and its last moment, by construction: each switch closes one interval and opens the next
+//! at the same instant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+
+use crate::run::{StageKind, StageReport};
 
 /// What a thread of a stage is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,13 +21,16 @@ pub enum State {
     Starved = 1,
     /// Waiting for room in its output.
     Blocked = 2,
+    /// Waiting for what is the job of no stage, and is told for itself: somebody who puts another
+    /// volume into the drive, or the medium that has yet to take what was written.
+    Apart = 3,
 }
 
 /// The counters of one stage, shared by its threads.
 #[derive(Debug)]
 pub struct Stage {
-    name: &'static str,
-    state_ns: [AtomicU64; 3],
+    kind: StageKind,
+    state_ns: [AtomicU64; 4],
     bytes: AtomicU64,
     /// Accounts that are open now, and the most that were at the same time: a stage whose thread
     /// is followed by another later on is a stage of one thread.
@@ -39,46 +45,11 @@ pub struct Stage {
     start: Instant,
 }
 
-/// What a stage did over a run. The times are means over its threads and add up to the mean wall
-/// time of a thread of the stage.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StageReport {
-    /// Name of the stage: scan, read, compress, hash, write ...
-    pub name: &'static str,
-    /// Threads that took part, as many as were there at once.
-    pub threads: u64,
-    /// Seconds of doing its job, per thread.
-    pub working_seconds: f64,
-    /// Seconds of waiting for input, per thread.
-    pub starved_seconds: f64,
-    /// Seconds of waiting for room in its output, per thread.
-    pub blocked_seconds: f64,
-    /// Seconds in which at least one of its threads did its job. Of many threads one may have all
-    /// there is to do, and hold everything back while the mean is low.
-    pub occupied_seconds: f64,
-    /// Seconds of processor time, summed over its threads.
-    pub processor_seconds: f64,
-    /// Seconds in which its threads could have run but had no core, summed over its threads; zero
-    /// where the kernel does not tell. They are part of the three states.
-    pub core_wait_seconds: f64,
-    /// Bytes that passed through the stage.
-    pub bytes: u64,
-}
-
-impl StageReport {
-    /// Takes `seconds` out of what the stage, which has one thread, is said to have worked, since
-    /// its job was done by somebody else for so long; the rest of the report does not change.
-    pub fn leave_out(&mut self, seconds: f64) {
-        self.working_seconds = (self.working_seconds - seconds).max(0.0);
-        self.occupied_seconds = (self.occupied_seconds - seconds).max(self.working_seconds);
-    }
-}
-
 impl Stage {
     /// A stage with all counters at zero.
-    pub fn new(name: &'static str) -> Arc<Stage> {
+    pub fn new(kind: StageKind) -> Arc<Stage> {
         Arc::new(Stage {
-            name,
+            kind,
             state_ns: Default::default(),
             bytes: AtomicU64::new(0),
             open: AtomicU64::new(0),
@@ -95,7 +66,7 @@ impl Stage {
     /// Opens the account of one thread, which is working from this moment on. To be called on the
     /// thread itself, since its processor time is read when the account closes.
     pub fn open(self: &Arc<Stage>) -> Account {
-        crate::trap::pass(self.name);
+        crate::trap::pass(self.kind);
         let open = self.open.fetch_add(1, Ordering::AcqRel) + 1;
         self.open_most.fetch_max(open, Ordering::AcqRel);
         let now = Instant::now();
@@ -129,14 +100,14 @@ impl Stage {
         now.duration_since(self.start).as_nanos() as u64
     }
 
-    /// Name of the stage.
-    pub fn name(&self) -> &'static str {
-        self.name
+    /// Its job.
+    pub fn kind(&self) -> StageKind {
+        self.kind
     }
 
     /// Counts bytes that passed through.
     pub fn add_bytes(&self, bytes: u64) {
-        crate::trap::pass(self.name);
+        crate::trap::pass(self.kind);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -154,11 +125,12 @@ impl Stage {
                 / threads.max(1) as f64
         };
         StageReport {
-            name: self.name,
+            kind: self.kind,
             threads,
             working_seconds: seconds(State::Working),
             starved_seconds: seconds(State::Starved),
             blocked_seconds: seconds(State::Blocked),
+            apart_seconds: seconds(State::Apart),
             occupied_seconds: self.occupied_ns.load(Ordering::Relaxed) as f64 / 1e9,
             processor_seconds: self.processor_ns.load(Ordering::Relaxed) as f64 / 1e9,
             core_wait_seconds: self.core_wait_ns.load(Ordering::Relaxed) as f64 / 1e9,
@@ -189,7 +161,7 @@ impl Account {
 
     /// Enters a state; the time since the last switch belongs to the state before.
     pub fn switch(&mut self, state: State) {
-        crate::trap::pass(self.stage.name);
+        crate::trap::pass(self.stage.kind);
         self.enter(state);
     }
 
@@ -245,7 +217,7 @@ mod tests {
 
     #[test]
     fn accounts_one_after_the_other_are_one_thread() {
-        let stage = Stage::new("write");
+        let stage = Stage::new(StageKind::Write);
         for _ in 0..3 {
             let mut account = stage.open();
             account.during(State::Starved, || std::thread::sleep(Duration::from_millis(2)));
@@ -258,7 +230,7 @@ mod tests {
 
     #[test]
     fn the_states_of_a_thread_add_up_to_its_wall_time() {
-        let stage = Stage::new("read");
+        let stage = Stage::new(StageKind::Read);
         let before = Instant::now();
         let mut account = stage.open();
         let inside = Instant::now();

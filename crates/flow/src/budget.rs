@@ -104,6 +104,7 @@ impl Drop for Loan {
 mod tests {
     use super::*;
     use crate::account::Stage;
+    use crate::run::StageKind;
 
     #[test]
     fn what_is_taken_never_exceeds_the_budget() {
@@ -124,7 +125,7 @@ mod tests {
     fn who_waits_is_woken_by_what_is_given_back_and_by_a_stop() {
         let cancel = Cancel::new();
         let budget = Budget::new(10, cancel.clone());
-        let stage = Stage::new("take");
+        let stage = Stage::new(StageKind::Write);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

@@ -12,6 +12,7 @@
 //! use flow::account::Stage;
 //! use flow::cancel::{Cancel, Stopped};
 //! use flow::crew::{Crew, Failure, StageFailure};
+//! use flow::run::StageKind;
 //!
 //! #[derive(Debug, thiserror::Error)]
 //! enum Error {
@@ -28,8 +29,8 @@
 //!
 //! let cancel = Cancel::new();
 //! let crew = Crew::<Error>::new(&cancel);
-//! let sum = crew.scope("main", |scope| {
-//!     let adding = crew.spawn(scope, &Stage::new("add"), |_| Ok(1 + 1))?;
+//! let sum = crew.scope(StageKind::Parse, |scope| {
+//!     let adding = crew.spawn(scope, &Stage::new(StageKind::Scan), |_| Ok(1 + 1))?;
 //!     crew.join(adding)
 //! });
 //! assert_eq!(crew.outcome(sum).unwrap(), 2);
@@ -43,6 +44,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use crate::account::{Account, Stage};
 use crate::cancel::{Cancel, Stopped};
+use crate::run::StageKind;
 use crate::turnstile::lock;
 
 /// What a run fails with.
@@ -57,16 +59,16 @@ pub enum StageFailure {
     /// It panicked.
     #[error("the {stage} stage broke down, which is a defect of takeup: {message}")]
     Panicked {
-        /// Name of the stage.
-        stage: &'static str,
+        /// Its stage.
+        stage: StageKind,
         /// What it said.
         message: String,
     },
     /// It cannot be started.
     #[error("cannot start a thread of the {stage} stage")]
     NotStarted {
-        /// Name of the stage.
-        stage: &'static str,
+        /// Its stage.
+        stage: StageKind,
         /// Why.
         source: io::Error,
     },
@@ -97,7 +99,7 @@ impl<'a, E: Failure> Crew<'a, E> {
     /// `Stopped`; the failure itself is what [`Crew::outcome`] returns.
     pub fn scope<'env, T>(
         &self,
-        stage: &'static str,
+        stage: StageKind,
         body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> Result<T, E>,
     ) -> Result<T, E> {
         std::thread::scope(|scope| self.guard(stage, || body(scope)))
@@ -113,11 +115,11 @@ impl<'a, E: Failure> Crew<'a, E> {
         stage: &Arc<Stage>,
         work: impl FnOnce(&mut Account) -> Result<T, E> + Send + 'scope,
     ) -> Result<ScopedJoinHandle<'scope, Option<T>>, E> {
-        let (stage, name) = (Arc::clone(stage), stage.name());
+        let (stage, kind) = (Arc::clone(stage), stage.kind());
         std::thread::Builder::new()
-            .name(format!("takeup-{name}"))
+            .name(format!("takeup-{kind}"))
             .spawn_scoped(scope, move || {
-                self.guard(name, || {
+                self.guard(kind, || {
                     let mut account = stage.open();
                     work(&mut account)
                 })
@@ -125,7 +127,7 @@ impl<'a, E: Failure> Crew<'a, E> {
             })
             .map_err(|source| {
                 self.cancel.fail();
-                StageFailure::NotStarted { stage: name, source }.into()
+                StageFailure::NotStarted { stage: kind, source }.into()
             })
     }
 
@@ -138,7 +140,7 @@ impl<'a, E: Failure> Crew<'a, E> {
         stage: &Arc<Stage>,
         work: impl FnOnce(&mut Account) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.guard(stage.name(), || work(&mut stage.open()))
+        self.guard(stage.kind(), || work(&mut stage.open()))
     }
 
     /// Waits for a thread.
@@ -180,7 +182,7 @@ impl<'a, E: Failure> Crew<'a, E> {
     }
 
     /// Does the work of a stage; a failure or a panic of it is kept and stops the run.
-    fn guard<T>(&self, stage: &'static str, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    fn guard<T>(&self, stage: StageKind, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let error = match guarded(stage, work) {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(error)) => error,
@@ -195,7 +197,7 @@ impl<'a, E: Failure> Crew<'a, E> {
 ///
 /// # Errors
 /// When it panics.
-pub fn guarded<T>(stage: &'static str, work: impl FnOnce() -> T) -> Result<T, StageFailure> {
+pub fn guarded<T>(stage: StageKind, work: impl FnOnce() -> T) -> Result<T, StageFailure> {
     // What threads share is behind locks that go on when they are poisoned, and the run ends: no
     // half-changed state outlives it.
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| StageFailure::Panicked {
@@ -238,21 +240,22 @@ mod tests {
         let queue = Queue::<u8>::new(1, cancel.clone());
         let options = RingOptions { block_bytes: 512, blocks: 2, consumers: 1 };
         let (producer, consumers) = ring(options, cancel.clone()).unwrap();
-        let result = crew.scope("lead", |scope| {
-            crew.spawn(scope, &Stage::new("pop"), |account| Ok(queue.pop(account)?))?;
-            crew.spawn(scope, &Stage::new("take"), |account| {
+        let result = crew.scope(StageKind::Scan, |scope| {
+            crew.spawn(scope, &Stage::new(StageKind::Read), |account| Ok(queue.pop(account)?))?;
+            crew.spawn(scope, &Stage::new(StageKind::Write), |account| {
                 Ok(consumers[0].next(account)?.is_some())
             })?;
-            let broken = crew.spawn(scope, &Stage::new("broken"), |account| -> Result<(), _> {
-                let _held = producer.reserve(512, account)?;
-                panic!("seven is not {}", 8);
-            })?;
+            let broken =
+                crew.spawn(scope, &Stage::new(StageKind::Compress), |account| -> Result<(), _> {
+                    let _held = producer.reserve(512, account)?;
+                    panic!("seven is not {}", 8);
+                })?;
             crew.join(broken)
         });
         let text = crew.outcome(result).unwrap_err().to_string();
         assert_eq!(
             text,
-            "the broken stage broke down, which is a defect of takeup: seven is not 8"
+            "the compress stage broke down, which is a defect of takeup: seven is not 8"
         );
     }
 
@@ -261,12 +264,12 @@ mod tests {
         let cancel = Cancel::new();
         let crew = Crew::<Error>::new(&cancel);
         let queue = Queue::<u8>::new(1, cancel.clone());
-        let result: Result<(), Error> = crew.scope("lead", |scope| {
-            crew.spawn(scope, &Stage::new("pop"), |account| Ok(queue.pop(account)?))?;
+        let result: Result<(), Error> = crew.scope(StageKind::Scan, |scope| {
+            crew.spawn(scope, &Stage::new(StageKind::Read), |account| Ok(queue.pop(account)?))?;
             panic!("lost");
         });
         let text = crew.outcome(result).unwrap_err().to_string();
-        assert!(text.starts_with("the lead stage") && text.ends_with("lost"), "{text}");
+        assert!(text.starts_with("the scan stage") && text.ends_with("lost"), "{text}");
     }
 
     #[test]

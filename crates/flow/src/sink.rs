@@ -41,13 +41,14 @@ pub enum WriteError {
 
 /// Where blocks go.
 pub trait Sink: Send {
-    /// Takes the next block. It may still be on its way when this returns.
-    fn write(&mut self, block: Block) -> Result<(), WriteError>;
+    /// Takes the next block. It may still be on its way when this returns. The account is that of
+    /// the writing thread, for waits that are not the target's.
+    fn write(&mut self, block: Block, account: &mut Account) -> Result<(), WriteError>;
     /// Gives back all blocks that were taken, before the writer waits for the next one: in a small
     /// ring that one may be waiting for theirs.
     fn settle(&mut self) -> Result<(), WriteError>;
     /// Waits until the kernel has taken everything.
-    fn finish(&mut self) -> Result<(), WriteError>;
+    fn finish(&mut self, account: &mut Account) -> Result<(), WriteError>;
 }
 
 /// How the writer drains its ring.
@@ -94,11 +95,11 @@ pub fn write_all(
         hold_back(wait, account, cancel)?;
         seen(&block);
         let length = block.len() as u64;
-        sink.write(block)?;
+        sink.write(block, account)?;
         bytes += length;
         account.stage().add_bytes(length);
     }
-    sink.finish()?;
+    sink.finish(account)?;
     Ok(bytes)
 }
 
@@ -200,7 +201,7 @@ impl StreamSink {
 }
 
 impl Sink for StreamSink {
-    fn write(&mut self, block: Block) -> Result<(), WriteError> {
+    fn write(&mut self, block: Block, _: &mut Account) -> Result<(), WriteError> {
         let mut rest = &block[..];
         if self.waiting == Waiting::InWrite {
             self.wait_writable()?;
@@ -224,7 +225,7 @@ impl Sink for StreamSink {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), WriteError> {
+    fn finish(&mut self, _: &mut Account) -> Result<(), WriteError> {
         Ok(())
     }
 }
@@ -295,7 +296,7 @@ impl FileSink {
 }
 
 impl Sink for FileSink {
-    fn write(&mut self, block: Block) -> Result<(), WriteError> {
+    fn write(&mut self, block: Block, _: &mut Account) -> Result<(), WriteError> {
         while self.backend.in_flight() >= self.backend.depth() {
             self.reap()?;
         }
@@ -321,7 +322,7 @@ impl Sink for FileSink {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), WriteError> {
+    fn finish(&mut self, _: &mut Account) -> Result<(), WriteError> {
         self.settle()
     }
 }

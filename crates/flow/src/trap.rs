@@ -9,6 +9,7 @@ mod armed {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use crate::run::StageKind;
     use crate::turnstile::lock;
 
     static ARMED: AtomicBool = AtomicBool::new(false);
@@ -20,12 +21,14 @@ mod armed {
         ARMED.store(true, Ordering::Release);
     }
 
-    pub(crate) fn pass(stage: &str) {
+    pub(crate) fn pass(stage: StageKind) {
         if !ARMED.load(Ordering::Acquire) {
             return;
         }
         let mut trap = lock(&TRAP);
-        let Some((name, passes)) = trap.as_mut().filter(|(name, _)| name == stage) else { return };
+        let Some((name, passes)) = trap.as_mut().filter(|(name, _)| name == stage.name()) else {
+            return;
+        };
         *passes = passes.saturating_sub(1);
         if *passes == 0 {
             let text = format!("the trap of {name}");
@@ -43,4 +46,4 @@ pub use armed::set;
 
 #[cfg(not(debug_assertions))]
 #[inline]
-pub(crate) fn pass(_: &str) {}
+pub(crate) fn pass(_: crate::run::StageKind) {}

@@ -12,6 +12,7 @@ mod stopping;
 mod streams;
 
 use flow::account::{Account, Stage};
+use flow::run::StageKind;
 
 /// The byte at a place of the test stream: neighbours differ, and so do blocks.
 pub fn byte_at(position: u64) -> u8 {
@@ -25,5 +26,5 @@ pub fn bytes_at(position: u64, length: usize) -> Vec<u8> {
 
 /// An account that nobody reads.
 pub fn account() -> Account {
-    Stage::new("test").open()
+    Stage::new(StageKind::Write).open()
 }

@@ -1,14 +1,10 @@
 //! From the end of a run to what the user sees, and to the exit code.
 
-use std::ffi::OsStr;
 use std::io::Write;
 use std::process::ExitCode;
 
-use backup::report::RunReport;
-use flow::limit::{Run, analyse};
-use report::explanation::{Command, Context, Volume, explain};
+use flow::run::RunReport;
 use report::summary::RunSummary;
-use rustix::fs::FileType;
 use serde_json::Value;
 
 use crate::failure::{FAILED, Failure};
@@ -38,74 +34,10 @@ pub enum SummaryPlace {
     Error,
 }
 
-/// What the words of a summary depend on.
-pub struct Ends<'a> {
-    /// What was run.
-    pub command: Command,
-    /// Kind of the source: tree, file, pipe ...
-    pub source: &'a str,
-    /// Kind of the target.
-    pub target: &'a str,
-    /// The user's limit.
-    pub rate_limit_bytes_per_second: Option<u64>,
-}
-
 /// Makes the document of a run.
-pub fn summarise(run: &RunReport, ends: &Ends<'_>, terminal: &Terminal) -> RunSummary {
-    // No stage can be blamed for the time of a change of volume, and none can save it.
-    let change_seconds = run.tape.as_ref().map_or(0.0, |tape| tape.change_seconds);
-    let mut stages = run.stages.clone();
-    if let Some(writer) = stages.last_mut() {
-        writer.blocked_seconds = (writer.blocked_seconds - change_seconds).max(0.0);
-    }
-    let analysis = analyse(&Run {
-        stages: &stages,
-        seconds: (run.seconds - change_seconds).max(0.0),
-        synchronise_seconds: run.synchronise_seconds,
-        rate_limit_bytes_per_second: ends.rate_limit_bytes_per_second,
-        cores: run.cores,
-        others_seconds: terminal.others_processor_seconds(),
-    });
-    let context = Context {
-        command: ends.command,
-        source: ends.source,
-        target: ends.target,
-        compression: &run.compression,
-        mean_file_bytes: (run.files > 0).then(|| run.source_bytes as f64 / run.files as f64),
-        rate_limit_bytes_per_second: ends.rate_limit_bytes_per_second,
-        volume: if run.archive_bytes > run.ring_bytes {
-            Volume::MoreThanRing
-        } else {
-            Volume::FitsRing
-        },
-    };
-    let words = explain(&analysis, &context).without_changes(change_seconds);
-    let mut summary = RunSummary {
-        command: command_name(ends.command).to_owned(),
-        members: run.members,
-        files: run.files,
-        source_bytes: run.source_bytes,
-        archive_bytes: run.archive_bytes,
-        target_bytes: run.target_bytes,
-        seconds: run.seconds,
-        synchronise_seconds: run.synchronise_seconds,
-        bytes_per_second: if run.seconds > 0.0 {
-            run.source_bytes as f64 / run.seconds
-        } else {
-            0.0
-        },
-        warnings: terminal.warnings(),
-        warnings_total: terminal.warnings_total(),
-        times_ran_empty: run.times_ran_empty,
-        ring_bytes: run.ring_bytes,
-        engine: run.engine.to_owned(),
-        cores: run.cores,
-        endpoint: run.endpoint.to_owned(),
-        compression: run.compression.clone(),
-        ..RunSummary::default()
-    };
-    summary.set_stages(&run.stages, &analysis, &words);
-    summary
+pub fn summarise(run: RunReport, terminal: &Terminal) -> RunSummary {
+    let run = RunReport { others_seconds: terminal.others_processor_seconds(), ..run };
+    RunSummary::new(run, terminal.warnings(), terminal.warnings_total())
 }
 
 /// Prints the summary as the user wants it.
@@ -185,29 +117,5 @@ pub fn finish(
             to_standard_error(&failure.to_text());
             ExitCode::from(FAILED)
         }
-    }
-}
-
-/// What is at a path, in the words of the explanation; `standard` is what `-` stands for.
-pub fn kind_of(path: &OsStr, standard: rustix::fd::BorrowedFd<'_>) -> &'static str {
-    let status = if path == "-" { rustix::fs::fstat(standard) } else { rustix::fs::stat(path) };
-    let Ok(status) = status else { return "file" };
-    match FileType::from_raw_mode(status.st_mode) {
-        FileType::Fifo => "pipe",
-        FileType::CharacterDevice => "character device",
-        FileType::BlockDevice => "block device",
-        FileType::Socket => "stream",
-        FileType::Directory => "tree",
-        _ => "file",
-    }
-}
-
-fn command_name(command: Command) -> &'static str {
-    match command {
-        Command::Backup => "backup",
-        Command::Restore => "restore",
-        Command::Verify => "verify",
-        Command::List => "list",
-        Command::Pipe => "pipe",
     }
 }

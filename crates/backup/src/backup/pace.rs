@@ -159,6 +159,8 @@ impl Drop for Permit<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::account::Stage;
+    use flow::run::StageKind;
 
     #[test]
     fn the_limit_follows_what_the_readers_see() {
@@ -195,7 +197,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..6 {
                 scope.spawn(|| {
-                    let mut account = flow::account::Stage::new("read").open();
+                    let mut account = Stage::new(StageKind::Read).open();
                     for _ in 0..200 {
                         let permit = pace.enter(&mut account).unwrap();
                         let now = at_once.fetch_add(1, std::sync::atomic::Ordering::SeqCst);

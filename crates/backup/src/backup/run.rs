@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use archive::index::ExtentRecord;
 use archive::member::Timestamp;
 use device::target::{Target, TargetKind};
-use flow::account::{Account, Stage, StageReport};
+use flow::account::{Account, Stage};
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::Crew;
@@ -15,6 +15,7 @@ use flow::queue::Queue;
 use flow::rate::RateLimit;
 use flow::restart::Restart;
 use flow::ring::{Block, Consumer, LastBlock, Producer, RingOptions, ring};
+use flow::run::{StageKind, StageReport};
 use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all};
 use flow::turnstile::Turnstile;
 use tree::{Accounts, CaptureOptions, Capturer, Progress, Scan};
@@ -51,11 +52,11 @@ pub(super) struct Stages {
 impl Stages {
     pub(super) fn new() -> Stages {
         Stages {
-            scan: Stage::new("scan"),
-            read: Stage::new("read"),
-            hash: Stage::new("hash"),
-            compress: Stage::new("compress"),
-            write: Stage::new("write"),
+            scan: Stage::new(StageKind::Scan),
+            read: Stage::new(StageKind::Read),
+            hash: Stage::new(StageKind::Hash),
+            compress: Stage::new(StageKind::Compress),
+            write: Stage::new(StageKind::Write),
         }
     }
 }
@@ -92,16 +93,16 @@ pub(crate) trait SetSink: Sink {
 struct OneStream<T: Sink>(T);
 
 impl<T: Sink> Sink for OneStream<T> {
-    fn write(&mut self, block: Block) -> Result<(), WriteError> {
-        self.0.write(block)
+    fn write(&mut self, block: Block, account: &mut Account) -> Result<(), WriteError> {
+        self.0.write(block, account)
     }
 
     fn settle(&mut self) -> Result<(), WriteError> {
         self.0.settle()
     }
 
-    fn finish(&mut self) -> Result<(), WriteError> {
-        self.0.finish()
+    fn finish(&mut self, account: &mut Account) -> Result<(), WriteError> {
+        self.0.finish(account)
     }
 }
 
@@ -189,7 +190,7 @@ impl Run<'_> {
         };
         let to_write = output.as_ref().map_or(&after_hash, |(_, consumer)| consumer);
         let turnstile = Turnstile::new(self.cancel.clone());
-        self.crew.scope("scan", |scope| {
+        self.crew.scope(StageKind::Scan, |scope| {
             let hash = self.crew.spawn(scope, &self.stages.hash, |account| {
                 Hasher::new(&groups, self.options.block_bytes).run(&to_hash, account)
             })?;
@@ -271,7 +272,7 @@ impl Run<'_> {
             begun: now(),
         };
         let accounts = Arc::new(Accounts::load());
-        self.crew.scope("scan", |scope| {
+        self.crew.scope(StageKind::Scan, |scope| {
             let mut threads = Vec::new();
             for _ in 0..read_threads {
                 let capturer = Capturer::new(capture, Arc::clone(&accounts));
@@ -282,7 +283,7 @@ impl Run<'_> {
             }
             let mut content_threads = Vec::new();
             // Readers by name, whose waiting for work is not among the times of that stage.
-            let idle = Stage::new(self.stages.read.name());
+            let idle = Stage::new(self.stages.read.kind());
             for _ in 0..PLACED_THREADS {
                 let (shared, read) = (&shared, &self.stages.read);
                 content_threads.push(
@@ -362,10 +363,10 @@ impl Run<'_> {
         if self.segments.is_some() {
             producer.set_last_block(LastBlock::Padded);
         }
-        self.crew.scope("index", |scope| {
+        self.crew.scope(StageKind::Index, |scope| {
             let write = self.crew.spawn(scope, &self.stages.write, |account| {
                 let written = self.write(&consumer, sink, account)?;
-                sink.finish().map_err(|source| self.write_error(source))?;
+                sink.finish(account).map_err(|source| self.write_error(source))?;
                 Ok(written)
             })?;
             let index = self.crew.spawn(scope, &self.stages.hash, move |account| {

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use archive::chunk::Format;
 use device::source::Source;
 use flow::cancel::Cancel;
-use rustix::fs::FileType;
+use flow::run::Endpoint;
 
 use super::excerpt::{self, Chunks};
 use super::index_file::IndexFile;
@@ -71,7 +71,7 @@ impl Input {
     pub fn cacheable(&self) -> Option<(&OwnedFd, u64)> {
         let Input::File(source) = self else { return None };
         let length_bytes = source.length_bytes.or_else(|| {
-            let is_file = endpoint(source) == "file";
+            let is_file = Endpoint::of_file(&source.file) == Endpoint::File;
             is_file.then(|| rustix::fs::fstat(&source.file).ok().map(|it| it.st_size as u64))?
         });
         length_bytes.map(|length_bytes| (&*source.file, length_bytes))
@@ -101,7 +101,9 @@ impl Input {
     /// `NoIndex`.
     pub fn require_index(&self) -> Result<(), ReadFailure> {
         match self {
-            Input::File(source) if endpoint(source) == "file" && self.index().is_none() => {
+            Input::File(source)
+                if Endpoint::of_file(&source.file) == Endpoint::File && self.index().is_none() =>
+            {
                 Err(ReadFailure::NoIndex { name: source.name.clone() })
             }
             _ => Ok(()),
@@ -112,7 +114,7 @@ impl Input {
     /// on it may be the index of a longer archive that was there before.
     pub fn index(&self) -> Option<IndexFile> {
         match self {
-            Input::File(source) if endpoint(source) == "block device" => None,
+            Input::File(source) if Endpoint::of_file(&source.file) == Endpoint::BlockDevice => None,
             Input::File(source) => IndexFile::find(source),
             Input::Tape(tape) => tape::index_of(tape),
         }
@@ -125,16 +127,4 @@ pub(super) fn is_plain_file(source: &Source) -> bool {
     source.length_bytes.is_some_and(|length| length > 0)
         && interruptible::read_at(&source.file, &mut prefix, 0)
             .is_ok_and(|bytes| Format::detect(&prefix[..bytes]) == Format::Plain)
-}
-
-/// What the source is, for the explanation.
-pub(super) fn endpoint(source: &Source) -> &'static str {
-    let kind = rustix::fs::fstat(&source.file)
-        .map_or(FileType::Unknown, |status| FileType::from_raw_mode(status.st_mode));
-    match kind {
-        FileType::RegularFile => "file",
-        FileType::BlockDevice => "block device",
-        FileType::CharacterDevice => "character device",
-        _ => "pipe",
-    }
 }

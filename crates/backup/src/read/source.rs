@@ -148,6 +148,7 @@ mod tests {
     use flow::backend::{Completion, ThreadBackend};
     use flow::cancel::Cancel;
     use flow::ring::{RingOptions, ring};
+    use flow::run::StageKind;
     use std::io::Write;
 
     /// Reads of the first file through the threads, but for one place that fails.
@@ -196,7 +197,7 @@ mod tests {
         let options = RingOptions { block_bytes: BLOCK, blocks: 16, consumers: 1 };
         let (producer, consumers) = ring(options, Cancel::new()).unwrap();
         let (gaps, stop) = (Gaps::default(), AtomicBool::new(false));
-        let mut account = Stage::new("read").open();
+        let mut account = Stage::new(StageKind::Read).open();
         let reader = SourceReader {
             file: &file,
             ranges: vec![0..BLOCK as u64, BLOCK as u64..content.len() as u64],

@@ -88,6 +88,7 @@ impl Supply for ThenIndex<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::run::StageKind;
     use std::os::fd::OwnedFd;
 
     use archive::chunk::Compression;
@@ -167,7 +168,7 @@ mod tests {
             let index = TapeIndex { index, extents: Arc::default(), file, length_bytes };
             let (index, gaps) = (Mutex::new(Some(index)), Gaps::default());
             let mut supply = ThenIndex::new(Box::new(Nothing), &index, gaps.clone());
-            let mut account = Stage::new("parse").open();
+            let mut account = Stage::new(StageKind::Parse).open();
             let mut found = Vec::new();
             while let Some(lease) = supply.next(&mut account).unwrap() {
                 found.extend_from_slice(&lease);

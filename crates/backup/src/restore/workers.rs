@@ -16,13 +16,13 @@ use flow::cancel::{POLL, Stopped};
 use flow::crew::Crew;
 use flow::monitor::Counter;
 use flow::queue::Queue;
+use flow::run::{RunReport, StageKind};
 use tree::{Created, Destination, Overwrite, RestoreFile, Worker};
 
 use super::{INCOMPLETE_SUFFIX, RestoreError, RestoreOptions};
 use crate::read::members::ContentPiece;
 use crate::read::placement::Placement;
 use crate::read::{MEMBERS_BYTES_MAX, Slice, cores};
-use crate::report::RunReport;
 use crate::warnings::{Warnings, with_causes};
 
 /// Jobs that wait for one worker.
@@ -115,7 +115,7 @@ impl<'a> Workers<'a> {
 
     /// Runs the workers while `feed` gives them jobs, and until all jobs are done.
     pub fn run(&self, feed: impl FnOnce() -> Result<(), RestoreError>) -> Result<(), RestoreError> {
-        self.crew.scope("parse", |scope| {
+        self.crew.scope(StageKind::Parse, |scope| {
             for index in 0..self.len() {
                 self.crew.spawn(scope, self.stage, move |account| self.work(index, account))?;
             }

@@ -14,6 +14,7 @@ use archive::index::ExtentRecord;
 use archive::label::{Continuation, Label, LabelKind};
 use device::tape::generation::Generation;
 use device::tape::{DriveCompression, Filemark, TapeDrive, TapeWrite};
+use flow::account::{Account, State};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::restart::Restart;
 use flow::ring::Block;
@@ -207,14 +208,14 @@ impl<'a> TapeSink<'a> {
     }
 
     /// Puts what is held on the medium, on as many volumes as it takes.
-    fn drain(&mut self) -> Result<(), TapeSetError> {
+    fn drain(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         while let Some((block, from)) = self.stream.next() {
             if self.part.is_none() {
-                self.begin_part()?;
+                self.begin_part(account)?;
                 continue;
             }
             let Some(volume) = &mut self.volume else {
-                self.next_volume()?;
+                self.next_volume(account)?;
                 continue;
             };
             debug_assert_eq!(
@@ -223,7 +224,7 @@ impl<'a> TapeSink<'a> {
             );
             match volume.write(&block)? {
                 TapeWrite::Whole => volume.took_new |= self.stream.advance(&block),
-                TapeWrite::EndOfMedium(_) => self.end_volume(LabelState::Whole)?,
+                TapeWrite::EndOfMedium(_) => self.end_volume(LabelState::Whole, account)?,
             }
         }
         self.stream.let_go(&self.segments);
@@ -231,9 +232,9 @@ impl<'a> TapeSink<'a> {
     }
 
     /// Writes a label, and with it the rest of the block that it shares with the stream.
-    fn begin_part(&mut self) -> Result<(), TapeSetError> {
+    fn begin_part(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         self.started.get_or_insert_with(Instant::now);
-        let Some(volume) = &mut self.volume else { return self.next_volume() };
+        let Some(volume) = &mut self.volume else { return self.next_volume(account) };
         let mut label = Label {
             set: self.set,
             kind: self.stream.kind,
@@ -268,7 +269,7 @@ impl<'a> TapeSink<'a> {
         for (number, block) in bytes.chunks(self.writing.block_bytes).enumerate() {
             if let TapeWrite::EndOfMedium(_) = volume.write(block)? {
                 let state = if number == 0 { LabelState::Absent } else { LabelState::Cut };
-                return self.end_volume(state);
+                return self.end_volume(state, account);
             }
         }
         self.parts += 1;
@@ -311,8 +312,8 @@ impl<'a> TapeSink<'a> {
     }
 
     /// The medium is full: closes what is on it, and has another one put in its place.
-    fn end_volume(&mut self, label: LabelState) -> Result<(), TapeSetError> {
-        let Some(volume) = &mut self.volume else { return self.next_volume() };
+    fn end_volume(&mut self, label: LabelState, account: &mut Account) -> Result<(), TapeSetError> {
+        let Some(volume) = &mut self.volume else { return self.next_volume(account) };
         match label {
             LabelState::Absent => volume.tape.synchronise()?,
             LabelState::Cut | LabelState::Whole => {
@@ -336,13 +337,13 @@ impl<'a> TapeSink<'a> {
         let text = format!("volume {number} is full, segment {} goes on", self.segment);
         self.tell(Level::Note, text);
         self.close_volume();
-        self.next_volume()
+        self.next_volume(account)
     }
 
     /// Has the next volume put into the drive.
-    fn next_volume(&mut self) -> Result<(), TapeSetError> {
+    fn next_volume(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         let started = Instant::now();
-        let changed = self.change_volume();
+        let changed = account.during(State::Apart, || self.change_volume());
         self.report.change_seconds += started.elapsed().as_secs_f64();
         changed
     }
@@ -400,17 +401,17 @@ impl<'a> TapeSink<'a> {
         self.monitor.notice(Notice { level, object, text });
     }
 
-    fn take(&mut self, block: Block) -> Result<(), TapeSetError> {
+    fn take(&mut self, block: Block, account: &mut Account) -> Result<(), TapeSetError> {
         let position = block.position_bytes();
         if self.stream.kind == LabelKind::Data && self.segments.take_end(position) {
             self.close_segment(Filemark::Immediate)?;
         }
         self.stream.held.push_back(block);
-        self.drain()
+        self.drain(account)
     }
 
     /// Ends the stream: closes its last segment.
-    fn end_stream(&mut self) -> Result<(), TapeSetError> {
+    fn end_stream(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         self.stream.held.clear();
         if self.part.is_none() {
             return Ok(());
@@ -422,7 +423,7 @@ impl<'a> TapeSink<'a> {
             }
             LabelKind::Index => {
                 let started = Instant::now();
-                self.close_segment(Filemark::Synchronising)?;
+                account.during(State::Apart, || self.close_segment(Filemark::Synchronising))?;
                 self.report.synchronise_seconds = started.elapsed().as_secs_f64();
                 self.safe.segments = self.segment - 1;
                 let seconds = self.started.map(|started| started.elapsed().as_secs_f64());
@@ -483,16 +484,16 @@ enum LabelState {
 }
 
 impl Sink for TapeSink<'_> {
-    fn write(&mut self, block: Block) -> Result<(), WriteError> {
-        self.take(block).map_err(|error| self.keep(error))
+    fn write(&mut self, block: Block, account: &mut Account) -> Result<(), WriteError> {
+        self.take(block, account).map_err(|error| self.keep(error))
     }
 
     fn settle(&mut self) -> Result<(), WriteError> {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), WriteError> {
-        self.end_stream().map_err(|error| self.keep(error))
+    fn finish(&mut self, account: &mut Account) -> Result<(), WriteError> {
+        self.end_stream(account).map_err(|error| self.keep(error))
     }
 }
 

@@ -8,6 +8,7 @@
 
 use device::tape::{Access, BlockMode, Filemark, Tape, TapeDrive, TapeError, TapeRead, TapeWrite};
 use device::target::Existing;
+use flow::account::Account;
 use flow::ring::Block;
 use flow::sink::{Sink, WriteError};
 
@@ -95,7 +96,7 @@ fn data_follow(tape: &mut Tape, block_bytes_max: u64) -> Result<bool, TapeError>
 }
 
 impl Sink for TapeStream {
-    fn write(&mut self, block: Block) -> Result<(), WriteError> {
+    fn write(&mut self, block: Block, _: &mut Account) -> Result<(), WriteError> {
         self.take(&block).map_err(|error| WriteError::Target(Box::new(error)))
     }
 
@@ -103,7 +104,7 @@ impl Sink for TapeStream {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), WriteError> {
+    fn finish(&mut self, _: &mut Account) -> Result<(), WriteError> {
         self.close().map_err(|error| WriteError::Target(Box::new(error)))
     }
 }

@@ -17,6 +17,7 @@ use flow::cancel::Stopped;
 use flow::crew::Crew;
 use flow::monitor::Counter;
 use flow::queue::Queue;
+use flow::run::StageKind;
 use flow::turnstile::Turnstile;
 use tree::{Accounts, CompareOptions, LiveTree};
 
@@ -161,7 +162,7 @@ impl<'a> Workers<'a> {
 
     /// Runs the workers while `feed` gives them jobs, and until all jobs are done.
     pub fn run<T>(&self, feed: impl FnOnce() -> Result<T, VerifyError>) -> Result<T, VerifyError> {
-        self.crew.scope("parse", |scope| {
+        self.crew.scope(StageKind::Parse, |scope| {
             for index in 0..self.len() {
                 self.crew.spawn(scope, self.stage, move |account| self.work(index, account))?;
             }

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use backup::backup::{BackupError, BackupOptions, backup};
-use backup::report::RunReport;
 use flow::cancel::Cancel;
 use flow::monitor::{Counter, Level, Monitor, Notice};
+use flow::run::RunReport;
 
 /// No test here takes more than a few seconds; one that takes this long hangs.
 const HANG: Duration = Duration::from_secs(60);
@@ -109,7 +109,7 @@ pub fn options(sources: &[&Path], target: &Path) -> BackupOptions {
 pub fn try_run(options: &BackupOptions) -> Result<Finished, BackupError> {
     let _watchdog = Watchdog::new(format!("backup with {options:?}"));
     let recorder = Recorder::default();
-    let report = backup(options, &recorder, &Cancel::new())?;
+    let report = backup(options, &recorder, &Cancel::new())?.run;
     let archive = PathBuf::from(&options.target);
     assert_eq!(*recorder.members.lock().unwrap(), report.members, "members counted and reported");
     Ok(Finished { report, notices: recorder.notices.into_inner().unwrap(), archive })

@@ -13,7 +13,7 @@ use std::path::Path;
 use archive::chunk::Compression;
 use archive::label::LabelKind;
 use backup::backup::{BackupError, BackupOptions, backup_to_tape};
-use backup::report::RunReport;
+use backup::report::BackupReport;
 use backup::tape::{
     BlockLayout, ChangeError, Refused, Safe, TapeOptions, TapeSetError, VolumeChanger,
     VolumeRequest,
@@ -61,7 +61,7 @@ fn library(capacities: &[u64], early_warning_bytes: u64) -> Library {
 }
 
 struct Written {
-    report: RunReport,
+    report: BackupReport,
     requests: Vec<VolumeRequest>,
 }
 
@@ -69,7 +69,7 @@ fn write(
     options: &BackupOptions,
     tape: &TapeOptions,
     library: &Library,
-) -> (Result<RunReport, BackupError>, Vec<VolumeRequest>) {
+) -> (Result<BackupReport, BackupError>, Vec<VolumeRequest>) {
     let _watchdog = Watchdog::new(format!("backup to tape with {options:?} {tape:?}"));
     let mut operator = Operator { library: library.clone(), requests: Vec::new() };
     let recorder = Recorder::default();
@@ -83,7 +83,7 @@ fn write_well(options: &BackupOptions, tape: &TapeOptions, library: &Library) ->
     Written { report: result.unwrap_or_else(|error| panic!("{error:?}: {requests:?}")), requests }
 }
 
-fn set_id(report: &RunReport) -> [u8; 16] {
+fn set_id(report: &BackupReport) -> [u8; 16] {
     let digits = &report.tape.as_ref().unwrap().set;
     u128::from_str_radix(digits, 16).unwrap().to_be_bytes()
 }

@@ -1,5 +1,6 @@
 //! Restores of sound archives: whoever made them, however they arrive.
 
+use flow::run::Endpoint;
 use std::fs;
 use std::num::NonZero;
 use std::path::Path;
@@ -108,7 +109,7 @@ fn from_a_pipe() {
         let (report, kept) = bench.restore(&bench.path("fifo"), "out");
         writer.join().unwrap();
         assert_eq!(kept.warnings(), Vec::<String>::new());
-        assert_eq!(report.run.endpoint, "pipe");
+        assert_eq!(report.run.source, Endpoint::Pipe);
         assert_same_tree(&tree, &bench.path("out/tree"), Times::Exact);
     }
 }
@@ -344,7 +345,7 @@ fn what_is_older_on_a_device_does_not_come_back() {
     let (report, kept) = bench.restore(Path::new(device.trim()), "out");
     run("losetup", &["-d", device.trim()], folder);
     assert_eq!(kept.warnings(), Vec::<String>::new());
-    assert_eq!(report.run.endpoint, "block device");
+    assert_eq!(report.run.source, Endpoint::BlockDevice);
     assert_eq!(fs::read(bench.path("out/t/file")).unwrap(), b"new\n");
     assert!(!exists(bench.path("out/t/other")));
 }

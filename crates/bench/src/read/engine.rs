@@ -13,13 +13,13 @@ use flow::account::{Account, Stage};
 use flow::backend::{Backend, Choice, Engine as FlowEngine, Memory, Operation};
 use flow::cancel::Cancel;
 use flow::ring::{Consumer, Piece, Producer, RingOptions, ring};
+use flow::run::{StageKind, StageReport};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::mapped::Mapping;
 use super::reading::{Engine, Reading};
 use crate::histogram::Histogram;
-use crate::record::StageRecord;
 use crate::series::SeriesRecorder;
 
 /// What a run measured.
@@ -34,7 +34,7 @@ pub struct Measured {
     /// From each request to its answer.
     pub latency: Histogram,
     /// The one stage there is.
-    pub stages: Vec<StageRecord>,
+    pub stages: Vec<StageReport>,
     /// Memory of the buffers.
     pub memory_bytes: u64,
 }
@@ -62,7 +62,7 @@ pub fn read(
         return Err(format!("{length_bytes} bytes are less than one block of {block}"));
     }
     let shared = Shared { reading, blocks, next: AtomicU64::new(0), watched, cancel };
-    let stage = Stage::new("read");
+    let stage = Stage::new(StageKind::Read);
     let readers: Result<Vec<Reader<'_>>, String> =
         files.iter().map(|file| Reader::new(&shared, file)).collect();
     let readers = readers?;
@@ -97,7 +97,7 @@ pub fn read(
         seconds,
         series: all.series.finish(seconds),
         latency: all.latency,
-        stages: vec![stage.report().into()],
+        stages: vec![stage.report()],
         memory_bytes: ring_bytes as u64,
     })
 }

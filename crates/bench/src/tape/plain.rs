@@ -12,6 +12,7 @@ use std::sync::Arc;
 use device::backing::BackingDevice;
 use device::file::drop_cached;
 use device::target::{Existing, FileMode, Target, TargetError, TargetKind};
+use flow::account::Account;
 use flow::cancel::Cancel;
 use flow::ring::Block;
 use flow::sink::{Sink, StreamSink};
@@ -195,9 +196,14 @@ impl Drop for Plain {
 }
 
 impl Medium for Plain {
-    fn write(&mut self, block: &Block, _cancel: &Cancel) -> Result<Taken, String> {
+    fn write(
+        &mut self,
+        block: &Block,
+        account: &mut Account,
+        _cancel: &Cancel,
+    ) -> Result<Taken, String> {
         let sink = self.sink.as_mut().expect("a run begins with a sink");
-        match sink.write(block.clone()) {
+        match sink.write(block.clone(), account) {
             Ok(()) => Ok(Taken::Whole),
             Err(error) => Err(in_words(&error)),
         }

@@ -19,6 +19,7 @@ use device::tape::{
     Access, BlockMode, Compression, CompressionError, DriveCompression, Filemark, OpenError, Place,
     Tape, TapeDrive, TapeRead, TapeWrite,
 };
+use flow::account::Account;
 use flow::cancel::Cancel;
 use flow::ring::Block;
 use rustix::io::Errno;
@@ -517,7 +518,7 @@ pub(super) struct Rates {
 }
 
 impl Medium for Tape {
-    fn write(&mut self, block: &Block, _cancel: &Cancel) -> Result<Taken, String> {
+    fn write(&mut self, block: &Block, _: &mut Account, _cancel: &Cancel) -> Result<Taken, String> {
         match Tape::write(self, block).map_err(|error| in_words(&error))? {
             TapeWrite::Whole => Ok(Taken::Whole),
             TapeWrite::EndOfMedium(_) => Ok(Taken::EndOfMedium),

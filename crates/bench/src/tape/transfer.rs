@@ -14,6 +14,7 @@ use flow::account::{Account, Stage, State};
 use flow::cancel::{Cancel, Stopped};
 use flow::restart::Restart;
 use flow::ring::{Block, Consumer, Producer, RingOptions, ring};
+use flow::run::{StageKind, StageReport};
 use flow::sink::{Sink, WriteError, WriteOptions, write_all};
 
 use super::checksum::Checksum;
@@ -21,7 +22,7 @@ use super::passage::Passage;
 use crate::framing::Framer;
 use crate::histogram::Histogram;
 use crate::payload::{Payload, PayloadError};
-use crate::record::{Series, StageRecord};
+use crate::record::Series;
 use crate::series::SeriesRecorder;
 
 /// What became of a block.
@@ -36,7 +37,12 @@ pub(super) enum Taken {
 /// Where blocks go and come from, one after the other.
 pub(super) trait Medium: Send {
     /// Hands over one block.
-    fn write(&mut self, block: &Block, cancel: &Cancel) -> Result<Taken, String>;
+    fn write(
+        &mut self,
+        block: &Block,
+        account: &mut Account,
+        cancel: &Cancel,
+    ) -> Result<Taken, String>;
     /// Ends the file, and returns when all of it is on the medium.
     fn end_file(&mut self) -> Result<(), String>;
     /// The next block; nothing at the end of the file.
@@ -57,7 +63,7 @@ pub(super) struct Measured {
     /// Of write(2) or read(2), each.
     pub(super) latency: Histogram,
     /// The stages there were.
-    pub(super) stages: Vec<StageRecord>,
+    pub(super) stages: Vec<StageReport>,
     /// Memory of the ring.
     pub(super) memory_bytes: u64,
     /// Of the bytes, in their order.
@@ -129,7 +135,7 @@ pub(super) fn write(
     };
     let (producer, mut consumers) = ring(options, run.clone()).map_err(|error| no_ring(&error))?;
     let consumer = consumers.remove(0);
-    let stages = [Stage::new("generate"), Stage::new("write")];
+    let stages = [Stage::new(StageKind::Generate), Stage::new(StageKind::Write)];
     let start = Instant::now();
     let mut sink = TimedSink {
         medium,
@@ -158,7 +164,7 @@ pub(super) fn write(
         filemark_seconds: sink.filemark_seconds,
         series: sink.series.finish(seconds),
         latency: sink.latency,
-        stages: stages.iter().map(|stage| stage.report().into()).collect(),
+        stages: stages.iter().map(|stage| stage.report()).collect(),
         memory_bytes: (options.block_bytes * options.blocks) as u64,
         checksum: sink.checksum,
         cautions: generator.framer.cautions(),
@@ -233,7 +239,7 @@ fn in_turns(
         };
         writing.switch(State::Working);
         let bytes = block.len() as u64;
-        sink.write(block).map_err(|error| Ended::Failed(super::in_words(&error)))?;
+        sink.write(block, &mut writing).map_err(|error| Ended::Failed(super::in_words(&error)))?;
         writing.stage().add_bytes(bytes);
         if number + 1 < generator.blocks {
             writing.switch(State::Starved);
@@ -241,7 +247,7 @@ fn in_turns(
         }
     }
     producer.finish();
-    sink.finish().map_err(|error| Ended::Failed(super::in_words(&error)))
+    sink.finish(&mut writing).map_err(|error| Ended::Failed(super::in_words(&error)))
 }
 
 /// Makes the blocks of a file.
@@ -309,12 +315,12 @@ impl TimedSink<'_> {
 }
 
 impl Sink for TimedSink<'_> {
-    fn write(&mut self, block: Block) -> Result<(), WriteError> {
+    fn write(&mut self, block: Block, account: &mut Account) -> Result<(), WriteError> {
         if self.user.check().is_err() {
             return self.end(Ended::Stopped);
         }
         let begun = Instant::now();
-        let taken = self.medium.write(&block, self.user);
+        let taken = self.medium.write(&block, account, self.user);
         let now = Instant::now();
         match taken {
             Ok(Taken::Whole) => {}
@@ -335,7 +341,7 @@ impl Sink for TimedSink<'_> {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), WriteError> {
+    fn finish(&mut self, _: &mut Account) -> Result<(), WriteError> {
         let begun = Instant::now();
         let ended = self.medium.end_file();
         self.filemark_seconds = begun.elapsed().as_secs_f64();
@@ -357,7 +363,7 @@ pub(super) fn read(
         RingOptions { block_bytes: passage.block_bytes, blocks: READ_RING_BLOCKS, consumers: 1 };
     let (producer, mut consumers) = ring(options, run.clone()).map_err(|error| no_ring(&error))?;
     let consumer = consumers.remove(0);
-    let stages = [Stage::new("read"), Stage::new("check")];
+    let stages = [Stage::new(StageKind::Read), Stage::new(StageKind::Check)];
     let start = Instant::now();
     let mut latency = Histogram::default();
     let mut series = SeriesRecorder::new(start);
@@ -410,7 +416,7 @@ pub(super) fn read(
         filemark_seconds: 0.0,
         series: series.finish(seconds),
         latency,
-        stages: stages.iter().map(|stage| stage.report().into()).collect(),
+        stages: stages.iter().map(|stage| stage.report()).collect(),
         memory_bytes: (options.block_bytes * options.blocks) as u64,
         checksum,
         cautions: Vec::new(),

@@ -29,7 +29,7 @@ fn a_run_is_a_file_that_ends_on_a_filemark() {
         assert_eq!(run.latency.unwrap().count(), 48);
         assert_eq!(run.series.unwrap().bytes.iter().sum::<u64>(), 3 * MIB);
         let stages: Vec<(&str, u64)> =
-            run.stages.iter().map(|stage| (stage.name.as_str(), stage.bytes)).collect();
+            run.stages.iter().map(|stage| (stage.kind.name(), stage.bytes)).collect();
         assert_eq!(stages, [("generate", 3 * MIB), ("write", 3 * MIB)]);
         assert_eq!(run.measures["drive_writes"], 48.0);
         assert_eq!(run.environment["medium generation"], "LTO-7");
@@ -62,7 +62,7 @@ fn what_comes_back_is_what_was_written() {
     for run in runs(&mut executor, factors, 2) {
         let run = run.unwrap();
         assert_eq!(run.bytes, 3 * MIB);
-        assert_eq!(run.stages[0].name, "read");
+        assert_eq!(run.stages[0].kind.name(), "read");
         assert_eq!(run.measures["drive_reads"], 48.0 + 1.0, "the filemark is met by a read");
     }
     assert_eq!(files(&drive.cartridge().unwrap()), [1, 48, 48, 0]);

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 
 use super::{Backend, Completion, Memory, Operation};
 use crate::crew::guarded;
+use crate::run::StageKind;
 use crate::turnstile::lock;
 
 /// Transfers through threads of its own.
@@ -36,7 +37,7 @@ impl ThreadBackend {
                     let next = lock(&taken).recv();
                     let Ok(mut operation) = next else { return };
                     // Whoever waits for the operation waits for nothing else: it has to come back.
-                    let result = guarded("io", || transfer(&mut operation));
+                    let result = guarded(StageKind::Io, || transfer(&mut operation));
                     let result = result.unwrap_or_else(|failure| Err(io::Error::other(failure)));
                     if done.send(Completion { operation, result }).is_err() {
                         return;
@@ -51,7 +52,7 @@ impl ThreadBackend {
 
 #[expect(clippy::disallowed_methods, reason = "a short transfer is reported, as io_uring does")]
 fn transfer(operation: &mut Operation) -> io::Result<usize> {
-    crate::trap::pass("io");
+    crate::trap::pass(StageKind::Io);
     let file = operation.file.as_fd();
     let done = operation.done_bytes;
     loop {

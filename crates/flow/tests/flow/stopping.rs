@@ -4,6 +4,7 @@ use flow::account::{Stage, State};
 use flow::cancel::{Cancel, Stopped};
 use flow::queue::Queue;
 use flow::ring::{Consumer, Producer, RingOptions, ring};
+use flow::run::StageKind;
 use flow::turnstile::Turnstile;
 
 use crate::account;
@@ -16,7 +17,7 @@ fn new_ring(cancel: &Cancel) -> (Producer, Consumer) {
 
 /// Runs a wait on a thread, and cancels once the wait has begun.
 fn cancelled(cancel: &Cancel, wait: impl FnOnce(&mut flow::account::Account) -> Stopped + Send) {
-    let stage = Stage::new("waits");
+    let stage = Stage::new(StageKind::Read);
     let stopped = std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {
             let mut account = stage.open();

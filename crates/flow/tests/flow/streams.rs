@@ -7,11 +7,12 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use flow::account::{Stage, StageReport};
+use flow::account::Stage;
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
 use flow::restart::Restart;
 use flow::ring::{RingOptions, ring};
+use flow::run::{StageKind, StageReport};
 use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all};
 use flow::source::{ReadError, read_file, read_stream};
 use proptest::prelude::*;
@@ -32,7 +33,7 @@ fn copy(from: From, mut sink: Box<dyn Sink>, cancel: &Cancel, block_bytes: usize
     let options = RingOptions { block_bytes, blocks: 5, consumers: 1 };
     let (producer, mut consumers) = ring(options, cancel.clone()).unwrap();
     let consumer = consumers.remove(0);
-    let (read, write) = (Stage::new("read"), Stage::new("write"));
+    let (read, write) = (Stage::new(StageKind::Read), Stage::new(StageKind::Write));
     let (read_result, write_result) = std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let mut account = read.open();

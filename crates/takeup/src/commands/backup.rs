@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use archive::chunk::Compression;
 use backup::backup::{BackupOptions, Refill, Shrinking, backup, backup_to_tape};
-use backup::report::{RunReport, TapeReport};
+use backup::report::TapeReport;
 use backup::tape::{
     BlockLayout, RING_BYTES_MAX, RING_MEMORY_DIVISOR, START_FILL_PERCENT, TapeOptions,
 };
@@ -16,7 +16,7 @@ use device::tape::DriveCompression;
 use device::tape::generation::Generation;
 use device::target::Existing;
 use flow::cancel::Cancel;
-use report::explanation::Command;
+use flow::run::RunReport;
 use report::tape::TapeSummary;
 use serde_json::{Value, json};
 use tree::{Attributes, FileSystems};
@@ -24,7 +24,7 @@ use tree::{Attributes, FileSystems};
 use crate::change::{ChangeArgs, Changer};
 use crate::failure::Failure;
 use crate::options::{CommonArgs, TargetArgs};
-use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, print_with, summarise};
+use crate::outcome::{Outcome, SummaryPlace, finish, print_with, summarise};
 use crate::quantity::Size;
 use crate::terminal::Terminal;
 
@@ -140,18 +140,9 @@ fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failu
         None => backup(&options, &terminal, &cancel),
     };
     terminal.close();
-    let ends = Ends {
-        command: Command::Backup,
-        source: "tree",
-        target: match drive {
-            Some(_) => "tape",
-            None => kind_of(&options.target, rustix::stdio::stdout()),
-        },
-        rate_limit_bytes_per_second: options.rate_limit_bytes_per_second,
-    };
     let report = result?;
-    let summary = summarise(&report, &ends, &terminal);
-    let tape = report.tape.as_ref().map(|tape| tape_summary(&report, tape));
+    let tape = report.tape.as_ref().map(|tape| tape_summary(&report.run, tape));
+    let summary = summarise(report.run, &terminal);
     let fields = json!({ "tape": tape });
     let lines = tape.map(|tape| tape.to_text()).unwrap_or_default();
     let fields = if lines.is_empty() { Value::Null } else { fields };

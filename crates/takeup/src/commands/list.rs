@@ -16,13 +16,12 @@ use clap::Args;
 use flow::cancel::Cancel;
 use flow::monitor::{Level, Monitor, Notice};
 use report::escape::escape;
-use report::explanation::Command;
 use report::format::counted;
 use serde_json::json;
 
 use crate::failure::{Failure, with_causes};
 use crate::options::{ArchiveArgs, CommonArgs};
-use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, summarise};
+use crate::outcome::{Outcome, SummaryPlace, finish, summarise};
 use crate::tape_source::{self, TapeSourceArgs};
 use crate::terminal::Terminal;
 
@@ -93,10 +92,6 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
     if arguments.sets {
         return list_sets(arguments, tape.as_ref(), &cancel);
     }
-    let kind = match tape {
-        Some(_) => "tape",
-        None => kind_of(&arguments.from, rustix::stdio::stdin()),
-    };
     let ring_bytes = tape_source::ring_bytes(&arguments.archive, tape.as_ref());
     let options = ListOptions {
         from: arguments.from.clone(),
@@ -132,7 +127,7 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
         terminal.notice(Notice { level: Level::Warning, object: path.clone(), text });
     }
     if form == Form::Json {
-        print_summary(&report, kind, &terminal)?;
+        print_summary(&report, &terminal)?;
     }
     match terminal.warnings_total() {
         0 => Ok(Outcome::Done),
@@ -141,20 +136,14 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
 }
 
 /// The last line of a list as JSON.
-fn print_summary(report: &ListReport, kind: &str, terminal: &Terminal) -> Result<(), Failure> {
-    let ends = Ends {
-        command: Command::List,
-        source: kind,
-        target: "list",
-        rate_limit_bytes_per_second: None,
-    };
-    let summary = summarise(&report.run, &ends, terminal);
+fn print_summary(report: &ListReport, terminal: &Terminal) -> Result<(), Failure> {
+    let summary = summarise(report.run.clone(), terminal);
     let (from, headers) = match report.way {
         ListWay::Index { headers_checked } => ("index", json!(headers_checked)),
         ListWay::Headers => ("headers", json!(null)),
     };
     let source = json!({ "listed_from": from, "headers_checked": headers });
-    let line = json!({ "summary": summary, "source": source }).to_string() + "\n";
+    let line = json!({ "summary": summary.to_document(), "source": source }).to_string() + "\n";
     crate::outcome::to_standard_output(line.as_bytes())
 }
 

@@ -8,11 +8,10 @@ use backup::pipe::{PipeOptions, pipe, pipe_to_tape};
 use clap::Args;
 use flow::cancel::Cancel;
 use flow::ring::LastBlock;
-use report::explanation::Command;
 
 use crate::failure::Failure;
 use crate::options::{CommonArgs, TargetArgs};
-use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, print, summarise};
+use crate::outcome::{Outcome, SummaryPlace, finish, print, summarise};
 use crate::terminal::Terminal;
 
 /// Buffer a stream between two programs, files or devices
@@ -66,7 +65,6 @@ fn move_data(arguments: &PipeArgs, place: SummaryPlace) -> Result<Outcome, Failu
         existing: target.existing(),
         mode: target.mode(),
     };
-    let source_kind = kind_of(&options.from, rustix::stdio::stdin());
     let mut terminal = Terminal::new(&arguments.common);
     let drive = device::tape::find(Path::new(&options.to));
     let result = match &drive {
@@ -74,16 +72,7 @@ fn move_data(arguments: &PipeArgs, place: SummaryPlace) -> Result<Outcome, Failu
         None => pipe(&options, &terminal, &cancel),
     };
     terminal.close();
-    let ends = Ends {
-        command: Command::Pipe,
-        source: source_kind,
-        target: match drive {
-            Some(_) => "tape",
-            None => kind_of(&options.to, rustix::stdio::stdout()),
-        },
-        rate_limit_bytes_per_second: options.rate_limit_bytes_per_second,
-    };
-    print(&summarise(&result?, &ends, &terminal), &arguments.common, place)?;
+    print(&summarise(result?, &terminal), &arguments.common, place)?;
     match terminal.warnings_total() {
         0 => Ok(Outcome::Done),
         _ => Ok(Outcome::Warned),

@@ -9,14 +9,13 @@ use backup::restore::{Checksums, RestoreOptions, Synchronise, restore};
 use backup::selection::Selection;
 use clap::{Args, ValueEnum};
 use flow::cancel::Cancel;
-use report::explanation::Command;
 use report::format::{count, duration};
 use serde_json::json;
 use tree::{Attributes, Modes, Overwrite, Owners, Privileges};
 
 use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
-use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, print_with, summarise};
+use crate::outcome::{Outcome, SummaryPlace, finish, print_with, summarise};
 use crate::tape_source::{self, TapeSourceArgs};
 use crate::terminal::{Terminal, to_standard_error};
 
@@ -123,23 +122,13 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
     crate::interrupt::watch(&cancel);
     let mut terminal = Terminal::new(&arguments.common).folding_repeats();
     let options = options(arguments, &cancel)?;
-    let source = match options.tape {
-        Some(_) => "tape",
-        None => kind_of(&arguments.from, rustix::stdio::stdin()),
-    };
     let result = restore(options, &terminal, &cancel);
     terminal.close();
     let report = result?;
     if report.existing > 0 && arguments.overwrite == OverwriteName::No {
         to_standard_error(EXISTING_HINT);
     }
-    let ends = Ends {
-        command: Command::Restore,
-        source,
-        target: "tree",
-        rate_limit_bytes_per_second: None,
-    };
-    let summary = summarise(&report.run, &ends, &terminal);
+    let summary = summarise(report.run.clone(), &terminal);
     let (checksums, mut text) = match report.checksums {
         Checksums::Unknown => (json!(null), String::new()),
         Checksums::Hold { blocks } => (

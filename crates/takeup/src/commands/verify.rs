@@ -10,14 +10,13 @@ use backup::verify::{
 use clap::Args;
 use flow::cancel::Cancel;
 use report::escape::escape;
-use report::explanation::Command;
 use report::format::counted;
 use serde_json::{Value, json};
 use tree::{Attributes, CompareOwners, Difference};
 
 use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
-use crate::outcome::{Ends, Outcome, SummaryPlace, finish, kind_of, print_with, summarise};
+use crate::outcome::{Outcome, SummaryPlace, finish, print_with, summarise};
 use crate::tape_source::{self, TapeSourceArgs};
 use crate::terminal::Terminal;
 
@@ -67,10 +66,6 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let tape = arguments.tape.origin(&arguments.from, &cancel)?;
-    let source = match tape {
-        Some(_) => "tape",
-        None => kind_of(&arguments.from, rustix::stdio::stdin()),
-    };
     let ring_bytes = tape_source::ring_bytes(&arguments.archive, tape.as_ref());
     let options = VerifyOptions {
         from: arguments.from.clone(),
@@ -88,13 +83,7 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let result = verify(options, &terminal, &cancel);
     terminal.close();
     let report = result?;
-    let ends = Ends {
-        command: Command::Verify,
-        source,
-        target: "check",
-        rate_limit_bytes_per_second: None,
-    };
-    let summary = summarise(&report.run, &ends, &terminal);
+    let summary = summarise(report.run.clone(), &terminal);
     let (more, mut text) = (document(&report), verdict(&report));
     text.push_str(&origin(report.read_from));
     text.push_str(&report.tape.as_ref().map(tape_source::lines).unwrap_or_default());

@@ -1,5 +1,6 @@
 //! Changes of volume: what is put in, and whose time they are.
 
+use flow::run::StageKind;
 use std::time::Duration;
 
 use archive::chunk::Compression;
@@ -34,14 +35,17 @@ fn the_time_of_a_change_is_no_work_of_the_writer() {
         backup_to_tape(&options, &tape, library.drive(), &mut slow, &recorder, &cancel).unwrap();
     let changes = slow.0.requests.len();
     assert!(changes >= 2);
-    let writer = report.stages.last().unwrap();
+    let writer = report.run.stages.last().unwrap();
     let tape = report.tape.as_ref().unwrap();
-    assert_eq!(writer.name, "write");
-    assert!(tape.change_seconds >= 0.2 * changes as f64, "{tape:?}");
-    assert!(writer.blocked_seconds >= tape.change_seconds, "{writer:?}");
-    let others = tape.change_seconds + report.synchronise_seconds;
-    assert!(writer.working_seconds <= report.seconds - others, "{writer:?} of {report:?}");
-    assert!(writer.occupied_seconds <= report.seconds - others, "{writer:?} of {report:?}");
+    assert_eq!(writer.kind, StageKind::Write);
+    assert_eq!(report.run.change_seconds, tape.change_seconds);
+    let apart = tape.change_seconds + report.run.synchronise_seconds;
+    assert!(writer.apart_seconds >= 0.2 * changes as f64, "{writer:?}");
+    assert!(writer.apart_seconds <= apart, "{writer:?} {tape:?}");
+    let rest = report.run.seconds - writer.apart_seconds;
+    assert!(writer.working_seconds <= rest, "{writer:?} of {report:?}");
+    assert!(writer.occupied_seconds <= rest, "{writer:?} of {report:?}");
+    assert!(writer.blocked_seconds <= rest, "{writer:?} of {report:?}");
 }
 
 #[test]

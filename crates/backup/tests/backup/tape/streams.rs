@@ -1,5 +1,6 @@
 //! What a tape gets does not depend on threads, and streams of others go to it as they are.
 
+use flow::run::Endpoint;
 use std::path::Path;
 
 use archive::chunk::Compression;
@@ -67,7 +68,7 @@ fn a_pipe_puts_a_stream_on_tape() {
         let options = PipeOptions { last_block, ..pipe_options(source.path(), block_bytes) };
         pipe_to_tape(&options, library.drive(), &Recorder::default(), &Cancel::new())
     };
-    assert_eq!(run(10_240, LastBlock::Short).unwrap().endpoint, "tape");
+    assert_eq!(run(10_240, LastBlock::Short).unwrap().target, Endpoint::Tape);
     run(64 << 10, LastBlock::Padded).unwrap();
     // It goes on where the tape stands, as with dd.
     let found = files(&library.cartridges()[0]);

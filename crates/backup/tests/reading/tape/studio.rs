@@ -9,7 +9,7 @@ use archive::chunk::Compression;
 use backup::backup::{BackupOptions, backup_to_tape};
 use backup::list::{ListError, ListOptions, ListReport, list};
 use backup::read::tape::{SetChoice, TapeOrigin};
-use backup::report::RunReport;
+use backup::report::BackupReport;
 use backup::restore::{RestoreError, RestoreOptions, RestoreReport};
 use backup::selection::Selection;
 use backup::tape::{ChangeError, TapeOptions, VolumeChanger, VolumePurpose, VolumeRequest};
@@ -121,7 +121,7 @@ impl Studio {
     }
 
     /// Backs up to the cartridge in the drive and those behind it.
-    pub fn write(&self, tree: &Path, compression: &str, segment_bytes: u64) -> RunReport {
+    pub fn write(&self, tree: &Path, compression: &str, segment_bytes: u64) -> BackupReport {
         self.write_blocks(tree, compression, segment_bytes, BLOCK_BYTES)
     }
 
@@ -131,7 +131,7 @@ impl Studio {
         compression: &str,
         segment_bytes: u64,
         block_bytes: usize,
-    ) -> RunReport {
+    ) -> BackupReport {
         let options = BackupOptions {
             sources: vec![tree.to_path_buf()],
             target: "/dev/nst0".into(),

@@ -157,7 +157,7 @@ fn read_for_a_while(
     let last = counts.last.into_inner().unwrap_or_else(PoisonError::into_inner);
     let read_seconds = last.map_or(started.elapsed(), |last| last - started).as_secs_f64();
     let (is_whole, files) = match result {
-        Ok(report) => (true, report.files),
+        Ok(report) => (true, report.run.files),
         Err(BackupError::Stopped(Stopped::Cancelled)) => (false, 0),
         Err(error) => return Err(error.into()),
     };

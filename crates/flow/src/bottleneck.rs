@@ -11,29 +11,11 @@
 //! waiting for a core looks like work from inside: there the processor is the limit. And when no
 //! stage is busy for most of the run they take turns, as they do with a ring that is too small.
 
-use crate::account::StageReport;
-
-/// What is looked at.
-#[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
-    /// The stages in the order in which data pass through them.
-    pub stages: &'a [StageReport],
-    /// Wall time of the run.
-    pub seconds: f64,
-    /// Part of it at the end in which the target was synchronised: counts for the last stage.
-    pub synchronise_seconds: f64,
-    /// The user's limit on the rate: with one, a last stage [`RATE_LIMITED_STAGE`] that is blocked
-    /// waits for it. Without one, and in any other last stage, no waiting means that.
-    pub rate_limit_bytes_per_second: Option<u64>,
-    /// Cores that the run could use.
-    pub cores: usize,
-    /// Processor time that other programs used meanwhile, where that is known.
-    pub others_seconds: Option<f64>,
-}
+use crate::run::{RunReport, StageKind};
 
 /// What held the run back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum Cause {
     /// Nothing can be said: no stages, or a run of less than [`SHORTEST_SECONDS`].
     Unknown,
     /// The job of the bottleneck stage.
@@ -50,8 +32,9 @@ pub enum Limit {
     Turns,
 }
 
-/// Name of the stage that is held to a rate limit.
-pub const RATE_LIMITED_STAGE: &str = "write";
+/// The stage that is held to a rate limit: with one, as the last stage, it waits for it when it is
+/// blocked. Without one, and in any other last stage, no waiting means that.
+pub const RATE_LIMITED_STAGE: StageKind = StageKind::Write;
 /// A run that is shorter says nothing: starting threads takes a part of it.
 pub const SHORTEST_SECONDS: f64 = 0.02;
 /// A stage that is busy for less of the run than this is not its limit alone.
@@ -71,8 +54,8 @@ pub const CORE_WAIT_PROCESSOR_SHARE: f64 = 0.6;
 /// One stage of an analysed run. Shares are from 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageShare {
-    /// Name of the stage.
-    pub name: &'static str,
+    /// Its job.
+    pub kind: StageKind,
     /// Its threads.
     pub threads: u64,
     /// Seconds of being busy, per thread.
@@ -93,14 +76,14 @@ pub struct StageShare {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
     /// What held it back.
-    pub limit: Limit,
+    pub cause: Cause,
     /// The stages.
     pub stages: Vec<StageShare>,
     /// Index of the stage to blame.
     pub bottleneck: Option<usize>,
     /// Index of the stage that would be to blame without it.
     pub next: Option<usize>,
-    /// Wall time of the run.
+    /// Wall time of the run, without changes of volume.
     pub seconds: f64,
     /// What it would have taken if the bottleneck cost nothing, at least.
     pub seconds_without: f64,
@@ -115,8 +98,8 @@ pub struct Analysis {
 }
 
 /// Looks for the limit of a run.
-pub fn analyse(run: &Run<'_>) -> Analysis {
-    let seconds = sane(run.seconds);
+pub fn analyse(run: &RunReport) -> Analysis {
+    let seconds = overlapping_seconds(run);
     let times: Vec<Times> = (0..run.stages.len()).map(|index| Times::new(run, index)).collect();
     let processor_seconds: f64 = times.iter().map(|stage| stage.processor_seconds).sum();
     let overlapped_seconds = (seconds - sane(run.synchronise_seconds)).max(0.0);
@@ -126,7 +109,7 @@ pub fn analyse(run: &Run<'_>) -> Analysis {
         .iter()
         .zip(&times)
         .map(|(report, stage)| StageShare {
-            name: report.name,
+            kind: report.kind,
             threads: report.threads,
             busy_seconds: stage.busy_seconds,
             busy_share: share(stage.busy_seconds, seconds),
@@ -142,11 +125,11 @@ pub fn analyse(run: &Run<'_>) -> Analysis {
         .collect();
     let all_cores_seconds = seconds * run.cores.max(1) as f64;
     let others_share = share(sane(run.others_seconds.unwrap_or(0.0)), all_cores_seconds);
-    let (limit, bottleneck) = find(run, &times, [processor_share, others_share]);
+    let (cause, bottleneck) = find(run, &times, [processor_share, others_share]);
     let others = |index: &usize| Some(*index) != bottleneck;
     let next = (0..times.len()).filter(others).max_by(|a, b| order(&times, *a, *b));
     Analysis {
-        limit,
+        cause,
         stages,
         bottleneck,
         next,
@@ -178,7 +161,7 @@ struct Times {
 }
 
 impl Times {
-    fn new(run: &Run<'_>, index: usize) -> Times {
+    fn new(run: &RunReport, index: usize) -> Times {
         let report = &run.stages[index];
         let threads = report.threads.max(1) as f64;
         let working = sane(report.working_seconds);
@@ -189,7 +172,7 @@ impl Times {
             outside_seconds += starved;
         }
         let limited = run.rate_limit_bytes_per_second.is_some();
-        if is_last && limited && report.name == RATE_LIMITED_STAGE {
+        if is_last && limited && report.kind == RATE_LIMITED_STAGE {
             outside_seconds += blocked;
         }
         let synchronise = if is_last { sane(run.synchronise_seconds) } else { 0.0 };
@@ -210,16 +193,16 @@ impl Times {
 }
 
 fn find(
-    run: &Run<'_>,
+    run: &RunReport,
     times: &[Times],
     [own_share, others_share]: [f64; 2],
-) -> (Limit, Option<usize>) {
-    let seconds = sane(run.seconds);
+) -> (Cause, Option<usize>) {
+    let seconds = overlapping_seconds(run);
     let Some(busiest) = (0..times.len()).max_by(|a, b| order(times, *a, *b)) else {
-        return (Limit::Unknown, None);
+        return (Cause::Unknown, None);
     };
     if seconds < SHORTEST_SECONDS {
-        return (Limit::Unknown, Some(busiest));
+        return (Cause::Unknown, Some(busiest));
     }
     let stage = &times[busiest];
     let thread_seconds = stage.busy_seconds * stage.threads;
@@ -233,17 +216,17 @@ fn find(
     }
     if share(stage.busy_seconds, seconds) < BUSY_SHARE {
         return match few_of_many(times, seconds) {
-            Some(index) => (Limit::FewThreads, Some(index)),
-            None => (Limit::Turns, Some(busiest)),
+            Some(index) => (Cause::FewThreads, Some(index)),
+            None => (Cause::Turns, Some(busiest)),
         };
     }
     let mostly_outside = stage.outside_seconds > stage.busy_seconds / 2.0;
-    let limit = match mostly_outside {
-        true if busiest + 1 == run.stages.len() && run.stages.len() > 1 => Limit::RateLimit,
-        true => Limit::Source,
-        false => Limit::Stage,
+    let cause = match mostly_outside {
+        true if busiest + 1 == run.stages.len() && run.stages.len() > 1 => Cause::RateLimit,
+        true => Cause::Source,
+        false => Cause::Stage,
     };
-    (limit, Some(busiest))
+    (cause, Some(busiest))
 }
 
 /// The stage of which some thread is busy nearly always, while everything behind it starves.
@@ -257,18 +240,23 @@ fn few_of_many(times: &[Times], seconds: f64) -> Option<usize> {
 }
 
 /// The cores are used up: by one stage nearly alone, or by several.
-fn processor_limit(times: &[Times], own_share: f64) -> (Limit, Option<usize>) {
+fn processor_limit(times: &[Times], own_share: f64) -> (Cause, Option<usize>) {
     let used: f64 = times.iter().map(|stage| stage.processor_seconds).sum();
     let by_use =
         |a: &usize, b: &usize| times[*a].processor_seconds.total_cmp(&times[*b].processor_seconds);
-    let Some(most) = (0..times.len()).max_by(by_use) else { return (Limit::Unknown, None) };
+    let Some(most) = (0..times.len()).max_by(by_use) else { return (Cause::Unknown, None) };
     let nearly_alone = share(times[most].processor_seconds, used) >= PROCESSOR_SHARE;
-    let limit =
-        if nearly_alone && own_share >= PROCESSOR_SHARE { Limit::Stage } else { Limit::Processor };
-    (limit, Some(most))
+    let cause =
+        if nearly_alone && own_share >= PROCESSOR_SHARE { Cause::Stage } else { Cause::Processor };
+    (cause, Some(most))
 }
 
-fn seconds_without(run: &Run<'_>, times: &[Times], bottleneck: Option<usize>, seconds: f64) -> f64 {
+fn seconds_without(
+    run: &RunReport,
+    times: &[Times],
+    bottleneck: Option<usize>,
+    seconds: f64,
+) -> f64 {
     let Some(bottleneck) = bottleneck else { return seconds };
     let longest = times.iter().map(|stage| stage.whole_seconds).fold(0.0, f64::max);
     let serial_seconds = (seconds - longest).max(0.0);
@@ -290,6 +278,11 @@ fn order(times: &[Times], a: usize, b: usize) -> std::cmp::Ordering {
     times[a].busy_seconds.total_cmp(&times[b].busy_seconds).then(b.cmp(&a))
 }
 
+/// Wall time without the changes of volume, which no stage can be blamed for and none can save.
+fn overlapping_seconds(run: &RunReport) -> f64 {
+    (sane(run.seconds) - sane(run.change_seconds)).max(0.0)
+}
+
 fn sane(seconds: f64) -> f64 {
     // A year and more is no run of ours; the limit keeps sums finite.
     if seconds.is_finite() { seconds.clamp(0.0, 1e9) } else { 0.0 }
@@ -302,16 +295,18 @@ fn share(part: f64, whole: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::StageReport;
     use proptest::prelude::*;
 
-    fn stage(name: &'static str, states: [f64; 3], processor_seconds: f64) -> StageReport {
+    fn stage(kind: StageKind, states: [f64; 3], processor_seconds: f64) -> StageReport {
         let [working_seconds, starved_seconds, blocked_seconds] = states;
         StageReport {
-            name,
+            kind,
             threads: 1,
             working_seconds,
             starved_seconds,
             blocked_seconds,
+            apart_seconds: 0.0,
             processor_seconds,
             core_wait_seconds: 0.0,
             occupied_seconds: working_seconds,
@@ -319,26 +314,19 @@ mod tests {
         }
     }
 
-    fn run(stages: &[StageReport]) -> Run<'_> {
-        Run {
-            stages,
-            seconds: 10.0,
-            synchronise_seconds: 0.0,
-            rate_limit_bytes_per_second: None,
-            cores: 2,
-            others_seconds: None,
-        }
+    fn run(stages: &[StageReport]) -> RunReport {
+        RunReport { stages: stages.to_vec(), seconds: 10.0, cores: 2, ..RunReport::default() }
     }
 
-    fn check(stages: &[StageReport], expected: (Limit, &str)) -> Analysis {
+    fn check(stages: &[StageReport], expected: (Cause, StageKind)) -> Analysis {
         check_run(&run(stages), expected)
     }
 
     #[track_caller]
-    fn check_run(run: &Run<'_>, expected: (Limit, &str)) -> Analysis {
+    fn check_run(run: &RunReport, expected: (Cause, StageKind)) -> Analysis {
         let analysis = analyse(run);
-        let name = analysis.bottleneck.map(|index| analysis.stages[index].name);
-        assert_eq!((analysis.limit, name), (expected.0, Some(expected.1)), "{analysis:?}");
+        let stage = analysis.bottleneck.map(|index| analysis.stages[index].kind);
+        assert_eq!((analysis.cause, stage), (expected.0, Some(expected.1)), "{analysis:?}");
         analysis
     }
 
@@ -346,11 +334,11 @@ mod tests {
     fn the_stage_that_works_while_the_others_wait_is_the_limit() {
         let analysis = check(
             &[
-                stage("read", [2.0, 0.0, 8.0], 1.0),
-                stage("compress", [9.8, 0.2, 0.0], 9.5),
-                stage("write", [4.0, 6.0, 0.0], 1.0),
+                stage(StageKind::Read, [2.0, 0.0, 8.0], 1.0),
+                stage(StageKind::Compress, [9.8, 0.2, 0.0], 9.5),
+                stage(StageKind::Write, [4.0, 6.0, 0.0], 1.0),
             ],
-            (Limit::Stage, "compress"),
+            (Cause::Stage, StageKind::Compress),
         );
         assert_eq!(analysis.next, Some(2));
         assert!((analysis.seconds_without - 4.0).abs() < 0.3);
@@ -359,32 +347,43 @@ mod tests {
 
     #[test]
     fn a_first_stage_that_starves_waits_for_the_source() {
-        let read = stage("read", [0.5, 9.5, 0.0], 0.5);
-        check(&[read, stage("write", [0.4, 9.6, 0.0], 0.4)], (Limit::Source, "read"));
+        let read = stage(StageKind::Read, [0.5, 9.5, 0.0], 0.5);
+        check(
+            &[read, stage(StageKind::Write, [0.4, 9.6, 0.0], 0.4)],
+            (Cause::Source, StageKind::Read),
+        );
     }
 
     #[test]
     fn a_writer_that_is_blocked_is_held_to_the_limit_of_the_user() {
-        let write = stage("write", [0.4, 0.1, 9.5], 0.4);
-        let stages = [stage("read", [0.5, 0.0, 9.5], 0.5), write];
-        let limited = Run { rate_limit_bytes_per_second: Some(100_000_000), ..run(&stages) };
-        check_run(&limited, (Limit::RateLimit, "write"));
+        let write = stage(StageKind::Write, [0.4, 0.1, 9.5], 0.4);
+        let stages = [stage(StageKind::Read, [0.5, 0.0, 9.5], 0.5), write];
+        let limited = RunReport { rate_limit_bytes_per_second: Some(100_000_000), ..run(&stages) };
+        check_run(&limited, (Cause::RateLimit, StageKind::Write));
         let analysis = analyse(&run(&stages));
-        assert_ne!(analysis.limit, Limit::RateLimit, "the user set none");
+        assert_ne!(analysis.cause, Cause::RateLimit, "the user set none");
     }
 
     #[test]
     fn no_other_last_stage_is_held_to_a_rate() {
         // Three of four threads wait for their turn behind the fourth, which has a large file.
-        for name in ["compare", "hash", "check", "parse", "decompress", "create"] {
-            let mut last = stage(name, [2.5, 0.1, 7.4], 2.4);
+        for kind in [
+            StageKind::Compare,
+            StageKind::Hash,
+            StageKind::Check,
+            StageKind::Parse,
+            StageKind::Decompress,
+            StageKind::Create,
+        ] {
+            let mut last = stage(kind, [2.5, 0.1, 7.4], 2.4);
             (last.threads, last.occupied_seconds) = (4, 9.8);
-            let stages = [stage("read", [1.0, 0.0, 9.0], 0.5), last];
-            check(&stages, (Limit::FewThreads, name));
-            let limited = Run { rate_limit_bytes_per_second: Some(1), ..run(&stages) };
-            check_run(&limited, (Limit::FewThreads, name));
-            let alone = [stage("read", [6.5, 0.0, 3.5], 0.5), stage(name, [1.0, 0.1, 8.9], 0.9)];
-            check(&alone, (Limit::Stage, "read"));
+            let stages = [stage(StageKind::Read, [1.0, 0.0, 9.0], 0.5), last];
+            check(&stages, (Cause::FewThreads, kind));
+            let limited = RunReport { rate_limit_bytes_per_second: Some(1), ..run(&stages) };
+            check_run(&limited, (Cause::FewThreads, kind));
+            let alone =
+                [stage(StageKind::Read, [6.5, 0.0, 3.5], 0.5), stage(kind, [1.0, 0.1, 8.9], 0.9)];
+            check(&alone, (Cause::Stage, StageKind::Read));
         }
     }
 
@@ -392,59 +391,70 @@ mod tests {
     fn stages_that_share_all_cores_are_limited_by_the_processor() {
         let analysis = check(
             &[
-                stage("read", [9.0, 0.0, 1.0], 7.4),
-                stage("compress", [9.9, 0.1, 0.0], 9.9),
-                stage("write", [3.0, 7.0, 0.0], 2.0),
+                stage(StageKind::Read, [9.0, 0.0, 1.0], 7.4),
+                stage(StageKind::Compress, [9.9, 0.1, 0.0], 9.9),
+                stage(StageKind::Write, [3.0, 7.0, 0.0], 2.0),
             ],
-            (Limit::Processor, "compress"),
+            (Cause::Processor, StageKind::Compress),
         );
         assert!((analysis.processor_share - 0.965).abs() < 1e-6);
     }
 
     #[test]
     fn one_stage_that_uses_all_cores_is_the_limit_itself() {
-        let mut compress = stage("compress", [9.9, 0.1, 0.0], 19.0);
+        let mut compress = stage(StageKind::Compress, [9.9, 0.1, 0.0], 19.0);
         compress.threads = 2;
-        let read = stage("read", [1.0, 0.0, 9.0], 0.5);
-        check(&[read, compress, stage("write", [1.0, 9.0, 0.0], 0.3)], (Limit::Stage, "compress"));
+        let read = stage(StageKind::Read, [1.0, 0.0, 9.0], 0.5);
+        check(
+            &[read, compress, stage(StageKind::Write, [1.0, 9.0, 0.0], 0.3)],
+            (Cause::Stage, StageKind::Compress),
+        );
     }
 
     #[test]
     fn synchronising_counts_for_the_last_stage() {
-        let stages = [stage("read", [3.0, 0.0, 1.0], 1.0), stage("write", [2.0, 2.0, 0.0], 1.0)];
-        let run = Run { synchronise_seconds: 6.0, ..run(&stages) };
+        let stages = [
+            stage(StageKind::Read, [3.0, 0.0, 1.0], 1.0),
+            stage(StageKind::Write, [2.0, 2.0, 0.0], 1.0),
+        ];
+        let run = RunReport { synchronise_seconds: 6.0, ..run(&stages) };
         let analysis = analyse(&run);
-        assert_eq!((analysis.limit, analysis.bottleneck), (Limit::Stage, Some(1)));
+        assert_eq!((analysis.cause, analysis.bottleneck), (Cause::Stage, Some(1)));
         assert!((analysis.seconds_without - 3.0).abs() < 1e-6, "{analysis:?}");
     }
 
     #[test]
     fn stages_that_take_turns_are_told() {
-        let read = stage("read", [5.0, 0.0, 5.0], 1.0);
-        check(&[read, stage("write", [5.0, 5.0, 0.0], 1.0)], (Limit::Turns, "read"));
+        let read = stage(StageKind::Read, [5.0, 0.0, 5.0], 1.0);
+        check(
+            &[read, stage(StageKind::Write, [5.0, 5.0, 0.0], 1.0)],
+            (Cause::Turns, StageKind::Read),
+        );
     }
 
     #[test]
     fn one_busy_thread_of_many_is_found() {
-        let mut read = stage("read", [0.5, 9.5, 0.0], 0.3);
+        let mut read = stage(StageKind::Read, [0.5, 9.5, 0.0], 0.3);
         (read.threads, read.occupied_seconds) = (20, 9.8);
-        let scan = stage("scan", [0.1, 0.0, 0.0], 0.1);
-        let analysis =
-            check(&[scan, read, stage("write", [0.3, 9.7, 0.0], 0.2)], (Limit::FewThreads, "read"));
+        let scan = stage(StageKind::Scan, [0.1, 0.0, 0.0], 0.1);
+        let analysis = check(
+            &[scan, read, stage(StageKind::Write, [0.3, 9.7, 0.0], 0.2)],
+            (Cause::FewThreads, StageKind::Read),
+        );
         assert!(analysis.seconds_without < 1.0, "{analysis:?}");
     }
 
     #[test]
     fn a_stage_that_waits_for_a_core_is_limited_by_the_processor() {
-        let mut read = stage("read", [9.5, 0.0, 0.5], 4.0);
+        let mut read = stage(StageKind::Read, [9.5, 0.0, 0.5], 4.0);
         read.core_wait_seconds = 5.0;
-        let stages = [read, stage("write", [3.0, 7.0, 0.0], 2.0)];
-        let mut run = Run { others_seconds: Some(12.0), ..run(&stages) };
+        let stages = [read, stage(StageKind::Write, [3.0, 7.0, 0.0], 2.0)];
+        let mut run = RunReport { others_seconds: Some(12.0), ..run(&stages) };
         let analysis = analyse(&run);
-        assert_eq!((analysis.limit, analysis.bottleneck), (Limit::Processor, Some(0)));
+        assert_eq!((analysis.cause, analysis.bottleneck), (Cause::Processor, Some(0)));
         assert!((analysis.others_share - 0.6).abs() < 1e-6);
         run.others_seconds = Some(0.0);
-        assert_eq!(analyse(&run).limit, Limit::Stage, "it waits, but the cores are free");
+        assert_eq!(analyse(&run).cause, Cause::Stage, "it waits, but the cores are free");
     }
 
     fn any_seconds() -> impl Strategy<Value = f64> {
@@ -467,8 +477,9 @@ mod tests {
             occupied_seconds in any_seconds(), bytes in any::<u64>(),
         ) -> StageReport {
             StageReport {
-                name: "write", threads, working_seconds, starved_seconds, blocked_seconds,
+                kind: StageKind::Write, threads, working_seconds, starved_seconds, blocked_seconds,
                 processor_seconds, core_wait_seconds, occupied_seconds, bytes,
+                apart_seconds: 0.0,
             }
         }
     }
@@ -477,20 +488,24 @@ mod tests {
         #[test]
         fn every_input_has_a_sensible_answer(
             stages in proptest::collection::vec(any_stage(), 0..6),
-            seconds in any_seconds(), synchronise_seconds in any_seconds(), cores in 0usize..130,
+            seconds in any_seconds(), synchronise_seconds in any_seconds(),
+            change_seconds in any_seconds(), cores in 0usize..130,
             others_seconds in proptest::option::of(any_seconds()),
             rate_limit_bytes_per_second in proptest::option::of(any::<u64>()),
         ) {
-            let analysis = analyse(&Run {
-                stages: &stages,
+            let count = stages.len();
+            let analysis = analyse(&RunReport {
+                stages,
                 seconds,
                 synchronise_seconds,
+                change_seconds,
                 rate_limit_bytes_per_second,
                 cores,
                 others_seconds,
+                ..RunReport::default()
             });
-            prop_assert_eq!(analysis.bottleneck.is_some(), !stages.is_empty());
-            prop_assert_eq!(analysis.next.is_some(), stages.len() > 1);
+            prop_assert_eq!(analysis.bottleneck.is_some(), count > 0);
+            prop_assert_eq!(analysis.next.is_some(), count > 1);
             prop_assert!(analysis.next.is_none() || analysis.next != analysis.bottleneck);
             prop_assert!(analysis.seconds_without.is_finite());
             prop_assert!((0.0..=analysis.seconds).contains(&analysis.seconds_without));

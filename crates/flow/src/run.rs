@@ -1,0 +1,285 @@
+//! The record of a run: what every run of the engine tells at its end, whatever it moved.
+//!
+//! It is one thing from the threads to the page. [`crate::account`] counts into it,
+//! [`crate::bottleneck`] draws its conclusions from it, `--json` prints it, and an experiment keeps
+//! its stages. Numbers are as they were counted; nothing in it is a judgement.
+
+use std::fmt;
+use std::os::fd::AsFd;
+
+use device::target::TargetKind;
+use rustix::fs::FileType;
+use serde::{Deserialize, Serialize, Serializer};
+
+/// What was run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Command {
+    /// A tree into an archive.
+    Backup,
+    /// An archive into a tree.
+    Restore,
+    /// An archive read back.
+    Verify,
+    /// The names in an archive.
+    List,
+    /// A stream through the ring.
+    #[default]
+    Pipe,
+}
+
+/// What data come from or go to, in the words of the user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Endpoint {
+    /// Files and directories.
+    Tree,
+    /// A regular file.
+    #[default]
+    File,
+    /// A block device.
+    BlockDevice,
+    /// A character device that is no tape.
+    CharacterDevice,
+    /// A pipe, named or not.
+    Pipe,
+    /// A socket, a terminal, or another program's file on standard output.
+    Stream,
+    /// A tape drive.
+    Tape,
+    /// Nothing: data are checked and dropped.
+    Check,
+    /// Nothing: names are printed.
+    List,
+}
+
+/// The job of a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StageKind {
+    /// Walks the tree.
+    Scan,
+    /// Reads files, an archive or a stream.
+    Read,
+    /// Hashes the archive in its order.
+    Hash,
+    /// Compresses chunks.
+    Compress,
+    /// Writes the blocks of the ring.
+    Write,
+    /// Makes the index behind the data.
+    Index,
+    /// Decompresses chunks.
+    Decompress,
+    /// Goes through the members of an archive.
+    Parse,
+    /// Makes files in a tree.
+    Create,
+    /// Compares contents with live files.
+    Compare,
+    /// Makes the data of an experiment.
+    Generate,
+    /// Checks the data of an experiment.
+    Check,
+    /// Bulk transfers on threads of their own, for any other stage.
+    Io,
+    /// A job that only a later version knows.
+    #[serde(other)]
+    Other,
+}
+
+/// What a stage did over a run. The four states are means over its threads and add up to the mean
+/// wall time of a thread of the stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageReport {
+    /// Its job.
+    #[serde(rename = "name")]
+    pub kind: StageKind,
+    /// Threads that took part, as many as were there at once.
+    #[serde(default)]
+    pub threads: u64,
+    /// Seconds of doing its job, per thread.
+    pub working_seconds: f64,
+    /// Seconds of waiting for input, per thread.
+    pub starved_seconds: f64,
+    /// Seconds of waiting for room in its output, per thread.
+    pub blocked_seconds: f64,
+    /// Seconds of waiting for what is the job of no stage, per thread: [`State::Apart`].
+    ///
+    /// [`State::Apart`]: crate::account::State::Apart
+    #[serde(default)]
+    pub apart_seconds: f64,
+    /// Seconds in which at least one of its threads did its job. Of many threads one may have all
+    /// there is to do, and hold everything back while the mean is low.
+    #[serde(default)]
+    pub occupied_seconds: f64,
+    /// Seconds of processor time, summed over its threads.
+    #[serde(default)]
+    pub processor_seconds: f64,
+    /// Seconds in which its threads could have run but had no core, summed over its threads; zero
+    /// where the kernel does not tell. They are part of the states.
+    #[serde(default)]
+    pub core_wait_seconds: f64,
+    /// Bytes that passed through the stage.
+    pub bytes: u64,
+}
+
+/// The end of a run. All byte counts are exact, all times are wall time. The names are part of the
+/// command line's promise: fields are added, never renamed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RunReport {
+    /// What was run.
+    pub command: Command,
+    /// Where the data came from.
+    pub source: Endpoint,
+    /// Where they went.
+    pub target: Endpoint,
+    /// Objects handled: files, directories, links, devices.
+    pub members: u64,
+    /// Regular files among them.
+    pub files: u64,
+    /// Bytes of file content read from, or written to, the tree (holes not counted).
+    pub source_bytes: u64,
+    /// Bytes of the archive before compression, index included.
+    pub archive_bytes: u64,
+    /// Bytes handed to the target (backup, pipe) or taken from the source (restore, verify).
+    pub target_bytes: u64,
+    /// Wall time from the first to the last moment, synchronisation of the target included.
+    pub seconds: f64,
+    /// Part of it spent in the final synchronisation of the target.
+    pub synchronise_seconds: f64,
+    /// Part of it in which another volume was asked for: no stage can be blamed for it.
+    pub change_seconds: f64,
+    /// The stages in the order in which data pass through them.
+    pub stages: Vec<StageReport>,
+    /// How often the last ring ran empty after its first block, so that the writer had to stop.
+    pub times_ran_empty: u64,
+    /// Bytes of the rings together.
+    pub ring_bytes: u64,
+    /// Back end of bulk input and output: `io_uring` or `pread`.
+    pub engine: &'static str,
+    /// Processor cores that the run could use.
+    pub cores: usize,
+    /// Processor time that other programs used meanwhile, where that is known.
+    #[serde(skip)]
+    pub others_seconds: Option<f64>,
+    /// The user's limit on the rate, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_limit_bytes_per_second: Option<u64>,
+    /// Compression as the user would write it (`zstd:3`, `gzip:6`, `none`).
+    pub compression: String,
+}
+
+impl RunReport {
+    /// The end of the run that is no tree: what the user chose, and what differs between runs.
+    pub fn endpoint(&self) -> Endpoint {
+        match self.command {
+            Command::Backup | Command::Pipe => self.target,
+            Command::Restore | Command::Verify | Command::List => self.source,
+        }
+    }
+
+    /// Bytes of content by wall time; zero of a run that took none.
+    pub fn bytes_per_second(&self) -> f64 {
+        if self.seconds > 0.0 { self.source_bytes as f64 / self.seconds } else { 0.0 }
+    }
+}
+
+impl Command {
+    /// As it is written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Command::Backup => "backup",
+            Command::Restore => "restore",
+            Command::Verify => "verify",
+            Command::List => "list",
+            Command::Pipe => "pipe",
+        }
+    }
+}
+
+impl Endpoint {
+    /// What an open file is; a directory is a tree.
+    pub fn of_file(file: impl AsFd) -> Endpoint {
+        let Ok(status) = rustix::fs::fstat(file) else { return Endpoint::Stream };
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::Directory => Endpoint::Tree,
+            FileType::Fifo => Endpoint::Pipe,
+            FileType::CharacterDevice => Endpoint::CharacterDevice,
+            FileType::BlockDevice => Endpoint::BlockDevice,
+            FileType::Socket | FileType::Unknown => Endpoint::Stream,
+            FileType::RegularFile | FileType::Symlink => Endpoint::File,
+        }
+    }
+
+    /// In a sentence.
+    pub fn name(self) -> &'static str {
+        match self {
+            Endpoint::Tree => "tree",
+            Endpoint::File => "file",
+            Endpoint::BlockDevice => "block device",
+            Endpoint::CharacterDevice => "character device",
+            Endpoint::Pipe => "pipe",
+            Endpoint::Stream => "stream",
+            Endpoint::Tape => "tape",
+            Endpoint::Check => "check",
+            Endpoint::List => "list",
+        }
+    }
+}
+
+impl From<TargetKind> for Endpoint {
+    fn from(kind: TargetKind) -> Endpoint {
+        match kind {
+            TargetKind::File => Endpoint::File,
+            TargetKind::BlockDevice => Endpoint::BlockDevice,
+            TargetKind::CharacterDevice => Endpoint::CharacterDevice,
+            TargetKind::Pipe => Endpoint::Pipe,
+            TargetKind::Stream => Endpoint::Stream,
+        }
+    }
+}
+
+impl StageKind {
+    /// In a sentence, in tables and in the names of threads.
+    pub fn name(self) -> &'static str {
+        match self {
+            StageKind::Scan => "scan",
+            StageKind::Read => "read",
+            StageKind::Hash => "hash",
+            StageKind::Compress => "compress",
+            StageKind::Write => "write",
+            StageKind::Index => "index",
+            StageKind::Decompress => "decompress",
+            StageKind::Parse => "parse",
+            StageKind::Create => "create",
+            StageKind::Compare => "compare",
+            StageKind::Generate => "generate",
+            StageKind::Check => "check",
+            StageKind::Io => "io",
+            StageKind::Other => "other",
+        }
+    }
+}
+
+impl Serialize for Command {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl Serialize for Endpoint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl fmt::Display for StageKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
