@@ -139,10 +139,10 @@ pub fn pipe(
     tell_engine(&engine, bulk, monitor);
     let sink: Box<dyn Sink> = if is_seekable(target.kind) {
         let depth = DEPTH.min(blocks / 2).max(1);
-        let backend = engine
+        let in_flight = engine
             .open_for(depth, &target.file)
             .map_err(|source| PipeError::SetUp { what: "writing", source })?;
-        Box::new(FileSink::new(Arc::clone(&target.file), backend))
+        Box::new(FileSink::new(Arc::clone(&target.file), in_flight))
     } else {
         Box::new(StreamSink::new(Arc::clone(&target.file), cancel.clone()))
     };
@@ -316,10 +316,10 @@ fn read_source(
 ) -> Result<u64, ReadError> {
     match source.length_bytes {
         Some(length_bytes) if length_bytes > 0 => {
-            let mut backend = engine
+            let mut in_flight = engine
                 .open_for(DEPTH, &source.file)
                 .map_err(|source| ReadError::Read { offset_bytes: 0, source })?;
-            read_file(&source.file, 0, length_bytes, producer, &mut *backend, account)
+            read_file(&source.file, 0, length_bytes, producer, &mut in_flight, account)
         }
         // Files of /proc and /sys say that they are empty.
         _ => read_stream(&source.file, producer, account, cancel),

@@ -485,7 +485,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         let file = &source.file;
         match source.length_bytes {
             Some(length_bytes) => {
-                let mut backend = self
+                let mut in_flight = self
                     .choice
                     .open_for(READS_IN_FLIGHT, file)
                     .map_err(|source| ReadFailure::SetUp { what: "engine", source })?;
@@ -496,7 +496,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
                 let reader = SourceReader {
                     file,
                     ranges,
-                    backend: &mut *backend,
+                    in_flight: &mut in_flight,
                     stop: &self.stop,
                     gaps: &self.source_gaps,
                     bad_steps: 0,

@@ -308,8 +308,7 @@ pub fn verify(
         chunks: chunks.as_ref(),
     };
     let parse = Stage::new(StageKind::Parse);
-    let against = options.against.is_some();
-    let stage = Stage::new(if against { StageKind::Compare } else { StageKind::Hash });
+    let stage = Stage::new(kind_of_checking(&options));
     let crew = Crew::new(cancel);
     let workers = Workers::new(&options, &stage, &warnings, &crew)?;
     let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
@@ -349,6 +348,11 @@ pub fn verify(
     report.run.seconds = start.elapsed().as_secs_f64();
     report.warnings = warnings.count();
     Ok(report)
+}
+
+/// What the workers do.
+fn kind_of_checking(options: &VerifyOptions) -> StageKind {
+    if options.against.is_some() { StageKind::Compare } else { StageKind::Hash }
 }
 
 fn conclude_blocks(check: &BlockCheck, report: &mut VerifyReport, warnings: &Warnings<'_>) {

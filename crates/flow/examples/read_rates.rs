@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use device::file::{Direct, set_direct};
 use flow::account::Stage;
-use flow::backend::{Backend, Memory, Operation, UringBackend};
+use flow::backend::{Choice, Engine, Memory, Operation};
 use flow::cancel::Cancel;
 use flow::ring::{Consumer, Producer, Reuse, RingOptions, ring};
 use flow::run::StageKind;
@@ -60,35 +60,26 @@ fn read(
     depth: usize,
 ) {
     let mut account = Stage::new(StageKind::Read).open();
-    let mut backend = UringBackend::new(depth).expect("io_uring is to be had");
+    let engine = Choice::new(Engine::IoUring).expect("io_uring is to be had");
+    let mut in_flight = engine.open(depth).expect("io_uring is to be had");
     if lead_bytes > 0 {
         producer.try_reserve(lead_bytes).expect("the ring is empty").commit();
     }
     let mut at = range.start;
     loop {
-        while at < range.end && backend.in_flight() < depth {
+        while at < range.end && !in_flight.is_full() {
             let block_bytes = producer.block_bytes() as u64;
             let here = block_bytes - producer.position_bytes() % block_bytes;
             let bytes = here.min(range.end - at) as usize;
-            let reservation = match backend.in_flight() {
-                0 => Some(producer.reserve(bytes, &mut account).expect("nobody cancels")),
-                _ => producer.try_reserve(bytes),
-            };
-            let Some(reservation) = reservation else { break };
+            let reservation = in_flight.reserve(producer, bytes, &mut account);
+            let Some(reservation) = reservation.expect("nobody cancels") else { break };
             let piece = reservation.into_pieces().next().expect("a piece lies in one block");
-            let (file, memory) = (Arc::clone(&file), Memory::Fill(piece));
-            let operation = Operation { file, offset_bytes: at, done_bytes: 0, memory };
-            backend.submit(operation).expect("the kernel takes it");
+            let operation = Operation::new(&file, at, Memory::Fill(piece));
+            in_flight.begin(operation).expect("the kernel takes it");
             at += bytes as u64;
         }
-        if backend.in_flight() == 0 {
-            return;
-        }
-        let done = backend.wait().expect("the kernel gives it back");
-        done.result.expect("FILE can be read");
-        if let Memory::Fill(piece) = done.operation.memory {
-            piece.commit();
-        }
+        let Some(done) = in_flight.wait_whole().expect("FILE can be read") else { return };
+        done.into_piece().commit();
     }
 }
 

@@ -5,6 +5,9 @@
 //! [`Piece`] to fill or a [`Block`] to drain), keeps up to `depth` of them in flight, and gives
 //! them back as they complete, in any order. Memory that the kernel may still write to is therefore
 //! never in other hands, also when a run is torn down.
+//!
+//! Not here: what follows from a completion that was short, interrupted or failed
+//! ([`InFlight`], through which everybody uses a back end).
 
 mod threads;
 mod uring;
@@ -14,6 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::in_flight::InFlight;
 use crate::ring::{Block, Piece};
 
 pub use threads::ThreadBackend;
@@ -35,6 +39,22 @@ impl Memory {
             Memory::Drain(block) => block.len(),
         }
     }
+
+    /// What a read has filled.
+    pub fn into_piece(self) -> Piece {
+        match self {
+            Memory::Fill(piece) => piece,
+            Memory::Drain(_) => unreachable!("a block is written and not read"),
+        }
+    }
+
+    /// What it means that a transfer ends without an error and without a byte.
+    pub(crate) fn nothing_moved(&self) -> io::ErrorKind {
+        match self {
+            Memory::Fill(_) => io::ErrorKind::UnexpectedEof,
+            Memory::Drain(_) => io::ErrorKind::WriteZero,
+        }
+    }
 }
 
 /// One transfer between memory and a place in a file.
@@ -47,8 +67,19 @@ pub struct Operation {
     /// How much of the memory takes part: all of it but for the first `done_bytes`, which an
     /// earlier, short transfer has already moved.
     pub done_bytes: usize,
+    /// With how much of the memory the transfer is whole. All of it is asked for, since direct I/O
+    /// takes whole sectors only; what lies behind the end of a file is not missed.
+    pub wanted_bytes: usize,
     /// What is filled or written.
     pub memory: Memory,
+}
+
+impl Operation {
+    /// A transfer of all the memory, from a place of the file on.
+    pub fn new(file: &Arc<OwnedFd>, offset_bytes: u64, memory: Memory) -> Operation {
+        let wanted_bytes = memory.len();
+        Operation { file: Arc::clone(file), offset_bytes, done_bytes: 0, wanted_bytes, memory }
+    }
 }
 
 /// An operation that has ended.
@@ -133,17 +164,17 @@ impl Choice {
     }
 
     /// Makes a back end for one thread that is going to use `file`: threads where io_uring was
-    /// chosen but cannot be trusted with it.
+    /// chosen but cannot be trusted with it. Nothing is in flight on it.
     ///
     /// After a short transfer io_uring goes on by itself, from the place that the file system says
     /// it has come to. FUSE with direct I/O (`FOPEN_DIRECT_IO`, mount option `direct_io`) does not
     /// say: `fuse_direct_read_iter` leaves `ki_pos` as it was, and the rest is read from the start
     /// of the request again. Seen with Linux 6.18; a short write would go to the wrong place too.
-    pub fn open_for(&self, depth: usize, file: impl AsFd) -> io::Result<Box<dyn Backend>> {
+    pub fn open_for(&self, depth: usize, file: impl AsFd) -> io::Result<InFlight> {
         if self.io_uring && self.name_for(file) == self.name() {
-            Ok(Box::new(UringBackend::new(depth)?))
+            Ok(InFlight::new(Box::new(UringBackend::new(depth)?)))
         } else {
-            Ok(Box::new(ThreadBackend::new(depth)?))
+            Ok(InFlight::new(Box::new(ThreadBackend::new(depth)?)))
         }
     }
 
@@ -153,11 +184,11 @@ impl Choice {
     }
 
     /// Makes a back end for one thread, for files of which it is known that they are not FUSE's.
-    pub fn open(&self, depth: usize) -> io::Result<Box<dyn Backend>> {
-        if self.io_uring {
-            Ok(Box::new(UringBackend::new(depth)?))
+    pub fn open(&self, depth: usize) -> io::Result<InFlight> {
+        Ok(InFlight::new(if self.io_uring {
+            Box::new(UringBackend::new(depth)?)
         } else {
-            Ok(Box::new(ThreadBackend::new(depth)?))
-        }
+            Box::new(ThreadBackend::new(depth)?)
+        }))
     }
 }

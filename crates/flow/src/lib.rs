@@ -5,7 +5,7 @@
 //! one that finds it full is *blocked*, and [`account`] keeps both apart from *working*, so that
 //! every run can say which stage was its limit ([`bottleneck`], from the record of a [`run`]). Bulk
 //! input and output goes through one trait with two back ends ([`backend`]): io_uring, and threads
-//! that call pread and pwrite.
+//! that call pread and pwrite; [`in_flight`] brings what is under way on one of them to its end.
 //!
 //! Not here: what the bytes mean (`archive`), where they come from in a tree (`tree`), and what a
 //! path is (`device`).
@@ -16,6 +16,7 @@ pub mod bottleneck;
 pub mod budget;
 pub mod cancel;
 pub mod crew;
+pub mod in_flight;
 pub mod monitor;
 pub mod processor;
 pub mod queue;

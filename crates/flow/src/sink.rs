@@ -14,8 +14,9 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::account::{Account, State};
-use crate::backend::{Backend, Memory, Operation};
+use crate::backend::{Memory, Operation};
 use crate::cancel::{Cancel, Stopped};
+use crate::in_flight::{Failure, InFlight};
 use crate::rate::RateLimit;
 use crate::restart::{Restart, Restarts};
 use crate::ring::{Block, Consumer};
@@ -37,6 +38,12 @@ pub enum WriteError {
     /// As before, in the words of a target that has more to say.
     #[error("the target does not take more data")]
     Target(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<Failure> for WriteError {
+    fn from(Failure { offset_bytes, source }: Failure) -> WriteError {
+        WriteError::Write { offset_bytes, source }
+    }
 }
 
 /// Where blocks go.
@@ -237,7 +244,7 @@ impl Sink for StreamSink {
 /// working set of the machine out.
 pub struct FileSink {
     file: Arc<OwnedFd>,
-    backend: Box<dyn Backend>,
+    in_flight: InFlight,
     offset_bytes: u64,
     flushed_bytes: u64,
     dropped_bytes: u64,
@@ -248,34 +255,8 @@ const WINDOW_BYTES: u64 = 16 << 20;
 
 impl FileSink {
     /// Writes to `file` from its start.
-    pub fn new(file: Arc<OwnedFd>, backend: Box<dyn Backend>) -> FileSink {
-        FileSink { file, backend, offset_bytes: 0, flushed_bytes: 0, dropped_bytes: 0 }
-    }
-
-    fn submit(&mut self, operation: Operation) -> Result<(), WriteError> {
-        let offset_bytes = operation.offset_bytes;
-        self.backend.submit(operation).map_err(|source| WriteError::Write { offset_bytes, source })
-    }
-
-    fn reap(&mut self) -> Result<(), WriteError> {
-        let failed = |offset_bytes, source| WriteError::Write { offset_bytes, source };
-        let done = self.backend.wait().map_err(|source| failed(self.offset_bytes, source))?;
-        let mut operation = done.operation;
-        let length = match &operation.memory {
-            Memory::Drain(block) => block.len(),
-            Memory::Fill(piece) => piece.len(),
-        };
-        let bytes = match done.result {
-            Ok(0) => {
-                return Err(failed(operation.offset_bytes, io::ErrorKind::WriteZero.into()));
-            }
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
-            Err(source) => return Err(failed(operation.offset_bytes, source)),
-        };
-        operation.done_bytes += bytes;
-        operation.offset_bytes += bytes as u64;
-        if operation.done_bytes < length { self.submit(operation) } else { Ok(()) }
+    pub fn new(file: Arc<OwnedFd>, in_flight: InFlight) -> FileSink {
+        FileSink { file, in_flight, offset_bytes: 0, flushed_bytes: 0, dropped_bytes: 0 }
     }
 
     /// Starts write-back of what is new, waits for the window before it, and drops that from the
@@ -297,18 +278,12 @@ impl FileSink {
 
 impl Sink for FileSink {
     fn write(&mut self, block: Block, _: &mut Account) -> Result<(), WriteError> {
-        while self.backend.in_flight() >= self.backend.depth() {
-            self.reap()?;
+        while self.in_flight.is_full() {
+            self.in_flight.wait_whole()?;
         }
         let offset_bytes = self.offset_bytes;
         self.offset_bytes += block.len() as u64;
-        let memory = Memory::Drain(block);
-        self.submit(Operation {
-            file: Arc::clone(&self.file),
-            offset_bytes,
-            done_bytes: 0,
-            memory,
-        })?;
+        self.in_flight.begin(Operation::new(&self.file, offset_bytes, Memory::Drain(block)))?;
         if self.offset_bytes - self.flushed_bytes >= WINDOW_BYTES {
             self.push_out()?;
         }
@@ -316,9 +291,7 @@ impl Sink for FileSink {
     }
 
     fn settle(&mut self) -> Result<(), WriteError> {
-        while self.backend.in_flight() > 0 {
-            self.reap()?;
-        }
+        while self.in_flight.wait_whole()?.is_some() {}
         Ok(())
     }
 

@@ -12,9 +12,10 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 use crate::account::{Account, State};
-use crate::backend::{Backend, Memory, Operation};
+use crate::backend::{Memory, Operation};
 use crate::cancel::{Cancel, Stopped};
-use crate::ring::{Piece, Producer};
+use crate::in_flight::{Failure, InFlight};
+use crate::ring::Producer;
 
 /// Why reading ended early.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,12 @@ pub enum ReadError {
         /// Why.
         source: io::Error,
     },
+}
+
+impl From<Failure> for ReadError {
+    fn from(Failure { offset_bytes, source }: Failure) -> ReadError {
+        ReadError::Read { offset_bytes, source }
+    }
 }
 
 /// Reads a stream to its end. Returns the bytes read.
@@ -98,59 +105,25 @@ pub fn read_file(
     start_bytes: u64,
     length_bytes: u64,
     producer: Producer,
-    backend: &mut dyn Backend,
+    in_flight: &mut InFlight,
     account: &mut Account,
 ) -> Result<u64, ReadError> {
-    let failed = |offset_bytes, source| ReadError::Read { offset_bytes, source };
     let mut asked = 0u64;
     loop {
-        while asked < length_bytes && backend.in_flight() < backend.depth() {
+        while asked < length_bytes && !in_flight.is_full() {
             let bytes = (length_bytes - asked).min(producer.block_bytes() as u64) as usize;
-            let reservation = if backend.in_flight() == 0 {
-                producer.reserve(bytes, account)?
-            } else {
-                match producer.try_reserve(bytes) {
-                    Some(reservation) => reservation,
-                    None => break,
-                }
-            };
+            let Some(reservation) = in_flight.reserve(&producer, bytes, account)? else { break };
             for piece in reservation.into_pieces() {
                 let offset_bytes = start_bytes + asked;
                 asked += piece.len() as u64;
-                submit(backend, file, offset_bytes, 0, piece)
-                    .map_err(|source| failed(offset_bytes, source))?;
+                in_flight.begin(Operation::new(file, offset_bytes, Memory::Fill(piece)))?;
             }
         }
-        if backend.in_flight() == 0 {
+        let Some(done) = in_flight.wait_whole()? else {
             producer.finish();
             return Ok(asked);
-        }
-        let done = backend.wait().map_err(|source| failed(start_bytes, source))?;
-        let Operation { offset_bytes, done_bytes, memory, .. } = done.operation;
-        let Memory::Fill(piece) = memory else { continue };
-        let bytes = match done.result {
-            Ok(0) => return Err(failed(offset_bytes, io::ErrorKind::UnexpectedEof.into())),
-            Ok(bytes) => bytes,
-            Err(source) => return Err(failed(offset_bytes, source)),
         };
-        account.stage().add_bytes(bytes as u64);
-        if done_bytes + bytes < piece.len() {
-            let next = offset_bytes + bytes as u64;
-            submit(backend, file, next, done_bytes + bytes, piece)
-                .map_err(|source| failed(next, source))?;
-        } else {
-            piece.commit();
-        }
+        account.stage().add_bytes(done.done_bytes() as u64);
+        done.into_piece().commit();
     }
-}
-
-fn submit(
-    backend: &mut dyn Backend,
-    file: &Arc<OwnedFd>,
-    offset_bytes: u64,
-    done_bytes: usize,
-    piece: Piece,
-) -> io::Result<()> {
-    let memory = Memory::Fill(piece);
-    backend.submit(Operation { file: Arc::clone(file), offset_bytes, done_bytes, memory })
 }

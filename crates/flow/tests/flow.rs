@@ -4,6 +4,8 @@
 
 #[path = "flow/backends.rs"]
 mod backends;
+#[path = "flow/in_flight.rs"]
+mod in_flight;
 #[path = "flow/ring.rs"]
 mod ring;
 #[path = "flow/stopping.rs"]

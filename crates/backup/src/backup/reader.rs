@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use archive::index::{ContentBatch, WarningRecord};
 use archive::member::Kind;
 use flow::account::{Account, State};
-use flow::backend::{Backend, Choice};
+use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
+use flow::in_flight::InFlight;
 use flow::monitor::{Counter, Level, Monitor, Notice};
 use flow::queue::Queue;
 use flow::ring::{Producer, Reservation};
@@ -72,7 +73,8 @@ pub(super) struct LinkTable {
 pub(super) struct Reader<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) account: &'a mut Account,
-    pub(super) backend: Option<Box<dyn Backend>>,
+    /// Of the last file that was streamed, for the next one.
+    pub(super) in_flight: Option<InFlight>,
     capturer: Capturer,
     headers: Vec<u8>,
     meter: SleepMeter,
@@ -91,7 +93,7 @@ impl<'a> Reader<'a> {
         Reader {
             shared,
             account,
-            backend: None,
+            in_flight: None,
             capturer,
             headers: Vec::new(),
             meter: SleepMeter::new(),

@@ -140,9 +140,9 @@ impl Run<'_> {
         let file = Arc::clone(&target.file);
         Ok(match target.kind {
             TargetKind::File | TargetKind::BlockDevice => {
-                let backend =
+                let in_flight =
                     self.engine.open_for(WRITE_DEPTH, &file).map_err(BackupError::Engine)?;
-                Box::new(OneStream(FileSink::new(file, backend)))
+                Box::new(OneStream(FileSink::new(file, in_flight)))
             }
             _ => Box::new(OneStream(StreamSink::new(file, self.cancel.clone()))),
         })

@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex};
 
 use archive::member::{Extent, Kind};
 use device::file::Direct;
-use flow::backend::{Backend, Completion, Memory, Operation};
+use flow::backend::{Memory, Operation};
 use flow::cancel::Stopped;
+use flow::in_flight::{Failure, InFlight, Transfer};
 use flow::monitor::Counter;
 use flow::ring::{Piece, Reuse};
 
@@ -39,6 +40,9 @@ struct Stream<'a, 'b> {
     /// Bytes of padding that follow the last run.
     padding_bytes: usize,
     direct: Direct,
+    /// How many reads may yet be made again through the cache: as many as can be under way past it
+    /// when the first one says that direct I/O does not take it.
+    retries_left: usize,
     /// Size of the file when it was opened.
     end_bytes: u64,
     lost_bytes: u64,
@@ -77,6 +81,7 @@ impl Reader<'_> {
             runs: runs.into(),
             padding_bytes: (padded(content_bytes) - content_bytes) as usize,
             direct,
+            retries_left: if direct == Direct::On { DEPTH } else { 0 },
             end_bytes: draft.captured.version.size_bytes,
             lost_bytes: 0,
             first_error: None,
@@ -146,35 +151,33 @@ impl Stream<'_, '_> {
     fn run(&mut self) -> Result<(), BackupError> {
         let engine = self.reader.shared.engine;
         let name = engine.name_for(&self.file);
-        let mut backend = match self.reader.backend.take() {
-            Some(backend) if backend.name() == name => backend,
+        let mut in_flight = match self.reader.in_flight.take() {
+            Some(in_flight) if in_flight.backend_name() == name => in_flight,
             _ => engine.open_for(DEPTH, &self.file).map_err(BackupError::Engine)?,
         };
-        // After an early end the drop of the back end waits for what is in flight.
-        self.transfer(backend.as_mut())?;
-        self.reader.backend = Some(backend);
+        // After an early end its drop waits for what is under way.
+        self.transfer(&mut in_flight)?;
+        self.reader.in_flight = Some(in_flight);
         Ok(())
     }
 
-    fn transfer(&mut self, backend: &mut dyn Backend) -> Result<(), BackupError> {
+    fn transfer(&mut self, in_flight: &mut InFlight) -> Result<(), BackupError> {
+        let broken = |failure: Failure| BackupError::Engine(failure.source);
         loop {
-            while backend.in_flight() < backend.depth() {
-                let Some(operation) = self.next_operation(backend.in_flight())? else { break };
-                backend.submit(operation).map_err(BackupError::Engine)?;
+            while !in_flight.is_full() {
+                let Some(operation) = self.next_operation(in_flight)? else { break };
+                in_flight.begin(operation).map_err(broken)?;
             }
-            if backend.in_flight() == 0 {
-                return Ok(());
-            }
-            let completion = backend.wait().map_err(BackupError::Engine)?;
-            if let Some(operation) = self.completed(completion) {
-                backend.submit(operation).map_err(BackupError::Engine)?;
+            let Some(done) = in_flight.wait().map_err(broken)? else { return Ok(()) };
+            if let Some(operation) = self.completed(done) {
+                in_flight.begin(operation).map_err(broken)?;
             }
         }
     }
 
     /// Reserves the place of the next read; `None` if there is nothing to read, or no room while
     /// others are in flight.
-    fn next_operation(&mut self, in_flight: usize) -> Result<Option<Operation>, Stopped> {
+    fn next_operation(&mut self, in_flight: &InFlight) -> Result<Option<Operation>, Stopped> {
         while self.runs.front().is_some_and(|run| run.length_bytes == 0) {
             self.runs.pop_front();
         }
@@ -188,74 +191,59 @@ impl Stream<'_, '_> {
         let ends = is_last_run && content == run.length_bytes;
         let padding = if ends { self.padding_bytes } else { 0 };
         let bytes = content as usize + padding;
-        let reservation = if in_flight == 0 {
-            // More content follows, so what is held is not the end: it must not keep the ring from
-            // moving on, or a small ring would wait for this thread and this thread for the ring.
-            if let Some(held) = self.held.take() {
-                held.commit();
-            }
-            producer.reserve(bytes, self.reader.account)?
-        } else {
-            match producer.try_reserve(bytes) {
-                Some(reservation) => reservation,
-                None => return Ok(None),
-            }
-        };
+        // More content follows, so what is held is not the end: it must not keep the ring from
+        // moving on, or a small ring would wait for this thread and this thread for the ring.
+        if let Some(held) = self.held.take_if(|_| in_flight.is_empty()) {
+            held.commit();
+        }
+        let reservation = in_flight.reserve(producer, bytes, self.reader.account)?;
+        let Some(reservation) = reservation else { return Ok(None) };
         let piece = reservation.into_pieces().next().expect("a piece lies in one block");
         let offset_bytes = run.offset_bytes;
         run.offset_bytes += content;
         run.length_bytes -= content;
-        let file = Arc::clone(&self.file);
-        Ok(Some(Operation { file, offset_bytes, done_bytes: 0, memory: Memory::Fill(piece) }))
-    }
-
-    /// Takes what a read has brought. Returns the operation if it is to go on.
-    fn completed(&mut self, completion: Completion) -> Option<Operation> {
-        let Completion { operation, result } = completion;
-        let Operation { offset_bytes, done_bytes, memory, .. } = operation;
-        let Memory::Fill(mut piece) = memory else { return None };
         // A read over the end of the file stops there, and the padding stays to be filled.
         let before_end = self.end_bytes.saturating_sub(offset_bytes) as usize;
-        let wanted = (piece.len() - done_bytes).min(before_end);
-        match result {
-            Ok(bytes) if bytes >= wanted => self.finish_piece(piece, done_bytes + wanted),
-            Ok(0) => {
+        let wanted_bytes = piece.len().min(before_end);
+        let operation = Operation::new(&self.file, offset_bytes, Memory::Fill(piece));
+        Ok(Some(Operation { wanted_bytes, ..operation }))
+    }
+
+    /// Takes what a read has brought. Returns the operation if it is to go on: what direct I/O does
+    /// not take (a short read may end at a place that is no multiple of a sector) is read through
+    /// the cache, and so is the rest of the file.
+    fn completed(&mut self, done: Transfer) -> Option<Operation> {
+        let Transfer { operation, result } = done;
+        if result.as_ref().is_err_and(is_invalid) && self.retries_left > 0 {
+            self.retries_left -= 1;
+            self.leave_direct();
+            return Some(operation);
+        }
+        let Operation { offset_bytes, done_bytes, wanted_bytes, memory, .. } = operation;
+        let mut piece = memory.into_piece();
+        let filled_bytes = match result {
+            Ok(()) => wanted_bytes,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 let at = self.shrank_at.get_or_insert(offset_bytes);
                 *at = offset_bytes.min(*at);
-                self.finish_piece(piece, done_bytes);
-            }
-            Ok(bytes) => {
-                return Some(self.again(offset_bytes + bytes as u64, done_bytes + bytes, piece));
-            }
-            Err(error) if is_invalid(&error) && self.leave_direct() => {
-                return Some(self.again(offset_bytes, done_bytes, piece));
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                return Some(self.again(offset_bytes, done_bytes, piece));
+                done_bytes
             }
             Err(error) => {
-                let rest = &mut piece.bytes_mut()[done_bytes..][..wanted];
+                let rest = &mut piece.bytes_mut()[done_bytes..wanted_bytes];
                 self.salvage(rest, offset_bytes, error);
-                self.finish_piece(piece, done_bytes + wanted);
+                wanted_bytes
             }
-        }
+        };
+        self.finish_piece(piece, filled_bytes);
         None
     }
 
-    /// The operation that goes on where another stopped. A place that is no multiple of 512 is out
-    /// of direct I/O's reach: the file is read through the cache from then on.
-    fn again(&mut self, offset_bytes: u64, done_bytes: usize, piece: Piece) -> Operation {
-        if !offset_bytes.is_multiple_of(512) {
-            self.leave_direct();
+    fn leave_direct(&mut self) {
+        if self.direct == Direct::On {
+            self.direct = Direct::Off;
+            // Where this fails the reads do too, and they are told of.
+            let _ = device::file::set_direct(&self.file, Direct::Off);
         }
-        let file = Arc::clone(&self.file);
-        Operation { file, offset_bytes, done_bytes, memory: Memory::Fill(piece) }
-    }
-
-    fn leave_direct(&mut self) -> bool {
-        let was_direct = self.direct == Direct::On;
-        self.direct = Direct::Off;
-        was_direct && device::file::set_direct(&self.file, Direct::Off).is_ok()
     }
 
     fn finish_piece(&mut self, mut piece: Piece, filled: usize) {

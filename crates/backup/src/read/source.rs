@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flow::account::Account;
-use flow::backend::{Backend, Memory, Operation};
+use flow::backend::{Memory, Operation};
+use flow::in_flight::{InFlight, Transfer};
 use flow::ring::{Piece, Producer};
 use flow::source::ReadError;
 
@@ -30,7 +31,7 @@ pub(crate) struct SourceReader<'a> {
     pub file: &'a Arc<OwnedFd>,
     /// What is read, in this order: the whole source, or parts of it.
     pub ranges: Vec<Range<u64>>,
-    pub backend: &'a mut dyn Backend,
+    pub in_flight: &'a mut InFlight,
     /// Set by whoever has seen enough; the stream then ends early.
     pub stop: &'a AtomicBool,
     pub gaps: &'a Gaps,
@@ -45,7 +46,7 @@ impl SourceReader<'_> {
         let mut ranges = std::mem::take(&mut self.ranges).into_iter();
         let mut range = ranges.next();
         loop {
-            while self.backend.in_flight() < self.backend.depth() {
+            while !self.in_flight.is_full() {
                 let Some(left) = &mut range else { break };
                 if self.stop.load(Ordering::Acquire) {
                     range = None;
@@ -57,42 +58,32 @@ impl SourceReader<'_> {
                 }
                 // No request lies across two blocks, which would make two of it.
                 let bytes = (left.end - left.start).min(block_bytes - asked % block_bytes) as usize;
-                let reservation = if self.backend.in_flight() == 0 {
-                    producer.reserve(bytes, account)?
-                } else {
-                    match producer.try_reserve(bytes) {
-                        Some(reservation) => reservation,
-                        None => break,
-                    }
-                };
+                let reservation = self.in_flight.reserve(&producer, bytes, account)?;
+                let Some(reservation) = reservation else { break };
                 for piece in reservation.into_pieces() {
                     let offset_bytes = left.start;
                     left.start += piece.len() as u64;
                     asked += piece.len() as u64;
-                    self.submit(offset_bytes, 0, piece)?;
+                    let memory = Memory::Fill(piece);
+                    self.in_flight.begin(Operation::new(self.file, offset_bytes, memory))?;
                 }
             }
-            if self.backend.in_flight() == 0 {
+            let Some(done) = self.in_flight.wait()? else {
                 producer.finish();
                 return Ok(asked);
-            }
-            self.complete_one(account)?;
+            };
+            account.stage().add_bytes(done.done_bytes() as u64);
+            self.complete(done)?;
         }
     }
 
-    fn complete_one(&mut self, account: &mut Account) -> Result<(), ReadError> {
-        let done =
-            self.backend.wait().map_err(|source| ReadError::Read { offset_bytes: 0, source })?;
-        let Operation { offset_bytes, done_bytes, memory, .. } = done.operation;
-        let Memory::Fill(mut piece) = memory else { return Ok(()) };
-        match done.result {
-            Ok(bytes) if bytes > 0 => {
-                account.stage().add_bytes(bytes as u64);
-                if done_bytes + bytes < piece.len() {
-                    return self.submit(offset_bytes + bytes as u64, done_bytes + bytes, piece);
-                }
-            }
-            Ok(_) => {
+    fn complete(&mut self, done: Transfer) -> Result<(), ReadError> {
+        let Transfer { operation, result } = done;
+        let Operation { offset_bytes, done_bytes, memory, .. } = operation;
+        let mut piece = memory.into_piece();
+        match result {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 let length_bytes = (piece.len() - done_bytes) as u64;
                 let why = "the source became shorter while it was read".to_owned();
                 piece.bytes_mut()[done_bytes..].fill(0);
@@ -102,18 +93,6 @@ impl SourceReader<'_> {
         }
         piece.commit();
         Ok(())
-    }
-
-    fn submit(
-        &mut self,
-        offset_bytes: u64,
-        done_bytes: usize,
-        piece: Piece,
-    ) -> Result<(), ReadError> {
-        let (file, memory) = (Arc::clone(self.file), Memory::Fill(piece));
-        self.backend
-            .submit(Operation { file, offset_bytes, done_bytes, memory })
-            .map_err(|source| ReadError::Read { offset_bytes, source })
     }
 
     /// Reads what can be read of a piece step by step; `offset_bytes` is that of `done_bytes`.
@@ -145,7 +124,7 @@ impl SourceReader<'_> {
 mod tests {
     use super::*;
     use flow::account::Stage;
-    use flow::backend::{Completion, ThreadBackend};
+    use flow::backend::{Backend, Completion, ThreadBackend};
     use flow::cancel::Cancel;
     use flow::ring::{RingOptions, ring};
     use flow::run::StageKind;
@@ -193,7 +172,7 @@ mod tests {
             Arc::new(OwnedFd::from(std::fs::OpenOptions::new().write(true).open(&path).unwrap()));
         let bad_bytes = 3 * BLOCK as u64;
         let inner = ThreadBackend::new(2).unwrap();
-        let mut backend = Failing { inner, good, bad_bytes };
+        let mut in_flight = InFlight::new(Box::new(Failing { inner, good, bad_bytes }));
         let options = RingOptions { block_bytes: BLOCK, blocks: 16, consumers: 1 };
         let (producer, consumers) = ring(options, Cancel::new()).unwrap();
         let (gaps, stop) = (Gaps::default(), AtomicBool::new(false));
@@ -201,7 +180,7 @@ mod tests {
         let reader = SourceReader {
             file: &file,
             ranges: vec![0..BLOCK as u64, BLOCK as u64..content.len() as u64],
-            backend: &mut backend,
+            in_flight: &mut in_flight,
             stop: &stop,
             gaps: &gaps,
             bad_steps: 0,

@@ -5,14 +5,16 @@
 //! series are what measuring costs: below 0.2 us (`examples/measuring_cost.rs`).
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use flow::account::{Account, Stage};
-use flow::backend::{Backend, Choice, Engine as FlowEngine, Memory, Operation};
+use flow::backend::{Choice, Engine as FlowEngine, Memory, Operation};
 use flow::cancel::Cancel;
-use flow::ring::{Consumer, Piece, Producer, RingOptions, ring};
+use flow::in_flight::{Failure, InFlight};
+use flow::ring::{Consumer, Producer, RingOptions, ring};
 use flow::run::{StageKind, StageReport};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -159,7 +161,7 @@ enum Way {
     /// pread(2).
     Pread,
     Mapped(Mapping),
-    InFlight(Box<dyn Backend>),
+    InFlight(InFlight),
 }
 
 struct Reader<'a> {
@@ -208,9 +210,7 @@ impl<'a> Reader<'a> {
     fn run(mut self, start: Instant, account: &mut Account) -> Result<Taken, String> {
         let mut taken = Taken::new(start);
         match std::mem::replace(&mut self.way, Way::Read) {
-            Way::InFlight(mut backend) => {
-                self.keep_in_flight(&mut *backend, &mut taken, account)?;
-            }
+            Way::InFlight(in_flight) => self.keep_in_flight(in_flight, &mut taken, account)?,
             way => self.one_by_one(&way, &mut taken, account)?,
         }
         Ok(taken)
@@ -245,56 +245,34 @@ impl<'a> Reader<'a> {
 
     fn keep_in_flight(
         &self,
-        backend: &mut dyn Backend,
+        mut in_flight: InFlight,
         taken: &mut Taken,
         account: &mut Account,
     ) -> Result<(), String> {
+        let failed = |Failure { offset_bytes, source }: Failure| match source.kind() {
+            ErrorKind::UnexpectedEof => format!("read at byte {offset_bytes}: the file has ended"),
+            _ => format!("read at byte {offset_bytes}: {source}"),
+        };
         let block = self.shared.reading.block_bytes;
-        let mut begun: HashMap<u64, Instant> = HashMap::with_capacity(backend.depth());
+        let mut begun: HashMap<u64, Instant> = HashMap::with_capacity(in_flight.depth());
         let mut next = self.shared.take();
         loop {
-            while let Some(offset) = next.filter(|_| backend.in_flight() < backend.depth()) {
+            while let Some(offset) = next.filter(|_| !in_flight.is_full()) {
                 let Some(reservation) = self.producer.try_reserve(block) else { break };
                 let piece = reservation.into_pieces().next().expect("a block is one piece");
                 if let Some(now) = self.shared.now() {
                     begun.insert(offset, now);
                 }
-                self.submit(backend, offset, 0, piece)?;
+                let operation = Operation::new(&self.file, offset, Memory::Fill(piece));
+                in_flight.begin(operation).map_err(failed)?;
                 next = self.shared.take();
             }
-            if backend.in_flight() == 0 {
-                return Ok(());
-            }
-            let completion = backend.wait().map_err(|error| error.to_string())?;
-            let Operation { offset_bytes, done_bytes, memory, .. } = completion.operation;
-            let Memory::Fill(piece) = memory else { continue };
-            let first = offset_bytes - done_bytes as u64;
-            let done = match completion.result {
-                Ok(0) => return Err(format!("read at byte {offset_bytes}: the file has ended")),
-                Ok(bytes) => done_bytes + bytes,
-                Err(error) => return Err(format!("read at byte {offset_bytes}: {error}")),
-            };
-            if done < piece.len() {
-                self.submit(backend, first + done as u64, done, piece)?;
-                continue;
-            }
-            taken.add(begun.remove(&first), block);
+            let Some(done) = in_flight.wait_whole().map_err(failed)? else { return Ok(()) };
+            taken.add(begun.remove(&done.start_bytes()), block);
             account.stage().add_bytes(block as u64);
-            piece.commit();
+            done.into_piece().commit();
             self.drain(account)?;
         }
-    }
-
-    fn submit(
-        &self,
-        backend: &mut dyn Backend,
-        offset_bytes: u64,
-        done_bytes: usize,
-        piece: Piece,
-    ) -> Result<(), String> {
-        let file = Arc::clone(&self.file);
-        let operation = Operation { file, offset_bytes, done_bytes, memory: Memory::Fill(piece) };
-        backend.submit(operation).map_err(|error| format!("read at byte {offset_bytes}: {error}"))
     }
 
     /// Takes every block that is complete and gives it back.

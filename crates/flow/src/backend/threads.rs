@@ -50,25 +50,17 @@ impl ThreadBackend {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a short transfer is reported, as io_uring does")]
+#[expect(clippy::disallowed_methods, reason = "what is short or interrupted is reported")]
 fn transfer(operation: &mut Operation) -> io::Result<usize> {
     crate::trap::pass(StageKind::Io);
     let file = operation.file.as_fd();
     let done = operation.done_bytes;
-    loop {
-        let result = match &mut operation.memory {
-            Memory::Fill(piece) => {
-                rustix::io::pread(file, &mut piece.bytes_mut()[done..], operation.offset_bytes)
-            }
-            Memory::Drain(block) => {
-                rustix::io::pwrite(file, &block[done..], operation.offset_bytes)
-            }
-        };
-        match result {
-            Err(rustix::io::Errno::INTR) => {}
-            other => return Ok(other?),
+    Ok(match &mut operation.memory {
+        Memory::Fill(piece) => {
+            rustix::io::pread(file, &mut piece.bytes_mut()[done..], operation.offset_bytes)
         }
-    }
+        Memory::Drain(block) => rustix::io::pwrite(file, &block[done..], operation.offset_bytes),
+    }?)
 }
 
 impl Backend for ThreadBackend {

@@ -5,8 +5,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use flow::backend::{Backend, Choice, Engine, Memory, Operation};
+use flow::backend::{Choice, Engine, Memory, Operation};
 use flow::cancel::Cancel;
+use flow::in_flight::InFlight;
 use flow::ring::{Consumer, Producer, RingOptions, ring};
 use proptest::prelude::*;
 
@@ -27,28 +28,21 @@ fn new_ring(block_bytes: usize) -> (Producer, Consumer) {
     (producer, consumers.remove(0))
 }
 
-/// Transfers until the memory is full or drained, or the file ends; returns the bytes moved.
-fn complete(backend: &mut dyn Backend, lengths: &mut [usize], offsets: &[u64]) {
-    while backend.in_flight() > 0 {
-        let mut operation = backend.wait().map(|done| (done.operation, done.result)).unwrap();
-        let moved = operation.1.unwrap();
-        let length = match &operation.0.memory {
-            Memory::Fill(piece) => piece.len(),
-            Memory::Drain(block) => block.len(),
-        };
-        let start = operation.0.offset_bytes - operation.0.done_bytes as u64;
-        let index = offsets.iter().position(|&offset| offset == start).unwrap();
-        operation.0.done_bytes += moved;
-        operation.0.offset_bytes += moved as u64;
-        lengths[index] += moved;
-        if moved > 0 && operation.0.done_bytes < length {
-            backend.submit(operation.0).unwrap();
-        } else if let Memory::Fill(mut piece) = operation.0.memory {
+/// Reaps what is under way; returns the bytes moved, in the order of `offsets`.
+fn complete(in_flight: &mut InFlight, offsets: &[u64]) -> Vec<usize> {
+    let mut lengths = vec![0; offsets.len()];
+    while let Some(done) = in_flight.wait().unwrap() {
+        let start = done.start_bytes();
+        lengths[offsets.iter().position(|&offset| offset == start).unwrap()] = done.done_bytes();
+        let at_the_end = Some(std::io::ErrorKind::UnexpectedEof);
+        assert!(done.result.is_ok() || done.result.err().map(|error| error.kind()) == at_the_end);
+        if let Memory::Fill(mut piece) = done.operation.memory {
             // What lies behind the end of the file is not the kernel's.
-            piece.bytes_mut()[operation.0.done_bytes..].fill(0);
+            piece.bytes_mut()[done.operation.done_bytes..].fill(0);
             piece.commit();
         }
     }
+    lengths
 }
 
 proptest! {
@@ -67,15 +61,13 @@ proptest! {
         let places: Vec<u64> = places.into_iter().collect();
         for choice in choices() {
             let (producer, consumer) = new_ring(block_bytes);
-            let mut backend = choice.open(places.len()).unwrap();
+            let mut in_flight = choice.open(places.len()).unwrap();
             for &offset_bytes in &places {
                 let reservation = producer.try_reserve(block_bytes).unwrap();
                 let memory = Memory::Fill(reservation.into_pieces().next().unwrap());
-                let file = Arc::clone(&file);
-                backend.submit(Operation { file, offset_bytes, done_bytes: 0, memory }).unwrap();
+                in_flight.begin(Operation::new(&file, offset_bytes, memory)).unwrap();
             }
-            let mut lengths = vec![0; places.len()];
-            complete(&mut *backend, &mut lengths, &places);
+            let lengths = complete(&mut in_flight, &places);
             producer.finish();
             for (&place, &length) in places.iter().zip(&lengths) {
                 let block = consumer.next(&mut account()).unwrap().unwrap();
@@ -98,7 +90,7 @@ proptest! {
             let written: File = tempfile::tempfile().unwrap();
             let expected: File = tempfile::tempfile().unwrap();
             let file: Arc<OwnedFd> = Arc::new(written.try_clone().unwrap().into());
-            let mut backend = choice.open(numbers.len()).unwrap();
+            let mut in_flight = choice.open(numbers.len()).unwrap();
             let places: Vec<u64> =
                 numbers.drain().map(|number| number * block_bytes as u64).collect();
             numbers.extend(places.iter().map(|place| place / block_bytes as u64));
@@ -114,11 +106,12 @@ proptest! {
             producer.finish();
             for &offset_bytes in &places {
                 let block = consumer.next(&mut account()).unwrap().unwrap();
-                let (file, memory) = (Arc::clone(&file), Memory::Drain(block));
-                backend.submit(Operation { file, offset_bytes, done_bytes: 0, memory }).unwrap();
+                let operation = Operation::new(&file, offset_bytes, Memory::Drain(block));
+                in_flight.begin(operation).unwrap();
             }
-            let mut lengths = vec![0; places.len()];
-            complete(&mut *backend, &mut lengths, &places);
+            let lengths = complete(&mut in_flight, &places);
+            let all_bytes = (places.len() - 1) * block_bytes + last_bytes;
+            prop_assert_eq!(lengths.iter().sum::<usize>(), all_bytes);
             prop_assert_eq!(content(&written), content(&expected));
         }
     }
@@ -139,16 +132,15 @@ fn an_error_comes_back_with_its_operation() {
         producer.try_reserve(512).unwrap().commit();
         producer.finish();
         let memory = Memory::Drain(consumer.next(&mut account()).unwrap().unwrap());
-        let mut backend = choice.open(1).unwrap();
-        let file = Arc::clone(&file);
-        backend.submit(Operation { file, offset_bytes: 0, done_bytes: 0, memory }).unwrap();
-        let done = backend.wait().unwrap();
+        let mut in_flight = choice.open(1).unwrap();
+        in_flight.begin(Operation::new(&file, 0, memory)).unwrap();
+        let done = in_flight.wait().unwrap().unwrap();
         assert_eq!(
             done.result.unwrap_err().raw_os_error(),
             Some(rustix::io::Errno::BADF.raw_os_error()),
             "{choice:?}"
         );
-        assert_eq!(backend.in_flight(), 0);
+        assert!(in_flight.is_empty());
     }
 }
 
@@ -158,17 +150,14 @@ fn a_back_end_that_is_dropped_waits_for_what_is_in_flight() {
     for choice in choices() {
         let (producer, _consumer) = new_ring(512);
         let file: Arc<OwnedFd> = Arc::new(reader.try_clone().unwrap().into());
-        let mut backend = choice.open(1).unwrap();
+        let mut in_flight = choice.open(1).unwrap();
         let piece = producer.try_reserve(512).unwrap().into_pieces().next().unwrap();
         let memory = Memory::Fill(piece);
-        let offset_bytes = 0;
         // pread on a pipe fails at once; io_uring reads it and waits for data.
-        let started =
-            backend.submit(Operation { file, offset_bytes, done_bytes: 0, memory }).is_ok();
-        assert!(started);
+        in_flight.begin(Operation::new(&file, 0, memory)).unwrap();
         use std::io::Write;
         (&writer).write_all(&[1; 512]).unwrap();
-        drop(backend);
+        drop(in_flight);
     }
     drop(writer);
     use std::io::Read;
