@@ -36,11 +36,12 @@ mod then_index;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{Scope, available_parallelism};
 
 use archive::chunk::{Coding, Format};
 use archive::decode::{Decoder, Limits};
+use failures::lock;
 use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
@@ -592,8 +593,4 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             },
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

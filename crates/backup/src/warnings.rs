@@ -54,19 +54,3 @@ impl<'a> Warnings<'a> {
         self.monitor.notice(Notice { level, object: object.to_vec(), text: text.into() });
     }
 }
-
-/// An error and all its causes, joined by colons.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        // Transparent errors repeat what stands there already.
-        if !text.ends_with(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
-}

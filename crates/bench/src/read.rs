@@ -267,11 +267,10 @@ fn make_cold(file: &OwnedFd, length_bytes: u64) -> Option<String> {
 }
 
 /// An error and its causes in one line, without the numbers of system errors.
-fn with_source(error: &dyn std::error::Error) -> String {
-    let text = error.to_string();
-    let own = text.split(" (os error ").next().unwrap_or_default();
-    match error.source() {
-        Some(source) => format!("{own}: {}", with_source(source)),
-        None => own.to_owned(),
-    }
+fn with_source(error: &(dyn std::error::Error + 'static)) -> String {
+    let without_number = |error: &(dyn std::error::Error + 'static)| {
+        let text = error.to_string();
+        text.split(" (os error ").next().unwrap_or_default().to_owned()
+    };
+    failures::with_causes_as(error, without_number)
 }

@@ -34,10 +34,10 @@ mod station;
 mod transfer;
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::path::Path;
 
 use device::tape::TapeDrive;
+use failures::with_causes;
 use flow::cancel::Cancel;
 use flow::run::StageKind;
 
@@ -370,7 +370,7 @@ impl Executor for TapeExecutor {
             Place::Drive(station) => station.put_back(),
             Place::Plain(plain) => plain.put_back(),
         };
-        result.map_err(|error| in_words(&error))
+        result.map_err(|error| with_causes(&error))
     }
 }
 
@@ -385,14 +385,14 @@ impl Ended {
 }
 
 fn ended(error: TapeBenchError) -> Ended {
-    Ended::Failed(in_words(&error))
+    Ended::Failed(with_causes(&error))
 }
 
 fn passages(plan: &Plan) -> Result<Vec<Passage>, TapeBenchError> {
     let one = |cell: &Cell| {
         let passage = Passage::from_cell(cell, plan.length_bytes).map_err(TapeBenchError::Plan)?;
         let fits = passage.framing.check(passage.block_bytes);
-        fits.map_err(|error| TapeBenchError::Plan(in_words(&error)))?;
+        fits.map_err(|error| TapeBenchError::Plan(with_causes(&error)))?;
         Ok(passage)
     };
     plan.cells().iter().map(one).collect()
@@ -458,13 +458,5 @@ fn record(
         environment,
         notes,
         ..RunRecord::default()
-    }
-}
-
-/// An error and its causes in one line.
-fn in_words(error: &(dyn Error + 'static)) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {}", in_words(source)),
-        None => error.to_string(),
     }
 }

@@ -10,9 +10,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
+use failures::lock;
+
 use crate::account::{Account, State};
 use crate::cancel::{Cancel, Stopped};
-use crate::turnstile::lock;
 
 /// The bytes, shared between threads.
 #[derive(Debug)]

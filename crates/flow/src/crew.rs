@@ -42,10 +42,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::thread::{Scope, ScopedJoinHandle};
 
+use failures::lock;
+
 use crate::account::{Account, Stage};
 use crate::cancel::{Cancel, Stopped};
 use crate::run::StageKind;
-use crate::turnstile::lock;
 
 /// What a run fails with.
 pub trait Failure: From<Stopped> + From<StageFailure> + Send {

@@ -5,9 +5,10 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex};
 
+use failures::lock;
+
 use crate::account::{Account, State};
 use crate::cancel::{Cancel, Stopped};
-use crate::turnstile::lock;
 
 /// First in, first out, with a capacity; shared by reference between threads.
 #[derive(Debug)]

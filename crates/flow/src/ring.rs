@@ -20,9 +20,10 @@ use std::io;
 use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex};
 
+use failures::lock;
+
 use crate::account::{Account, State};
 use crate::cancel::{Cancel, Stopped};
-use crate::turnstile::lock;
 use region::{Region, Span};
 pub use reservation::{Filler, Piece, Reservation};
 

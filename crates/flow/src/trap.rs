@@ -9,8 +9,9 @@ mod armed {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use failures::lock;
+
     use crate::run::StageKind;
-    use crate::turnstile::lock;
 
     static ARMED: AtomicBool = AtomicBool::new(false);
     static TRAP: Mutex<Option<(String, u64)>> = Mutex::new(None);

@@ -7,6 +7,8 @@
 
 use std::sync::{Condvar, Mutex};
 
+use failures::lock;
+
 use crate::account::{Account, State};
 use crate::cancel::{Cancel, Stopped};
 
@@ -61,10 +63,4 @@ impl Drop for Turn<'_> {
         // Tickets that share a door differ by 64: wake all of them, only one of which goes on.
         self.turnstile.doors[*next as usize % DOORS].notify_all();
     }
-}
-
-/// Locks, and goes on with the value if another thread panicked while it held the lock: the engine
-/// is being torn down then, and a second panic would hide the first.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use device::tape::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
 use device::tape::sense::Sense;
 use device::tape::{Access, OpenError, Tape, TapeDrive, TapeStatus};
+use failures::lock;
 use rustix::io::Errno;
 
 pub use drive::DriveSettings;
@@ -343,9 +344,4 @@ impl Library {
         let slot = self.loaded_slot().map_or(0, |slot| slot + 1);
         self.load(slot).then_some(slot)
     }
-}
-
-fn lock(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
-    // A thread that died in a call leaves a drive that others may close.
-    driver.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -381,21 +381,10 @@ fn root_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
 
 /// The error and its causes, joined by colons, without what is said twice.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let mut text = String::new();
-    let mut at = Some(error);
-    while let Some(error) = at {
-        let more = match error.downcast_ref::<io::Error>() {
-            Some(error) => system_text(error),
-            None => error.to_string(),
-        };
-        if text.is_empty() {
-            text = more;
-        } else if !text.ends_with(&more) {
-            text = format!("{text}: {more}");
-        }
-        at = error.source();
-    }
-    text
+    failures::with_causes_as(error, |error| match error.downcast_ref::<io::Error>() {
+        Some(error) => system_text(error),
+        None => error.to_string(),
+    })
 }
 
 /// What libraries say of errors of the system, the way it is said everywhere:

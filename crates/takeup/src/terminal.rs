@@ -8,10 +8,11 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use failures::lock;
 use flow::monitor::{Counter, Level, Monitor, Notice};
 use flow::processor::ProcessorClock;
 use report::escape::escape;
@@ -340,10 +341,6 @@ fn index(counter: Counter) -> usize {
         Counter::ArchiveBytes => 2,
         Counter::TargetBytes => 3,
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[cfg(test)]

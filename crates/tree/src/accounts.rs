@@ -11,7 +11,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use failures::lock;
 
 /// Questions to `getent` per table and run.
 pub const ASKED_MAX: usize = 4096;
@@ -91,7 +93,7 @@ impl Table {
             return;
         }
         let Some(database) = self.database else { return };
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = lock(&self.asked);
         let full = asked.names.len() >= ASKED_MAX;
         let answer = match asked.names.get(&id) {
             Some(answer) => answer,
@@ -115,7 +117,7 @@ impl Table {
         {
             return None;
         }
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = lock(&self.asked);
         if let Some(answer) = asked.ids.get(name) {
             return *answer;
         }

@@ -12,8 +12,9 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use failures::lock;
 use interruptible::openat;
 use rustix::fs::{Mode, OFlags};
 
@@ -208,7 +209,7 @@ impl Destination {
     }
 
     pub(crate) fn deferred(&self) -> std::sync::MutexGuard<'_, Deferred> {
-        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.deferred)
     }
 
     /// What was found wrong with an object; that privilege was left off is counted.
@@ -283,7 +284,7 @@ impl Destination {
     }
 
     fn made_among_others(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Identity>> {
-        self.made_among_others.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.made_among_others)
     }
 }
 

@@ -15,6 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use failures::lock;
 use interruptible::openat;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, getxattr, mkdirat, unlinkat,
@@ -128,7 +129,7 @@ impl Folder {
         if self.names == Names::Ours {
             return Ok(act(&self.descriptor));
         }
-        let mut workshop = self.workshop.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workshop = lock(&self.workshop);
         if workshop.is_none() && self.keeps_owners()? {
             *workshop = Some(self.make_workshop()?);
         }
@@ -137,7 +138,7 @@ impl Folder {
 
     /// Whether somebody removed the workshop while nothing was in it; the next one is another.
     fn lost_workshop(&self) -> bool {
-        let mut workshop = self.workshop.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workshop = lock(&self.workshop);
         let is_gone = |workshop: &mut Workshop| {
             fstat(&workshop.descriptor).is_ok_and(|stat| stat.st_nlink == 0)
         };

@@ -18,6 +18,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use failures::lock;
+
 use crate::listing::{Job, ListRules, Listed, NamesBudget};
 
 pub(crate) struct LookAhead {
@@ -136,7 +138,7 @@ impl Drop for LookAhead {
 impl Shared {
     fn board(&self) -> MutexGuard<'_, Board> {
         // No code that can panic runs under the lock.
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.board)
     }
 
     fn work(&self) {

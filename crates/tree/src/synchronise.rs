@@ -7,8 +7,9 @@
 //! that (Linux 5.8 and newer report them at all).
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use failures::lock;
 use interruptible::openat;
 use rustix::fs::{Mode, OFlags, fstat, syncfs};
 use rustix::io::Errno;
@@ -25,7 +26,7 @@ impl WrittenFileSystems {
     pub(crate) fn note(&self, directory: impl AsFd) {
         // The last number stands for a directory that cannot be looked at.
         let device = fstat(&directory).map_or(u64::MAX, |stat| stat.st_dev);
-        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut handles = lock(&self.handles);
         if handles.iter().all(|(known, _)| *known != device) {
             handles.push((device, open(directory)));
         }
@@ -36,7 +37,7 @@ impl WrittenFileSystems {
     /// # Errors
     /// The first one; the others are synchronised all the same.
     pub(crate) fn synchronise(&self) -> Result<(), Errno> {
-        let handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let handles = lock(&self.handles);
         let each = |(_, handle): &(u64, Result<OwnedFd, Errno>)| match handle {
             Ok(handle) => syncfs(handle).and_then(|()| check_alive(handle)),
             Err(error) => Err(*error),

@@ -3,12 +3,12 @@
 use std::sync::Mutex;
 
 use archive::chunk::{ChunkCompressor, Compression};
+use failures::lock;
 use flow::account::{Account, State};
 use flow::ring::{Consumer, Producer};
 use flow::turnstile::Turnstile;
 
 use super::BackupError;
-use super::reader::lock;
 use super::segments::Segments;
 
 /// What the threads of the stage share.

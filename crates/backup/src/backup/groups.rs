@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use archive::index::{ContentHasher, FileRecord, WarningRecord};
 
-use super::reader::lock;
+use failures::lock;
 
 /// What is found out about the members of a stretch, in archive order.
 pub(super) type Findings = Arc<Mutex<Vec<Finding>>>;

@@ -8,12 +8,12 @@ use archive::index::{
     BlockChecksum, BlockHasher, FileRecord, IndexError, IndexWriter, RecordKind, SectionSummary,
     SetIdHasher, WarningRecord,
 };
+use failures::lock;
 use flow::account::Account;
 use flow::ring::{Block, Consumer};
 
 use super::BackupError;
 use super::groups::{Finding, Group, Groups};
-use super::reader::lock;
 use super::spool::Spool;
 
 /// What the hash stage has gathered when the archive ends: three sections of the index.

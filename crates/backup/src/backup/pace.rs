@@ -14,7 +14,7 @@ use std::time::Instant;
 use flow::account::{Account, State};
 use flow::cancel::{Cancel, POLL, Stopped};
 
-use super::reader::lock;
+use failures::lock;
 
 /// Share of the time, in percent, that a reader must have slept for the limit to rise. A little it
 /// does in any case, by contention for locks in the kernel.

@@ -6,18 +6,19 @@
 //! passes the turn; the threads here read them, many at once.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use archive::member::Extent;
 use device::file::Direct;
+use failures::lock;
 use flow::account::{Account, Stage};
 use flow::monitor::Counter;
 use flow::ring::Reservation;
-use std::sync::Arc;
 
 use super::BackupError;
 use super::draft::{Content, Draft, fill_content, fill_direct};
 use super::groups::Findings;
-use super::reader::{Shared, lock, tell_warnings};
+use super::reader::{Shared, tell_warnings};
 use super::stream::choose_direct;
 
 /// Content from which on a file is handed on.

@@ -10,10 +10,11 @@
 //! the archive. A file too large to be reserved at once is streamed while the turn is held.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use archive::index::{ContentBatch, WarningRecord};
 use archive::member::Kind;
+use failures::{lock, with_causes};
 use flow::account::{Account, State};
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
@@ -228,7 +229,7 @@ impl<'a> Reader<'a> {
                 return None;
             }
             Err(error) => {
-                self.warn(&entry.path(), capture_text(&error));
+                self.warn(&entry.path(), with_causes(&error));
                 return None;
             }
         };
@@ -488,15 +489,4 @@ fn problem_text(problem: &tree::ScanProblem) -> String {
         Some(source) => format!("{}: {source}", problem.what),
         None => problem.what.to_string(),
     }
-}
-
-fn capture_text(error: &CaptureError) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -12,12 +12,12 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
 use archive::chunk::{Coding, Compression, encode_padding, padding_to_block};
+use failures::lock;
 use flow::account::Account;
 use flow::cancel::Stopped;
 use flow::ring::Producer;
 
 use super::compressor::Chunks;
-use super::reader::lock;
 
 /// Bytes of the end-of-archive mark.
 const MARK_BYTES: u64 = 1024;

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use archive::member::{Extent, Kind};
 use device::file::Direct;
+use failures::lock;
 use flow::backend::{Memory, Operation};
 use flow::cancel::Stopped;
 use flow::in_flight::{Failure, InFlight, Transfer};
@@ -22,7 +23,7 @@ use flow::ring::{Piece, Reuse};
 use super::BackupError;
 use super::draft::{Draft, padded};
 use super::groups::{Findings, Group};
-use super::reader::{Reader, lock};
+use super::reader::Reader;
 
 /// Reads in flight. Eight of 1 MiB reach what a fast disk gives to one stream.
 const DEPTH: usize = 8;

@@ -1,10 +1,11 @@
 //! The checksums that the index keeps of the archive's blocks, held against what goes by, or, where
 //! the index comes behind the blocks, kept until it does.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use archive::index::{BlockChecksum, BlockHasher, IndexReader, Section};
 use archive::mark::{MARK_BYTES, Mark};
+use failures::lock;
 
 use super::cursor::Lease;
 use super::index_file::IndexFile;
@@ -64,7 +65,7 @@ impl Default for KeptChecksums {
 
 impl KeptChecksums {
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Says how large the blocks are of which an index has checksums, where no mark does.
@@ -208,7 +209,7 @@ impl BlockCheck {
     /// Bytes of the archive, in ascending order. Where some are left out, checking goes on with the
     /// next whole block.
     pub fn update(&self, offset_bytes: u64, bytes: &[u8]) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         let state = &mut *state;
         let block_bytes = u64::from(self.index.trailer.block_bytes);
         if offset_bytes != state.next_bytes {
@@ -244,14 +245,14 @@ impl BlockCheck {
 
     /// Says that what follows the last bytes was left out on purpose.
     pub fn leave_out_the_rest(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         state.number = self.expected.len() as u64;
     }
 
     /// Blocks seen, blocks that differ, and the numbers of the first of those. Behind the last
     /// bytes that were seen no block may be left.
     pub fn outcome(&self) -> (u64, u64, Vec<u64>) {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = lock(&self.state);
         let missing = (self.expected.len() as u64).saturating_sub(state.number);
         let first_missing = state.number;
         let mut differing = state.differing.clone();

@@ -19,12 +19,13 @@ use archive::chunk::{
     StreamState,
 };
 use archive::index::ChunkRecord;
+use failures::lock;
 use flow::account::{Account, Stage, State};
 use flow::cancel::{Cancel, Stopped};
 use flow::queue::Queue;
 use flow::ring::{Block, Consumer, Producer};
 use flow::turnstile::Turnstile;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::gaps::{Gap, Gaps};
 use super::table_watch::{TableState, TableWatch};
@@ -109,7 +110,7 @@ impl Decompress {
     }
 
     fn table(&self) -> MutexGuard<'_, TableWatch> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 
     /// Compressed bytes behind the last frame or member that are none.

@@ -8,7 +8,9 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use failures::lock;
 
 /// A place without data. Offsets count bytes of the archive before compression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +56,7 @@ struct Entered {
 impl Gaps {
     /// The places that were entered with a length, ascending, those that touch as one.
     pub fn remembered(&self) -> Vec<Range<u64>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner).all.clone();
+        let mut all = lock(&self.0).all.clone();
         all.sort_by_key(|range| range.start);
         let mut merged: Vec<Range<u64>> = Vec::new();
         for range in all {
@@ -68,7 +70,7 @@ impl Gaps {
 
     /// Enters a gap; a place before the last one's (reads end in any order) is sorted in.
     pub fn enter(&self, gap: Gap) {
-        let mut entered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entered = lock(&self.0);
         if gap.length_bytes > 0 && entered.all.len() < REMEMBERED_MAX {
             entered.all.push(gap.start_bytes..gap.end_bytes());
         }
@@ -90,7 +92,7 @@ impl Gaps {
 
     /// Takes the first gap that starts before `end_bytes`.
     pub fn take_before(&self, end_bytes: u64) -> Option<Gap> {
-        let gaps = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting;
+        let gaps = &mut lock(&self.0).waiting;
         if gaps.front()?.start_bytes < end_bytes { gaps.pop_front() } else { None }
     }
 }

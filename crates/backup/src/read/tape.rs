@@ -31,11 +31,12 @@ mod stitch;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use archive::chunk::Compression;
 use archive::label::hex;
 use device::tape::drive::TapeDrive;
+use failures::lock;
 use flow::account::Account;
 use flow::cancel::Cancel;
 use flow::ring::Producer;
@@ -168,7 +169,7 @@ pub(crate) fn open(
 
 /// The index of a set on tape, if it is at hand before the data.
 pub(crate) fn index_of(tape: &Mutex<OpenTape>) -> Option<IndexFile> {
-    let tape = tape.lock().unwrap_or_else(PoisonError::into_inner);
+    let tape = lock(tape);
     tape.index().map(|index| index.index.clone())
 }
 
@@ -312,7 +313,7 @@ impl OpenTape {
         // Whoever comes to the end of the stream looks for the index, which follows whole data
         // only: behind half a file it would be taken for the other half.
         if result.is_ok() {
-            *index.lock().unwrap_or_else(PoisonError::into_inner) = end.index.take();
+            *lock(index) = end.index.take();
         }
         // A run that is stopped ends at once; what was read before a failure is worth having.
         if !matches!(result, Err(TapeReadFailure::Stopped(_))) {

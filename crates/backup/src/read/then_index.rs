@@ -3,8 +3,9 @@
 //! It was read into a file of its own before. What cannot be read of that is a gap, as what cannot
 //! be read of the tape is: a stream that ended there would look like one without an index.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use failures::lock;
 use flow::account::Account;
 use flow::cancel::Stopped;
 
@@ -48,7 +49,7 @@ impl Supply for ThenIndex<'_> {
             }
             self.taken_bytes = Some(0);
         }
-        let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = lock(self.index);
         let (Some(index), Some(taken_bytes)) = (&*index, &mut self.taken_bytes) else {
             return Ok(None);
         };

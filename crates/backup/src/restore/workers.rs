@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use archive::member::{Kind, Member};
+use failures::{lock, with_causes};
 use flow::account::{Account, Stage, State};
 use flow::budget::{Budget, Loan};
 use flow::cancel::{POLL, Stopped};
@@ -23,7 +24,7 @@ use super::{INCOMPLETE_SUFFIX, RestoreError, RestoreOptions};
 use crate::read::members::ContentPiece;
 use crate::read::placement::Placement;
 use crate::read::{MEMBERS_BYTES_MAX, Slice, cores};
-use crate::warnings::{Warnings, with_causes};
+use crate::warnings::Warnings;
 
 /// Jobs that wait for one worker.
 const JOBS_MAX: usize = 256;
@@ -137,13 +138,13 @@ impl<'a> Workers<'a> {
 
     /// Jobs that a worker has finished.
     pub fn jobs_done(&self, worker: usize) -> u64 {
-        *self.done[worker].jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.done[worker].jobs)
     }
 
     /// Waits until a worker has finished `jobs` jobs.
     pub fn wait_for(&self, worker: usize, jobs: u64, account: &mut Account) -> Result<(), Stopped> {
         let done = &self.done[worker];
-        let mut finished = done.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut finished = lock(&done.jobs);
         if *finished >= jobs {
             return Ok(());
         }
@@ -206,7 +207,7 @@ impl<'a> Workers<'a> {
                 Job::End => hands.end(),
             }
             let done = &self.done[index];
-            *done.jobs.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            *lock(&done.jobs) += 1;
             done.changed.notify_all();
         }
         Ok(())

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive::index::ContentHasher;
 use archive::member::{Kind, Member, Timestamp};
+use failures::{lock, with_causes};
 use flow::account::{Account, Stage, State};
 use flow::budget::{Budget, Loan};
 use flow::cancel::Stopped;
@@ -28,7 +29,7 @@ use super::{
 };
 use crate::read::members::ContentPiece;
 use crate::read::{MEMBERS_BYTES_MAX, Slice, cores};
-use crate::warnings::{Warnings, with_causes};
+use crate::warnings::Warnings;
 
 /// Jobs that wait for one worker.
 const JOBS_MAX: usize = 64;
@@ -152,7 +153,7 @@ impl<'a> Workers<'a> {
 
     /// What was found so far.
     pub fn results(&self) -> MutexGuard<'_, Results> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.results)
     }
 
     /// The paths seen, when they are of interest.
@@ -182,7 +183,7 @@ impl<'a> Workers<'a> {
     }
 
     fn work(&self, index: usize, account: &mut Account) -> Result<(), VerifyError> {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let live = lock(&self.live).pop();
         let mut hands = Hands { shared: self, live, buffer: Vec::new() };
         let mut open: Option<(u64, Checking)> = None;
         while let Some(job) = self.queues[index].pop(account)? {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use device::backing::BackingDevice;
 use device::file::drop_cached;
 use device::target::{Existing, FileMode, Target, TargetError, TargetKind};
+use failures::with_causes;
 use flow::account::Account;
 use flow::cancel::Cancel;
 use flow::ring::Block;
@@ -19,9 +20,9 @@ use flow::sink::{Sink, StreamSink};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::TapeBenchError;
 use super::options::Occupied;
 use super::transfer::{Medium, Taken};
-use super::{TapeBenchError, in_words};
 use crate::environment;
 use crate::observed::{About, Before, Measures};
 
@@ -205,7 +206,7 @@ impl Medium for Plain {
         let sink = self.sink.as_mut().expect("a run begins with a sink");
         match sink.write(block.clone(), account) {
             Ok(()) => Ok(Taken::Whole),
-            Err(error) => Err(in_words(&error)),
+            Err(error) => Err(with_causes(&error)),
         }
     }
 

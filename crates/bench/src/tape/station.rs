@@ -19,17 +19,18 @@ use device::tape::{
     Access, BlockMode, Compression, CompressionError, DriveCompression, Filemark, OpenError, Place,
     Tape, TapeDrive, TapeRead, TapeWrite,
 };
+use failures::with_causes;
 use flow::account::Account;
 use flow::cancel::Cancel;
 use flow::ring::Block;
 use rustix::io::Errno;
 
+use super::TapeBenchError;
 use super::counters::{Counters, StatusFile};
 use super::found::{First, behind_data, read_first};
 use super::label::Label;
 use super::options::{Begin, MediumChanger, Occupied};
 use super::transfer::{Medium, Taken};
-use super::{TapeBenchError, in_words};
 
 /// Media that are asked for before a run gives up.
 const CHANGE_ATTEMPTS_MAX: u32 = 10;
@@ -158,7 +159,7 @@ impl Station {
             let changer = self.changer.as_mut().expect("it was there a moment ago");
             changer.bring(&device, medium, why.as_deref()).map_err(TapeBenchError::NoMedium)?;
             match self.take_changed(medium) {
-                Err(error) if error.another_medium_may_help() => why = Some(in_words(&error)),
+                Err(error) if error.another_medium_may_help() => why = Some(with_causes(&error)),
                 result => return result,
             }
         }
@@ -519,7 +520,7 @@ pub(super) struct Rates {
 
 impl Medium for Tape {
     fn write(&mut self, block: &Block, _: &mut Account, _cancel: &Cancel) -> Result<Taken, String> {
-        match Tape::write(self, block).map_err(|error| in_words(&error))? {
+        match Tape::write(self, block).map_err(|error| with_causes(&error))? {
             TapeWrite::Whole => Ok(Taken::Whole),
             TapeWrite::EndOfMedium(_) => Ok(Taken::EndOfMedium),
         }
@@ -533,11 +534,11 @@ impl Medium for Tape {
                 Some(Errno::NOSPC) => self.write_filemark(Filemark::Synchronising),
                 _ => Err(error),
             })
-            .map_err(|error| in_words(&error))
+            .map_err(|error| with_causes(&error))
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, String> {
-        match Tape::read(self, buffer).map_err(|error| in_words(&error))? {
+        match Tape::read(self, buffer).map_err(|error| with_causes(&error))? {
             TapeRead::Block(bytes) => Ok(Some(bytes)),
             TapeRead::Filemark => Ok(None),
             TapeRead::EndOfData => Err("the data end before the filemark".to_owned()),

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use failures::with_causes;
 use flow::account::{Account, Stage, State};
 use flow::cancel::{Cancel, Stopped};
 use flow::restart::Restart;
@@ -172,7 +173,7 @@ pub(super) fn write(
 }
 
 fn no_data(error: PayloadError) -> Ended {
-    Ended::NoData(super::in_words(&error))
+    Ended::NoData(with_causes(&error))
 }
 
 fn no_ring(error: &std::io::Error) -> Ended {
@@ -214,7 +215,7 @@ fn side_by_side(
             Err(panic) => std::panic::resume_unwind(panic),
         };
         generated?;
-        written.map(drop).map_err(|error| Ended::Failed(super::in_words(&error)))
+        written.map(drop).map_err(|error| Ended::Failed(with_causes(&error)))
     })
 }
 
@@ -239,7 +240,7 @@ fn in_turns(
         };
         writing.switch(State::Working);
         let bytes = block.len() as u64;
-        sink.write(block, &mut writing).map_err(|error| Ended::Failed(super::in_words(&error)))?;
+        sink.write(block, &mut writing).map_err(|error| Ended::Failed(with_causes(&error)))?;
         writing.stage().add_bytes(bytes);
         if number + 1 < generator.blocks {
             writing.switch(State::Starved);
@@ -247,7 +248,7 @@ fn in_turns(
         }
     }
     producer.finish();
-    sink.finish(&mut writing).map_err(|error| Ended::Failed(super::in_words(&error)))
+    sink.finish(&mut writing).map_err(|error| Ended::Failed(with_causes(&error)))
 }
 
 /// Makes the blocks of a file.

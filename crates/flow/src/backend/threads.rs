@@ -8,10 +8,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use failures::lock;
+
 use super::{Backend, Completion, Memory, Operation};
 use crate::crew::guarded;
 use crate::run::StageKind;
-use crate::turnstile::lock;
 
 /// Transfers through threads of its own.
 pub struct ThreadBackend {

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use device::tape::raw::RawTape;
+use failures::{lock, with_causes};
 use fuser::{Errno, OpenAccMode, OpenFlags, ReplyData};
 use rustix::fs::OFlags;
 
@@ -93,14 +94,14 @@ impl Deck {
         holder.handles += 1;
         holder.handle = Some(holder.handles);
         holder.may_be_gone = false;
-        locked(&self.tape).tape = Some(tape);
+        lock(&self.tape).tape = Some(tape);
         Ok(holder.handles)
     }
 
     /// Waits as long as somebody who closed the tape may still be there.
     fn wait_for_release(&self) -> Result<MutexGuard<'_, Holder>, Errno> {
         let end = Instant::now() + RELEASE_WAIT;
-        let mut holder = locked(&self.holder);
+        let mut holder = lock(&self.holder);
         while holder.handle.is_some() {
             let left = end.saturating_duration_since(Instant::now());
             // The filemark of a close takes as long as the drive says.
@@ -118,19 +119,19 @@ impl Deck {
 
     pub(super) fn close_tape(&self, handle: u64) {
         {
-            let mut holder = locked(&self.holder);
+            let mut holder = lock(&self.holder);
             if holder.handle != Some(handle) {
                 return;
             }
             holder.closing = true;
         }
-        let tape = locked(&self.tape).tape.take();
+        let tape = lock(&self.tape).tape.take();
         if let Some(Err(error)) = tape.map(VirtualTape::close) {
             // The program is gone; the status tells.
-            locked(&self.seen).trouble = Some(format!("close: {error}"));
+            lock(&self.seen).trouble = Some(format!("close: {error}"));
         }
         self.look();
-        let mut holder = locked(&self.holder);
+        let mut holder = lock(&self.holder);
         holder.handle = None;
         holder.closing = false;
         drop(holder);
@@ -139,7 +140,7 @@ impl Deck {
 
     pub(super) fn settle(&self, handle: u64) -> Result<(), Errno> {
         let result = self.with_tape(handle, |open| open.tape()?.settle().map_err(Errno::from));
-        let mut holder = locked(&self.holder);
+        let mut holder = lock(&self.holder);
         if holder.handle == Some(handle) {
             holder.may_be_gone = true;
         }
@@ -193,13 +194,13 @@ impl Deck {
         act: impl FnOnce(&mut Open) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         {
-            let mut holder = locked(&self.holder);
+            let mut holder = lock(&self.holder);
             if holder.handle != Some(handle) {
                 return Err(Errno::EBADF);
             }
             holder.may_be_gone = false;
         }
-        let result = act(&mut locked(&self.tape));
+        let result = act(&mut lock(&self.tape));
         self.look();
         result
     }
@@ -207,14 +208,14 @@ impl Deck {
     /// Remembers how the drive is.
     fn look(&self) {
         let glance = self.settings.drive.glance();
-        locked(&self.seen).glance = glance;
+        lock(&self.seen).glance = glance;
     }
 
     // The status.
 
     pub(super) fn open_status(&self) -> Result<u64, Errno> {
         let reading = self.settings.gauge.as_ref().map(|gauge| gauge.read());
-        let mut seen = locked(&self.seen);
+        let mut seen = lock(&self.seen);
         if seen.status_files.len() >= STATUS_FILES_MAX {
             return Err(Errno::ENFILE);
         }
@@ -234,19 +235,19 @@ impl Deck {
     }
 
     pub(super) fn read_status(&self, handle: u64, offset: u64, size: u32) -> Vec<u8> {
-        let seen = locked(&self.seen);
+        let seen = lock(&self.seen);
         seen.status_files.get(&handle).map(|text| part(text, offset, size)).unwrap_or_default()
     }
 
     pub(super) fn close_status(&self, handle: u64) {
-        locked(&self.seen).status_files.remove(&handle);
+        lock(&self.seen).status_files.remove(&handle);
     }
 
     // The medium.
 
     pub(super) fn read_medium(&self, offset: u64, size: u32) -> Vec<u8> {
         let mut text = Vec::new();
-        if let Some(path) = &locked(&self.seen).medium {
+        if let Some(path) = &lock(&self.seen).medium {
             text.extend_from_slice(path.as_os_str().as_bytes());
             text.push(b'\n');
         }
@@ -260,11 +261,11 @@ impl Deck {
         let path = Path::new(OsStr::from_bytes(request.trim_ascii()));
         // The file in the drive is locked: it must be out before it can be in again.
         drop(self.settings.drive.eject());
-        locked(&self.seen).medium = None;
+        lock(&self.seen).medium = None;
         let loaded = if path.as_os_str().is_empty() { Ok(()) } else { self.load(path) };
         self.look();
         loaded.map_err(|error| {
-            locked(&self.seen).trouble = Some(with_causes(&error));
+            lock(&self.seen).trouble = Some(with_causes(&error));
             Errno::EIO
         })
     }
@@ -272,7 +273,7 @@ impl Deck {
     fn load(&self, path: &Path) -> Result<(), MediumFileError> {
         let cartridge = Cartridge::in_file(path, self.settings.new_medium.clone())?;
         self.settings.drive.insert(cartridge);
-        let mut seen = locked(&self.seen);
+        let mut seen = lock(&self.seen);
         seen.medium = Some(path.to_owned());
         seen.trouble = None;
         Ok(())
@@ -285,23 +286,8 @@ impl Open {
     }
 }
 
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut said = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        said.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    said
-}
-
 fn part(text: &[u8], offset: u64, size: u32) -> Vec<u8> {
     let from = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
     let to = from.saturating_add(size as usize).min(text.len());
     text[from..to].to_vec()
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A request that died leaves what the others may still use.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

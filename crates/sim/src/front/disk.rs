@@ -29,10 +29,11 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use failures::lock;
 use fuser::{Config, MountOption, Session, SessionUnmounter};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -262,7 +263,7 @@ impl DiskMount {
         let device = device.attach(file.as_fd(), backing_path)?;
         self.loop_path = Some(device.path().to_owned());
         let slot = &self.unmounter.loop_device;
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
+        *lock(slot) = Some(device);
         let watched = self.unmounter.clone();
         let watch = thread::Builder::new().name("disk-mounts".to_owned());
         watch
@@ -282,7 +283,7 @@ impl DiskUnmounter {
         self.queue.hurry();
         // What is still to be written through the loop device is, meanwhile.
         self.detach();
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         match inner.unmount() {
             Ok(()) => Ok(()),
             // Busy.
@@ -292,7 +293,7 @@ impl DiskUnmounter {
 
     /// Closes the loop device, which is its end unless others have it open.
     fn detach(&self) {
-        let device = self.loop_device.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let device = lock(&self.loop_device).take();
         drop(device);
     }
 

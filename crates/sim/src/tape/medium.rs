@@ -9,6 +9,8 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use failures::lock;
+
 use super::faults::Faults;
 
 /// Whether the cartridge may be written to.
@@ -190,7 +192,7 @@ impl Cartridge {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Medium> {
         // A thread that died in the middle of a test leaves the medium as a power cut would.
-        self.medium.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.medium)
     }
 }
 

@@ -10,8 +10,10 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+
+use failures::lock;
 
 use super::pace::{Act, Compression, Pace};
 use crate::model::BILLION;
@@ -246,7 +248,7 @@ impl Gauge {
 
     /// Commands that wait, and all later ones, take no more time.
     pub fn stop(&self) {
-        *self.shared.stop.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *lock(&self.shared.stop) = true;
         self.shared.stopped.notify_all();
     }
 }
@@ -259,14 +261,14 @@ impl Shared {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn wait_until(&self, model_ns: u64) -> Outset {
         wake_in_time();
         let end = self.began + Duration::from_nanos(model_ns / u64::from(self.speed_up));
         let outset = if Instant::now() > end { Outset::Late } else { Outset::InTime };
-        let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stop = lock(&self.stop);
         while !*stop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {

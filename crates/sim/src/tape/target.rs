@@ -8,6 +8,8 @@
 
 use std::sync::{Mutex, MutexGuard};
 
+use failures::lock;
+
 use super::drive::{
     BLANK_CHECK, Check, Drive, DriveSettings, HARDWARE_ERROR, ILLEGAL_REQUEST, MEDIUM_ERROR,
     NO_SENSE, Space, Suppress, VOLUME_OVERFLOW, Wait,
@@ -79,7 +81,7 @@ impl Target {
     }
 
     fn lock(&self) -> MutexGuard<'_, Drive> {
-        self.drive.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.drive)
     }
 }
 

@@ -5,11 +5,11 @@
 //! which set it is. A wrong one is refused and asked for again, so many times.
 
 use std::collections::BTreeSet;
-use std::sync::PoisonError;
 
 use archive::label::hex;
 use device::tape::drive::{Access, OpenError};
 use device::tape::raw::Statistics;
+use failures::lock;
 use flow::cancel::Cancel;
 
 use super::TapeOrigin;
@@ -187,7 +187,7 @@ impl Station {
                 }
                 Err(TapeReadFailure::Stopped(stopped)) => return Err(stopped.into()),
                 Err(error) => {
-                    let text = crate::warnings::with_causes(&error);
+                    let text = failures::with_causes(&error);
                     refused = Some(Refused::Unreadable { text });
                 }
             }
@@ -209,7 +209,7 @@ impl Station {
         let Wanted { set, volume, medium, .. } = wanted;
         let purpose = VolumePurpose::Read { set, volume, medium };
         let request = VolumeRequest { device: self.device(), purpose, refused, attempt };
-        let mut changer = self.origin.changer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changer = lock(&self.origin.changer);
         match changer.change(&request) {
             Ok(()) => Ok(Brought::Here),
             Err(ChangeError::WithoutIt) => Ok(Brought::Without),

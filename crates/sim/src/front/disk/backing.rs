@@ -9,8 +9,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use failures::lock;
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 
 /// Whether the disk can be written.
@@ -158,7 +159,7 @@ impl Backing {
 
     /// What went wrong last, in words.
     pub fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.trouble).clone()
     }
 
     /// Bytes of a request that lie on the disk.
@@ -223,7 +224,7 @@ impl Backing {
 
     fn keep(&self, what: &str, offset: u64, error: io::Error) -> io::Error {
         let text = format!("cannot {what} {} at {offset}: {error}", self.path.display());
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        *lock(&self.trouble) = Some(text);
         error
     }
 }

@@ -9,9 +9,10 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
+use failures::lock;
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
@@ -143,11 +144,11 @@ impl Folder {
     }
 
     fn told(&self) -> MutexGuard<'_, HashMap<u64, String>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.told)
     }
 
     fn buffer(&self, bytes: usize) -> Vec<u8> {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let spare = lock(&self.spare).pop();
         let mut buffer = spare.unwrap_or_default();
         if buffer.len() < bytes {
             buffer.resize(bytes, 0);
@@ -171,7 +172,7 @@ impl Folder {
                 Ok(()) => reply.data(&buffer[..length]),
                 Err(error) => reply.error(broken(&error)),
             }
-            let mut spare = spare.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut spare = lock(&spare);
             if spare.len() < SPARE_BUFFERS_MAX {
                 spare.push(buffer);
             }

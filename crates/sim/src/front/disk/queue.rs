@@ -18,6 +18,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use failures::lock;
+
 use crate::model::disk::{DiskCounters, DiskModel, DiskParameters};
 
 /// How time passes for a disk.
@@ -355,7 +357,7 @@ enum Next {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn model_ns(&self, now: Instant) -> u64 {

@@ -19,6 +19,7 @@ use archive::chunk::{ChunkCompressor, Compression};
 use archive::member::Kind;
 use backup::backup::{BackupError, BackupOptions, backup};
 use device::target::Existing;
+use failures::lock;
 use flow::cancel::{Cancel, POLL, Stopped};
 use flow::monitor::{Counter, Monitor, Notice};
 use sim::model::compressibility::Compressibility;
@@ -109,7 +110,7 @@ impl Monitor for Counts {
     fn count(&self, counter: Counter, amount: u64) {
         if counter == Counter::SourceBytes {
             self.source_bytes.fetch_add(amount, Ordering::Relaxed);
-            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            *lock(&self.last) = Some(Instant::now());
         }
     }
 
