@@ -11,6 +11,7 @@
 //! A listing of a plain archive with random access does not read the content at all: it goes from
 //! header to header in the file ([`headers`]).
 
+mod at_hand;
 pub(crate) mod block_check;
 pub(crate) mod cross_check;
 mod cursor;

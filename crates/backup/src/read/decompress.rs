@@ -10,7 +10,8 @@
 //! end of the chunk is known, the next magic number is searched.
 //!
 //! Capacity: one chunk for each worker waits in the queue; a chunk has at most [`CHUNK_BYTES_MAX`]
-//! in either form, larger ones are streamed.
+//! in either form, larger ones are streamed. A chunk is decompressed where it lies in the ring, or
+//! joined once (`at_hand`), so workers hold up to two blocks of the source each.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,6 +28,7 @@ use flow::ring::{Block, Consumer, Producer};
 use flow::turnstile::Turnstile;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::at_hand::{AtHand, Cut, Spare};
 use super::gaps::{Gap, Gaps};
 use super::table_watch::{TableState, TableWatch};
 
@@ -41,7 +43,7 @@ const RESERVED_BLOCKS_MAX: usize = 4;
 /// One chunk on its way to a worker.
 struct Task {
     ticket: u64,
-    compressed: Vec<u8>,
+    compressed: Cut,
     offset_bytes: u64,
     content: Content,
 }
@@ -69,6 +71,7 @@ pub(crate) struct Decompress {
     pub gaps: Gaps,
     pub stage: Arc<Stage>,
     tasks: Queue<Task>,
+    spare: Spare,
     turnstile: Turnstile,
     trailing: AtomicU64,
     table: Mutex<TableWatch>,
@@ -91,6 +94,7 @@ impl Decompress {
             gaps,
             stage,
             tasks: Queue::new(workers, cancel.clone()),
+            spare: Spare::default(),
             turnstile: Turnstile::new(cancel.clone()),
             trailing: AtomicU64::new(0),
             table: Mutex::default(),
@@ -140,6 +144,9 @@ impl Decompress {
                 task.content.bytes_max(),
                 &mut content,
             );
+            // Without its length in the frame nobody knows how much is lost.
+            let exact = self.coding == Coding::Gzip || names_content_bytes(&task.compressed);
+            self.spare.give_back(task.compressed);
             let turn = self.turnstile.enter(task.ticket, account, State::Blocked)?;
             let position_bytes = self.producer.position_bytes();
             match (result, task.content) {
@@ -155,9 +162,6 @@ impl Decompress {
                     self.put_gap(start_bytes, bytes, error.to_string(), account)?;
                 }
                 (Err(error), Content::AtMost(bytes)) => {
-                    // Without its length in the frame nobody knows how much is lost.
-                    let exact =
-                        self.coding == Coding::Gzip || names_content_bytes(&task.compressed);
                     let bytes = if exact { bytes } else { 0 };
                     self.put_gap(position_bytes, bytes, error.to_string(), account)?;
                 }
@@ -215,26 +219,20 @@ impl Decompress {
         consumer: &Consumer,
         account: &mut Account,
     ) -> Result<(), Stopped> {
-        let mut held: Option<(Block, usize)> = None;
+        let mut at_hand = AtHand::new(consumer, &self.spare, None);
         let mut ticket = 0;
         for chunk in chunks {
             let wanted = chunk.compressed_bytes as usize;
-            let mut compressed = Vec::with_capacity(wanted);
-            while compressed.len() < wanted {
-                let next = match held.take() {
-                    Some(rest) => Some(rest),
-                    None => consumer.next(account)?.map(|block| (block, 0)),
-                };
-                // The run was told to stop, or the source has become shorter.
-                let Some((block, from)) = next else { return Ok(()) };
-                let to = block.len().min(from + wanted - compressed.len());
-                compressed.extend_from_slice(&block[from..to]);
-                if to < block.len() {
-                    held = Some((block, to));
+            while at_hand.bytes().len() < wanted {
+                if !at_hand.grow(wanted, account)? {
+                    // The run was told to stop, or the source has become shorter.
+                    return Ok(());
                 }
             }
+            let compressed = at_hand.take(wanted);
             if chunk.content_bytes == 0 {
                 // Padding: there is nothing in it.
+                self.spare.give_back(compressed);
                 continue;
             }
             let content = Content::Known {
@@ -259,14 +257,11 @@ impl Decompress {
     ) -> Result<(), Stopped> {
         let mut cutter = Cutter {
             shared: self,
-            consumer,
+            at_hand: AtHand::new(consumer, &self.spare, Some(first)),
             finder: BoundaryFinder::new(self.coding, CHUNK_BYTES_MAX),
-            held: first.to_vec(),
-            from: 0,
             input: Input::MoreMayFollow,
             ticket: 0,
         };
-        drop(first);
         cutter.cut(account)
     }
 }
@@ -274,11 +269,8 @@ impl Decompress {
 /// The state of the cutting thread.
 struct Cutter<'a> {
     shared: &'a Decompress,
-    consumer: &'a Consumer,
+    at_hand: AtHand<'a>,
     finder: BoundaryFinder,
-    /// Compressed bytes at hand: those from `from` on are not cut yet.
-    held: Vec<u8>,
-    from: usize,
     input: Input,
     ticket: u64,
 }
@@ -286,26 +278,27 @@ struct Cutter<'a> {
 impl Cutter<'_> {
     fn cut(&mut self, account: &mut Account) -> Result<(), Stopped> {
         loop {
-            match self.finder.examine(&self.held[self.from..], self.input) {
+            match self.finder.examine(self.at_hand.bytes(), self.input) {
                 Ok(Boundary::Chunk { compressed_bytes, content_bytes_max }) => {
-                    let to = self.from + compressed_bytes;
                     let (frame, content) = (compressed_bytes as u64, content_bytes_max as u64);
                     self.shared.table().frame(frame, content);
                     let task = Task {
                         ticket: self.take_ticket(),
-                        compressed: self.held[self.from..to].to_vec(),
+                        compressed: self.at_hand.take(compressed_bytes),
                         offset_bytes: self.finder.offset_bytes(),
                         content: Content::AtMost(content_bytes_max),
                     };
                     self.shared.tasks.push(task, account)?;
-                    self.pass(compressed_bytes);
+                    self.finder.advance(frame);
                 }
                 Ok(Boundary::Skippable { compressed_bytes }) => {
                     self.shared.table().begin_skippable(compressed_bytes);
                     self.pass_over(compressed_bytes, account)?;
                 }
                 Ok(Boundary::NeedMore { prefix_bytes }) => {
-                    while self.held.len() - self.from < prefix_bytes && self.take_more(account)? {}
+                    while self.at_hand.bytes().len() < prefix_bytes
+                        && self.take_more(prefix_bytes, account)?
+                    {}
                 }
                 Ok(Boundary::Stream) => {
                     self.stream(account)?;
@@ -336,39 +329,30 @@ impl Cutter<'_> {
         ticket
     }
 
-    /// Takes another block of the source; false at its end.
-    fn take_more(&mut self, account: &mut Account) -> Result<bool, Stopped> {
-        if self.from > 0 {
-            self.held.drain(..self.from);
-            self.from = 0;
+    /// Takes more of the source, up to `wanted_bytes` in all; false at its end.
+    fn take_more(&mut self, wanted_bytes: usize, account: &mut Account) -> Result<bool, Stopped> {
+        let more = self.at_hand.grow(wanted_bytes, account)?;
+        if !more {
+            self.input = Input::Ended;
         }
-        match self.consumer.next(account)? {
-            Some(block) => {
-                self.held.extend_from_slice(&block);
-                Ok(true)
-            }
-            None => {
-                self.input = Input::Ended;
-                Ok(false)
-            }
-        }
+        Ok(more)
     }
 
     /// Goes on behind `bytes` of what is held, a whole frame or what takes the place of one.
     fn pass(&mut self, bytes: usize) {
-        self.from += bytes;
+        self.at_hand.pass(bytes);
         self.finder.advance(bytes as u64);
     }
 
     fn pass_over(&mut self, bytes: u64, account: &mut Account) -> Result<(), Stopped> {
         let mut left = bytes;
         loop {
-            let here = ((self.held.len() - self.from) as u64).min(left);
-            let bytes = &self.held[self.from..self.from + here as usize];
-            self.shared.table().skippable(bytes);
+            let bytes = self.at_hand.bytes();
+            let here = (bytes.len() as u64).min(left);
+            self.shared.table().skippable(&bytes[..here as usize]);
             self.pass(here as usize);
             left -= here;
-            if left == 0 || !self.take_more(account)? {
+            if left == 0 || !self.take_more(usize::MAX, account)? {
                 return Ok(());
             }
         }
@@ -383,7 +367,7 @@ impl Cutter<'_> {
         let mut decoder = StreamDecoder::new(self.shared.coding, offset_bytes, WINDOW_BYTES_MAX);
         let mut out = vec![0; 256 << 10];
         let failed = loop {
-            let step = match decoder.push(&self.held[self.from..], &mut out) {
+            let step = match decoder.push(self.at_hand.bytes(), &mut out) {
                 Ok(step) => step,
                 Err(error) => break Some(error),
             };
@@ -392,8 +376,8 @@ impl Cutter<'_> {
             if step.state == StreamState::FrameEnded {
                 break None;
             }
-            let starved = self.from == self.held.len() && step.produced_bytes < out.len();
-            if starved && !self.take_more(account)? {
+            let starved = self.at_hand.bytes().is_empty() && step.produced_bytes < out.len();
+            if starved && !self.take_more(usize::MAX, account)? {
                 break decoder.finish().err();
             }
         };
@@ -418,7 +402,7 @@ impl Cutter<'_> {
         let start_bytes = self.finder.offset_bytes();
         let mut meaning = error.is_some();
         let found = loop {
-            let rest = &self.held[self.from..];
+            let rest = self.at_hand.bytes();
             let ended = self.input == Input::Ended;
             // The very first byte is where the trouble is.
             let skip = usize::from(self.finder.offset_bytes() == start_bytes).min(rest.len());
@@ -433,7 +417,7 @@ impl Cutter<'_> {
             if ended {
                 break false;
             }
-            self.take_more(account)?;
+            self.take_more(usize::MAX, account)?;
         };
         let end_bytes = self.finder.offset_bytes();
         let why = match error {
