@@ -1,7 +1,7 @@
 //! What a backup has done: the record of its run, and what only a tape has to tell.
 
-use device::tape::generation::Generation;
 use flow::run::RunReport;
+use model::tape::generation::Generation;
 
 /// The end of a backup.
 #[derive(Clone, Debug, Default)]

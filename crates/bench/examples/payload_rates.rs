@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use bench::framing::{Framer, Framing};
 use bench::payload::{Data, Payload, PayloadError};
-use sim::model::compressibility::Compressibility;
+use model::compressibility::Compressibility;
 
 /// A block, which stays in the second-level cache as it would in a small ring.
 const BLOCK_BYTES: usize = 1 << 20;

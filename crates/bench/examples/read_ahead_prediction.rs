@@ -1,4 +1,4 @@
-//! What the model of the kernel's read-ahead (`sim::model::read_ahead`) says of a virtual disk
+//! What the model of the kernel's read-ahead (`model::read_ahead`) says of a virtual disk
 //! (`takeup sim disk --service-time .. --bandwidth .. --parallel .. --loop`), to hold measured
 //! sweeps against:
 //!
@@ -8,8 +8,8 @@
 //! ```
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use sim::model::disk::DiskParameters;
-use sim::model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
+use model::disk::DiskParameters;
+use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 
 /// What nobody would notice: the judgement's indifference and the scatter that it assumes.
 const AS_GOOD: f64 = 0.98;

@@ -9,7 +9,6 @@
 //! `flow`'s.
 
 pub mod drive;
-pub mod generation;
 pub mod limits;
 mod positioning;
 mod questions;

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 
 use device::tape::raw::RawTape;
-use sim::model::compressibility::Compressibility;
+use model::compressibility::Compressibility;
 use sim::tape::pace::Compression;
 use sim::tape::real_time::Sampled;
 use sim::tape::{

@@ -19,12 +19,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use model::disk::{DiskChanges, DiskModel, DiskParameters};
+use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use rustix::fs::Advice;
 use sim::front::disk::{
     Access, Backing, CACHED_NAME, Clock, DISK_NAME, DiskMount, DiskSettings, LoopChoice,
 };
-use sim::model::disk::{DiskChanges, DiskModel, DiskParameters};
-use sim::model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 
 const SIZE_BYTES: u64 = 2 << 30;
 const RUNS: usize = 3;

@@ -3,7 +3,8 @@
 /// The floors of the product, the ground first. A crate names those on floors below its own.
 const FLOORS: &[&[&str]] = &[
     &["interruptible", "failures"],
-    &["archive", "device"],
+    &["archive", "model"],
+    &["device"],
     &["tree", "flow", "sim"],
     &["report"],
     &["backup", "bench"],
@@ -60,6 +61,7 @@ mod tests {
         assert!(product("flow", "backup") && product("tree", "flow") && product("backup", "bench"));
         assert!(product("backup", "needs") && product("store", "flow") && product("flow", "store"));
         assert!(!product("xtask", "sim") && product("takeup", "xtask"));
+        assert!(!product("sim", "model") && product("model", "sim") && product("model", "device"));
         assert!(refusal("backup", "sim", Use::Tests).is_none());
         assert!(refusal("backup", "xtask", Use::Tests).is_some());
     }

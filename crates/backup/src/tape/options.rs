@@ -2,9 +2,9 @@
 
 use archive::chunk::Compression;
 use device::tape::DriveCompression;
-use device::tape::generation::Generation;
 use device::target::Existing;
 use flow::restart::Restart;
+use model::tape::generation::Generation;
 
 /// How blocks are laid out on the medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

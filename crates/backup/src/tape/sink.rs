@@ -12,13 +12,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use archive::chunk::Compression;
 use archive::index::ExtentRecord;
 use archive::label::{Continuation, Label, LabelKind};
-use device::tape::generation::Generation;
 use device::tape::{DriveCompression, Filemark, TapeDrive, TapeWrite};
 use flow::account::{Account, State};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::restart::Restart;
 use flow::ring::Block;
 use flow::sink::{Sink, WriteError};
+use model::tape::generation::Generation;
 
 use super::begin::{Unfit, UsedMedium, Writing, open_volume};
 use super::change::{CHANGE_ATTEMPTS_MAX, Refused, VolumeChanger, VolumePurpose, VolumeRequest};

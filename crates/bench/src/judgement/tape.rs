@@ -4,7 +4,7 @@
 //! Everything here goes by names of measures and of the environment, so that other experiments,
 //! which have none of them, pass through.
 
-use device::tape::generation::Generation;
+use model::tape::generation::Generation;
 
 use super::{CellSummary, Judgement, Options, Sentence, Subject};
 use crate::model::PhysicalLimit;

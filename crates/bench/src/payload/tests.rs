@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::io::Write;
 
+use model::compressibility::Compressibility;
 use proptest::prelude::*;
-use sim::model::compressibility::Compressibility;
 
 use super::*;
 

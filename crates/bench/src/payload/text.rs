@@ -8,7 +8,8 @@
 //! no more.
 //!
 //! What a ratio is: host bytes for each byte on the medium with SLDC's first scheme, a literal at 9
-//! bits and a copy at 19. The tests hold that against `sim`'s estimate, with zstd's opinion beside.
+//! bits and a copy at 19. The tests hold that against `model`'s estimate, with zstd's opinion
+//! beside.
 
 use super::noise::Noise;
 

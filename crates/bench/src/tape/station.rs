@@ -12,7 +12,6 @@
 
 use std::collections::BTreeMap;
 
-use device::tape::generation::Generation;
 use device::tape::limits::Limits;
 use device::tape::raw::Operation;
 use device::tape::{
@@ -23,6 +22,7 @@ use failures::with_causes;
 use flow::account::Account;
 use flow::cancel::Cancel;
 use flow::ring::Block;
+use model::tape::generation::Generation;
 use rustix::io::Errno;
 
 use super::TapeBenchError;

@@ -8,7 +8,6 @@ use std::fs;
 use std::io;
 
 use super::drive::{Access, Holder, OpenError, TapeDrive};
-use super::generation::Generation;
 use super::limits::Limits;
 use super::questions::QuestionError;
 use super::raw::Statistics;
@@ -19,6 +18,7 @@ use super::scsi::mode::{Compression, ModeHeader};
 use super::scsi::position::Position;
 use super::st::{StDrive, TapeFolder};
 use super::{Tape, TapeStatus};
+use model::tape::generation::Generation;
 
 /// Driver options, `MT_ST_*` of `linux/mtio.h`.
 pub mod options {

@@ -15,7 +15,7 @@
 //! The loop device opens `disk` through a clone of the mount. So the folder itself is not busy, and
 //! unmounting it is a way to end the disk.
 //!
-//! Not here: the time, which is [`DiskModel`](crate::model::disk::DiskModel)'s.
+//! Not here: the time, which is [`DiskModel`](model::disk::DiskModel)'s.
 
 mod backing;
 mod folder;
@@ -44,8 +44,8 @@ pub use self::loop_device::{LoopDevice, LoopError};
 pub use self::queue::Clock;
 pub use self::status::parameters;
 use super::page_limit;
-use crate::model::disk::DiskParameters;
 use folder::Folder;
+use model::disk::DiskParameters;
 use queue::{PROBE, Queue};
 
 /// Name of the file whose calls are requests.

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::model::BILLION;
-use crate::model::tape::Motion;
-use crate::model::tape::parameters::ParameterRow;
 use crate::tape::Glance;
 use crate::tape::real_time::Reading;
+use model::BILLION;
+use model::tape::Motion;
+use model::tape::parameters::ParameterRow;
 
 /// What the status file says.
 pub(super) struct Status<'a> {

@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 use failures::lock;
 
 use super::pace::{Act, Compression, Pace};
-use crate::model::BILLION;
-use crate::model::compressibility::{Compressibility, HISTORY_BYTES, PAGE_BYTES};
-use crate::model::tape::counters::TapeCounters;
-use crate::model::tape::parameters::TapeParameters;
-use crate::model::tape::{Filemark, Motion, TapeModel};
+use model::BILLION;
+use model::compressibility::{Compressibility, HISTORY_BYTES, PAGE_BYTES};
+use model::tape::counters::TapeCounters;
+use model::tape::parameters::TapeParameters;
+use model::tape::{Filemark, Motion, TapeModel};
 
 /// What the drive makes of data when it compresses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -340,8 +340,8 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tape::parameters::TapeParameters;
-    use device::tape::generation::Generation;
+    use model::tape::generation::Generation;
+    use model::tape::parameters::TapeParameters;
 
     /// Stretches of noise, zeros and text, of lengths that have nothing to do with the samples.
     fn mixed() -> Vec<u8> {

@@ -13,10 +13,10 @@ use backup::tape::{
 };
 use clap::{Args, ValueEnum};
 use device::tape::DriveCompression;
-use device::tape::generation::Generation;
 use device::target::Existing;
 use flow::cancel::Cancel;
 use flow::run::RunReport;
+use model::tape::generation::Generation;
 use report::tape::TapeSummary;
 use serde_json::{Value, json};
 use tree::{Attributes, FileSystems};

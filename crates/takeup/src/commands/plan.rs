@@ -10,14 +10,14 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use device::tape::generation::Generation;
+use model::disk::DiskParameters;
+use model::plan::alternatives::{Choices, alternatives};
+use model::plan::{Compression, Drain, PlanError, Refill, Setup, Source};
+use model::program::Ratio;
+use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
+use model::tape::generation::Generation;
+use model::tape::parameters::TapeParameters;
 use report::figure;
-use sim::model::disk::DiskParameters;
-use sim::model::program::Ratio;
-use sim::model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
-use sim::model::tape::parameters::TapeParameters;
-use sim::plan::alternatives::{Choices, alternatives};
-use sim::plan::{Compression, Drain, PlanError, Refill, Setup, Source};
 
 use crate::failure::Failure;
 use crate::options::CommonArgs;

@@ -9,10 +9,10 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use device::tape::generation::Generation;
+use model::tape::generation::Generation;
+use model::tape::parameters::{Known, TapeParameters};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sim::front::{FrontSettings, Mount};
-use sim::model::tape::parameters::{Known, TapeParameters};
 use sim::tape::pace::Compression;
 use sim::tape::real_time::{Gauge, Ratio, RealTime};
 use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, MediumFileError, VirtualDrive};

@@ -1,10 +1,10 @@
 //! What the model says to a run, in virtual time.
 
 use anyhow::Context as _;
-use device::tape::generation::Generation;
-use sim::model::program::{Copy, Ratio, Stream, copy, stream};
-use sim::model::tape::TapeModel;
-use sim::model::tape::parameters::{Known, TapeParameters};
+use model::program::{Copy, Ratio, Stream, copy, stream};
+use model::tape::TapeModel;
+use model::tape::generation::Generation;
+use model::tape::parameters::{Known, TapeParameters};
 
 use super::{DriveSetup, Writer};
 

@@ -19,8 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use failures::lock;
-
-use crate::model::disk::{DiskCounters, DiskModel, DiskParameters};
+use model::disk::{DiskCounters, DiskModel, DiskParameters};
 
 /// How time passes for a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

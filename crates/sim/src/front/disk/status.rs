@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::backing::{Access, Backing};
 use super::queue::{Clock, Reading};
-use crate::model::BILLION;
-use crate::model::disk::{DiskParameters, Placement};
+use model::BILLION;
+use model::disk::{DiskParameters, Placement};
 
 /// The text of the status file.
 pub(super) fn to_json(preset: &str, backing: &Backing, reading: &Reading) -> String {

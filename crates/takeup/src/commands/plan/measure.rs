@@ -22,7 +22,7 @@ use device::target::Existing;
 use failures::lock;
 use flow::cancel::{Cancel, POLL, Stopped};
 use flow::monitor::{Counter, Monitor, Notice};
-use sim::model::compressibility::Compressibility;
+use model::compressibility::Compressibility;
 use tree::{
     Accounts, Attributes, Capture, CaptureOptions, Capturer, Item, Progress, Scan, ScanOptions,
 };

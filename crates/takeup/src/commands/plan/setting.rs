@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use sim::model::tape::parameters::TapeParameters;
+use model::tape::parameters::TapeParameters;
 
 use crate::failure::Failure;
 use crate::quantity::{Rate, Size};

@@ -1,13 +1,13 @@
 //! A plan in words, as a document, and as charts.
 
-use device::tape::generation::Generation;
+use model::plan::alternatives::{Alternative, Choices, Effort, best};
+use model::plan::{Compression, Limit, Plan, PlanError, Setup, plan};
+use model::tape::generation::Generation;
+use model::tape::parameters::{Known, Origin, ParameterRow, TapeParameters};
 use report::figure::{Axis, Figure, Group, Marks, Place, Value as Point};
 use report::format::{count, counted, duration, percent, rate, size};
 use report::table::{Align, Colour, Emphasis, Table};
 use serde_json::{Value, json};
-use sim::model::tape::parameters::{Known, Origin, ParameterRow, TapeParameters};
-use sim::plan::alternatives::{Alternative, Choices, Effort, best};
-use sim::plan::{Compression, Limit, Plan, PlanError, Setup, plan};
 
 use super::measure::Measured;
 

@@ -1,9 +1,9 @@
 //! A survey as a JSON document. What is not known is null.
 
-use device::tape::generation::{Generation, Steps};
 use device::tape::limits::{Found, LimitedBy};
 use device::tape::survey::{Answers, KernelView, Readiness, Survey, options};
 use device::tape::{BlockMode, Compression};
+use model::tape::generation::{Generation, Steps};
 use serde_json::{Value, json};
 
 use super::findings::{Finding, recommended};

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
+use model::disk::{DiskChanges, DiskParameters, PRESETS};
 use serde_json::json;
 use sim::front::disk::{
     Access, Backing, BackingError, CACHED_NAME, Clock, DISK_NAME, DiskError, DiskMount,
     DiskSettings, LoopChoice, LoopError, parameters,
 };
-use sim::model::disk::{DiskChanges, DiskParameters, PRESETS};
 
 use super::{absolute, mount_hint, speed_up, unmount_on_signal};
 use crate::failure::Failure;

@@ -9,10 +9,10 @@
 
 pub mod alternatives;
 
-use crate::model::BILLION;
-use crate::model::program::{Ratio, Stream, coalesced, stream};
-use crate::model::tape::TapeModel;
-use crate::model::tape::parameters::TapeParameters;
+use crate::BILLION;
+use crate::program::{Ratio, Stream, coalesced, stream};
+use crate::tape::TapeModel;
+use crate::tape::parameters::TapeParameters;
 
 /// Who compresses.
 #[derive(Clone, Copy, Debug, PartialEq)]

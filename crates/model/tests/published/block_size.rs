@@ -5,11 +5,11 @@
 
 use std::sync::LazyLock;
 
-use device::tape::generation::Generation;
+use model::program::{Copy, Ratio, coalesced, copy};
+use model::tape::TapeModel;
+use model::tape::generation::Generation;
+use model::tape::parameters::{Known, TapeParameters};
 use serde::Deserialize;
-use sim::model::program::{Copy, Ratio, coalesced, copy};
-use sim::model::tape::TapeModel;
-use sim::model::tape::parameters::{Known, TapeParameters};
 
 use super::fit::{Range, fit};
 use super::{Role, Row, TOLERANCE, show};

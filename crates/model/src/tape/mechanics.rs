@@ -5,7 +5,7 @@
 //! on LTO. The numbers of wraps are those that the LTO program publishes with each format; that of
 //! LTO-10 is assumed to be that of LTO-9.
 
-use device::tape::generation::{Certainty, Generation};
+use super::generation::{Certainty, Generation};
 
 /// Facts of one generation, where they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@
 //! read that an array answers without a seek; between 0.1 and 0.7 ms the middle row stays within
 //! 15 %.
 
+use model::disk::DiskParameters;
+use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use serde::Deserialize;
-use sim::model::disk::DiskParameters;
-use sim::model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 
 use super::fit::{Range, fit};
 use super::{Role, Row, show};

@@ -1,8 +1,8 @@
 //! The disk: rates, seeks, parallel service, and a naive model beside it.
 
+use model::disk::{DiskModel, DiskParameters, PRESETS, Placement};
+use model::transfer_ns;
 use proptest::prelude::*;
-use sim::model::disk::{DiskModel, DiskParameters, PRESETS, Placement};
-use sim::model::transfer_ns;
 
 fn check_rate(name: &str, request_bytes: u64, depth: usize, expected_mb_s: f64) {
     let mut disk = DiskModel::new(DiskParameters::named(name).unwrap());

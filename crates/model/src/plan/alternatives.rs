@@ -5,11 +5,11 @@
 //! setting and what needs more than that is kept apart: a second source always helps, and is not
 //! advice to everybody.
 
-use device::tape::generation::Generation;
+use crate::tape::generation::Generation;
 
 use super::{Compression, Drain, Limit, Plan, PlanError, Refill, Setup, plan};
-use crate::model::program::Ratio;
-use crate::model::tape::parameters::TapeParameters;
+use crate::program::Ratio;
+use crate::tape::parameters::TapeParameters;
 
 /// What an alternative takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@
 //! drive keeps what is in its buffer until it is told to write it; filemarks take no room.
 
 pub mod counters;
+pub mod generation;
 mod mechanics;
 pub mod parameters;
 mod speed;

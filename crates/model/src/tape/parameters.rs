@@ -4,7 +4,7 @@
 //! none. A plan that rests on a guess has to show that it does, so a value is never without its
 //! certainty.
 
-use device::tape::generation::{Certainty, Generation, Steps};
+use super::generation::{Certainty, Generation, Steps};
 
 use super::mechanics;
 

@@ -1,11 +1,11 @@
 //! Plans: against sums done by hand, and whether the advice is what the facts say.
 
-use device::tape::generation::Generation;
+use model::plan::alternatives::{Alternative, Choices, Effort, alternatives, best};
+use model::plan::{Compression, Drain, Limit, PlanError, Refill, Setup, Source, plan};
+use model::program::Ratio;
+use model::tape::generation::Generation;
+use model::tape::parameters::TapeParameters;
 use proptest::prelude::*;
-use sim::model::program::Ratio;
-use sim::model::tape::parameters::TapeParameters;
-use sim::plan::alternatives::{Alternative, Choices, Effort, alternatives, best};
-use sim::plan::{Compression, Drain, Limit, PlanError, Refill, Setup, Source, plan};
 
 const MB: u64 = 1_000_000;
 const TB: u64 = 1_000_000 * MB;

@@ -7,11 +7,11 @@
 //! to 32 MiB, a buffer of 0.5 to 1 MiB) keep the order of the runs and give 13 to 41 % in the place
 //! of the published 28.
 
-use device::tape::generation::Generation;
+use model::pipeline::{Output, Program, Surroundings, run};
+use model::tape::TapeModel;
+use model::tape::generation::Generation;
+use model::tape::parameters::{Known, TapeParameters};
 use serde::Deserialize;
-use sim::model::pipeline::{Output, Program, Surroundings, run};
-use sim::model::tape::TapeModel;
-use sim::model::tape::parameters::{Known, TapeParameters};
 
 use super::fit::{Range, fit};
 use super::{Role, Row, show};

@@ -1,11 +1,11 @@
 //! The drive: nothing is lost, time goes forward, physics is kept, and the formulas of the facts
 //! come out.
 
-use device::tape::generation::Generation;
+use model::program::{Copy, Ratio, Stream, copy, stream};
+use model::tape::generation::Generation;
+use model::tape::parameters::{Known, TapeParameters};
+use model::tape::{Filemark, Motion, TapeModel, TapeModelError, Zone};
 use proptest::prelude::*;
-use sim::model::program::{Copy, Ratio, Stream, copy, stream};
-use sim::model::tape::parameters::{Known, TapeParameters};
-use sim::model::tape::{Filemark, Motion, TapeModel, TapeModelError, Zone};
 
 const MB: u64 = 1_000_000;
 const GB: u64 = 1_000 * MB;

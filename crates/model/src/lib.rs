@@ -1,0 +1,65 @@
+//! Time-true models of tape drives, disks and the programs between them.
+//!
+//! A model has no clock of its own. It is told when a request arrives and answers when that request
+//! completes, so that the same code runs in virtual time, for plans and tests (days of tape in
+//! milliseconds), and in real time behind a file system. All times are whole nanoseconds, bytes in
+//! motion are counted in billionths of a byte, and a rate of bytes per second is then as many
+//! billionths per nanosecond: nothing is rounded away, whatever the order of the calls.
+//!
+//! [`tape`] is the drive, with what is known of the generations of LTO; [`disk`] the disk,
+//! [`read_ahead`] the kernel's read-ahead over a disk, [`compressibility`] what a drive's
+//! compression makes of data, [`program`] and [`pipeline`] the programs that move bytes from one to
+//! the other. [`plan`] runs them over a whole backup to tape.
+//!
+//! ```
+//! use model::program::{Ratio, Stream, stream};
+//! use model::tape::TapeModel;
+//! use model::tape::generation::Generation;
+//! use model::tape::parameters::TapeParameters;
+//!
+//! // 200 GB at 60 MB/s to an LTO-7 drive, whose lowest step is 101.46 MB/s.
+//! let lto7 = Generation::of_product("ULTRIUM-HH7").expect("it is in the table");
+//! let stops = |start_fill_percent| {
+//!     let mut drive = TapeModel::new(TapeParameters::of(lto7));
+//!     let program = Stream {
+//!         source_bytes_per_second: 60_000_000,
+//!         ring_bytes: 4 << 30,
+//!         start_fill_percent,
+//!         drain_bytes_per_second: Some(lto7.lowest_speed()),
+//!         block_bytes: 1 << 20,
+//!         ratio: Ratio::of(1.0),
+//!     };
+//!     stream(&mut drive, program, 200_000_000_000);
+//!     drive.counters().back_hitches
+//! };
+//! // A writer that waits for a full ring makes few long stops out of many short ones.
+//! assert!(stops(100) * 4 < stops(0));
+//! ```
+//!
+//! Not here: the bytes themselves, the semantics of the kernel's tape driver, and any clock or
+//! device: drives and disks that other programs can use are `sim`'s.
+
+pub mod compressibility;
+pub mod disk;
+pub mod pipeline;
+pub mod plan;
+pub mod program;
+pub mod read_ahead;
+pub mod tape;
+
+/// Nanoseconds in a second, and billionths of a byte in a byte.
+pub const BILLION: u64 = 1_000_000_000;
+
+/// Time that `bytes` take at a rate, rounded up to a nanosecond; a rate of zero is taken as one
+/// byte a second.
+pub fn transfer_ns(bytes: u64, bytes_per_second: u64) -> u64 {
+    let rate = u128::from(bytes_per_second.max(1));
+    let ns = (u128::from(bytes) * u128::from(BILLION)).div_ceil(rate);
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+/// Bytes that pass in a time at a rate, rounded down.
+pub fn bytes_in(ns: u64, bytes_per_second: u64) -> u64 {
+    let bytes = u128::from(ns) * u128::from(bytes_per_second) / u128::from(BILLION);
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
