@@ -8,6 +8,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use host::counters::processor::thread_ns;
+
 /// Bytes that any input may take, 16 MiB of them the largest block of a tape; and for each of its
 /// bytes.
 const BASE_BYTES: usize = (16 << 20) + (4 << 20);
@@ -68,7 +70,7 @@ impl Budget {
     /// The budget of an input, which is read from now on.
     #[must_use]
     pub fn of(input: &[u8]) -> Budget {
-        let ns_before = processor_ns();
+        let ns_before = thread_ns();
         let used_before = USED.load(Ordering::Relaxed);
         PEAK.store(used_before, Ordering::Relaxed);
         Budget { input_bytes: input.len(), used_before, ns_before }
@@ -83,15 +85,8 @@ impl Drop for Budget {
         let bytes = PEAK.load(Ordering::Relaxed) - self.used_before;
         let bytes_max = BASE_BYTES + BYTES_PER_BYTE * self.input_bytes;
         assert!(bytes <= bytes_max, "{bytes} bytes of memory for {}", self.input_bytes);
-        let ns = processor_ns() - self.ns_before;
+        let ns = thread_ns() - self.ns_before;
         let ns_max = BASE_NS + NS_PER_BYTE * self.input_bytes as u64;
         assert!(ns <= ns_max, "{ns} ns of processor time for {} bytes", self.input_bytes);
     }
-}
-
-/// Processor time of this thread: the first number of its schedstat
-/// (Documentation/scheduler/sched-stats.rst).
-fn processor_ns() -> u64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    told.split_ascii_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }

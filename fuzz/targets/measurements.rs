@@ -6,7 +6,7 @@
 use archive_fuzz::budget::Budget;
 use bench::disk::fio::FioRun;
 use bench::observed::{Measures, put_direction};
-use device::diskstats::{DiskCounters, parse};
+use host::counters::disk::{DiskCounters, parse};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

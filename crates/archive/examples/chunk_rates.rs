@@ -4,7 +4,7 @@
 //! Each variant compresses the whole file chunk by chunk in one thread. The variants take turns
 //! for the given number of rounds, so that a disturbance hits all of them alike, and the median of
 //! the processor time (not the wall time) is printed: other work on the machine then costs little.
-//! Processor time comes from `/proc/thread-self/schedstat`, in ns. There is no output but the
+//! Processor time is that of this thread, in ns. There is no output but the
 //! table, and no judgement: comparing with the size of `zstd -3` or `pigz` is the reader's job.
 //!
 //! ```text
@@ -18,9 +18,8 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use std::time::Instant;
-
 use archive::chunk::{ChunkCompressor, Compression};
+use host::counters::processor::thread_ns;
 use zstd::zstd_safe::{CCtx, CParameter, Strategy, compress_bound};
 
 /// What one variant does to one chunk: the length of its output.
@@ -65,19 +64,10 @@ fn main() {
 }
 
 fn run(variant: &mut Variant, data: &[u8]) {
-    let start = cpu_ns();
+    let start = thread_ns();
     let compress = &mut variant.compress;
     variant.output_bytes = data.chunks(variant.chunk_bytes).map(compress).sum();
-    variant.cpu_ns.push(cpu_ns() - start);
-}
-
-/// Time this thread has spent on a processor, in ns; wall time where the kernel keeps no account.
-fn cpu_ns() -> u64 {
-    thread_local!(static START: Instant = Instant::now());
-    std::fs::read_to_string("/proc/thread-self/schedstat")
-        .ok()
-        .and_then(|text| text.split(' ').next()?.parse().ok())
-        .unwrap_or_else(|| START.with(|start| start.elapsed().as_nanos() as u64))
+    variant.cpu_ns.push(thread_ns() - start);
 }
 
 fn parse(text: &str) -> Variant {

@@ -11,6 +11,7 @@ use std::fs;
 
 use flow::cancel::Cancel;
 use flow::ring::{RingOptions, ring};
+use host::counters::memory::Memory;
 
 /// Devices that drive the balloon, which is also what reports free pages.
 const BALLOONS: &str = "/sys/bus/virtio/drivers/virtio_balloon";
@@ -38,7 +39,7 @@ pub fn take_back(bytes: u64) {
     if !is_given_back() {
         return;
     }
-    let bytes = bytes.min(available_bytes().unwrap_or(0) / SHARE);
+    let bytes = bytes.min(Memory::now().map_or(0, |memory| memory.available_bytes) / SHARE);
     let blocks = usize::try_from(bytes / BLOCK_BYTES as u64).unwrap_or(0).max(2);
     let options = RingOptions { block_bytes: BLOCK_BYTES, blocks, consumers: 1 };
     let Ok((producer, _consumers)) = ring(options, Cancel::new()) else { return };
@@ -49,22 +50,12 @@ pub fn take_back(bytes: u64) {
     }
 }
 
-/// `MemAvailable` (proc_meminfo(5)).
-fn available_bytes() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib.saturating_mul(1024))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_available_is_known_and_taking_it_back_ends() {
-        let available = available_bytes().unwrap();
-        assert!(available > 1 << 20);
+    fn taking_memory_back_ends() {
         take_back(1 << 20);
     }
 }

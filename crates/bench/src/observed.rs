@@ -8,14 +8,16 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use device::backing::BackingDevice;
-use device::diskstats::{Direction, DiskCounters};
+use host::counters::disk::{Direction, DiskCounters};
+use host::counters::memory::reclaimed_pages;
+use host::counters::processor::process_ns;
 
 /// The state before a run.
 #[derive(Debug)]
 pub struct Before {
     counters: Option<DiskCounters>,
     reclaimed_pages: Option<u64>,
-    processor_seconds: f64,
+    processor_ns: u64,
     start: Instant,
 }
 
@@ -40,8 +42,8 @@ impl Before {
     pub fn look_at_this_machine() -> Before {
         Before {
             counters: None,
-            reclaimed_pages: reclaimed_pages(),
-            processor_seconds: processor_seconds(),
+            reclaimed_pages: reclaimed_pages().ok(),
+            processor_ns: process_ns(),
             start: Instant::now(),
         }
     }
@@ -50,9 +52,9 @@ impl Before {
     pub fn measures_of_this_machine(&self, bytes: u64) -> Measures {
         let bytes = bytes.max(1) as f64;
         let mut measures = Measures::new();
-        let used = processor_seconds() - self.processor_seconds;
-        measures.insert("processor_ns_per_byte".to_owned(), used * 1e9 / bytes);
-        if let (Some(before), Some(now)) = (self.reclaimed_pages, reclaimed_pages()) {
+        let used_ns = process_ns().saturating_sub(self.processor_ns) as f64;
+        measures.insert("processor_ns_per_byte".to_owned(), used_ns / bytes);
+        if let (Some(before), Some(now)) = (self.reclaimed_pages, reclaimed_pages().ok()) {
             let page = rustix::param::page_size() as f64;
             let reclaimed = now.wrapping_sub(before) as f64 * page / bytes;
             measures.insert("reclaimed_bytes_per_byte".to_owned(), reclaimed);
@@ -104,22 +106,4 @@ pub fn put_direction(measures: &mut Measures, prefix: &str, counted: Direction) 
     let merged = counted.merges as f64 / (counted.merges as f64 + requests) * 100.0;
     put("merged_percent", merged);
     put("await_ns", f64::from(counted.time_ms) * 1e6 / requests);
-}
-
-/// Processor time of this process, all threads, user and system (proc_pid_stat(5) has it in ticks;
-/// the process clock in nanoseconds).
-fn processor_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
-/// Pages that the kernel took back since it was started: those it pushed out itself and those it
-/// made others push out.
-fn reclaimed_pages() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/vmstat").ok()?;
-    let value = |name: &str| -> Option<u64> {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
-        line.trim().parse().ok()
-    };
-    Some(value("pgsteal_kswapd")? + value("pgsteal_direct")?)
 }

@@ -8,10 +8,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
+use host::counters::disk::{self, DiskCounters};
 use rustix::fs::{FileType, Mode, OFlags, major, minor};
 use rustix::io::Errno;
-
-use crate::diskstats::DiskCounters;
 
 /// What stands behind a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,8 +96,7 @@ impl BackingDevice {
 
     /// Counters of all disks at its bottom, added up.
     pub fn counters(&self) -> Option<DiskCounters> {
-        let text = fs::read("/proc/diskstats").ok()?;
-        let all = crate::diskstats::parse(&text).ok()?;
+        let all = disk::now().ok()?;
         let of_leaf = |name: &String| {
             all.iter().find(|(known, _)| known == name).map(|(_, counters)| *counters)
         };

@@ -4,12 +4,11 @@
 //! something that looks whole. [`source`] opens what an archive is read from. [`mod@file`] answers
 //! the questions that decide how a file is read: how direct I/O must be aligned, and how much of
 //! the file the page cache holds already. [`backing`] finds the device behind a path, whose
-//! read-ahead and whose counters ([`diskstats`]) are those of the path.
+//! read-ahead and whose counters are those of the path.
 //!
 //! Not here: the moving of bytes, which is `flow`'s.
 
 pub mod backing;
-pub mod diskstats;
 pub mod file;
 pub mod pipe;
 pub mod source;

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use host::counters::processor::{ThreadSchedule, thread_ns};
+
 use crate::run::{StageKind, StageReport};
 
 /// What a thread of a stage is doing.
@@ -75,8 +77,8 @@ impl Stage {
             stage: Arc::clone(self),
             state: State::Working,
             since: now,
-            processor_ns_at_start: thread_processor_ns(),
-            core_wait_ns_at_start: thread_core_wait_ns(),
+            processor_ns_at_start: thread_ns(),
+            core_wait_ns_at_start: ThreadSchedule::of_this_thread().waited_ns(),
         }
     }
 
@@ -189,25 +191,13 @@ impl Drop for Account {
     fn drop(&mut self) {
         self.enter(State::Working);
         self.stage.end_work(self.since);
-        let used_ns = thread_processor_ns().saturating_sub(self.processor_ns_at_start);
+        let used_ns = thread_ns().saturating_sub(self.processor_ns_at_start);
         self.stage.processor_ns.fetch_add(used_ns, Ordering::Relaxed);
-        let waited_ns = thread_core_wait_ns().saturating_sub(self.core_wait_ns_at_start);
+        let waited_ns =
+            ThreadSchedule::of_this_thread().waited_ns().saturating_sub(self.core_wait_ns_at_start);
         self.stage.core_wait_ns.fetch_add(waited_ns, Ordering::Relaxed);
         self.stage.open.fetch_sub(1, Ordering::AcqRel);
     }
-}
-
-/// Processor time of the calling thread so far, in nanoseconds.
-pub fn thread_processor_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Time that this thread has waited on a run queue: the second number of its schedstat
-/// (Documentation/scheduler/sched-stats.rst).
-fn thread_core_wait_ns() -> u64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    told.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

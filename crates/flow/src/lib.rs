@@ -18,7 +18,6 @@ pub mod cancel;
 pub mod crew;
 pub mod in_flight;
 pub mod monitor;
-pub mod processor;
 pub mod queue;
 pub mod rate;
 pub mod restart;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use failures::lock;
 use flow::monitor::{Counter, Level, Monitor, Notice};
-use flow::processor::ProcessorClock;
+use host::counters::processor::ProcessorClock;
 use report::escape::escape;
 use report::format::{count, counted, duration, percent, rate, size};
 use report::summary::Warning;

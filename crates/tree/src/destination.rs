@@ -326,7 +326,6 @@ fn root_is_empty(beneath: &Beneath) -> io::Result<bool> {
 /// files. Without /proc (or before Linux 4.7) the usual one is taken; the modes come out right
 /// because a file whose permissions are not sure is looked after with fchmod.
 fn umask() -> u32 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok()).unwrap_or(0o022)
+    let octal = host::processes::own_status("Umask");
+    octal.and_then(|octal| u32::from_str_radix(&octal, 8).ok()).unwrap_or(0o022)
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
+use host::counters::memory::Memory;
 
 use super::record::Environment;
 
@@ -16,7 +17,6 @@ use super::record::Environment;
 pub fn describe(folder: &Path, takeup: &Path, size: &str) -> anyhow::Result<Environment> {
     let uname = rustix::system::uname();
     let information = fs::read_to_string("/proc/cpuinfo").context("read /proc/cpuinfo")?;
-    let memory = fs::read_to_string("/proc/meminfo").context("read /proc/meminfo")?;
     let queue = queue_folder(folder);
     let setting = |name: &str| {
         let text = fs::read_to_string(queue.as_ref()?.join(name)).ok()?;
@@ -29,7 +29,7 @@ pub fn describe(folder: &Path, takeup: &Path, size: &str) -> anyhow::Result<Envi
         architecture: uname.machine().to_string_lossy().into_owned(),
         processor: field(&information, "model name").unwrap_or("unknown").to_string(),
         processors: std::thread::available_parallelism().map_or(1, usize::from) as u64,
-        memory_bytes: field(&memory, "MemTotal").map_or(0, kilobytes) * 1024,
+        memory_bytes: Memory::now()?.total_bytes,
         file_system: file_system(folder).unwrap_or_else(|| "unknown".to_string()),
         read_ahead_bytes: setting("read_ahead_kb")
             .and_then(|text| text.parse::<u64>().ok())
@@ -65,8 +65,7 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
 
 /// Memory that can be had without swapping, in bytes.
 pub fn available_memory_bytes() -> u64 {
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    field(&memory, "MemAvailable").map_or(0, kilobytes) * 1024
+    Memory::now().map_or(0, |memory| memory.available_bytes)
 }
 
 fn versions(takeup: &Path) -> BTreeMap<String, String> {
@@ -131,10 +130,6 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then_some(value.trim())
     })
-}
-
-fn kilobytes(text: &str) -> u64 {
-    text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 /// The choice in brackets of a sysfs list such as `none [mq-deadline]`.

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
+use host::counters::processor::MachineTime;
 use serde::{Deserialize, Serialize};
 
 use super::contenders::Clock;
@@ -66,7 +67,7 @@ pub fn run(
     folder: &Path,
     scratch: &Path,
 ) -> anyhow::Result<Outcome> {
-    let before = MachineTime::read()?;
+    let before = MachineTime::now()?;
     let wrapper = std::env::current_exe().context("own path")?;
     let printed_path = scratch.join("printed");
     let mut children = Vec::new();
@@ -101,7 +102,7 @@ pub fn run(
     for child in &mut children {
         child.wait().context("wait for a stage")?;
     }
-    let after = MachineTime::read()?;
+    let after = MachineTime::now()?;
     let reports = read_reports(stages, scratch)?;
     let printed = fs::read_to_string(&printed_path).unwrap_or_default();
     let stages = stages.iter().zip(&reports).map(|(argv, report)| stage_use(argv, report));
@@ -183,26 +184,4 @@ fn stage_use(argv: &[String], report: &StageReport) -> StageUse {
 fn program_name(argv: &[String]) -> String {
     let path = argv.first().map(Path::new).and_then(Path::file_name);
     path.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
-}
-
-/// Processor time of the whole machine since its start (proc_stat(5)).
-struct MachineTime {
-    busy_seconds: f64,
-    steal_seconds: f64,
-}
-
-impl MachineTime {
-    fn read() -> anyhow::Result<Self> {
-        let text = fs::read_to_string("/proc/stat").context("read /proc/stat")?;
-        let line = text.lines().next().context("/proc/stat: empty")?;
-        let ticks: Vec<u64> = line.split_whitespace().skip(1).flat_map(str::parse).collect();
-        let [user, nice, system, _idle, _wait, interrupt, soft, steal, ..] = ticks[..] else {
-            bail!("/proc/stat: too few columns");
-        };
-        let per_second = rustix::param::clock_ticks_per_second() as f64;
-        Ok(Self {
-            busy_seconds: (user + nice + system + interrupt + soft) as f64 / per_second,
-            steal_seconds: steal as f64 / per_second,
-        })
-    }
 }

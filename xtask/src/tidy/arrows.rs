@@ -3,7 +3,7 @@
 /// The floors of the product, the ground first. A crate names those on floors below its own.
 const FLOORS: &[&[&str]] = &[
     &["interruptible", "failures"],
-    &["archive", "model"],
+    &["archive", "host", "model"],
     &["device"],
     &["tree", "flow", "sim"],
     &["report"],
@@ -61,7 +61,7 @@ mod tests {
         assert!(product("flow", "backup") && product("tree", "flow") && product("backup", "bench"));
         assert!(product("backup", "needs") && product("store", "flow") && product("flow", "store"));
         assert!(!product("xtask", "sim") && product("takeup", "xtask"));
-        assert!(!product("sim", "model") && product("model", "sim") && product("model", "device"));
+        assert!(!product("sim", "model") && product("model", "sim") && product("host", "flow"));
         assert!(refusal("backup", "sim", Use::Tests).is_none());
         assert!(refusal("backup", "xtask", Use::Tests).is_some());
     }

@@ -6,13 +6,12 @@
 //! is found out while reading: a reader that slept for its batch raises the limit, one that
 //! computed (or waited for a core, which is the same here) lowers it.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::{Condvar, Mutex};
 use std::time::Instant;
 
 use flow::account::{Account, State};
 use flow::cancel::{Cancel, POLL, Stopped};
+use host::counters::processor::{ThreadSchedule, thread_ns};
 
 use failures::lock;
 
@@ -105,9 +104,8 @@ impl std::ops::AddAssign for Spent {
 /// Measures how the thread that made it spends its time.
 #[derive(Debug)]
 pub(super) struct SleepMeter {
-    /// `/proc/thread-self/schedstat`: processor time, time spent waiting for a core, time slices.
     /// A kernel without it makes every wait for a core look like sleep: more readers than needed.
-    schedstat: Option<File>,
+    schedule: ThreadSchedule,
     since: Instant,
     awake_ns: u64,
 }
@@ -115,8 +113,8 @@ pub(super) struct SleepMeter {
 impl SleepMeter {
     /// A meter for the calling thread.
     pub(super) fn new() -> SleepMeter {
-        let schedstat = File::open("/proc/thread-self/schedstat").ok();
-        let mut meter = SleepMeter { schedstat, since: Instant::now(), awake_ns: 0 };
+        let schedule = ThreadSchedule::of_this_thread();
+        let mut meter = SleepMeter { schedule, since: Instant::now(), awake_ns: 0 };
         meter.start();
         meter
     }
@@ -136,11 +134,7 @@ impl SleepMeter {
     }
 
     fn awake_ns_of_thread(&self) -> u64 {
-        let mut text = [0; 64];
-        let read = self.schedstat.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
-        let text = std::str::from_utf8(&text[..read.unwrap_or(0)]).unwrap_or_default();
-        let waited_ns: Option<u64> = text.split(' ').nth(1).and_then(|field| field.parse().ok());
-        flow::account::thread_processor_ns() + waited_ns.unwrap_or(0)
+        thread_ns() + self.schedule.waited_ns()
     }
 }
 

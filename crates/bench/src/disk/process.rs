@@ -6,6 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use flow::cancel::Cancel;
+use host::processes::huge_page_bytes;
 
 use super::DiskError;
 use crate::read::Pages;
@@ -114,14 +115,6 @@ impl HugePages {
             self.bytes = huge_page_bytes(pid).or(self.bytes);
         }
     }
-}
-
-/// `AnonHugePages` of a process (proc_pid_smaps(5)).
-fn huge_page_bytes(pid: u32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }
 
 /// glibc's allocator asks for huge pages when it is told to (glibc manual, Memory Allocation

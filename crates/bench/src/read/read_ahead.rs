@@ -12,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use device::backing::{BackingError, check_read_ahead, read_ahead_bytes, set_read_ahead};
+use host::processes::ProcessTimes;
 use serde::{Deserialize, Serialize};
 
 use super::journal;
@@ -206,10 +207,8 @@ fn boot() -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// Field 22 of proc_pid_stat(5), counted behind the name, which may hold blanks.
 fn process_start(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    text.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+    ProcessTimes::of(pid).map(|times| times.start_ticks)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! One virtual drive: `takeup sim tape` in a folder, with its cartridge in memory where there is
 //! room.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Read as _;
@@ -10,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use host::processes::ProcessTimes;
 use serde_json::Value;
 
 use super::super::environment::available_memory_bytes;
@@ -225,13 +225,8 @@ pub fn whole(time: &Value, name: &str) -> anyhow::Result<u64> {
     time[name].as_u64().with_context(|| format!("the drive's status has no {name}"))
 }
 
-/// Processor time of a process with all of its threads (proc_pid_stat(5), fields 14 and 15).
+/// Processor time of a process with all of its threads.
 pub fn processor_seconds(process: u32) -> anyhow::Result<f64> {
-    let path: OsString = format!("/proc/{process}/stat").into();
-    let text = fs::read_to_string(&path).context("read the drive's processor time")?;
-    // The name in brackets may hold anything.
-    let fields = text.rsplit(')').next().unwrap_or_default();
-    let ticks = |field: usize| fields.split_whitespace().nth(field - 3)?.parse::<u64>().ok();
-    let (user, system) = ticks(14).zip(ticks(15)).context("/proc/PID/stat: too short")?;
-    Ok((user + system) as f64 / rustix::param::clock_ticks_per_second() as f64)
+    let times = ProcessTimes::of(process).context("read the drive's processor time")?;
+    Ok(times.used_seconds())
 }

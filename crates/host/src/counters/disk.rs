@@ -1,6 +1,10 @@
 //! `/proc/diskstats`: what the kernel counts of each block device
 //! (Documentation/admin-guide/iostats.rst).
 
+use super::{CounterError, read};
+
+const DISKSTATS: &str = "/proc/diskstats";
+
 /// Counters since the machine was started. Those of time are 32 bits wide in the kernel and wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCounters {
@@ -91,25 +95,26 @@ impl DiskCounters {
     }
 }
 
-/// A line that is not as the kernel writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line} of the disk counters has no {what}")]
-pub struct DiskstatsError {
-    /// From 1.
-    pub line: usize,
-    /// What is missing.
-    pub what: &'static str,
+/// Name and counters of each device of this machine.
+///
+/// # Errors
+/// When `/proc/diskstats` cannot be read or understood.
+pub fn now() -> Result<Vec<(String, DiskCounters)>, CounterError> {
+    parse(&read(DISKSTATS)?)
 }
 
-/// Name and counters of each device.
-pub fn parse(text: &[u8]) -> Result<Vec<(String, DiskCounters)>, DiskstatsError> {
+/// Name and counters of each device, from the text of `/proc/diskstats`.
+///
+/// # Errors
+/// At the first line that is not as the kernel writes it.
+pub fn parse(text: &[u8]) -> Result<Vec<(String, DiskCounters)>, CounterError> {
     let text = String::from_utf8_lossy(text);
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(index, line)| parse_line(line, index + 1)).collect()
 }
 
-fn parse_line(line: &str, number: usize) -> Result<(String, DiskCounters), DiskstatsError> {
-    let error = |what| DiskstatsError { line: number, what };
+fn parse_line(line: &str, number: usize) -> Result<(String, DiskCounters), CounterError> {
+    let error = |what| CounterError::Malformed { file: DISKSTATS, line: number, what };
     let mut words = line.split_ascii_whitespace().skip(2);
     let name = words.next().ok_or(error("name"))?.to_owned();
     let mut fields = [0u64; 11];
@@ -144,13 +149,10 @@ mod tests {
         assert_eq!(found[0].0, "sda");
         assert_eq!(found[0].1.read.bytes(), 160 * 512);
         assert_eq!((found[1].1.write.requests, found[1].1.busy_ms), (5, 10));
-        assert_eq!(
-            parse(b"8 0 sda 1 2\n"),
-            Err(DiskstatsError { line: 1, what: "eleven counters" })
-        );
-        assert_eq!(parse(b"8 0\n"), Err(DiskstatsError { line: 1, what: "name" }));
-        let text = b"8 0 sda 1 2 x 4 5 6 7 8 9 10 11";
-        assert_eq!(parse(text), Err(DiskstatsError { line: 1, what: "number" }));
+        let error = |text: &[u8]| parse(text).unwrap_err().to_string();
+        assert_eq!(error(b"8 0 sda 1 2\n"), "line 1 of /proc/diskstats has no eleven counters");
+        assert_eq!(error(b"8 0\n"), "line 1 of /proc/diskstats has no name");
+        assert!(error(b"8 0 sda 1 2 x 4 5 6 7 8 9 10 11").ends_with("no number"));
         // The weighted time wraps: 6 before the end, 4 behind it.
         let later = DiskCounters { weighted_ms: 4, ..found[0].1 };
         assert_eq!(later.since(found[0].1).weighted_ms, 10);
@@ -159,8 +161,6 @@ mod tests {
 
     #[test]
     fn the_kernel_of_this_machine_is_understood() {
-        if let Ok(text) = std::fs::read("/proc/diskstats") {
-            parse(&text).unwrap();
-        }
+        now().unwrap();
     }
 }

@@ -1,0 +1,161 @@
+//! Processor time: of the machine, of this process, of a thread.
+//!
+//! What waits for a core looks busy from inside; whether other programs had the cores only the
+//! counters of the whole machine tell.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{CounterError, read};
+
+const STAT: &str = "/proc/stat";
+
+/// Time of all cores since the machine was started, in seconds (proc_stat(5)).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MachineTime {
+    /// In programs, the kernel and interrupts.
+    pub busy_seconds: f64,
+    /// In which the host of a virtual machine gave them to others.
+    pub steal_seconds: f64,
+}
+
+impl MachineTime {
+    /// Of this machine, now.
+    ///
+    /// # Errors
+    /// When `/proc/stat` cannot be read or understood.
+    pub fn now() -> Result<MachineTime, CounterError> {
+        let ticks_per_second = rustix::param::clock_ticks_per_second();
+        MachineTime::parse(&read(STAT)?, ticks_per_second)
+    }
+
+    /// From the text of `/proc/stat`, of a kernel with so many ticks to a second. Neither `idle`
+    /// and `iowait` count nor the two guest columns, which `user` and `nice` hold already.
+    ///
+    /// # Errors
+    /// When the first line is not that of all cores.
+    pub fn parse(text: &[u8], ticks_per_second: u64) -> Result<MachineTime, CounterError> {
+        let missing = |what| CounterError::Malformed { file: STAT, line: 1, what };
+        let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let line = std::str::from_utf8(line).map_err(|_| missing("text"))?;
+        let columns = line.strip_prefix("cpu ").ok_or(missing("sum of all cores"))?;
+        let mut ticks = [0u64; 8];
+        let mut words = columns.split_ascii_whitespace();
+        for tick in &mut ticks {
+            let word = words.next().ok_or(missing("eight columns"))?;
+            *tick = word.parse().map_err(|_| missing("number"))?;
+        }
+        let [user, nice, system, _idle, _iowait, irq, softirq, steal] = ticks;
+        let per_second = ticks_per_second.max(1) as f64;
+        let busy: f64 = [user, nice, system, irq, softirq].iter().map(|&ticks| ticks as f64).sum();
+        Ok(MachineTime {
+            busy_seconds: busy / per_second,
+            steal_seconds: steal as f64 / per_second,
+        })
+    }
+}
+
+/// A look at the clocks, to know later how busy other programs kept the cores.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessorClock {
+    machine: MachineTime,
+    own_ns: u64,
+}
+
+impl ProcessorClock {
+    /// Looks now. `None` where `/proc/stat` cannot be read.
+    pub fn start() -> Option<ProcessorClock> {
+        Some(ProcessorClock { machine: MachineTime::now().ok()?, own_ns: process_ns() })
+    }
+
+    /// Seconds of processor time that others have used since, on all cores together: other
+    /// programs, and whoever a virtual machine shares its cores with.
+    pub fn others_seconds(&self) -> Option<f64> {
+        let now = ProcessorClock::start()?;
+        let taken = |time: MachineTime| time.busy_seconds + time.steal_seconds;
+        let own_seconds = now.own_ns.saturating_sub(self.own_ns) as f64 / 1e9;
+        Some((taken(now.machine) - taken(self.machine) - own_seconds).max(0.0))
+    }
+}
+
+/// Processor time of this process so far, all threads, user and system, in nanoseconds.
+pub fn process_ns() -> u64 {
+    clock_ns(ClockId::ProcessCPUTime)
+}
+
+/// Processor time of the calling thread so far, in nanoseconds.
+pub fn thread_ns() -> u64 {
+    clock_ns(ClockId::ThreadCPUTime)
+}
+
+fn clock_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// What the scheduler tells of one thread, held open: a look is one read.
+#[derive(Debug)]
+pub struct ThreadSchedule {
+    file: Option<File>,
+}
+
+impl ThreadSchedule {
+    /// Of the calling thread. A kernel that keeps no such account makes all waits 0.
+    pub fn of_this_thread() -> ThreadSchedule {
+        ThreadSchedule { file: File::open("/proc/thread-self/schedstat").ok() }
+    }
+
+    /// Time that the thread has waited for a core so far, in nanoseconds.
+    pub fn waited_ns(&self) -> u64 {
+        let mut text = [0; 64];
+        let read = self.file.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
+        parse_waited_ns(&text[..read.unwrap_or(0)]).unwrap_or(0)
+    }
+}
+
+/// The second number of a schedstat (Documentation/scheduler/sched-stats.rst).
+fn parse_waited_ns(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn idle_time_is_not_busy() {
+        let parse = |text: &str| MachineTime::parse(text.as_bytes(), 100);
+        let found = parse("cpu  100 50 100 99999 99999 25 25 200 7 7\ncpu0 1\n").unwrap();
+        assert_eq!(found, MachineTime { busy_seconds: 3.0, steal_seconds: 2.0 });
+        for text in ["", "intr 5", "cpu  1 x 3 4 5 6 7 8", "cpu  1 2 3", "cpu0 1 2 3 4 5 6 7 8"] {
+            assert!(matches!(parse(text), Err(CounterError::Malformed { line: 1, .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn this_machine_tells() {
+        let clock = ProcessorClock::start().unwrap();
+        assert!(clock.others_seconds().unwrap() >= 0.0);
+        let (thread, process) = (thread_ns(), process_ns());
+        assert!(thread > 0 && thread <= process);
+    }
+
+    #[test]
+    fn the_wait_is_the_second_number() {
+        assert_eq!(parse_waited_ns(b"2463141 7512 13\n"), Some(7512));
+        assert_eq!(parse_waited_ns(b""), None);
+        ThreadSchedule::of_this_thread().waited_ns();
+    }
+
+    proptest! {
+        #[test]
+        fn no_input_panics(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = MachineTime::parse(&text, 0);
+            let _ = MachineTime::parse(&[b"cpu ", &text[..]].concat(), 100);
+            let _ = parse_waited_ns(&text);
+        }
+    }
+}

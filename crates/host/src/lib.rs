@@ -1,0 +1,26 @@
+//! The machine that a program runs on, as the kernel shows it in `/proc` and `/sys`.
+//!
+//! [`counters`] is what the kernel counts: looked at twice, the difference is what happened in
+//! between. [`processes`] is what it tells of one process.
+//!
+//! A parser takes the text of a file and gives plain data, so that what was recorded on another
+//! machine is read as this one's is:
+//!
+//! ```
+//! use host::counters::disk;
+//!
+//! let before = disk::parse(b" 8 0 sda 10 0 160 7 0 0 0 0 0 15 4294967290\n")?;
+//! let after = disk::parse(b" 8 0 sda 14 0 224 9 0 0 0 0 0 18 4\n")?;
+//! let counted = after[0].1.since(before[0].1);
+//! assert_eq!((counted.read.requests, counted.read.bytes()), (4, 64 * 512));
+//! // The kernel's sum of times has 32 bits and began again.
+//! assert_eq!(counted.weighted_ms, 10);
+//! # Ok::<(), host::counters::CounterError>(())
+//! ```
+//!
+//! Not here: tape drives, whose counters come with the calls that move them (`device`), and what
+//! any of the numbers mean for a run.
+
+pub mod counters;
+pub mod processes;
+mod table;
