@@ -18,8 +18,8 @@ use bench::observed::{About, Before};
 use bench::read::{Cache, Engine, Pages, Reading, Watched, read};
 use bench::series::SeriesRecorder;
 use bench::statistics::ratio::paired;
-use device::backing::BackingDevice;
 use flow::cancel::Cancel;
+use host::layers::Storage;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
@@ -77,7 +77,7 @@ fn each_ns() -> f64 {
 /// Time that the counters take of each run, however long it is.
 fn counters_us(path: &Path) -> f64 {
     const LOOKS: u32 = 200;
-    let device = BackingDevice::of(path).unwrap();
+    let device = Storage::of(path).unwrap();
     let start = Instant::now();
     for _ in 0..LOOKS {
         black_box(Before::look(&device).measures(&device, About::Reading, 1));
@@ -87,7 +87,7 @@ fn counters_us(path: &Path) -> f64 {
 
 /// Rounds of one run each, the first one by turns; the ratio of their times.
 fn compare(name: &str, path: &Path, reading: &Reading, rounds: usize) {
-    let device = BackingDevice::of(path).unwrap();
+    let device = Storage::of(path).unwrap();
     // Fills the page cache, and is not counted.
     run(path, reading, Watched::InFull, &device);
     let mut pairs = Vec::with_capacity(rounds);
@@ -132,7 +132,7 @@ fn processor_seconds() -> f64 {
 }
 
 /// One run with all that belongs to its measuring.
-fn run(path: &Path, reading: &Reading, watched: Watched, device: &BackingDevice) -> Took {
+fn run(path: &Path, reading: &Reading, watched: Watched, device: &Storage) -> Took {
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC;
     if reading.cache == Cache::Direct {
         flags |= OFlags::DIRECT;

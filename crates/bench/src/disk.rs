@@ -17,8 +17,8 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use device::backing::{BackingDevice, BackingError};
 use flow::cancel::Cancel;
+use host::layers::{Storage, StorageError};
 
 use crate::environment;
 use crate::memory;
@@ -40,7 +40,7 @@ pub enum DiskError {
     Safety(#[from] SafetyError),
     /// The device behind the path is not known.
     #[error(transparent)]
-    Backing(#[from] BackingError),
+    Storage(#[from] StorageError),
     /// There is no fio.
     #[error("fio is not installed")]
     NoFio,
@@ -67,7 +67,7 @@ pub enum DiskError {
 #[derive(Debug)]
 pub struct DiskExecutor {
     path: PathBuf,
-    device: BackingDevice,
+    device: Storage,
     /// Held until the end.
     _permit: Permit,
     found: Found,
@@ -117,7 +117,7 @@ impl DiskExecutor {
                 .map_or_else(|| PathBuf::from("."), Path::to_path_buf),
         };
         Ok(DiskExecutor {
-            device: BackingDevice::of(&behind)?,
+            device: Storage::of(&behind)?,
             path,
             _permit: permit,
             found,

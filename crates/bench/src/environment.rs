@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use device::backing::BackingDevice;
+use host::layers::Storage;
 
 /// Settings of a block device's queue that change results.
 const QUEUE_SETTINGS: &[&str] =
@@ -23,7 +23,7 @@ pub fn of_this_machine() -> BTreeMap<String, String> {
 }
 
 /// Kernel, processors, this program, and the device behind a path.
-pub fn of(path: &Path, device: &BackingDevice) -> BTreeMap<String, String> {
+pub fn of(path: &Path, device: &Storage) -> BTreeMap<String, String> {
     let mut found = of_this_machine();
     let mut put = |name: &str, value: String| {
         if !value.is_empty() {
@@ -35,7 +35,7 @@ pub fn of(path: &Path, device: &BackingDevice) -> BTreeMap<String, String> {
     let reported = if crate::memory::is_given_back() { "given back to the host" } else { "" };
     put("free memory", reported.to_owned());
     put("device", device.name.clone());
-    put("disks", device.leaves.join(" "));
+    put("disks", device.disks().join(" "));
     for name in QUEUE_SETTINGS {
         put(&format!("queue {name}"), device.queue_setting(name).unwrap_or_default());
     }

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use device::backing::BackingDevice;
 use host::counters::disk::{Direction, DiskCounters};
 use host::counters::memory::reclaimed_pages;
 use host::counters::processor::process_ns;
+use host::layers::Storage;
 
 /// The state before a run.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub enum About {
 
 impl Before {
     /// Looks.
-    pub fn look(device: &BackingDevice) -> Before {
+    pub fn look(device: &Storage) -> Before {
         Before { counters: device.counters(), ..Before::look_at_this_machine() }
     }
 
@@ -63,7 +63,7 @@ impl Before {
     }
 
     /// Looks again and gives the differences, for a run that moved `bytes`.
-    pub fn measures(&self, device: &BackingDevice, about: About, bytes: u64) -> Measures {
+    pub fn measures(&self, device: &Storage, about: About, bytes: u64) -> Measures {
         let seconds = self.start.elapsed().as_secs_f64();
         let mut measures = self.measures_of_this_machine(bytes);
         let bytes = bytes.max(1) as f64;

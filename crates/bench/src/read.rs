@@ -20,9 +20,9 @@ mod reading;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use device::backing::{BackingDevice, BackingError};
 use device::file::{DirectAlignment, cached_bytes, drop_cached};
 use flow::cancel::Cancel;
+use host::layers::{Storage, StorageError};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 
@@ -61,9 +61,9 @@ pub enum ReadError {
         /// What it is.
         what: &'static str,
     },
-    /// The device behind a path is not known.
+    /// The storage below a path is not known.
     #[error(transparent)]
-    Backing(#[from] BackingError),
+    Storage(#[from] StorageError),
     /// The read-ahead cannot be kept safe.
     #[error(transparent)]
     ReadAhead(#[from] ReadAheadError),
@@ -78,12 +78,12 @@ struct Subject {
     path: PathBuf,
     length_bytes: u64,
     alignment: Option<DirectAlignment>,
-    device: BackingDevice,
+    device: Storage,
 }
 
 impl Subject {
     fn open(path: &Path) -> Result<Subject, ReadError> {
-        let device = BackingDevice::of(path)?;
+        let device = Storage::of(path)?;
         let opened = File::open(path);
         let file = opened.map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
         let not_readable = |what| ReadError::NotReadable { path: path.to_owned(), what };

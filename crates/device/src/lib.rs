@@ -3,12 +3,10 @@
 //! [`target`] opens what a backup is written to and closes it so that a crash never leaves
 //! something that looks whole. [`source`] opens what an archive is read from. [`mod@file`] answers
 //! the questions that decide how a file is read: how direct I/O must be aligned, and how much of
-//! the file the page cache holds already. [`backing`] finds the device behind a path, whose
-//! read-ahead and whose counters are those of the path.
+//! the file the page cache holds already.
 //!
 //! Not here: the moving of bytes, which is `flow`'s.
 
-pub mod backing;
 pub mod file;
 pub mod pipe;
 pub mod source;

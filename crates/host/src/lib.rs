@@ -1,10 +1,11 @@
 //! The machine that a program runs on, as the kernel shows it in `/proc` and `/sys`.
 //!
 //! [`counters`] is what the kernel counts: looked at twice, the difference is what happened in
-//! between. [`processes`] is what it tells of one process.
+//! between. [`layers`] is the storage below a path, [`settings`] what of the kernel can be set,
+//! [`mounts`] what is mounted where, and [`processes`] what is told of one process.
 //!
-//! A parser takes the text of a file and gives plain data, so that what was recorded on another
-//! machine is read as this one's is:
+//! A parser takes the text of a file, or a folder, and gives plain data, so that what was recorded
+//! on another machine is read as this one's is:
 //!
 //! ```
 //! use host::counters::disk;
@@ -22,5 +23,8 @@
 //! any of the numbers mean for a run.
 
 pub mod counters;
+pub mod layers;
+pub mod mounts;
 pub mod processes;
+pub mod settings;
 mod table;

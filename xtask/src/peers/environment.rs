@@ -7,6 +7,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
 use host::counters::memory::Memory;
+use host::layers::Storage;
+use host::mounts;
+use host::settings::chosen;
 
 use super::record::Environment;
 
@@ -17,11 +20,8 @@ use super::record::Environment;
 pub fn describe(folder: &Path, takeup: &Path, size: &str) -> anyhow::Result<Environment> {
     let uname = rustix::system::uname();
     let information = fs::read_to_string("/proc/cpuinfo").context("read /proc/cpuinfo")?;
-    let queue = queue_folder(folder);
-    let setting = |name: &str| {
-        let text = fs::read_to_string(queue.as_ref()?.join(name)).ok()?;
-        Some(text.trim().to_string())
-    };
+    let storage = Storage::of(folder)?;
+    let setting = |name: &str| storage.queue_setting(name);
     Ok(Environment {
         campaign: timestamp(),
         size: size.to_string(),
@@ -31,9 +31,7 @@ pub fn describe(folder: &Path, takeup: &Path, size: &str) -> anyhow::Result<Envi
         processors: std::thread::available_parallelism().map_or(1, usize::from) as u64,
         memory_bytes: Memory::now()?.total_bytes,
         file_system: file_system(folder).unwrap_or_else(|| "unknown".to_string()),
-        read_ahead_bytes: setting("read_ahead_kb")
-            .and_then(|text| text.parse::<u64>().ok())
-            .map(|kilobytes| kilobytes * 1024),
+        read_ahead_bytes: storage.read_ahead_bytes()?,
         scheduler: setting("scheduler").map(|text| chosen(&text).to_string()),
         rotational: setting("rotational").map(|text| text == "1"),
         commit: commit(),
@@ -98,30 +96,10 @@ fn commit() -> Option<String> {
     Some(String::from_utf8(output.stdout).ok()?.trim().to_string())
 }
 
-/// Type of the file system that holds `folder`: the longest mount point above it (proc(5),
-/// /proc/pid/mountinfo: field 5 is the mount point, the type follows the lone hyphen).
+/// Type of the file system that holds `folder`.
 fn file_system(folder: &Path) -> Option<String> {
     let folder = folder.canonicalize().ok()?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    mounts
-        .lines()
-        .filter_map(|line| {
-            let (before, after) = line.split_once(" - ")?;
-            let point = Path::new(before.split(' ').nth(4)?);
-            let length = folder.starts_with(point).then(|| point.components().count())?;
-            Some((length, after.split(' ').next()?.to_string()))
-        })
-        // Of two mounts at one place the later covers the earlier; max_by_key keeps the last.
-        .max_by_key(|(length, _)| *length)
-        .map(|(_, kind)| kind)
-}
-
-/// The queue settings of the disk that holds `folder`; a partition has them at its parent.
-fn queue_folder(folder: &Path) -> Option<PathBuf> {
-    let device = rustix::fs::stat(folder).ok()?.st_dev;
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}")).canonicalize().ok()?;
-    [link.join("queue"), link.parent()?.join("queue")].into_iter().find(|path| path.is_dir())
+    Some(mounts::above(&mounts::now().ok()?, &folder)?.kind.clone())
 }
 
 /// The value of the first line `name : value`.
@@ -130,11 +108,6 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then_some(value.trim())
     })
-}
-
-/// The choice in brackets of a sysfs list such as `none [mq-deadline]`.
-fn chosen(text: &str) -> &str {
-    text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(name, _)| name)
 }
 
 fn timestamp() -> String {
@@ -183,12 +156,6 @@ mod tests {
                 (month, year) = (1, year + 1);
             }
         }
-    }
-
-    #[test]
-    fn brackets_mark_the_chosen_scheduler() {
-        assert_eq!(chosen("mq-deadline kyber [none]"), "none");
-        assert_eq!(chosen("none"), "none");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! What stands in it is written into settings of the kernel, by root as a rule. So it is believed
 //! only where nobody else can have made it: a regular file of this user that others cannot write,
 //! opened without following a link, in a folder of which the same holds. All looks go to what was
-//! opened and not to its name. What it may name, `device::backing` decides.
+//! opened and not to its name. What it may name, `host::settings` decides.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};

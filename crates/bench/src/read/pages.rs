@@ -6,6 +6,8 @@
 
 use std::fs;
 
+use host::settings::chosen;
+
 use super::reading::Pages;
 
 const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -50,8 +52,7 @@ impl Drop for PagesInForce {
 /// When the kernel gives huge pages: `always`, `madvise` or `never`.
 pub fn setting() -> Option<String> {
     let text = fs::read_to_string(SETTING).ok()?;
-    let (_, chosen) = text.split_once('[')?;
-    Some(chosen.split_once(']')?.0.to_owned())
+    Some(chosen(text.trim()).to_owned())
 }
 
 #[cfg(test)]

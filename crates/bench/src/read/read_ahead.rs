@@ -11,8 +11,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use device::backing::{BackingError, check_read_ahead, read_ahead_bytes, set_read_ahead};
 use host::processes::ProcessTimes;
+use host::settings::{SettingError, check_read_ahead, read_ahead_bytes, set_read_ahead};
 use serde::{Deserialize, Serialize};
 
 use super::journal;
@@ -49,7 +49,7 @@ pub enum ReadAheadError {
     },
     /// A setting cannot be read or written.
     #[error(transparent)]
-    Setting(#[from] BackingError),
+    Setting(#[from] SettingError),
 }
 
 /// What a journal holds.
@@ -73,7 +73,7 @@ struct Setting {
 
 impl Setting {
     /// Only what is other than it was is written, which not everybody may.
-    fn put_back(&self) -> Result<(), BackingError> {
+    fn put_back(&self) -> Result<(), SettingError> {
         match read_ahead_bytes(&self.path) {
             Ok(bytes) if bytes == self.before_bytes => Ok(()),
             _ => set_read_ahead(&self.path, self.before_bytes),
@@ -107,7 +107,7 @@ impl ReadAheadGuard {
             let before_bytes = read_ahead_bytes(&path)?;
             Ok(Setting { path, before_bytes })
         };
-        let settings: Result<Vec<Setting>, BackingError> = settings.into_iter().map(one).collect();
+        let settings: Result<Vec<Setting>, SettingError> = settings.into_iter().map(one).collect();
         let guard = ReadAheadGuard { journal: journal.map(Path::to_path_buf), settings: settings? };
         // Who may not set them shall hear it now, and leave no journal that nobody can work off.
         for setting in &guard.settings {
@@ -185,9 +185,9 @@ pub fn recover(journal: &Path) -> Result<usize, ReadAheadError> {
         match read_ahead_bytes(&setting.path) {
             Ok(_) => there.push(setting),
             // A device that is gone has no setting to put back.
-            Err(BackingError::Setting { source, .. })
+            Err(SettingError::Setting { source, .. })
                 if source.kind() == io::ErrorKind::NotFound => {}
-            Err(error @ BackingError::NoReadAhead { .. }) => {
+            Err(error @ SettingError::NoReadAhead { .. }) => {
                 let why = format!("it names what is none: {error}");
                 return Err(ReadAheadError::Untrusted { path: journal.to_owned(), why });
             }

@@ -9,7 +9,6 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use device::backing::BackingDevice;
 use device::file::drop_cached;
 use device::target::{Existing, FileMode, Target, TargetError, TargetKind};
 use failures::with_causes;
@@ -17,6 +16,7 @@ use flow::account::Account;
 use flow::cancel::Cancel;
 use flow::ring::Block;
 use flow::sink::{Sink, StreamSink};
+use host::layers::Storage;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -41,7 +41,7 @@ pub(super) struct Plain {
     kind: Kind,
     /// We have made it.
     is_ours: bool,
-    device: Option<BackingDevice>,
+    device: Option<Storage>,
     sink: Option<StreamSink>,
 }
 
@@ -85,7 +85,7 @@ impl Plain {
             path: path.to_owned(),
             kind: Kind::File,
             is_ours: flags.contains(OFlags::CREATE),
-            device: BackingDevice::of(path).ok(),
+            device: Storage::of(path).ok(),
             sink: None,
         })
     }

@@ -113,6 +113,12 @@ pub fn parse(text: &[u8]) -> Result<Vec<(String, DiskCounters)>, CounterError> {
     lines.map(|(index, line)| parse_line(line, index + 1)).collect()
 }
 
+/// Counters of the devices with these names, added up; none where none of them is counted.
+pub fn sum(all: &[(String, DiskCounters)], names: &[&str]) -> Option<DiskCounters> {
+    let wanted = all.iter().filter(|(name, _)| names.contains(&name.as_str()));
+    wanted.map(|(_, counters)| *counters).reduce(DiskCounters::plus)
+}
+
 fn parse_line(line: &str, number: usize) -> Result<(String, DiskCounters), CounterError> {
     let error = |what| CounterError::Malformed { file: DISKSTATS, line: number, what };
     let mut words = line.split_ascii_whitespace().skip(2);
@@ -156,7 +162,9 @@ mod tests {
         // The weighted time wraps: 6 before the end, 4 behind it.
         let later = DiskCounters { weighted_ms: 4, ..found[0].1 };
         assert_eq!(later.since(found[0].1).weighted_ms, 10);
-        assert_eq!(found[0].1.plus(found[1].1).read.requests, 11);
+        let requests = |names: &[&str]| sum(&found, names).map(|counters| counters.read.requests);
+        assert_eq!(requests(&["sda", "nvme0n1", "gone"]), Some(11));
+        assert_eq!(requests(&["gone"]), None);
     }
 
     #[test]

@@ -318,11 +318,7 @@ fn wait_until_gone(number: &str) -> io::Result<()> {
         let mut text = Vec::new();
         mounts.rewind()?;
         mounts.read_to_end(&mut text)?;
-        let of_line = |line: &[u8]| {
-            let mut fields = line.split(|byte| *byte == b' ');
-            fields.nth(2).is_some_and(|field| field == number.as_bytes())
-        };
-        if !text.split(|byte| *byte == b'\n').any(of_line) {
+        if host::mounts::parse(&text).iter().all(|mount| mount.device != number) {
             return Ok(());
         }
         let mut watched = [PollFd::new(&mounts, PollFlags::PRI | PollFlags::ERR)];

@@ -8,7 +8,7 @@ use bench::read::read_ahead::ReadAheadError;
 use bench::read::{ReadError, ReadExecutor, path_factor};
 use bench::record::{Factor, Level};
 use clap::{Args, ValueEnum};
-use device::backing::{BackingDevice, BackingError};
+use host::layers::Storage;
 
 use super::options::{ExperimentArgs, bytes_or_zero, factor, finish, numbers};
 use crate::failure::Failure;
@@ -122,11 +122,10 @@ fn measure(arguments: &ReadArgs) -> Result<Outcome, Failure> {
 
 fn failure(error: ReadError) -> Failure {
     let hint = match &error {
-        ReadError::Backing(BackingError::Path { .. }) => None,
         ReadError::ReadAhead(
             error @ (ReadAheadError::Untrusted { .. } | ReadAheadError::NoPlace),
         ) => super::read_ahead_hint(error),
-        ReadError::Backing(_) | ReadError::ReadAhead(_) => {
+        ReadError::ReadAhead(_) => {
             Some("read-ahead is set by root; without --read-ahead nothing is changed".to_owned())
         }
         _ => None,
@@ -189,8 +188,8 @@ fn read_ahead_factor(arguments: &ReadArgs) -> Result<Option<Factor>, Failure> {
 fn current_read_ahead(path: &Path) -> Result<Option<u64>, Failure> {
     // What a killed experiment left is not what is in force.
     super::recovered().map_err(|error| failure(ReadError::ReadAhead(error)))?;
-    let failed = |error| failure(ReadError::Backing(error));
-    BackingDevice::of(path).map_err(failed)?.read_ahead_bytes().map_err(failed)
+    let storage = Storage::of(path).map_err(|error| failure(ReadError::Storage(error)))?;
+    storage.read_ahead_bytes().map_err(|error| failure(ReadError::ReadAhead(error.into())))
 }
 
 fn value_name(value: &impl ValueEnum) -> String {
