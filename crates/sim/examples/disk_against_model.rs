@@ -22,7 +22,7 @@ use std::time::Instant;
 use model::disk::{DiskChanges, DiskModel, DiskParameters};
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use rustix::fs::Advice;
-use sim::front::disk::{
+use sim::mount::disk::{
     Access, Backing, CACHED_NAME, Clock, DISK_NAME, DiskMount, DiskSettings, LoopChoice,
 };
 

@@ -2,10 +2,10 @@
 //!
 //! [`tape`] is a drive with the semantics of the kernel's tape driver, cartridges that can be
 //! changed, and faults to order: what tests need that a real drive will not do when asked.
-//! [`front`] shows it to other programs as a folder, and a disk beside it.
+//! [`mount`] shows it to other programs as a folder, and a disk beside it.
 //!
 //! Not here: the time that drive and disk take, which is `model`'s, and the calls of the real
 //! driver, which are `device`'s.
 
-pub mod front;
+pub mod mount;
 pub mod tape;

@@ -156,6 +156,7 @@ impl<'a> AtHand<'a> {
 mod tests {
     use super::*;
     use flow::account::Stage;
+    use flow::run::StageKind;
     use flow::cancel::Cancel;
     use flow::ring::{RingOptions, ring};
     use proptest::prelude::*;
@@ -193,7 +194,7 @@ mod tests {
             let stream: Vec<u8> = (0..length).map(|at| (at ^ (at >> 8)) as u8).collect();
             let options = RingOptions { block_bytes: BLOCK, blocks: 42, consumers: 1 };
             let (producer, consumers) = ring(options, Cancel::new()).unwrap();
-            let mut account = Stage::new("test").open();
+            let mut account = Stage::new(StageKind::Read).open();
             let mut reservation = producer.reserve(length, &mut account).unwrap();
             reservation.filler().put(&stream);
             reservation.commit();

@@ -207,7 +207,7 @@ impl Driver {
         result
     }
 
-    /// Everything that was written reaches the medium; nothing else changes. For a front that has
+    /// Everything that was written reaches the medium; nothing else changes. For one who has
     /// to answer a close before it knows whether it is the last one.
     pub(super) fn settle(&mut self) -> Result<(), Errno> {
         self.last_sense = None;

@@ -18,7 +18,8 @@ use std::thread::JoinHandle;
 
 use device::tape::raw::RawTape;
 use device::tape::{Access, BlockMode, OpenError, Tape, TapeDrive};
-use sim::front::{FrontError, FrontSettings, Mount, Unmounter};
+use sim::mount::MountError;
+use sim::mount::drive::{DriveMount, DriveMountSettings, DriveUnmounter};
 use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, Protection, VirtualDrive};
 use tempfile::TempDir;
 
@@ -241,21 +242,21 @@ impl Bench {
 /// A mounted drive; goes when it is dropped.
 struct Folder {
     path: TempDir,
-    unmounter: Unmounter,
-    answering: Option<JoinHandle<Result<(), FrontError>>>,
+    unmounter: DriveUnmounter,
+    answering: Option<JoinHandle<Result<(), MountError>>>,
 }
 
 impl Folder {
     fn new(drive: VirtualDrive) -> Folder {
         let path = tempfile::tempdir().unwrap();
-        let settings = FrontSettings {
+        let settings = DriveMountSettings {
             drive,
             gauge: None,
             generation: "LTO-7".into(),
             medium: None,
             new_medium: CartridgeSettings::default(),
         };
-        let mut mount = Mount::new(settings, path.path(), LAB_LIMITS.1 as u64).unwrap();
+        let mut mount = DriveMount::new(settings, path.path(), LAB_LIMITS.1 as u64).unwrap();
         let unmounter = mount.unmounter(None);
         let answering = Some(std::thread::spawn(move || mount.run()));
         Folder { path, unmounter, answering }

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use model::tape::generation::Generation;
 use model::tape::parameters::{Known, TapeParameters};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use sim::front::{FrontSettings, Mount};
+use sim::mount::drive::{DriveMount, DriveMountSettings};
 use sim::tape::pace::Compression;
 use sim::tape::real_time::{Gauge, Ratio, RealTime};
 use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, MediumFileError, VirtualDrive};
@@ -208,8 +208,9 @@ fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
     let gauge = (arguments.time == TimeChoice::True)
         .then(|| take_time(arguments, parameters, recorded_bytes, &drive));
     let generation = generation.name.to_owned();
-    let front = FrontSettings { drive, gauge: gauge.clone(), generation, medium, new_medium };
-    let mut mount = Mount::new(front, &arguments.mountpoint, BLOCK_BYTES_MAX)
+    let settings =
+        DriveMountSettings { drive, gauge: gauge.clone(), generation, medium, new_medium };
+    let mut mount = DriveMount::new(settings, &arguments.mountpoint, BLOCK_BYTES_MAX)
         .map_err(|error| Failure::new(&error, Some(mount_hint("drive", &arguments.mountpoint))))?;
     let mut unmounter = mount.unmounter(gauge);
     unmount_on_signal("drive", move || unmounter.unmount());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use model::disk::{DiskChanges, DiskParameters};
-use sim::front::disk::{Access, Backing, CACHED_NAME, Clock, DiskMount, DiskSettings, LoopChoice};
+use sim::mount::disk::{Access, Backing, CACHED_NAME, Clock, DiskMount, DiskSettings, LoopChoice};
 
 use crate::{run, succeeds, takeup};
 

@@ -6,7 +6,9 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use model::disk::{DiskChanges, DiskParameters, PRESETS};
 use serde_json::json;
-use sim::front::disk::{
+use sim::model::disk::{DiskChanges, DiskParameters, PRESETS};
+use sim::mount::MountError;
+use sim::mount::disk::{
     Access, Backing, BackingError, CACHED_NAME, Clock, DISK_NAME, DiskError, DiskMount,
     DiskSettings, LoopChoice, LoopError, parameters,
 };
@@ -209,7 +211,9 @@ fn backing_hint(error: &BackingError) -> Option<String> {
 
 fn disk_hint(error: &DiskError, arguments: &DiskArgs) -> Option<String> {
     match error {
-        DiskError::Mount { .. } => Some(mount_hint("disk", &arguments.mountpoint)),
+        DiskError::Mount(MountError::Mount { .. }) => {
+            Some(mount_hint("disk", &arguments.mountpoint))
+        }
         DiskError::Through { .. } | DiskError::Loop(LoopError::Control { .. }) => {
             Some("--loop needs root and the loop driver (modprobe loop)".to_owned())
         }

@@ -18,7 +18,7 @@
 //! Not here: the time, which is [`DiskModel`](model::disk::DiskModel)'s.
 
 mod backing;
-mod folder;
+mod files;
 mod loop_device;
 mod queue;
 mod status;
@@ -34,17 +34,17 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use failures::lock;
-use fuser::{Config, MountOption, Session, SessionUnmounter};
+use fuser::{MountOption, SessionUnmounter};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
-use rustix::mount::{OpenTreeFlags, UnmountFlags, open_tree, unmount};
+use rustix::mount::{OpenTreeFlags, open_tree};
 
 pub use self::backing::{Access, Backing, BackingError};
 pub use self::loop_device::{LoopDevice, LoopError};
 pub use self::queue::Clock;
 pub use self::status::parameters;
-use super::page_limit;
-use folder::Folder;
+use super::{MountAs, MountError, page_limit};
+use files::DiskFiles;
 use model::disk::DiskParameters;
 use queue::{PROBE, Queue};
 
@@ -80,22 +80,9 @@ pub struct DiskSettings {
 /// Why there is no disk.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// FUSE does not mount it.
-    #[error("cannot mount a virtual disk on {path}")]
-    Mount {
-        /// The folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The connection to the kernel broke.
-    #[error("the connection of {path} to the kernel broke")]
-    Connection {
-        /// The folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// It cannot be mounted, or does not stay so.
+    #[error(transparent)]
+    Mount(#[from] MountError),
     /// No thread to serve it.
     #[error("cannot start a thread for the disk")]
     Thread(#[source] io::Error),
@@ -129,9 +116,8 @@ pub struct DiskUnmounter {
     loop_device: Arc<Mutex<Option<LoopDevice>>>,
 }
 
-/// Requests that are taken and whose bytes are moved at the same time; the waiting is done
-/// elsewhere.
-const THREADS: usize = 4;
+/// What it is called in messages.
+const WHAT: &str = "disk";
 /// Calls from which is told how long one takes by itself.
 const ROUND_TRIPS: usize = 64;
 /// The largest call that is one request, if the kernel can be told so.
@@ -143,24 +129,23 @@ impl DiskMount {
     /// # Errors
     /// When FUSE does not mount it or there is no loop device; nothing is left of it then.
     pub fn new(settings: DiskSettings, path: &Path) -> Result<DiskMount, DiskError> {
-        let path = std::path::absolute(path)
-            .map_err(|source| DiskError::Mount { path: path.to_owned(), source })?;
+        let path = std::path::absolute(path).map_err(|source| MountError::Mount {
+            what: WHAT,
+            path: path.to_owned(),
+            source,
+        })?;
         let access = settings.backing.access();
-        let mut options =
-            vec![MountOption::FSName("takeup".into()), MountOption::Subtype("disk".into())];
-        if access == Access::ReadOnly {
-            options.push(MountOption::RO);
-        }
-        let mut config = Config::default();
-        config.mount_options = options;
-        config.n_threads = Some(THREADS);
+        let options = match access {
+            Access::ReadOnly => vec![MountOption::RO],
+            Access::ReadWrite => Vec::new(),
+        };
         // The limit counts when the connection is made; afterwards it is as it was.
         let limit = page_limit::raise(REQUEST_BYTES_MAX);
         let request_bytes = limit.block_bytes().min(REQUEST_BYTES_MAX);
         let queue = Queue::new(settings.parameters, settings.clock).map_err(DiskError::Thread)?;
         let queue = Arc::new(queue);
         let backing_path = settings.backing.path().to_owned();
-        let folder = Folder::new(
+        let files = DiskFiles::new(
             settings.name,
             Arc::new(settings.backing),
             Arc::clone(&queue),
@@ -170,8 +155,8 @@ impl DiskMount {
             LoopChoice::Attach => Some(LoopDevice::reserve(access)?),
             LoopChoice::None => None,
         };
-        let mut session = Session::new(folder, &path, &config)
-            .map_err(|source| DiskError::Mount { path: path.clone(), source })?;
+        let mount_as = MountAs { what: WHAT, subtype: "disk", options };
+        let mut session = mount_as.mount(files, &path)?;
         drop(limit);
         debug_assert!(
             reserved.as_ref().is_none_or(|one| one.number() < session.as_fd().as_raw_fd()),
@@ -221,7 +206,7 @@ impl DiskMount {
     pub fn wait(self) -> Result<(), DiskError> {
         let path = self.path;
         let ended = self.session.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
-        ended.map_err(|source| DiskError::Connection { path, source })
+        ended.map_err(|source| MountError::Connection { path, source }.into())
     }
 
     /// Looks how long a call takes beyond its time, and lets time begin.
@@ -283,12 +268,7 @@ impl DiskUnmounter {
         self.queue.hurry();
         // What is still to be written through the loop device is, meanwhile.
         self.detach();
-        let mut inner = lock(&self.inner);
-        match inner.unmount() {
-            Ok(()) => Ok(()),
-            // Busy.
-            Err(_) => Ok(unmount(&self.path, UnmountFlags::DETACH)?),
-        }
+        super::unmount(&mut lock(&self.inner), &self.path)
     }
 
     /// Closes the loop device, which is its end unless others have it open.

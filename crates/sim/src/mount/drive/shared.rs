@@ -1,6 +1,5 @@
 //! The drive as the files of the folder show it: who has it open, and what each call does.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -12,25 +11,25 @@ use failures::{lock, with_causes};
 use fuser::{Errno, OpenAccMode, OpenFlags, ReplyData};
 use rustix::fs::OFlags;
 
-use super::FrontSettings;
+use super::DriveMountSettings;
 use super::mtio::{self, MTIOCGET, MTIOCPOS, MTIOCTOP};
 use super::status::Status;
+use crate::mount::folder::{StatusFiles, part};
 use crate::tape::{
     Cartridge, Direction, Glance, MediumFileError, OnClose, OpenMode, Readiness, VirtualTape,
 };
 
 /// How long an open waits for the release of a file that was closed. The kernel sends it at once.
 const RELEASE_WAIT: Duration = Duration::from_secs(2);
-/// Status files that may be open at the same time.
-const STATUS_FILES_MAX: usize = 64;
 
 /// The drive and who has it.
-pub(super) struct Deck {
-    settings: FrontSettings,
+pub(super) struct SharedDrive {
+    settings: DriveMountSettings,
     holder: Mutex<Holder>,
     released: Condvar,
     tape: Mutex<Open>,
     seen: Mutex<Seen>,
+    pub(super) status_files: StatusFiles,
 }
 
 /// Who has the tape open.
@@ -56,22 +55,20 @@ struct Seen {
     glance: Glance,
     medium: Option<PathBuf>,
     trouble: Option<String>,
-    status_files: BTreeMap<u64, Vec<u8>>,
-    status_handles: u64,
 }
 
-impl Deck {
-    pub(super) fn new(mut settings: FrontSettings) -> Deck {
+impl SharedDrive {
+    pub(super) fn new(mut settings: DriveMountSettings) -> SharedDrive {
         let glance = settings.drive.glance();
         let medium = settings.medium.take();
-        let status_files = BTreeMap::new();
-        let seen = Seen { glance, medium, trouble: None, status_files, status_handles: 0 };
-        Deck {
+        let seen = Seen { glance, medium, trouble: None };
+        SharedDrive {
             settings,
             holder: Mutex::default(),
             released: Condvar::new(),
             tape: Mutex::default(),
             seen: Mutex::new(seen),
+            status_files: StatusFiles::default(),
         }
     }
 
@@ -167,7 +164,7 @@ impl Deck {
         self.with_tape(handle, |open| Ok(open.tape()?.write(data)?))
     }
 
-    pub(super) fn control(
+    pub(super) fn control_tape(
         &self,
         handle: u64,
         command: u32,
@@ -215,10 +212,7 @@ impl Deck {
 
     pub(super) fn open_status(&self) -> Result<u64, Errno> {
         let reading = self.settings.gauge.as_ref().map(|gauge| gauge.read());
-        let mut seen = lock(&self.seen);
-        if seen.status_files.len() >= STATUS_FILES_MAX {
-            return Err(Errno::ENFILE);
-        }
+        let seen = lock(&self.seen);
         let trouble = seen.trouble.as_ref().or(seen.glance.trouble.as_ref());
         let status = Status {
             generation: &self.settings.generation,
@@ -227,31 +221,18 @@ impl Deck {
             reading: reading.as_ref(),
             trouble: trouble.map(String::as_str),
         };
-        let text = status.to_json().into_bytes();
-        seen.status_handles += 1;
-        let handle = seen.status_handles;
-        seen.status_files.insert(handle, text);
-        Ok(handle)
-    }
-
-    pub(super) fn read_status(&self, handle: u64, offset: u64, size: u32) -> Vec<u8> {
-        let seen = lock(&self.seen);
-        seen.status_files.get(&handle).map(|text| part(text, offset, size)).unwrap_or_default()
-    }
-
-    pub(super) fn close_status(&self, handle: u64) {
-        lock(&self.seen).status_files.remove(&handle);
+        self.status_files.open(|| status.to_json())
     }
 
     // The medium.
 
-    pub(super) fn read_medium(&self, offset: u64, size: u32) -> Vec<u8> {
+    pub(super) fn read_medium(&self, offset: u64, size: u32, reply: ReplyData) {
         let mut text = Vec::new();
         if let Some(path) = &lock(&self.seen).medium {
             text.extend_from_slice(path.as_os_str().as_bytes());
             text.push(b'\n');
         }
-        part(&text, offset, size)
+        reply.data(part(&text, offset, size));
     }
 
     /// Loads the medium file that `request` names; ejects when it names none. Not while a program
@@ -284,10 +265,4 @@ impl Open {
     fn tape(&mut self) -> Result<&mut VirtualTape, Errno> {
         self.tape.as_mut().ok_or(Errno::EBADF)
     }
-}
-
-fn part(text: &[u8], offset: u64, size: u32) -> Vec<u8> {
-    let from = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
-    let to = from.saturating_add(size as usize).min(text.len());
-    text[from..to].to_vec()
 }
