@@ -22,7 +22,6 @@ mod replaced;
 mod run;
 mod segments;
 mod sizes;
-mod spool;
 mod stream;
 
 use std::ffi::OsString;
@@ -40,7 +39,7 @@ use device::tape::TapeDrive;
 use device::target::{Existing, FileMode, Target, TargetError};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
-use flow::crew::{Crew, StageFailure};
+use flow::crew::{Crew, StageFailure, cores};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::run::{Command, Endpoint, RunReport};
 use flow::sink::WriteError;
@@ -459,9 +458,4 @@ fn check_target_is_no_source(options: &BackupOptions) -> Result<(), BackupError>
 
 fn detail(monitor: &dyn Monitor, text: String) {
     monitor.notice(Notice { level: Level::Detail, object: Vec::new(), text });
-}
-
-/// Processor cores that this process may use.
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

@@ -12,6 +12,7 @@ pub mod read;
 pub mod report;
 pub mod restore;
 pub mod selection;
+mod spool;
 pub mod tape;
 pub mod verify;
 mod warnings;

@@ -16,17 +16,17 @@ use archive::member::{Kind, Member};
 use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
-use flow::crew::{Crew, Failure, StageFailure};
+use flow::crew::{Crew, Failure, StageFailure, cores};
 use flow::monitor::{Counter, Monitor};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
 use crate::read::cross_check::cross_check;
 use crate::read::index_file::IndexFile;
 use crate::read::members::{Item, MemberStream};
-use crate::read::tape::{Need, TapeOrigin, TapeReading};
+use crate::read::tape::{Need, TapeOrigin};
 use crate::read::{
-    Contents, Damage, DamageKind, IndexNeed, Input, ReadFailure, ReadSettings, ReadSummary, cores,
-    plain_decoder, read_archive,
+    Contents, Damage, DamageKind, IndexNeed, Input, ReadFailure, ReadSettings, plain_decoder,
+    read_archive,
 };
 use crate::selection::Selection;
 use crate::warnings::Warnings;
@@ -219,7 +219,7 @@ pub fn list(
             list_stream(stream, account, &mut selection, &warnings, &mut against, &mut each)
         },
     )?;
-    take_summary(&mut run, Command::List, Endpoint::List, summary, &warnings);
+    summary.enter(&mut run, Command::List, Endpoint::List, &warnings);
     run.stages.push(stage.report());
     run.seconds = start.elapsed().as_secs_f64();
     Ok(report(run, &selection, &warnings, ListWay::Headers))
@@ -247,37 +247,6 @@ fn report(
 ) -> ListReport {
     let not_found = selection.not_found().map(<[u8]>::to_vec).collect();
     ListReport { run, warnings: warnings.count(), not_found, way }
-}
-
-/// Puts what reading has come to into the report of a run, and tells what a tape has to tell.
-pub(crate) fn take_summary(
-    run: &mut RunReport,
-    command: Command,
-    target: Endpoint,
-    summary: ReadSummary,
-    warnings: &Warnings<'_>,
-) -> Option<TapeReading> {
-    if summary.trailing_bytes > 0 {
-        let bytes = summary.trailing_bytes;
-        warnings.note(b"", format!("{bytes} bytes behind the compressed data were passed over"));
-    }
-    (run.command, run.target) = (command, target);
-    run.archive_bytes = summary.archive_bytes;
-    run.target_bytes = summary.source_bytes;
-    run.stages = summary.stages;
-    run.ring_bytes = summary.ring_bytes;
-    run.engine = summary.engine;
-    run.source = summary.endpoint;
-    run.compression = summary.compression.to_owned();
-    run.cores = cores();
-    let tape = summary.tape?;
-    for text in tape.notes {
-        warnings.note(b"", text);
-    }
-    for text in tape.warnings.into_iter().chain(tape.damage) {
-        warnings.warn(b"", text);
-    }
-    Some(tape.report)
 }
 
 fn list_stream(

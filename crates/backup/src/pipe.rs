@@ -15,7 +15,7 @@ use device::target::{Existing, FileMode, TargetError, TargetKind};
 use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
-use flow::crew::{Crew, Failure, StageFailure};
+use flow::crew::{Crew, Failure, StageFailure, cores};
 use flow::monitor::{Counter, Level, Monitor, Notice};
 use flow::rate::RateLimit;
 use flow::restart::Restart;
@@ -270,11 +270,6 @@ impl Run<'_> {
             self.monitor.fill(consumer.fill_blocks(), self.blocks);
         })
     }
-}
-
-/// Cores that this process may use.
-pub fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn check(options: &PipeOptions) -> Result<usize, PipeError> {

@@ -30,26 +30,27 @@ pub(crate) mod placement;
 pub(crate) mod ranges;
 pub(crate) mod section;
 mod source;
+mod summary;
 mod table_watch;
 pub mod tape;
 mod then_index;
 
 use std::num::NonZero;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::{Scope, available_parallelism};
+use std::thread::Scope;
 
 use archive::chunk::{Coding, Format};
 use archive::decode::{Decoder, Limits};
+use archive::index::ChunkRecord;
 use failures::lock;
 use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
-use flow::crew::{Crew, Failure};
+use flow::crew::{Crew, Failure, cores};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::ring::{Consumer, Producer, RingOptions, ring};
-use flow::run::{Endpoint, StageKind, StageReport};
+use flow::run::{Endpoint, StageKind};
 use flow::source::{ReadError, read_stream};
 
 use block_check::{BlockCheck, KeptChecksums};
@@ -61,6 +62,7 @@ use input::is_plain_file;
 use landmarks::Landmarks;
 use members::{AfterEnd, MemberStream, Promise};
 use source::SourceReader;
+use summary::ReadSummary;
 use tape::{OpenTape, TapeEnd, TapeIndex, TapeReadFailure, TapeShared};
 use then_index::ThenIndex;
 
@@ -120,33 +122,6 @@ pub(crate) enum Contents {
 /// A decoder that leaves names in ACLs unresolved.
 pub(crate) fn plain_decoder() -> Decoder {
     Decoder::new(Limits::default())
-}
-
-/// What reading has come to.
-pub(crate) struct ReadSummary {
-    pub endpoint: Endpoint,
-    pub engine: &'static str,
-    /// Bytes taken from the source.
-    pub source_bytes: u64,
-    /// Bytes of the archive before compression.
-    pub archive_bytes: u64,
-    pub compression: &'static str,
-    pub ring_bytes: u64,
-    /// Bytes behind the last chunk that are no chunk.
-    pub trailing_bytes: u64,
-    /// What became of the seek table of a zstd stream.
-    pub table: TableState,
-    /// `read` and, when compressed, `decompress`.
-    pub stages: Vec<StageReport>,
-    /// Of a tape.
-    pub tape: Option<TapeEnd>,
-    /// What could not be had: ranges of the archive before compression.
-    pub lost: Vec<Range<u64>>,
-}
-
-/// Cores that this process may use.
-pub(crate) fn cores() -> usize {
-    available_parallelism().map_or(1, NonZero::get)
 }
 
 /// Lets `body` go through its members, on this thread, whose account belongs
@@ -359,13 +334,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             return self.parse_excerpt(scope, excerpt, consumer, account, body);
         }
         if let Some((coding, chunks)) = self.settings.chunks {
-            let (producer, plain) = self.ring(BLOCK_BYTES)?;
-            self.crew.spawn(scope, &self.decompress, move |account| {
-                self.decompress(*coding, producer, account, |stage, account| {
-                    stage.hand_out(chunks, &consumer, account)
-                })
-            })?;
-            let supply = RingSupply { first: None, consumer: plain };
+            let supply = self.supply_chunks(scope, *coding, chunks, consumer)?;
             let format = Format::Compressed(*coding);
             return self.parse_all(supply, self.archive_gaps.clone(), format, account, body);
         }
@@ -429,6 +398,23 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         Ok((result, archive_bytes, format))
     }
 
+    /// Starts to decompress chunks whose places an index tells.
+    fn supply_chunks<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        coding: Coding,
+        chunks: &'scope [ChunkRecord],
+        consumer: Consumer,
+    ) -> Result<RingSupply, E> {
+        let (producer, plain) = self.ring(BLOCK_BYTES)?;
+        self.crew.spawn(scope, &self.decompress, move |account| {
+            self.decompress(coding, producer, account, |stage, account| {
+                stage.hand_out(chunks, &consumer, account)
+            })
+        })?;
+        Ok(RingSupply { first: None, consumer: plain })
+    }
+
     /// As `parse`, of what an index has led to.
     fn parse_excerpt<'scope, R>(
         &'scope self,
@@ -441,13 +427,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         let (supply, gaps, format) = match &excerpt.chunks {
             None => (RingSupply { first: None, consumer }, &self.source_gaps, Format::Plain),
             Some((coding, chunks)) => {
-                let (producer, plain) = self.ring(BLOCK_BYTES)?;
-                self.crew.spawn(scope, &self.decompress, move |account| {
-                    self.decompress(*coding, producer, account, |stage, account| {
-                        stage.hand_out(chunks, &consumer, account)
-                    })
-                })?;
-                let supply = RingSupply { first: None, consumer: plain };
+                let supply = self.supply_chunks(scope, *coding, chunks, consumer)?;
                 (supply, &self.archive_gaps, Format::Compressed(*coding))
             }
         };

@@ -38,7 +38,6 @@ use tree::{
     Replaced,
 };
 
-use crate::list::take_summary;
 use crate::read::cross_check::set_id_holds;
 use crate::read::excerpt::Excerpt;
 use crate::read::index_file::IndexFile;
@@ -249,7 +248,7 @@ pub fn restore(
     let ((mut run, existing, late), mut summary) =
         read_archive::<_, RestoreError>(&settings, &parse, monitor, &crew, body)?;
     let lost = std::mem::take(&mut summary.lost);
-    let tape = take_summary(&mut run, Command::Restore, Endpoint::Tree, summary, &warnings);
+    let tape = summary.enter(&mut run, Command::Restore, Endpoint::Tree, &warnings);
     run.stages.extend([parse.report(), create.report()]);
     let not_found: Vec<_> = selection.not_found().map(<[u8]>::to_vec).collect();
     for path in &not_found {

@@ -22,10 +22,7 @@ pub use change::{
     CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumeChanger, VolumePurpose, VolumeRequest,
 };
 pub use error::{Safe, TapeSetError};
-pub use options::{
-    BlockLayout, RING_BYTES_MAX, RING_MEMORY_DIVISOR, START_FILL_PERCENT, TapeOptions,
-    segment_bytes,
-};
+pub use options::{BlockLayout, START_FILL_PERCENT, TapeOptions, ring_bytes, segment_bytes};
 pub(crate) use sink::{SetPlan, TapeSink};
 pub(crate) use stream::TapeStream;
 

@@ -16,7 +16,7 @@
 mod freshness;
 mod live;
 mod order;
-mod spool;
+mod seen;
 mod workers;
 
 use std::ffi::OsString;
@@ -33,7 +33,6 @@ use flow::monitor::Monitor;
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 use tree::{Attributes, CompareOwners, Difference};
 
-use crate::list::take_summary;
 use crate::read::block_check::{BlockCheck, KeptChecksums};
 use crate::read::members::MemberStream;
 use crate::read::tape::{Need, TapeOrigin, TapeReading};
@@ -334,7 +333,7 @@ pub fn verify(
         }
     }
     let run = &mut report.run;
-    report.tape = take_summary(run, Command::Verify, Endpoint::Check, summary, &warnings);
+    report.tape = summary.enter(run, Command::Verify, Endpoint::Check, &warnings);
     report.run.stages.extend([parse.report(), stage.report()]);
     if let Some(check) = &check {
         conclude_blocks(check, &mut report, &warnings);

@@ -12,7 +12,7 @@ const QUEUE_SETTINGS: &[&str] =
 /// Kernel, processors and this program.
 pub fn of_this_machine() -> BTreeMap<String, String> {
     let system = rustix::system::uname();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = flow::crew::cores();
     let found = [
         ("kernel", system.release().to_string_lossy().into_owned()),
         ("machine", system.machine().to_string_lossy().into_owned()),

@@ -23,14 +23,14 @@
 
 mod checksum;
 mod counters;
+mod drive;
 mod error;
 mod found;
+mod job;
 mod label;
 mod options;
-mod passage;
 mod plain;
 pub mod preset;
-mod station;
 mod transfer;
 
 use std::collections::BTreeMap;
@@ -48,13 +48,13 @@ use crate::random::Random;
 use crate::record::{Cell, RunRecord};
 use crate::run::Executor;
 use counters::{Counters, StatusFile};
+use drive::MeasuredDrive;
 use plain::Plain;
-use station::Station;
 use transfer::{Ended, Measured, Medium, Summing};
 
 pub use error::TapeBenchError;
+pub use job::{Operation, TapeJob};
 pub use options::{Begin, MediumChanger, Occupied, TapeOptions};
-pub use passage::{Operation, Passage};
 
 /// Runs shorter than so many of the drive's buffers say so: what is in the buffer when the last
 /// write returns is a part of the run that weighs.
@@ -63,7 +63,7 @@ const BUFFERS_MIN: u64 = 3;
 const GENERATOR_BUSY_SHARE: f64 = 0.9;
 
 enum Place {
-    Drive(Box<Station>),
+    Drive(Box<MeasuredDrive>),
     Plain(Plain),
 }
 
@@ -88,14 +88,14 @@ impl TapeExecutor {
                 drive.folder().is_none().then(|| StatusFile::beside(drive.path())).flatten();
             return TapeExecutor::on(Box::new(drive), status, plan, options);
         }
-        let passages = passages(plan)?;
-        if passages.iter().any(|passage| passage.compression.is_some()) {
+        let jobs = jobs_of(plan)?;
+        if jobs.iter().any(|job| job.compression.is_some()) {
             return Err(TapeBenchError::Plan(
                 "only a tape drive has a compression that could be switched".to_owned(),
             ));
         }
         let plain = Plain::open(path, options.occupied)?;
-        let reads = passages.iter().any(|passage| passage.operation == Operation::Read);
+        let reads = jobs.iter().any(|job| job.operation == Operation::Read);
         if reads && !plain.gives_back() {
             let path = path.to_owned();
             return Err(TapeBenchError::NotPossible { path, what: "nothing that gives back" });
@@ -118,9 +118,9 @@ impl TapeExecutor {
         plan: &Plan,
         options: TapeOptions,
     ) -> Result<TapeExecutor, TapeBenchError> {
-        let passages = passages(plan)?;
+        let jobs = jobs_of(plan)?;
         let TapeOptions { begin, occupied, changer } = options;
-        let several = media(&passages).len() > 1;
+        let several = media(&jobs).len() > 1;
         if several && begin == Begin::BehindData {
             return Err(TapeBenchError::Plan(
                 "several media are written from their beginning only".to_owned(),
@@ -131,16 +131,16 @@ impl TapeExecutor {
         }
         // With one medium the user says by its name what is in the drive; nobody is asked.
         let changer = changer.filter(|_| several);
-        let mut station = Station::open(drive, status, begin, occupied, changer)?;
-        for passage in &passages {
-            station.check_block(passage.block_bytes)?;
+        let mut drive = MeasuredDrive::open(drive, status, begin, occupied, changer)?;
+        for job in &jobs {
+            drive.check_block(job.block_bytes)?;
         }
-        match media(&passages)[..] {
-            [] => station.begin()?,
-            [medium] => station.want_medium(medium)?,
+        match media(&jobs)[..] {
+            [] => drive.begin()?,
+            [medium] => drive.want_medium(medium)?,
             _ => {}
         }
-        Ok(TapeExecutor::with(Place::Drive(Box::new(station)), plan))
+        Ok(TapeExecutor::with(Place::Drive(Box::new(drive)), plan))
     }
 
     fn with(place: Place, plan: &Plan) -> TapeExecutor {
@@ -149,37 +149,37 @@ impl TapeExecutor {
         TapeExecutor {
             place,
             length_bytes: plan.length_bytes,
-            standing_ring_bytes: passage::standing_ring_bytes(&plan.factors),
+            standing_ring_bytes: job::standing_ring_bytes(&plan.factors),
             seeds: Random::new(seed),
         }
     }
 
     /// One file, from the settings to the counters.
-    fn run(&mut self, passage: &Passage, cancel: &Cancel) -> Result<RunRecord, Ended> {
+    fn run(&mut self, job: &TapeJob, cancel: &Cancel) -> Result<RunRecord, Ended> {
         let seed = self.seeds.bits();
-        let mut notes = self.prepare(passage, cancel).map_err(ended)?;
+        let mut notes = self.prepare(job, cancel).map_err(ended)?;
         let mark = match &mut self.place {
-            Place::Drive(station) => Some(station.mark().map_err(ended)?),
+            Place::Drive(drive) => Some(drive.mark().map_err(ended)?),
             Place::Plain(_) => None,
         };
         let environment = self.environment();
-        let (measured, measures) = match passage.operation {
+        let (measured, measures) = match job.operation {
             Operation::Write => {
                 let before = self.look().map_err(ended)?;
-                let measured = self.write(passage, seed, Summing::LeftOut, cancel)?;
+                let measured = self.write(job, seed, Summing::LeftOut, cancel)?;
                 let measured = measured.in_time_of(self.clock_ratio());
                 let measures = self.measures(&before, About::Writing, &measured).map_err(ended)?;
                 (measured, measures)
             }
             Operation::Read => {
-                let written = self.write(passage, seed, Summing::Done, cancel)?;
+                let written = self.write(job, seed, Summing::Done, cancel)?;
                 match (&mut self.place, mark) {
-                    (Place::Drive(station), Some(mark)) => station.go_to(mark).map_err(ended)?,
+                    (Place::Drive(drive), Some(mark)) => drive.go_to(mark).map_err(ended)?,
                     (Place::Drive(_), None) => {}
                     (Place::Plain(plain), _) => plain.rewind().map_err(ended)?,
                 }
                 let before = self.look().map_err(ended)?;
-                let measured = transfer::read(passage, self.medium().map_err(ended)?, cancel)?;
+                let measured = transfer::read(job, self.medium().map_err(ended)?, cancel)?;
                 let measured = measured.in_time_of(self.clock_ratio());
                 if measured.checksum != written.checksum {
                     return Err(Ended::Failed(
@@ -191,22 +191,18 @@ impl TapeExecutor {
                 (measured, measures)
             }
         };
-        notes.extend(self.cautions(passage, &measured, &measures));
+        notes.extend(self.cautions(job, &measured, &measures));
         notes.extend(measured.cautions.iter().cloned());
-        Ok(record(passage.operation, measured, measures, environment, notes))
+        Ok(record(job.operation, measured, measures, environment, notes))
     }
 
-    fn prepare(
-        &mut self,
-        passage: &Passage,
-        cancel: &Cancel,
-    ) -> Result<Vec<String>, TapeBenchError> {
+    fn prepare(&mut self, job: &TapeJob, cancel: &Cancel) -> Result<Vec<String>, TapeBenchError> {
         match &mut self.place {
-            Place::Drive(station) => {
-                if let Some(medium) = &passage.medium {
-                    station.want_medium(medium)?;
+            Place::Drive(drive) => {
+                if let Some(medium) = &job.medium {
+                    drive.want_medium(medium)?;
                 }
-                station.prepare(passage.compression, passage.bytes())
+                drive.prepare(job.compression, job.bytes())
             }
             Place::Plain(plain) => plain.prepare(cancel).map(|()| Vec::new()),
         }
@@ -214,37 +210,37 @@ impl TapeExecutor {
 
     fn write(
         &mut self,
-        passage: &Passage,
+        job: &TapeJob,
         seed: u64,
         summing: Summing,
         cancel: &Cancel,
     ) -> Result<Measured, Ended> {
         let medium = self.medium().map_err(ended)?;
-        let measured = transfer::write(passage, seed, summing, medium, cancel)?;
-        if let Place::Drive(station) = &mut self.place {
-            station.passed(measured.bytes);
+        let measured = transfer::write(job, seed, summing, medium, cancel)?;
+        if let Place::Drive(drive) = &mut self.place {
+            drive.passed(measured.bytes);
         }
         Ok(measured)
     }
 
     fn medium(&mut self) -> Result<&mut dyn Medium, TapeBenchError> {
         match &mut self.place {
-            Place::Drive(station) => station.medium(),
+            Place::Drive(drive) => drive.medium(),
             Place::Plain(plain) => Ok(plain),
         }
     }
 
     fn clock_ratio(&self) -> u32 {
         match &self.place {
-            Place::Drive(station) => station.clock_ratio(),
+            Place::Drive(drive) => drive.clock_ratio(),
             Place::Plain(_) => 1,
         }
     }
 
     fn look(&mut self) -> Result<(Before, Counters), TapeBenchError> {
         Ok(match &mut self.place {
-            Place::Drive(station) => {
-                let counters = station.look()?;
+            Place::Drive(drive) => {
+                let counters = drive.look()?;
                 (Before::look_at_this_machine(), counters)
             }
             Place::Plain(plain) => (plain.look(), Counters::default()),
@@ -258,11 +254,11 @@ impl TapeExecutor {
         measured: &Measured,
     ) -> Result<Measures, TapeBenchError> {
         Ok(match &mut self.place {
-            Place::Drive(station) => {
+            Place::Drive(drive) => {
                 let mut measures = before.0.measures_of_this_machine(measured.bytes);
-                measures.extend(station.look()?.since(&before.1, measured.seconds));
-                if station.clock_ratio() > 1 {
-                    let ratio = f64::from(station.clock_ratio());
+                measures.extend(drive.look()?.since(&before.1, measured.seconds));
+                if drive.clock_ratio() > 1 {
+                    let ratio = f64::from(drive.clock_ratio());
                     measures.insert("drive_clock_ratio".to_owned(), ratio);
                 }
                 measures
@@ -274,25 +270,20 @@ impl TapeExecutor {
     fn environment(&mut self) -> BTreeMap<String, String> {
         let mut found = environment::of_this_machine();
         found.extend(match &mut self.place {
-            Place::Drive(station) => station.environment(),
+            Place::Drive(drive) => drive.environment(),
             Place::Plain(plain) => plain.environment(),
         });
         found
     }
 
     /// What should be known of a run when it is judged; the same text for all runs that have it.
-    fn cautions(
-        &mut self,
-        passage: &Passage,
-        measured: &Measured,
-        measures: &Measures,
-    ) -> Vec<String> {
+    fn cautions(&mut self, job: &TapeJob, measured: &Measured, measures: &Measures) -> Vec<String> {
         let mut cautions = Vec::new();
         match &mut self.place {
             Place::Plain(plain) => cautions.push(plain.caution().to_owned()),
-            Place::Drive(station) => {
-                if let Some(buffer) = station.rates().buffer_bytes.filter(|&bytes| bytes > 0) {
-                    cautions.extend(buffer_caution(passage, buffer, measures));
+            Place::Drive(drive) => {
+                if let Some(buffer) = drive.rates().buffer_bytes.filter(|&bytes| bytes > 0) {
+                    cautions.extend(buffer_caution(job, buffer, measures));
                 }
             }
         }
@@ -305,7 +296,7 @@ impl TapeExecutor {
         let generator = measured.stages.iter().find(|stage| stage.kind == StageKind::Generate);
         let is_null = matches!(&self.place, Place::Plain(plain) if !plain.gives_back());
         if let Some(generator) = generator
-            && passage.ring_bytes > 0
+            && job.ring_bytes > 0
             && !is_null
             && generator.working_seconds > GENERATOR_BUSY_SHARE * measured.seconds
         {
@@ -317,7 +308,7 @@ impl TapeExecutor {
     /// A run again from the start of the test area, if the end of the medium came into its way.
     fn repeat_from_start(
         &mut self,
-        passage: &Passage,
+        job: &TapeJob,
         bytes: u64,
         cancel: &Cancel,
     ) -> Result<RunRecord, Ended> {
@@ -326,11 +317,11 @@ impl TapeExecutor {
                 "the medium is full after {bytes} bytes: a shorter file or another medium is needed"
             ))
         };
-        let Place::Drive(station) = &mut self.place else { return Err(full()) };
-        if !station.met_end(bytes).map_err(ended)? {
+        let Place::Drive(drive) = &mut self.place else { return Err(full()) };
+        if !drive.met_end(bytes).map_err(ended)? {
             return Err(full());
         }
-        let mut run = self.run(passage, cancel)?;
+        let mut run = self.run(job, cancel)?;
         run.notes.push(
             "the end of the medium came: repeated from the beginning of the test area".to_owned(),
         );
@@ -340,34 +331,34 @@ impl TapeExecutor {
 
 impl Executor for TapeExecutor {
     fn applies(&self, cell: &Cell) -> bool {
-        Passage::from_cell(cell, self.length_bytes)
-            .is_ok_and(|passage| passage.is_sensible(self.standing_ring_bytes))
+        TapeJob::from_cell(cell, self.length_bytes)
+            .is_ok_and(|job| job.is_sensible(self.standing_ring_bytes))
     }
 
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {
-        let passage = Passage::from_cell(cell, self.length_bytes)?;
-        let result = match self.run(&passage, cancel) {
-            Err(Ended::EndOfMedium(bytes)) => self.repeat_from_start(&passage, bytes, cancel),
+        let job = TapeJob::from_cell(cell, self.length_bytes)?;
+        let result = match self.run(&job, cancel) {
+            Err(Ended::EndOfMedium(bytes)) => self.repeat_from_start(&job, bytes, cancel),
             result => result,
         };
-        let Place::Drive(station) = &mut self.place else {
+        let Place::Drive(drive) = &mut self.place else {
             return result.map_err(Ended::into_text);
         };
         match &result {
             Ok(_) => {}
-            Err(Ended::Stopped | Ended::NoData(_)) => station.leave(),
+            Err(Ended::Stopped | Ended::NoData(_)) => drive.leave(),
             Err(Ended::EndOfMedium(bytes)) => {
                 // Twice in a row: the next run begins at the start.
-                let _ = station.met_end(*bytes);
+                let _ = drive.met_end(*bytes);
             }
-            Err(Ended::Failed(_)) => station.lose(),
+            Err(Ended::Failed(_)) => drive.lose(),
         }
         result.map_err(Ended::into_text)
     }
 
     fn finish(&mut self) -> Result<(), String> {
         let result = match &mut self.place {
-            Place::Drive(station) => station.put_back(),
+            Place::Drive(drive) => drive.put_back(),
             Place::Plain(plain) => plain.put_back(),
         };
         result.map_err(|error| with_causes(&error))
@@ -388,31 +379,30 @@ fn ended(error: TapeBenchError) -> Ended {
     Ended::Failed(with_causes(&error))
 }
 
-fn passages(plan: &Plan) -> Result<Vec<Passage>, TapeBenchError> {
+fn jobs_of(plan: &Plan) -> Result<Vec<TapeJob>, TapeBenchError> {
     let one = |cell: &Cell| {
-        let passage = Passage::from_cell(cell, plan.length_bytes).map_err(TapeBenchError::Plan)?;
-        let fits = passage.framing.check(passage.block_bytes);
+        let job = TapeJob::from_cell(cell, plan.length_bytes).map_err(TapeBenchError::Plan)?;
+        let fits = job.framing.check(job.block_bytes);
         fits.map_err(|error| TapeBenchError::Plan(with_causes(&error)))?;
-        Ok(passage)
+        Ok(job)
     };
     plan.cells().iter().map(one).collect()
 }
 
 /// The media of a plan, each once.
-fn media(passages: &[Passage]) -> Vec<&str> {
-    let mut media: Vec<&str> =
-        passages.iter().filter_map(|passage| passage.medium.as_deref()).collect();
+fn media(jobs: &[TapeJob]) -> Vec<&str> {
+    let mut media: Vec<&str> = jobs.iter().filter_map(|job| job.medium.as_deref()).collect();
     media.sort_unstable();
     media.dedup();
     media
 }
 
-fn buffer_caution(passage: &Passage, buffer_bytes: u64, measures: &Measures) -> Option<String> {
+fn buffer_caution(job: &TapeJob, buffer_bytes: u64, measures: &Measures) -> Option<String> {
     let buffer = report::format::size(buffer_bytes);
-    if passage.operation == Operation::Read {
+    if job.operation == Operation::Read {
         return None;
     }
-    if passage.bytes() < BUFFERS_MIN * buffer_bytes {
+    if job.bytes() < BUFFERS_MIN * buffer_bytes {
         return Some(format!(
             "shorter than {BUFFERS_MIN} of the drive's buffers ({buffer} each): how the buffer \
              is filled and emptied weighs in the rate"

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use backup::read::tape::{SetChoice, TapeOrigin, TapeReading};
-use backup::tape::{RING_BYTES_MAX, RING_MEMORY_DIVISOR};
 use clap::Args;
 use flow::cancel::Cancel;
 use report::format::{count, counted, duration, size};
@@ -63,18 +62,12 @@ impl TapeSourceArgs {
     }
 }
 
-/// Memory for the rings: what the user says, else more for a tape, which should not have to stop
-/// while others are slower for a moment.
+/// Memory for the rings: what the user says, else more for a tape.
 pub fn ring_bytes(archive: &ArchiveArgs, tape: Option<&TapeOrigin>) -> usize {
     match (archive.ring, tape) {
         (Some(size), _) => size.bytes(),
         (None, None) => ArchiveArgs::RING_BYTES,
-        (None, Some(_)) => {
-            let memory = rustix::system::sysinfo();
-            let memory_bytes = memory.totalram as u64 * u64::from(memory.mem_unit.max(1));
-            let share = usize::try_from(memory_bytes / RING_MEMORY_DIVISOR);
-            share.unwrap_or(RING_BYTES_MAX).clamp(ArchiveArgs::RING_BYTES, RING_BYTES_MAX)
-        }
+        (None, Some(_)) => backup::tape::ring_bytes(ArchiveArgs::RING_BYTES),
     }
 }
 

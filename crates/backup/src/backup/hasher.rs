@@ -14,7 +14,7 @@ use flow::ring::{Block, Consumer};
 
 use super::BackupError;
 use super::groups::{Finding, Group, Groups};
-use super::spool::Spool;
+use crate::spool::Spool;
 
 /// What the hash stage has gathered when the archive ends: three sections of the index.
 pub(super) struct Gathered {

@@ -14,7 +14,7 @@ use flow::ring::Producer;
 use super::BackupError;
 use super::compressor::{Chunks, put};
 use super::hasher::Gathered;
-use super::spool::Spool;
+use crate::spool::Spool;
 
 /// Where an index goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,7 +33,7 @@ use super::groups::{Finding, Findings, Group, Groups};
 use super::pace::{Pace, SleepMeter, Spent};
 use super::placed::{self, PLACED_BYTES_MIN, Placed};
 use super::segments::Segments;
-use super::spool::Spool;
+use crate::spool::Spool;
 
 /// Entries with their place in the order.
 #[derive(Debug)]

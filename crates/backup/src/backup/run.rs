@@ -10,7 +10,7 @@ use failures::lock;
 use flow::account::{Account, Stage};
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
-use flow::crew::Crew;
+use flow::crew::{Crew, cores};
 use flow::monitor::{Counter, Monitor};
 use flow::queue::Queue;
 use flow::rate::RateLimit;
@@ -29,7 +29,7 @@ use super::placed::{self, PLACED_THREADS, PLACED_WAITING};
 use super::reader::{self, Batch, Reader};
 use super::segments::Segments;
 use super::sizes::RingSizes;
-use super::{ArchiveSize, BackupError, BackupOptions, Refill, compressor, cores, index};
+use super::{ArchiveSize, BackupError, BackupOptions, Refill, compressor, index};
 use crate::tape::TapeSetError;
 
 /// Objects of a batch where readers wait for the disk.

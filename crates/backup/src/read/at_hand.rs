@@ -156,9 +156,9 @@ impl<'a> AtHand<'a> {
 mod tests {
     use super::*;
     use flow::account::Stage;
-    use flow::run::StageKind;
     use flow::cancel::Cancel;
     use flow::ring::{RingOptions, ring};
+    use flow::run::StageKind;
     use proptest::prelude::*;
 
     /// One thing that is done with the stream.

@@ -16,6 +16,7 @@
 mod beginning;
 mod blocks;
 mod claims;
+mod drive;
 mod failure;
 mod feed;
 mod file;
@@ -25,7 +26,6 @@ mod place;
 mod set;
 mod sets;
 mod sign;
-mod station;
 mod stitch;
 
 use std::fmt;
@@ -46,6 +46,7 @@ use crate::read::index_file::IndexFile;
 use crate::tape::VolumeChanger;
 use beginning::{Beginning, Search};
 pub use blocks::Totals;
+use drive::LoadedDrive;
 pub use failure::TapeReadFailure;
 use feed::Feed;
 use file::{FileEnd, TapeFile, Wish};
@@ -55,7 +56,6 @@ pub(crate) use set::Need;
 use set::OpenSet;
 use sets::Walk;
 use sign::Sign;
-use station::Station;
 use stitch::{SetEnd, Stitcher};
 
 /// The tape that an archive is read from.
@@ -180,11 +180,11 @@ impl OpenTape {
         need: Need,
         cancel: &Cancel,
     ) -> Result<OpenTape, TapeReadFailure> {
-        let mut station = Station::new(origin.clone(), cancel.clone());
+        let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
         if let Some(number) = origin.file_number {
-            return open_file(station, number);
+            return open_file(drive, number);
         }
-        let blocks = station.blocks()?;
+        let blocks = drive.blocks()?;
         let (before, number) = match blocks.here() {
             Some(spot) => (Some(spot), None),
             None => (None, blocks.number()),
@@ -194,17 +194,17 @@ impl OpenTape {
             // Who asks for a set knows that there is one.
             _ => Search::Everywhere,
         };
-        match station.beginning(search)? {
+        match drive.beginning(search)? {
             Beginning::Ours { .. } => {
-                let set = set::open_set(station, &origin.set, need)?;
+                let set = set::open_set(drive, &origin.set, need)?;
                 Ok(OpenTape::Set(Box::new(set)))
             }
             _ if origin.set != SetChoice::Last => {
-                Err(TapeReadFailure::NoSets { device: station.device() })
+                Err(TapeReadFailure::NoSets { device: drive.device() })
             }
-            Beginning::Blank => Err(TapeReadFailure::Blank { device: station.device() }),
+            Beginning::Blank => Err(TapeReadFailure::Blank { device: drive.device() }),
             Beginning::Foreign { sign } => {
-                let blocks = station.blocks()?;
+                let blocks = drive.blocks()?;
                 let before = before.unwrap_or_default();
                 let returned = match number {
                     Some(number @ 1..) => blocks.go_to_number(number),
@@ -215,13 +215,13 @@ impl OpenTape {
                     return Err(TapeReadFailure::AtEndOfData { device: blocks.device() });
                 }
                 returned?;
-                let file = TapeFile::open(station, Wish::Whatever)?;
+                let file = TapeFile::open(drive, Wish::Whatever)?;
                 if !file.opens_with_label() {
                     return Ok(OpenTape::File(Box::new(file.with_sign(sign))));
                 }
-                let mut station = file.station;
-                station.beginning(Search::Everywhere)?;
-                let set = set::open_set(station, &origin.set, need)?;
+                let mut drive = file.drive;
+                drive.beginning(Search::Everywhere)?;
+                let set = set::open_set(drive, &origin.set, need)?;
                 Ok(OpenTape::Set(Box::new(set)))
             }
         }
@@ -230,7 +230,7 @@ impl OpenTape {
     /// What is known not to be as it was written, before anything is read.
     pub fn damage(&self) -> &[String] {
         match self {
-            OpenTape::Set(set) => &set.station.damage,
+            OpenTape::Set(set) => &set.drive.damage,
             OpenTape::File(_) => &[],
         }
     }
@@ -253,8 +253,8 @@ impl OpenTape {
     /// Name of the drive.
     pub fn device(&self) -> String {
         match self {
-            OpenTape::Set(set) => set.station.device(),
-            OpenTape::File(file) => file.station.device(),
+            OpenTape::Set(set) => set.drive.device(),
+            OpenTape::File(file) => file.drive.device(),
         }
     }
 
@@ -319,15 +319,15 @@ impl OpenTape {
         if !matches!(result, Err(TapeReadFailure::Stopped(_))) {
             feed.finish();
         }
-        let station = match self {
-            OpenTape::Set(set) => &mut set.station,
-            OpenTape::File(file) => &mut file.station,
+        let drive = match self {
+            OpenTape::Set(set) => &mut set.drive,
+            OpenTape::File(file) => &mut file.drive,
         };
-        station.close();
-        end.damage.append(&mut station.damage);
-        let (totals, read_ns) = station.totals();
-        end.report.device = station.device();
-        end.report.changes = station.changes;
+        drive.close();
+        end.damage.append(&mut drive.damage);
+        let (totals, read_ns) = drive.totals();
+        end.report.device = drive.device();
+        end.report.changes = drive.changes;
         end.report.blocks = totals.blocks;
         end.report.bytes = totals.bytes;
         end.report.lost_blocks = totals.lost_blocks;
@@ -361,14 +361,14 @@ fn file_end(file: &TapeFile, end: FileEnd) -> TapeEnd {
     TapeEnd { report, notes, damage, ..TapeEnd::default() }
 }
 
-fn open_file(mut station: Station, number: u32) -> Result<OpenTape, TapeReadFailure> {
-    let device = station.device();
-    let blocks = station.blocks()?;
+fn open_file(mut drive: LoadedDrive, number: u32) -> Result<OpenTape, TapeReadFailure> {
+    let device = drive.device();
+    let blocks = drive.blocks()?;
     blocks.go_to(Spot::start_of(0, None))?;
     if blocks.go_to(Spot::start_of(number, None)).is_err() {
         return Err(TapeReadFailure::NoSuchFile { device, number });
     }
-    match TapeFile::open(station, Wish::ThisFile) {
+    match TapeFile::open(drive, Wish::ThisFile) {
         Err(TapeReadFailure::AtEndOfData { device }) => {
             Err(TapeReadFailure::NoSuchFile { device, number })
         }
@@ -409,15 +409,15 @@ pub fn sets_on_volume(
     origin: &TapeOrigin,
     cancel: &Cancel,
 ) -> Result<Vec<SetOnVolume>, TapeReadFailure> {
-    let mut station = Station::new(origin.clone(), cancel.clone());
-    match station.beginning(Search::LastFiles)? {
+    let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
+    match drive.beginning(Search::LastFiles)? {
         Beginning::Ours { .. } => {}
-        Beginning::Blank => return Err(TapeReadFailure::Blank { device: station.device() }),
+        Beginning::Blank => return Err(TapeReadFailure::Blank { device: drive.device() }),
         Beginning::Foreign { .. } => {
-            return Err(TapeReadFailure::NoSets { device: station.device() });
+            return Err(TapeReadFailure::NoSets { device: drive.device() });
         }
     }
-    let mut sets = Walk::new(station.blocks()?, cancel)?.sets(|_| false)?;
+    let mut sets = Walk::new(drive.blocks()?, cancel)?.sets(|_| false)?;
     sets.reverse();
     let told = sets.iter().zip(1..).map(|(here, number)| SetOnVolume {
         number,

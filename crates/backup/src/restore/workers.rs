@@ -14,7 +14,7 @@ use failures::{lock, with_causes};
 use flow::account::{Account, Stage, State};
 use flow::budget::{Budget, Loan};
 use flow::cancel::{POLL, Stopped};
-use flow::crew::Crew;
+use flow::crew::{Crew, cores};
 use flow::monitor::Counter;
 use flow::queue::Queue;
 use flow::run::{RunReport, StageKind};
@@ -23,7 +23,7 @@ use tree::{Created, Destination, Overwrite, RestoreFile, Worker};
 use super::{INCOMPLETE_SUFFIX, RestoreError, RestoreOptions};
 use crate::read::members::ContentPiece;
 use crate::read::placement::Placement;
-use crate::read::{MEMBERS_BYTES_MAX, Slice, cores};
+use crate::read::{MEMBERS_BYTES_MAX, Slice};
 use crate::warnings::Warnings;
 
 /// Jobs that wait for one worker.
@@ -192,7 +192,7 @@ impl<'a> Workers<'a> {
     }
 
     fn work(&self, index: usize, account: &mut Account) -> Result<(), RestoreError> {
-        let mut hands = Hands {
+        let mut creator = Creator {
             shared: self,
             strict: self.destination.worker(),
             replacing: self.destination.replacing_worker(),
@@ -200,11 +200,11 @@ impl<'a> Workers<'a> {
         };
         while let Some(job) = self.queues[index].pop(account)? {
             match job {
-                Job::Batch(objects) => objects.into_iter().for_each(|object| hands.make(object)),
-                Job::Begin(member, made, loan) => hands.begin(member, made, loan),
-                Job::Piece(ContentPiece::Data(slice)) => hands.write(&slice),
-                Job::Piece(ContentPiece::Missing { bytes }) => hands.miss(bytes),
-                Job::End => hands.end(),
+                Job::Batch(objects) => objects.into_iter().for_each(|object| creator.make(object)),
+                Job::Begin(member, made, loan) => creator.begin(member, made, loan),
+                Job::Piece(ContentPiece::Data(slice)) => creator.write(&slice),
+                Job::Piece(ContentPiece::Missing { bytes }) => creator.miss(bytes),
+                Job::End => creator.end(),
             }
             let done = &self.done[index];
             *lock(&done.jobs) += 1;
@@ -273,15 +273,15 @@ struct OpenFile {
     _loan: Loan,
 }
 
-/// What one worker works with.
-struct Hands<'a> {
+/// What one worker creates with.
+struct Creator<'a> {
     shared: &'a Workers<'a>,
     strict: Worker,
     replacing: Worker,
     open: Option<OpenFile>,
 }
 
-impl Hands<'_> {
+impl Creator<'_> {
     fn worker(&mut self, made: Made) -> &mut Worker {
         match made {
             Made::First => &mut self.strict,

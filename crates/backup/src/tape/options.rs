@@ -104,11 +104,19 @@ pub(crate) enum Compressed {
     PerhapsByDrive,
 }
 
-/// Largest ring that a backup to tape takes without being asked; and at most this part of the
+/// Largest ring that a run with a tape takes without being asked; and at most this part of the
 /// memory.
-pub const RING_BYTES_MAX: usize = 1 << 30;
-/// See [`RING_BYTES_MAX`].
-pub const RING_MEMORY_DIVISOR: u64 = 4;
+const RING_BYTES_MAX: usize = 1 << 30;
+const RING_MEMORY_DIVISOR: u64 = 4;
+
+/// Memory for the rings of a run with a tape, which should not have to stop while others are slower
+/// for a moment: a part of the machine's, and not less than `usual_bytes`.
+pub fn ring_bytes(usual_bytes: usize) -> usize {
+    let memory = rustix::system::sysinfo();
+    let memory_bytes = memory.totalram as u64 * u64::from(memory.mem_unit.max(1));
+    let share = usize::try_from(memory_bytes / RING_MEMORY_DIVISOR).unwrap_or(RING_BYTES_MAX);
+    share.min(RING_BYTES_MAX).max(usual_bytes)
+}
 
 #[cfg(test)]
 mod tests {

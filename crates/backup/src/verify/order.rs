@@ -11,7 +11,7 @@ use flow::account::Account;
 use flow::budget::Loan;
 use flow::cancel::Stopped;
 
-use super::spool::{Seen, SpoolReader};
+use super::seen::{Seen, SeenReader};
 use super::workers::{Candidate, Job, Object, Workers, remember};
 use super::{VerifyError, VerifyReport, report_blocks};
 use crate::read::block_check::KeptChecksums;
@@ -111,7 +111,7 @@ impl<'a> Verifier<'a> {
                     let text = format!("another archive follows at byte {offset_bytes}");
                     self.warnings.note(b"", text);
                     self.settle(account)?;
-                    self.workers.results().spool.clear();
+                    self.workers.results().seen.clear();
                     self.base_bytes = offset_bytes;
                     self.leading_bytes = 0;
                     self.archives += 1;
@@ -341,11 +341,11 @@ impl<'a> Verifier<'a> {
         mut records: IndexReader<FileRecord, R>,
     ) -> Result<Result<(), String>, VerifyError> {
         let mut results = self.workers.results();
-        let spool = std::mem::take(&mut results.spool);
+        let seen = std::mem::take(&mut results.seen);
         let candidates = std::mem::take(&mut results.candidates);
         drop(results);
         let mut found = Lockstep {
-            seen: spool.into_reader().map_err(VerifyError::Spool)?,
+            seen: seen.into_reader().map_err(VerifyError::Spool)?,
             ahead: VecDeque::new(),
             candidates: candidates.into_iter().peekable(),
         };
@@ -460,7 +460,7 @@ fn read_through<T: archive::index::Record>(reader: impl Read) -> Result<(), Stri
 
 /// What was found, walked along the index.
 struct Lockstep {
-    seen: SpoolReader,
+    seen: SeenReader,
     ahead: VecDeque<Seen>,
     candidates: std::iter::Peekable<std::vec::IntoIter<Candidate>>,
 }

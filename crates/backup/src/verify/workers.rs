@@ -15,7 +15,7 @@ use failures::{lock, with_causes};
 use flow::account::{Account, Stage, State};
 use flow::budget::{Budget, Loan};
 use flow::cancel::Stopped;
-use flow::crew::Crew;
+use flow::crew::{Crew, cores};
 use flow::monitor::Counter;
 use flow::queue::Queue;
 use flow::run::StageKind;
@@ -23,12 +23,12 @@ use flow::turnstile::Turnstile;
 use tree::{Accounts, CompareOptions, LiveTree};
 
 use super::live::LiveFile;
-use super::spool::{Seen, Spool};
+use super::seen::{Seen, SeenMembers};
 use super::{
     Bounded, Differing, LISTED_BYTES_MAX, LISTED_MAX, Problem, Textual, VerifyError, VerifyOptions,
 };
 use crate::read::members::ContentPiece;
-use crate::read::{MEMBERS_BYTES_MAX, Slice, cores};
+use crate::read::{MEMBERS_BYTES_MAX, Slice};
 use crate::warnings::Warnings;
 
 /// Jobs that wait for one worker.
@@ -71,7 +71,7 @@ pub(crate) struct Candidate {
 /// What the workers have found, in archive order.
 #[derive(Default)]
 pub(crate) struct Results {
-    pub spool: Spool,
+    pub seen: SeenMembers,
     pub candidates: Vec<Candidate>,
     candidates_bytes: usize,
     /// More candidates than are kept: changed, and not touched as far as can be told.
@@ -184,18 +184,19 @@ impl<'a> Workers<'a> {
 
     fn work(&self, index: usize, account: &mut Account) -> Result<(), VerifyError> {
         let live = lock(&self.live).pop();
-        let mut hands = Hands { shared: self, live, buffer: Vec::new() };
+        let mut checker = Checker { shared: self, live, buffer: Vec::new() };
         let mut open: Option<(u64, Checking)> = None;
         while let Some(job) = self.queues[index].pop(account)? {
             match job {
                 Job::Batch(ticket, objects) => {
-                    let outcomes = objects.into_iter().map(|object| hands.check(object)).collect();
+                    let outcomes =
+                        objects.into_iter().map(|object| checker.check(object)).collect();
                     self.enter(ticket, outcomes, account)?;
                 }
-                Job::Begin(ticket, object) => open = Some((ticket, hands.begin(object))),
+                Job::Begin(ticket, object) => open = Some((ticket, checker.begin(object))),
                 Job::Piece(ContentPiece::Data(slice)) => {
                     if let Some((_, checking)) = &mut open {
-                        hands.update(checking, &slice);
+                        checker.update(checking, &slice);
                     }
                 }
                 Job::Piece(ContentPiece::Missing { bytes }) => {
@@ -205,7 +206,7 @@ impl<'a> Workers<'a> {
                 }
                 Job::End => {
                     if let Some((ticket, checking)) = open.take() {
-                        let outcome = hands.end(checking);
+                        let outcome = checker.end(checking);
                         self.enter(ticket, vec![outcome], account)?;
                     }
                 }
@@ -244,7 +245,7 @@ impl Results {
         self.members += 1;
         self.files += u64::from(member.kind == Kind::File);
         self.source_bytes += source_bytes;
-        self.spool.push(seen).map_err(VerifyError::Spool)?;
+        self.seen.push(seen).map_err(VerifyError::Spool)?;
         match comparison {
             Compared::NotAsked => return Ok(()),
             Compared::Same => {}
@@ -297,14 +298,14 @@ struct Checking {
     loan: Loan,
 }
 
-/// What one worker works with.
-struct Hands<'a> {
+/// What one worker checks with.
+struct Checker<'a> {
     shared: &'a Workers<'a>,
     live: Option<LiveTree>,
     buffer: Vec<u8>,
 }
 
-impl Hands<'_> {
+impl Checker<'_> {
     fn check(&mut self, mut object: Object) -> Outcome {
         let content = std::mem::take(&mut object.content);
         let mut checking = self.begin(object);

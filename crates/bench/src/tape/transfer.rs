@@ -19,7 +19,7 @@ use flow::run::{StageKind, StageReport};
 use flow::sink::{Sink, WriteError, WriteOptions, write_all};
 
 use super::checksum::Checksum;
-use super::passage::Passage;
+use super::job::TapeJob;
 use crate::framing::Framer;
 use crate::histogram::Histogram;
 use crate::payload::{Payload, PayloadError};
@@ -119,21 +119,18 @@ pub(super) enum Summing {
 
 /// Writes one file.
 pub(super) fn write(
-    passage: &Passage,
+    job: &TapeJob,
     seed: u64,
     summing: Summing,
     medium: &mut dyn Medium,
     user: &Cancel,
 ) -> Result<Measured, Ended> {
-    let payload = Payload::open(&passage.data, seed).map_err(no_data)?;
-    let framer = Framer::new(passage.framing, passage.block_bytes, payload).map_err(no_data)?;
+    let payload = Payload::open(&job.data, seed).map_err(no_data)?;
+    let framer = Framer::new(job.framing, job.block_bytes, payload).map_err(no_data)?;
     // A token of this run alone: the end of the medium stops its generator, not the experiment.
     let run = Cancel::new();
-    let options = RingOptions {
-        block_bytes: passage.block_bytes,
-        blocks: passage.ring_blocks(),
-        consumers: 1,
-    };
+    let options =
+        RingOptions { block_bytes: job.block_bytes, blocks: job.ring_blocks(), consumers: 1 };
     let (producer, mut consumers) = ring(options, run.clone()).map_err(|error| no_ring(&error))?;
     let consumer = consumers.remove(0);
     let stages = [Stage::new(StageKind::Generate), Stage::new(StageKind::Write)];
@@ -149,8 +146,8 @@ pub(super) fn write(
         filemark_seconds: 0.0,
         ended: None,
     };
-    let mut generator = Generator { framer, blocks: passage.blocks(), user };
-    let result = match passage.ring_bytes {
+    let mut generator = Generator { framer, blocks: job.blocks(), user };
+    let result = match job.ring_bytes {
         0 => in_turns(&mut generator, &mut sink, producer, &consumer, &stages),
         _ => side_by_side(&mut generator, &mut sink, producer, &consumer, &stages, &run),
     };
@@ -355,13 +352,13 @@ const READ_RING_BLOCKS: usize = 8;
 
 /// Reads one file, up to the filemark behind it.
 pub(super) fn read(
-    passage: &Passage,
+    job: &TapeJob,
     medium: &mut dyn Medium,
     user: &Cancel,
 ) -> Result<Measured, Ended> {
     let run = Cancel::new();
     let options =
-        RingOptions { block_bytes: passage.block_bytes, blocks: READ_RING_BLOCKS, consumers: 1 };
+        RingOptions { block_bytes: job.block_bytes, blocks: READ_RING_BLOCKS, consumers: 1 };
     let (producer, mut consumers) = ring(options, run.clone()).map_err(|error| no_ring(&error))?;
     let consumer = consumers.remove(0);
     let stages = [Stage::new(StageKind::Read), Stage::new(StageKind::Check)];
@@ -376,13 +373,13 @@ pub(super) fn read(
                 run.fail();
                 break Err(Ended::Stopped);
             }
-            let Ok(mut reservation) = producer.reserve(passage.block_bytes, &mut account) else {
+            let Ok(mut reservation) = producer.reserve(job.block_bytes, &mut account) else {
                 break Err(Ended::Failed("the checking thread has ended".to_owned()));
             };
             let block = reservation.slices_mut().next().expect("a block is one slice");
             let begun = Instant::now();
             match medium.read(block) {
-                Ok(Some(bytes)) if bytes == passage.block_bytes => {
+                Ok(Some(bytes)) if bytes == job.block_bytes => {
                     let now = Instant::now();
                     latency.add(now.duration_since(begun).as_nanos() as u64);
                     series.add(now, bytes as u64);
@@ -394,7 +391,7 @@ pub(super) fn read(
                     break Ok(());
                 }
                 Ok(Some(bytes)) => {
-                    let wanted = passage.block_bytes;
+                    let wanted = job.block_bytes;
                     break Err(Ended::Failed(format!(
                         "a block of {bytes} bytes came back where {wanted} were written"
                     )));

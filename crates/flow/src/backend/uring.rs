@@ -1,4 +1,4 @@
-//! The io_uring wrapper: the second of the three places with `unsafe` code.
+//! The io_uring wrapper, with the `unsafe` code that it needs.
 //!
 //! Buffers are not registered: with huge pages behind the ring the cost of pinning them per
 //! transfer is below one percent at 1 MiB, and registration counts against RLIMIT_MEMLOCK, which

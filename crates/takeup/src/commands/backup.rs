@@ -8,9 +8,7 @@ use std::process::ExitCode;
 use archive::chunk::Compression;
 use backup::backup::{BackupOptions, Refill, Shrinking, backup, backup_to_tape};
 use backup::report::TapeReport;
-use backup::tape::{
-    BlockLayout, RING_BYTES_MAX, RING_MEMORY_DIVISOR, START_FILL_PERCENT, TapeOptions,
-};
+use backup::tape::{BlockLayout, START_FILL_PERCENT, TapeOptions};
 use clap::{Args, ValueEnum};
 use device::tape::DriveCompression;
 use device::target::Existing;
@@ -193,10 +191,7 @@ fn tape_options(arguments: &TapeArgs) -> TapeOptions {
 
 /// A tape must not wait often: a large ring, and few long stops in the place of many short ones.
 fn pace_for_tape(options: &mut BackupOptions, target: &TargetArgs) {
-    let memory = rustix::system::sysinfo();
-    let memory_bytes = memory.totalram as u64 * u64::from(memory.mem_unit.max(1));
-    let share = usize::try_from(memory_bytes / RING_MEMORY_DIVISOR).unwrap_or(RING_BYTES_MAX);
-    let default = share.min(RING_BYTES_MAX).max(options.ring_bytes);
+    let default = backup::tape::ring_bytes(options.ring_bytes);
     options.ring_bytes = target.ring.map_or(default, Size::bytes);
     options.start_fill_percent = target.start_fill.unwrap_or(START_FILL_PERCENT);
     if target.start_fill.is_none() {

@@ -1,8 +1,8 @@
 //! `takeup plan`: how long, how many tapes, how many stops, before anything is written.
 
 mod measure;
+mod presentation;
 mod setting;
-mod told;
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -24,8 +24,8 @@ use crate::options::CommonArgs;
 use crate::outcome::{Outcome, SummaryPlace, finish, to_standard_output};
 use crate::quantity::{Rate, Size};
 use measure::{Measured, measure};
+use presentation::{Details, Presentation};
 pub use setting::Setting;
-use told::{Details, Told};
 
 /// Tell time, tapes and stops of a backup to tape before it is run
 ///
@@ -213,10 +213,10 @@ const FILES_AT_ONCE: u64 = 8;
 
 /// Runs the command.
 pub fn run(arguments: &PlanArgs) -> ExitCode {
-    finish(told(arguments), "plan", &arguments.common, SummaryPlace::Output)
+    finish(outcome(arguments), "plan", &arguments.common, SummaryPlace::Output)
 }
 
-fn told(arguments: &PlanArgs) -> Result<Outcome, Failure> {
+fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
     let measured = if arguments.paths.is_empty() {
         None
     } else {
@@ -233,7 +233,7 @@ fn told(arguments: &PlanArgs) -> Result<Outcome, Failure> {
     };
     let list = alternatives(&setup, "as asked", &choices)?;
     let others: Vec<_> = arguments.drives[1..].iter().map(|drive| drive.0).collect();
-    let told = Told {
+    let presentation = Presentation {
         drive: first.name,
         others: &others,
         setup: &setup,
@@ -243,18 +243,18 @@ fn told(arguments: &PlanArgs) -> Result<Outcome, Failure> {
         is_ratio_assumed: arguments.data.ratio.is_none() && measured.is_none(),
     };
     if let Some(path) = &arguments.chart {
-        let charts = told.charts()?;
+        let charts = presentation.charts()?;
         std::fs::write(path, figure::document(&charts)).map_err(|error| {
             let what = format!("cannot write {}: {error}", path.display());
             Failure::of(what, None)
         })?;
     }
     if arguments.common.json {
-        to_standard_output(format!("{:#}\n", told.document()).as_bytes())?;
+        to_standard_output(format!("{:#}\n", presentation.document()).as_bytes())?;
     } else if !arguments.common.quiet {
         let colour = crate::terminal::colour(&std::io::stdout());
         let details = if arguments.parameters { Details::Parameters } else { Details::None };
-        to_standard_output(told.text(details, colour).as_bytes())?;
+        to_standard_output(presentation.text(details, colour).as_bytes())?;
     }
     Ok(Outcome::Done)
 }

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use archive::label::{Found, Label};
 
 use super::blocks::Met;
+use super::drive::LoadedDrive;
 use super::failure::TapeReadFailure;
 use super::feed::Feed;
 use super::label_reader::{FIRST_BUFFER_BYTES, read_block};
 use super::sign::Sign;
-use super::station::Station;
 
 /// Why a file is read as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) enum Wish {
 
 /// A file of a tape, its first block read.
 pub(crate) struct TapeFile {
-    pub(super) station: Station,
+    pub(super) drive: LoadedDrive,
     /// Number of the file, where it is known.
     pub number: Option<u32>,
     wish: Wish,
@@ -52,9 +52,9 @@ pub(crate) struct FileEnd {
 
 impl TapeFile {
     /// Reads the first block where the tape stands.
-    pub(super) fn open(mut station: Station, wish: Wish) -> Result<TapeFile, TapeReadFailure> {
-        let cancel = station.cancel.clone();
-        let blocks = station.blocks()?;
+    pub(super) fn open(mut drive: LoadedDrive, wish: Wish) -> Result<TapeFile, TapeReadFailure> {
+        let cancel = drive.cancel.clone();
+        let blocks = drive.blocks()?;
         let number = blocks.here().map(|here| here.file);
         let mut buffer = vec![0; FIRST_BUFFER_BYTES];
         if let Some(fixed) = blocks.fixed_bytes() {
@@ -70,7 +70,7 @@ impl TapeFile {
                 _ => TapeReadFailure::AtEndOfData { device },
             });
         }
-        Ok(TapeFile { station, number, wish, sign: None, buffer, first })
+        Ok(TapeFile { drive, number, wish, sign: None, buffer, first })
     }
 
     /// Takes note of what was met elsewhere on the medium.
@@ -98,7 +98,7 @@ impl TapeFile {
         feed: &mut Feed<'_>,
         stop: &AtomicBool,
     ) -> Result<FileEnd, TapeReadFailure> {
-        let cancel = self.station.cancel.clone();
+        let cancel = self.drive.cancel.clone();
         let block_bytes = self.block_bytes();
         let mut sign = self.sign.take();
         match std::mem::replace(&mut self.first, Met::EndOfData) {
@@ -111,7 +111,7 @@ impl TapeFile {
         }
         while !stop.load(Ordering::Acquire) {
             let buffer_bytes = self.buffer.len();
-            let ask_bytes = match self.station.blocks()?.fixed_bytes() {
+            let ask_bytes = match self.drive.blocks()?.fixed_bytes() {
                 Some(_) => buffer_bytes,
                 // As little as has worked: the rest of a block of the ring has room for it.
                 None => block_bytes.max(1),
@@ -120,14 +120,14 @@ impl TapeFile {
             let room = feed.room(ask_bytes)?;
             let in_place = room.is_some();
             let buffer = room.unwrap_or(&mut self.buffer);
-            let mut met = self.station.blocks()?.read(buffer, &cancel)?;
+            let mut met = self.drive.blocks()?.read(buffer, &cancel)?;
             let mut direct = in_place;
             if let (Met::Block(bytes), None, Wish::Whatever) = (&met, &sign, self.wish) {
                 sign = Sign::in_passing(&buffer[..*bytes], || format!("block {number} of it"));
             }
             if met == Met::LargerBlock {
                 direct = false;
-                met = read_block(self.station.blocks()?, &mut self.buffer, &cancel)?;
+                met = read_block(self.drive.blocks()?, &mut self.buffer, &cancel)?;
             }
             match met {
                 Met::Block(bytes) if direct => feed.commit(bytes),
@@ -144,7 +144,7 @@ impl TapeFile {
     }
 
     fn lost(&mut self, why: &str) -> String {
-        let here = self.station.blocks().ok().and_then(|blocks| blocks.here());
+        let here = self.drive.blocks().ok().and_then(|blocks| blocks.here());
         match here {
             Some(spot) => format!("before {spot} of the tape: {why}"),
             None => why.to_owned(),
@@ -154,8 +154,8 @@ impl TapeFile {
     /// Looks whether another file follows, and leaves the tape at its beginning.
     fn end(&mut self, block_bytes: usize, sign: Option<Sign>, feed: &Feed<'_>) -> FileEnd {
         let mut end = FileEnd { following: None, sign, block_bytes, stops: feed.stops };
-        let cancel = self.station.cancel.clone();
-        let Ok(blocks) = self.station.blocks() else { return end };
+        let cancel = self.drive.cancel.clone();
+        let Ok(blocks) = self.drive.blocks() else { return end };
         let Some(next) = blocks.here().filter(|here| here.block == 0 && here.file > 0) else {
             return end;
         };

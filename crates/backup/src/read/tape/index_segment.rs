@@ -10,10 +10,10 @@ use archive::label::{LABEL_BYTES_MAX, LabelKind};
 
 use super::blocks::Met;
 use super::claims::extents_can_be;
+use super::drive::{Brought, LoadedDrive, Wanted, Which};
 use super::failure::TapeReadFailure;
 use super::label_reader::{Opening, read_block, read_opening};
 use super::sets::LabelledFile;
-use super::station::{Brought, Station, Wanted, Which};
 use crate::read::index_file::IndexFile;
 use tree::unnamed_file;
 
@@ -46,7 +46,7 @@ pub(super) enum Following {
 /// Reads the index that begins at `at`, over several volumes if need be. `None` when too much of it
 /// cannot be had.
 pub(super) fn read_index(
-    station: &mut Station,
+    drive: &mut LoadedDrive,
     at: LabelledFile,
     following: Following,
 ) -> Result<Option<TapeIndex>, TapeReadFailure> {
@@ -54,7 +54,7 @@ pub(super) fn read_index(
     let mut length_bytes = 0;
     let mut part = at;
     loop {
-        length_bytes = read_part(station, part, &file, length_bytes)?;
+        length_bytes = read_part(drive, part, &file, length_bytes)?;
         let owned = Arc::new(OwnedFd::from(file.try_clone().map_err(TapeReadFailure::Keep)?));
         if let Some(index) = IndexFile::alone(Arc::clone(&owned), length_bytes) {
             let extents = Arc::new(read_extents(&index, at.label.set, length_bytes));
@@ -63,7 +63,7 @@ pub(super) fn read_index(
         if following == Following::AnotherSet {
             return Ok(None);
         }
-        match next_part(station, part)? {
+        match next_part(drive, part)? {
             Some(next) => part = next,
             None => return Ok(None),
         }
@@ -72,13 +72,13 @@ pub(super) fn read_index(
 
 /// Reads one part to its end; returns the length of what there is of the index.
 fn read_part(
-    station: &mut Station,
+    drive: &mut LoadedDrive,
     part: LabelledFile,
     file: &File,
     length_before: u64,
 ) -> Result<u64, TapeReadFailure> {
-    let cancel = station.cancel.clone();
-    let blocks = station.blocks()?;
+    let cancel = drive.cancel.clone();
+    let blocks = drive.blocks()?;
     blocks.go_to(part.spot)?;
     let mut bytes = Vec::new();
     let label = match read_opening(blocks, &mut bytes, &cancel)? {
@@ -118,23 +118,23 @@ fn read_part(
     file.set_len(length_bytes).map_err(TapeReadFailure::Keep)?;
     // Also where it hurts nobody, in what fills up the last block.
     if let Some(why) = lost {
-        station.tell(format!("a block of the index cannot be read: {why}"));
+        drive.tell(format!("a block of the index cannot be read: {why}"));
     }
     Ok(length_bytes)
 }
 
 /// The part of an index on the next volume, if somebody brings it.
 fn next_part(
-    station: &mut Station,
+    drive: &mut LoadedDrive,
     part: LabelledFile,
 ) -> Result<Option<LabelledFile>, TapeReadFailure> {
     let (set, volume) = (part.label.set, part.label.volume + 1);
-    match station.bring(Wanted { set, volume, medium: None, which: Which::Exactly }) {
+    match drive.bring(Wanted { set, volume, medium: None, which: Which::Exactly }) {
         Ok(Brought::Here) => {}
         Ok(Brought::Without) | Err(TapeReadFailure::VolumeMissing { .. }) => return Ok(None),
         Err(error) => return Err(error),
     }
-    let first = station.find_set(set)?.map(|here| here.first);
+    let first = drive.find_set(set)?.map(|here| here.first);
     Ok(first.filter(|file| file.label.kind == LabelKind::Index))
 }
 

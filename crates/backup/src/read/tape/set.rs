@@ -9,10 +9,10 @@ use archive::chunk::Compression;
 use archive::label::{Label, LabelKind, hex};
 
 use super::SetChoice;
+use super::drive::{Brought, LoadedDrive, Wanted, Which};
 use super::failure::TapeReadFailure;
 use super::index_segment::{Following, TapeIndex, read_index};
 use super::sets::{LabelledFile, SetHere, Walk};
-use super::station::{Brought, Station, Wanted, Which};
 
 /// Volumes that are asked for in search of an index.
 const VOLUMES_MAX: u32 = 1000;
@@ -28,7 +28,7 @@ pub(crate) enum Need {
 
 /// A set that was found.
 pub(crate) struct OpenSet {
-    pub(super) station: Station,
+    pub(super) drive: LoadedDrive,
     pub id: [u8; 16],
     /// One of its labels: block size and compression are the same in all.
     pub(super) label: Label,
@@ -56,19 +56,19 @@ impl OpenSet {
 
 /// Opens a set of the volume in the drive, which begins with a label of ours.
 pub(super) fn open_set(
-    mut station: Station,
+    mut drive: LoadedDrive,
     choice: &SetChoice,
     need: Need,
 ) -> Result<OpenSet, TapeReadFailure> {
-    let (last, here) = choose(&mut station, choice)?;
-    let mut set = OpenSet { station, id: last.label.set, label: last.label, here, index: None };
+    let (last, here) = choose(&mut drive, choice)?;
+    let mut set = OpenSet { drive, id: last.label.set, label: last.label, here, index: None };
     if last.begins_index() {
-        set.index = read_index(&mut set.station, last, following(set.here))?;
+        set.index = read_index(&mut set.drive, last, following(set.here))?;
     } else if need == Need::Index {
-        set.index = search_index(&mut set.station, set.here)?;
+        set.index = search_index(&mut set.drive, set.here)?;
     }
     if !set.knows_its_parts() && set.here.is_none() {
-        set.here = set.station.find_set(set.id)?;
+        set.here = set.drive.find_set(set.id)?;
     }
     Ok(set)
 }
@@ -76,11 +76,11 @@ pub(super) fn open_set(
 /// The last file of the chosen set on this volume; and the rest of what there is of it here, unless
 /// the index will tell.
 fn choose(
-    station: &mut Station,
+    drive: &mut LoadedDrive,
     choice: &SetChoice,
 ) -> Result<(LabelledFile, Option<SetHere>), TapeReadFailure> {
-    let (device, cancel) = (station.device(), station.cancel.clone());
-    let mut walk = Walk::new(station.blocks()?, &cancel)?;
+    let (device, cancel) = (drive.device(), drive.cancel.clone());
+    let mut walk = Walk::new(drive.blocks()?, &cancel)?;
     if *choice == SetChoice::Last {
         let last = walk.last_file()?;
         let last = last.ok_or(TapeReadFailure::NoSets { device })?;
@@ -132,7 +132,7 @@ fn following(here: Option<SetHere>) -> Following {
 /// Looks for the index on other volumes, from what there is on the one in the drive. `None` when
 /// nobody brings one that has it.
 fn search_index(
-    station: &mut Station,
+    drive: &mut LoadedDrive,
     mut here: Option<SetHere>,
 ) -> Result<Option<TapeIndex>, TapeReadFailure> {
     // Volumes behind the last one found that are not to be had.
@@ -140,7 +140,7 @@ fn search_index(
     for _ in 0..VOLUMES_MAX {
         let Some(found) = here else { return Ok(None) };
         if found.last.begins_index() {
-            return read_index(station, found.last, following(here));
+            return read_index(drive, found.last, following(here));
         }
         let label = found.last.label;
         let (volume, which) = match label.kind {
@@ -149,9 +149,9 @@ fn search_index(
             LabelKind::Data if found.followed => return Ok(None),
             LabelKind::Data => (label.volume + 1 + without, Which::OrLater),
         };
-        match station.bring(Wanted { set: label.set, volume, medium: None, which }) {
+        match drive.bring(Wanted { set: label.set, volume, medium: None, which }) {
             Ok(Brought::Here) => {
-                here = station.find_set(label.set)?;
+                here = drive.find_set(label.set)?;
                 without = 0;
             }
             // Then it was not whole, and the index cannot be read.

@@ -15,6 +15,7 @@ use archive::label::{Label, LabelKind, hex};
 
 use super::blocks::{Identity, Met};
 use super::claims::missing_bytes_max;
+use super::drive::{Brought, Wanted, Which};
 use super::failure::TapeReadFailure;
 use super::feed::Feed;
 use super::index_segment::{Following, TapeIndex, read_index};
@@ -22,7 +23,6 @@ use super::label_reader::{Opening, read_opening};
 use super::place::Spot;
 use super::set::OpenSet;
 use super::sets::{LabelledFile, SetHere};
-use super::station::{Brought, Wanted, Which};
 
 /// Blocks that are read and thrown away rather than gone over, which may stop the tape.
 const READ_THROUGH_BLOCKS: u64 = 8;
@@ -177,12 +177,12 @@ impl<'a, 'f> Stitcher<'a, 'f> {
 
     /// Reads a part, from where the stream is to `to_bytes`.
     fn read_extent(&mut self, extent: &ExtentRecord, to_bytes: u64) -> Result<(), TapeReadFailure> {
-        let fresh = self.set.station.medium != Some(extent.medium);
+        let fresh = self.set.drive.medium != Some(extent.medium);
         if fresh {
             let (set, volume, medium) = (self.set.id, extent.volume, Some(extent.medium));
             let which = Which::Exactly;
             let wanted = Wanted { set, volume, medium, which };
-            if self.set.station.bring(wanted)? == Brought::Without {
+            if self.set.drive.bring(wanted)? == Brought::Without {
                 self.do_without(volume);
                 let missing = to_bytes - self.stream_bytes;
                 return self.lose(missing, &format!("volume {volume} is not to be had"));
@@ -213,8 +213,8 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         extent: &ExtentRecord,
         part: &mut Part,
     ) -> Result<Labelled, TapeReadFailure> {
-        let cancel = self.set.station.cancel.clone();
-        let blocks = self.set.station.blocks()?;
+        let cancel = self.set.drive.cancel.clone();
+        let blocks = self.set.drive.blocks()?;
         let medium = extent.medium;
         blocks.go_on_to(part.label, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)?;
         loop {
@@ -224,7 +224,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
                 // The place is right, and the label known from the index.
                 Opening::Unreadable { why } => {
                     part.label.absolute = by_number;
-                    self.set.station.miss_label(medium, part.label.file, &why);
+                    self.set.drive.miss_label(medium, part.label.file, &why);
                     return Ok(Labelled::Part);
                 }
                 Opening::Label(label) if is_of(&label, extent) => {
@@ -250,7 +250,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
                         Opening::Foreign => ("something else is there", Labelled::Part),
                         _ => ("nothing is there", Labelled::NoPart),
                     };
-                    self.set.station.miss_label(medium, part.label.file, why);
+                    self.set.drive.miss_label(medium, part.label.file, why);
                     return Ok(labelled);
                 }
             }
@@ -279,7 +279,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             if !self.bring_next(volume)? {
                 return Ok(());
             }
-            match self.set.station.find_set(self.set.id)? {
+            match self.set.drive.find_set(self.set.id)? {
                 Some(next) => here = next,
                 None => return Ok(()),
             }
@@ -290,7 +290,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     fn bring_next(&mut self, volume: u32) -> Result<bool, TapeReadFailure> {
         let (set, medium, which) = (self.set.id, None, Which::Exactly);
         for next in volume + 1..=volume + VOLUMES_WITHOUT_MAX {
-            match self.set.station.bring(Wanted { set, volume: next, medium, which }) {
+            match self.set.drive.bring(Wanted { set, volume: next, medium, which }) {
                 Ok(Brought::Here) => return Ok(true),
                 Ok(Brought::Without) => self.do_without(next),
                 Err(TapeReadFailure::VolumeMissing { .. }) => {
@@ -309,26 +309,26 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     fn find_beginning(&mut self) -> Result<SetHere, TapeReadFailure> {
         let set = self.set.id;
         let known = self.set.here.take();
-        let medium = self.set.station.medium;
+        let medium = self.set.drive.medium;
         let here = match known.filter(|here| medium == Some(here.first.label.medium)) {
             Some(here) => Some(here),
-            None => self.set.station.find_set(set)?,
+            None => self.set.drive.find_set(set)?,
         };
-        let device = self.set.station.device();
+        let device = self.set.drive.device();
         let here = here.ok_or(TapeReadFailure::NoSets { device })?;
         if here.first.label.volume == 1 {
             return Ok(here);
         }
         for volume in 1..here.first.label.volume {
             let wanted = Wanted { set, volume, medium: None, which: Which::Exactly };
-            match self.set.station.bring(wanted) {
+            match self.set.drive.bring(wanted) {
                 Ok(Brought::Without) => {}
                 // The drive may have been emptied, but not by us.
                 Ok(Brought::Here) | Err(TapeReadFailure::VolumeMissing { .. }) => break,
                 Err(error) => return Err(error),
             }
         }
-        Ok(self.set.station.find_set(set)?.unwrap_or(here))
+        Ok(self.set.drive.find_set(set)?.unwrap_or(here))
     }
 
     /// Where the set begins on the volume in the drive: before its first label, if what precedes
@@ -352,8 +352,8 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             if self.stopped() {
                 return Ok(VolumeEnd::Done);
             }
-            let cancel = self.set.station.cancel.clone();
-            let blocks = self.set.station.blocks()?;
+            let cancel = self.set.drive.cancel.clone();
+            let blocks = self.set.drive.blocks()?;
             blocks.go_on_to(file, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)?;
             let mut bytes = Vec::new();
             let end = match read_opening(blocks, &mut bytes, &cancel)? {
@@ -363,18 +363,18 @@ impl<'a, 'f> Stitcher<'a, 'f> {
                         return self.meet_index(found, here.followed);
                     }
                     let identity = Identity { label: file, medium: label.medium };
-                    self.set.station.blocks()?.identify(identity);
+                    self.set.drive.blocks()?.identify(identity);
                     self.end.last_segment = self.end.last_segment.max(label.segment);
                     self.read_part(Part::of(found), None)?
                 }
                 Opening::Unreadable { why } if file.file < last => {
-                    self.set.station.miss_label(here.last.label.medium, file.file, &why);
+                    self.set.drive.miss_label(here.last.label.medium, file.file, &why);
                     self.read_without_label(file, here.last.label.volume)?
                 }
                 Opening::Foreign if file.file < last => {
                     let (medium, why) = (here.last.label.medium, "something else is there");
-                    self.set.station.blocks()?.check_medium_elsewhere(file)?;
-                    self.set.station.miss_label(medium, file.file, why);
+                    self.set.drive.blocks()?.check_medium_elsewhere(file)?;
+                    self.set.drive.miss_label(medium, file.file, why);
                     self.read_without_label(file, here.last.label.volume)?
                 }
                 // A label without data, or the rest of one, may end a volume.
@@ -387,7 +387,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             if end == PartEnd::EndOfData {
                 return Ok(self.end_of_volume(here));
             }
-            let blocks = self.set.station.blocks()?;
+            let blocks = self.set.drive.blocks()?;
             file = match blocks.here() {
                 Some(spot) if spot.block == 0 && spot.file > file.file => spot,
                 _ => Spot::start_of(file.file + 1, None),
@@ -430,7 +430,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         if self.end.index.is_none() {
             self.end.index = match &self.set.index {
                 Some(index) => Some(index.clone()),
-                None => read_index(&mut self.set.station, found, following)?,
+                None => read_index(&mut self.set.drive, found, following)?,
             };
         }
         if self.end.index.is_none() {
@@ -448,8 +448,8 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         };
         let (stream_bytes, block_bytes) = (self.stream_bytes, self.set.block_bytes() as u64);
         let part = Part { label: file, volume, stream_bytes, length_bytes, block_bytes };
-        let cancel = self.set.station.cancel.clone();
-        let blocks = self.set.station.blocks()?;
+        let cancel = self.set.drive.cancel.clone();
+        let blocks = self.set.drive.blocks()?;
         blocks.go_to(part.place_of(stream_bytes).0)?;
         if let Met::Block(bytes) = blocks.read(&mut self.scratch, &cancel)?
             && bytes >= INDEX_HEADER_BYTES
@@ -468,16 +468,16 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             self.check_missing(&part, missing)?;
             self.lose(missing, "the part of the set that holds them was not found")?;
         }
-        let cancel = self.set.station.cancel.clone();
+        let cancel = self.set.drive.cancel.clone();
         let (first, mut over_bytes) = part.place_of(self.stream_bytes);
-        let blocks = self.set.station.blocks()?;
+        let blocks = self.set.drive.blocks()?;
         blocks.go_on_to(first, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)?;
         self.volume_before = part.volume;
         while to_bytes != Some(self.stream_bytes) && !self.stopped() {
             let left_bytes = to_bytes.map_or(u64::MAX, |to| to - self.stream_bytes);
             let rest_bytes = part.block_bytes as usize - over_bytes;
             let wanted_bytes = left_bytes.min(rest_bytes as u64) as usize;
-            let place = self.set.station.blocks()?.here();
+            let place = self.set.drive.blocks()?.here();
             match self.read_block(over_bytes, wanted_bytes)? {
                 Taken::Block => self.stream_bytes += wanted_bytes as u64,
                 Taken::Lost { why } => {
@@ -505,7 +505,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         if missing_bytes <= missing_bytes_max(before, part.volume, read_bytes, zeros_bytes) {
             return Ok(());
         }
-        let (device, place) = (self.set.station.device(), part.label.to_string());
+        let (device, place) = (self.set.drive.device(), part.label.to_string());
         Err(TapeReadFailure::TooMuchMissing { device, place, missing_bytes })
     }
 
@@ -516,10 +516,10 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         wanted_bytes: usize,
     ) -> Result<Taken, TapeReadFailure> {
         let block_bytes = self.scratch.len();
-        let cancel = self.set.station.cancel.clone();
+        let cancel = self.set.drive.cancel.clone();
         let whole = over_bytes == 0 && wanted_bytes == block_bytes;
         let mut room = if whole { self.feed.room(block_bytes)? } else { None };
-        let blocks = self.set.station.blocks()?;
+        let blocks = self.set.drive.blocks()?;
         let buffer = room.as_deref_mut().unwrap_or(&mut self.scratch);
         let met = blocks.read(buffer, &cancel)?;
         let in_place = room.is_some();

@@ -21,6 +21,7 @@ use backup::backup::{BackupError, BackupOptions, backup};
 use device::target::Existing;
 use failures::lock;
 use flow::cancel::{Cancel, POLL, Stopped};
+use flow::crew::cores;
 use flow::monitor::{Counter, Monitor, Notice};
 use model::compressibility::Compressibility;
 use tree::{
@@ -206,8 +207,7 @@ fn software(sample: &[u8]) -> Result<Option<(f64, u64)>, Failure> {
         compressed_bytes += out.len();
     }
     let seconds = started.elapsed().as_secs_f64().max(1e-6);
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let rate = sample.len() as f64 / seconds * cores as f64;
+    let rate = sample.len() as f64 / seconds * cores() as f64;
     let ratio = sample.len() as f64 / compressed_bytes.max(1) as f64;
     Ok(Some((ratio, rate as u64)))
 }

@@ -6,7 +6,6 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use model::disk::{DiskChanges, DiskParameters, PRESETS};
 use serde_json::json;
-use sim::model::disk::{DiskChanges, DiskParameters, PRESETS};
 use sim::mount::MountError;
 use sim::mount::disk::{
     Access, Backing, BackingError, CACHED_NAME, Clock, DISK_NAME, DiskError, DiskMount,

@@ -51,7 +51,7 @@ pub(super) enum Brought {
 }
 
 /// The drive.
-pub(super) struct Station {
+pub(super) struct LoadedDrive {
     origin: TapeOrigin,
     pub cancel: Cancel,
     blocks: Option<BlockReader>,
@@ -70,9 +70,9 @@ pub(super) struct Station {
     pub damage: Vec<String>,
 }
 
-impl Station {
-    pub fn new(origin: TapeOrigin, cancel: Cancel) -> Station {
-        Station {
+impl LoadedDrive {
+    pub fn new(origin: TapeOrigin, cancel: Cancel) -> LoadedDrive {
+        LoadedDrive {
             without: origin.without_volumes.iter().copied().collect(),
             origin,
             cancel,
@@ -248,7 +248,7 @@ impl Station {
     }
 }
 
-impl Drop for Station {
+impl Drop for LoadedDrive {
     fn drop(&mut self) {
         self.close();
     }

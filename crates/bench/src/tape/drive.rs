@@ -67,7 +67,7 @@ pub(super) struct Mark {
 }
 
 /// A drive with a medium.
-pub(super) struct Station {
+pub(super) struct MeasuredDrive {
     drive: Box<dyn TapeDrive>,
     status: Option<StatusFile>,
     /// How many times as fast as ours the clock of a virtual drive runs.
@@ -86,7 +86,7 @@ pub(super) struct Station {
     lost: bool,
 }
 
-impl Station {
+impl MeasuredDrive {
     /// Opens the drive and looks at it. Nothing is written yet.
     pub(super) fn open(
         drive: Box<dyn TapeDrive>,
@@ -94,7 +94,7 @@ impl Station {
         begin: Begin,
         occupied: Occupied,
         changer: Option<Box<dyn MediumChanger>>,
-    ) -> Result<Station, TapeBenchError> {
+    ) -> Result<MeasuredDrive, TapeBenchError> {
         let mut tape = drive.open(Access::Write)?;
         let block_mode = tape.status()?.block_mode;
         let compression = compression(&mut tape, status.as_ref());
@@ -102,7 +102,7 @@ impl Station {
         let limits = tape.limits();
         let log_buffer_bytes = tape.sequential_access().ok().and_then(|log| log.buffer_bytes);
         let clock_ratio = status.as_ref().map_or(1, StatusFile::clock_ratio);
-        Ok(Station {
+        Ok(MeasuredDrive {
             drive,
             status,
             clock_ratio,
@@ -501,7 +501,7 @@ impl Station {
     }
 }
 
-impl Drop for Station {
+impl Drop for MeasuredDrive {
     /// The way out through an error or a panic.
     fn drop(&mut self) {
         if self.tape.is_some() {

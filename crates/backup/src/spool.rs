@@ -1,10 +1,11 @@
-//! Bytes that are needed again at the end of a run: the index while it grows.
+//! Bytes that are needed again at the end of a run: the index while it grows, what was found of
+//! every file until the index says what should have been.
 //!
 //! A small spool stays in memory; from [`MEMORY_BYTES`] on it goes to an unnamed temporary file, so
 //! that memory does not grow with the number of files and a killed run leaves nothing behind.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 
 use tree::unnamed_file;
@@ -14,7 +15,7 @@ const MEMORY_BYTES: usize = 1 << 20;
 
 /// An append-only store of bytes.
 #[derive(Debug, Default)]
-pub(super) struct Spool {
+pub(crate) struct Spool {
     buffer: Vec<u8>,
     file: Option<File>,
     file_bytes: u64,
@@ -22,17 +23,17 @@ pub(super) struct Spool {
 
 impl Spool {
     /// The end of the spool, to be appended to. Call [`Spool::settle`] now and then.
-    pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
     /// Bytes in the spool.
-    pub(super) fn length_bytes(&self) -> u64 {
+    pub(crate) fn length_bytes(&self) -> u64 {
         self.file_bytes + self.buffer.len() as u64
     }
 
     /// Moves what is in memory to the file if it has become large.
-    pub(super) fn settle(&mut self) -> io::Result<()> {
+    pub(crate) fn settle(&mut self) -> io::Result<()> {
         if self.buffer.len() < MEMORY_BYTES {
             return Ok(());
         }
@@ -48,7 +49,7 @@ impl Spool {
     }
 
     /// Reads `bytes` at `offset_bytes`.
-    pub(super) fn read_at(&self, offset_bytes: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    pub(crate) fn read_at(&self, offset_bytes: u64, bytes: usize) -> io::Result<Vec<u8>> {
         let mut out = vec![0; bytes];
         if offset_bytes >= self.file_bytes {
             let start = (offset_bytes - self.file_bytes) as usize;
@@ -61,8 +62,20 @@ impl Spool {
         Ok(out)
     }
 
+    /// All bytes from the start.
+    pub(crate) fn into_reader(self) -> io::Result<SpoolReader> {
+        let file: Box<dyn Read> = match self.file {
+            Some(mut file) => {
+                file.seek(SeekFrom::Start(0))?;
+                Box::new(BufReader::with_capacity(1 << 16, file))
+            }
+            None => Box::new(io::empty()),
+        };
+        Ok(file.chain(Cursor::new(self.buffer)))
+    }
+
     /// Hands on all bytes from the start, in slices.
-    pub(super) fn read_through(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(crate) fn read_through(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let all = |bytes: &[u8]| {
             each(bytes);
             Ok(())
@@ -72,7 +85,7 @@ impl Spool {
 
     /// Hands on all bytes from the start, in slices, until `each` fails. `failed` says what an
     /// error of the spool itself is to the caller.
-    pub(super) fn try_read_through<E>(
+    pub(crate) fn try_read_through<E>(
         &self,
         mut each: impl FnMut(&[u8]) -> Result<(), E>,
         failed: impl Fn(io::Error) -> E,
@@ -90,6 +103,9 @@ impl Spool {
         each(&self.buffer)
     }
 }
+
+/// What was in a spool.
+pub(crate) type SpoolReader = io::Chain<Box<dyn Read>, Cursor<Vec<u8>>>;
 
 #[cfg(test)]
 mod tests {
@@ -111,6 +127,9 @@ mod tests {
             let mut all = Vec::new();
             spool.read_through(|bytes| all.extend_from_slice(bytes)).unwrap();
             let expected: Vec<u8> = (0..records).flat_map(u32::to_le_bytes).collect();
+            assert!(all == expected);
+            all.clear();
+            spool.into_reader().unwrap().read_to_end(&mut all).unwrap();
             assert!(all == expected);
         }
     }

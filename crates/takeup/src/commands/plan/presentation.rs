@@ -21,7 +21,7 @@ pub enum Details {
 }
 
 /// What there is to tell.
-pub struct Told<'a> {
+pub struct Presentation<'a> {
     /// Name of the generation.
     pub drive: &'static str,
     /// Others that were named, to compare it with.
@@ -43,7 +43,7 @@ const CHART_POINTS: u64 = 60;
 /// Content of which stops are counted in the chart.
 const TERABYTE: f64 = 1e12;
 
-impl Told<'_> {
+impl Presentation<'_> {
     fn asked(&self) -> &Plan {
         &self.list[0].plan
     }

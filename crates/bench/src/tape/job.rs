@@ -15,9 +15,9 @@ pub enum Operation {
     Read,
 }
 
-/// What a run passes through the drive, and how.
+/// What a run moves through the drive, and how.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Passage {
+pub struct TapeJob {
     /// Bytes of a block.
     pub block_bytes: usize,
     /// What the blocks hold.
@@ -44,9 +44,9 @@ const RING_BYTES_MAX: u64 = 8 << 30;
 /// What a run is, where its cell does not say.
 const USUAL_BLOCK_BYTES: u64 = 1 << 20;
 
-impl Passage {
+impl TapeJob {
     /// From a cell. `length_bytes` is the length of a file where the cell does not name one.
-    pub fn from_cell(cell: &Cell, length_bytes: u64) -> Result<Passage, String> {
+    pub fn from_cell(cell: &Cell, length_bytes: u64) -> Result<TapeJob, String> {
         let block_bytes = number_in(cell, "block_bytes", USUAL_BLOCK_BYTES)?;
         if !(UNIT_BYTES..=BLOCK_BYTES_MAX).contains(&block_bytes)
             || !block_bytes.is_multiple_of(UNIT_BYTES)
@@ -78,7 +78,7 @@ impl Passage {
             Some(other) => return Err(format!("operation {other:?}; known are write and read")),
         };
         let parsed = |error: &dyn std::fmt::Display| error.to_string();
-        Ok(Passage {
+        Ok(TapeJob {
             block_bytes: block_bytes as usize,
             data: word_in(cell, "data")?
                 .unwrap_or("random")
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_cell_says_what_passes() {
-        let plain = Passage::from_cell(&cell(&[]), 3 << 20).unwrap();
+        let plain = TapeJob::from_cell(&cell(&[]), 3 << 20).unwrap();
         assert_eq!((plain.block_bytes, plain.bytes(), plain.compression), (1 << 20, 3 << 20, None));
         let named = cell(&[
             ("block_bytes", "65536"),
@@ -154,12 +154,12 @@ mod tests {
             ("data", "zeros"),
             ("framing", "tar"),
         ]);
-        let named = Passage::from_cell(&named, 1).unwrap();
+        let named = TapeJob::from_cell(&named, 1).unwrap();
         assert_eq!((named.blocks(), named.bytes(), named.ring_blocks()), (2, 131_072, 16));
         assert_eq!(named.compression, Some(DriveCompression::Off));
         assert_eq!((named.data.clone(), named.framing), (Data::Zeros, Framing::Tar));
         assert!(!named.is_sensible(Some(0)) && named.is_sensible(Some(1 << 20)));
-        assert!(Passage { operation: Operation::Write, ..named }.is_sensible(Some(0)));
+        assert!(TapeJob { operation: Operation::Write, ..named }.is_sensible(Some(0)));
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
             (vec![("drive_compression", "7")], "a word was expected"),
             (vec![("framing", "cpio")], "cpio"),
         ] {
-            let error = Passage::from_cell(&cell(&levels), 1).unwrap_err();
+            let error = TapeJob::from_cell(&cell(&levels), 1).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
     }

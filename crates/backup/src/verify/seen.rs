@@ -1,14 +1,10 @@
-//! What was found of every file, until the index behind the archive says what should have been.
-//!
-//! One record for each member in archive order; from [`MEMORY_BYTES`] on they go to a file without
-//! a name in the folder for temporary files, so that memory does not grow with the archive.
+//! What was found of every file, until the index behind the archive says what should have been: one
+//! record for each member in archive order.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read};
 
-use tree::unnamed_file;
+use crate::spool::{Spool, SpoolReader};
 
-const MEMORY_BYTES: usize = 4 << 20;
 /// Bytes of a record: place, whether there is a hash, hash.
 const RECORD_BYTES: usize = 8 + 1 + 32;
 
@@ -22,52 +18,34 @@ pub(crate) struct Seen {
 
 /// The records.
 #[derive(Debug, Default)]
-pub(crate) struct Spool {
-    memory: Vec<u8>,
-    file: Option<File>,
-}
+pub(crate) struct SeenMembers(Spool);
 
-impl Spool {
+impl SeenMembers {
     pub fn push(&mut self, seen: Seen) -> io::Result<()> {
-        self.memory.extend_from_slice(&seen.header_offset_bytes.to_le_bytes());
-        self.memory.push(u8::from(seen.content_hash.is_some()));
-        self.memory.extend_from_slice(&seen.content_hash.unwrap_or_default());
-        if self.memory.len() >= MEMORY_BYTES {
-            if self.file.is_none() {
-                self.file = Some(unnamed_file()?);
-            }
-            if let Some(file) = &mut self.file {
-                file.write_all(&self.memory)?;
-            }
-            self.memory.clear();
-        }
-        Ok(())
+        let out = self.0.buffer();
+        out.extend_from_slice(&seen.header_offset_bytes.to_le_bytes());
+        out.push(u8::from(seen.content_hash.is_some()));
+        out.extend_from_slice(&seen.content_hash.unwrap_or_default());
+        self.0.settle()
     }
 
     /// Forgets everything: another archive starts.
     pub fn clear(&mut self) {
-        *self = Spool::default();
+        *self = SeenMembers::default();
     }
 
     /// The records in order.
-    pub fn into_reader(self) -> io::Result<SpoolReader> {
-        let file: Box<dyn Read> = match self.file {
-            Some(mut file) => {
-                file.seek(SeekFrom::Start(0))?;
-                Box::new(BufReader::with_capacity(1 << 16, file))
-            }
-            None => Box::new(io::empty()),
-        };
-        Ok(SpoolReader { records: file.chain(io::Cursor::new(self.memory)) })
+    pub fn into_reader(self) -> io::Result<SeenReader> {
+        Ok(SeenReader { records: self.0.into_reader()? })
     }
 }
 
 /// Reads records back.
-pub(crate) struct SpoolReader {
-    records: io::Chain<Box<dyn Read>, io::Cursor<Vec<u8>>>,
+pub(crate) struct SeenReader {
+    records: SpoolReader,
 }
 
-impl SpoolReader {
+impl SeenReader {
     /// The next record, `None` behind the last.
     pub fn next(&mut self) -> io::Result<Option<Seen>> {
         let mut record = [0; RECORD_BYTES];
@@ -90,7 +68,7 @@ mod tests {
     #[test]
     fn records_come_back_in_order_from_memory_and_file() {
         for count in [0u64, 3, 250_000] {
-            let mut spool = Spool::default();
+            let mut spool = SeenMembers::default();
             let seen = |number: u64| Seen {
                 header_offset_bytes: number * 512,
                 content_hash: number.is_multiple_of(3).then_some([number as u8; 32]),

@@ -1,0 +1,66 @@
+//! What reading a whole archive has come to.
+
+use std::ops::Range;
+
+use flow::crew::cores;
+use flow::run::{Command, Endpoint, RunReport, StageReport};
+
+use super::TableState;
+use super::tape::{TapeEnd, TapeReading};
+use crate::warnings::Warnings;
+
+/// What reading has come to.
+pub(crate) struct ReadSummary {
+    pub endpoint: Endpoint,
+    pub engine: &'static str,
+    /// Bytes taken from the source.
+    pub source_bytes: u64,
+    /// Bytes of the archive before compression.
+    pub archive_bytes: u64,
+    pub compression: &'static str,
+    pub ring_bytes: u64,
+    /// Bytes behind the last chunk that are no chunk.
+    pub trailing_bytes: u64,
+    /// What became of the seek table of a zstd stream.
+    pub table: TableState,
+    /// `read` and, when compressed, `decompress`.
+    pub stages: Vec<StageReport>,
+    /// Of a tape.
+    pub tape: Option<TapeEnd>,
+    /// What could not be had: ranges of the archive before compression.
+    pub lost: Vec<Range<u64>>,
+}
+
+impl ReadSummary {
+    /// Puts what reading has come to into the report of a run, and tells what a tape has to tell.
+    pub fn enter(
+        self,
+        run: &mut RunReport,
+        command: Command,
+        target: Endpoint,
+        warnings: &Warnings<'_>,
+    ) -> Option<TapeReading> {
+        if self.trailing_bytes > 0 {
+            let bytes = self.trailing_bytes;
+            warnings
+                .note(b"", format!("{bytes} bytes behind the compressed data were passed over"));
+        }
+        (run.command, run.target) = (command, target);
+        run.archive_bytes = self.archive_bytes;
+        run.target_bytes = self.source_bytes;
+        run.stages = self.stages;
+        run.ring_bytes = self.ring_bytes;
+        run.engine = self.engine;
+        run.source = self.endpoint;
+        run.compression = self.compression.to_owned();
+        run.cores = cores();
+        let tape = self.tape?;
+        for text in tape.notes {
+            warnings.note(b"", text);
+        }
+        for text in tape.warnings.into_iter().chain(tape.damage) {
+            warnings.warn(b"", text);
+        }
+        Some(tape.report)
+    }
+}
