@@ -12,7 +12,7 @@ const FLOORS: &[&[&str]] = &[
 ];
 
 /// What only tests name.
-const FOR_TESTS: &[&str] = &["needs", "stepper"];
+const FOR_TESTS: &[&str] = &["needs", "samples", "stepper"];
 
 /// Where a dependency is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use archive::chunk::Compression;
 use backup::verify::{VerifyOptions, verify};
 use flow::cancel::Cancel;
+use samples::Random;
 use tempfile::tempdir;
 
 use crate::harness::{Finished, Recorder, options, run};
 use crate::index::{Parts, check_archive};
-use crate::living::{CHANGES, Counts, Mounted, Random, Thing, World, mount};
+use crate::living::{CHANGES, Counts, Mounted, Thing, World, mount};
 use crate::tools::{PythonMember, python_members};
 
 /// More than fit into a batch, so that files are done with while others are not listed yet.
@@ -23,7 +24,7 @@ fn is_long() -> bool {
 }
 
 fn world(seed: u64) -> World {
-    let mut random = Random(seed << 8 | 1);
+    let mut random = Random::new(seed << 8);
     let mut world = World::new(seed, 2 + random.below(12));
     for number in 0..NAMES {
         let most_bytes = match random.below(40) {

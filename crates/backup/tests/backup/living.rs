@@ -16,20 +16,8 @@ use fuser::{
     Generation, INodeNo, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
     ReplyEntry, ReplyOpen, Request,
 };
+use samples::Random;
 use tempfile::TempDir;
-
-/// A generator that needs no state elsewhere: xorshift64*.
-#[derive(Clone, Debug)]
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % limit
-    }
-}
 
 /// What an object is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -93,7 +81,7 @@ type AtOpen = Box<dyn FnOnce(&mut World) + Send>;
 impl World {
     pub fn new(seed: u64, period: u64) -> World {
         World {
-            random: Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
+            random: Random::numbered(seed),
             period,
             alive: true,
             now: 1,
@@ -124,7 +112,7 @@ impl World {
     /// Some bytes that no other state has.
     fn bytes(&mut self, most: u64) -> Arc<Vec<u8>> {
         let length = self.random.below(most);
-        let mut noise = Random(self.random.0 ^ self.now << 20 | 1);
+        let mut noise = self.random.branch(self.now << 20);
         Arc::new((0..length).map(|_| noise.below(256) as u8).collect())
     }
 

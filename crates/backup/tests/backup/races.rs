@@ -7,23 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use archive::chunk::Compression;
 use flow::cancel::Cancel;
+use samples::Random;
 use tempfile::tempdir;
 
 use crate::harness::{Recorder, Watchdog, options, run};
 use crate::index::check_archive;
 use crate::trees::text;
-
-/// A generator that needs no state elsewhere: xorshift64*.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % limit
-    }
-}
 
 /// Does something to some file or folder. Errors are what happens when two of these meet.
 fn disturb(root: &Path, random: &mut Random) {
@@ -69,7 +58,7 @@ fn whatever_happens_meanwhile_the_archive_is_valid() {
         for seed in 1..3 {
             let (tree, stop) = (&tree, &stop);
             scope.spawn(move || {
-                let mut random = Random(seed);
+                let mut random = Random::new(seed);
                 while !stop.load(Ordering::Relaxed) {
                     disturb(tree, &mut random);
                 }

@@ -12,13 +12,14 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use rustix::fs::FileType;
+use samples::noise;
 use tempfile::tempdir;
 
 use crate::harness::{options, run_clean};
 use crate::index::check_archive;
 use crate::snapshot::{assert_same, snapshot};
 use crate::tools::{bsd_extract, gnu_extract};
-use crate::trees::{mknod, noise, set_modified, text, write_sparse};
+use crate::trees::{mknod, set_modified, text, write_sparse};
 
 #[derive(Clone, Debug)]
 enum What {

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use backup::backup::{BackupOptions, Shrinking};
 use device::target::{Existing, FileMode};
+use samples::noise;
 use tempfile::{TempDir, tempdir};
 
 use crate::harness::{Finished, options, run, run_clean, try_run};
 use crate::sources::Mount;
-use crate::trees::noise;
 
 struct Place {
     folder: TempDir,

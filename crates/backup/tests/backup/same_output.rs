@@ -6,11 +6,12 @@ use std::path::Path;
 use archive::chunk::Compression;
 use backup::backup::BackupOptions;
 use flow::backend::Engine;
+use samples::noise;
 use tempfile::tempdir;
 
 use crate::harness::{options, run_clean};
 use crate::index::check_archive;
-use crate::trees::{noise, text, write_sparse};
+use crate::trees::{text, write_sparse};
 
 /// Small files in several folders, files larger than a reservation, links and holes.
 fn mixed(root: &Path) {

@@ -27,8 +27,9 @@ use tempfile::{TempDir, tempdir};
 
 use crate::harness::{Recorder, Watchdog, options};
 use crate::snapshot::{Kind, Snapshot, assert_same, snapshot};
-use crate::trees::{noise, text, write_sparse};
+use crate::trees::{text, write_sparse};
 use media::{Set, check_set, files, parts, shell};
+use samples::noise;
 
 /// Somebody who puts one cartridge after the other into the drive.
 struct Operator {

@@ -11,6 +11,7 @@ use std::process::Command;
 use archive::chunk::Compression;
 use flow::backend::Engine;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
+use samples::noise;
 use tempfile::{TempDir, tempdir};
 
 use crate::harness::{options, run_clean};
@@ -27,15 +28,6 @@ pub fn set_modified(path: &Path, seconds: i64, nanoseconds: i64) {
 
 pub fn mknod(path: &Path, kind: FileType, device: u64) {
     rustix::fs::mknodat(CWD, path, kind, Mode::from_raw_mode(0o640), device).unwrap();
-}
-
-/// Bytes that do not compress and differ with the seed.
-pub fn noise(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut out = vec![0; bytes];
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&seed.to_le_bytes());
-    hasher.finalize_xof().fill(&mut out);
-    out
 }
 
 /// Bytes of which half compress.

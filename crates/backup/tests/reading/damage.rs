@@ -3,30 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 use backup::restore::RestoreOptions;
+use samples::noise;
 
-use crate::bench::{Bench, Kept, list_paths, noise, shell, verify_archive, write};
-
-/// Files of the tree below `root` by path, with their content.
-fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut waiting = vec![root.to_path_buf()];
-    while let Some(folder) = waiting.pop() {
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
-        for entry in entries.flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                waiting.push(path);
-            } else {
-                let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
-                found.insert(name, fs::read(&path).unwrap());
-            }
-        }
-    }
-    found
-}
+use crate::harness::{Harness, Kept, files, list_paths, shell, verify_archive, write};
 
 struct Outcome {
     files: BTreeMap<String, Vec<u8>>,
@@ -35,26 +16,26 @@ struct Outcome {
 }
 
 /// Restores bytes as an archive.
-fn restore(bench: &Bench, archive: &[u8]) -> Outcome {
-    let path = write(&bench.path("damaged"), archive);
-    let _ = fs::remove_dir_all(bench.path("out"));
+fn restore(harness: &Harness, archive: &[u8]) -> Outcome {
+    let path = write(&harness.path("damaged"), archive);
+    let _ = fs::remove_dir_all(harness.path("out"));
     let kept = Kept::default();
     let options = RestoreOptions { from: path.into(), ring_bytes: 4 << 20, ..Default::default() };
-    let result = bench.try_restore(options, "out", &kept);
+    let result = harness.try_restore(options, "out", &kept);
     let failed = result.err().map(|error| error.to_string());
-    Outcome { files: files(&bench.path("out")), warnings: kept.warnings(), failed }
+    Outcome { files: files(&harness.path("out")), warnings: kept.warnings(), failed }
 }
 
 /// A tree of eight files and its archive.
-fn small(bench: &Bench, command: &str) -> (BTreeMap<String, Vec<u8>>, Vec<u8>) {
-    let root = bench.path("t");
+fn small(harness: &Harness, command: &str) -> (BTreeMap<String, Vec<u8>>, Vec<u8>) {
+    let root = harness.path("t");
     fs::create_dir_all(root.join("folder")).unwrap();
     for number in 0..8usize {
         let name = format!("folder/file{number}");
         fs::write(root.join(name), noise(number as u64 + 1, number * 700)).unwrap();
     }
-    shell(command, bench.folder.path());
-    let archive = fs::read(bench.path("a")).unwrap();
+    shell(command, harness.folder.path());
+    let archive = fs::read(harness.path("a")).unwrap();
     let expected =
         files(&root).into_iter().map(|(name, content)| (format!("t/{name}"), content)).collect();
     (expected, archive)
@@ -68,11 +49,11 @@ fn cut_off_at_every_place() {
         "tar -cf - t | zstd -qc > a",
         "tar -cf - t | gzip -c > a",
     ] {
-        let bench = Bench::new();
-        let (expected, archive) = small(&bench, command);
+        let harness = Harness::new();
+        let (expected, archive) = small(&harness, command);
         let step = if command.contains('|') { 487 } else { 256 };
         for length in (1..archive.len()).step_by(step) {
-            let outcome = restore(&bench, &archive[..length]);
+            let outcome = restore(&harness, &archive[..length]);
             let mut whole = 0;
             for (name, content) in &outcome.files {
                 if let Some(original) = expected.get(name) {
@@ -95,13 +76,13 @@ fn a_flipped_byte_anywhere() {
     for command in
         ["tar --format=posix -cf a t", "tar -cf - t | zstd -qc > a", "tar -cf - t | gzip -c > a"]
     {
-        let bench = Bench::new();
-        let (expected, archive) = small(&bench, command);
+        let harness = Harness::new();
+        let (expected, archive) = small(&harness, command);
         let compressed = command.contains('|');
         for at in (0..archive.len()).step_by(193) {
             let mut damaged = archive.clone();
             damaged[at] ^= 0x55;
-            let outcome = restore(&bench, &damaged);
+            let outcome = restore(&harness, &damaged);
             let told = outcome.failed.is_some() || !outcome.warnings.is_empty();
             let sound = outcome.files == expected;
             if compressed {
@@ -134,18 +115,18 @@ fn a_flipped_byte_anywhere() {
 
 #[test]
 fn garbage_in_front_at_any_alignment() {
-    let bench = Bench::new();
-    let (expected, archive) = small(&bench, "tar --format=posix -cf a t");
+    let harness = Harness::new();
+    let (expected, archive) = small(&harness, "tar --format=posix -cf a t");
     for length in [1, 511, 512, 1000, 1024, 65_536, 3_000_003] {
         let mut shifted = noise(99, length);
         shifted.extend_from_slice(&archive);
-        let outcome = restore(&bench, &shifted);
+        let outcome = restore(&harness, &shifted);
         assert_eq!(outcome.failed, None);
         assert_eq!(outcome.files, expected, "{length}");
         let expected_warning =
             format!(": the archive starts at byte {length}, behind bytes that are no tar");
         assert_eq!(outcome.warnings, [expected_warning]);
-        let (paths, _, kept) = list_paths(&bench.path("damaged"));
+        let (paths, _, kept) = list_paths(&harness.path("damaged"));
         assert_eq!(paths.len(), expected.len() + 2);
         assert_eq!(kept.warnings().len(), 1);
     }
@@ -153,18 +134,18 @@ fn garbage_in_front_at_any_alignment() {
 
 #[test]
 fn a_lost_header_costs_its_member_only() {
-    let bench = Bench::new();
-    let (expected, mut archive) = small(&bench, "tar --format=ustar -cf a t");
+    let harness = Harness::new();
+    let (expected, mut archive) = small(&harness, "tar --format=ustar -cf a t");
     // The header of file4: its name starts its unit.
     let at = archive.windows(14).position(|window| window == b"t/folder/file4").unwrap();
     assert_eq!(at % 512, 0);
     archive[at + 120] ^= 0xff;
-    let outcome = restore(&bench, &archive);
+    let outcome = restore(&harness, &archive);
     assert_eq!(outcome.files.len(), expected.len() - 1);
     assert!(!outcome.files.contains_key("t/folder/file4"));
     assert_eq!(outcome.warnings.len(), 1);
     assert!(outcome.warnings[0].contains("belong to no member"), "{:?}", outcome.warnings);
-    let (report, _) = verify_archive(&bench.path("damaged"), None);
+    let (report, _) = verify_archive(&harness.path("damaged"), None);
     assert_eq!(report.damaged.total, 1);
 }
 
@@ -172,8 +153,8 @@ fn a_lost_header_costs_its_member_only() {
 #[test]
 fn a_lost_chunk_costs_what_is_in_it() {
     for (compress, coding) in [("zstd -qc", "zstd"), ("gzip -c", "gzip")] {
-        let bench = Bench::new();
-        let root = bench.path("t");
+        let harness = Harness::new();
+        let root = harness.path("t");
         fs::create_dir_all(&root).unwrap();
         for number in 0..60 {
             fs::write(root.join(format!("file{number:02}")), noise(number + 1, 4000)).unwrap();
@@ -181,8 +162,8 @@ fn a_lost_chunk_costs_what_is_in_it() {
         let command = format!(
             "tar -cf a t && split -b 20000 a p. && for p in p.*; do {compress} $p > $p.c; done"
         );
-        shell(&command, bench.folder.path());
-        let mut pieces: Vec<_> = fs::read_dir(bench.folder.path())
+        shell(&command, harness.folder.path());
+        let mut pieces: Vec<_> = fs::read_dir(harness.folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
@@ -198,12 +179,12 @@ fn a_lost_chunk_costs_what_is_in_it() {
             }
             archive.extend_from_slice(&bytes);
         }
-        let outcome = restore(&bench, &archive);
+        let outcome = restore(&harness, &archive);
         assert_eq!(outcome.failed, None);
         let names: Vec<_> =
             outcome.files.keys().filter(|name| !name.ends_with(".incomplete")).collect();
         for name in &names {
-            let original = fs::read(bench.path(name)).unwrap();
+            let original = fs::read(harness.path(name)).unwrap();
             // gzip decodes as a stream, and what came before the checksum failed is not known to
             // be wrong: the file that the damage lies in is the one that may differ.
             if coding == "zstd" {
@@ -217,14 +198,14 @@ fn a_lost_chunk_costs_what_is_in_it() {
 
 #[test]
 fn a_file_without_all_its_content_has_another_name() {
-    let bench = Bench::new();
-    fs::create_dir(bench.path("t")).unwrap();
+    let harness = Harness::new();
+    fs::create_dir(harness.path("t")).unwrap();
     let content = noise(5, 2_000_000);
-    fs::write(bench.path("t/large"), &content).unwrap();
-    fs::write(bench.path("t/small"), noise(6, 9000)).unwrap();
-    shell("tar -cf a t/small t/large", bench.folder.path());
-    let archive = fs::read(bench.path("a")).unwrap();
-    let outcome = restore(&bench, &archive[..1_000_000]);
+    fs::write(harness.path("t/large"), &content).unwrap();
+    fs::write(harness.path("t/small"), noise(6, 9000)).unwrap();
+    shell("tar -cf a t/small t/large", harness.folder.path());
+    let archive = fs::read(harness.path("a")).unwrap();
+    let outcome = restore(&harness, &archive[..1_000_000]);
     assert_eq!(outcome.files.len(), 2, "{:?}", outcome.files.keys());
     assert!(outcome.files.contains_key("t/small"));
     let kept = &outcome.files["t/large.incomplete"];
@@ -236,18 +217,18 @@ fn a_file_without_all_its_content_has_another_name() {
 
 #[test]
 fn bytes_behind_the_end_are_no_member() {
-    let bench = Bench::new();
-    let (expected, mut archive) = small(&bench, "tar -cf a t");
+    let harness = Harness::new();
+    let (expected, mut archive) = small(&harness, "tar -cf a t");
     archive.extend_from_slice(&noise(1, 5000));
-    let outcome = restore(&bench, &archive);
+    let outcome = restore(&harness, &archive);
     assert_eq!(outcome.files, expected);
     assert_eq!(outcome.warnings, Vec::<String>::new());
 }
 
 #[test]
 fn impossible_numbers_are_no_reason_to_panic() {
-    let bench = Bench::new();
-    let (_, archive) = small(&bench, "tar --format=gnu -cf a t");
+    let harness = Harness::new();
+    let (_, archive) = small(&harness, "tar --format=gnu -cf a t");
     for (field, width) in [(100, 8), (108, 8), (116, 8), (124, 12), (136, 12), (329, 8)] {
         for fill in [b'9', 0xff, 0x80, b'7', 0] {
             let mut damaged = archive.clone();
@@ -256,7 +237,7 @@ fn impossible_numbers_are_no_reason_to_panic() {
             header[148..156].fill(b' ');
             let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
             header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-            let outcome = restore(&bench, &damaged);
+            let outcome = restore(&harness, &damaged);
             assert!(outcome.files.len() >= 6 || !outcome.warnings.is_empty(), "{field} {fill}");
         }
     }
@@ -268,8 +249,8 @@ fn archives_cut_up_at_random_are_read_to_an_end() {
     for command in
         ["tar --format=posix -cf a t", "tar -cf - t | zstd -qc > a", "tar -cf - t | gzip > a"]
     {
-        let bench = Bench::new();
-        let (_, archive) = small(&bench, command);
+        let harness = Harness::new();
+        let (_, archive) = small(&harness, command);
         for seed in 0..150u64 {
             let random = noise(seed + 1, 400);
             let number = |at: usize| {
@@ -290,7 +271,7 @@ fn archives_cut_up_at_random_are_read_to_an_end() {
                     _ => damaged.truncate(at.max(1)),
                 }
             }
-            let path = write(&bench.path("damaged"), &damaged);
+            let path = write(&harness.path("damaged"), &damaged);
             let kept = Kept::default();
             let options = backup::verify::VerifyOptions {
                 from: path.into(),

@@ -11,25 +11,25 @@ use backup::restore::{RestoreError, RestoreOptions};
 use backup::verify::{VerifyError, VerifyOptions, verify};
 use flow::cancel::Cancel;
 
-use crate::bench::{Bench, Kept, list_paths, list_with, shell, verify_archive, write};
+use crate::harness::{Harness, Kept, list_paths, list_with, shell, verify_archive, write};
 
 /// An archive of a small tree, with its index.
-fn archive(bench: &Bench, compression: &str) -> Vec<u8> {
-    let root = bench.path("t");
+fn archive(harness: &Harness, compression: &str) -> Vec<u8> {
+    let root = harness.path("t");
     fs::create_dir_all(&root).unwrap();
     for number in 0..8u64 {
-        let content = crate::bench::noise(number + 1, 1000 * number as usize);
+        let content = samples::noise(number + 1, 1000 * number as usize);
         fs::write(root.join(format!("file{number}")), content).unwrap();
     }
     let options = BackupOptions {
         sources: vec![root],
-        target: bench.path("set").into(),
+        target: harness.path("set").into(),
         compression: compression.parse().unwrap(),
         existing: device::target::Existing::Replace,
         ..Default::default()
     };
     backup(&options, &Kept::default(), &Cancel::new()).unwrap();
-    fs::read(bench.path("set")).unwrap()
+    fs::read(harness.path("set")).unwrap()
 }
 
 fn find(bytes: &[u8], pattern: &[u8]) -> usize {
@@ -42,13 +42,13 @@ fn index_start(archive: &[u8]) -> usize {
 }
 
 #[track_caller]
-fn assert_lost_index(bench: &Bench, bytes: &[u8], text: &str) {
-    let path = write(&bench.path("damaged"), bytes);
+fn assert_lost_index(harness: &Harness, bytes: &[u8], text: &str) {
+    let path = write(&harness.path("damaged"), bytes);
     let (report, kept) = verify_archive(&path, None);
     assert!(!report.is_sound());
     kept.expect_warning(text);
-    let _ = fs::remove_dir_all(bench.path("out"));
-    let (_, kept) = bench.restore(&path, "out");
+    let _ = fs::remove_dir_all(harness.path("out"));
+    let (_, kept) = harness.restore(&path, "out");
     kept.expect_warning(text);
     let (paths, _, kept) = list_paths(&path);
     kept.expect_warning(text);
@@ -57,31 +57,31 @@ fn assert_lost_index(bench: &Bench, bytes: &[u8], text: &str) {
 
 #[test]
 fn an_archive_without_the_index_that_must_follow_is_damaged() {
-    let bench = Bench::new();
-    let archive = archive(&bench, "none");
+    let harness = Harness::new();
+    let archive = archive(&harness, "none");
     let index = index_start(&archive);
     const TEXT: &str = "says at its front that an index follows";
-    assert_lost_index(&bench, &archive[..index], TEXT);
+    assert_lost_index(&harness, &archive[..index], TEXT);
     // Cut at the end of a member, inside of one, and with a tail of zeros.
     let member = find(&archive, b"/t/file5") / 512 * 512;
-    assert_lost_index(&bench, &archive[..member], TEXT);
-    assert_lost_index(&bench, &archive[..member + 3072], TEXT);
+    assert_lost_index(&harness, &archive[..member], TEXT);
+    assert_lost_index(&harness, &archive[..member + 3072], TEXT);
     for from in [member, member + 3072, index, index + 4096] {
         let mut zeroed = archive.clone();
         zeroed[from..].fill(0);
-        assert_lost_index(&bench, &zeroed, TEXT);
+        assert_lost_index(&harness, &zeroed, TEXT);
     }
-    let compressed = self::archive(&bench, "zstd");
+    let compressed = self::archive(&harness, "zstd");
     let mut cut = compressed.clone();
     cut.truncate(compressed.len() - 300);
-    assert_lost_index(&bench, &cut, "");
+    assert_lost_index(&harness, &cut, "");
 }
 
 #[test]
 fn zeros_are_no_archive() {
-    let bench = Bench::new();
+    let harness = Harness::new();
     for length in [512, 1024, 10_240, 10 << 20] {
-        let path = write(&bench.path("zeros"), &vec![0; length]);
+        let path = write(&harness.path("zeros"), &vec![0; length]);
         let kept = Kept::default();
         let options = VerifyOptions { from: path.clone().into(), ..Default::default() };
         let expected = |failure: &ReadFailure| {
@@ -92,7 +92,7 @@ fn zeros_are_no_archive() {
             other => panic!("{length}: {other:?}"),
         }
         let options = RestoreOptions { from: path.clone().into(), ..Default::default() };
-        match bench.try_restore(options, "out", &kept) {
+        match harness.try_restore(options, "out", &kept) {
             Err(RestoreError::Read(failure)) if expected(&failure) => {}
             other => panic!("{length}: {other:?}"),
         }
@@ -106,36 +106,36 @@ fn zeros_are_no_archive() {
 
 #[test]
 fn more_zeros_than_tar_writes_are_told() {
-    let bench = Bench::new();
-    shell("mkdir t && head -c 30000 /dev/urandom > t/a && tar cf a.tar t", bench.folder.path());
+    let harness = Harness::new();
+    shell("mkdir t && head -c 30000 /dev/urandom > t/a && tar cf a.tar t", harness.folder.path());
     for padding in 0..21 {
         // However the last member ends, what tar writes itself is never too much.
         shell(
             &format!("head -c $((512 * {padding})) /dev/urandom > t/b && tar cf b.tar t"),
-            bench.folder.path(),
+            harness.folder.path(),
         );
-        let (report, kept) = verify_archive(&bench.path("b.tar"), None);
+        let (report, kept) = verify_archive(&harness.path("b.tar"), None);
         assert!(report.is_sound());
         assert_eq!(kept.warnings(), Vec::<String>::new(), "{padding}");
     }
-    shell("truncate -s +12K a.tar", bench.folder.path());
-    let (report, kept) = verify_archive(&bench.path("a.tar"), None);
+    shell("truncate -s +12K a.tar", harness.folder.path());
+    let (report, kept) = verify_archive(&harness.path("a.tar"), None);
     assert!(report.is_sound());
     kept.expect_warning("of zeros follow the member that ends");
-    let (_, kept) = bench.restore(&bench.path("a.tar"), "out");
+    let (_, kept) = harness.restore(&harness.path("a.tar"), "out");
     kept.expect_warning("of zeros follow the member that ends");
     // An index vouches for what is in front of it.
-    let mut ours = archive(&bench, "none");
+    let mut ours = archive(&harness, "none");
     ours.resize(ours.len() + (1 << 20), 0);
-    let (report, kept) = verify_archive(&write(&bench.path("longer"), &ours), None);
+    let (report, kept) = verify_archive(&write(&harness.path("longer"), &ours), None);
     assert!(report.is_sound() && kept.warnings().is_empty(), "{:?}", kept.warnings());
 }
 
 #[test]
 fn an_index_can_be_asked_for_of_any_archive() {
-    let bench = Bench::new();
-    shell("mkdir t && echo a > t/a && tar cf a.tar t", bench.folder.path());
-    let from = || bench.path("a.tar").into();
+    let harness = Harness::new();
+    shell("mkdir t && echo a > t/a && tar cf a.tar t", harness.folder.path());
+    let from = || harness.path("a.tar").into();
     let (index, kept) = (IndexNeed::Required, Kept::default());
     let options = VerifyOptions { from: from(), index, ..Default::default() };
     assert!(matches!(
@@ -144,11 +144,11 @@ fn an_index_can_be_asked_for_of_any_archive() {
     ));
     let options = RestoreOptions { from: from(), index, ..Default::default() };
     assert!(matches!(
-        bench.try_restore(options, "out", &kept),
+        harness.try_restore(options, "out", &kept),
         Err(RestoreError::Read(ReadFailure::NoIndex { .. }))
     ));
-    let ours = archive(&bench, "gzip");
-    let path = write(&bench.path("ours"), &ours);
+    let ours = archive(&harness, "gzip");
+    let path = write(&harness.path("ours"), &ours);
     let options = VerifyOptions { from: path.into(), index, ..Default::default() };
     assert!(verify(options, &kept, &Cancel::new()).unwrap().is_sound());
 }
@@ -156,22 +156,22 @@ fn an_index_can_be_asked_for_of_any_archive() {
 #[test]
 fn what_gnu_tar_appends_is_read_and_the_rest_of_the_index_is_no_member() {
     for length in [10, 3000, 9000, 20_000] {
-        let bench = Bench::new();
-        archive(&bench, "none");
+        let harness = Harness::new();
+        archive(&harness, "none");
         shell(
             &format!("head -c {length} /dev/urandom > more && tar rf set more"),
-            bench.folder.path(),
+            harness.folder.path(),
         );
-        let path = bench.path("set");
+        let path = harness.path("set");
         let (paths, _, kept) = list_paths(&path);
         assert!(paths.contains(&"more".to_owned()));
         assert!(paths.iter().all(|path| !path.contains("takeup-index")), "{length}: {paths:?}");
         assert!(!kept.warnings().is_empty());
         let (report, _) = verify_archive(&path, None);
         assert!(!report.is_sound());
-        let (_, kept) = bench.restore(&path, "out");
-        assert!(bench.path("out/more").exists());
-        assert!(!bench.path("out/takeup-index").exists(), "{length}");
+        let (_, kept) = harness.restore(&path, "out");
+        assert!(harness.path("out/more").exists());
+        assert!(!harness.path("out/takeup-index").exists(), "{length}");
         assert!(!kept.warnings().is_empty());
     }
 }
@@ -185,9 +185,9 @@ fn names(path: &Path, check: HeaderCheck) -> (Vec<String>, ListWay, Kept) {
 
 #[test]
 fn a_list_from_the_index_is_held_against_the_archive() {
-    let bench = Bench::new();
-    let ours = archive(&bench, "none");
-    let path = bench.path("set");
+    let harness = Harness::new();
+    let ours = archive(&harness, "none");
+    let path = harness.path("set");
     let (_, way, kept) = names(&path, HeaderCheck::Sample);
     assert_eq!((way, kept.warnings().len()), (ListWay::Index { headers_checked: 9 }, 0));
     let (_, way, kept) = names(&path, HeaderCheck::All);
@@ -196,7 +196,7 @@ fn a_list_from_the_index_is_held_against_the_archive() {
     let mut lost = ours.clone();
     let index = index_start(&ours);
     lost[1024..index].fill(0);
-    let path = write(&bench.path("lost"), &lost);
+    let path = write(&harness.path("lost"), &lost);
     for check in [HeaderCheck::Sample, HeaderCheck::All] {
         let cancel = Cancel::new();
         let kept = Kept::default();
@@ -218,7 +218,7 @@ fn a_list_from_the_index_is_held_against_the_archive() {
     let sum = at + 148;
     let digits = u32::from_str_radix(std::str::from_utf8(&ours[sum..sum + 6]).unwrap(), 8).unwrap();
     other[sum..sum + 6].copy_from_slice(format!("{:06o}", digits + 6).as_bytes());
-    let path = write(&bench.path("other"), &other);
+    let path = write(&harness.path("other"), &other);
     let (paths, way, kept) = names(&path, HeaderCheck::Sample);
     kept.expect_warning("in its place");
     assert_eq!(way, ListWay::Headers);

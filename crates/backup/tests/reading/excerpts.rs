@@ -10,15 +10,16 @@ use backup::restore::{Checksums, RestoreOptions, RestoreReport};
 use backup::selection::Selection;
 use flow::cancel::Cancel;
 use proptest::prelude::*;
+use samples::noise;
 
-use crate::bench::{Bench, Kept, Times, assert_same_tree, describe, noise, shell};
+use crate::harness::{Harness, Kept, Times, assert_same_tree, describe, shell};
 
 const COMPRESSIONS: [&str; 3] = ["none", "zstd:1", "gzip:1"];
 const FOLDERS: usize = 8;
 
 /// Folders `f0` to `f7` below `tree`, each with a large file and many small ones.
-fn big_tree(bench: &Bench, large_bytes: usize) -> PathBuf {
-    let root = bench.path("tree");
+fn big_tree(harness: &Harness, large_bytes: usize) -> PathBuf {
+    let root = harness.path("tree");
     for folder in 0..FOLDERS {
         let path = root.join(format!("f{folder}"));
         fs::create_dir_all(&path).unwrap();
@@ -34,8 +35,8 @@ fn big_tree(bench: &Bench, large_bytes: usize) -> PathBuf {
     root
 }
 
-fn archive_of(bench: &Bench, tree: &Path, compression: &str) -> PathBuf {
-    let target = bench.path("a");
+fn archive_of(harness: &Harness, tree: &Path, compression: &str) -> PathBuf {
+    let target = harness.path("a");
     let options = BackupOptions {
         sources: vec![tree.to_path_buf()],
         target: target.clone().into(),
@@ -47,8 +48,8 @@ fn archive_of(bench: &Bench, tree: &Path, compression: &str) -> PathBuf {
 }
 
 /// Restores the paths below the tree, from `from`, to `into`.
-fn restore(bench: &Bench, from: &Path, paths: &[&str], into: &str) -> (RestoreReport, Kept) {
-    let tree = bench.path("tree");
+fn restore(harness: &Harness, from: &Path, paths: &[&str], into: &str) -> (RestoreReport, Kept) {
+    let tree = harness.path("tree");
     let below = |path: &&str| tree.join(path).as_os_str().as_encoded_bytes().to_vec();
     let selection = Selection::new(paths.iter().map(below));
     let options = RestoreOptions {
@@ -57,15 +58,15 @@ fn restore(bench: &Bench, from: &Path, paths: &[&str], into: &str) -> (RestoreRe
         strip_components: tree.components().count() - 1,
         ..Default::default()
     };
-    bench.restore_with(options, into)
+    harness.restore_with(options, into)
 }
 
 /// The same through a pipe.
-fn restore_piped(bench: &Bench, paths: &[&str], into: &str) -> Kept {
-    let folder = bench.folder.path().to_path_buf();
+fn restore_piped(harness: &Harness, paths: &[&str], into: &str) -> Kept {
+    let folder = harness.folder.path().to_path_buf();
     shell("rm -f fifo; mkfifo fifo", &folder);
     let writer = std::thread::spawn(move || shell("cat a > fifo", &folder));
-    let (_, kept) = restore(bench, &bench.path("fifo"), paths, into);
+    let (_, kept) = restore(harness, &harness.path("fifo"), paths, into);
     writer.join().unwrap();
     kept
 }
@@ -73,13 +74,13 @@ fn restore_piped(bench: &Bench, paths: &[&str], into: &str) -> Kept {
 #[test]
 fn only_what_is_selected_is_read() {
     for compression in COMPRESSIONS {
-        let bench = Bench::new();
-        let tree = big_tree(&bench, 5_000_000);
-        let archive = archive_of(&bench, &tree, compression);
+        let harness = Harness::new();
+        let tree = big_tree(&harness, 5_000_000);
+        let archive = archive_of(&harness, &tree, compression);
         let length_bytes = fs::metadata(&archive).unwrap().len();
         for (paths, parts) in [(&["f3/small04"][..], 4), (&["f2"], 3), (&["f0", "f7/large"], 2)] {
-            let _ = fs::remove_dir_all(bench.path("out"));
-            let (report, kept) = restore(&bench, &archive, paths, "out");
+            let _ = fs::remove_dir_all(harness.path("out"));
+            let (report, kept) = restore(&harness, &archive, paths, "out");
             assert_eq!(kept.warnings(), Vec::<String>::new(), "{compression}");
             assert!(matches!(report.checksums, Checksums::Hold { blocks: 1.. }), "{report:?}");
             let read_bytes = report.run.target_bytes;
@@ -90,7 +91,7 @@ fn only_what_is_selected_is_read() {
             };
             assert!(read_bytes <= most_bytes, "{compression} {paths:?}: {read_bytes}");
             for path in paths {
-                let (from, to) = (tree.join(path), bench.path("out").join(path));
+                let (from, to) = (tree.join(path), harness.path("out").join(path));
                 if from.is_dir() {
                     assert_same_tree(&from, &to, Times::Exact);
                 } else {
@@ -104,26 +105,26 @@ fn only_what_is_selected_is_read() {
 #[test]
 fn a_link_whose_file_is_not_selected_brings_the_content() {
     for compression in COMPRESSIONS {
-        let bench = Bench::new();
-        let tree = big_tree(&bench, 3_000_000);
-        let archive = archive_of(&bench, &tree, compression);
-        let (report, kept) = restore(&bench, &archive, &["f5/link", "f6/link"], "out");
+        let harness = Harness::new();
+        let tree = big_tree(&harness, 3_000_000);
+        let archive = archive_of(&harness, &tree, compression);
+        let (report, kept) = restore(&harness, &archive, &["f5/link", "f6/link"], "out");
         assert_eq!(kept.warnings(), Vec::<String>::new(), "{compression}");
         assert!(report.not_found.is_empty());
-        let lines = describe(&bench.path("out"));
+        let lines = describe(&harness.path("out"));
         let links = lines.iter().filter(|line| line.contains("/link|f|") && line.ends_with("|2"));
         assert_eq!(links.count(), 2, "{lines:#?}");
-        let content = fs::read(bench.path("out/f6/link")).unwrap();
+        let content = fs::read(harness.path("out/f6/link")).unwrap();
         assert_eq!(content, fs::read(tree.join("f1/small07")).unwrap());
     }
 }
 
 #[test]
 fn what_is_not_there_is_named_and_the_archive_hardly_read() {
-    let bench = Bench::new();
-    let tree = big_tree(&bench, 3_000_000);
-    let archive = archive_of(&bench, &tree, "none");
-    let (report, kept) = restore(&bench, &archive, &["f9"], "out");
+    let harness = Harness::new();
+    let tree = big_tree(&harness, 3_000_000);
+    let archive = archive_of(&harness, &tree, "none");
+    let (report, kept) = restore(&harness, &archive, &["f9"], "out");
     assert_eq!(report.not_found.len(), 1);
     assert_eq!(kept.warnings().len(), 1);
     assert!(report.run.target_bytes <= 1 << 20, "{}", report.run.target_bytes);
@@ -132,22 +133,22 @@ fn what_is_not_there_is_named_and_the_archive_hardly_read() {
 #[test]
 fn damage_inside_is_named_and_damage_outside_is_not_met() {
     for compression in COMPRESSIONS {
-        let bench = Bench::new();
-        let tree = big_tree(&bench, 3_000_000);
-        let archive = archive_of(&bench, &tree, compression);
+        let harness = Harness::new();
+        let tree = big_tree(&harness, 3_000_000);
+        let archive = archive_of(&harness, &tree, compression);
         let mut bytes = fs::read(&archive).unwrap();
         // Nothing compresses: the fourth folder starts behind three eighths, with the large file.
         let middle = bytes.len() * 7 / 16;
         bytes[middle..middle + 50_000].fill(0x55);
         fs::write(&archive, &bytes).unwrap();
-        let (_, kept) = restore(&bench, &archive, &["f0", "f7"], "outside");
+        let (_, kept) = restore(&harness, &archive, &["f0", "f7"], "outside");
         assert_eq!(kept.warnings(), Vec::<String>::new(), "{compression}");
-        let (_, kept) = restore(&bench, &archive, &["f3", "f4"], "inside");
+        let (_, kept) = restore(&harness, &archive, &["f3", "f4"], "inside");
         kept.expect_warning(if compression == "none" { "large" } else { "are missing" });
         for folder in ["f3", "f4"] {
             for file in 0..30 {
                 let path = format!("{folder}/small{file:02}");
-                let restored = fs::read(bench.path("inside").join(&path)).unwrap_or_default();
+                let restored = fs::read(harness.path("inside").join(&path)).unwrap_or_default();
                 let expected = fs::read(tree.join(&path)).unwrap();
                 // What shares a lost chunk with the large file is lost as well.
                 assert!(restored == expected || compression != "none", "{compression} {path}");
@@ -165,9 +166,9 @@ proptest! {
         large_bytes in 0usize..2_000_000,
         picks in proptest::collection::vec((0..FOLDERS, 0usize..33), 0..5),
     ) {
-        let bench = Bench::new();
-        let tree = big_tree(&bench, large_bytes);
-        let archive = archive_of(&bench, &tree, COMPRESSIONS[compression]);
+        let harness = Harness::new();
+        let tree = big_tree(&harness, large_bytes);
+        let archive = archive_of(&harness, &tree, COMPRESSIONS[compression]);
         let paths: Vec<String> = picks
             .iter()
             .map(|&(folder, file)| match file {
@@ -180,13 +181,13 @@ proptest! {
         let mut paths: Vec<&str> = paths.iter().map(|path| &**path).collect();
         // A link without its file is the one thing that a pipe does not give.
         paths.push("f1/small07");
-        let (_, kept) = restore(&bench, &archive, &paths, "file");
-        let piped = restore_piped(&bench, &paths, "pipe");
+        let (_, kept) = restore(&harness, &archive, &paths, "file");
+        let piped = restore_piped(&harness, &paths, "pipe");
         prop_assert_eq!(kept.warnings(), piped.warnings());
-        shell("diff -r --no-dereference pipe file", bench.folder.path());
+        shell("diff -r --no-dereference pipe file", harness.folder.path());
         // Directories that were made on the way have the time of that.
         let objects = |into: &str| -> Vec<String> {
-            let lines = describe(&bench.path(into)).into_iter();
+            let lines = describe(&harness.path(into)).into_iter();
             lines.filter(|line| !line.contains("|d|") || line.contains("|-|1700000000.")).collect()
         };
         prop_assert_eq!(objects("pipe"), objects("file"));
@@ -194,10 +195,10 @@ proptest! {
 }
 
 /// An archive with a tar archive among its members, and the place of that member's header.
-fn nested(bench: &Bench) -> (Vec<u8>, usize) {
-    let tree = big_tree(bench, 10_000);
+fn nested(harness: &Harness) -> (Vec<u8>, usize) {
+    let tree = big_tree(harness, 10_000);
     shell("tar -cf f3/inner.tar f1 f2", &tree);
-    let archive = archive_of(bench, &tree, "none");
+    let archive = archive_of(harness, &tree, "none");
     let mut place = None;
     let options = backup::list::ListOptions { from: archive.clone().into(), ..Default::default() };
     backup::list::list(options, &Kept::default(), &Cancel::new(), |listed| {
@@ -213,19 +214,19 @@ fn nested(bench: &Bench) -> (Vec<u8>, usize) {
 fn an_archive_inside_a_lost_member_is_not_taken_for_the_archive() {
     // A flipped bit, zeros that look like the end of the archive, and half of the archive inside.
     for (length, fill) in [(1024, 0xa5), (2048, 0), (60_000, 0)] {
-        let bench = Bench::new();
-        let (mut bytes, place) = nested(&bench);
+        let harness = Harness::new();
+        let (mut bytes, place) = nested(&harness);
         bytes[place..place + length].fill(fill);
-        fs::write(bench.path("a"), bytes).unwrap();
-        let options = RestoreOptions { from: bench.path("a").into(), ..Default::default() };
-        let (_, kept) = bench.restore_with(options, "out");
+        fs::write(harness.path("a"), bytes).unwrap();
+        let options = RestoreOptions { from: harness.path("a").into(), ..Default::default() };
+        let (_, kept) = harness.restore_with(options, "out");
         assert!(!kept.warnings().is_empty());
-        let tree = bench.path("tree");
-        let out = bench.path("out").join(tree.strip_prefix("/").unwrap());
-        shell(&format!("rm {}/f3/inner.tar", tree.display()), bench.folder.path());
+        let tree = harness.path("tree");
+        let out = harness.path("out").join(tree.strip_prefix("/").unwrap());
+        shell(&format!("rm {}/f3/inner.tar", tree.display()), harness.folder.path());
         let command = format!("diff -r --no-dereference {} {}", tree.display(), out.display());
-        shell(&command, bench.folder.path());
+        shell(&command, harness.folder.path());
         // What was inside would have come out beside the tree.
-        assert!(!bench.path("out/f1").exists() && !bench.path("out/f2").exists());
+        assert!(!harness.path("out/f1").exists() && !harness.path("out/f2").exists());
     }
 }

@@ -16,8 +16,8 @@ use backup::verify::{VerifyOptions, verify};
 use flow::cancel::Cancel;
 use sim::tape::{Cartridge, CartridgeSettings};
 
-use crate::bench::{Bench, Kept, list_with, shell};
-use crate::tape::studio::Studio;
+use crate::harness::{Harness, Kept, list_with, shell};
+use crate::tape::harness::TapeHarness;
 
 const VERSIONS: [&str; 2] = ["1", "2"];
 const ARCHIVES: [&str; 3] = ["none.tar", "zstd.tar.zst", "gzip.tar.gz"];
@@ -62,11 +62,11 @@ fn read_by_us() {
     needs::require!(Root, Attributes, AccessRules);
     for version in VERSIONS {
         for archive in ARCHIVES {
-            let (bench, case) = (Bench::new(), format!("version {version}, {archive}"));
+            let (harness, case) = (Harness::new(), format!("version {version}, {archive}"));
             let path = golden(version).join(archive);
-            let (_, kept) = bench.restore(&path, "out");
+            let (_, kept) = harness.restore(&path, "out");
             assert_eq!(kept.warnings(), Vec::<String>::new(), "{case}");
-            assert_is_golden(&bench.path("out"), &case);
+            assert_is_golden(&harness.path("out"), &case);
             let (kept, options) = (
                 Kept::default(),
                 VerifyOptions { from: path.clone().into(), ..Default::default() },
@@ -89,18 +89,18 @@ fn read_by_us() {
 fn sets_on_tape_are_read_by_us() {
     needs::require!(Root, Attributes, AccessRules);
     for version in VERSIONS {
-        let studio = Studio::new(1, 1 << 20);
-        let medium = studio.bench.path("medium");
+        let harness = TapeHarness::new(1, 1 << 20);
+        let medium = harness.plain.path("medium");
         fs::copy(golden(version).join("tape.medium"), &medium).unwrap();
         let cartridge = Cartridge::in_file(&medium, CartridgeSettings::default()).unwrap();
-        studio.library.drive().insert(cartridge);
-        let (kept, origin) = (Kept::default(), studio.origin());
-        let origin = TapeOrigin { drive: Arc::new(studio.library.drive().clone()), ..origin };
+        harness.library.drive().insert(cartridge);
+        let (kept, origin) = (Kept::default(), harness.origin());
+        let origin = TapeOrigin { drive: Arc::new(harness.library.drive().clone()), ..origin };
         let options = RestoreOptions { tape: Some(origin), ..Default::default() };
-        studio.bench.try_restore(options, "out", &kept).unwrap();
+        harness.plain.try_restore(options, "out", &kept).unwrap();
         assert_eq!(kept.warnings(), Vec::<String>::new());
-        assert_is_golden(&studio.bench.path("out"), &format!("version {version}, tape"));
-        let (report, kept) = studio.verify(None);
+        assert_is_golden(&harness.plain.path("out"), &format!("version {version}, tape"));
+        let (report, kept) = harness.verify(None);
         assert!(report.unwrap().is_sound(), "{:?}", kept.warnings());
     }
 }
@@ -124,22 +124,23 @@ fn read_by_others() {
                 _ => "gzip -dc",
             };
             for (tool, extract) in tools {
-                let (bench, case) = (Bench::new(), format!("version {version}, {archive}, {tool}"));
+                let (harness, case) =
+                    (Harness::new(), format!("version {version}, {archive}, {tool}"));
                 // GNU tar and Python stop reading at the end mark, in front of the index.
                 let command =
                     format!("mkdir out && {open} {path} > a.tar && {extract} < a.tar 2> errors");
-                shell(&command, bench.folder.path());
+                shell(&command, harness.folder.path());
                 // GNU tar finds times before 1970 worth a word.
-                let errors = fs::read_to_string(bench.path("errors")).unwrap();
+                let errors = fs::read_to_string(harness.path("errors")).unwrap();
                 let errors = errors.lines().filter(|line| !line.contains("implausibly old"));
                 let errors: String = errors.collect();
                 assert_eq!(errors, "", "{case}");
                 if tool != "Python" {
-                    assert_is_golden(&bench.path("out"), &case);
+                    assert_is_golden(&harness.path("out"), &case);
                     continue;
                 }
                 let expected = fs::read_to_string(golden("objects.txt")).unwrap();
-                let found = described(&bench.path("out"), "objects");
+                let found = described(&harness.path("out"), "objects");
                 assert_eq!(as_python_has_it(&found), as_python_has_it(&expected), "{case}");
             }
         }

@@ -5,12 +5,12 @@ use std::process::Command;
 use backup::list::{ListOptions, ListWay};
 use backup::selection::Selection;
 
-use crate::bench::{Bench, list_paths, list_with, shell};
+use crate::harness::{Harness, list_paths, list_with, shell};
 
-fn gnu_list(bench: &Bench, archive: &str) -> Vec<String> {
+fn gnu_list(harness: &Harness, archive: &str) -> Vec<String> {
     let output = Command::new("tar")
         .args(["--quoting-style=literal", "-tf", archive, "--null"])
-        .current_dir(bench.folder.path())
+        .current_dir(harness.folder.path())
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -23,14 +23,14 @@ fn gnu_list(bench: &Bench, archive: &str) -> Vec<String> {
 
 #[test]
 fn a_list_has_the_names_that_gnu_tar_lists() {
-    let bench = Bench::new();
-    bench.tree("tree");
+    let harness = Harness::new();
+    harness.tree("tree");
     for format in ["gnu", "posix"] {
-        shell(&format!("tar --format={format} -cf a.tar tree"), bench.folder.path());
-        shell("zstd -qf a.tar -o a.tar.zst && gzip -kf a.tar", bench.folder.path());
-        let expected = gnu_list(&bench, "a.tar");
+        shell(&format!("tar --format={format} -cf a.tar tree"), harness.folder.path());
+        shell("zstd -qf a.tar -o a.tar.zst && gzip -kf a.tar", harness.folder.path());
+        let expected = gnu_list(&harness, "a.tar");
         for archive in ["a.tar", "a.tar.zst", "a.tar.gz"] {
-            let (paths, report, kept) = list_paths(&bench.path(archive));
+            let (paths, report, kept) = list_paths(&harness.path(archive));
             assert_eq!(paths, expected, "{archive}");
             assert_eq!(kept.warnings(), Vec::<String>::new());
             assert_eq!(report.way, ListWay::Headers);
@@ -40,23 +40,23 @@ fn a_list_has_the_names_that_gnu_tar_lists() {
 
 #[test]
 fn contents_of_a_plain_archive_are_jumped_over() {
-    let bench = Bench::new();
+    let harness = Harness::new();
     shell(
         "mkdir t && truncate -s 200M t/a && echo x > t/b && tar cf a.tar --no-recursion t t/a t/b",
-        bench.folder.path(),
+        harness.folder.path(),
     );
-    let (paths, report, _) = list_paths(&bench.path("a.tar"));
+    let (paths, report, _) = list_paths(&harness.path("a.tar"));
     assert_eq!(paths, ["t", "t/a", "t/b"]);
     assert!(report.run.target_bytes < 2 << 20, "{}", report.run.target_bytes);
 }
 
 #[test]
 fn a_list_is_of_what_was_asked_for() {
-    let bench = Bench::new();
-    bench.tree("tree");
-    shell("tar -cf a.tar tree", bench.folder.path());
+    let harness = Harness::new();
+    harness.tree("tree");
+    shell("tar -cf a.tar tree", harness.folder.path());
     let options = ListOptions {
-        from: bench.path("a.tar").into(),
+        from: harness.path("a.tar").into(),
         selection: Selection::new([b"tree/folder2".to_vec(), b"nowhere".to_vec()]),
         ..Default::default()
     };
@@ -68,12 +68,12 @@ fn a_list_is_of_what_was_asked_for() {
 
 #[test]
 fn archives_one_behind_the_other_are_one_list() {
-    let bench = Bench::new();
-    let folder = bench.folder.path();
+    let harness = Harness::new();
+    let folder = harness.folder.path();
     shell("echo a > a && echo b > b && tar cf a.tar a && tar cf b.tar b", folder);
     shell("cat a.tar b.tar > c.tar && gzip -c a.tar > c.gz && gzip -c b.tar >> c.gz", folder);
     for archive in ["c.tar", "c.gz"] {
-        let (paths, _, kept) = list_paths(&bench.path(archive));
+        let (paths, _, kept) = list_paths(&harness.path(archive));
         assert_eq!(paths, ["a", "b"], "{archive}");
         assert_eq!(kept.warnings(), Vec::<String>::new());
         assert_eq!(kept.notes(), [": another archive follows at byte 10240"]);

@@ -6,7 +6,7 @@
 //! the cases; `TAKEUP_LONG=1` all of them.
 
 mod cases;
-mod tape;
+mod sets;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,8 +23,9 @@ use backup::restore::{RestoreOptions, Synchronise, restore};
 use backup::verify::{VerifyOptions, verify};
 use flow::cancel::Cancel;
 
-use crate::bench::{Kept, noise};
+use crate::harness::Kept;
 use cases::{Case, cases, random_cases};
+use samples::noise;
 
 /// An object of a tree: what it is, and all that a restore gives back.
 type Object = (u32, u32, u32, u64, i64, i64, Vec<u8>);
@@ -71,7 +72,7 @@ pub fn tree(root: &Path, generation: u64, large_bytes: usize) {
     fs::hard_link(folder.join("file1"), root.join("second-name")).unwrap();
     symlink("folder/file2", root.join("link")).unwrap();
     fs::set_permissions(root.join("empty"), fs::Permissions::from_mode(0o640)).unwrap();
-    crate::bench::run("bash", &["-c", "find . -exec touch -hd '2024-05-06 07:08:09' {} +"], root);
+    crate::harness::run("bash", &["-c", "find . -exec touch -hd '2024-05-06 07:08:09' {} +"], root);
 }
 
 /// Two generations of an archive, and the tree of the first.

@@ -1,11 +1,11 @@
 //! List, restore and verify against archives of the real tools, whole and damaged.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-mod bench;
 mod damage;
 mod ends;
 mod excerpts;
 mod golden;
+mod harness;
 mod listing;
 mod lying_disk;
 mod restoring;

@@ -9,12 +9,14 @@ use backup::list::{Detail, ListOptions, ListWay};
 use backup::restore::Checksums;
 use flow::cancel::Cancel;
 
-use crate::bench::{Bench, Kept, Times, assert_same_tree, list_with, shell, verify_archive, write};
+use crate::harness::{
+    Harness, Kept, Times, assert_same_tree, list_with, shell, verify_archive, write,
+};
 
-/// Backs `tree` up to `a` in the bench's folder. Paths in the archive are absolute ones without
+/// Backs `tree` up to `a` in the harness's folder. Paths in the archive are absolute ones without
 /// the slash, so the tree is found below the root.
-fn archive_of(bench: &Bench, tree: &Path, compression: &str) -> PathBuf {
-    let target = bench.path("a");
+fn archive_of(harness: &Harness, tree: &Path, compression: &str) -> PathBuf {
+    let target = harness.path("a");
     let _ = fs::remove_file(&target);
     let options = BackupOptions {
         sources: vec![tree.to_path_buf()],
@@ -31,13 +33,13 @@ const COMPRESSIONS: [&str; 3] = ["none", "zstd:3", "gzip:6"];
 #[test]
 fn there_and_back() {
     for compression in COMPRESSIONS {
-        let bench = Bench::new();
-        let tree = bench.tree("tree");
-        let archive = archive_of(&bench, &tree, compression);
-        let (report, kept) = bench.restore(&archive, "out");
+        let harness = Harness::new();
+        let tree = harness.tree("tree");
+        let archive = archive_of(&harness, &tree, compression);
+        let (report, kept) = harness.restore(&archive, "out");
         assert_eq!(kept.warnings(), Vec::<String>::new(), "{compression}");
         assert!(matches!(report.checksums, Checksums::Hold { blocks: 1.. }), "{report:?}");
-        let restored = bench.path("out").join(tree.strip_prefix("/").unwrap());
+        let restored = harness.path("out").join(tree.strip_prefix("/").unwrap());
         assert_same_tree(&tree, &restored, Times::Exact);
     }
 }
@@ -45,9 +47,9 @@ fn there_and_back() {
 #[test]
 fn a_sound_archive_verifies_and_is_like_the_live_tree() {
     for compression in COMPRESSIONS {
-        let bench = Bench::new();
-        let tree = bench.tree("tree");
-        let archive = archive_of(&bench, &tree, compression);
+        let harness = Harness::new();
+        let tree = harness.tree("tree");
+        let archive = archive_of(&harness, &tree, compression);
         let (report, kept) = verify_archive(&archive, Some(Path::new("/")));
         assert_eq!(kept.warnings(), Vec::<String>::new(), "{compression}");
         assert!(report.is_sound());
@@ -62,13 +64,13 @@ fn a_sound_archive_verifies_and_is_like_the_live_tree() {
 #[test]
 fn a_pipe_is_verified_as_well() {
     for compression in COMPRESSIONS {
-        let bench = Bench::new();
-        let tree = bench.tree("tree");
-        archive_of(&bench, &tree, compression);
-        shell("mkfifo fifo", bench.folder.path());
-        let folder = bench.folder.path().to_path_buf();
+        let harness = Harness::new();
+        let tree = harness.tree("tree");
+        archive_of(&harness, &tree, compression);
+        shell("mkfifo fifo", harness.folder.path());
+        let folder = harness.folder.path().to_path_buf();
         let writer = std::thread::spawn(move || shell("cat a > fifo", &folder));
-        let (report, kept) = verify_archive(&bench.path("fifo"), None);
+        let (report, kept) = verify_archive(&harness.path("fifo"), None);
         writer.join().unwrap();
         assert_eq!(kept.warnings(), Vec::<String>::new());
         assert!(report.checked.index);
@@ -79,21 +81,21 @@ fn a_pipe_is_verified_as_well() {
 
 #[test]
 fn a_pipe_is_held_against_the_checksums_that_come_last() {
-    let bench = Bench::new();
-    let tree = bench.tree("tree");
-    let archive = archive_of(&bench, &tree, "none");
+    let harness = Harness::new();
+    let tree = harness.tree("tree");
+    let archive = archive_of(&harness, &tree, "none");
     let sound = fs::read(&archive).unwrap();
     // Behind the 1233 bytes of a file is padding, of which no hash knows.
-    let content = crate::bench::noise(9, 1233);
+    let content = samples::noise(9, 1233);
     let at = sound.windows(1233).position(|window| window == content).unwrap() + 1233;
     for (place, blocks) in [(at, 1), (at + 100, 1)] {
         let mut damaged = sound.clone();
         damaged[place] ^= 1;
         write(&archive, &damaged);
-        shell("rm -f fifo; mkfifo fifo", bench.folder.path());
-        let folder = bench.folder.path().to_path_buf();
+        shell("rm -f fifo; mkfifo fifo", harness.folder.path());
+        let folder = harness.folder.path().to_path_buf();
         let writer = std::thread::spawn(move || shell("cat a > fifo", &folder));
-        let (report, kept) = verify_archive(&bench.path("fifo"), None);
+        let (report, kept) = verify_archive(&harness.path("fifo"), None);
         writer.join().unwrap();
         assert_eq!(report.damaged.total, blocks, "{:?}", kept.warnings());
         kept.expect_warning("the checksum of the 1048576 bytes at byte");
@@ -103,9 +105,9 @@ fn a_pipe_is_held_against_the_checksums_that_come_last() {
 #[test]
 fn the_index_lists_what_the_headers_list() {
     for compression in COMPRESSIONS {
-        let bench = Bench::new();
-        let tree = bench.tree("tree");
-        let archive = archive_of(&bench, &tree, compression);
+        let harness = Harness::new();
+        let tree = harness.tree("tree");
+        let archive = archive_of(&harness, &tree, compression);
         let listing = |detail| {
             let (paths, report, kept) = list_with(ListOptions {
                 from: archive.clone().into(),
@@ -130,18 +132,18 @@ fn the_index_lists_what_the_headers_list() {
 #[test]
 fn every_flipped_byte_is_found() {
     for compression in COMPRESSIONS {
-        let bench = Bench::new();
-        let tree = bench.path("t");
+        let harness = Harness::new();
+        let tree = harness.path("t");
         fs::create_dir(&tree).unwrap();
         for number in 0..6usize {
-            let content = crate::bench::noise(number as u64 + 1, number * 900);
+            let content = samples::noise(number as u64 + 1, number * 900);
             fs::write(tree.join(format!("file{number}")), content).unwrap();
         }
-        let archive = fs::read(archive_of(&bench, &tree, compression)).unwrap();
+        let archive = fs::read(archive_of(&harness, &tree, compression)).unwrap();
         for at in (0..archive.len()).step_by(101) {
             let mut damaged = archive.clone();
             damaged[at] ^= 0x10;
-            let path = write(&bench.path("damaged"), &damaged);
+            let path = write(&harness.path("damaged"), &damaged);
             let options = backup::verify::VerifyOptions { from: path.into(), ..Default::default() };
             let kept = Kept::default();
             match backup::verify::verify(options, &kept, &Cancel::new()) {
@@ -167,21 +169,21 @@ fn every_flipped_byte_is_found() {
 
 #[test]
 fn damage_is_named_by_file() {
-    let bench = Bench::new();
-    let tree = bench.tree("tree");
-    let archive = archive_of(&bench, &tree, "none");
+    let harness = Harness::new();
+    let tree = harness.tree("tree");
+    let archive = archive_of(&harness, &tree, "none");
     let mut bytes = fs::read(&archive).unwrap();
     let content = fs::read(tree.join("large")).unwrap();
     let at = bytes.windows(64).position(|window| window == &content[1_000_000..1_000_064]).unwrap();
     bytes[at + 3] ^= 1;
-    let damaged = write(&bench.path("damaged"), &bytes);
+    let damaged = write(&harness.path("damaged"), &bytes);
     let (report, _) = verify_archive(&damaged, None);
     let large = format!("{}/large", tree.strip_prefix("/").unwrap().display());
     let named: Vec<_> =
         report.damaged.items.iter().filter(|item| item.path == large.as_bytes()).collect();
     assert_eq!(named.len(), 1, "{:?}", report.damaged);
     assert!(named[0].what.contains("hash differs"), "{}", named[0].what);
-    let (report, kept) = bench.restore(&damaged, "out");
+    let (report, kept) = harness.restore(&damaged, "out");
     assert_eq!(report.checksums, Checksums::Damaged { blocks: 1 });
     kept.expect_warning("1 of");
     let named = format!("{large}: its content in the archive is not what was backed up");
@@ -191,9 +193,9 @@ fn damage_is_named_by_file() {
 
 #[test]
 fn a_member_that_is_lost_is_named_by_the_index() {
-    let bench = Bench::new();
-    let tree = bench.tree("tree");
-    let archive = archive_of(&bench, &tree, "none");
+    let harness = Harness::new();
+    let tree = harness.tree("tree");
+    let archive = archive_of(&harness, &tree, "none");
     let mut bytes = fs::read(&archive).unwrap();
     let (mut place, wanted) = (0, "folder2/file07");
     let options = ListOptions { from: archive.clone().into(), ..Default::default() };
@@ -207,7 +209,7 @@ fn a_member_that_is_lost_is_named_by_the_index() {
     for unit in 0..3 {
         bytes[place + unit * 512 + 150] ^= 0x77;
     }
-    let (report, _) = verify_archive(&write(&bench.path("damaged"), &bytes), None);
+    let (report, _) = verify_archive(&write(&harness.path("damaged"), &bytes), None);
     let lost = report.damaged.items.iter().find(|item| item.what.contains("it is lost"));
     let lost = lost.unwrap_or_else(|| panic!("{:?}", report.damaged));
     assert!(lost.path.ends_with(wanted.as_bytes()), "{:?}", String::from_utf8_lossy(&lost.path));
@@ -215,9 +217,9 @@ fn a_member_that_is_lost_is_named_by_the_index() {
 
 #[test]
 fn touched_and_untouched_files_are_told_apart_by_the_index() {
-    let bench = Bench::new();
-    let tree = bench.tree("tree");
-    let archive = archive_of(&bench, &tree, "none");
+    let harness = Harness::new();
+    let tree = harness.tree("tree");
+    let archive = archive_of(&harness, &tree, "none");
     // Same size, same time of modification; the time of change gives it away.
     shell(
         "touch -r unit stamp && printf X | dd of=unit bs=1 seek=9 conv=notrunc 2>&1 \
@@ -233,11 +235,11 @@ fn touched_and_untouched_files_are_told_apart_by_the_index() {
 
 #[test]
 fn the_index_is_found_behind_a_concatenation_but_not_trusted() {
-    let bench = Bench::new();
-    let tree = bench.tree("tree");
-    archive_of(&bench, &tree, "none");
-    shell("cat a a > twice", bench.folder.path());
-    let (report, kept) = verify_archive(&bench.path("twice"), None);
+    let harness = Harness::new();
+    let tree = harness.tree("tree");
+    archive_of(&harness, &tree, "none");
+    shell("cat a a > twice", harness.folder.path());
+    let (report, kept) = verify_archive(&harness.path("twice"), None);
     assert_eq!(kept.warnings(), Vec::<String>::new());
     assert!(report.checked.index);
     assert_eq!(report.checked.content_hashes, report.run.files);

@@ -4,8 +4,8 @@
 mod beginnings;
 mod damage;
 mod foreign;
+pub mod harness;
 mod hostile;
 mod mishaps;
 mod sets;
-pub mod studio;
 mod volumes;

@@ -3,15 +3,15 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::bench::{Bench, run, shell, verify_archive};
+use crate::harness::{Harness, run, shell, verify_archive};
 
 #[test]
 fn a_foreign_archive_is_sound_and_has_no_hashes() {
-    let bench = Bench::new();
-    let tree = bench.tree("tree");
-    shell("tar --format=posix -cf a.tar tree && zstd -qk a.tar", bench.folder.path());
+    let harness = Harness::new();
+    let tree = harness.tree("tree");
+    shell("tar --format=posix -cf a.tar tree && zstd -qk a.tar", harness.folder.path());
     for archive in ["a.tar", "a.tar.zst"] {
-        let (report, kept) = verify_archive(&bench.path(archive), Some(bench.folder.path()));
+        let (report, kept) = verify_archive(&harness.path(archive), Some(harness.folder.path()));
         assert_eq!(kept.warnings(), Vec::<String>::new());
         assert!(report.is_sound());
         assert!(!report.checked.index);
@@ -24,9 +24,9 @@ fn a_foreign_archive_is_sound_and_has_no_hashes() {
 
 #[test]
 fn what_differs_is_sorted() {
-    let bench = Bench::new();
-    let folder = bench.folder.path();
-    let tree = bench.tree("tree");
+    let harness = Harness::new();
+    let folder = harness.folder.path();
+    let tree = harness.tree("tree");
     shell("tar --format=posix -cf a.tar tree", folder);
     // Changed: written to, with a new time.
     fs::write(tree.join("folder0/file07"), b"changed").unwrap();
@@ -40,7 +40,7 @@ fn what_differs_is_sorted() {
     fs::write(tree.join("folder1/new"), b"new").unwrap();
     fs::set_permissions(tree.join("script"), fs::Permissions::from_mode(0o600)).unwrap();
     run("touch", &["-r", "unit", "folder1"], &tree);
-    let (report, _) = verify_archive(&bench.path("a.tar"), Some(folder));
+    let (report, _) = verify_archive(&harness.path("a.tar"), Some(folder));
     assert!(report.is_sound());
     let names = |list: &[backup::verify::Differing]| -> Vec<String> {
         list.iter().map(|differing| String::from_utf8_lossy(&differing.path).into()).collect()
@@ -58,8 +58,8 @@ fn what_differs_is_sorted() {
 
 #[test]
 fn data_in_the_hole_of_a_sparse_file_differs() {
-    let bench = Bench::new();
-    let folder = bench.folder.path();
+    let harness = Harness::new();
+    let folder = harness.folder.path();
     shell(
         "mkdir t && truncate -s 8M t/sparse &&
          echo x | dd of=t/sparse bs=1 seek=3M conv=notrunc 2>&1",
@@ -70,7 +70,7 @@ fn data_in_the_hole_of_a_sparse_file_differs() {
         "printf Y | dd of=t/sparse bs=1 seek=6M conv=notrunc 2>&1 && touch -r stamp t/sparse",
         folder,
     );
-    let (report, _) = verify_archive(&bench.path("a.tar"), Some(folder));
+    let (report, _) = verify_archive(&harness.path("a.tar"), Some(folder));
     assert_eq!(report.differs.total, 1, "{report:?}");
     assert_eq!(report.differs.items[0].content_differs_at_bytes, Some(6 << 20));
 }

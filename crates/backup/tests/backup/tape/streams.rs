@@ -12,11 +12,11 @@ use device::target::Existing;
 use flow::backend::Engine;
 use flow::cancel::Cancel;
 use flow::ring::LastBlock;
+use samples::noise;
 
 use super::media::{check_set, files, parts};
 use super::{library, set_id, tape_options, tree, write_well};
 use crate::harness::Recorder;
-use crate::trees::noise;
 
 #[test]
 fn the_same_tree_gives_the_same_segments() {

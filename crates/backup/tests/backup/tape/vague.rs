@@ -9,13 +9,13 @@ use archive::label::LabelKind;
 use backup::pipe::pipe_to_tape;
 use backup::tape::TapeOptions;
 use flow::cancel::Cancel;
+use samples::noise;
 use sim::tape::{Cartridge, DriveSettings, Ends, Library, Object, VirtualDrive};
 
 use super::media::{Set, files, parts, stitch};
 use super::streams::pipe_options;
 use super::{assert_restores, set_id, tape_options, tree, write_well};
 use crate::harness::{Recorder, Watchdog};
-use crate::trees::noise;
 
 fn drives() -> [DriveSettings; 2] {
     let ends = Ends::Proper;

@@ -1,6 +1,7 @@
 //! Which extents are damaged, and how.
 
 use archive::header::UNIT_BYTES;
+use samples::Random;
 
 /// What became of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,13 +74,8 @@ pub fn cases(bytes: usize) -> Vec<Case> {
 
 /// So many cases at random, of lengths from a unit to the tail, most of them whole units.
 pub fn random_cases(bytes: usize, seed: u64, count: usize) -> Vec<Case> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut below = |limit: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % limit.max(1) as u64) as usize
-    };
+    let mut random = Random::numbered(seed);
+    let mut below = |limit: usize| random.index(limit.max(1));
     let mut all = Vec::new();
     for _ in 0..count {
         let unit = if below(8) == 0 { 1 } else { UNIT_BYTES };

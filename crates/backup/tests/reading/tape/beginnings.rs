@@ -6,10 +6,11 @@ use std::fs;
 
 use backup::read::tape::{SetChoice, sets_on_volume};
 use device::tape::{Access, BlockMode, Filemark, TapeDrive};
+use samples::noise;
 use sim::tape::{DriveSettings, Faults, Library, Object, Positioning, VirtualDrive};
 
-use super::studio::{BLOCK_BYTES, Clerk, Studio};
-use crate::bench::{noise, shell};
+use super::harness::{BLOCK_BYTES, Clerk, TapeHarness};
+use crate::harness::shell;
 
 /// What became of the objects of a medium.
 type Change = (&'static str, fn(&mut Vec<Object>));
@@ -18,29 +19,29 @@ type Tree = BTreeMap<String, Vec<u8>>;
 const COMPRESSIONS: [&str; 3] = ["none", "zstd:1", "gzip:1"];
 
 /// A set of several segments on the cartridge in the drive.
-fn small_set(compression: &str) -> (Studio, Tree) {
-    let studio = Studio::new(1, 64 << 20);
-    let expected = studio.small_tree(16, 9_000);
-    studio.write(&studio.bench.path("t"), compression, 40 << 10);
-    (studio, expected)
+fn small_set(compression: &str) -> (TapeHarness, Tree) {
+    let harness = TapeHarness::new(1, 64 << 20);
+    let expected = harness.small_tree(16, 9_000);
+    harness.write(&harness.plain.path("t"), compression, 40 << 10);
+    (harness, expected)
 }
 
 /// A drive that does not know the numbers of blocks.
-fn without_numbers(studio: Studio) -> Studio {
+fn without_numbers(harness: TapeHarness) -> TapeHarness {
     let settings = DriveSettings { positioning: Positioning::Unsupported, ..Default::default() };
     let drive = VirtualDrive::new("/dev/nst0", settings);
-    let library = Library::new(drive, studio.library.cartridges().to_vec());
+    let library = Library::new(drive, harness.library.cartridges().to_vec());
     library.load(0);
-    Studio { library, ..studio }
+    TapeHarness { library, ..harness }
 }
 
 /// Puts the medium into the drive anew, with its objects changed.
-fn damage(studio: &Studio, slot: usize, change: impl FnOnce(&mut Vec<Object>)) {
-    let cartridge = &studio.library.cartridges()[slot];
+fn damage(harness: &TapeHarness, slot: usize, change: impl FnOnce(&mut Vec<Object>)) {
+    let cartridge = &harness.library.cartridges()[slot];
     let mut objects = cartridge.objects().unwrap();
     change(&mut objects);
     cartridge.record(&objects).unwrap();
-    studio.library.load(slot);
+    harness.library.load(slot);
 }
 
 fn first_filemark(objects: &[Object]) -> usize {
@@ -67,8 +68,8 @@ const FILES: [Change; 4] = [
 ];
 
 #[track_caller]
-fn check_told(studio: &Studio, what: &str) {
-    let (report, kept) = studio.verify(None);
+fn check_told(harness: &TapeHarness, what: &str) {
+    let (report, kept) = harness.verify(None);
     let sound = report.is_ok_and(|report| report.is_sound());
     assert!(!sound, "{what}: verify finds no fault: {:?}", kept.warnings());
 }
@@ -78,23 +79,23 @@ fn without_its_first_label_a_set_is_whole() {
     for compression in COMPRESSIONS {
         for (name, change) in LABELS {
             let what = format!("{compression}, {name}");
-            let (mut studio, expected) = small_set(compression);
+            let (mut harness, expected) = small_set(compression);
             if compression == "zstd:1" {
-                studio = without_numbers(studio);
+                harness = without_numbers(harness);
             }
-            damage(&studio, 0, change);
-            check_told(&studio, &what);
+            damage(&harness, 0, change);
+            check_told(&harness, &what);
             // From its beginning, and from where a run leaves it.
             for into in ["out", "again"] {
-                let (report, kept) = studio.restore(into);
+                let (report, kept) = harness.restore(into);
                 assert!(report.tape.unwrap().set.is_some(), "{what}");
                 kept.expect_warning("file 0 of the tape");
-                assert!(studio.restored(into) == expected, "{what}: {:?}", kept.warnings());
+                assert!(harness.restored(into) == expected, "{what}: {:?}", kept.warnings());
             }
-            let (paths, _, kept) = studio.list();
+            let (paths, _, kept) = harness.list();
             kept.expect_warning("file 0 of the tape");
             assert!(expected.keys().all(|path| paths.contains(path)), "{what}");
-            let sets = sets_on_volume(&studio.origin(), &studio.cancel).unwrap();
+            let sets = sets_on_volume(&harness.origin(), &harness.cancel).unwrap();
             assert_eq!(sets.len(), 1, "{what}");
         }
     }
@@ -105,12 +106,12 @@ fn without_its_first_file_the_rest_of_a_set_comes_back() {
     for compression in COMPRESSIONS {
         for (name, change) in FILES {
             let what = format!("{compression}, {name}");
-            let (studio, expected) = small_set(compression);
-            damage(&studio, 0, change);
-            check_told(&studio, &what);
-            studio.library.load(0);
-            let (report, kept) = studio.try_restore("out", &[]);
-            let restored = studio.restored("out");
+            let (harness, expected) = small_set(compression);
+            damage(&harness, 0, change);
+            check_told(&harness, &what);
+            harness.library.load(0);
+            let (report, kept) = harness.try_restore("out", &[]);
+            let restored = harness.restored("out");
             if report.is_ok() {
                 assert!(!kept.warnings().is_empty(), "{what}");
             }
@@ -130,10 +131,10 @@ fn without_its_first_file_the_rest_of_a_set_comes_back() {
 #[test]
 fn from_wherever_the_tape_stands() {
     for (file, blocks) in [(1, 0), (2, 0), (1, 3)] {
-        let (studio, expected) = small_set("none");
-        damage(&studio, 0, LABELS[0].1);
+        let (harness, expected) = small_set("none");
+        damage(&harness, 0, LABELS[0].1);
         for into in ["out", "verified"] {
-            let mut tape = studio.library.drive().open(Access::Read).unwrap();
+            let mut tape = harness.library.drive().open(Access::Read).unwrap();
             tape.rewind().unwrap();
             tape.space_filemarks(file).unwrap();
             if blocks > 0 {
@@ -141,12 +142,12 @@ fn from_wherever_the_tape_stands() {
             }
             drop(tape);
             if into == "verified" {
-                check_told(&studio, &format!("from block {blocks} of file {file}"));
+                check_told(&harness, &format!("from block {blocks} of file {file}"));
                 continue;
             }
-            let (_, kept) = studio.restore(into);
+            let (_, kept) = harness.restore(into);
             kept.expect_warning("file 0 of the tape");
-            assert!(studio.restored(into) == expected);
+            assert!(harness.restored(into) == expected);
         }
     }
 }
@@ -158,21 +159,21 @@ fn on_several_volumes() {
         for slot in 0..2 {
             for (name, change) in [LABELS[0], LABELS[2]] {
                 let what = format!("{compression}, {name} on volume {}", slot + 1);
-                let mut studio = Studio::new(6, 180 << 10);
-                let expected = studio.small_tree(12, 60_000);
-                let report = studio.write(&studio.bench.path("t"), compression, 50 << 10);
+                let mut harness = TapeHarness::new(6, 180 << 10);
+                let expected = harness.small_tree(12, 60_000);
+                let report = harness.write(&harness.plain.path("t"), compression, 50 << 10);
                 let volumes = report.tape.unwrap().volumes as usize;
                 assert!(volumes > 2);
-                damage(&studio, slot, change);
-                studio.clerk = Clerk::Brings;
+                damage(&harness, slot, change);
+                harness.clerk = Clerk::Brings;
                 for first in [0, volumes - 1] {
-                    studio.library.load(first);
-                    check_told(&studio, &what);
-                    studio.library.load(first);
+                    harness.library.load(first);
+                    check_told(&harness, &what);
+                    harness.library.load(first);
                     let into = format!("out{first}");
-                    let (_, kept) = studio.restore(&into);
+                    let (_, kept) = harness.restore(&into);
                     kept.expect_warning("file 0 of the tape");
-                    let (restored, warnings) = (studio.restored(&into), kept.warnings());
+                    let (restored, warnings) = (harness.restored(&into), kept.warnings());
                     // Nothing but the label tells what a compressed part repeats; an index that
                     // is at hand does.
                     let guessed = compression != "none" && slot > 0 && first == 0;
@@ -189,13 +190,13 @@ fn on_several_volumes() {
 #[test]
 fn no_block_that_cannot_be_read_is_passed_over_in_silence() {
     for compression in COMPRESSIONS {
-        let (studio, _) = small_set(compression);
-        let cartridge = studio.library.cartridges()[0].clone();
+        let (harness, _) = small_set(compression);
+        let cartridge = harness.library.cartridges()[0].clone();
         let objects = cartridge.objects().unwrap();
         let blocks = (0..objects.len()).filter(|number| objects[*number] != Object::Filemark);
         for number in blocks {
             cartridge.set_faults(Faults::unreadable([number as u64]));
-            check_told(&studio, &format!("{compression}, object {number} of {}", objects.len()));
+            check_told(&harness, &format!("{compression}, object {number} of {}", objects.len()));
         }
     }
 }
@@ -203,18 +204,18 @@ fn no_block_that_cannot_be_read_is_passed_over_in_silence() {
 #[test]
 fn labels_in_the_middle_are_told_and_done_without() {
     for compression in COMPRESSIONS {
-        let (studio, expected) = small_set(compression);
-        let objects = studio.library.cartridges()[0].objects().unwrap();
+        let (harness, expected) = small_set(compression);
+        let objects = harness.library.cartridges()[0].objects().unwrap();
         let behind_filemark = |number: &usize| objects[number - 1] == Object::Filemark;
         for number in (1..objects.len() - 1).filter(behind_filemark) {
             let what = format!("{compression}, object {number} of {}", objects.len());
-            damage(&studio, 0, |objects| objects[number] = Object::Block(vec![0; BLOCK_BYTES]));
-            check_told(&studio, &what);
-            let (_, kept) = studio.restore("out");
+            damage(&harness, 0, |objects| objects[number] = Object::Block(vec![0; BLOCK_BYTES]));
+            check_told(&harness, &what);
+            let (_, kept) = harness.restore("out");
             assert!(!kept.warnings().is_empty(), "{what}");
-            assert!(studio.restored("out") == expected, "{what}: {:?}", kept.warnings());
-            fs::remove_dir_all(studio.bench.path("out")).unwrap();
-            damage(&studio, 0, |all| all.clone_from(&objects));
+            assert!(harness.restored("out") == expected, "{what}: {:?}", kept.warnings());
+            fs::remove_dir_all(harness.plain.path("out")).unwrap();
+            damage(&harness, 0, |all| all.clone_from(&objects));
         }
     }
 }
@@ -222,31 +223,31 @@ fn labels_in_the_middle_are_told_and_done_without() {
 /// Something that GNU tar wrote is at the front, and looks whole.
 #[test]
 fn what_follows_the_file_of_another_program_is_looked_at() {
-    let (mut studio, expected) = small_set("none");
-    fs::create_dir(studio.bench.path("tree")).unwrap();
-    fs::write(studio.bench.path("tree/one"), "one").unwrap();
+    let (mut harness, expected) = small_set("none");
+    fs::create_dir(harness.plain.path("tree")).unwrap();
+    fs::write(harness.plain.path("tree/one"), "one").unwrap();
     for format in ["gnu", "posix"] {
         let command = format!("tar -b 8 --format={format} -cf a tree");
-        shell(&command, studio.bench.folder.path());
-        let archive = fs::read(studio.bench.path("a")).unwrap();
-        damage(&studio, 0, |objects| {
+        shell(&command, harness.plain.folder.path());
+        let archive = fs::read(harness.plain.path("a")).unwrap();
+        damage(&harness, 0, |objects| {
             let end = first_filemark(objects);
             let blocks = archive.chunks(BLOCK_BYTES).map(|block| Object::Block(block.to_vec()));
             objects.splice(..end, blocks);
         });
-        check_told(&studio, format);
-        studio.library.load(0);
-        let (_, kept) = studio.try_restore(format, &[]);
+        check_told(&harness, format);
+        harness.library.load(0);
+        let (_, kept) = harness.try_restore(format, &[]);
         assert!(!kept.warnings().is_empty(), "{format}");
         // Whoever knows what should be there asks for it.
-        studio.set = SetChoice::Number(1);
-        let (result, _) = studio.try_restore("asked", &[]);
+        harness.set = SetChoice::Number(1);
+        let (result, _) = harness.try_restore("asked", &[]);
         result.unwrap();
-        let restored = studio.restored("asked");
+        let restored = harness.restored("asked");
         let whole = expected.iter().filter(|(path, it)| restored.get(*path) == Some(it));
         assert!(whole.count() >= 3);
-        fs::remove_dir_all(studio.bench.path("asked")).unwrap();
-        studio.set = SetChoice::Last;
+        fs::remove_dir_all(harness.plain.path("asked")).unwrap();
+        harness.set = SetChoice::Last;
     }
 }
 
@@ -256,11 +257,11 @@ fn what_follows_the_file_of_another_program_is_looked_at() {
 fn tapes_of_others_are_not_searched() {
     let (gnu, posix) = ("tar -b 8 -cf a t", "tar --format=posix -b 8 -cf a t");
     for (command, files, more) in [(gnu, 1, 0), (gnu, 3, 0), (posix, 1, 4), (posix, 3, 15)] {
-        let studio = Studio::new(1, 64 << 20);
-        studio.small_tree(12, 5000);
-        shell(command, studio.bench.folder.path());
-        let archive = fs::read(studio.bench.path("a")).unwrap();
-        let mut tape = studio.library.drive().open(Access::Write).unwrap();
+        let harness = TapeHarness::new(1, 64 << 20);
+        harness.small_tree(12, 5000);
+        shell(command, harness.plain.folder.path());
+        let archive = fs::read(harness.plain.path("a")).unwrap();
+        let mut tape = harness.library.drive().open(Access::Write).unwrap();
         tape.set_block_mode(BlockMode::Variable).unwrap();
         for _ in 0..files {
             for block in archive.chunks(4096) {
@@ -270,10 +271,10 @@ fn tapes_of_others_are_not_searched() {
         }
         tape.rewind().unwrap();
         drop(tape);
-        studio.library.drive().count_commands();
-        let (_, _, kept) = studio.list();
+        harness.library.drive().count_commands();
+        let (_, _, kept) = harness.list();
         assert_eq!(kept.warnings(), Vec::<String>::new(), "{command}");
-        let (commands, blocks) = (studio.library.drive().commands(), archive.len() / 4096);
+        let (commands, blocks) = (harness.library.drive().commands(), archive.len() / 4096);
         let most = blocks as u64 + 8 + more;
         let what = format!("{command}, {files} files, {blocks} blocks");
         assert!(commands <= most, "{what}: {commands} commands");

@@ -16,25 +16,25 @@ use sim::tape::{
     Readiness, VirtualDrive, VirtualTape,
 };
 
-use super::studio::Studio;
-use crate::bench::Kept;
+use super::harness::TapeHarness;
+use crate::harness::Kept;
 
 const COMPRESSIONS: [&str; 3] = ["none", "zstd:1", "gzip:1"];
 
 /// A set of several segments on the cartridge in the drive, with as many blocks as a matrix can
 /// bear.
-fn small_set(compression: &str) -> (Studio, std::collections::BTreeMap<String, Vec<u8>>) {
-    let studio = Studio::new(1, 64 << 20);
-    let expected = studio.small_tree(16, 9_000);
-    studio.write(&studio.bench.path("t"), compression, 40 << 10);
-    (studio, expected)
+fn small_set(compression: &str) -> (TapeHarness, std::collections::BTreeMap<String, Vec<u8>>) {
+    let harness = TapeHarness::new(1, 64 << 20);
+    let expected = harness.small_tree(16, 9_000);
+    harness.write(&harness.plain.path("t"), compression, 40 << 10);
+    (harness, expected)
 }
 
 #[test]
 fn every_block_in_turn_cannot_be_read() {
     for compression in COMPRESSIONS {
-        let (studio, expected) = small_set(compression);
-        let cartridge = studio.library.cartridges()[0].clone();
+        let (harness, expected) = small_set(compression);
+        let cartridge = harness.library.cartridges()[0].clone();
         let objects = cartridge.objects().unwrap();
         for (number, object) in objects.iter().enumerate() {
             if *object == Object::Filemark {
@@ -46,10 +46,10 @@ fn every_block_in_turn_cannot_be_read() {
             }
             cartridge.set_faults(faults);
             let into = format!("out{number}");
-            let (result, kept) = studio.try_restore(&into, &[]);
+            let (result, kept) = harness.try_restore(&into, &[]);
             let what = format!("{compression}, object {number} of {}", objects.len());
             result.unwrap_or_else(|error| panic!("{what}: {error:?}"));
-            let (restored, warnings) = (studio.restored(&into), kept.warnings());
+            let (restored, warnings) = (harness.restored(&into), kept.warnings());
             let mut lost = 0;
             for (path, content) in &expected {
                 if restored.get(path) == Some(content) {
@@ -68,13 +68,13 @@ fn every_block_in_turn_cannot_be_read() {
 
 #[test]
 fn what_works_at_the_second_attempt_is_no_damage() {
-    let (studio, expected) = small_set("none");
-    let cartridge = studio.library.cartridges()[0].clone();
+    let (harness, expected) = small_set("none");
+    let cartridge = harness.library.cartridges()[0].clone();
     let unreadable = [3, 8, 9, 20].map(|number| (number, Persistence::Times(2)));
     cartridge.set_faults(Faults { unreadable: unreadable.into(), ..Faults::default() });
-    let (report, kept) = studio.restore("out");
+    let (report, kept) = harness.restore("out");
     assert_eq!(kept.warnings(), Vec::<String>::new());
-    assert!(studio.restored("out") == expected);
+    assert!(harness.restored("out") == expected);
     let tape = report.tape.unwrap();
     assert!(tape.lost_blocks == 0 && tape.retries >= 3, "{tape:?}");
 }
@@ -82,9 +82,9 @@ fn what_works_at_the_second_attempt_is_no_damage() {
 #[test]
 fn a_verification_names_what_is_lost() {
     for compression in COMPRESSIONS {
-        let (studio, expected) = small_set(compression);
-        studio.library.cartridges()[0].set_faults(Faults::unreadable([4]));
-        let (report, kept) = studio.verify(None);
+        let (harness, expected) = small_set(compression);
+        harness.library.cartridges()[0].set_faults(Faults::unreadable([4]));
+        let (report, kept) = harness.verify(None);
         let report = report.unwrap();
         assert!(!report.is_sound(), "{compression}");
         let named =
@@ -97,31 +97,31 @@ fn a_verification_names_what_is_lost() {
 
 #[test]
 fn a_reset_in_the_middle_is_overcome() {
-    let (studio, expected) = small_set("none");
-    let cartridge = studio.library.cartridges()[0].clone();
+    let (harness, expected) = small_set("none");
+    let cartridge = harness.library.cartridges()[0].clone();
     cartridge.set_faults(Faults { reset_before: Some(12), ..Faults::default() });
-    let (_, kept) = studio.restore("out");
+    let (_, kept) = harness.restore("out");
     assert_eq!(kept.warnings(), Vec::<String>::new());
-    assert!(studio.restored("out") == expected);
+    assert!(harness.restored("out") == expected);
 }
 
 #[test]
 fn blocks_of_another_length_are_damage() {
-    let (studio, expected) = small_set("none");
-    let cartridge = studio.library.cartridges()[0].clone();
+    let (harness, expected) = small_set("none");
+    let cartridge = harness.library.cartridges()[0].clone();
     cartridge.set_faults(Faults { shortened: [(5, 100)].into(), ..Faults::default() });
-    let (_, kept) = studio.restore("out");
+    let (_, kept) = harness.restore("out");
     kept.expect_warning("a block of 100 bytes, where all have 4096");
-    let restored = studio.restored("out");
+    let restored = harness.restored("out");
     let whole = expected.iter().filter(|(path, content)| restored.get(*path) == Some(content));
     assert!(whole.count() >= expected.len() - 4);
 }
 
 #[test]
 fn a_drive_without_a_medium_is_told() {
-    let studio = Studio::new(1, 1 << 20);
-    studio.library.drive().eject();
-    let (result, _) = studio.try_restore("out", &[]);
+    let harness = TapeHarness::new(1, 1 << 20);
+    harness.library.drive().eject();
+    let (result, _) = harness.try_restore("out", &[]);
     match result {
         Err(RestoreError::Read(ReadFailure::Tape(TapeReadFailure::Open(
             OpenError::NoMedium { .. },
@@ -132,8 +132,8 @@ fn a_drive_without_a_medium_is_told() {
 
 #[test]
 fn a_blank_tape_is_told() {
-    let studio = Studio::new(1, 1 << 20);
-    let (result, _) = studio.try_restore("out", &[]);
+    let harness = TapeHarness::new(1, 1 << 20);
+    let (result, _) = harness.try_restore("out", &[]);
     match result {
         Err(RestoreError::Read(ReadFailure::Tape(TapeReadFailure::Blank { .. }))) => {}
         other => panic!("{other:?}"),
@@ -142,10 +142,10 @@ fn a_blank_tape_is_told() {
 
 #[test]
 fn a_set_that_is_not_there_is_told() {
-    let (studio, _) = small_set("none");
+    let (harness, _) = small_set("none");
     for set in [SetChoice::Number(2), SetChoice::Id("0123456789abcdef".into())] {
-        let again = Studio { set, ..Studio::new(1, 1) };
-        let again = Studio { library: studio.library.clone(), ..again };
+        let again = TapeHarness { set, ..TapeHarness::new(1, 1) };
+        let again = TapeHarness { library: harness.library.clone(), ..again };
         let (result, _) = again.try_restore("out", &[]);
         match result {
             Err(RestoreError::Read(ReadFailure::Tape(TapeReadFailure::NoSuchSet { .. }))) => {}
@@ -156,26 +156,26 @@ fn a_set_that_is_not_there_is_told() {
 
 #[test]
 fn every_set_of_a_volume_is_found() {
-    let studio = Studio::new(1, 64 << 20);
+    let harness = TapeHarness::new(1, 64 << 20);
     let mut expected = Vec::new();
     for (number, compression) in COMPRESSIONS.iter().enumerate() {
-        let files = studio.small_tree(5 + number, 5000);
-        studio.write(&studio.bench.path("t"), compression, 10 << 10);
+        let files = harness.small_tree(5 + number, 5000);
+        harness.write(&harness.plain.path("t"), compression, 10 << 10);
         expected.push(files);
     }
-    let mut studio = studio;
-    let origin = studio.origin();
-    let sets = backup::read::tape::sets_on_volume(&origin, &studio.cancel).unwrap();
+    let mut harness = harness;
+    let origin = harness.origin();
+    let sets = backup::read::tape::sets_on_volume(&origin, &harness.cancel).unwrap();
     assert_eq!(sets.iter().map(|set| set.number).collect::<Vec<_>>(), [1, 2, 3]);
     assert!(sets.iter().all(|set| set.has_index && set.volume == 1), "{sets:?}");
     for (set, files) in sets.iter().zip(&expected) {
         let choices = [SetChoice::Number(set.number), SetChoice::Id(set.id[..10].to_owned())];
         for (number, choice) in choices.into_iter().enumerate() {
-            studio.set = choice;
+            harness.set = choice;
             let into = format!("out{}-{number}", set.number);
-            let (_, kept) = studio.restore(&into);
+            let (_, kept) = harness.restore(&into);
             assert_eq!(kept.warnings(), Vec::<String>::new());
-            assert!(studio.restored(&into) == *files, "set {}", set.number);
+            assert!(harness.restored(&into) == *files, "set {}", set.number);
         }
     }
 }
@@ -183,20 +183,20 @@ fn every_set_of_a_volume_is_found() {
 #[test]
 fn one_file_is_gone_to() {
     for compression in COMPRESSIONS {
-        let studio = Studio::new(1, 64 << 20);
-        let expected = studio.small_tree(60, 60_000);
-        studio.write(&studio.bench.path("t"), compression, 200 << 10);
+        let harness = TapeHarness::new(1, 64 << 20);
+        let expected = harness.small_tree(60, 60_000);
+        harness.write(&harness.plain.path("t"), compression, 200 << 10);
         for number in [0, 17, 59] {
-            let path = studio.in_archive(&format!("t/folder{}/file{number:03}", number % 3));
+            let path = harness.in_archive(&format!("t/folder{}/file{number:03}", number % 3));
             let into = format!("out{number}");
-            let (report, kept) = studio.try_restore(&into, &[&path]);
+            let (report, kept) = harness.try_restore(&into, &[&path]);
             let tape = report.unwrap().tape.unwrap();
             assert_eq!(kept.warnings(), Vec::<String>::new(), "{compression}");
-            let restored = studio.restored(&into);
+            let restored = harness.restored(&into);
             assert_eq!(restored.len(), 1, "{compression}");
             assert!(restored[&path] == expected[&path], "{compression}, {path}");
             // Labels, index and what is around the file; the set has 450 blocks.
-            let (blocks, of) = (tape.blocks, studio.library.cartridges()[0].len());
+            let (blocks, of) = (tape.blocks, harness.library.cartridges()[0].len());
             assert!(blocks < 130 && of > 300, "{compression}: {blocks} blocks of {of}");
         }
     }
@@ -204,9 +204,9 @@ fn one_file_is_gone_to() {
 
 #[test]
 fn against_the_live_tree_what_is_lost_is_no_change() {
-    let (studio, _) = small_set("none");
-    studio.library.cartridges()[0].set_faults(Faults::unreadable([4]));
-    let (report, _) = studio.verify(Some(Path::new("/")));
+    let (harness, _) = small_set("none");
+    harness.library.cartridges()[0].set_faults(Faults::unreadable([4]));
+    let (report, _) = harness.verify(Some(Path::new("/")));
     let report = report.unwrap();
     assert!(!report.is_sound());
     assert_eq!((report.changed.total, report.differs.total), (0, 0));
@@ -283,19 +283,19 @@ impl RawTape for ExchangingTape {
 
 #[test]
 fn a_medium_that_is_exchanged_behind_our_back_is_noticed() {
-    let (studio, expected) = small_set("none");
-    let other = Studio::new(1, 64 << 20);
+    let (harness, expected) = small_set("none");
+    let other = TapeHarness::new(1, 64 << 20);
     other.small_tree(16, 8_000);
-    other.write(&other.bench.path("t"), "none", 40 << 10);
+    other.write(&other.plain.path("t"), "none", 40 << 10);
     // In the data, behind the labels and the index that were read before.
     for reads in [20, 26, 32, 38] {
-        studio.library.load(0);
+        harness.library.load(0);
         let other = other.library.cartridges()[0].clone();
-        let drive = Exchanging { drive: studio.library.drive().clone(), other, reads };
-        let origin = TapeOrigin { drive: Arc::new(drive), ..studio.origin() };
+        let drive = Exchanging { drive: harness.library.drive().clone(), other, reads };
+        let origin = TapeOrigin { drive: Arc::new(drive), ..harness.origin() };
         let options = RestoreOptions { tape: Some(origin), ..Default::default() };
         let into = format!("out{reads}");
-        let result = studio.bench.try_restore(options, &into, &Kept::default());
+        let result = harness.plain.try_restore(options, &into, &Kept::default());
         match result {
             Err(RestoreError::Read(ReadFailure::Tape(
                 TapeReadFailure::Exchanged { .. } | TapeReadFailure::PlaceLost { .. },
@@ -303,7 +303,7 @@ fn a_medium_that_is_exchanged_behind_our_back_is_noticed() {
             other => panic!("{reads}: {other:?}"),
         }
         // What is there is of the first medium.
-        let restored = studio.restored(&into);
+        let restored = harness.restored(&into);
         let whole = restored.iter().filter(|(path, _)| !path.ends_with(".incomplete"));
         for (path, content) in whole {
             assert!(expected[path] == *content, "{reads}: {path}");

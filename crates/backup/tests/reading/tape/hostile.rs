@@ -12,7 +12,7 @@ use backup::restore::RestoreError;
 use device::tape::{Access, BlockMode, Filemark, TapeDrive, TapeWrite};
 use sim::tape::{Cartridge, Library, Object, VirtualDrive};
 
-use super::studio::{BLOCK_BYTES, Studio};
+use super::harness::{BLOCK_BYTES, TapeHarness};
 
 /// The files of a cartridge, each its bytes.
 fn files(cartridge: &Cartridge) -> Vec<Vec<u8>> {
@@ -92,18 +92,18 @@ fn with_extents(file: &[u8], change: impl FnOnce(&mut Vec<ExtentRecord>)) -> Vec
     changed
 }
 
-fn written() -> (Studio, std::collections::BTreeMap<String, Vec<u8>>, Vec<Vec<u8>>) {
-    let studio = Studio::new(1, 64 << 20);
-    let expected = studio.small_tree(16, 9_000);
-    studio.write(&studio.bench.path("t"), "none", 16 << 10);
-    let files = files(&studio.library.cartridges()[0]);
+fn written() -> (TapeHarness, std::collections::BTreeMap<String, Vec<u8>>, Vec<Vec<u8>>) {
+    let harness = TapeHarness::new(1, 64 << 20);
+    let expected = harness.small_tree(16, 9_000);
+    harness.write(&harness.plain.path("t"), "none", 16 << 10);
+    let files = files(&harness.library.cartridges()[0]);
     assert!(files.len() >= 4);
-    (studio, expected, files)
+    (harness, expected, files)
 }
 
 #[test]
 fn extents_that_no_tape_holds_are_not_believed() {
-    let (studio, expected, files) = written();
+    let (harness, expected, files) = written();
     type Change = fn(&mut Vec<ExtentRecord>);
     let lies: [(&str, Change); 7] = [
         ("nothing changed", |_| {}),
@@ -127,16 +127,16 @@ fn extents_that_no_tape_holds_are_not_believed() {
         let mut files = files.clone();
         let index = files.pop().unwrap();
         files.push(with_extents(&index, change));
-        studio.library.drive().insert(cartridge(&files));
-        let (_, kept) = studio.restore(lie);
+        harness.library.drive().insert(cartridge(&files));
+        let (_, kept) = harness.restore(lie);
         assert_eq!(kept.warnings(), Vec::<String>::new(), "{lie}");
-        assert!(studio.restored(lie) == expected, "{lie}");
+        assert!(harness.restored(lie) == expected, "{lie}");
     }
 }
 
 #[test]
 fn labels_that_no_tape_holds_are_not_believed() {
-    let (studio, expected, files) = written();
+    let (harness, expected, files) = written();
     let block = BLOCK_BYTES as u64;
     type Change = Box<dyn Fn(&mut Label)>;
     let lies: [(&str, Change); 5] = [
@@ -157,10 +157,10 @@ fn labels_that_no_tape_holds_are_not_believed() {
             let mut files = files[..files.len() - 1].to_vec();
             let Some(file) = files.get_mut(at) else { continue };
             *file = relabelled(file, &change);
-            studio.library.drive().insert(cartridge(&files));
+            harness.library.drive().insert(cartridge(&files));
             let into = format!("{lie} {at}");
-            let (result, kept) = studio.try_restore(&into, &[]);
-            let restored = studio.restored(&into);
+            let (result, kept) = harness.try_restore(&into, &[]);
+            let restored = harness.restored(&into);
             for (path, content) in &restored {
                 let whole = path.ends_with(".incomplete") || expected[path] == *content;
                 assert!(whole, "{into}: {path}");
@@ -182,22 +182,22 @@ fn labels_that_no_tape_holds_are_not_believed() {
 /// some reason for.
 #[test]
 fn a_label_on_a_later_volume_is_no_reason_for_zeros_without_end() {
-    let studio = Studio::new(2, 300 << 10);
-    studio.small_tree(20, 30_000);
-    studio.write(&studio.bench.path("t"), "none", 16 << 10);
-    let second = files(&studio.library.cartridges()[1]);
+    let harness = TapeHarness::new(2, 300 << 10);
+    harness.small_tree(20, 30_000);
+    harness.write(&harness.plain.path("t"), "none", 16 << 10);
+    let second = files(&harness.library.cartridges()[1]);
     assert!(second.len() >= 2, "one volume took it all");
     // Without the index, as in a run that died.
     let mut changed = second[..second.len() - 1].to_vec();
     changed[0] = relabelled(&changed[0], |label| label.stream_bytes += 1 << 46);
     let changed = cartridge(&changed);
     let library = Library::new(
-        studio.library.drive().clone(),
-        [studio.library.cartridges()[0].clone(), changed],
+        harness.library.drive().clone(),
+        [harness.library.cartridges()[0].clone(), changed],
     );
-    let studio = Studio { library, ..studio };
-    assert!(studio.library.load(0));
-    let (result, _) = studio.try_restore("later", &[]);
+    let harness = TapeHarness { library, ..harness };
+    assert!(harness.library.load(0));
+    let (result, _) = harness.try_restore("later", &[]);
     let error = result.map(drop).unwrap_err();
     let RestoreError::Read(ReadFailure::Tape(TapeReadFailure::TooMuchMissing { .. })) = error
     else {

@@ -14,7 +14,7 @@ use device::tape::{Access, Filemark, TapeDrive};
 use flow::cancel::Cancel;
 use sim::tape::{Cartridge, Library, Mishap, Object, Persistence, VirtualDrive};
 
-use super::studio::{BLOCK_BYTES, Clerk, Studio};
+use super::harness::{BLOCK_BYTES, Clerk, TapeHarness};
 
 type Tree = BTreeMap<String, Vec<u8>>;
 
@@ -102,14 +102,14 @@ fn in_words(error: &dyn Error) -> String {
     words
 }
 
-/// A run on a studio; `expected` has the trees of which one has to come back, whole or not.
-type Run = fn(&Studio, &[&Tree], &str) -> Said;
+/// A run on a harness; `expected` has the trees of which one has to come back, whole or not.
+type Run = fn(&TapeHarness, &[&Tree], &str) -> Said;
 
-fn restore(studio: &Studio, expected: &[&Tree], what: &str) -> Said {
-    let _ = std::fs::remove_dir_all(studio.bench.path("out"));
-    let (result, kept) = studio.try_restore("out", &[]);
+fn restore(harness: &TapeHarness, expected: &[&Tree], what: &str) -> Said {
+    let _ = std::fs::remove_dir_all(harness.plain.path("out"));
+    let (result, kept) = harness.try_restore("out", &[]);
     let said = Said::of(&result, kept.warnings());
-    let mut restored = studio.restored("out");
+    let mut restored = harness.restored("out");
     restored.retain(|path, _| !path.ends_with(".incomplete"));
     let within = |tree: &&&Tree| restored.iter().all(|(path, it)| tree.get(path) == Some(it));
     let found = expected.iter().find(within);
@@ -118,17 +118,17 @@ fn restore(studio: &Studio, expected: &[&Tree], what: &str) -> Said {
     said
 }
 
-fn list(studio: &Studio, expected: &[&Tree], what: &str) -> Said {
-    let kept = crate::bench::Kept::default();
-    let (paths, result) = studio.try_list(&kept);
+fn list(harness: &TapeHarness, expected: &[&Tree], what: &str) -> Said {
+    let kept = crate::harness::Kept::default();
+    let (paths, result) = harness.try_list(&kept);
     let said = Said::of(&result, kept.warnings());
     let whole = |tree: &&Tree| tree.keys().all(|path| paths.contains(path));
     assert!(!said.is_silent() || expected.iter().any(whole), "{what}: less, without a word");
     said
 }
 
-fn verify(studio: &Studio, expected: &[&Tree], what: &str) -> Said {
-    let (result, kept) = studio.verify(None);
+fn verify(harness: &TapeHarness, expected: &[&Tree], what: &str) -> Said {
+    let (result, kept) = harness.verify(None);
     let said = Said::of(&result, kept.warnings());
     if let Ok(report) = &result
         && said.is_silent()
@@ -143,7 +143,7 @@ fn verify(studio: &Studio, expected: &[&Tree], what: &str) -> Said {
 /// A set to read, from the volume that is in the drive at first.
 struct Situation {
     name: &'static str,
-    studio: Studio,
+    harness: TapeHarness,
     first: usize,
     expected: Tree,
     /// A cartridge with a set of its own, and what is in it.
@@ -154,45 +154,45 @@ struct Situation {
 fn situations() -> Vec<Situation> {
     let mut situations = Vec::new();
     for (name, compression) in [("plain", "none"), ("zstd", "zstd:1")] {
-        let studio = Studio::new(1, 64 << 20);
-        let (own, others) = another_set(&studio);
-        let expected = studio.small_tree(8, 9_000);
-        studio.write(&studio.bench.path("t"), compression, 16 << 10);
-        situations.push(Situation { name, studio, first: 0, expected, own, others });
+        let harness = TapeHarness::new(1, 64 << 20);
+        let (own, others) = another_set(&harness);
+        let expected = harness.small_tree(8, 9_000);
+        harness.write(&harness.plain.path("t"), compression, 16 << 10);
+        situations.push(Situation { name, harness, first: 0, expected, own, others });
     }
     // Its first label is gone: it is looked for elsewhere.
-    let mut studio = Studio::new(1, 64 << 20);
-    let (own, others) = another_set(&studio);
-    let expected = studio.small_tree(8, 9_000);
-    studio.write(&studio.bench.path("t"), "none", 16 << 10);
-    let cartridge = &studio.library.cartridges()[0];
+    let mut harness = TapeHarness::new(1, 64 << 20);
+    let (own, others) = another_set(&harness);
+    let expected = harness.small_tree(8, 9_000);
+    harness.write(&harness.plain.path("t"), "none", 16 << 10);
+    let cartridge = &harness.library.cartridges()[0];
     let mut objects = cartridge.objects().unwrap();
     objects[0] = Object::Block(vec![0; BLOCK_BYTES]);
     cartridge.record(&objects).unwrap();
     // A copy, of which no drive has anything in its buffer.
     let cartridges = [cartridge.duplicate().unwrap()];
-    studio.library = Library::new(studio.library.drive().clone(), cartridges);
-    situations.push(Situation { name: NO_LABEL, studio, first: 0, expected, own, others });
+    harness.library = Library::new(harness.library.drive().clone(), cartridges);
+    situations.push(Situation { name: NO_LABEL, harness, first: 0, expected, own, others });
     for name in ["volumes", "volumes from the last"] {
-        let studio = Studio::new(6, 180 << 10);
-        let (own, others) = another_set(&studio);
-        let expected = studio.small_tree(12, 60_000);
-        let report = studio.write(&studio.bench.path("t"), "none", 100 << 10);
+        let harness = TapeHarness::new(6, 180 << 10);
+        let (own, others) = another_set(&harness);
+        let expected = harness.small_tree(12, 60_000);
+        let report = harness.write(&harness.plain.path("t"), "none", 100 << 10);
         let volumes = report.tape.unwrap().volumes as usize;
         let first = if name == "volumes" { 0 } else { volumes - 1 };
-        situations.push(Situation { name, studio, first, expected, own, others });
+        situations.push(Situation { name, harness, first, expected, own, others });
     }
     situations
 }
 
 /// Written where another tree will stand, so that it would come back to the same place.
-fn another_set(studio: &Studio) -> (Cartridge, Tree) {
-    let others = studio.small_tree(5, 7_000);
+fn another_set(harness: &TapeHarness) -> (Cartridge, Tree) {
+    let others = harness.small_tree(5, 7_000);
     let own = Cartridge::of_capacity(64 << 20);
-    studio.library.drive().insert(own.clone());
-    studio.write(&studio.bench.path("t"), "none", 16 << 10);
-    std::fs::remove_dir_all(studio.bench.path("t")).unwrap();
-    studio.library.load(0);
+    harness.library.drive().insert(own.clone());
+    harness.write(&harness.plain.path("t"), "none", 16 << 10);
+    std::fs::remove_dir_all(harness.plain.path("t")).unwrap();
+    harness.library.load(0);
     (own.duplicate().unwrap(), others)
 }
 
@@ -204,20 +204,20 @@ impl Situation {
     /// Puts things as they were, with a drive that nothing has happened to.
     fn reset(&mut self) {
         let drive = VirtualDrive::new("/dev/nst0", Default::default());
-        let cartridges = self.studio.library.cartridges().to_vec();
-        self.studio.library = Library::new(drive, cartridges);
-        self.studio.library.load(self.first);
-        self.studio.clerk = Clerk::Brings;
-        self.studio.cancel = Cancel::new();
+        let cartridges = self.harness.library.cartridges().to_vec();
+        self.harness.library = Library::new(drive, cartridges);
+        self.harness.library.load(self.first);
+        self.harness.clerk = Clerk::Brings;
+        self.harness.cancel = Cancel::new();
     }
 
     fn try_one(&self, run: Run, kind: &Kind, trees: &[&Tree], what: &str) -> Said {
-        let mut cartridges = self.studio.library.cartridges().to_vec();
+        let mut cartridges = self.harness.library.cartridges().to_vec();
         if let Mishap::Exchanged(other) = &kind.mishap {
             cartridges.push(other.clone());
         }
         let before = objects(&cartridges);
-        let said = run(&self.studio, trees, what);
+        let said = run(&self.harness, trees, what);
         assert!(objects(&cartridges) == before, "{what}: a medium was written to");
         if let Some(words) = &said.failure {
             // What is met where a tape is opened has the words of what was looked for.
@@ -252,18 +252,18 @@ fn a_mishap_before_every_command_of_a_reading_run() {
         let (kinds, others) = (kinds(&situation.own), situation.others.clone());
         for (run_name, run) in runs {
             situation.reset();
-            situation.studio.library.drive().count_commands();
+            situation.harness.library.drive().count_commands();
             let expected = situation.expected.clone();
-            let said = run(&situation.studio, &[&expected], "without a mishap");
+            let said = run(&situation.harness, &[&expected], "without a mishap");
             let is_told = situation.name == NO_LABEL && said.failure.is_none();
             assert!(is_told != said.is_silent(), "{:?} {:?}", said.failure, said.warnings);
-            let total = situation.studio.library.drive().commands();
+            let total = situation.harness.library.drive().commands();
             commands += total;
             for (number, kind) in kinds.iter().enumerate() {
                 let step = if is_long { 1 } else { 16 };
                 for at in (number as u64 % step..total).step_by(step as usize) {
                     situation.reset();
-                    let drive = situation.studio.library.drive().clone();
+                    let drive = situation.harness.library.drive().clone();
                     drive.order_mishap(at, Persistence::Times(1), kind.mishap.clone());
                     let (name, mishap) = (situation.name, kind.name);
                     let what = format!("{run_name}, {name}, {mishap} before command {at}");

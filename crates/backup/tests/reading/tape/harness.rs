@@ -15,9 +15,10 @@ use backup::selection::Selection;
 use backup::tape::{ChangeError, TapeOptions, VolumeChanger, VolumePurpose, VolumeRequest};
 use backup::verify::{VerifyError, VerifyOptions, VerifyReport, verify};
 use flow::cancel::Cancel;
+use samples::noise;
 use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, Library, VirtualDrive};
 
-use crate::bench::{Bench, Kept, noise};
+use crate::harness::{Harness, Kept, files};
 
 pub const BLOCK_BYTES: usize = 4096;
 
@@ -70,8 +71,8 @@ impl VolumeChanger for Asked {
     }
 }
 
-pub struct Studio {
-    pub bench: Bench,
+pub struct TapeHarness {
+    pub plain: Harness,
     pub library: Library,
     pub clerk: Clerk,
     pub requests: Arc<Mutex<Vec<VolumeRequest>>>,
@@ -81,9 +82,9 @@ pub struct Studio {
     pub cancel: Cancel,
 }
 
-impl Studio {
+impl TapeHarness {
     /// A rack of so many cartridges with so many bytes each, the first one in the drive.
-    pub fn new(cartridges: usize, capacity_bytes: u64) -> Studio {
+    pub fn new(cartridges: usize, capacity_bytes: u64) -> TapeHarness {
         let drive = VirtualDrive::new("/dev/nst0", DriveSettings::default());
         let blank = || {
             let early_warning_bytes = capacity_bytes / 16;
@@ -93,8 +94,8 @@ impl Studio {
         };
         let library = Library::new(drive, (0..cartridges).map(|_| blank()));
         library.load(0);
-        Studio {
-            bench: Bench::new(),
+        TapeHarness {
+            plain: Harness::new(),
             library,
             clerk: Clerk::Brings,
             requests: Arc::default(),
@@ -168,7 +169,7 @@ impl Studio {
             selection: Selection::new(paths.iter().map(|path| path.as_bytes().to_vec())),
             ..Default::default()
         };
-        let report = self.bench.try_restore(options, into, &kept);
+        let report = self.plain.try_restore(options, into, &kept);
         (report, kept)
     }
 
@@ -201,7 +202,7 @@ impl Studio {
 
     /// A tree of small files, and its files by path in the archive.
     pub fn small_tree(&self, files: usize, bytes_max: usize) -> BTreeMap<String, Vec<u8>> {
-        let root = self.bench.path("t");
+        let root = self.plain.path("t");
         for number in 0..files {
             let folder = root.join(format!("folder{}", number % 3));
             fs::create_dir_all(&folder).unwrap();
@@ -214,33 +215,21 @@ impl Studio {
 
     /// The files of a restored tree, by path in the archive.
     pub fn restored(&self, into: &str) -> BTreeMap<String, Vec<u8>> {
-        let root = self.bench.path("t");
-        let inside = self.bench.path(into).join(root.strip_prefix("/").unwrap());
+        let root = self.plain.path("t");
+        let inside = self.plain.path(into).join(root.strip_prefix("/").unwrap());
         self.files_of("t", &inside)
     }
 
     /// Path in the archive of something in the tree `t`.
     pub fn in_archive(&self, path: &str) -> String {
-        let path = self.bench.path(path);
+        let path = self.plain.path(path);
         path.strip_prefix("/").unwrap().to_string_lossy().into_owned()
     }
 
     fn files_of(&self, name: &str, root: &Path) -> BTreeMap<String, Vec<u8>> {
-        let mut found = BTreeMap::new();
-        let mut waiting = vec![root.to_path_buf()];
-        while let Some(folder) = waiting.pop() {
-            let Ok(entries) = fs::read_dir(&folder) else { continue };
-            for entry in entries.flatten() {
-                let path = entry.path();
-                if path.is_dir() {
-                    waiting.push(path);
-                } else {
-                    let inside = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
-                    let name = self.in_archive(&format!("{name}/{inside}"));
-                    found.insert(name, fs::read(&path).unwrap());
-                }
-            }
-        }
-        found
+        let inside = files(root).into_iter();
+        inside
+            .map(|(path, content)| (self.in_archive(&format!("{name}/{path}")), content))
+            .collect()
     }
 }

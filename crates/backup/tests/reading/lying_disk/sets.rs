@@ -6,7 +6,7 @@ use std::fs;
 use sim::tape::Object;
 
 use super::{fingerprint, is_long, is_restored, tree};
-use crate::tape::studio::Studio;
+use crate::tape::harness::TapeHarness;
 
 #[derive(Clone, Copy, Debug)]
 enum Damage {
@@ -19,13 +19,13 @@ enum Damage {
 /// The objects of two sets of one tree, and the tree of the first.
 fn sample(
     compression: &str,
-) -> (Studio, Vec<Object>, Vec<Object>, BTreeMap<String, super::Object>) {
+) -> (TapeHarness, Vec<Object>, Vec<Object>, BTreeMap<String, super::Object>) {
     let mut sets = Vec::new();
-    let first = Studio::new(1, 64 << 20);
-    let root = first.bench.path("t");
+    let first = TapeHarness::new(1, 64 << 20);
+    let root = first.plain.path("t");
     let mut expected = BTreeMap::new();
     for generation in [1, 2] {
-        let other = Studio::new(1, 64 << 20);
+        let other = TapeHarness::new(1, 64 << 20);
         tree(&root, generation, 9000);
         if generation == 1 {
             expected = fingerprint(&root);
@@ -64,8 +64,8 @@ fn damaged(set: &[Object], stale: &[Object], at: usize, length: usize, how: Dama
 fn every_block_of_a_small_tape() {
     let (mut all, mut told_wrongly) = (0, Vec::new());
     for compression in ["none", "zstd", "gzip"] {
-        let (studio, set, stale, expected) = sample(compression);
-        let cartridge = studio.library.cartridges()[0].clone();
+        let (harness, set, stale, expected) = sample(compression);
+        let cartridge = harness.library.cartridges()[0].clone();
         let (mut done, mut wrong) = (0, Vec::new());
         let step = if is_long() { 1 } else { 11 };
         let mut number = 0;
@@ -83,23 +83,23 @@ fn every_block_of_a_small_tape() {
                         continue;
                     }
                     cartridge.record(&objects).unwrap();
-                    studio.library.load(0);
+                    harness.library.load(0);
                     done += 1;
                     let case = format!("{how:?} {length} from {at} of {}", set.len());
-                    let (report, kept) = studio.verify(None);
+                    let (report, kept) = harness.verify(None);
                     if report.is_ok_and(|report| report.is_sound()) && kept.warnings().is_empty() {
                         wrong.push(format!("{case}: verify finds no fault"));
                     }
                     // Half of them from its beginning, half from where the verification left it.
                     if number % 2 == 0 {
-                        studio.library.load(0);
+                        harness.library.load(0);
                     }
-                    let (report, kept) = studio.try_restore("out", &[]);
+                    let (report, kept) = harness.try_restore("out", &[]);
                     let silent = report.is_ok() && kept.warnings().is_empty();
-                    if silent && !is_restored(&studio.bench.path("out"), &expected) {
+                    if silent && !is_restored(&harness.plain.path("out"), &expected) {
                         wrong.push(format!("{case}: restore says that all is done"));
                     }
-                    let _ = fs::remove_dir_all(studio.bench.path("out"));
+                    let _ = fs::remove_dir_all(harness.plain.path("out"));
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! What the tests work with: trees, archives made by real tools, runs, and a monitor that keeps
 //! what it is told.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -13,6 +14,7 @@ use backup::restore::{RestoreError, RestoreOptions, RestoreReport, Synchronise, 
 use backup::verify::{VerifyOptions, VerifyReport, verify};
 use flow::cancel::Cancel;
 use flow::monitor::{Counter, Level, Monitor, Notice};
+use samples::noise;
 use tempfile::TempDir;
 
 /// Keeps all notices but details.
@@ -57,13 +59,13 @@ impl Kept {
 }
 
 /// A folder for one test, removed at its end.
-pub struct Bench {
+pub struct Harness {
     pub folder: TempDir,
 }
 
-impl Bench {
-    pub fn new() -> Bench {
-        Bench { folder: tempfile::tempdir().unwrap() }
+impl Harness {
+    pub fn new() -> Harness {
+        Harness { folder: tempfile::tempdir().unwrap() }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -128,20 +130,6 @@ impl Bench {
     }
 }
 
-/// Bytes that do not compress and repeat for a seed.
-pub fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut out = Vec::with_capacity(length + 8);
-    while out.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        out.extend_from_slice(&state.to_le_bytes());
-    }
-    out.truncate(length);
-    out
-}
-
 /// Runs a command in a folder.
 #[track_caller]
 pub fn run(program: &str, arguments: &[&str], folder: &Path) {
@@ -183,6 +171,25 @@ pub fn verify_archive(archive: &Path, against: Option<&Path>) -> (VerifyReport, 
     };
     let report = verify(options, &kept, &Cancel::new()).unwrap();
     (report, kept)
+}
+
+/// Files of the tree below `root` by path, with their content.
+pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![root.to_path_buf()];
+    while let Some(folder) = waiting.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
 }
 
 /// A description of everything in a tree, one line for each object, in one order.
@@ -230,7 +237,7 @@ pub enum Times {
     Seconds,
 }
 
-/// Writes bytes to a file of the bench.
+/// Writes bytes to a file of the harness.
 pub fn write(path: &Path, bytes: &[u8]) -> PathBuf {
     fs::write(path, bytes).unwrap();
     path.to_path_buf()
