@@ -1,7 +1,7 @@
 //! Questions to the kernel about an open file.
 //!
-//! One system call here, `cachestat`, has no safe wrapper in any library yet, so this is a small
-//! exception to the rule that `unsafe` lives in the engine and the tape module.
+//! Two system calls here, `cachestat` and `sync_file_range`, have no safe wrapper in any library:
+//! hence the `unsafe` code.
 #![allow(unsafe_code)]
 
 use std::io;

@@ -19,15 +19,7 @@ use sim::tape::{
 const BYTES: usize = 128 << 20;
 
 fn main() {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let noise: Vec<u8> = (0..BYTES / 8)
-        .flat_map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state.to_le_bytes()
-        })
-        .collect();
+    let noise = samples::noise(0, BYTES);
     let words = b"the quick brown fox jumps over the lazy dog and then it rests a while ";
     let text: Vec<u8> = noise
         .iter()

@@ -225,18 +225,14 @@ fn closed_loop(disk: &DiskParameters, depth: usize) -> f64 {
     const BLOCKS: u64 = SIZE_BYTES >> 13;
     let mut model = DiskModel::new(disk.clone());
     let mut ends = BinaryHeap::new();
-    // Marsaglia's xorshift64.
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = samples::Random::numbered(0);
     let mut now_ns = 0;
     for number in 0..REQUESTS {
         if number >= depth as u64 {
             let std::cmp::Reverse(end_ns) = ends.pop().unwrap();
             now_ns = end_ns;
         }
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        ends.push(std::cmp::Reverse(model.submit(now_ns, (state % BLOCKS) << 13, 8192)));
+        ends.push(std::cmp::Reverse(model.submit(now_ns, random.below(BLOCKS) << 13, 8192)));
     }
     (REQUESTS - depth as u64) as f64 * 1e9 / now_ns as f64
 }

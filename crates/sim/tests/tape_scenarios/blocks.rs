@@ -4,7 +4,7 @@ use device::tape::BlockMode;
 use device::tape::raw::Operation;
 use rustix::io::Errno;
 
-use crate::bench::{Bench, Calls, ROOM_BYTES, content, errno};
+use crate::harness::{Calls, Harness, ROOM_BYTES, content, errno};
 
 const SIZES: [usize; 12] = [
     512,
@@ -21,8 +21,8 @@ const SIZES: [usize; 12] = [
     1024 * 1024,
 ];
 
-pub fn variable_blocks_of_all_sizes(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn variable_blocks_of_all_sizes(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     for (number, bytes) in (0..).zip(SIZES) {
         tape.write_blocks(number..number + 1, bytes);
@@ -34,8 +34,8 @@ pub fn variable_blocks_of_all_sizes(bench: &Bench) {
     tape.expect_nothing();
 }
 
-pub fn fixed_blocks_of_all_sizes(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn fixed_blocks_of_all_sizes(harness: &Harness) {
+    let mut tape = harness.tape();
     for bytes in SIZES {
         tape.rewind().unwrap();
         tape.set_block_mode(BlockMode::Fixed(bytes as u32)).unwrap();
@@ -47,8 +47,8 @@ pub fn fixed_blocks_of_all_sizes(bench: &Bench) {
     }
 }
 
-pub fn sizes_mixed(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn sizes_mixed(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     let sizes = [4, 5, 511, 65_536, 4, 1_048_575, 513];
     for (number, bytes) in (0..).zip(sizes) {
@@ -61,8 +61,8 @@ pub fn sizes_mixed(bench: &Bench) {
     tape.expect_nothing();
 }
 
-pub fn shorter_block_has_its_length(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn shorter_block_has_its_length(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..3, 10_000);
     tape.operate(Operation::Rewind, 1).unwrap();
@@ -71,8 +71,8 @@ pub fn shorter_block_has_its_length(bench: &Bench) {
     tape.expect_block(2, 10_000, ROOM_BYTES);
 }
 
-pub fn larger_block_is_passed_over(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn larger_block_is_passed_over(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..3, 20_000);
     tape.operate(Operation::Rewind, 1).unwrap();
@@ -83,8 +83,8 @@ pub fn larger_block_is_passed_over(bench: &Bench) {
     tape.expect_block(0, 20_000, 20_000);
 }
 
-pub fn wrong_fixed_size_steps_back(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn wrong_fixed_size_steps_back(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.raw().write_blocks(0..3, 2048);
     for bytes in [1024_u32, 4096] {
         tape.rewind().unwrap();
@@ -97,8 +97,8 @@ pub fn wrong_fixed_size_steps_back(bench: &Bench) {
     }
 }
 
-pub fn several_fixed_blocks_at_once(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn several_fixed_blocks_at_once(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.set_block_mode(BlockMode::Fixed(1024)).unwrap();
     let data = content(7, 64 * 1024);
     assert_eq!(tape.raw().write(&data).unwrap(), data.len());
@@ -112,8 +112,8 @@ pub fn several_fixed_blocks_at_once(bench: &Bench) {
     assert_eq!(tape.raw().place(), (0, 64));
 }
 
-pub fn fixed_blocks_up_to_a_filemark(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn fixed_blocks_up_to_a_filemark(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.set_block_mode(BlockMode::Fixed(512)).unwrap();
     let first = content(1, 3 * 512);
     let second = content(2, 2 * 512);
@@ -132,8 +132,8 @@ pub fn fixed_blocks_up_to_a_filemark(bench: &Bench) {
     assert_eq!(tape.raw().place(), (2, 0));
 }
 
-pub fn fixed_blocks_in_pieces(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn fixed_blocks_in_pieces(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.set_block_mode(BlockMode::Fixed(512)).unwrap();
     let data = content(3, 40 * 512);
     tape.raw().write(&data).unwrap();
@@ -160,8 +160,8 @@ pub fn fixed_blocks_in_pieces(bench: &Bench) {
     assert!(block[..512] == data[1024..1536]);
 }
 
-pub fn fixed_writes_are_whole_blocks(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn fixed_writes_are_whole_blocks(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.set_block_mode(BlockMode::Fixed(512)).unwrap();
     assert_eq!(errno(tape.raw().write(&content(0, 700))), Errno::INVAL);
     assert_eq!(errno(tape.raw().write(&content(0, 511))), Errno::INVAL);
@@ -169,8 +169,8 @@ pub fn fixed_writes_are_whole_blocks(bench: &Bench) {
     assert_eq!(tape.raw().write(&content(0, 1024)).unwrap(), 1024);
 }
 
-pub fn fixed_blocks_read_as_variable(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn fixed_blocks_read_as_variable(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.set_block_mode(BlockMode::Fixed(4096)).unwrap();
     let data = content(5, 3 * 4096);
     tape.raw().write(&data).unwrap();
@@ -184,8 +184,8 @@ pub fn fixed_blocks_read_as_variable(bench: &Bench) {
     tape.raw().expect_nothing();
 }
 
-pub fn nothing_is_written_or_read(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn nothing_is_written_or_read(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     assert_eq!(tape.write(&[]).unwrap(), 0);
     tape.write_blocks(0..1, 512);
@@ -197,9 +197,9 @@ pub fn nothing_is_written_or_read(bench: &Bench) {
     tape.expect_block(0, 512, 512);
 }
 
-pub fn writes_above_the_limit_are_refused(bench: &Bench) {
-    let (least, most) = bench.limits;
-    let mut tape = bench.tape();
+pub fn writes_above_the_limit_are_refused(harness: &Harness) {
+    let (least, most) = harness.limits;
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..1, most);
     assert_eq!(errno(tape.write(&content(1, most + 1))), Errno::INVAL);
@@ -214,9 +214,9 @@ pub fn writes_above_the_limit_are_refused(bench: &Bench) {
     tape.expect_nothing();
 }
 
-pub fn reads_above_the_limit_are_refused(bench: &Bench) {
-    let (_, most) = bench.limits;
-    let mut tape = bench.tape();
+pub fn reads_above_the_limit_are_refused(harness: &Harness) {
+    let (_, most) = harness.limits;
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..1, 512);
     tape.operate(Operation::Rewind, 1).unwrap();
@@ -224,9 +224,9 @@ pub fn reads_above_the_limit_are_refused(bench: &Bench) {
     tape.expect_block(0, 512, most);
 }
 
-pub fn block_sizes_outside_the_limits(bench: &Bench) {
-    let (least, most) = (bench.limits.0 as i32, bench.limits.1 as i32);
-    let mut tape = bench.tape();
+pub fn block_sizes_outside_the_limits(harness: &Harness) {
+    let (least, most) = (harness.limits.0 as i32, harness.limits.1 as i32);
+    let mut tape = harness.tape();
     let tape = tape.raw();
     for refused in [least - 1, most + 1, 0xff_fffe].into_iter().filter(|size| *size > 0) {
         assert_eq!(errno(tape.operate(Operation::SetBlockSize, refused)), Errno::INVAL);
@@ -238,11 +238,11 @@ pub fn block_sizes_outside_the_limits(bench: &Bench) {
     }
 }
 
-pub fn block_size_outlives_a_close(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn block_size_outlives_a_close(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.set_block_mode(BlockMode::Fixed(2048)).unwrap();
     drop(tape);
-    let mut tape = bench.open(device::tape::Access::Write).unwrap();
+    let mut tape = harness.open(device::tape::Access::Write).unwrap();
     assert_eq!(tape.status().unwrap().block_mode, BlockMode::Fixed(2048));
     tape.set_block_mode(BlockMode::Variable).unwrap();
 }
@@ -251,8 +251,8 @@ pub fn block_size_outlives_a_close(bench: &Bench) {
 const SILENT_ON: i32 = 0x3000_4000;
 const SILENT_OFF: i32 = 0x4000_4000;
 
-pub fn silent_lengths_lose_the_rest(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn silent_lengths_lose_the_rest(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..3, 20_000);
     tape.operate(Operation::SetDriverOptions, SILENT_ON).unwrap();

@@ -4,12 +4,12 @@ use device::tape::raw::{GMT_EOD, GMT_EOT, Operation, RawTape};
 use device::tape::{Access, BlockMode};
 use rustix::io::Errno;
 
-use crate::bench::{Bench, Calls, content, errno};
+use crate::harness::{Calls, Harness, content, errno};
 
 const MIB: usize = 1 << 20;
 
-pub fn end_of_data_behind_a_filemark(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn end_of_data_behind_a_filemark(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..1, 512);
     tape.operate(Operation::WriteFilemarks, 1).unwrap();
@@ -23,8 +23,8 @@ pub fn end_of_data_behind_a_filemark(bench: &Bench) {
     assert_eq!(errno(tape.read(&mut [0; 512])), Errno::IO);
 }
 
-pub fn end_of_data_behind_a_block(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn end_of_data_behind_a_block(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..2, 512);
     // Without a filemark there is no second chance.
@@ -34,8 +34,8 @@ pub fn end_of_data_behind_a_block(bench: &Bench) {
     tape.expect_block(1, 512, 512);
 }
 
-pub fn blank_medium(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn blank_medium(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     assert_eq!(tape.place(), (0, 0));
     assert_eq!(errno(tape.read(&mut [0; 512])), Errno::IO);
@@ -58,8 +58,8 @@ fn write_files(tape: &mut dyn RawTape, files: u64) {
     tape.operate(Operation::Rewind, 1).unwrap();
 }
 
-pub fn to_the_end_keeps_the_file_number(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn to_the_end_keeps_the_file_number(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     write_files(tape, 3);
     tape.operate(Operation::EndOfData, 1).unwrap();
@@ -72,8 +72,8 @@ pub fn to_the_end_keeps_the_file_number(bench: &Bench) {
 const FAST_ON: i32 = 0x3000_0020;
 const FAST_OFF: i32 = 0x4000_0020;
 
-pub fn to_the_end_fast_loses_it(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn to_the_end_fast_loses_it(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     write_files(tape, 3);
     tape.operate(Operation::SetDriverOptions, FAST_ON).unwrap();
@@ -88,13 +88,13 @@ pub fn to_the_end_fast_loses_it(bench: &Bench) {
     tape.expect_block(3, 512, 512);
 }
 
-pub fn append_at_the_end(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn append_at_the_end(harness: &Harness) {
+    let mut tape = harness.tape();
     write_files(tape.raw(), 3);
     tape.raw().operate(Operation::EndOfData, 1).unwrap();
     tape.raw().write_blocks(3..5, 512);
     drop(tape);
-    let mut tape = bench.open(Access::Read).unwrap();
+    let mut tape = harness.open(Access::Read).unwrap();
     let tape = tape.raw();
     tape.operate(Operation::Rewind, 1).unwrap();
     for number in 0..3 {
@@ -107,8 +107,8 @@ pub fn append_at_the_end(bench: &Bench) {
     assert_eq!(tape.place(), (4, 0));
 }
 
-pub fn forward_past_the_end(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn forward_past_the_end(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     write_files(tape, 3);
     assert_eq!(errno(tape.operate(Operation::ForwardFilemarks, 5)), Errno::IO);
@@ -121,8 +121,8 @@ pub fn forward_past_the_end(bench: &Bench) {
     tape.expect_block(3, 512, 512);
 }
 
-pub fn writing_in_the_middle_ends_the_data(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn writing_in_the_middle_ends_the_data(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..10, 512);
     tape.operate(Operation::Rewind, 1).unwrap();
@@ -138,8 +138,8 @@ pub fn writing_in_the_middle_ends_the_data(bench: &Bench) {
     assert!(tape.operate(Operation::ForwardFilemarks, 1).is_err());
 }
 
-pub fn writing_over_a_filemark_ends_the_data(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn writing_over_a_filemark_ends_the_data(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     write_files(tape, 4);
     tape.operate(Operation::ForwardFilemarks, 2).unwrap();
@@ -168,8 +168,8 @@ fn write_until_refused(tape: &mut dyn RawTape) -> u64 {
     panic!("the medium has no end");
 }
 
-pub fn warnings_alternate(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn warnings_alternate(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     let taken = write_until_refused(tape);
     assert!((7..=9).contains(&taken), "{taken} MiB on a medium that warns at 8");
@@ -180,8 +180,8 @@ pub fn warnings_alternate(bench: &Bench) {
     }
 }
 
-pub fn what_was_taken_reads_back(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn what_was_taken_reads_back(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     let taken = write_until_refused(tape);
     // The one that was refused, in its place.
@@ -195,8 +195,8 @@ pub fn what_was_taken_reads_back(bench: &Bench) {
     tape.expect_nothing();
 }
 
-pub fn filemark_behind_the_warning(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn filemark_behind_the_warning(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     let taken = write_until_refused(tape);
     tape.operate(Operation::WriteFilemarks, 1).unwrap();
@@ -214,8 +214,8 @@ pub fn filemark_behind_the_warning(bench: &Bench) {
     tape.expect_nothing();
 }
 
-pub fn fixed_blocks_at_the_warning(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn fixed_blocks_at_the_warning(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.set_block_mode(BlockMode::Fixed(65_536)).unwrap();
     let taken = write_until_refused(tape.raw());
     tape.raw().write_blocks(taken..taken + 1, 65_536);
@@ -227,8 +227,8 @@ pub fn fixed_blocks_at_the_warning(bench: &Bench) {
     tape.raw().expect_nothing();
 }
 
-pub fn physical_end(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn physical_end(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     let mut taken = write_until_refused(tape);
     let mut refused_in_a_row = 0;

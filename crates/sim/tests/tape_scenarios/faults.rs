@@ -8,29 +8,29 @@ use sim::tape::{
     Object, OnClose, OpenMode, Persistence, Positioning, Readiness,
 };
 
-use crate::bench::{Bench, Calls, content, errno};
+use crate::harness::{Calls, Harness, content, errno};
 
 const MEDIUM_ERROR: u8 = 0x3;
 const UNIT_ATTENTION: u8 = 0x6;
 
-fn break_it(bench: &Bench, faults: Faults) {
-    bench.own().cartridge().expect("a cartridge").set_faults(faults);
+fn break_it(harness: &Harness, faults: Faults) {
+    harness.own().cartridge().expect("a cartridge").set_faults(faults);
 }
 
-fn objects(bench: &Bench) -> usize {
-    bench.own().cartridge().expect("a cartridge").objects().unwrap().len()
+fn objects(harness: &Harness) -> usize {
+    harness.own().cartridge().expect("a cartridge").objects().unwrap().len()
 }
 
 fn key(tape: &mut dyn RawTape) -> u8 {
     tape.last_sense().expect("the drive said something").key
 }
 
-pub fn unreadable_block(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn unreadable_block(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..5, 512);
     tape.operate(Operation::Rewind, 1).unwrap();
-    break_it(bench, Faults::unreadable([2]));
+    break_it(harness, Faults::unreadable([2]));
     tape.expect_block(0, 512, 512);
     tape.expect_block(1, 512, 512);
     assert_eq!(errno(tape.read(&mut [0; 512])), Errno::IO);
@@ -40,13 +40,13 @@ pub fn unreadable_block(bench: &Bench) {
     tape.expect_block(3, 512, 512);
 }
 
-pub fn unreadable_block_before(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn unreadable_block_before(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..5, 512);
     tape.operate(Operation::Rewind, 1).unwrap();
     let after_read_error = AfterReadError::Before;
-    break_it(bench, Faults { after_read_error, ..Faults::unreadable([0]) });
+    break_it(harness, Faults { after_read_error, ..Faults::unreadable([0]) });
     assert_eq!(errno(tape.read(&mut [0; 512])), Errno::IO);
     assert_eq!(errno(tape.read(&mut [0; 512])), Errno::IO);
     assert_eq!(tape.position().unwrap(), 0);
@@ -54,13 +54,13 @@ pub fn unreadable_block_before(bench: &Bench) {
     tape.expect_block(1, 512, 512);
 }
 
-pub fn unreadable_at_first(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn unreadable_at_first(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..3, 512);
     tape.operate(Operation::Rewind, 1).unwrap();
     let unreadable = [(1, Persistence::Times(2))].into();
-    break_it(bench, Faults { unreadable, ..Faults::default() });
+    break_it(harness, Faults { unreadable, ..Faults::default() });
     tape.expect_block(0, 512, 512);
     for _ in 0..2 {
         assert_eq!(errno(tape.read(&mut [0; 512])), Errno::IO);
@@ -69,101 +69,101 @@ pub fn unreadable_at_first(bench: &Bench) {
     tape.expect_block(1, 512, 512);
 }
 
-pub fn unreadable_among_fixed_blocks(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn unreadable_among_fixed_blocks(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.set_block_mode(BlockMode::Fixed(512)).unwrap();
     tape.raw().write(&content(0, 10 * 512)).unwrap();
     tape.rewind().unwrap();
-    break_it(bench, Faults::unreadable([6]));
+    break_it(harness, Faults::unreadable([6]));
     let mut buffer = [0; 4 * 512];
     assert_eq!(tape.raw().read(&mut buffer).unwrap(), 4 * 512);
     assert_eq!(errno(tape.raw().read(&mut buffer)), Errno::IO);
     assert_eq!(key(tape.raw()), MEDIUM_ERROR);
 }
 
-pub fn block_cannot_be_written(bench: &Bench) {
-    let mut tape = bench.tape();
-    break_it(bench, Faults { unwritable: [3].into(), ..Faults::default() });
+pub fn block_cannot_be_written(harness: &Harness) {
+    let mut tape = harness.tape();
+    break_it(harness, Faults { unwritable: [3].into(), ..Faults::default() });
     let tape = tape.raw();
     tape.write_blocks(0..3, 512);
     assert_eq!(errno(tape.write(&content(3, 512))), Errno::IO);
     assert_eq!(key(tape), MEDIUM_ERROR);
     assert_eq!(tape.place(), (0, -1));
-    assert_eq!(objects(bench), 3);
+    assert_eq!(objects(harness), 3);
 }
 
 /// Five blocks, of which only two reach the medium.
-fn write_lost_blocks(bench: &Bench, tape: &mut dyn RawTape) {
-    break_it(bench, Faults { lost_from: Some(2), ..Faults::default() });
+fn write_lost_blocks(harness: &Harness, tape: &mut dyn RawTape) {
+    break_it(harness, Faults { lost_from: Some(2), ..Faults::default() });
     tape.write_blocks(0..5, 512);
 }
 
-pub fn lost_blocks_surface_at_a_synchronising_filemark(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn lost_blocks_surface_at_a_synchronising_filemark(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
-    write_lost_blocks(bench, tape);
+    write_lost_blocks(harness, tape);
     assert_eq!(errno(tape.operate(Operation::WriteFilemarks, 1)), Errno::IO);
     let sense = tape.last_sense().expect("the drive said something");
     assert!(sense.key == MEDIUM_ERROR && sense.deferred);
-    assert_eq!(objects(bench), 2);
+    assert_eq!(objects(harness), 2);
 }
 
-pub fn lost_blocks_surface_at_a_synchronisation(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn lost_blocks_surface_at_a_synchronisation(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
-    write_lost_blocks(bench, tape);
+    write_lost_blocks(harness, tape);
     assert_eq!(errno(tape.operate(Operation::WriteFilemarks, 0)), Errno::IO);
-    assert_eq!(objects(bench), 2);
+    assert_eq!(objects(harness), 2);
 }
 
-pub fn lost_blocks_surface_at_close(bench: &Bench) {
+pub fn lost_blocks_surface_at_close(harness: &Harness) {
     let mode = OpenMode {
         direction: Direction::ReadWrite,
         readiness: Readiness::Needed,
         on_close: OnClose::Stay,
     };
-    drop(bench.tape());
-    let mut tape = bench.own().open_raw(mode).unwrap();
-    write_lost_blocks(bench, &mut tape);
+    drop(harness.tape());
+    let mut tape = harness.own().open_raw(mode).unwrap();
+    write_lost_blocks(harness, &mut tape);
     assert_eq!(errno(tape.close()), Errno::IO);
-    assert_eq!(objects(bench), 2);
+    assert_eq!(objects(harness), 2);
 }
 
-pub fn immediate_filemark_tells_nothing(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn immediate_filemark_tells_nothing(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
-    write_lost_blocks(bench, tape);
+    write_lost_blocks(harness, tape);
     tape.operate(Operation::WriteFilemarksImmediate, 1).unwrap();
     tape.write_blocks(5..6, 512);
     assert_eq!(errno(tape.operate(Operation::WriteFilemarks, 1)), Errno::IO);
 }
 
-pub fn reset_loses_position_and_buffer(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn reset_loses_position_and_buffer(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..3, 512);
     tape.operate(Operation::WriteFilemarks, 1).unwrap();
-    break_it(bench, Faults { reset_before: Some(6), ..Faults::default() });
+    break_it(harness, Faults { reset_before: Some(6), ..Faults::default() });
     tape.write_blocks(3..5, 512);
     assert_eq!(errno(tape.write(&content(5, 512))), Errno::IO);
     assert_eq!(key(tape), UNIT_ATTENTION);
-    assert_eq!(objects(bench), 4, "what was synchronised");
+    assert_eq!(objects(harness), 4, "what was synchronised");
     // Nothing more is let through, neither a write nor the filemark of a close.
     assert_eq!(errno(tape.write(&content(5, 512))), Errno::IO);
     assert_eq!(errno(tape.operate(Operation::WriteFilemarks, 1)), Errno::IO);
     assert_eq!(errno(tape.status()), Errno::IO);
-    assert_eq!(objects(bench), 4);
+    assert_eq!(objects(harness), 4);
 }
 
-pub fn reset_ends_with_a_rewind(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn reset_ends_with_a_rewind(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.raw().write_blocks(0..3, 512);
     tape.rewind().unwrap();
-    break_it(bench, Faults { reset_before: Some(1), ..Faults::default() });
+    break_it(harness, Faults { reset_before: Some(1), ..Faults::default() });
     tape.raw().expect_block(0, 512, 512);
     assert_eq!(errno(tape.raw().read(&mut [0; 512])), Errno::IO);
     drop(tape);
-    let mut tape = bench.open(Access::Read).unwrap();
+    let mut tape = harness.open(Access::Read).unwrap();
     assert_eq!(errno(tape.raw().read(&mut [0; 512])), Errno::IO, "reopening is not enough");
     tape.rewind().unwrap();
     assert_eq!(tape.raw().status().unwrap().general_status & GMT_BOT, GMT_BOT);
@@ -172,11 +172,11 @@ pub fn reset_ends_with_a_rewind(bench: &Bench) {
     }
 }
 
-pub fn changed_behind_our_back(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn changed_behind_our_back(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.raw().write_blocks(0..3, 512);
     let other = Cartridge::of_capacity(1 << 20);
-    bench.own().insert(other.clone());
+    harness.own().insert(other.clone());
     assert_eq!(errno(tape.raw().write(&content(3, 512))), Errno::IO);
     assert_eq!(key(tape.raw()), UNIT_ATTENTION);
     assert!(other.is_empty());
@@ -187,22 +187,22 @@ pub fn changed_behind_our_back(bench: &Bench) {
     assert_eq!(other.objects().unwrap(), [Object::Block(content(4, 512)), Object::Filemark]);
 }
 
-pub fn removed_behind_our_back(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn removed_behind_our_back(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.raw().write_blocks(0..3, 512);
-    let cartridge = bench.own().eject().unwrap();
+    let cartridge = harness.own().eject().unwrap();
     assert_eq!(errno(tape.raw().write(&content(3, 512))), Errno::IO);
     assert_eq!(errno(tape.raw().operate(Operation::WriteFilemarks, 1)), Errno::IO);
     drop(tape);
-    assert!(matches!(bench.open(Access::Read), Err(OpenError::NoMedium { .. })));
+    assert!(matches!(harness.open(Access::Read), Err(OpenError::NoMedium { .. })));
     assert_eq!(cartridge.len(), 3);
 }
 
 const BLOCK_LIMITS: [u8; 6] = [0x05, 0, 0, 0, 0, 0];
 
-pub fn answers_are_garbage(bench: &Bench) {
-    bench.own().change_settings(|settings| settings.answers = Answers::Garbage);
-    let mut tape = bench.tape();
+pub fn answers_are_garbage(harness: &Harness) {
+    harness.own().change_settings(|settings| settings.answers = Answers::Garbage);
+    let mut tape = harness.tape();
     let (mut first, mut second) = ([0; 6], [0; 6]);
     assert_eq!(tape.raw().command(&BLOCK_LIMITS, &mut first).unwrap(), 6);
     assert_eq!(tape.raw().command(&BLOCK_LIMITS, &mut second).unwrap(), 6);
@@ -210,25 +210,25 @@ pub fn answers_are_garbage(bench: &Bench) {
     tape.raw().write_blocks(0..1, 512);
 }
 
-pub fn answers_are_refused(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn answers_are_refused(harness: &Harness) {
+    let mut tape = harness.tape();
     let mut limits = [0; 6];
     assert_eq!(tape.raw().command(&BLOCK_LIMITS, &mut limits).unwrap(), 6);
     assert_eq!(limits, [0, 0x10, 0, 0, 0, 4]);
-    bench.own().change_settings(|settings| settings.answers = Answers::Refused);
+    harness.own().change_settings(|settings| settings.answers = Answers::Refused);
     let refused = tape.raw().command(&BLOCK_LIMITS, &mut limits);
     assert!(matches!(refused, Err(CommandError::Refused(sense)) if sense.key == 0x5));
-    bench.own().change_settings(|settings| settings.answers = Answers::Unreachable);
+    harness.own().change_settings(|settings| settings.answers = Answers::Unreachable);
     let unreachable = tape.raw().command(&BLOCK_LIMITS, &mut limits);
     assert!(matches!(unreachable, Err(CommandError::NoGenericDevice)));
 }
 
-pub fn block_is_read_short(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn block_is_read_short(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..3, 1024);
     tape.operate(Operation::Rewind, 1).unwrap();
-    break_it(bench, Faults { shortened: [(1, 700)].into(), ..Faults::default() });
+    break_it(harness, Faults { shortened: [(1, 700)].into(), ..Faults::default() });
     tape.expect_block(0, 1024, 4096);
     let mut buffer = vec![0; 4096];
     assert_eq!(tape.read(&mut buffer).unwrap(), 700);
@@ -236,29 +236,29 @@ pub fn block_is_read_short(bench: &Bench) {
     tape.expect_block(2, 1024, 4096);
 }
 
-pub fn compression_is_not_applied(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn compression_is_not_applied(harness: &Harness) {
+    let mut tape = harness.tape();
     let compression = |tape: &mut dyn RawTape| {
         let mut page = [0; 28];
         tape.command(&[0x1a, 0, 0x0f, 0, 28, 0], &mut page).map(|_| page[14] & 0x80 != 0)
     };
     tape.raw().operate(Operation::Compression, 0).unwrap();
     assert!(!compression(tape.raw()).unwrap());
-    bench.own().change_settings(|settings| {
+    harness.own().change_settings(|settings| {
         settings.compression_switch = CompressionSwitch::Ignored;
     });
     tape.raw().operate(Operation::Compression, 1).unwrap();
     assert!(!compression(tape.raw()).unwrap(), "it said yes and did not");
-    bench.own().change_settings(|settings| {
+    harness.own().change_settings(|settings| {
         settings.compression_switch = CompressionSwitch::Absent;
     });
     assert_eq!(errno(tape.raw().operate(Operation::Compression, 1)), Errno::IO);
     compression(tape.raw()).unwrap_err();
 }
 
-pub fn drive_without_numbers(bench: &Bench) {
-    bench.own().change_settings(|settings| settings.positioning = Positioning::Unsupported);
-    let mut tape = bench.tape();
+pub fn drive_without_numbers(harness: &Harness) {
+    harness.own().change_settings(|settings| settings.positioning = Positioning::Unsupported);
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..2, 512);
     assert_eq!(errno(tape.position()), Errno::IO);
@@ -270,9 +270,9 @@ pub fn drive_without_numbers(bench: &Bench) {
 }
 
 /// What the lab shows of tgtd's drive (`device::tape_lab`).
-pub fn drive_with_vague_ends(bench: &Bench) {
-    bench.own().change_settings(|settings| *settings = DriveSettings::like_tgtd());
-    let mut tape = bench.tape();
+pub fn drive_with_vague_ends(harness: &Harness) {
+    harness.own().change_settings(|settings| *settings = DriveSettings::like_tgtd());
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..2, 512);
     tape.operate(Operation::WriteFilemarks, 1).unwrap();
@@ -299,17 +299,17 @@ pub fn drive_with_vague_ends(bench: &Bench) {
     tape.expect_block(2, 512, 512);
 }
 
-pub fn rewinding_device_rewinds(bench: &Bench) {
-    drop(bench.tape());
+pub fn rewinding_device_rewinds(harness: &Harness) {
+    drop(harness.tape());
     let mode = OpenMode {
         direction: Direction::ReadWrite,
         readiness: Readiness::Needed,
         on_close: OnClose::Rewind,
     };
-    let mut tape = bench.own().open_raw(mode).unwrap();
+    let mut tape = harness.own().open_raw(mode).unwrap();
     (&mut tape as &mut dyn RawTape).write_blocks(0..2, 512);
     tape.close().unwrap();
-    let mut tape = bench.open(Access::Read).unwrap();
+    let mut tape = harness.open(Access::Read).unwrap();
     assert_eq!(tape.raw().place(), (0, 0));
     tape.raw().expect_block(0, 512, 512);
     tape.raw().expect_block(1, 512, 512);

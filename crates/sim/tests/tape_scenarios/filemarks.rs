@@ -3,14 +3,14 @@
 use device::tape::Access;
 use device::tape::raw::{Operation, RawTape};
 
-use crate::bench::{Bench, Calls, content};
+use crate::harness::{Calls, Harness, content};
 
 /// `MT_ST_SETBOOLEANS | MT_ST_TWO_FM`, and the same to clear.
 const TWO_ON: i32 = 0x3000_0010;
 const TWO_OFF: i32 = 0x4000_0010;
 
-pub fn filemark_reads_as_nothing(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn filemark_reads_as_nothing(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..2, 512);
     tape.operate(Operation::WriteFilemarks, 1).unwrap();
@@ -38,73 +38,73 @@ fn filemarks_on(tape: &mut dyn RawTape) -> u32 {
 }
 
 /// Writes two blocks, does something, closes, and counts.
-fn filemarks_after(bench: &Bench, last: impl FnOnce(&mut dyn RawTape)) -> u32 {
-    let mut tape = bench.tape();
+fn filemarks_after(harness: &Harness, last: impl FnOnce(&mut dyn RawTape)) -> u32 {
+    let mut tape = harness.tape();
     tape.raw().write_blocks(0..2, 512);
     last(tape.raw());
     drop(tape);
-    let mut tape = bench.open(Access::Read).unwrap();
+    let mut tape = harness.open(Access::Read).unwrap();
     filemarks_on(tape.raw())
 }
 
-pub fn close_behind_data_writes_one(bench: &Bench) {
-    assert_eq!(filemarks_after(bench, |_| {}), 1);
+pub fn close_behind_data_writes_one(harness: &Harness) {
+    assert_eq!(filemarks_after(harness, |_| {}), 1);
 }
 
-pub fn close_writes_two_on_request(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn close_writes_two_on_request(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.raw().operate(Operation::SetDriverOptions, TWO_ON).unwrap();
     tape.raw().write_blocks(0..2, 512);
     drop(tape);
-    let mut tape = bench.open(Access::Write).unwrap();
+    let mut tape = harness.open(Access::Write).unwrap();
     // The tape stands between the two, so that a next file overwrites the second.
     assert_eq!(tape.raw().place(), (1, 0));
     assert_eq!(filemarks_on(tape.raw()), 2);
     tape.raw().operate(Operation::SetDriverOptions, TWO_OFF).unwrap();
 }
 
-pub fn close_behind_a_filemark_writes_none(bench: &Bench) {
-    let count = filemarks_after(bench, |tape| {
+pub fn close_behind_a_filemark_writes_none(harness: &Harness) {
+    let count = filemarks_after(harness, |tape| {
         tape.operate(Operation::WriteFilemarks, 1).unwrap();
     });
     assert_eq!(count, 1);
 }
 
-pub fn close_behind_an_immediate_one_writes_none(bench: &Bench) {
-    let count = filemarks_after(bench, |tape| {
+pub fn close_behind_an_immediate_one_writes_none(harness: &Harness) {
+    let count = filemarks_after(harness, |tape| {
         tape.operate(Operation::WriteFilemarksImmediate, 1).unwrap();
     });
     assert_eq!(count, 1);
 }
 
-pub fn close_behind_a_synchronisation_writes_none(bench: &Bench) {
-    let count = filemarks_after(bench, |tape| {
+pub fn close_behind_a_synchronisation_writes_none(harness: &Harness) {
+    let count = filemarks_after(harness, |tape| {
         tape.operate(Operation::WriteFilemarks, 0).unwrap();
     });
     assert_eq!(count, 0, "no file ends here: whoever synchronises last must write the filemark");
 }
 
-pub fn close_after_reading_writes_none(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn close_after_reading_writes_none(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.raw().write_blocks(0..3, 512);
     tape.rewind().unwrap();
     tape.raw().expect_block(0, 512, 512);
     drop(tape);
-    let mut tape = bench.open(Access::Read).unwrap();
+    let mut tape = harness.open(Access::Read).unwrap();
     tape.raw().expect_block(1, 512, 512);
     assert_eq!(filemarks_on(tape.raw()), 1);
 }
 
-pub fn rewind_behind_data_writes_one(bench: &Bench) {
-    let count = filemarks_after(bench, |tape| {
+pub fn rewind_behind_data_writes_one(harness: &Harness) {
+    let count = filemarks_after(harness, |tape| {
         tape.operate(Operation::Rewind, 1).unwrap();
         assert_eq!(tape.place(), (0, 0));
     });
     assert_eq!(count, 1);
 }
 
-pub fn back_spacing_behind_data_writes_one(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn back_spacing_behind_data_writes_one(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..1, 512);
     tape.operate(Operation::WriteFilemarks, 1).unwrap();
@@ -116,23 +116,23 @@ pub fn back_spacing_behind_data_writes_one(bench: &Bench) {
     assert_eq!(filemarks_on(tape), 2);
 }
 
-pub fn seek_behind_data_writes_one(bench: &Bench) {
-    let count = filemarks_after(bench, |tape| {
+pub fn seek_behind_data_writes_one(harness: &Harness) {
+    let count = filemarks_after(harness, |tape| {
         tape.operate(Operation::Seek, 1).unwrap();
         tape.expect_block(1, 512, 512);
     });
     assert_eq!(count, 1);
 }
 
-pub fn forward_spacing_behind_data_writes_none(bench: &Bench) {
-    let count = filemarks_after(bench, |tape| {
+pub fn forward_spacing_behind_data_writes_none(harness: &Harness) {
+    let count = filemarks_after(harness, |tape| {
         assert!(tape.operate(Operation::ForwardFilemarks, 1).is_err(), "nothing is there");
     });
     assert_eq!(count, 0);
 }
 
-pub fn several_at_once(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn several_at_once(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..1, 512);
     tape.operate(Operation::WriteFilemarks, 3).unwrap();
@@ -144,8 +144,8 @@ pub fn several_at_once(bench: &Bench) {
     tape.expect_block(1, 512, 512);
 }
 
-pub fn synchronising_writes_nothing(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn synchronising_writes_nothing(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..2, 512);
     tape.operate(Operation::WriteFilemarks, 0).unwrap();
@@ -161,8 +161,8 @@ pub fn synchronising_writes_nothing(bench: &Bench) {
     assert_eq!(filemarks_on(tape), 1);
 }
 
-pub fn immediate_ones_read_back(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn immediate_ones_read_back(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     for number in 0..5 {
         tape.write_blocks(number..number + 1, 4096);
@@ -177,8 +177,8 @@ pub fn immediate_ones_read_back(bench: &Bench) {
     }
 }
 
-pub fn state_is_asked_between_blocks(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn state_is_asked_between_blocks(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     for number in 0..4 {
         assert_eq!(tape.write(&content(number, 1024)).unwrap(), 1024);

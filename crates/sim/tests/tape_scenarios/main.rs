@@ -2,39 +2,39 @@
 //! lab, the virtual drive behind FUSE. What the drive in this process does is what the real driver
 //! does, because both pass this table.
 //!
-//! `cargo test -p sim --test tape_scenarios` runs it in this process; see [`bench`] for others.
+//! `cargo test -p sim --test tape_scenarios` runs it in this process; see [`harness`] for others.
 
 #![allow(clippy::unwrap_used)]
 
-mod bench;
 mod blocks;
 mod ends;
 mod faults;
 mod filemarks;
+mod harness;
 mod media;
 mod motion;
 mod random;
 mod tapes;
 
-use bench::{Bench, Kind, Medium, Place};
+use harness::{Harness, Kind, Medium, Place};
 
 /// A line of the table.
 struct Scenario {
     medium: Medium,
     /// Where it cannot hold, and why.
     except: &'static [(Kind, &'static str)],
-    run: fn(&Bench),
+    run: fn(&Harness),
 }
 
 impl Scenario {
     fn check(&self, place: Place) {
-        let bench = match Bench::new(place, self.medium) {
-            Ok(bench) => bench,
+        let harness = match Harness::new(place, self.medium) {
+            Ok(harness) => harness,
             Err(reason) => needs::does_not_apply!(reason),
         };
-        match self.except.iter().find(|(kind, _)| *kind == bench.kind) {
+        match self.except.iter().find(|(kind, _)| *kind == harness.kind) {
             Some((_, reason)) => needs::does_not_apply!(reason),
-            None => (self.run)(&bench),
+            None => (self.run)(&harness),
         }
     }
 }

@@ -4,64 +4,64 @@ use device::tape::raw::{GMT_DR_OPEN, GMT_ONLINE, Operation};
 use device::tape::{Access, OpenError};
 use rustix::io::Errno;
 
-use crate::bench::{Bench, Calls, content, errno};
+use crate::harness::{Calls, Harness, content, errno};
 
-pub fn no_medium(bench: &Bench) {
-    bench.eject();
+pub fn no_medium(harness: &Harness) {
+    harness.eject();
     for access in [Access::Read, Access::Write] {
-        assert!(matches!(bench.open(access), Err(OpenError::NoMedium { .. })), "{access:?}");
+        assert!(matches!(harness.open(access), Err(OpenError::NoMedium { .. })), "{access:?}");
     }
-    let mut tape = bench.open(Access::Look).unwrap();
+    let mut tape = harness.open(Access::Look).unwrap();
     let status = tape.raw().status().unwrap().general_status;
     assert_eq!(status & (GMT_DR_OPEN | GMT_ONLINE), GMT_DR_OPEN);
     assert_eq!(errno(tape.raw().read(&mut [0; 512])), Errno::NOMEDIUM);
     assert_eq!(errno(tape.raw().operate(Operation::Rewind, 1)), Errno::NOMEDIUM);
 }
 
-pub fn protected_medium(bench: &Bench) {
-    bench.protect();
-    assert!(matches!(bench.open(Access::Write), Err(OpenError::WriteProtected { .. })));
-    let mut tape = bench.open(Access::Read).unwrap();
+pub fn protected_medium(harness: &Harness) {
+    harness.protect();
+    assert!(matches!(harness.open(Access::Write), Err(OpenError::WriteProtected { .. })));
+    let mut tape = harness.open(Access::Read).unwrap();
     assert!(tape.status().unwrap().write_protected);
     for operation in [Operation::WriteFilemarks, Operation::WriteFilemarksImmediate] {
         assert_eq!(errno(tape.raw().operate(operation, 1)), Errno::ACCESS);
     }
 }
 
-pub fn protected_medium_reads(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn protected_medium_reads(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.raw().write_blocks(0..2, 512);
     drop(tape);
-    bench.protect();
-    let mut tape = bench.open(Access::Read).unwrap();
+    harness.protect();
+    let mut tape = harness.open(Access::Read).unwrap();
     tape.rewind().unwrap();
     tape.raw().expect_block(0, 512, 512);
     tape.raw().expect_block(1, 512, 512);
     tape.raw().expect_nothing();
 }
 
-pub fn read_only_open_writes_nothing(bench: &Bench) {
-    drop(bench.tape());
-    let mut tape = bench.open(Access::Read).unwrap();
+pub fn read_only_open_writes_nothing(harness: &Harness) {
+    drop(harness.tape());
+    let mut tape = harness.open(Access::Read).unwrap();
     assert_eq!(errno(tape.raw().operate(Operation::WriteFilemarks, 1)), Errno::ACCESS);
     assert!(!tape.status().unwrap().write_protected, "the medium itself is not");
 }
 
-pub fn second_opener_is_refused(bench: &Bench) {
-    let tape = bench.tape();
+pub fn second_opener_is_refused(harness: &Harness) {
+    let tape = harness.tape();
     for access in [Access::Look, Access::Read, Access::Write] {
-        assert!(matches!(bench.open(access), Err(OpenError::Busy { .. })), "{access:?}");
+        assert!(matches!(harness.open(access), Err(OpenError::Busy { .. })), "{access:?}");
     }
     drop(tape);
-    bench.open(Access::Look).unwrap();
+    harness.open(Access::Look).unwrap();
 }
 
-pub fn another_medium_begins_anew(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn another_medium_begins_anew(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.raw().write_blocks(0..3, 512);
     drop(tape);
-    bench.new_cartridge(16);
-    let mut tape = bench.open(Access::Write).unwrap();
+    harness.new_cartridge(16);
+    let mut tape = harness.open(Access::Write).unwrap();
     assert_eq!(tape.raw().place(), (0, 0));
     tape.raw().write_blocks(7..8, 512);
     tape.rewind().unwrap();
@@ -69,8 +69,8 @@ pub fn another_medium_begins_anew(bench: &Bench) {
     tape.raw().expect_nothing();
 }
 
-pub fn ejected_medium_is_gone(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn ejected_medium_is_gone(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.raw().write_blocks(0..1, 512);
     tape.eject().unwrap();
     assert_eq!(errno(tape.raw().write(&content(0, 512))), Errno::NOMEDIUM);
@@ -79,8 +79,8 @@ pub fn ejected_medium_is_gone(bench: &Bench) {
     assert_eq!(status & (GMT_DR_OPEN | GMT_ONLINE), GMT_DR_OPEN);
 }
 
-pub fn loaded_again(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn loaded_again(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.raw().write_blocks(0..1, 512);
     tape.eject().unwrap();
     tape.raw().operate(Operation::Load, 1).unwrap();
@@ -92,8 +92,8 @@ pub fn loaded_again(bench: &Bench) {
     tape.raw().expect_nothing();
 }
 
-pub fn counters_count(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn counters_count(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     let before = tape.statistics().expect("the driver counts");
     tape.write_blocks(0..5, 4096);
@@ -108,8 +108,8 @@ pub fn counters_count(bench: &Bench) {
     assert!(after.write_ns >= before.write_ns && after.io_ns > before.io_ns);
 }
 
-pub fn density_and_state(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn density_and_state(harness: &Harness) {
+    let mut tape = harness.tape();
     let status = tape.status().unwrap();
     assert!(status.online && !status.write_protected && status.at_beginning);
     assert!(status.density != 0);

@@ -4,7 +4,7 @@ use device::tape::raw::{GMT_BOT, GMT_EOD, GMT_EOF, Operation, RawTape};
 use device::tape::{Access, BlockMode};
 use rustix::io::Errno;
 
-use crate::bench::{Bench, Calls, content, errno};
+use crate::harness::{Calls, Harness, content, errno};
 
 /// Three files: blocks 0 and 1; 2, 3 and 4; 5. Stands behind the last filemark.
 fn write_three_files(tape: &mut dyn RawTape) {
@@ -14,8 +14,8 @@ fn write_three_files(tape: &mut dyn RawTape) {
     }
 }
 
-pub fn file_and_block_numbers(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn file_and_block_numbers(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     assert_eq!(tape.place(), (0, 0));
     tape.write_blocks(0..3, 512);
@@ -36,8 +36,8 @@ pub fn file_and_block_numbers(bench: &Bench) {
     assert_eq!(tape.place(), (1, 1));
 }
 
-pub fn flags_of_the_beginning_and_of_files(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn flags_of_the_beginning_and_of_files(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     let flags = |tape: &mut dyn RawTape| {
         tape.status().unwrap().general_status & (GMT_BOT | GMT_EOF | GMT_EOD)
@@ -55,8 +55,8 @@ pub fn flags_of_the_beginning_and_of_files(bench: &Bench) {
     assert_eq!(flags(tape), GMT_EOF);
 }
 
-pub fn numbers_count_filemarks(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn numbers_count_filemarks(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     assert_eq!(tape.position().unwrap(), 0);
     write_three_files(tape);
@@ -68,8 +68,8 @@ pub fn numbers_count_filemarks(bench: &Bench) {
     assert_eq!(tape.position().unwrap(), 5);
 }
 
-pub fn seek_to_every_object(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn seek_to_every_object(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
     // Block numbers by position; none is a filemark.
@@ -91,8 +91,8 @@ pub fn seek_to_every_object(bench: &Bench) {
     assert_eq!(tape.position().unwrap(), 9, "the end of the data can be sought");
 }
 
-pub fn seek_past_the_end(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn seek_past_the_end(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
     assert_eq!(errno(tape.operate(Operation::Seek, 1000)), Errno::IO);
@@ -101,8 +101,8 @@ pub fn seek_past_the_end(bench: &Bench) {
     tape.expect_block(5, 512, 512);
 }
 
-pub fn forward_over_filemarks(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn forward_over_filemarks(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
     tape.operate(Operation::Rewind, 1).unwrap();
@@ -113,8 +113,8 @@ pub fn forward_over_filemarks(bench: &Bench) {
     assert_eq!(tape.place(), (3, 0));
 }
 
-pub fn back_over_filemarks(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn back_over_filemarks(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
     tape.operate(Operation::BackwardFilemarks, 1).unwrap();
@@ -129,8 +129,8 @@ pub fn back_over_filemarks(bench: &Bench) {
     tape.expect_block(2, 512, 512);
 }
 
-pub fn back_past_the_beginning(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn back_past_the_beginning(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
     assert_eq!(errno(tape.operate(Operation::BackwardFilemarks, 4)), Errno::IO);
@@ -139,8 +139,8 @@ pub fn back_past_the_beginning(bench: &Bench) {
     tape.expect_block(0, 512, 512);
 }
 
-pub fn over_blocks_in_both_directions(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn over_blocks_in_both_directions(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..10, 512);
     tape.operate(Operation::Rewind, 1).unwrap();
@@ -154,8 +154,8 @@ pub fn over_blocks_in_both_directions(bench: &Bench) {
     assert_eq!(tape.place(), (0, 4));
 }
 
-pub fn forward_over_blocks_stops_at_a_filemark(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn forward_over_blocks_stops_at_a_filemark(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
     tape.operate(Operation::Rewind, 1).unwrap();
@@ -164,8 +164,8 @@ pub fn forward_over_blocks_stops_at_a_filemark(bench: &Bench) {
     tape.expect_block(2, 512, 512);
 }
 
-pub fn back_over_blocks_stops_at_a_filemark(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn back_over_blocks_stops_at_a_filemark(harness: &Harness) {
+    let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
     tape.operate(Operation::Rewind, 1).unwrap();
@@ -177,20 +177,20 @@ pub fn back_over_blocks_stops_at_a_filemark(bench: &Bench) {
     tape.expect_block(2, 512, 512);
 }
 
-pub fn numbers_outlive_a_close(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn numbers_outlive_a_close(harness: &Harness) {
+    let mut tape = harness.tape();
     write_three_files(tape.raw());
     tape.rewind().unwrap();
     tape.raw().operate(Operation::ForwardFilemarks, 1).unwrap();
     tape.raw().expect_block(2, 512, 512);
     drop(tape);
-    let mut tape = bench.open(Access::Read).unwrap();
+    let mut tape = harness.open(Access::Read).unwrap();
     assert_eq!(tape.raw().place(), (1, 1));
     tape.raw().expect_block(3, 512, 512);
 }
 
-pub fn fixed_read_up_to_a_filemark_then_space(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn fixed_read_up_to_a_filemark_then_space(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.set_block_mode(BlockMode::Fixed(512)).unwrap();
     for file in 0..3 {
         tape.raw().write(&content(file, 3 * 512)).unwrap();

@@ -6,7 +6,7 @@ use sim::tape::{
     Cartridge, Direction, Object, OnClose, OpenMode, Readiness, VirtualDrive, VirtualTape,
 };
 
-use crate::bench::content;
+use crate::harness::content;
 
 #[derive(Clone, Copy, Debug)]
 enum Act {

@@ -2,10 +2,10 @@
 
 use device::tape::{Access, Filemark, TapeRead, TapeWrite};
 
-use crate::bench::{Bench, ROOM_BYTES, content};
+use crate::harness::{Harness, ROOM_BYTES, content};
 
-pub fn meanings_of_reads(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn meanings_of_reads(harness: &Harness) {
+    let mut tape = harness.tape();
     assert_eq!(tape.write(&content(0, 4096)).unwrap(), TapeWrite::Whole);
     tape.write_filemark(Filemark::Immediate).unwrap();
     assert_eq!(tape.write(&content(1, 512)).unwrap(), TapeWrite::Whole);
@@ -20,8 +20,8 @@ pub fn meanings_of_reads(bench: &Bench) {
     assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::EndOfData);
 }
 
-pub fn meanings_of_writes(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn meanings_of_writes(harness: &Harness) {
+    let mut tape = harness.tape();
     let block = content(0, 1 << 20);
     let mut taken = 0;
     while tape.write(&block).unwrap() == TapeWrite::Whole {
@@ -33,8 +33,8 @@ pub fn meanings_of_writes(bench: &Bench) {
     tape.write_filemark(Filemark::Synchronising).unwrap();
 }
 
-pub fn larger_block_is_read_again(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn larger_block_is_read_again(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.write(&content(0, 300_000)).unwrap();
     tape.write(&content(1, 512)).unwrap();
     tape.rewind().unwrap();
@@ -46,13 +46,13 @@ pub fn larger_block_is_read_again(bench: &Bench) {
     assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::Block(512));
 }
 
-pub fn errors_name_the_place(bench: &Bench) {
-    let mut tape = bench.tape();
+pub fn errors_name_the_place(harness: &Harness) {
+    let mut tape = harness.tape();
     tape.write(&content(0, 512)).unwrap();
     drop(tape);
-    let mut tape = bench.open(Access::Write).unwrap();
+    let mut tape = harness.open(Access::Write).unwrap();
     tape.write(&content(0, 512)).unwrap();
-    let error = tape.write(&content(0, bench.limits.1 + 1)).unwrap_err();
+    let error = tape.write(&content(0, harness.limits.1 + 1)).unwrap_err();
     let said = error.to_string();
     assert!(said.contains("write"), "{said}");
     assert_eq!(error.place.file_number, Some(1), "{said}");

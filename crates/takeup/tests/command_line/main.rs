@@ -44,6 +44,15 @@ pub fn small_tree() -> TempDir {
     directory
 }
 
+/// The JSON document of a run that succeeds and says nothing else.
+#[track_caller]
+pub fn document(directory: &Path, arguments: &[&str]) -> Value {
+    let output = run(directory, arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output, directory));
+    assert!(output.stderr.is_empty(), "{}", shown(&output, directory));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 /// Exit code, standard output and standard error as one text, without the directory's name.
 pub fn shown(output: &Output, directory: &Path) -> String {
     let text = |bytes: &[u8]| {

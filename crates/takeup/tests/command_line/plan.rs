@@ -1,21 +1,11 @@
 //! `takeup plan`: what is printed, the document, the chart, and what it says about a path.
 
 use std::fs;
-use std::path::Path;
 
-use serde_json::Value;
-
-use crate::{run, shown, small_tree};
+use crate::{document, run, shown, small_tree};
 
 const SLOW: [&str; 9] =
     ["plan", "--drive", "lto8", "--source-rate", "60MB", "--size", "1TB", "--compression", "none"];
-
-fn document(directory: &Path, arguments: &[&str]) -> Value {
-    let output = run(directory, arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", shown(&output, directory));
-    assert!(output.stderr.is_empty(), "{}", shown(&output, directory));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 /// Nothing in it depends on the machine, so every number is part of the snapshot.
 #[test]

@@ -3,19 +3,10 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{redacted, run, shown, small_tree};
-
-#[track_caller]
-fn document(directory: &Path, arguments: &[&str]) -> Value {
-    let output = run(directory, arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", shown(&output, directory));
-    assert!(output.stderr.is_empty(), "{}", shown(&output, directory));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
+use crate::{document, redacted, run, shown, small_tree};
 
 #[test]
 fn documents() {

@@ -6,6 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use samples::noise;
 use tempfile::{TempDir, tempdir};
 
 /// No run here takes more than a few seconds, in the long form minutes; one that takes this long
@@ -62,20 +63,6 @@ impl Case {
         std::fs::remove_file(&target).unwrap();
         bytes
     }
-}
-
-/// Bytes that do not compress and differ with the seed: xorshift64*.
-pub fn noise(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut out = Vec::with_capacity(bytes + 8);
-    while out.len() < bytes {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        out.extend_from_slice(&state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_le_bytes());
-    }
-    out.truncate(bytes);
-    out
 }
 
 pub fn takeup() -> Command {

@@ -7,7 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::command::{Case, Done, Running, names_in, noise, takeup};
+use samples::noise;
+
+use crate::command::{Case, Done, Running, names_in, takeup};
 
 /// A run with the stages that it has.
 struct Way {

@@ -4,7 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::command::{Case, Done, names_in, noise, run, takeup};
+use samples::noise;
+
+use crate::command::{Case, Done, names_in, run, takeup};
 use crate::fuse_target::{Fault, mount};
 
 /// `nobody` on every Debian.

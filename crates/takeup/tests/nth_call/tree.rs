@@ -7,20 +7,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symli
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, XattrFlags};
-
-/// Bytes that differ everywhere and with the seed.
-pub fn noise(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut out = Vec::with_capacity(bytes + 8);
-    while out.len() < bytes {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        out.extend_from_slice(&state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_le_bytes());
-    }
-    out.truncate(bytes);
-    out
-}
+use samples::noise;
 
 /// Files of all sizes that are treated each in its way, and one of each other kind.
 pub fn make(tree: &Path) {

@@ -10,6 +10,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::FallocateFlags;
+use samples::Random;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -119,30 +120,14 @@ fn loop_is_attached(device: &Path) -> bool {
     Path::new("/sys/block").join(name).join("loop/backing_file").exists()
 }
 
-/// Marsaglia's xorshift64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
-
-    fn bytes(&mut self, length: usize) -> Vec<u8> {
-        (0..length).map(|_| self.below(256) as u8).collect()
-    }
-}
-
 /// What a plain file would have, after the same calls.
 fn random_operations(file: &File, size: usize, aligned: usize, seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut model = vec![0; size];
     let units = size / aligned;
     for _ in 0..200 {
-        let from = random.below(units) * aligned;
-        let length = ((random.below(64) + 1) * aligned).min(size - from);
+        let from = random.index(units) * aligned;
+        let length = ((random.index(64) + 1) * aligned).min(size - from);
         let range = from..from + length;
         match random.below(8) {
             0..=3 => {

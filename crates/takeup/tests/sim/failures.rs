@@ -61,14 +61,9 @@ fn killed_with_a_program_at_it() {
 
 /// Block `number` of a file, so that it cannot be taken for another: every third does not shrink.
 fn content(number: u64, bytes: usize) -> Vec<u8> {
-    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut random = samples::Random::numbered(number);
     let mut word = |at: usize| match number % 3 {
-        0 => {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state
-        }
+        0 => random.bits(),
         1 => number,
         _ => number + at as u64 / 50,
     };

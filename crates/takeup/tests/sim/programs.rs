@@ -4,21 +4,9 @@ use std::fs;
 use std::io::Read;
 use std::process::Command;
 
-use crate::drive::{Drive, takeup};
+use samples::noise;
 
-/// Bytes without a pattern.
-fn noise(bytes: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut data = Vec::with_capacity(bytes + 8);
-    while data.len() < bytes {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        data.extend(state.to_le_bytes());
-    }
-    data.truncate(bytes);
-    data
-}
+use crate::drive::{Drive, takeup};
 
 fn number(status: &str, name: &str) -> i64 {
     let rest = &status[status.find(name).unwrap() + name.len()..];
@@ -82,7 +70,7 @@ fn tar_in_blocks_of_many_sizes() {
     let drive = Drive::new();
     let tree = drive.folder().join("tree");
     fs::create_dir(&tree).unwrap();
-    fs::write(tree.join("noise"), noise(3_000_000)).unwrap();
+    fs::write(tree.join("noise"), noise(0, 3_000_000)).unwrap();
     fs::write(tree.join("note"), "a note\n").unwrap();
     for factor in ["1", "20", "128", "512", "2048"] {
         drive.mt(&["rewind"]);
@@ -104,7 +92,7 @@ fn tar_in_blocks_of_many_sizes() {
         let out = drive.folder().join(factor);
         fs::create_dir(&out).unwrap();
         tar(&["-x", "-C", out.to_str().unwrap()]);
-        assert!(fs::read(out.join("tree/noise")).unwrap() == noise(3_000_000));
+        assert!(fs::read(out.join("tree/noise")).unwrap() == noise(0, 3_000_000));
     }
 }
 
@@ -112,7 +100,7 @@ fn tar_in_blocks_of_many_sizes() {
 fn blocks_of_8_mib_come_in_one_piece() {
     needs::require!(Fuse, LargeFuseRequests);
     let drive = Drive::new();
-    let data = noise(16 << 20);
+    let data = noise(0, 16 << 20);
     drive.dd_in(&data, "bs=8M");
     assert_eq!(drive.status()["position"], 3, "two blocks and a filemark");
     assert!(drive.dd_out("bs=8M") == data);
@@ -123,7 +111,7 @@ fn blocks_of_8_mib_come_in_one_piece() {
 fn takeup_writes_blocks_of_8_mib() {
     needs::require!(Fuse, LargeFuseRequests);
     let drive = Drive::new();
-    fs::write(drive.folder().join("data"), noise(10 << 20)).unwrap();
+    fs::write(drive.folder().join("data"), noise(0, 10 << 20)).unwrap();
     let output = takeup()
         .current_dir(drive.folder())
         .args(["backup", "data", "--block-size", "8M", "--to"])
@@ -144,7 +132,7 @@ fn takeup_writes_blocks_of_8_mib() {
 fn mbuffer_writes_blocks() {
     needs::require!(Fuse);
     let drive = Drive::new();
-    let data = noise(5 << 20);
+    let data = noise(0, 5 << 20);
     let source = drive.folder().join("data");
     fs::write(&source, &data).unwrap();
     let status = Command::new("mbuffer")
@@ -175,7 +163,7 @@ fn takeup_writes_what_it_and_tar_read() {
     let drive = Drive::new();
     let tree = drive.folder().join("tree");
     fs::create_dir(&tree).unwrap();
-    fs::write(tree.join("noise"), noise(3_000_000)).unwrap();
+    fs::write(tree.join("noise"), noise(0, 3_000_000)).unwrap();
     let output = takeup()
         .current_dir(drive.folder())
         .args(["backup", "tree", "--to"])
@@ -192,7 +180,7 @@ fn takeup_writes_what_it_and_tar_read() {
             .unwrap();
         assert!(output.status.success(), "{arguments:?}: {output:?}");
     }
-    assert!(fs::read(drive.folder().join("back/tree/noise")).unwrap() == noise(3_000_000));
+    assert!(fs::read(drive.folder().join("back/tree/noise")).unwrap() == noise(0, 3_000_000));
     drive.mt(&["rewind"]);
     let out = drive.folder().join("out");
     fs::create_dir(&out).unwrap();
@@ -204,5 +192,5 @@ fn takeup_writes_what_it_and_tar_read() {
         .output()
         .unwrap();
     assert!(tar.status.success(), "{tar:?}");
-    assert!(fs::read(out.join("tree/noise")).unwrap() == noise(3_000_000));
+    assert!(fs::read(out.join("tree/noise")).unwrap() == noise(0, 3_000_000));
 }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use samples::Random;
 use tempfile::TempDir;
 
 /// A folder with `tree/` in it.
@@ -39,13 +40,13 @@ impl Tree {
 /// folders, with an empty file and a symbolic link.
 pub fn tree(number: u64, count: usize, bytes: usize) -> Tree {
     let tree = Tree { folder: tempfile::tempdir().unwrap() };
-    let mut noise = Noise::new(number);
+    let mut random = Random::numbered(number + 1);
     let root = tree.path();
     for index in 0..count {
         let folder = root.join(format!("folder{}", index % 7));
         fs::create_dir_all(&folder).unwrap();
-        let length = bytes / 2 + noise.below(bytes.max(1));
-        write(&folder.join(format!("file {index:04}")), &noise.content(length), index);
+        let length = bytes / 2 + random.index(bytes.max(1));
+        write(&folder.join(format!("file {index:04}")), &content(&mut random, length), index);
     }
     write(&root.join("empty"), b"", count);
     write(&root.join("größe\n"), b"odd name", count + 1);
@@ -121,38 +122,16 @@ fn hash(bytes: &[u8]) -> u64 {
     hash
 }
 
-/// Marsaglia's xorshift64.
-struct Noise(u64);
-
-impl Noise {
-    fn new(number: u64) -> Noise {
-        Noise((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-
-    /// Three parts noise, one part zeros, in runs of 4 KiB.
-    fn content(&mut self, length: usize) -> Vec<u8> {
-        let mut content = Vec::with_capacity(length + 8);
-        while content.len() < length {
-            if self.next().is_multiple_of(4) {
-                content.resize(content.len() + 4096, 0);
-            } else {
-                for _ in 0..512 {
-                    content.extend(self.next().to_le_bytes());
-                }
-            }
+/// Three parts noise, one part zeros, in runs of 4 KiB.
+fn content(random: &mut Random, length: usize) -> Vec<u8> {
+    let mut content = Vec::with_capacity(length + 8);
+    while content.len() < length {
+        if random.below(4) == 0 {
+            content.resize(content.len() + 4096, 0);
+        } else {
+            content.extend(random.bytes(4096));
         }
-        content.truncate(length);
-        content
     }
+    content.truncate(length);
+    content
 }

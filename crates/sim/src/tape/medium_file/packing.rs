@@ -78,23 +78,12 @@ impl Packer {
 mod tests {
     use super::*;
 
-    fn noise(bytes: usize) -> Vec<u8> {
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let next = |_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 32) as u8
-        };
-        (0..bytes).map(next).collect()
-    }
-
     #[test]
     fn what_does_not_shrink_is_left_alone_for_a_while() {
         let mut packer = Packer::new();
         let zeros = vec![0; 1 << 16];
         assert!(packer.pack(&zeros).unwrap().len() < 1000);
-        assert_eq!(packer.pack(&noise(1 << 16)), None);
+        assert_eq!(packer.pack(&samples::noise(0, 1 << 16)), None);
         for _ in 0..REST_BLOCKS {
             assert_eq!(packer.pack(&zeros), None);
         }
@@ -112,7 +101,7 @@ mod tests {
         assert!(packer.unpack(&frame, &mut [0; 4999]).is_err());
         assert!(packer.unpack(&frame, &mut [0; 5001]).is_err());
         assert!(packer.unpack(&frame[..frame.len() - 1], &mut block).is_err());
-        assert!(packer.unpack(&noise(100), &mut block).is_err());
+        assert!(packer.unpack(&samples::noise(0, 100), &mut block).is_err());
         assert!(packer.unpack(&[], &mut block).is_err());
     }
 }

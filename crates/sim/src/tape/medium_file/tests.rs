@@ -8,14 +8,7 @@ use super::*;
 
 /// A block that does not shrink.
 fn block(number: u8, bytes: usize) -> Object {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(u64::from(number) + 1);
-    let next = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    Object::Block((0..bytes).map(next).collect())
+    Object::Block(samples::noise(u64::from(number), bytes))
 }
 
 /// One that does.

@@ -23,6 +23,9 @@ use sim::mount::drive::{DriveMount, DriveMountSettings, DriveUnmounter};
 use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, Protection, VirtualDrive};
 use tempfile::TempDir;
 
+/// Bytes that differ from block to block and compress badly.
+pub use samples::noise as content;
+
 /// What kind of drive it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -64,41 +67,41 @@ static TURN: Mutex<()> = Mutex::new(());
 static CARTRIDGES: AtomicU32 = AtomicU32::new(0);
 
 /// A drive for a scenario.
-pub struct Bench {
+pub struct Harness {
     pub kind: Kind,
     /// Smallest and largest block that the drive takes.
     pub limits: (usize, usize),
     drive: Box<dyn TapeDrive>,
-    hands: Hands,
+    loader: Loader,
     _turn: Option<MutexGuard<'static, ()>>,
     folder: Option<Folder>,
 }
 
-enum Hands {
+enum Loader {
     Own(VirtualDrive),
     Operator(String),
     None,
 }
 
-impl Bench {
+impl Harness {
     /// The drive that the environment asks for, with a medium; or why there is none.
-    pub fn new(place: Place, medium: Medium) -> Result<Bench, &'static str> {
+    pub fn new(place: Place, medium: Medium) -> Result<Harness, &'static str> {
         if place == Place::Folder {
-            return Bench::behind_fuse(medium);
+            return Harness::behind_fuse(medium);
         }
         let Some(path) = std::env::var_os("TAKEUP_TAPE") else {
             let drive = VirtualDrive::new("virtual", lab_like());
-            let hands = Hands::Own(drive.clone());
-            let bench = Bench {
+            let loader = Loader::Own(drive.clone());
+            let harness = Harness {
                 kind: Kind::Virtual,
                 limits: LAB_LIMITS,
                 drive: Box::new(drive),
-                hands,
+                loader,
                 _turn: None,
                 folder: None,
             };
-            bench.new_cartridge(if let Medium::Fresh(mib) = medium { mib } else { 16 });
-            return Ok(bench);
+            harness.new_cartridge(if let Medium::Fresh(mib) = medium { mib } else { 16 });
+            return Ok(harness);
         };
         if medium == Medium::Broken {
             return Err("faults to order exist in this process only");
@@ -106,49 +109,49 @@ impl Bench {
         // A scenario that failed before leaves a drive that can be used.
         let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let drive = device::tape::find(Path::new(&path)).expect("$TAKEUP_TAPE is a tape drive");
-        let hands = match std::env::var("TAKEUP_TAPE_OPERATOR") {
-            Ok(command) => Hands::Operator(command),
-            Err(_) => Hands::None,
+        let loader = match std::env::var("TAKEUP_TAPE_OPERATOR") {
+            Ok(command) => Loader::Operator(command),
+            Err(_) => Loader::None,
         };
-        let mut bench = Bench {
+        let mut harness = Harness {
             kind: Kind::Driven,
             limits: LAB_LIMITS,
             drive: Box::new(drive),
-            hands,
+            loader,
             _turn: Some(turn),
             folder: None,
         };
-        match (medium, &bench.hands) {
-            (Medium::Fresh(_), Hands::None) => return Err("no $TAKEUP_TAPE_OPERATOR"),
-            (Medium::Fresh(mib), _) => bench.new_cartridge(mib),
-            (_, Hands::Operator(_)) => bench.new_cartridge(16),
+        match (medium, &harness.loader) {
+            (Medium::Fresh(_), Loader::None) => return Err("no $TAKEUP_TAPE_OPERATOR"),
+            (Medium::Fresh(mib), _) => harness.new_cartridge(mib),
+            (_, Loader::Operator(_)) => harness.new_cartridge(16),
             _ => {}
         }
-        let mut tape = bench.open(Access::Look).expect("the drive can be opened");
-        bench.kind = kind_of(&mut tape);
-        bench.limits = limits_of(&mut tape);
-        Ok(bench)
+        let mut tape = harness.open(Access::Look).expect("the drive can be opened");
+        harness.kind = kind_of(&mut tape);
+        harness.limits = limits_of(&mut tape);
+        Ok(harness)
     }
 
-    fn behind_fuse(medium: Medium) -> Result<Bench, &'static str> {
+    fn behind_fuse(medium: Medium) -> Result<Harness, &'static str> {
         if std::env::var_os("TAKEUP_TAPE").is_some() {
             return Err("$TAKEUP_TAPE asks for another drive");
         }
         let drive = VirtualDrive::new("virtual", lab_like());
         let folder = Folder::new(drive.clone());
         let path = folder.path.path().join("nst0");
-        let hands = Hands::Own(drive);
-        let mut bench = Bench {
+        let loader = Loader::Own(drive);
+        let mut harness = Harness {
             kind: Kind::Fuse,
             limits: LAB_LIMITS,
             drive: Box::new(VirtualDrive::new("", lab_like())),
-            hands,
+            loader,
             _turn: None,
             folder: Some(folder),
         };
-        bench.new_cartridge(if let Medium::Fresh(mib) = medium { mib } else { 16 });
-        bench.drive = Box::new(device::tape::find(&path).expect("the file plays a tape"));
-        Ok(bench)
+        harness.new_cartridge(if let Medium::Fresh(mib) = medium { mib } else { 16 });
+        harness.drive = Box::new(device::tape::find(&path).expect("the file plays a tape"));
+        Ok(harness)
     }
 
     /// Opens for writing, at the beginning, in variable mode.
@@ -166,8 +169,8 @@ impl Bench {
 
     /// The drive in this process, where scenarios with faults run.
     pub fn own(&self) -> &VirtualDrive {
-        match &self.hands {
-            Hands::Own(drive) => drive,
+        match &self.loader {
+            Loader::Own(drive) => drive,
             _ => panic!("only the drive in this process has faults"),
         }
     }
@@ -183,8 +186,8 @@ impl Bench {
     /// Puts a blank cartridge in.
     pub fn new_cartridge(&self, mib: u32) {
         self.settle();
-        match &self.hands {
-            Hands::Own(drive) => {
+        match &self.loader {
+            Loader::Own(drive) => {
                 let capacity_bytes = u64::from(mib) << 20;
                 drive.insert(Cartridge::blank(CartridgeSettings {
                     // Room for a trailer behind the warning, as on any tape.
@@ -204,8 +207,8 @@ impl Bench {
     /// Sets the write-protect switch of the cartridge that is in, and puts it in again.
     pub fn protect(&self) {
         self.settle();
-        match &self.hands {
-            Hands::Own(drive) => {
+        match &self.loader {
+            Loader::Own(drive) => {
                 let cartridge = drive.eject().expect("a cartridge");
                 cartridge.set_protection(Protection::Protected);
                 drive.insert(cartridge);
@@ -221,8 +224,8 @@ impl Bench {
     /// Takes the cartridge out.
     pub fn eject(&self) {
         self.settle();
-        match &self.hands {
-            Hands::Own(drive) => {
+        match &self.loader {
+            Loader::Own(drive) => {
                 drive.eject().expect("a cartridge");
             }
             _ => self.call("eject"),
@@ -230,7 +233,7 @@ impl Bench {
     }
 
     fn call(&self, arguments: &str) {
-        let Hands::Operator(command) = &self.hands else { panic!("there is no operator") };
+        let Loader::Operator(command) = &self.loader else { panic!("there is no operator") };
         let status = Command::new("sh")
             .args(["-c", &format!("{command} {arguments}")])
             .status()
@@ -352,20 +355,6 @@ impl Calls for dyn RawTape + '_ {
         let status = self.status().expect("the driver tells its state");
         (status.file_number, status.block_number)
     }
-}
-
-/// Bytes that differ from block to block and compress badly (Marsaglia's xorshift).
-pub fn content(number: u64, bytes: usize) -> Vec<u8> {
-    let mut state = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut data = Vec::with_capacity(bytes + 8);
-    while data.len() < bytes {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        data.extend(state.to_le_bytes());
-    }
-    data.truncate(bytes);
-    data
 }
 
 /// The error number of a call that must fail.
