@@ -122,7 +122,7 @@ fn a_step_that_could_not_be_done_has_not_passed() {
 
 /// The summary of a script whose `cargo test` is this.
 fn summary(cargo: &str) -> Output {
-    script(&format!("cargo() {{ {cargo}\n}}\nstep tests cargo_test\nstep other true"))
+    script(&format!("cargo() {{ {cargo}\n}}\nstep tests cargo test\nstep other true"))
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! SIGINT, SIGTERM and SIGHUP end a run in good order at any moment, SIGSTOP does nothing to it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -27,6 +28,7 @@ fn interrupted_at(case: &Case, options: &[&str], at: usize, signal: Signal) -> (
 
 #[test]
 fn an_interrupt_at_any_moment_leaves_nothing_behind() {
+    hear_hangups();
     let case = Case::new(20, 40_000);
     let reference = case.reference(&[]);
     let target = case.target();
@@ -59,6 +61,12 @@ fn an_interrupt_at_any_moment_leaves_nothing_behind() {
     assert!(interrupted > 0, "no signal came in time");
 }
 
+/// What is ignored stays ignored in the programs that a process starts, and these tests may have
+/// been started under nohup(1); a handler of this process is no more than the default in theirs.
+fn hear_hangups() {
+    signal_hook::flag::register(Signal::HUP.as_raw(), Arc::default()).unwrap();
+}
+
 /// rt_sigaction(2).
 const ASK: i64 = 13;
 
@@ -66,6 +74,7 @@ const ASK: i64 = 13;
 /// knowing what to do for it, it was lost, and the run went on.
 #[test]
 fn a_signal_is_heard_from_the_call_on_that_asks_for_it() {
+    hear_hangups();
     let case = Case::new(20, 1000);
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let mut asked = false;
