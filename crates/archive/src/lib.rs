@@ -1,4 +1,50 @@
 //! Tar archives as bytes: encoding, decoding, chunks of compression and the index of a set.
+//!
+//! Nothing here opens a file or starts a thread. A [`member::Member`] becomes bytes, and whoever
+//! has the content puts it behind them; units of 512 bytes become events:
+//!
+//! ```
+//! use archive::decode::{Decoder, Event, Limits};
+//! use archive::encode::{encode_end_of_archive, encode_member};
+//! use archive::header::{UNIT_BYTES, padding_bytes};
+//! use archive::member::{Kind, Member, Timestamp};
+//!
+//! let content = b"hello";
+//! let member = Member {
+//!     path: b"greetings/hello".to_vec(),
+//!     kind: Kind::File,
+//!     mode: 0o644,
+//!     uid: 1000,
+//!     gid: 1000,
+//!     user: Vec::new(),
+//!     group: Vec::new(),
+//!     modified: Timestamp { seconds: 1_700_000_000, nanoseconds: 5 },
+//!     size_bytes: content.len() as u64,
+//!     sparse: None,
+//!     xattrs: Vec::new(),
+//!     acl_access: None,
+//!     acl_default: None,
+//! };
+//! let mut bytes = Vec::new();
+//! encode_member(&member, &mut bytes)?;
+//! let header_bytes = bytes.len();
+//! bytes.extend_from_slice(content);
+//! bytes.resize(bytes.len() + padding_bytes(member.size_bytes) as usize, 0);
+//! encode_end_of_archive(&mut bytes);
+//!
+//! let (units, rest) = bytes[..header_bytes].as_chunks::<UNIT_BYTES>();
+//! assert!(rest.is_empty());
+//! let mut decoder = Decoder::new(Limits::default());
+//! let mut found = None;
+//! for unit in units {
+//!     if let Event::Member { member, stored_bytes, .. } = decoder.push(unit)? {
+//!         assert_eq!(stored_bytes, 5);
+//!         found = Some(*member);
+//!     }
+//! }
+//! assert_eq!(found, Some(member));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod acl;
 pub mod chunk;

@@ -6,6 +6,26 @@
 //! the file the page cache holds already.
 //!
 //! Not here: the moving of bytes, which is `flow`'s.
+//!
+//! A target has no name before it is complete:
+//!
+//! ```
+//! use std::io::Write as _;
+//!
+//! use device::target::{Existing, FileMode, Target};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("set.tar");
+//! let target = Target::open(path.as_os_str(), Existing::Keep, FileMode::default())?;
+//! std::fs::File::from(target.file.try_clone()?).write_all(b"all of it")?;
+//! assert!(!path.exists());
+//! target.complete()?;
+//! assert_eq!(std::fs::read(&path)?, b"all of it");
+//!
+//! // What exists stays, unless somebody says otherwise.
+//! assert!(Target::open(path.as_os_str(), Existing::Keep, FileMode::default()).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod file;
 pub mod pipe;

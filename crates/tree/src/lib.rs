@@ -6,6 +6,27 @@
 //! [`Worker`]s make objects from members, beneath one directory and nowhere else. Verify: a
 //! [`LiveTree`] says in what an object differs from a member. There is no reading of file content
 //! here and no byte of tar.
+//!
+//! ```
+//! use tree::{Item, Progress, Scan, ScanOptions};
+//!
+//! let folder = tempfile::tempdir()?;
+//! std::fs::create_dir(folder.path().join("b"))?;
+//! std::fs::write(folder.path().join("b/c"), "content")?;
+//! std::fs::write(folder.path().join("a"), "")?;
+//!
+//! let mut scan = Scan::start(&[folder.path().to_owned()], ScanOptions::default())?;
+//! let mut items = Vec::new();
+//! while scan.next_batch(&mut items) == Progress::More {}
+//! let name = |item: &Item| match item {
+//!     Item::Entry(entry) => entry.name().to_string_lossy().into_owned(),
+//!     Item::Problem(problem) => panic!("{problem:?}"),
+//! };
+//! let names: Vec<String> = items.iter().map(name).collect();
+//! // The source itself comes first, then what is in it, sorted.
+//! assert_eq!(names[1..], ["a", "b", "c"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod accounts;
 mod attributes;
