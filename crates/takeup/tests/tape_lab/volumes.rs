@@ -157,7 +157,7 @@ fn killed_in_the_second_volume() {
         "--block-size",
         "64k",
         "--rate-limit",
-        "2M",
+        "1M",
         "--ring",
         "8M",
         &flag,
@@ -169,7 +169,7 @@ fn killed_in_the_second_volume() {
     .unwrap();
     wait_until("the second volume", || cartridge(&["loaded"]) == "killed2");
     let written = written_bytes();
-    wait_until("two megabytes on it", || written_bytes() > written + 2_000_000);
+    wait_until("a megabyte on it", || written_bytes() > written + 1_000_000);
     // The program, not the `timeout` around it.
     shell(Path::new("/"), &format!("kill -9 $(cat /proc/{0}/task/{0}/children)", child.id()))
         .with_code(0);
@@ -192,13 +192,14 @@ fn killed_in_the_second_volume() {
     // The next backup appends behind it and comes back whole.
     cartridge(&["load", "killed2"]);
     let next = crate::trees::tree(25, 4, 50_000);
-    // In blocks that leave room for its labels on what is left of the volume; how much that is, is
-    // a matter of when the kill came.
-    let last = [&flag[..], "cartridge load killed4"];
-    backup(&next.path(), &[&["--block-size", "64k"], &last[..]].concat()).with_code(0);
-    cartridge(&["load", "killed2"]);
+    // In blocks that leave room for its labels on what is left of the volume. How much that is, is
+    // a matter of when the kill came: it may end on another one, or be there as a whole.
+    let another = ["--block-size", "64k", &flag, "cartridge load killed4"];
+    backup(&next.path(), &another).with_code(0);
+    let either = "if [ $TAKEUP_VOLUME = 1 ]; then cartridge load killed2; \
+                  else cartridge load killed4; fi";
     let into = tempfile::tempdir().unwrap();
-    restore(into.path(), &last).with_code(0);
+    restore(into.path(), &[&flag, either]).with_code(0);
     assert_same(&next.path(), &next.restored(into.path()));
 }
 
