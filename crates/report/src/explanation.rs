@@ -219,16 +219,13 @@ fn stage_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Str
         | StageKind::Generate
         | StageKind::Check
         | StageKind::Io
-        | StageKind::Other
-            if on_core =>
-        {
-            "more or faster cores would help".to_owned()
+        | StageKind::Other => {
+            if on_core {
+                "more or faster cores would help".to_owned()
+            } else {
+                "a faster device behind it would help".to_owned()
+            }
         }
-        StageKind::Index
-        | StageKind::Generate
-        | StageKind::Check
-        | StageKind::Io
-        | StageKind::Other => "a faster device behind it would help".to_owned(),
     }
 }
 
