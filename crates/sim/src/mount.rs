@@ -69,6 +69,21 @@ impl MountAs {
     }
 }
 
+/// Serves until the folder is unmounted and nobody has a file of it open.
+fn serve<F: Files>(session: Session<Folder<F>>) -> io::Result<()> {
+    ended(session.run())
+}
+
+/// The connection ends with `ENODEV`, which fuser takes for the end; but a thread that was just
+/// being handed a request (the release of the last file, mostly) gets `ECONNABORTED`. It says no
+/// more than that: a request that somebody still waited for would have kept the file system busy.
+fn ended(session: io::Result<()>) -> io::Result<()> {
+    match session {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
+        other => other,
+    }
+}
+
 /// Unmounts; where it is busy, nobody can open a file of it any more, and who has one open keeps
 /// it.
 fn unmount(session: &mut SessionUnmounter, path: &Path) -> io::Result<()> {
@@ -86,4 +101,18 @@ fn serve_at_once() {
     const NICE: i32 = -15;
     // On Linux this is the thread's alone.
     let _ = rustix::process::setpriority_process(None, NICE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn a_connection_that_ends_is_no_error() {
+        assert!(ended(Ok(())).is_ok());
+        assert!(ended(Err(Errno::CONNABORTED.into())).is_ok());
+        let other = ended(Err(Errno::IO.into())).unwrap_err();
+        assert_eq!(other.raw_os_error(), Some(Errno::IO.raw_os_error()));
+    }
 }

@@ -171,7 +171,7 @@ impl DiskMount {
         let serving = thread::Builder::new().name("disk".to_owned());
         let serve = move || {
             be_a_device();
-            session.run()
+            super::serve(session)
         };
         let session = serving.spawn(serve).map_err(DiskError::Thread)?;
         let mut mount = DiskMount { session, path, unmounter, loop_path: None };

@@ -106,7 +106,7 @@ impl DriveMount {
     pub fn run(self) -> Result<(), MountError> {
         let path = self.path;
         serve_at_once();
-        self.session.run().map_err(|source| MountError::Connection { path, source })
+        super::serve(self.session).map_err(|source| MountError::Connection { path, source })
     }
 }
 

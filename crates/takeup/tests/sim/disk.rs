@@ -81,9 +81,18 @@ impl Disk {
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
-    /// Waits for the end of the program; its exit code.
-    fn wait(&mut self) -> Option<i32> {
-        until(|| self.program.try_wait().unwrap()).code()
+    /// Waits for the end of the program; its exit code and what it said.
+    fn wait(&mut self) -> (Option<i32>, String) {
+        let code = until(|| self.program.try_wait().unwrap()).code();
+        let mut text = String::new();
+        self.program.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        (code, text)
+    }
+
+    /// Waits for its end, which must be without an error.
+    fn ends(&mut self) {
+        let (code, text) = self.wait();
+        assert_eq!(code, Some(0), "{text}");
     }
 }
 
@@ -163,7 +172,7 @@ fn bytes_are_those_of_a_plain_file() {
         assert!(fs::read(disk.told("disk")).unwrap() == model);
         assert!(fs::read(disk.told("cached")).unwrap() == model);
         unmount(&disk.mountpoint());
-        assert_eq!(disk.wait(), Some(0));
+        disk.ends();
         assert!(fs::read(disk.backing()).unwrap() == model);
     }
 }
@@ -180,7 +189,8 @@ fn bytes_through_the_loop_device_are_those_of_a_plain_file() {
     assert!(fs::read(disk.told("disk")).unwrap() == model);
     assert!(fs::read(disk.told("cached")).unwrap() == model, "opened after the writing");
     unmount(&disk.mountpoint());
-    assert_eq!(disk.wait(), Some(0), "a loop device does not keep the folder busy");
+    // A loop device does not keep the folder busy.
+    disk.ends();
     assert!(!loop_is_attached(&device));
     assert!(fs::read(disk.backing()).unwrap() == model);
 }
@@ -321,7 +331,7 @@ fn a_full_backing_is_an_error_that_status_explains() {
     assert!(back == [5; 64 << 10], "what was taken before is intact");
     drop(file);
     unmount(&disk.mountpoint());
-    assert_eq!(disk.wait(), Some(0));
+    disk.ends();
     unmount(&small);
 }
 
@@ -349,7 +359,7 @@ fn killed_with_readers_and_unwritten_pages() {
     });
     until(|| (disk.status()["reads"].as_u64() > Some(8)).then_some(()));
     disk.signal("KILL");
-    assert_eq!(disk.wait(), None, "the end of the process does not wait for its own answers");
+    assert_eq!(disk.wait().0, None, "the end of the process does not wait for its own answers");
     let error = failed.recv_timeout(LIMIT).expect("the reader hangs");
     let raw = error.raw_os_error().unwrap();
     assert!([libc::ECONNABORTED, libc::ENOTCONN, libc::EIO].contains(&raw), "{error}");
@@ -381,7 +391,7 @@ fn a_signal_ends_a_disk_that_is_in_use() {
     disk.signal("TERM");
     let (mut file, read) = in_time(move || reader.join().unwrap());
     assert_eq!(read.unwrap(), 4096, "a request that was taken is answered, at once");
-    assert_eq!(disk.wait(), Some(1), "who holds it is not waited for");
+    assert_eq!(disk.wait().0, Some(1), "who holds it is not waited for");
     assert_eq!(file.read(&mut [0; 4096]).unwrap_err().raw_os_error(), Some(libc::ENOTCONN));
 }
 
@@ -402,7 +412,8 @@ fn unmounted_under_a_file_system_it_serves_on() {
     OpenOptions::new().write(true).open(&device).unwrap().write_all(b"later").unwrap();
     users.sync_all().unwrap();
     drop(users);
-    assert_eq!(disk.wait(), Some(0), "it ends with its last user");
+    // It ends with its last user.
+    disk.ends();
     assert_eq!(fs::read(disk.backing()).unwrap()[..5], *b"later");
     assert!(!loop_is_attached(&device));
 }
