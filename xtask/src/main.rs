@@ -1,14 +1,13 @@
 //! The project's own chores: `cargo xtask NAME`.
 //!
-//! One subcommand a chore, one module a subcommand. The hidden subcommands are programs that the
-//! peers benchmark starts in its pipelines; they live in this binary so that a checkout needs
-//! nothing else. What the product does is not here: this crate only runs it.
+//! One subcommand a chore, one module or crate a subcommand. The hidden subcommands are programs
+//! that `peers` starts in its pipelines; they live in this binary so that a checkout needs nothing
+//! else. What the product does is not here: this crate only runs it.
 
 // A chore talks to the person who started it.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod lab;
-mod peers;
 mod tidy;
 
 use std::process::ExitCode;

@@ -4,6 +4,7 @@
 //! Everything here turns plain data into text and returns it; nothing prints, and nothing knows a
 //! device or a flag.
 
+pub mod calendar;
 pub mod escape;
 pub mod explanation;
 pub mod figure;

@@ -68,6 +68,32 @@ impl Table {
         text
     }
 
+    /// The lines as a table of Markdown, its columns padded so that it can be read as it stands.
+    pub fn markdown(&self) -> String {
+        // A pipe in a cell would end it.
+        let text = |cell: &String| cell.replace('|', "\\|");
+        let head: Vec<String> = self.columns.iter().map(|(name, _)| text(name)).collect();
+        let cells = self.rows.iter().map(|(cells, _)| cells.iter().map(text).collect());
+        let cells: Vec<Vec<String>> = cells.collect();
+        let width = |column: usize| {
+            let all = cells.iter().chain([&head]).map(|row| row[column].chars().count());
+            all.max().unwrap_or(0).max(3)
+        };
+        let widths: Vec<usize> = (0..head.len()).map(width).collect();
+        let rule = widths.iter().zip(&self.columns).map(|(width, (_, align))| match align {
+            Align::Left => "-".repeat(*width),
+            Align::Right => "-".repeat(width - 1) + ":",
+        });
+        let rule: Vec<String> = rule.collect();
+        let line = |row: &Vec<String>| {
+            let padded = row.iter().zip(&widths);
+            let padded: Vec<String> =
+                padded.map(|(cell, width)| format!("{cell:<width$}")).collect();
+            format!("| {} |\n", padded.join(" | "))
+        };
+        [&head, &rule].into_iter().chain(&cells).map(line).collect()
+    }
+
     fn line(&self, cells: &[String], widths: &[usize]) -> String {
         let mut line = String::new();
         for ((cell, width), (_, align)) in cells.iter().zip(widths).zip(&self.columns) {

@@ -8,7 +8,7 @@ const FLOORS: &[&[&str]] = &[
     &["tree", "flow", "sim"],
     &["report"],
     &["backup", "bench"],
-    &["takeup"],
+    &["takeup", "peers"],
 ];
 
 /// What only tests name.

@@ -5,7 +5,7 @@ use std::io::{BufWriter, StdoutLock, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
-use archive::member::{Kind, Member, Timestamp};
+use archive::member::{Kind, Member};
 use backup::list::{
     Detail, HeaderCheck, ListError, ListOptions, ListReport, ListWay, Listed, list,
 };
@@ -15,6 +15,7 @@ use backup::selection::Selection;
 use clap::Args;
 use flow::cancel::Cancel;
 use flow::monitor::{Level, Monitor, Notice};
+use report::calendar::time_text;
 use report::escape::escape;
 use report::format::counted;
 use serde_json::json;
@@ -193,7 +194,7 @@ fn list_sets(
 /// `  1 0123456789ab 2026-11-20 08:33:01 zstd:3  segments 1-4  complete`.
 fn set_line(set: &SetOnVolume) -> String {
     let seconds = i64::try_from(set.time_seconds).unwrap_or(i64::MAX);
-    let time = time_text(Timestamp { seconds, nanoseconds: 0 });
+    let time = time_text(seconds);
     let (first, last) = set.segments;
     let state = match (set.has_index, set.followed) {
         (true, _) => "complete",
@@ -290,7 +291,8 @@ fn long_line(member: &Member) -> String {
         Kind::HardLink { target } => format!(" link to {}", escape(target)),
         _ => String::new(),
     };
-    let (mode, time, path) = (mode_text(member), time_text(member.modified), shown_path(member));
+    let (mode, time, path) =
+        (mode_text(member), time_text(member.modified.seconds), shown_path(member));
     format!("{mode} {owner} {size:>12} {time} {path}{leads_to}")
 }
 
@@ -319,33 +321,6 @@ fn mode_text(member: &Member) -> String {
     text
 }
 
-/// `2026-11-20 08:33:01` in UTC.
-fn time_text(time: Timestamp) -> String {
-    let (days, second) = (time.seconds.div_euclid(86_400), time.seconds.rem_euclid(86_400));
-    // Far outside of the calendar's useful part the number itself says more.
-    if !(-1_000_000..=3_000_000).contains(&days) {
-        return format!("@{}", time.seconds);
-    }
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
-}
-
-/// Year, month and day of a day counted from 1970-01-01, by walking whole eras of 400 years, each
-/// of 146,097 days, whose years begin in March.
-fn date(days: i64) -> (i64, i64, i64) {
-    let from_march_0000 = days + 719_468;
-    let (era, day_of_era) =
-        (from_march_0000.div_euclid(146_097), from_march_0000.rem_euclid(146_097));
-    let leaps = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / 146_096;
-    let year_of_era = (day_of_era - leaps) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
-}
-
 fn document(listed: &Listed<'_>) -> serde_json::Value {
     let member = listed.member;
     let (kind, target) = match &member.kind {
@@ -372,41 +347,4 @@ fn document(listed: &Listed<'_>) -> serde_json::Value {
         "modified_nanoseconds": member.modified.nanoseconds,
         "header_offset_bytes": listed.header_offset_bytes,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn times_are_those_of_date() {
-        let cases = [
-            (0, "1970-01-01 00:00:00"),
-            (-1, "1969-12-31 23:59:59"),
-            (951_782_400, "2000-02-29 00:00:00"),
-            (1_795_163_581, "2026-11-20 08:33:01"),
-            (i64::MAX, "@9223372036854775807"),
-        ];
-        for (seconds, expected) in cases {
-            assert_eq!(time_text(Timestamp { seconds, nanoseconds: 0 }), expected);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn dates_agree_with_a_walk_over_the_calendar(years in 0i64..300, day_of_year in 0i64..365) {
-            let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-            let days: i64 = (1970..1970 + years).map(|year| 365 + i64::from(is_leap(year))).sum();
-            let mut left = day_of_year;
-            let mut month = 1;
-            let february = 28 + i64::from(is_leap(1970 + years));
-            let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-            while left >= lengths[month - 1] {
-                left -= lengths[month - 1];
-                month += 1;
-            }
-            prop_assert_eq!(date(days + day_of_year), (1970 + years, month as i64, left + 1));
-        }
-    }
 }

@@ -1,0 +1,371 @@
+//! What is compared: the works, and for each the command lines that do it.
+//!
+//! This is the one place where a command line stands. Every program is started without a shell,
+//! inside the folder of the data; words in braces are filled in by `fill`. A stream ends in
+//! `cat` with its standard output at /dev/null, a true pipe for everybody, because GNU tar does not
+//! read files at all when it sees that its archive is /dev/null itself.
+
+use std::collections::BTreeMap;
+
+use crate::data::Recipe;
+use crate::tape::{DriveSetup, works as tape_works};
+
+/// A ring of a fixed size, so that the memory row has something to subtract.
+pub const RING_BYTES: u64 = 64 << 20;
+
+/// Archive to standard output.
+pub const BACKUP: &[&str] = &["{takeup}", "backup", "{data}", "--to", "-", "-q"];
+const BACKUP_RING: &[&str] = &["{takeup}", "backup", "{data}", "--to", "-", "--ring", "64M", "-q"];
+const BACKUP_ZSTD: &[&str] =
+    &["{takeup}", "backup", "{data}", "--to", "-", "--compress", "zstd:3", "-q"];
+const BACKUP_GZIP: &[&str] =
+    &["{takeup}", "backup", "{data}", "--to", "-", "--compress", "gzip", "-q"];
+/// Prepares the archive of the contender "takeup-own".
+pub const BACKUP_TO_FILE: &[&str] =
+    &["{takeup}", "backup", "{data}", "--to", "{own_archive}", "-q"];
+// The other tools do not synchronise what they restore.
+const RESTORE: &[&str] =
+    &["{takeup}", "restore", "{archive}", "--into", "{into}", "--no-sync", "-q"];
+const RESTORE_OWN: &[&str] =
+    &["{takeup}", "restore", "{own_archive}", "--into", "{into}", "--no-sync", "-q"];
+const PIPE: &[&str] = &["{takeup}", "pipe", "--block-size", "1M", "--ring", "64M", "-q"];
+
+/// Archive to a pipe.
+pub const TAR: &[&str] = &["tar", "-cf", "-", "{data}"];
+/// Prepares the archive of the restore work: pax, so that all have nanosecond times to restore.
+pub const TAR_TO_FILE: &[&str] = &["tar", "--format=posix", "-cf", "{archive}", "{data}"];
+const TAR_EXTRACT: &[&str] = &["tar", "-C", "{into}", "-xf", "{archive}"];
+const BSDTAR: &[&str] = &["bsdtar", "-cf", "-", "{data}"];
+const BSDTAR_EXTRACT: &[&str] = &["bsdtar", "-C", "{into}", "-xf", "{archive}"];
+const MBUFFER: &[&str] = &["mbuffer", "-q", "-s", "1M", "-m", "64M"];
+/// As published: the output in blocks of 512 KiB, the input in units.
+pub const DD_512K: &[&str] = &["dd", "obs=512k", "status=none"];
+const DD: &[&str] = &["dd", "obs=1M", "status=none"];
+const DD_FULL: &[&str] = &["dd", "bs=1M", "iflag=fullblock", "status=none"];
+const PV: &[&str] = &["pv", "-q"];
+const ZSTD: &[&str] = &["zstd", "-q", "-T0", "-3", "-c"];
+const PIGZ: &[&str] = &["pigz", "-c"];
+const PRODUCE: &[&str] = &["{xtask}", "produce", "{bytes}"];
+/// The end of a pipe.
+pub const CAT: &[&str] = &["cat"];
+/// Takes the place of `cat` when the size of the output is wanted.
+pub const COUNT: &[&str] = &["{xtask}", "count"];
+
+/// One thing to do, the same for all who take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// As in the records and on the command line.
+    pub name: &'static str,
+    /// Folder name of its data; none for the pipe.
+    pub data: Option<(&'static str, Recipe)>,
+    /// What the page cache holds at the start.
+    pub cache: Cache,
+    /// What the command lines do.
+    pub job: Job,
+    /// Full-scale runs are large; these works are run on request only.
+    pub group: Group,
+}
+
+/// State of the page cache when a run starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cache {
+    /// Nothing of the data is in memory.
+    Cold,
+    /// All of the data is in memory.
+    Warm,
+}
+
+/// Kind of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// Archive to a pipe.
+    Archive,
+    /// Archive to a pipe with a fixed ring, only the product and GNU tar.
+    ArchiveScale,
+    /// Archive to a pipe through zstd level 3.
+    ArchiveZstd,
+    /// Archive to a pipe through gzip.
+    ArchiveGzip,
+    /// Restore an archive into an empty folder.
+    Restore,
+    /// Buffer a stream of so many bytes between two processes.
+    Pipe(u64),
+    /// Archive to a virtual drive of this generation.
+    Tape(&'static str),
+    /// So many bytes of a slow source to a virtual drive.
+    SlowTape(u64),
+    /// Write to virtual drives for so many seconds.
+    DriveRate(u64),
+}
+
+impl Job {
+    /// Whether it is about drives.
+    pub fn is_tape(self) -> bool {
+        matches!(self, Job::Tape(_) | Job::SlowTape(_) | Job::DriveRate(_))
+    }
+}
+
+/// When a work is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Always.
+    Ordinary,
+    /// With `--scale`; works of one number are run alternately.
+    Scale(u8),
+    /// With `--tape`.
+    Tape,
+}
+
+/// Scale of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// As the benchmark defines it.
+    Full,
+    /// A hundredth, to check that all works.
+    Quick,
+}
+
+/// Who measures the time of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// From the start of the first program to the end of the last.
+    Wall,
+    /// fio's own report: its start and end take longer than a tool's.
+    Fio,
+    /// The floor's own report: the list of files is read before it starts.
+    Floor,
+}
+
+/// Somebody who does a work: the programs of its pipeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contender {
+    /// As in the records and tables.
+    pub name: String,
+    /// Command lines with words in braces still to be filled in.
+    pub stages: Vec<Vec<String>>,
+    /// Who measures the time.
+    pub clock: Clock,
+    /// The virtual drive that it writes to.
+    pub drive: Option<DriveSetup>,
+}
+
+impl Contender {
+    /// A contender measured by the wall clock.
+    pub fn new(name: &str, stages: &[&[&str]]) -> Self {
+        let stages = stages.iter().map(|argv| owned(argv)).collect();
+        Self { name: name.to_string(), stages, clock: Clock::Wall, drive: None }
+    }
+
+    /// The same with a drive.
+    pub fn writing_to(self, drive: DriveSetup) -> Self {
+        Self { drive: Some(drive), ..self }
+    }
+}
+
+/// All works at the given scale, in the order in which they are run.
+pub fn works(size: Size) -> Vec<Work> {
+    use Cache::{Cold, Warm};
+    use Group::{Ordinary, Scale, Tape};
+    let (files, unit_bytes, mixed_bytes, pipe_bytes) = match size {
+        Size::Full => (1000, 1 << 30, 2 << 30, 8 << 30),
+        Size::Quick => (10, 16 << 20, 24 << 20, 256 << 20),
+    };
+    let (packed_bytes, slow_bytes, seconds) = match size {
+        Size::Full => (4_000_000_000, 1_500_000_000, 10),
+        Size::Quick => (40_000_000, 90_000_000, 1),
+    };
+    let packed = Some(("packed", Recipe::PackedTree(packed_bytes)));
+    let small = Some(("small", Recipe::SmallFiles(100 * files)));
+    let large = Some(("large", Recipe::OneFile(4 * unit_bytes)));
+    let mixed = Some(("mixed", Recipe::MixedTree(mixed_bytes)));
+    let work = |name, data, cache, job, group| Work { name, data, cache, job, group };
+    let some_files = |name, count| Some((name, Recipe::SmallFiles(count * files)));
+    let some_bytes = |name, count| Some((name, Recipe::OneFile(count * unit_bytes)));
+    let scale = Job::ArchiveScale;
+    vec![
+        work("small-cold", small, Cold, Job::Archive, Ordinary),
+        work("small-warm", small, Warm, Job::Archive, Ordinary),
+        work("large-cold", large, Cold, Job::Archive, Ordinary),
+        work("large-warm", large, Warm, Job::Archive, Ordinary),
+        work("mixed-zstd", mixed, Warm, Job::ArchiveZstd, Ordinary),
+        work("mixed-gzip", mixed, Warm, Job::ArchiveGzip, Ordinary),
+        work("restore-small", small, Warm, Job::Restore, Ordinary),
+        work("pipe", None, Warm, Job::Pipe(pipe_bytes), Ordinary),
+        work("tape-lto5", packed, Warm, Job::Tape("lto5"), Tape),
+        work("tape-lto7", packed, Warm, Job::Tape("lto7"), Tape),
+        work("tape-slow-source", None, Warm, Job::SlowTape(slow_bytes), Tape),
+        work("drive-rate", None, Warm, Job::DriveRate(seconds), Tape),
+        work("scale-files-10k", some_files("files-10k", 10), Cold, scale, Scale(1)),
+        work("scale-files-100k", some_files("files-100k", 100), Cold, scale, Scale(1)),
+        work("scale-files-1m", some_files("files-1m", 1000), Cold, scale, Scale(1)),
+        work("scale-bytes-1g", some_bytes("bytes-1g", 1), Cold, scale, Scale(2)),
+        work("scale-bytes-4g", some_bytes("bytes-4g", 4), Cold, scale, Scale(2)),
+        work("scale-bytes-16g", some_bytes("bytes-16g", 16), Cold, scale, Scale(2)),
+    ]
+}
+
+/// Everybody who does `work`; the floor and fio join when their best setting is known.
+pub fn contenders(work: &Work) -> Vec<Contender> {
+    let list: &[(&str, &[&[&str]])] = match work.job {
+        Job::Archive => &[
+            ("takeup", &[BACKUP, CAT]),
+            ("tar", &[TAR, CAT]),
+            ("bsdtar", &[BSDTAR, CAT]),
+            ("tar|mbuffer", &[TAR, MBUFFER, CAT]),
+            ("tar|dd|dd", &[TAR, DD, DD, CAT]),
+            ("tar|pv", &[TAR, PV, CAT]),
+        ],
+        Job::ArchiveScale => &[("takeup", &[BACKUP_RING, CAT]), ("tar", &[TAR, CAT])],
+        Job::ArchiveZstd => &[
+            ("takeup", &[BACKUP_ZSTD, CAT]),
+            ("tar|zstd", &[TAR, ZSTD, CAT]),
+            ("bsdtar|zstd", &[BSDTAR, ZSTD, CAT]),
+        ],
+        Job::ArchiveGzip => &[
+            ("takeup", &[BACKUP_GZIP, CAT]),
+            ("tar|pigz", &[TAR, PIGZ, CAT]),
+            ("bsdtar|pigz", &[BSDTAR, PIGZ, CAT]),
+        ],
+        Job::Restore => &[
+            ("takeup", &[RESTORE]),
+            ("takeup-own", &[RESTORE_OWN]),
+            ("tar", &[TAR_EXTRACT]),
+            ("bsdtar", &[BSDTAR_EXTRACT]),
+        ],
+        Job::Pipe(_) => &[
+            ("takeup", &[PRODUCE, PIPE, CAT]),
+            ("mbuffer", &[PRODUCE, MBUFFER, CAT]),
+            ("dd|dd", &[PRODUCE, DD, DD, CAT]),
+            ("dd|dd-fullblock", &[PRODUCE, DD_FULL, DD_FULL, CAT]),
+            ("pv", &[PRODUCE, PV, CAT]),
+            ("nothing", &[PRODUCE, CAT]),
+        ],
+        Job::Tape(generation) => return tape_works::streaming(generation),
+        Job::SlowTape(_) => return tape_works::slow_source(),
+        Job::DriveRate(_) => return tape_works::drive_rate(),
+    };
+    list.iter().map(|(name, stages)| Contender::new(name, stages)).collect()
+}
+
+/// The settings that the best parallel reading of all files is searched among.
+pub fn floor_candidates(size: Size) -> Vec<Contender> {
+    let all_threads: &[&str] = match size {
+        Size::Full => &["1", "2", "4", "8", "16", "32", "64"],
+        Size::Quick => &["1", "16"],
+    };
+    let mut candidates = Vec::new();
+    for &threads in all_threads {
+        for (order, list) in [("path", "{path_order}"), ("directory", "{directory_order}")] {
+            let argv = ["{xtask}", "floor", "--threads", threads, "--list", list];
+            let stages = vec![owned(&argv)];
+            let name = format!("floor {threads} threads, {order} order");
+            candidates.push(Contender { name, stages, clock: Clock::Floor, drive: None });
+        }
+    }
+    candidates
+}
+
+/// The settings that fio's best direct sequential reading is searched among.
+pub fn fio_candidates(size: Size) -> Vec<Contender> {
+    let (blocks, depths): (&[&str], &[&str]) = match size {
+        Size::Full => (&["256k", "1M", "4M"], &["1", "4", "8", "16"]),
+        Size::Quick => (&["1M"], &["1"]),
+    };
+    let mut candidates = Vec::new();
+    for engine in ["io_uring", "libaio", "psync"] {
+        for &block in blocks {
+            for &depth in depths {
+                // A synchronous engine has one request in flight, whatever the depth says.
+                if engine == "psync" && depth != "1" {
+                    continue;
+                }
+                let stages = vec![fio_argv(engine, block, depth)];
+                let name = format!("fio {engine} {block} depth {depth}");
+                candidates.push(Contender { name, stages, clock: Clock::Fio, drive: None });
+            }
+        }
+    }
+    candidates
+}
+
+/// Puts the values in the place of the words in braces.
+pub fn fill(argv: &[String], values: &BTreeMap<&'static str, String>) -> Vec<String> {
+    argv.iter()
+        .map(|word| {
+            values.iter().fold(word.clone(), |word, (name, value)| {
+                word.replace(&format!("{{{name}}}"), value)
+            })
+        })
+        .collect()
+}
+
+fn fio_argv(engine: &str, block: &str, depth: &str) -> Vec<String> {
+    let mut argv = owned(&[
+        "fio",
+        "--name=read",
+        "--filename={data}",
+        "--rw=read",
+        "--readonly",
+        "--direct=1",
+        "--thread",
+        "--output-format=json",
+    ]);
+    argv.push(format!("--ioengine={engine}"));
+    argv.push(format!("--bs={block}"));
+    argv.push(format!("--iodepth={depth}"));
+    argv
+}
+
+/// An argv of the tables above as owned words.
+pub fn owned(argv: &[&str]) -> Vec<String> {
+    argv.iter().map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_work_has_the_product_and_someone_to_compare() {
+        for size in [Size::Full, Size::Quick] {
+            for work in works(size) {
+                let names: Vec<_> = contenders(&work).into_iter().map(|c| c.name).collect();
+                if !matches!(work.job, Job::DriveRate(_)) {
+                    assert_eq!(names[0], "takeup", "{}", work.name);
+                }
+                assert!(names.len() >= 2, "{}", work.name);
+            }
+        }
+        assert_eq!(fio_candidates(Size::Full).len(), 27);
+        assert_eq!(floor_candidates(Size::Full).len(), 14);
+    }
+
+    #[test]
+    fn braces_are_filled_everywhere() {
+        let names = [
+            "takeup",
+            "data",
+            "archive",
+            "own_archive",
+            "into",
+            "bytes",
+            "xtask",
+            "path_order",
+            "directory_order",
+            "tape",
+            "drive",
+            "process",
+            "seconds",
+        ];
+        let values: BTreeMap<_, _> = names.map(|name| (name, format!("<{name}>"))).into();
+        let mut all: Vec<_> = works(Size::Full).iter().flat_map(contenders).collect();
+        all.extend(floor_candidates(Size::Full));
+        all.extend(fio_candidates(Size::Full));
+        all.push(Contender::new("prepare", &[BACKUP_TO_FILE, TAR_TO_FILE, COUNT]));
+        for argv in all.iter().flat_map(|contender| &contender.stages) {
+            let filled = fill(argv, &values).join(" ");
+            assert!(!filled.contains('{'), "{filled}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The product and its peers side by side, on data made for it: `cargo xtask peers`.
+//!
+//! Arguments become works (`contenders.rs`), a [`campaign::Campaign`] runs each as an experiment of
+//! `bench`, whose cells are the contenders, and the tables are computed from the files alone
+//! (`table.rs`, `targets.rs`), so that they can be printed again at any time.
+//!
+//! Not here: order, records, intervals, which are `bench`'s.
+
+// It talks to the person who started it.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod campaign;
+mod contenders;
+mod content;
+mod data;
+mod environment;
+mod estimate;
+mod pipeline;
+mod programs;
+mod random;
+mod record;
+mod rounds;
+mod table;
+mod tape;
+mod targets;
+
+pub use programs::{
+    FloorArguments, ProduceArguments, StageArguments, count, produce, run_floor, run_stage,
+};
+pub use tape::{DriveRateArguments, run_drive_rate};
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, bail};
+use rustix::fs::FlockOperation;
+
+use bench::record::{self as experiments, Experiment};
+use bench::run::unix_seconds;
+use report::calendar::date_text;
+
+use self::campaign::Campaign;
+use self::contenders::{Group, Size, Work};
+
+/// Arguments of `cargo xtask peers`.
+#[derive(clap::Args)]
+pub struct PeersArguments {
+    /// A hundredth of the data and two rounds: shows that everything works, its ratios mean little
+    #[arg(long)]
+    quick: bool,
+    /// Folder on a real disk for data and scratch files [default: target/peers]
+    #[arg(long, value_name = "DIR")]
+    work: Option<PathBuf>,
+    /// Works to run [default: all but scale and tape works]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Contenders that take part [default: all]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    contenders: Vec<String>,
+    /// Also run the scale works: up to 1,000,000 files and 16 GiB, made and removed again
+    #[arg(long)]
+    scale: bool,
+    /// Also run the tape works, on virtual drives
+    #[arg(long)]
+    tape: bool,
+    /// Timed rounds [default: 5, with --quick 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: Option<u32>,
+    /// Folder for the records, a file for each work [default: benchmarks/HOST-CLASS/DATE-peers,
+    /// with --quick a folder in the work folder]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Measure this binary [default: build target/release/takeup and measure it]
+    #[arg(long, value_name = "FILE")]
+    takeup: Option<PathBuf>,
+    /// Run nothing, print the tables of the files in these folders
+    #[arg(long, value_name = "DIR,...", value_delimiter = ',')]
+    table: Vec<PathBuf>,
+    /// How to print the tables
+    #[arg(long, value_enum, default_value_t = table::Format::Terminal)]
+    format: table::Format,
+}
+
+/// Runs the benchmark, or prints the tables of an earlier one.
+///
+/// # Errors
+/// When arguments name nothing, data cannot be made, or records cannot be written. A contender
+/// that is missing or fails is reported and left out, and is no error.
+pub fn run(arguments: &PeersArguments) -> anyhow::Result<ExitCode> {
+    if !arguments.table.is_empty() {
+        let mut all = Vec::new();
+        for folder in &arguments.table {
+            all.extend(experiments_in(folder)?);
+        }
+        print!("{}", table::render(&all, arguments.format)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let size = if arguments.quick { Size::Quick } else { Size::Full };
+    let works = chosen_works(arguments, size)?;
+    let takeup = match &arguments.takeup {
+        Some(path) => path.canonicalize().with_context(|| format!("find {}", path.display()))?,
+        None => build_takeup()?,
+    };
+    let target = build_folder()?;
+    let folder = arguments
+        .work
+        .clone()
+        .unwrap_or_else(|| target.join(if arguments.quick { "peers-quick" } else { "peers" }));
+    std::fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+    let folder = folder.canonicalize()?;
+    let _alone = lock(&folder)?;
+    let environment = environment::describe(&folder, &takeup)?;
+    let out = arguments.out.clone().unwrap_or_else(|| {
+        let now = i64::try_from(unix_seconds()).unwrap_or(i64::MAX);
+        let name = format!("{}-peers", date_text(now));
+        if arguments.quick {
+            folder.join(name)
+        } else {
+            repository().join("benchmarks").join(environment::host_class(&environment)).join(name)
+        }
+    });
+    std::fs::create_dir_all(&out).with_context(|| format!("create {}", out.display()))?;
+    let rounds = arguments.repeats.unwrap_or(if arguments.quick { 2 } else { 5 });
+    let only_contenders = arguments.contenders.clone();
+    let campaign =
+        Campaign { folder, takeup, size, rounds, only_contenders, environment, out: out.clone() };
+    for together in groups(&works) {
+        campaign.run(&together)?;
+    }
+    println!("{}", table::render(&experiments_in(&out)?, arguments.format)?);
+    println!("records: {}; takeup report FILE shows one with intervals and a page", out.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The experiments of a folder but for the searches.
+fn experiments_in(folder: &Path) -> anyhow::Result<Vec<Experiment>> {
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "ndjson") {
+            let experiment = experiments::load(&path)?;
+            if experiment.header.kind == record::KIND {
+                found.push(experiment);
+            }
+        }
+    }
+    if found.is_empty() {
+        bail!("{}: no records of peers", folder.display());
+    }
+    Ok(found)
+}
+
+/// Keeps a second campaign out of the folder for as long as the file is open: both would write
+/// and remove the same data.
+fn lock(folder: &Path) -> anyhow::Result<File> {
+    let path = folder.join("lock");
+    let file = File::options().create(true).append(true).open(&path);
+    let file = file.with_context(|| format!("open {}", path.display()))?;
+    match interruptible::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => bail!(
+            "{}: another `cargo xtask peers` is at work there; --work DIR takes another folder",
+            folder.display()
+        ),
+        Err(error) => Err(error).with_context(|| format!("lock {}", path.display())),
+    }
+}
+
+fn chosen_works(arguments: &PeersArguments, size: Size) -> anyhow::Result<Vec<Work>> {
+    let all = contenders::works(size);
+    for name in &arguments.only {
+        if !all.iter().any(|work| work.name == name) {
+            let names: Vec<_> = all.iter().map(|work| work.name).collect();
+            bail!("--only: no such work: {name} (there are: {})", names.join(", "));
+        }
+    }
+    let wanted = |work: &Work| {
+        if arguments.only.is_empty() {
+            match work.group {
+                Group::Ordinary => true,
+                Group::Scale(_) => arguments.scale,
+                Group::Tape => arguments.tape,
+            }
+        } else {
+            arguments.only.iter().any(|name| name == work.name)
+        }
+    };
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+/// Works that alternate with each other: the scales of one kind; all others stand alone.
+fn groups(works: &[Work]) -> Vec<Vec<Work>> {
+    let mut groups: Vec<Vec<Work>> = Vec::new();
+    for work in works {
+        match groups.last_mut() {
+            Some(group)
+                if matches!(work.group, Group::Scale(_)) && group[0].group == work.group =>
+            {
+                group.push(*work);
+            }
+            _ => groups.push(vec![*work]),
+        }
+    }
+    groups
+}
+
+fn build_takeup() -> anyhow::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--quiet", "--release", "--package", "takeup"])
+        .current_dir(repository())
+        .status()
+        .context("start cargo")?;
+    if !status.success() {
+        bail!("building takeup failed; --takeup FILE measures a binary that is there");
+    }
+    Ok(build_folder()?.join("release/takeup"))
+}
+
+/// The build's output folder: this program lies in `release/` or `debug/` inside it.
+fn build_folder() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("own path")?;
+    let folder = own.parent().and_then(Path::parent).context("no folder above this program")?;
+    Ok(folder.to_path_buf())
+}
+
+fn repository() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_path_buf()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_campaigns_do_not_share_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = lock(folder.path()).unwrap();
+        let refused = lock(folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("another `cargo xtask peers`"), "{refused}");
+        drop(first);
+        lock(folder.path()).unwrap();
+    }
+}
