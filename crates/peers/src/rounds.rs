@@ -28,10 +28,11 @@ pub struct Rounds<'a> {
 
 /// The plan of an experiment: works and contenders.
 pub fn plan(kind: &str, works: &[&str], contenders: &[&str], bytes: u64) -> Plan {
-    let factor = |name: &str, levels: &[&str], role| Factor {
+    // All are loads: nobody is advised to set a contender.
+    let factor = |name: &str, levels: &[&str]| Factor {
         name: name.to_owned(),
         levels: levels.iter().map(|level| Level::Text((*level).to_owned())).collect(),
-        role,
+        role: Role::Load,
         // What one would do without the product.
         present: levels.contains(&"tar").then(|| Level::Text("tar".to_owned())),
     };
@@ -44,10 +45,7 @@ pub fn plan(kind: &str, works: &[&str], contenders: &[&str], bytes: u64) -> Plan
         stop: Stop { budget_seconds: BUDGET_SECONDS, ..Stop::default() },
         random_reads: 0,
         run_seconds: 0.0,
-        factors: vec![
-            factor(WORK, works, Role::Load),
-            factor(CONTENDER, contenders, Role::Setting),
-        ],
+        factors: vec![factor(WORK, works), factor(CONTENDER, contenders)],
     }
 }
 
