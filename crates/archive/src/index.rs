@@ -29,8 +29,8 @@ pub use content::{BlockHasher, ContentHasher, IndexHasher, SetIdHasher, block_ch
 pub use content_batch::ContentBatch;
 pub use envelope::{
     INDEX_COMMENT, INDEX_HEADER_BYTES, IndexLayout, SectionPlace, SectionSummary, UNIT_BYTES,
-    encode_index_header, encode_section_header, index_member_bytes, index_version, is_index_header,
-    padding_bytes,
+    begins_index, encode_index_header, encode_section_header, index_member_bytes, index_version,
+    is_index_header, names_index, padding_bytes,
 };
 pub use error::IndexError;
 pub use extent_record::ExtentRecord;

@@ -20,7 +20,6 @@ mod placed;
 mod reader;
 mod replaced;
 mod run;
-mod segments;
 mod sizes;
 mod stream;
 
@@ -43,17 +42,15 @@ use flow::crew::{Crew, StageFailure, cores};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::run::{Command, Endpoint, RunReport};
 use flow::sink::WriteError;
+use sets::{Safe, SetPlan, TapeOptions, TapeSetError, TapeSink, VolumeChanger};
 use tree::{Attributes, FileSystems, Scan, ScanError};
 
 use crate::open_target::open_target;
 use crate::report::BackupReport;
-use crate::tape::{Safe, SetPlan, TapeOptions, TapeSetError, TapeSink, VolumeChanger, Writing};
 use descriptors::InHand;
 use replaced::check_size;
 pub use replaced::{ArchiveSize, Shrinking};
-pub(crate) use run::SetSink;
 use run::{Done, Run, Stages};
-pub(crate) use segments::Segments;
 use sizes::{Layout, RingSizes};
 
 /// What to back up, where to, and how.
@@ -302,15 +299,10 @@ pub fn backup_to_tape(
     let started = Instant::now();
     let prepared = Prepared::new(options, Layout::Segments, monitor)?;
     let plan = SetPlan {
-        writing: Writing {
-            block_bytes: options.block_bytes,
-            layout: tape.layout,
-            existing: options.existing,
-            later: tape.later_volumes,
-            drive_compression: tape.drive_compression,
-        },
+        block_bytes: options.block_bytes,
         compression: options.compression,
-        segment_bytes: tape.segment_bytes,
+        existing: options.existing,
+        tape: *tape,
     };
     let mut sink = TapeSink::begin(drive, changer, monitor, &plan)?;
     let (mut run, scan) = prepared.into_run(options, monitor, cancel, None, None);

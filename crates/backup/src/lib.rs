@@ -13,6 +13,5 @@ pub mod report;
 pub mod restore;
 pub mod selection;
 mod spool;
-pub mod tape;
 pub mod verify;
 mod warnings;

@@ -21,15 +21,15 @@ use flow::monitor::{Counter, Monitor};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
 use crate::read::cross_check::cross_check;
-use crate::read::index_file::IndexFile;
 use crate::read::members::{Item, MemberStream};
-use crate::read::tape::{Need, TapeOrigin};
 use crate::read::{
     Contents, Damage, DamageKind, IndexNeed, Input, ReadFailure, ReadSettings, plain_decoder,
     read_archive,
 };
 use crate::selection::Selection;
 use crate::warnings::Warnings;
+use sets::IndexFile;
+use sets::{Need, TapeOrigin};
 
 use against_index::AgainstIndex;
 

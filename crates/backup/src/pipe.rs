@@ -25,7 +25,7 @@ use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all
 use flow::source::{ReadError, read_file, read_stream};
 
 use crate::open_target::open_target;
-use crate::tape::{TapeSetError, TapeStream};
+use sets::{TapeSetError, TapeStream};
 
 /// What to move, and how.
 #[derive(Clone, Debug)]

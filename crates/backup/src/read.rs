@@ -6,7 +6,7 @@
 //!
 //! The blocks are parsed where they lie and handed on as leases. Everything is bounded by the two
 //! rings and one chunk for each thread of `decompress`. Damage does not end the stream: what cannot
-//! be read or decompressed is a gap ([`gaps`]), and [`members::MemberStream`] finds the way back.
+//! be read or decompressed is a gap ([`flow::gaps`]), and [`members::MemberStream`] finds the way back.
 //!
 //! A listing of a plain archive with random access does not read the content at all: it goes from
 //! header to header in the file ([`headers`]).
@@ -19,9 +19,7 @@ mod damage;
 mod decompress;
 pub(crate) mod excerpt;
 mod failure;
-mod gaps;
 mod headers;
-pub(crate) mod index_file;
 mod input;
 mod landmarks;
 pub(crate) mod late_check;
@@ -32,7 +30,6 @@ pub(crate) mod section;
 mod source;
 mod summary;
 mod table_watch;
-pub mod tape;
 mod then_index;
 
 use std::num::NonZero;
@@ -48,22 +45,22 @@ use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, cores};
+use flow::gaps::Gaps;
 use flow::monitor::{Level, Monitor, Notice};
 use flow::ring::{Consumer, Producer, RingOptions, ring};
 use flow::run::{Endpoint, StageKind};
 use flow::source::{ReadError, read_stream};
+use sets::{OpenTape, TapeEnd, TapeIndex, TapeReadFailure, TapeShared};
 
 use block_check::{BlockCheck, KeptChecksums};
 use cursor::{CheckedSupply, Cursor, KeepingSupply, RingSupply, Supply};
 use decompress::Decompress;
 use excerpt::{Chunks, Excerpt, ExcerptSupply};
-use gaps::Gaps;
 use input::is_plain_file;
 use landmarks::Landmarks;
 use members::{AfterEnd, MemberStream, Promise};
 use source::SourceReader;
 use summary::ReadSummary;
-use tape::{OpenTape, TapeEnd, TapeIndex, TapeReadFailure, TapeShared};
 use then_index::ThenIndex;
 
 pub(crate) use cursor::Slice;

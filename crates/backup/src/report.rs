@@ -1,7 +1,7 @@
 //! What a backup has done: the record of its run, and what only a tape has to tell.
 
 use flow::run::RunReport;
-use model::tape::generation::Generation;
+use sets::TapeReport;
 
 /// The end of a backup.
 #[derive(Clone, Debug, Default)]
@@ -10,37 +10,4 @@ pub struct BackupReport {
     pub run: RunReport,
     /// What only a tape has to tell.
     pub tape: Option<TapeReport>,
-}
-
-/// What a backup to tape has done.
-#[derive(Clone, Debug, Default)]
-pub struct TapeReport {
-    /// The drive.
-    pub device: String,
-    /// Id of the set, 32 hexadecimal digits.
-    pub set: String,
-    /// Generation of the first medium, if its density code is one of LTO's.
-    pub generation: Option<&'static Generation>,
-    /// Bytes of every block.
-    pub block_bytes: u64,
-    /// Length from which on segments were closed, in bytes of the archive.
-    pub segment_bytes: u64,
-    /// File on the first medium at which the set begins.
-    pub file_number: u32,
-    /// Volumes of the set.
-    pub volumes: u32,
-    /// Segments, that of the index included.
-    pub segments: u32,
-    /// Blocks written, labels included.
-    pub blocks: u64,
-    /// Filemarks written.
-    pub filemarks: u64,
-    /// Time that the drive took for writes, where the kernel counts it.
-    pub drive_write_ns: Option<u64>,
-    /// Time of the last filemark, which waits until everything is on the medium.
-    pub synchronise_seconds: f64,
-    /// Time from the first label on, until everything was on the medium.
-    pub seconds: f64,
-    /// Part of it for changes of volume.
-    pub change_seconds: f64,
 }

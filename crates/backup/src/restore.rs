@@ -40,13 +40,13 @@ use tree::{
 
 use crate::read::cross_check::set_id_holds;
 use crate::read::excerpt::Excerpt;
-use crate::read::index_file::IndexFile;
 use crate::read::members::MemberStream;
 use crate::read::ranges::{Plan, StandIns, plan};
-use crate::read::tape::{Need, TapeOrigin, TapeReading};
 use crate::read::{Contents, IndexNeed, Input, ReadFailure, ReadSettings, read_archive};
 use crate::selection::Selection;
 use crate::warnings::Warnings;
+use sets::IndexFile;
+use sets::{Need, TapeOrigin, TapeReading};
 
 use crate::read::block_check::{BlockCheck, KeptChecksums};
 use order::Dispatcher;

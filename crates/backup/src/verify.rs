@@ -35,12 +35,12 @@ use tree::{Attributes, CompareOwners, Difference};
 
 use crate::read::block_check::{BlockCheck, KeptChecksums};
 use crate::read::members::MemberStream;
-use crate::read::tape::{Need, TapeOrigin, TapeReading};
 use crate::read::{
     Contents, Damage, DamageKind, IndexNeed, Input, ReadFailure, ReadSettings, TableState,
     plain_decoder, read_archive,
 };
 use crate::warnings::Warnings;
+use sets::{Need, TapeOrigin, TapeReading};
 
 pub use freshness::{PageCache, ReadFrom};
 use order::{IndexFromEnd, Verifier};

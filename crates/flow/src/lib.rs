@@ -16,6 +16,7 @@ pub mod bottleneck;
 pub mod budget;
 pub mod cancel;
 pub mod crew;
+pub mod gaps;
 pub mod in_flight;
 pub mod monitor;
 pub mod queue;

@@ -102,6 +102,29 @@ pub fn read_at(file: impl AsFd, bytes: &mut [u8], offset_bytes: u64) -> Result<u
     Ok(done)
 }
 
+/// `pread(2)` of exactly as many bytes.
+///
+/// # Errors
+///
+/// What the kernel says of the first place that cannot be read, but for `EINTR`; `UnexpectedEof`
+/// where the file ends before.
+pub fn read_exact_at(
+    file: impl AsFd,
+    mut bytes: &mut [u8],
+    mut offset_bytes: u64,
+) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        match read_at(&file, bytes, offset_bytes)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                bytes = &mut bytes[read..];
+                offset_bytes += read as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// `fsync(2)`. Interrupted is not failed: what there is to tell of lost writes it tells still.
 ///
 /// # Errors

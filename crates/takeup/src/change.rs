@@ -11,12 +11,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use archive::label::hex;
-use backup::tape::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
 use bench::tape::MediumChanger;
 use clap::Args;
 use flow::cancel::Cancel;
 use report::escape::escape;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use sets::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
 
 /// How volumes of a tape are changed.
 #[derive(Args, Clone, Debug, Default)]
@@ -235,7 +235,7 @@ mod tests {
         VolumeRequest {
             device: "/dev/nst0".into(),
             purpose: VolumePurpose::Read { set: [0xab; 16], volume: 2, medium: Some([1; 16]) },
-            refused: Some(backup::tape::Refused::OtherVolume { found: 1, wanted: 2 }),
+            refused: Some(sets::Refused::OtherVolume { found: 1, wanted: 2 }),
             attempt: 3,
         }
     }

@@ -12,9 +12,7 @@ use backup::backup::{BackupError, Unfinished};
 use backup::list::ListError;
 use backup::pipe::PipeError;
 use backup::read::ReadFailure;
-use backup::read::tape::TapeReadFailure;
 use backup::restore::RestoreError;
-use backup::tape::{ChangeError, Refused, TapeSetError};
 use backup::verify::VerifyError;
 use bench::tape::TapeBenchError;
 use device::source::SourceError;
@@ -23,6 +21,8 @@ use device::target::TargetError;
 use flow::crew::StageFailure;
 use report::escape::escape;
 use serde_json::json;
+use sets::TapeReadFailure;
+use sets::{ChangeError, Refused, TapeSetError};
 
 /// Exit code of a run that failed, misuse included.
 pub const FAILED: u8 = 1;

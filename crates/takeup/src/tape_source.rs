@@ -5,11 +5,11 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use backup::read::tape::{SetChoice, TapeOrigin, TapeReading};
 use clap::Args;
 use flow::cancel::Cancel;
 use report::format::{count, counted, duration, size};
 use serde_json::{Value, json};
+use sets::{SetChoice, TapeOrigin, TapeReading};
 
 use crate::change::{ChangeArgs, Changer};
 use crate::failure::Failure;
@@ -67,7 +67,7 @@ pub fn ring_bytes(archive: &ArchiveArgs, tape: Option<&TapeOrigin>) -> usize {
     match (archive.ring, tape) {
         (Some(size), _) => size.bytes(),
         (None, None) => ArchiveArgs::RING_BYTES,
-        (None, Some(_)) => backup::tape::ring_bytes(ArchiveArgs::RING_BYTES),
+        (None, Some(_)) => sets::ring_bytes(ArchiveArgs::RING_BYTES),
     }
 }
 

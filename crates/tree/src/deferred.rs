@@ -12,6 +12,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
+use host::unnamed_file;
 use interruptible::openat;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, chmodat, fstat, statx};
 use rustix::io::Errno;
@@ -23,7 +24,6 @@ use crate::folder::Inheritance;
 use crate::identity::Identity;
 use crate::metadata::{Metadata, MetadataPart, MetadataProblem, Problems};
 use crate::resolve::{Beneath, Missing, Refusal, ResolveError};
-use crate::unnamed_file::unnamed_file;
 
 mod record;
 

@@ -53,7 +53,6 @@ mod scan_problem;
 mod source;
 mod sparse;
 mod synchronise;
-mod unnamed_file;
 mod worker;
 
 pub use accounts::Accounts;
@@ -80,5 +79,4 @@ pub use scan::{
 pub use scan_problem::{ScanProblem, ScanProblemKind};
 pub use source::{Stripped, archive_path, identity_of_path};
 pub use sparse::{EXTENTS_MAX, SparseMap, sparse_map};
-pub use unnamed_file::unnamed_file;
 pub use worker::{Created, PARENTS_MAX, Worker};

@@ -6,7 +6,7 @@ const FLOORS: &[&[&str]] = &[
     &["archive", "host", "model"],
     &["device"],
     &["tree", "flow", "sim"],
-    &["report"],
+    &["report", "sets"],
     &["backup", "bench"],
     &["takeup", "peers"],
 ];

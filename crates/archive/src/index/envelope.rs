@@ -94,6 +94,17 @@ pub fn is_index_header(bytes: &[u8]) -> bool {
     bytes.starts_with(&encode_index_header())
 }
 
+/// Whether a unit is the first of an index archive.
+pub fn begins_index(unit: &Unit) -> bool {
+    encode_index_header().starts_with(unit)
+}
+
+/// Whether the name of a section of an index stands somewhere in the bytes.
+pub fn names_index(bytes: &[u8]) -> bool {
+    const NAME: &[u8] = b"takeup-index/";
+    bytes.windows(NAME.len()).any(|window| window == NAME)
+}
+
 /// The version in the `comment` record of a pax global header, when it is that of an index: for
 /// readers that have decoded the header already. Versions other than [`INDEX_VERSION`] are not
 /// read here.

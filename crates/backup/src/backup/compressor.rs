@@ -7,9 +7,9 @@ use failures::lock;
 use flow::account::{Account, State};
 use flow::ring::{Consumer, Producer};
 use flow::turnstile::Turnstile;
+use sets::{Chunks, Segments};
 
 use super::BackupError;
-use super::segments::Segments;
 
 /// What the threads of the stage share.
 #[derive(Clone)]
@@ -22,9 +22,6 @@ pub(super) struct Shared<'a> {
     /// On tape: where segments end.
     pub(super) segments: Option<&'a Segments>,
 }
-
-/// Lengths of the chunks so far, compressed and not; 8 bytes for each.
-pub(crate) type Chunks = Vec<(u32, u32)>;
 
 /// One thread of the stage. A block of the ring before it is a chunk.
 pub(super) fn run(shared: &Shared<'_>, account: &mut Account) -> Result<(), BackupError> {

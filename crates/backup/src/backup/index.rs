@@ -10,9 +10,10 @@ use archive::index::{
 };
 use flow::account::Account;
 use flow::ring::Producer;
+use sets::Chunks;
 
 use super::BackupError;
-use super::compressor::{Chunks, put};
+use super::compressor::put;
 use super::hasher::Gathered;
 use crate::spool::Spool;
 

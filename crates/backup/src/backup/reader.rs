@@ -32,8 +32,8 @@ use super::draft::{Content, Draft, fill_content};
 use super::groups::{Finding, Findings, Group, Groups};
 use super::pace::{Pace, SleepMeter, Spent};
 use super::placed::{self, PLACED_BYTES_MIN, Placed};
-use super::segments::Segments;
 use crate::spool::Spool;
+use sets::Segments;
 
 /// Entries with their place in the order.
 #[derive(Debug)]

@@ -19,6 +19,7 @@ use flow::ring::{Block, Consumer, LastBlock, Producer, RingOptions, ring};
 use flow::run::{StageKind, StageReport};
 use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all};
 use flow::turnstile::Turnstile;
+use sets::{Chunks, Segments, TapeSetError, TapeSink};
 use tree::{Accounts, CaptureOptions, Capturer, Progress, Scan};
 
 use super::descriptors::InHand;
@@ -27,10 +28,8 @@ use super::hasher::{Gathered, Hasher};
 use super::pace::Pace;
 use super::placed::{self, PLACED_THREADS, PLACED_WAITING};
 use super::reader::{self, Batch, Reader};
-use super::segments::Segments;
 use super::sizes::RingSizes;
 use super::{ArchiveSize, BackupError, BackupOptions, Refill, compressor, index};
-use crate::tape::TapeSetError;
 
 /// Objects of a batch where readers wait for the disk.
 const BATCH_ITEMS_WHEN_WAITING: usize = 16;
@@ -81,10 +80,10 @@ pub(super) struct Run<'a> {
 }
 
 /// A sink that takes a whole set: the archive, then its index.
-pub(crate) trait SetSink: Sink {
+pub(super) trait SetSink: Sink {
     /// The archive is complete; what follows is its index. Returns where the parts of the archive
     /// are, when the target is a tape.
-    fn begin_index(&mut self) -> Result<Vec<ExtentRecord>, WriteError>;
+    fn begin_index(&mut self) -> Vec<ExtentRecord>;
 
     /// When the writer should start again after it found a ring of so many blocks empty.
     fn restart(&self, capacity_blocks: usize) -> Restart;
@@ -108,12 +107,22 @@ impl<T: Sink> Sink for OneStream<T> {
 }
 
 impl<T: Sink> SetSink for OneStream<T> {
-    fn begin_index(&mut self) -> Result<Vec<ExtentRecord>, WriteError> {
-        Ok(Vec::new())
+    fn begin_index(&mut self) -> Vec<ExtentRecord> {
+        Vec::new()
     }
 
     fn restart(&self, _: usize) -> Restart {
         Restart::AtFill { blocks: 1 }
+    }
+}
+
+impl SetSink for TapeSink<'_> {
+    fn begin_index(&mut self) -> Vec<ExtentRecord> {
+        self.begin_index()
+    }
+
+    fn restart(&self, capacity_blocks: usize) -> Restart {
+        self.restart(capacity_blocks)
     }
 }
 
@@ -155,7 +164,7 @@ impl Run<'_> {
         let chunks = self.segments.as_deref().map_or(&own, |segments| &segments.chunks);
         let (gathered, written, times_ran_empty) = self.data_segments(scan, sink, chunks)?;
         let chunks = std::mem::take(&mut *lock(chunks));
-        let extents = sink.begin_index().map_err(|source| self.write_error(source))?;
+        let extents = sink.begin_index();
         let mut done = Done {
             members: gathered.files.1.records,
             files: gathered.regular_files,
@@ -177,7 +186,7 @@ impl Run<'_> {
         &self,
         scan: Scan,
         sink: &mut dyn SetSink,
-        chunks: &Mutex<compressor::Chunks>,
+        chunks: &Mutex<Chunks>,
     ) -> Result<(Gathered, u64, u64), BackupError> {
         let groups = Groups::default();
         let (producer, to_hash, after_hash) = self.archive_ring()?;
@@ -341,7 +350,7 @@ impl Run<'_> {
     fn index_segment(
         &self,
         gathered: Gathered,
-        chunks: compressor::Chunks,
+        chunks: Chunks,
         extents: Vec<ExtentRecord>,
         sink: &mut dyn SetSink,
     ) -> Result<(u64, u64), BackupError> {

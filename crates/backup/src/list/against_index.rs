@@ -3,10 +3,10 @@
 use archive::index::{FileRecord, IndexError};
 
 use crate::read::cross_check::disagreement;
-use crate::read::index_file::IndexFile;
 use crate::read::members::Found;
 use crate::read::{Damage, DamageKind, ReadFailure};
 use crate::warnings::Warnings;
+use sets::IndexFile;
 
 /// The records of an index, walked along the archive.
 pub(super) struct AgainstIndex<'a> {

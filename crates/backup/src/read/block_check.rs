@@ -8,7 +8,7 @@ use archive::mark::{MARK_BYTES, Mark};
 use failures::lock;
 
 use super::cursor::Lease;
-use super::index_file::IndexFile;
+use sets::IndexFile;
 
 /// Blocks that differ and are kept by number; of more only the count.
 const DIFFERING_MAX: usize = 10_000;

@@ -14,8 +14,8 @@ use archive::header::UNIT_BYTES;
 use archive::index::{ChunkRecord, FileRecord, RecordKind, Section, SetIdHasher};
 use archive::member::{Kind, Member};
 
-use super::index_file::{IndexFile, read_at};
 use super::plain_decoder;
+use sets::{IndexFile, read_at};
 
 /// Headers that are looked at in a plain archive: a few milliseconds on a disk with heads each.
 const SAMPLE_MAX: u64 = 32;

@@ -13,7 +13,7 @@ use flow::cancel::Stopped;
 use flow::ring::{Block, Consumer};
 
 use super::block_check::{BlockCheck, KeptChecksums};
-use super::gaps::{Gap, Gaps};
+use flow::gaps::{Gap, Gaps};
 
 /// Memory that a slice lies in.
 #[derive(Clone, Debug)]

@@ -29,8 +29,8 @@ use flow::turnstile::Turnstile;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::at_hand::{AtHand, Cut, Spare};
-use super::gaps::{Gap, Gaps};
 use super::table_watch::{TableState, TableWatch};
+use flow::gaps::{Gap, Gaps};
 
 /// Largest chunk that is decompressed as one.
 pub(crate) const CHUNK_BYTES_MAX: usize = 32 << 20;

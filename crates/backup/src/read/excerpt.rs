@@ -25,8 +25,8 @@ use flow::ring::Block;
 use super::block_check::BlockCheck;
 use super::cursor::{Lease, RingSupply, Supply};
 use super::decompress::CHUNK_BYTES_MAX;
-use super::index_file::IndexFile;
 use super::ranges::Plan;
+use sets::IndexFile;
 
 /// Most chunks that are read apart: 24 bytes each. Beyond, everything is read.
 const CHUNKS_MAX: usize = 1 << 20;

@@ -6,7 +6,7 @@ use archive::chunk::OtherFormat;
 use device::source::SourceError;
 use flow::source::ReadError;
 
-use super::tape::TapeReadFailure;
+use sets::TapeReadFailure;
 
 /// Why an archive cannot be read at all.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,7 @@ use flow::account::Account;
 use flow::cancel::{Cancel, Stopped};
 
 use super::cursor::{Lease, Supply};
-use super::gaps::{Gap, Gaps};
+use flow::gaps::{Gap, Gaps};
 
 /// Bytes of a read. More costs time at large files, less costs calls at small ones.
 const WINDOW_BYTES: u64 = 128 << 10;

@@ -8,10 +8,9 @@ use archive::chunk::Format;
 use device::source::Source;
 use flow::cancel::Cancel;
 use flow::run::Endpoint;
+use sets::{IndexFile, Need, OpenTape, TapeOrigin};
 
 use super::excerpt::{self, Chunks};
-use super::index_file::IndexFile;
-use super::tape::{self, Need, OpenTape, TapeOrigin};
 use super::{ReadFailure, lock};
 
 /// Whether an index must follow an archive that does not say so itself.
@@ -40,8 +39,8 @@ impl Input {
         need: Need,
         cancel: &Cancel,
     ) -> Result<Input, ReadFailure> {
-        Ok(match tape::open(tape, need, cancel)? {
-            Some(tape) => Input::Tape(tape),
+        Ok(match tape {
+            Some(tape) => Input::Tape(Mutex::new(OpenTape::open(tape, need, cancel)?)),
             None => Input::File(Source::open(from)?),
         })
     }
@@ -59,8 +58,8 @@ impl Input {
     pub fn chunks(&self) -> Option<Chunks> {
         match self {
             Input::File(_) => None,
-            Input::Tape(tape) if self.can_jump() => {
-                tape::index_of(tape).and_then(|index| excerpt::all_chunks(&index))
+            Input::Tape(_) if self.can_jump() => {
+                self.index().and_then(|index| excerpt::all_chunks(&index))
             }
             Input::Tape(_) => None,
         }
@@ -116,7 +115,7 @@ impl Input {
         match self {
             Input::File(source) if Endpoint::of_file(&source.file) == Endpoint::BlockDevice => None,
             Input::File(source) => IndexFile::find(source),
-            Input::Tape(tape) => tape::index_of(tape),
+            Input::Tape(tape) => lock(tape).index().map(|index| index.index.clone()),
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use archive::index::FileRecord;
 
-use super::index_file::IndexFile;
+use sets::IndexFile;
 
 /// Two units of zeros end an archive.
 const END_MARK_BYTES: u64 = 1024;

@@ -26,9 +26,9 @@ use flow::cancel::Stopped;
 use super::block_check::KeptChecksums;
 use super::cursor::{Cursor, NextUnit, Slice};
 use super::damage::{Damage, DamageKind};
-use super::gaps::Gap;
-use super::index_file::{begins_index, names_index};
 use super::landmarks::Landmarks;
+use archive::index::{begins_index, names_index};
+use flow::gaps::Gap;
 use index_watch::IndexWatch;
 pub(crate) use index_watch::Promise;
 

@@ -18,8 +18,8 @@ use flow::in_flight::{InFlight, Transfer};
 use flow::ring::{Piece, Producer};
 use flow::source::ReadError;
 
-use super::gaps::{Gap, Gaps};
-use super::index_file::read_exact_at;
+use flow::gaps::{Gap, Gaps};
+use interruptible::read_exact_at;
 
 /// Bytes of a second attempt at an unreadable place: one page.
 const STEP_BYTES: usize = 4096;

@@ -6,8 +6,8 @@ use flow::crew::cores;
 use flow::run::{Command, Endpoint, RunReport, StageReport};
 
 use super::TableState;
-use super::tape::{TapeEnd, TapeReading};
 use crate::warnings::Warnings;
+use sets::{TapeEnd, TapeReading};
 
 /// What reading has come to.
 pub(crate) struct ReadSummary {

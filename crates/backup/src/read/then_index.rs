@@ -10,8 +10,8 @@ use flow::account::Account;
 use flow::cancel::Stopped;
 
 use super::cursor::{Lease, Supply};
-use super::gaps::{Gap, Gaps};
-use super::tape::TapeIndex;
+use flow::gaps::{Gap, Gaps};
+use sets::TapeIndex;
 
 /// Bytes of an index that are handed out at once.
 const INDEX_LEASE_BYTES: u64 = 256 << 10;
@@ -100,7 +100,7 @@ mod tests {
     };
     use flow::account::Stage;
 
-    use crate::read::index_file::IndexFile;
+    use sets::IndexFile;
 
     /// No blocks at all.
     struct Nothing;

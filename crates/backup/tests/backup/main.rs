@@ -25,6 +25,6 @@ mod same_output;
 mod snapshot;
 mod sources;
 mod sparse;
-mod tape;
+mod to_tape;
 mod tools;
 mod trees;

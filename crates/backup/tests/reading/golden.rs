@@ -10,14 +10,14 @@ use std::process::Command;
 use std::sync::Arc;
 
 use backup::list::{HeaderCheck, ListOptions};
-use backup::read::tape::TapeOrigin;
 use backup::restore::RestoreOptions;
 use backup::verify::{VerifyOptions, verify};
 use flow::cancel::Cancel;
+use sets::TapeOrigin;
 use sim::tape::{Cartridge, CartridgeSettings};
 
+use crate::from_tape::harness::TapeHarness;
 use crate::harness::{Harness, Kept, list_with, shell};
-use crate::tape::harness::TapeHarness;
 
 const VERSIONS: [&str; 2] = ["1", "2"];
 const ARCHIVES: [&str; 3] = ["none.tar", "zstd.tar.zst", "gzip.tar.gz"];

@@ -4,11 +4,11 @@
 mod damage;
 mod ends;
 mod excerpts;
+mod from_tape;
 mod golden;
 mod harness;
 mod listing;
 mod lying_disk;
 mod restoring;
 mod round_trip;
-mod tape;
 mod verifying;

@@ -7,8 +7,6 @@ use std::process::ExitCode;
 
 use archive::chunk::Compression;
 use backup::backup::{BackupOptions, Refill, Shrinking, backup, backup_to_tape};
-use backup::report::TapeReport;
-use backup::tape::{BlockLayout, START_FILL_PERCENT, TapeOptions};
 use clap::{Args, ValueEnum};
 use device::tape::DriveCompression;
 use device::target::Existing;
@@ -17,6 +15,8 @@ use flow::run::RunReport;
 use model::tape::generation::Generation;
 use report::tape::TapeSummary;
 use serde_json::{Value, json};
+use sets::TapeReport;
+use sets::{BlockLayout, START_FILL_PERCENT, TapeOptions};
 use tree::{Attributes, FileSystems};
 
 use crate::change::{ChangeArgs, Changer};
@@ -191,7 +191,7 @@ fn tape_options(arguments: &TapeArgs) -> TapeOptions {
 
 /// A tape must not wait often: a large ring, and few long stops in the place of many short ones.
 fn pace_for_tape(options: &mut BackupOptions, target: &TargetArgs) {
-    let default = backup::tape::ring_bytes(options.ring_bytes);
+    let default = sets::ring_bytes(options.ring_bytes);
     options.ring_bytes = target.ring.map_or(default, Size::bytes);
     options.start_fill_percent = target.start_fill.unwrap_or(START_FILL_PERCENT);
     if target.start_fill.is_none() {

@@ -10,7 +10,6 @@ use backup::list::{
     Detail, HeaderCheck, ListError, ListOptions, ListReport, ListWay, Listed, list,
 };
 use backup::read::ReadFailure;
-use backup::read::tape::{SetOnVolume, TapeOrigin, sets_on_volume};
 use backup::selection::Selection;
 use clap::Args;
 use flow::cancel::Cancel;
@@ -19,6 +18,7 @@ use report::calendar::time_text;
 use report::escape::escape;
 use report::format::counted;
 use serde_json::json;
+use sets::{SetOnVolume, TapeOrigin, sets_on_volume};
 
 use crate::failure::{Failure, with_causes};
 use crate::options::{ArchiveArgs, CommonArgs};

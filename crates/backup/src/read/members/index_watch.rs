@@ -11,7 +11,7 @@ use archive::mark::Mark;
 
 use super::{AfterEnd, InMember, Item, MemberStream, Place};
 use crate::read::damage::DamageKind;
-use crate::read::index_file::begins_index;
+use archive::index::begins_index;
 
 /// What is known before the first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use flow::cancel::Stopped;
 
 use super::{InMember, LEADING_GARBAGE_BYTES_MAX, MemberStream, Place};
 use crate::read::damage::DamageKind;
-use crate::read::gaps::Gap;
+use flow::gaps::Gap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Search {

@@ -6,7 +6,7 @@ use std::fs;
 use sim::tape::Object;
 
 use super::{fingerprint, is_long, is_restored, tree};
-use crate::tape::harness::TapeHarness;
+use crate::from_tape::harness::TapeHarness;
 
 #[derive(Clone, Copy, Debug)]
 enum Damage {

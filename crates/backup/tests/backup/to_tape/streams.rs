@@ -1,0 +1,128 @@
+//! What a tape gets does not depend on threads, and streams of others go to it as they are.
+
+use flow::run::Endpoint;
+use std::path::Path;
+
+use archive::chunk::Compression;
+use backup::backup::BackupOptions;
+use backup::pipe::{PipeError, PipeOptions, pipe_to_tape};
+use device::tape::{Access, TapeDrive};
+use device::target::Existing;
+use flow::backend::Engine;
+use flow::cancel::Cancel;
+use flow::ring::LastBlock;
+use samples::noise;
+use sets::{Refused, TapeOptions, TapeSetError};
+
+use super::media::{check_set, files, parts};
+use super::{library, set_id, tape_options, tree, write_well};
+use crate::harness::Recorder;
+
+#[test]
+fn the_same_tree_gives_the_same_segments() {
+    let tree = tree(30, 300, 40_000);
+    for compression in [Compression::None, Compression::Gzip { level: 1 }] {
+        let mut expected = None;
+        for threads in [1, 2, 7, 32] {
+            let library = library(&[64 << 20], 1 << 20);
+            let options = BackupOptions {
+                read_threads: Some(threads),
+                compress_threads: Some(threads),
+                ..tape_options(tree.path(), 4096, compression)
+            };
+            let tape = TapeOptions { segment_bytes: Some(150_000), ..TapeOptions::default() };
+            let written = write_well(&options, &tape, &library);
+            let set = check_set(library.cartridges(), set_id(&written.report), compression);
+            let found: Vec<_> = parts(library.cartridges())
+                .iter()
+                .map(|found| (found.label.stream_bytes, found.file))
+                .collect();
+            let all = (found, set.stored, set.archive);
+            assert!(*expected.get_or_insert_with(|| all.clone()) == all, "{threads} threads");
+        }
+    }
+}
+
+pub fn pipe_options(from: &Path, block_bytes: usize) -> PipeOptions {
+    PipeOptions {
+        from: from.into(),
+        to: "/dev/nst0".into(),
+        block_bytes,
+        ring_bytes: 1 << 20,
+        start_fill_percent: 0,
+        rate_limit_bytes_per_second: None,
+        last_block: LastBlock::Short,
+        engine: Engine::Auto,
+        existing: Existing::Keep,
+        mode: device::target::FileMode::Usual,
+    }
+}
+
+#[test]
+fn a_pipe_puts_a_stream_on_tape() {
+    let source = tempfile::NamedTempFile::new().unwrap();
+    let content = noise(1, 100_000);
+    std::fs::write(source.path(), &content).unwrap();
+    let library = library(&[1 << 20], 100 << 10);
+    let run = |block_bytes, last_block| {
+        let options = PipeOptions { last_block, ..pipe_options(source.path(), block_bytes) };
+        pipe_to_tape(&options, library.drive(), &Recorder::default(), &Cancel::new())
+    };
+    assert_eq!(run(10_240, LastBlock::Short).unwrap().target, Endpoint::Tape);
+    run(64 << 10, LastBlock::Padded).unwrap();
+    // It goes on where the tape stands, as with dd.
+    let found = files(&library.cartridges()[0]);
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0].concat(), content);
+    assert_eq!(found[0].iter().map(Vec::len).max(), Some(10_240));
+    assert!(found[1].concat().starts_with(&content) && found[1].len() == 2);
+    let error = run(16 << 20, LastBlock::Short).unwrap_err();
+    assert!(matches!(error, PipeError::Tape(TapeSetError::BlockSize { .. })), "{error}");
+}
+
+#[test]
+fn a_pipe_says_how_much_is_on_a_full_medium() {
+    let source = tempfile::NamedTempFile::new().unwrap();
+    let content = noise(2, 2 << 20);
+    std::fs::write(source.path(), &content).unwrap();
+    let library = library(&[1 << 20], 100 << 10);
+    let options = pipe_options(source.path(), 10_240);
+    let result = pipe_to_tape(&options, library.drive(), &Recorder::default(), &Cancel::new());
+    let Err(PipeError::Tape(TapeSetError::EndOfMedium { bytes, .. })) = result else {
+        panic!("{result:?}")
+    };
+    let found = files(&library.cartridges()[0]);
+    assert_eq!((found.len(), found[0].concat()), (1, content[..bytes as usize].to_vec()));
+}
+
+/// Who brought the tape to its place may be wrong about where it is: after a reset, or with another
+/// medium, it stands at the beginning.
+#[test]
+fn a_pipe_writes_over_nothing_unless_asked() {
+    let source = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(source.path(), noise(3, 50_000)).unwrap();
+    let library = library(&[1 << 20], 100 << 10);
+    let run = |existing| {
+        let options = PipeOptions { existing, ..pipe_options(source.path(), 10_240) };
+        pipe_to_tape(&options, library.drive(), &Recorder::default(), &Cancel::new())
+    };
+    run(Existing::Keep).unwrap();
+    run(Existing::Keep).unwrap();
+    let before = library.cartridges()[0].objects().unwrap();
+    // It was exchanged for itself: the tape is at the beginning. Then in the middle, by hand.
+    library.load(0);
+    for files in [0, 1] {
+        let mut tape = library.drive().open(Access::Read).unwrap();
+        tape.rewind().unwrap();
+        tape.space_filemarks(files).unwrap();
+        drop(tape);
+        let error = run(Existing::Keep).unwrap_err();
+        let refused = Refused::DataFollow;
+        let expected = TapeSetError::Refused { device: "/dev/nst0".into(), refused };
+        assert_eq!(error.to_string(), expected.to_string());
+        assert_eq!(library.cartridges()[0].objects().unwrap(), before);
+    }
+    library.load(0);
+    run(Existing::Replace).unwrap();
+    assert_eq!(files(&library.cartridges()[0]).len(), 1);
+}

@@ -1,0 +1,167 @@
+//! Places of a stream whose bytes could not be had: unreadable parts of the source, and chunks that
+//! do not decompress.
+//!
+//! Where the length of what is missing is known, zeros stand in its place, so that all that follows
+//! keeps its offset; where it is not, the stream goes on without it and the place is a *seam*. The
+//! list travels beside the ring: a gap is entered before its block is complete, so whoever holds
+//! the block finds it here.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use failures::lock;
+
+/// A place without data. Offsets count bytes of the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Where it starts.
+    pub start_bytes: u64,
+    /// Zeros that stand for it; 0 for a seam.
+    pub length_bytes: u64,
+    /// What happened: a lowercase fragment.
+    pub why: String,
+}
+
+impl Gap {
+    /// Where what follows it starts.
+    pub fn end_bytes(&self) -> u64 {
+        self.start_bytes + self.length_bytes
+    }
+
+    fn is_before(&self, other: &Gap) -> bool {
+        self.end_bytes() <= other.start_bytes
+    }
+}
+
+/// The gaps that no one has come to yet, in ascending order; shared by reference.
+///
+/// Capacity: `WAITING_MAX` and one. Gaps that touch are one, and whoever enters them waits for
+/// room in the ring; but between two seams there may be a single byte, and a ring has millions.
+/// What comes beyond is one with the last: what lies between is given up.
+#[derive(Clone, Debug, Default)]
+pub struct Gaps(Arc<Mutex<Entered>>);
+
+/// Most places that wait for whoever reads the stream: about 10 MB with their texts.
+const WAITING_MAX: usize = 1 << 16;
+/// Most places that are remembered to the end of the run.
+const REMEMBERED_MAX: usize = 10_000;
+
+#[derive(Debug, Default)]
+struct Entered {
+    waiting: VecDeque<Gap>,
+    /// All that were entered with a length, ascending but for reads that overtook others.
+    all: Vec<Range<u64>>,
+}
+
+impl Gaps {
+    /// The places that were entered with a length, ascending, those that touch as one.
+    pub fn remembered(&self) -> Vec<Range<u64>> {
+        let mut all = lock(&self.0).all.clone();
+        all.sort_by_key(|range| range.start);
+        let mut merged: Vec<Range<u64>> = Vec::new();
+        for range in all {
+            match merged.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => merged.push(range),
+            }
+        }
+        merged
+    }
+
+    /// Enters a gap; a place before the last one's (reads end in any order) is sorted in.
+    pub fn enter(&self, gap: Gap) {
+        let mut entered = lock(&self.0);
+        if gap.length_bytes > 0 && entered.all.len() < REMEMBERED_MAX {
+            entered.all.push(gap.start_bytes..gap.end_bytes());
+        }
+        let gaps = &mut entered.waiting;
+        if let Some(last) = gaps.back_mut()
+            && last.end_bytes() == gap.start_bytes
+            && (last.length_bytes == 0) == (gap.length_bytes == 0)
+        {
+            last.length_bytes += gap.length_bytes;
+            return;
+        }
+        if gaps.len() >= WAITING_MAX && gaps.back().is_some_and(|last| last.is_before(&gap)) {
+            join_last(gaps, &gap);
+            return;
+        }
+        let at = gaps.partition_point(|other| other.start_bytes <= gap.start_bytes);
+        gaps.insert(at, gap);
+    }
+
+    /// Takes the first gap that starts before `end_bytes`.
+    pub fn take_before(&self, end_bytes: u64) -> Option<Gap> {
+        let gaps = &mut lock(&self.0).waiting;
+        if gaps.front()?.start_bytes < end_bytes { gaps.pop_front() } else { None }
+    }
+}
+
+/// Makes the last gap reach to the end of another. If one of them is a seam, so is what they come
+/// to: its length is known, and what follows is from further on.
+fn join_last(gaps: &mut VecDeque<Gap>, gap: &Gap) {
+    let Some(last) = gaps.pop_back() else { return };
+    let seam = last.length_bytes == 0 || gap.length_bytes == 0;
+    let mut start_bytes = last.start_bytes;
+    if last.length_bytes == 0
+        && let Some(before) = gaps.pop_back_if(|before| before.end_bytes() == last.start_bytes)
+    {
+        start_bytes = before.start_bytes;
+    }
+    let why = format!("more than {WAITING_MAX} places cannot be had, and what lies between them");
+    let length_bytes = gap.end_bytes() - start_bytes;
+    gaps.push_back(Gap { start_bytes, length_bytes, why });
+    if seam {
+        let (start_bytes, why) = (gap.end_bytes(), gap.why.clone());
+        gaps.push_back(Gap { start_bytes, length_bytes: 0, why });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gap(start_bytes: u64, length_bytes: u64) -> Gap {
+        Gap { start_bytes, length_bytes, why: "test".into() }
+    }
+
+    #[test]
+    fn gaps_come_back_in_order_and_touching_ones_as_one() {
+        let gaps = Gaps::default();
+        gaps.enter(gap(4096, 512));
+        gaps.enter(gap(4608, 512));
+        gaps.enter(gap(1024, 512));
+        assert_eq!(gaps.take_before(1024), None);
+        assert_eq!(gaps.take_before(1025), Some(gap(1024, 512)));
+        assert_eq!(gaps.take_before(u64::MAX), Some(gap(4096, 1024)));
+        assert_eq!(gaps.take_before(u64::MAX), None);
+        assert_eq!(gaps.remembered(), [1024..1536, 4096..5120]);
+    }
+
+    /// A frame of one byte and one that cannot be decompressed, in turns, as a ring has room for.
+    #[test]
+    fn seams_are_no_more_than_can_be_kept() {
+        let gaps = Gaps::default();
+        let (last, odd) = (300_000, 3);
+        for place in 1..=last {
+            // Some of them have a length.
+            gaps.enter(gap(place * 8, if place % odd == 0 { 4 } else { 0 }));
+            assert!(gaps.0.lock().unwrap().waiting.len() <= WAITING_MAX + 1);
+        }
+        let (mut end_bytes, mut count, mut known) = (0, 0, 0);
+        let mut before = gap(0, 1);
+        while let Some(next) = gaps.take_before(u64::MAX) {
+            assert!(next.start_bytes >= end_bytes, "{next:?} behind {before:?}");
+            (end_bytes, count, known) = (next.end_bytes(), count + 1, known + next.length_bytes);
+            before = next;
+        }
+        assert_eq!(count, WAITING_MAX + 1);
+        // What follows is as far on as the last of them was, and from nobody knows where.
+        assert_eq!((before.length_bytes, end_bytes), (0, last * 8 + 4));
+        assert!(known > (last - WAITING_MAX as u64) * 8);
+        // There is room again.
+        gaps.enter(gap(end_bytes + 8, 0));
+        assert_eq!(gaps.take_before(u64::MAX), Some(gap(end_bytes + 8, 0)));
+    }
+}

@@ -1,0 +1,319 @@
+//! The index of an archive that can be read at any offset, found from the end of the file.
+//!
+//! A plain archive ends in the trailer; a zstd one in its seek table, with the trailer in the last
+//! frame before it; a gzip one in a stored member of known length. Whatever does not fit together
+//! (another archive appended, something in front) makes the index unusable from here, and the
+//! archive is read through instead, which needs no index.
+
+use std::io::{self, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use archive::chunk::gzip_member::find_stored_member;
+use archive::chunk::seek_table::{SeekTable, SeekTableLookup, parse_seek_table};
+use archive::chunk::{ChunkDecompressor, Coding, Compression, Format, StreamDecoder};
+use archive::index::{
+    ChunkRecord, ContentHasher, FileLayout, FileRecord, IndexLayout, IndexReader, RecordKind,
+    Section, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer, find_trailer,
+};
+use device::source::Source;
+
+/// Bytes of the end that are looked at first.
+const TAIL_BYTES: u64 = 64 << 10;
+/// More than a frame is longer than its content, but for a part of that (`ZSTD_COMPRESSBOUND`).
+const FRAME_SURPLUS_BYTES_MAX: usize = 64 << 10;
+/// Longest seek table that is read: 2^21 frames, which take 80 MiB in memory meanwhile. An archive
+/// of more than that is read through.
+const SEEK_TABLE_BYTES_MAX: usize = 16 << 20;
+/// Bytes of a read of compressed index.
+const WINDOW_BYTES: usize = 256 << 10;
+
+/// Where the index is and what its trailer says.
+#[derive(Clone, Debug)]
+pub struct IndexFile {
+    file: Arc<OwnedFd>,
+    /// Compression of the index itself: that of the archive it ends, none where it stands alone.
+    coding: Option<Coding>,
+    /// Where it starts in the file: compressed bytes where it is compressed.
+    start_bytes: u64,
+    holds: Holds,
+    /// What its trailer says.
+    pub trailer: Trailer,
+}
+
+/// What a file with an index holds beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    /// The archive that it describes.
+    Archive,
+    /// Nothing: the archive is elsewhere.
+    IndexOnly,
+}
+
+impl IndexFile {
+    /// Looks for the index of `source`; `None` without one that can be used.
+    pub fn find(source: &Source) -> Option<IndexFile> {
+        let length_bytes = source.length_bytes?;
+        let file = &source.file;
+        let prefix = read_at(file, 0, Format::PREFIX_BYTES.min(length_bytes as usize)).ok()?;
+        let tail = read_tail(file, length_bytes, TAIL_BYTES)?;
+        let (trailer, coding) = match Format::detect(&prefix) {
+            Format::Plain => (find_in_plain(file, length_bytes, tail)?, None),
+            Format::Compressed(Coding::Zstd) => {
+                (find_in_zstd(file, length_bytes, tail)?, Some(Coding::Zstd))
+            }
+            Format::Compressed(Coding::Gzip) => {
+                let content = find_stored_member(&tail, TRAILER_MEMBER_BYTES)?;
+                (find_trailer(&content).ok()??.trailer, Some(Coding::Gzip))
+            }
+            Format::Other(_) => return None,
+        };
+        let start_bytes = match coding {
+            None => trailer.archive_bytes,
+            Some(_) => trailer.index_compressed_offset_bytes,
+        };
+        let (file, holds) = (Arc::clone(file), Holds::Archive);
+        let index = IndexFile { file, coding, start_bytes, holds, trailer };
+        index.starts_as_said().then_some(index)
+    }
+
+    /// The index in a file of its own, of which it takes `length_bytes`, padding included.
+    pub fn alone(file: Arc<OwnedFd>, length_bytes: u64) -> Option<IndexFile> {
+        let tail = read_tail(&file, length_bytes, TAIL_BYTES)?;
+        let (trailer, start_bytes) = find_plain_trailer(&file, length_bytes, tail)?;
+        let holds = Holds::IndexOnly;
+        let index = IndexFile { file, coding: None, start_bytes, holds, trailer };
+        (start_bytes == 0 && index.starts_as_said()).then_some(index)
+    }
+
+    /// Whether an index archive starts where the trailer says.
+    fn starts_as_said(&self) -> bool {
+        let mut start = [0; archive::index::INDEX_HEADER_BYTES];
+        self.reader().read_exact(&mut start).is_ok() && archive::index::is_index_header(&start)
+    }
+
+    fn reader(&self) -> Box<dyn Read> {
+        let (file, offset_bytes) = (Arc::clone(&self.file), self.start_bytes);
+        match self.coding {
+            None => Box::new(FileAt { file, offset_bytes }),
+            Some(coding) => {
+                let window_bytes_max = StreamDecoder::WINDOW_BYTES_DEFAULT;
+                Box::new(Decoded {
+                    file: FileAt { file, offset_bytes },
+                    decoder: StreamDecoder::new(coding, offset_bytes, window_bytes_max),
+                    window: Vec::new(),
+                    from: 0,
+                    ended: false,
+                })
+            }
+        }
+    }
+
+    /// The content of a section.
+    ///
+    /// # Errors
+    /// When it cannot be read up to there.
+    pub fn section(&self, section: Section) -> io::Result<impl Read> {
+        let place = self.trailer.section(section);
+        let reader: Box<dyn Read> = match self.coding {
+            None => {
+                let file = Arc::clone(&self.file);
+                let offset_bytes = self.start_bytes + place.offset_bytes;
+                Box::new(FileAt { file, offset_bytes })
+            }
+            Some(_) => {
+                let mut reader = self.reader();
+                let passed =
+                    io::copy(&mut (&mut reader).take(place.offset_bytes), &mut io::sink())?;
+                if passed < place.offset_bytes {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                reader
+            }
+        };
+        Ok(BufReader::with_capacity(64 << 10, reader.take(place.summary.length_bytes)))
+    }
+
+    /// Whether the content of a file, read once more, has the hash of the index. `None` where that
+    /// cannot be told: for a sparse file, whose map is needed, in a compressed archive or one that
+    /// is not here, and for what has no hash.
+    pub fn hash_holds(&self, record: &FileRecord) -> Option<bool> {
+        let RecordKind::File { stored_bytes, layout, content_hash, .. } = &record.kind else {
+            return None;
+        };
+        let expected = content_hash.filter(|_| *layout == FileLayout::Whole)?;
+        if self.is_compressed() || self.holds == Holds::IndexOnly {
+            return None;
+        }
+        let file =
+            FileAt { file: Arc::clone(&self.file), offset_bytes: record.content_offset_bytes };
+        let mut content = file.take(*stored_bytes);
+        let (mut hasher, mut buffer) = (ContentHasher::whole(), vec![0; 64 << 10]);
+        loop {
+            match content.read(&mut buffer) {
+                Ok(0) => return Some(hasher.finish() == expected),
+                Ok(bytes) => hasher.update(&buffer[..bytes]),
+                Err(_) => return Some(false),
+            }
+        }
+    }
+
+    /// What holds the index, and perhaps the archive.
+    pub fn file(&self) -> &OwnedFd {
+        &self.file
+    }
+
+    /// Whether the archive is compressed.
+    pub fn is_compressed(&self) -> bool {
+        self.trailer.compression != Compression::None
+    }
+
+    /// How the archive is compressed, and so the file, if it holds the archive and not only its
+    /// index.
+    pub fn archive_coding(&self) -> Option<Coding> {
+        match self.trailer.compression {
+            Compression::None => None,
+            Compression::Gzip { .. } => Some(Coding::Gzip),
+            Compression::Zstd { .. } => Some(Coding::Zstd),
+        }
+    }
+
+    /// Whether the file holds the archive that the index describes.
+    pub fn holds_archive(&self) -> bool {
+        self.holds == Holds::Archive
+    }
+
+    /// The chunks of a compressed archive.
+    ///
+    /// # Errors
+    /// When it cannot be read up to there.
+    pub fn chunks(&self) -> io::Result<IndexReader<ChunkRecord, impl Read>> {
+        Ok(IndexReader::new(self.section(Section::Chunks)?))
+    }
+
+    /// The members of the archive.
+    ///
+    /// # Errors
+    /// When it cannot be read up to there.
+    pub fn files(&self) -> io::Result<IndexReader<FileRecord, impl Read>> {
+        Ok(IndexReader::new(self.section(Section::Files)?))
+    }
+}
+
+fn find_in_plain(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trailer> {
+    let (trailer, start_bytes) = find_plain_trailer(file, length_bytes, tail)?;
+    (start_bytes == trailer.archive_bytes).then_some(trailer)
+}
+
+/// The trailer, and where its index starts.
+fn find_plain_trailer(
+    file: &OwnedFd,
+    length_bytes: u64,
+    mut tail: Vec<u8>,
+) -> Option<(Trailer, u64)> {
+    if tail.iter().all(|byte| *byte == 0) {
+        tail = read_tail(file, length_bytes, TRAILER_TAIL_BYTES_MAX as u64)?;
+    }
+    let found = find_trailer(&tail).ok()??;
+    let summaries = found.trailer.sections.map(|place| place.summary);
+    let layout = IndexLayout::new(summaries).ok()?;
+    let trailer_offset_bytes = length_bytes - found.member_to_end_bytes as u64;
+    let start_bytes = trailer_offset_bytes.checked_sub(layout.trailer_offset_bytes)?;
+    Some((found.trailer, start_bytes))
+}
+
+fn find_in_zstd(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trailer> {
+    let table: SeekTable = match parse_seek_table(&tail).ok()? {
+        SeekTableLookup::Found(table) => table,
+        SeekTableLookup::NeedTail { tail_bytes } if tail_bytes > SEEK_TABLE_BYTES_MAX => {
+            return None;
+        }
+        SeekTableLookup::NeedTail { tail_bytes } => {
+            let tail = read_tail(file, length_bytes, tail_bytes as u64)?;
+            match parse_seek_table(&tail).ok()? {
+                SeekTableLookup::Found(table) => table,
+                _ => return None,
+            }
+        }
+        SeekTableLookup::Absent => return None,
+    };
+    if table.compressed_bytes() + table.table_bytes as u64 != length_bytes {
+        return None;
+    }
+    let last = table.frames.iter().rev().find(|frame| frame.content_bytes > 0)?;
+    // What a frame says of its content tells nothing of its own length.
+    let content_bytes = last.content_bytes as usize;
+    let frame_bytes_max = content_bytes + content_bytes / 128 + FRAME_SURPLUS_BYTES_MAX;
+    if content_bytes > TRAILER_TAIL_BYTES_MAX || last.compressed_bytes as usize > frame_bytes_max {
+        return None;
+    }
+    let offset_bytes = last.compressed_offset_bytes;
+    let frame = read_at(file, offset_bytes, last.compressed_bytes as usize).ok()?;
+    let mut content = Vec::new();
+    ChunkDecompressor::new()
+        .decompress(Coding::Zstd, &frame, offset_bytes, last.content_bytes as usize, &mut content)
+        .ok()?;
+    Some(find_trailer(&content).ok()??.trailer)
+}
+
+fn read_tail(file: &OwnedFd, length_bytes: u64, bytes: u64) -> Option<Vec<u8>> {
+    let bytes = bytes.min(length_bytes);
+    read_at(file, length_bytes - bytes, bytes as usize).ok()
+}
+
+/// `bytes` of a file from a place on.
+///
+/// # Errors
+/// What the system says; `UnexpectedEof` where the file ends before.
+pub fn read_at(file: &OwnedFd, offset_bytes: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut out = vec![0; bytes];
+    interruptible::read_exact_at(file, &mut out, offset_bytes)?;
+    Ok(out)
+}
+
+/// Reads a file from a place on, apart from its own position.
+struct FileAt {
+    file: Arc<OwnedFd>,
+    offset_bytes: u64,
+}
+
+impl Read for FileAt {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let bytes = interruptible::read_at(&self.file, out, self.offset_bytes)?;
+        self.offset_bytes += bytes as u64;
+        Ok(bytes)
+    }
+}
+
+/// Reads what frames or members hold, one after the other.
+struct Decoded {
+    file: FileAt,
+    decoder: StreamDecoder,
+    window: Vec<u8>,
+    from: usize,
+    ended: bool,
+}
+
+impl Read for Decoded {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while !out.is_empty() {
+            let step = self.decoder.push(&self.window[self.from..], out);
+            let step = step.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            self.from += step.consumed_bytes;
+            if step.produced_bytes > 0 {
+                return Ok(step.produced_bytes);
+            }
+            if self.from == self.window.len() {
+                if self.ended {
+                    return Ok(0);
+                }
+                self.window.resize(WINDOW_BYTES, 0);
+                let bytes = self.file.read(&mut self.window)?;
+                self.window.truncate(bytes);
+                self.from = 0;
+                self.ended = bytes == 0;
+            }
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,38 @@
+//! Sets: what one run of a backup leaves on tapes, written and read.
+//!
+//! A set is a stored stream that is cut twice: into *segments*, each a complete archive between two
+//! filemarks, where the run chooses ([`Segments`]), and into *parts* where a volume ends. A label
+//! (`archive::label`) stands before each part, and an index in a segment of its own comes last.
+//! `docs/format.md` ("On tape") draws the bytes.
+//!
+//! ```text
+//! blocks of the stored stream --> TapeSink --> label, blocks, filemark --> the next volume
+//! drive --> OpenTape (which set, where its parts are) --> blocks of the stored stream
+//! ```
+//!
+//! [`TapeStream`] and the files that [`OpenTape`] finds on tapes of others are what both directions
+//! do without labels. [`VolumeChanger`] is who is asked for another volume, in both. [`IndexFile`]
+//! is the index once it lies in a file: of a set on tape in one of its own, of an archive behind it.
+//!
+//! Not here: what a drive means by its answers (`device::tape`), and what the stream holds
+//! (`backup`).
+
+mod change;
+mod claims;
+mod index_file;
+mod options;
+mod read;
+mod segments;
+mod write;
+
+pub use change::{
+    CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumeChanger, VolumePurpose, VolumeRequest,
+};
+pub use index_file::{IndexFile, read_at};
+pub use options::{BlockLayout, START_FILL_PERCENT, TapeOptions, ring_bytes, segment_bytes};
+pub use read::{
+    Need, OpenTape, SetChoice, SetOnVolume, TapeEnd, TapeIndex, TapeOrigin, TapeReadFailure,
+    TapeReading, TapeShared, Totals, sets_on_volume,
+};
+pub use segments::{Chunks, Segments};
+pub use write::{Safe, SetPlan, TapeReport, TapeSetError, TapeSink, TapeStream};

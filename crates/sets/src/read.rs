@@ -1,0 +1,425 @@
+//! A tape as the source of an archive: a set of ours over any number of volumes, or a file of a
+//! tape that somebody else wrote.
+//!
+//! ```text
+//! drive --> BlockReader --> Stitcher (parts and volumes into one stored stream) --> ring --> ...
+//!           one block a read(2), around what cannot be read       or TapeFile
+//! ```
+//!
+//! A thread of its own reads, since the kernel cannot interrupt a command to a drive. From the ring
+//! on a tape is read like a file: gaps stand for what cannot be had, and the index, which tapes
+//! keep in a file of its own, follows the data as if it stood behind them.
+//!
+//! `docs/format.md` ("On tape") says what lies on the medium, `docs/design/reading.md` how it is
+//! read. Not here: writing ([`crate::write`]), and what a drive means by its answers (`device::tape`).
+
+mod beginning;
+mod blocks;
+mod drive;
+mod failure;
+mod feed;
+mod file;
+mod index_segment;
+mod label_reader;
+mod place;
+mod set;
+mod sign;
+mod stitch;
+mod walk;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use archive::chunk::Compression;
+use archive::label::hex;
+use device::tape::drive::TapeDrive;
+use failures::lock;
+use flow::account::Account;
+use flow::cancel::Cancel;
+use flow::gaps::Gaps;
+use flow::ring::Producer;
+
+use crate::change::VolumeChanger;
+use beginning::{Beginning, Search};
+pub use blocks::Totals;
+use drive::LoadedDrive;
+pub use failure::TapeReadFailure;
+use feed::Feed;
+use file::{FileEnd, TapeFile, Wish};
+pub use index_segment::TapeIndex;
+use place::Spot;
+pub use set::Need;
+use set::OpenSet;
+use sign::Sign;
+use stitch::{SetEnd, Stitcher};
+use walk::Walk;
+
+/// The tape that an archive is read from.
+#[derive(Clone)]
+pub struct TapeOrigin {
+    /// The drive.
+    pub drive: Arc<dyn TapeDrive>,
+    /// Which set, on a tape of ours.
+    pub set: SetChoice,
+    /// Number of a file of the tape, from 0, that is read as it is, whoever wrote it.
+    pub file_number: Option<u32>,
+    /// Numbers of volumes that are not to be had: nobody is asked for them, and what is on them is
+    /// missing.
+    pub without_volumes: Vec<u32>,
+    /// Who is asked for other volumes.
+    pub changer: Arc<Mutex<dyn VolumeChanger>>,
+}
+
+impl fmt::Debug for TapeOrigin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("TapeOrigin")
+            .field("drive", &self.drive.name())
+            .field("set", &self.set)
+            .field("file_number", &self.file_number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Which set of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SetChoice {
+    /// The newest.
+    #[default]
+    Last,
+    /// By its number on the volume, from 1 for the oldest.
+    Number(u32),
+    /// By the beginning of its id.
+    Id(String),
+}
+
+/// What reading a tape has come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TapeReading {
+    /// Name of the drive.
+    pub device: String,
+    /// Id of the set, of a tape of ours.
+    pub set: Option<String>,
+    /// Number of the file, of another tape or when it was asked for.
+    pub file_number: Option<u32>,
+    /// Bytes of a full block; 0 when unknown.
+    pub block_bytes: u64,
+    /// Blocks that were read, labels and indexes included.
+    pub blocks: u64,
+    /// Bytes of these blocks.
+    pub bytes: u64,
+    /// Blocks that cannot be read.
+    pub lost_blocks: u64,
+    /// Reads that failed at first.
+    pub retries: u64,
+    /// How often the ring was full, so that the drive had to stop.
+    pub stops: u64,
+    /// Volumes of the set that were read from, in order.
+    pub volumes: Vec<u32>,
+    /// Changes of volume.
+    pub changes: u32,
+    /// Time in reads, as the kernel counts it for this drive.
+    pub read_seconds: Option<f64>,
+}
+
+/// A tape whose beginning was looked at.
+pub struct OpenTape(Found);
+
+/// What it holds.
+enum Found {
+    /// A set of ours.
+    Set(Box<OpenSet>),
+    /// A file of a tape.
+    File(Box<TapeFile>),
+}
+
+/// What has to be told once reading has ended.
+#[derive(Default)]
+pub struct TapeEnd {
+    /// The numbers.
+    pub report: TapeReading,
+    /// What is missing.
+    pub warnings: Vec<String>,
+    /// What is not as it was written.
+    pub damage: Vec<String>,
+    /// Worth a line.
+    pub notes: Vec<String>,
+    index: Option<TapeIndex>,
+}
+
+/// What the reading thread shares with the others.
+#[derive(Clone, Copy)]
+pub struct TapeShared<'a> {
+    /// Where what cannot be read is entered.
+    pub gaps: &'a Gaps,
+    /// Set by whoever has seen enough.
+    pub stop: &'a AtomicBool,
+    /// The index of the set, before the stream ends.
+    pub index: &'a Mutex<Option<TapeIndex>>,
+}
+
+impl OpenTape {
+    /// Opens the drive and looks what it holds.
+    ///
+    /// # Errors
+    /// See [`TapeReadFailure`].
+    pub fn open(
+        origin: &TapeOrigin,
+        need: Need,
+        cancel: &Cancel,
+    ) -> Result<OpenTape, TapeReadFailure> {
+        let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
+        if let Some(number) = origin.file_number {
+            return open_file(drive, number);
+        }
+        let blocks = drive.blocks()?;
+        let (before, number) = match blocks.here() {
+            Some(spot) => (Some(spot), None),
+            None => (None, blocks.number()),
+        };
+        let search = match origin.set {
+            SetChoice::Last => Search::Nowhere,
+            // Who asks for a set knows that there is one.
+            _ => Search::Everywhere,
+        };
+        match drive.beginning(search)? {
+            Beginning::Ours { .. } => {
+                let set = set::open_set(drive, &origin.set, need)?;
+                Ok(OpenTape(Found::Set(Box::new(set))))
+            }
+            _ if origin.set != SetChoice::Last => {
+                Err(TapeReadFailure::NoSets { device: drive.device() })
+            }
+            Beginning::Blank => Err(TapeReadFailure::Blank { device: drive.device() }),
+            Beginning::Foreign { sign } => {
+                let blocks = drive.blocks()?;
+                let before = before.unwrap_or_default();
+                let returned = match number {
+                    Some(number @ 1..) => blocks.go_to_number(number),
+                    _ => blocks.go_to(before),
+                };
+                // Not every drive finds the end of the data by its count.
+                if returned.is_err() && (before.file > 0 || number.is_some()) {
+                    return Err(TapeReadFailure::AtEndOfData { device: blocks.device() });
+                }
+                returned?;
+                let file = TapeFile::open(drive, Wish::Whatever)?;
+                if !file.opens_with_label() {
+                    return Ok(OpenTape(Found::File(Box::new(file.with_sign(sign)))));
+                }
+                let mut drive = file.drive;
+                drive.beginning(Search::Everywhere)?;
+                let set = set::open_set(drive, &origin.set, need)?;
+                Ok(OpenTape(Found::Set(Box::new(set))))
+            }
+        }
+    }
+
+    /// What is known not to be as it was written, before anything is read.
+    pub fn damage(&self) -> &[String] {
+        match &self.0 {
+            Found::Set(set) => &set.drive.damage,
+            Found::File(_) => &[],
+        }
+    }
+
+    /// Whether it is a set whose data are not compressed.
+    pub fn is_plain_set(&self) -> bool {
+        matches!(&self.0, Found::Set(set) if set.compression() == Compression::None)
+    }
+
+    /// Whether parts of it can be gone to.
+    pub fn knows_its_parts(&self) -> bool {
+        matches!(&self.0, Found::Set(set) if set.knows_its_parts())
+    }
+
+    /// Whether it is a set of ours, of which every segment is an archive.
+    pub fn is_set(&self) -> bool {
+        matches!(&self.0, Found::Set(_))
+    }
+
+    /// Name of the drive.
+    pub fn device(&self) -> String {
+        match &self.0 {
+            Found::Set(set) => set.drive.device(),
+            Found::File(file) => file.drive.device(),
+        }
+    }
+
+    /// The index of the set, if it is at hand.
+    pub fn index(&self) -> Option<&TapeIndex> {
+        match &self.0 {
+            Found::Set(set) => set.index.as_ref(),
+            Found::File(_) => None,
+        }
+    }
+
+    /// Bytes of the blocks of a set, which its index has checksums of.
+    pub fn set_block_bytes(&self) -> Option<u32> {
+        match &self.0 {
+            Found::Set(set) => u32::try_from(set.block_bytes()).ok().filter(|bytes| *bytes > 0),
+            Found::File(_) => None,
+        }
+    }
+
+    /// Bytes of a block of the ring that takes whole blocks of the tape: about `about_bytes`.
+    pub fn ring_block_bytes(&self, about_bytes: usize) -> usize {
+        let block_bytes = match &self.0 {
+            Found::Set(set) => set.block_bytes(),
+            Found::File(file) => file.block_bytes(),
+        };
+        match block_bytes {
+            0 => about_bytes,
+            odd if !odd.is_multiple_of(512) => about_bytes.max(odd.next_multiple_of(512)),
+            whole => (about_bytes / whole).max(1) * whole,
+        }
+    }
+
+    /// Reads all of it, or `ranges` of the stored stream of a set, into the ring. What was read
+    /// stays good when the tape fails later on.
+    pub fn read(
+        &mut self,
+        ranges: Option<&[Range<u64>]>,
+        producer: Producer,
+        shared: &TapeShared<'_>,
+        account: &mut Account,
+    ) -> (TapeEnd, Result<(), TapeReadFailure>) {
+        let TapeShared { gaps, stop, index } = *shared;
+        let mut feed = Feed::new(producer, account, gaps);
+        let (mut end, result) = match &mut self.0 {
+            Found::Set(set) => {
+                let mut stitcher = Stitcher::new(set, &mut feed, stop);
+                let result = stitcher.read(ranges);
+                let end = std::mem::take(&mut stitcher.end);
+                (set_end(set, end), result)
+            }
+            Found::File(file) => match file.read(&mut feed, stop) {
+                Ok(end) => (file_end(file, end), Ok(())),
+                Err(error) => (TapeEnd::default(), Err(error)),
+            },
+        };
+        // Whoever comes to the end of the stream looks for the index, which follows whole data
+        // only: behind half a file it would be taken for the other half.
+        if result.is_ok() {
+            *lock(index) = end.index.take();
+        }
+        // A run that is stopped ends at once; what was read before a failure is worth having.
+        if !matches!(result, Err(TapeReadFailure::Stopped(_))) {
+            feed.finish();
+        }
+        let drive = match &mut self.0 {
+            Found::Set(set) => &mut set.drive,
+            Found::File(file) => &mut file.drive,
+        };
+        drive.close();
+        end.damage.append(&mut drive.damage);
+        let (totals, read_ns) = drive.totals();
+        end.report.device = drive.device();
+        end.report.changes = drive.changes;
+        end.report.blocks = totals.blocks;
+        end.report.bytes = totals.bytes;
+        end.report.lost_blocks = totals.lost_blocks;
+        end.report.retries = totals.retries;
+        end.report.read_seconds = read_ns.map(|ns| ns as f64 / 1e9);
+        (end, result)
+    }
+}
+
+fn set_end(set: &OpenSet, end: SetEnd) -> TapeEnd {
+    let report = TapeReading {
+        set: Some(hex(&set.id)),
+        block_bytes: set.block_bytes() as u64,
+        stops: end.stops,
+        volumes: end.volumes,
+        ..TapeReading::default()
+    };
+    TapeEnd { report, warnings: end.missing, index: end.index, ..TapeEnd::default() }
+}
+
+fn file_end(file: &TapeFile, end: FileEnd) -> TapeEnd {
+    let report = TapeReading {
+        file_number: file.number,
+        block_bytes: end.block_bytes as u64,
+        stops: end.stops,
+        ..TapeReading::default()
+    };
+    let following = |number| format!("file {number} follows on the tape: --file {number} reads it");
+    let notes = end.following.map(following).into_iter().collect();
+    let damage = end.sign.iter().map(Sign::to_string).collect();
+    TapeEnd { report, notes, damage, ..TapeEnd::default() }
+}
+
+fn open_file(mut drive: LoadedDrive, number: u32) -> Result<OpenTape, TapeReadFailure> {
+    let device = drive.device();
+    let blocks = drive.blocks()?;
+    blocks.go_to(Spot::start_of(0, None))?;
+    if blocks.go_to(Spot::start_of(number, None)).is_err() {
+        return Err(TapeReadFailure::NoSuchFile { device, number });
+    }
+    match TapeFile::open(drive, Wish::ThisFile) {
+        Err(TapeReadFailure::AtEndOfData { device }) => {
+            Err(TapeReadFailure::NoSuchFile { device, number })
+        }
+        opened => opened.map(|file| OpenTape(Found::File(Box::new(file)))),
+    }
+}
+
+/// A set of a volume, as `list --sets` tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetOnVolume {
+    /// Its number on the volume, from 1.
+    pub number: u32,
+    /// Its id.
+    pub id: String,
+    /// When its run began, in seconds since 1970.
+    pub time_seconds: u64,
+    /// Number of the volume in the set.
+    pub volume: u32,
+    /// Numbers of the first and the last segment with a part on this volume, index included.
+    pub segments: (u32, u32),
+    /// Whether its index is here.
+    pub has_index: bool,
+    /// Whether another set follows it on this volume: one without an index then is incomplete.
+    pub followed: bool,
+    /// Compression as the user would write it.
+    pub compression: String,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Number of its first file on the volume.
+    pub first_file: u32,
+}
+
+/// The sets of the volume in the drive, oldest first.
+///
+/// # Errors
+/// When the drive cannot be read, or holds no set.
+pub fn sets_on_volume(
+    origin: &TapeOrigin,
+    cancel: &Cancel,
+) -> Result<Vec<SetOnVolume>, TapeReadFailure> {
+    let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
+    match drive.beginning(Search::LastFiles)? {
+        Beginning::Ours { .. } => {}
+        Beginning::Blank => return Err(TapeReadFailure::Blank { device: drive.device() }),
+        Beginning::Foreign { .. } => {
+            return Err(TapeReadFailure::NoSets { device: drive.device() });
+        }
+    }
+    let mut sets = Walk::new(drive.blocks()?, cancel)?.sets(|_| false)?;
+    sets.reverse();
+    let told = sets.iter().zip(1..).map(|(here, number)| SetOnVolume {
+        number,
+        id: hex(&here.first.label.set),
+        time_seconds: here.first.label.time_seconds,
+        volume: here.first.label.volume,
+        segments: (here.first.label.segment, here.last.label.segment),
+        has_index: here.last.begins_index(),
+        followed: here.followed,
+        compression: here.first.label.compression.to_string(),
+        block_bytes: here.first.label.block_bytes,
+        first_file: here.first_file,
+    });
+    Ok(told.collect())
+}

@@ -1,0 +1,120 @@
+//! From tape blocks into the blocks of a ring.
+//!
+//! A tape block is read straight into the ring where it fits the rest of a ring block, else by way
+//! of a buffer. When the ring is full the drive stops and has to position again, so it is started
+//! again only when half of the ring is free: few long stops instead of many short ones.
+
+use flow::account::Account;
+use flow::cancel::Stopped;
+use flow::ring::{Producer, Reservation};
+
+use flow::gaps::{Gap, Gaps};
+
+/// Fills a ring from its front.
+pub(super) struct Feed<'a> {
+    producer: Producer,
+    pub account: &'a mut Account,
+    gaps: &'a Gaps,
+    /// The block that is being filled.
+    reservation: Option<Reservation>,
+    filled_bytes: usize,
+    /// Bytes of all blocks before it.
+    before_bytes: u64,
+    /// How often the ring was full.
+    pub stops: u64,
+}
+
+impl<'a> Feed<'a> {
+    pub fn new(producer: Producer, account: &'a mut Account, gaps: &'a Gaps) -> Feed<'a> {
+        let (reservation, filled_bytes, before_bytes, stops) = (None, 0, 0, 0);
+        Feed { producer, account, gaps, reservation, filled_bytes, before_bytes, stops }
+    }
+
+    /// Offset of the next byte in the stream.
+    pub fn position_bytes(&self) -> u64 {
+        self.before_bytes + self.filled_bytes as u64
+    }
+
+    /// Room for `bytes` in one piece, if the rest of the block has it. [`Feed::commit`] says how
+    /// many of them were filled.
+    pub fn room(&mut self, bytes: usize) -> Result<Option<&mut [u8]>, Stopped> {
+        self.begin_block()?;
+        let (block_bytes, filled_bytes) = (self.producer.block_bytes(), self.filled_bytes);
+        if block_bytes - filled_bytes < bytes {
+            return Ok(None);
+        }
+        let reservation = self.reservation.as_mut();
+        let slice = reservation.and_then(|reservation| reservation.slices_mut().next());
+        Ok(slice.map(|slice| &mut slice[filled_bytes..filled_bytes + bytes]))
+    }
+
+    /// Takes the first `bytes` of what [`Feed::room`] gave.
+    pub fn commit(&mut self, bytes: usize) {
+        self.filled_bytes += bytes;
+        self.account.stage().add_bytes(bytes as u64);
+        if self.filled_bytes == self.producer.block_bytes()
+            && let Some(reservation) = self.reservation.take()
+        {
+            self.before_bytes += self.filled_bytes as u64;
+            self.filled_bytes = 0;
+            reservation.commit();
+        }
+    }
+
+    /// Copies bytes.
+    pub fn put(&mut self, mut bytes: &[u8]) -> Result<(), Stopped> {
+        while !bytes.is_empty() {
+            self.begin_block()?;
+            let room_bytes = self.producer.block_bytes() - self.filled_bytes;
+            let (now, later) = bytes.split_at(bytes.len().min(room_bytes));
+            if let Some(room) = self.room(now.len())? {
+                room.copy_from_slice(now);
+            }
+            self.commit(now.len());
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Puts zeros in the place of `bytes` that could not be had, from `start_bytes` of the stream
+    /// on.
+    pub fn put_gap(&mut self, start_bytes: u64, bytes: u64, why: String) -> Result<(), Stopped> {
+        const ZEROS: &[u8] = &[0; 64 << 10];
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.gaps.enter(Gap { start_bytes, length_bytes: bytes, why });
+        let mut left = bytes;
+        while left > 0 {
+            let now = left.min(ZEROS.len() as u64);
+            self.put(&ZEROS[..now as usize])?;
+            left -= now;
+        }
+        Ok(())
+    }
+
+    /// Ends the stream.
+    pub fn finish(self) {
+        match self.reservation {
+            Some(reservation) => self.producer.finish_with(reservation, self.filled_bytes),
+            None => self.producer.finish(),
+        }
+    }
+
+    fn begin_block(&mut self) -> Result<(), Stopped> {
+        if self.reservation.is_some() {
+            return Ok(());
+        }
+        let block_bytes = self.producer.block_bytes();
+        self.reservation = Some(match self.producer.try_reserve(block_bytes) {
+            Some(reservation) => reservation,
+            None => {
+                self.stops += 1;
+                let half_bytes = (self.producer.capacity_bytes() / 2) as usize;
+                self.producer.wait_for_room(half_bytes.max(block_bytes), self.account)?;
+                self.producer.reserve(block_bytes, self.account)?
+            }
+        });
+        Ok(())
+    }
+}

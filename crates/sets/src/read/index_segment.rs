@@ -1,0 +1,151 @@
+//! The index of a set, from tape into a file without a name, where it is used like any index.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use archive::index::{ExtentRecord, IndexReader, Section};
+use archive::label::{LABEL_BYTES_MAX, LabelKind};
+
+use super::blocks::Met;
+use super::drive::{Brought, LoadedDrive, Wanted, Which};
+use super::failure::TapeReadFailure;
+use super::label_reader::{Opening, read_block, read_opening};
+use super::walk::LabelledFile;
+use crate::claims::extents_can_be;
+use crate::index_file::IndexFile;
+use host::unnamed_file;
+
+/// Most parts of a set: 80 bytes each, 20 MiB.
+const EXTENTS_MAX: u64 = 1 << 18;
+/// Largest index that is kept.
+const INDEX_BYTES_MAX: u64 = 1 << 40;
+
+/// The index of a set on tape.
+#[derive(Clone)]
+pub struct TapeIndex {
+    /// The index as any other.
+    pub index: IndexFile,
+    /// Where the data segments are; empty when that section cannot be read.
+    pub extents: Arc<Vec<ExtentRecord>>,
+    /// The index as it lies on tape.
+    pub file: Arc<OwnedFd>,
+    /// Its length with the zeros behind it.
+    pub length_bytes: u64,
+}
+
+/// Whether a set may go on on another volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Following {
+    /// Nothing follows on this volume.
+    Nothing,
+    /// Another set follows on this volume.
+    AnotherSet,
+}
+
+/// Reads the index that begins at `at`, over several volumes if need be. `None` when too much of it
+/// cannot be had.
+pub(super) fn read_index(
+    drive: &mut LoadedDrive,
+    at: LabelledFile,
+    following: Following,
+) -> Result<Option<TapeIndex>, TapeReadFailure> {
+    let file = unnamed_file().map_err(TapeReadFailure::Keep)?;
+    let mut length_bytes = 0;
+    let mut part = at;
+    loop {
+        length_bytes = read_part(drive, part, &file, length_bytes)?;
+        let owned = Arc::new(OwnedFd::from(file.try_clone().map_err(TapeReadFailure::Keep)?));
+        if let Some(index) = IndexFile::alone(Arc::clone(&owned), length_bytes) {
+            let extents = Arc::new(read_extents(&index, at.label.set, length_bytes));
+            return Ok(Some(TapeIndex { index, extents, file: owned, length_bytes }));
+        }
+        if following == Following::AnotherSet {
+            return Ok(None);
+        }
+        match next_part(drive, part)? {
+            Some(next) => part = next,
+            None => return Ok(None),
+        }
+    }
+}
+
+/// Reads one part to its end; returns the length of what there is of the index.
+fn read_part(
+    drive: &mut LoadedDrive,
+    part: LabelledFile,
+    file: &File,
+    length_before: u64,
+) -> Result<u64, TapeReadFailure> {
+    let cancel = drive.cancel.clone();
+    let blocks = drive.blocks()?;
+    blocks.go_to(part.spot)?;
+    let mut bytes = Vec::new();
+    let label = match read_opening(blocks, &mut bytes, &cancel)? {
+        Opening::Label(label) => label,
+        _ => part.label,
+    };
+    let block_bytes = label.block_bytes as usize;
+    let mut buffer = vec![0; block_bytes];
+    // From the first block that holds more than label.
+    let first = u64::from(label.length_bytes / label.block_bytes);
+    blocks.go_to(part.spot.plus(first))?;
+    let mut skip_bytes = label.length_bytes as usize % block_bytes;
+    let mut at = label.stream_bytes;
+    // Parts of an index follow each other; what a label says beyond that is not worth a file.
+    if at > length_before + LABEL_BYTES_MAX as u64 {
+        return Ok(length_before);
+    }
+    let mut length_bytes = length_before;
+    let mut lost = None;
+    loop {
+        match read_block(blocks, &mut buffer, &cancel)? {
+            Met::Block(bytes) => {
+                let content = &buffer[skip_bytes.min(bytes)..bytes];
+                file.write_all_at(content, at).map_err(TapeReadFailure::Keep)?;
+            }
+            // A hole reads as zeros; the checksums of the index tell where it hurts.
+            Met::Lost { why } => lost = Some(why),
+            Met::Filemark | Met::EndOfData | Met::LargerBlock => break,
+        }
+        at += (block_bytes - skip_bytes) as u64;
+        skip_bytes = 0;
+        length_bytes = length_bytes.max(at);
+        if length_bytes > INDEX_BYTES_MAX {
+            break;
+        }
+    }
+    file.set_len(length_bytes).map_err(TapeReadFailure::Keep)?;
+    // Also where it hurts nobody, in what fills up the last block.
+    if let Some(why) = lost {
+        drive.tell(format!("a block of the index cannot be read: {why}"));
+    }
+    Ok(length_bytes)
+}
+
+/// The part of an index on the next volume, if somebody brings it.
+fn next_part(
+    drive: &mut LoadedDrive,
+    part: LabelledFile,
+) -> Result<Option<LabelledFile>, TapeReadFailure> {
+    let (set, volume) = (part.label.set, part.label.volume + 1);
+    match drive.bring(Wanted { set, volume, medium: None, which: Which::Exactly }) {
+        Ok(Brought::Here) => {}
+        Ok(Brought::Without) | Err(TapeReadFailure::VolumeMissing { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let first = drive.find_set(set)?.map(|here| here.first);
+    Ok(first.filter(|file| file.label.kind == LabelKind::Index))
+}
+
+fn read_extents(index: &IndexFile, set: [u8; 16], index_bytes: u64) -> Vec<ExtentRecord> {
+    let place = index.trailer.section(Section::Extents);
+    if place.summary.records > EXTENTS_MAX {
+        return Vec::new();
+    }
+    let Ok(section) = index.section(Section::Extents) else { return Vec::new() };
+    let extents: Result<Vec<ExtentRecord>, _> = IndexReader::new(section).collect();
+    let can_be = |extents: &Vec<_>| extents_can_be(extents, set, &index.trailer, index_bytes);
+    extents.ok().filter(can_be).unwrap_or_default()
+}

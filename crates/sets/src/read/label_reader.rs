@@ -1,0 +1,114 @@
+//! What a file of the tape begins with: a label of ours, something else, or nothing.
+
+use archive::label::{Found, LABEL_BYTES_MAX, Label, hex};
+use device::tape::{Tape, TapeRead};
+use flow::cancel::Cancel;
+
+use super::blocks::{BlockReader, Met};
+use super::failure::TapeReadFailure;
+use crate::claims::label_can_be;
+
+/// Buffer for blocks of unknown size to begin with; doubled until the block fits. Bareos tries the
+/// same steps.
+pub(super) const FIRST_BUFFER_BYTES: usize = 1 << 20;
+/// Largest block: a drive counts the bytes of one in 24 bits (SSC-3, READ BLOCK LIMITS).
+pub(super) const BLOCK_BYTES_MAX: usize = 16 << 20;
+
+/// The first bytes of a file of the tape.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// A label of ours.
+    Label(Label),
+    /// A block that opens no label of ours.
+    Foreign,
+    /// No block: a filemark, which was passed.
+    Filemark,
+    /// Nothing more was written.
+    EndOfData,
+    /// The block cannot be read, or is a damaged label.
+    Unreadable {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Reads blocks until it is decided what they open. The bytes are in `bytes`: whole blocks.
+pub(super) fn read_opening(
+    blocks: &mut BlockReader,
+    bytes: &mut Vec<u8>,
+    cancel: &Cancel,
+) -> Result<Opening, TapeReadFailure> {
+    bytes.clear();
+    let mut scratch = vec![0; FIRST_BUFFER_BYTES];
+    let mut needed_bytes = 1;
+    loop {
+        match read_block(blocks, &mut scratch, cancel)? {
+            Met::Block(block_bytes) => bytes.extend_from_slice(&scratch[..block_bytes]),
+            Met::Filemark if bytes.is_empty() => return Ok(Opening::Filemark),
+            Met::EndOfData if bytes.is_empty() => return Ok(Opening::EndOfData),
+            Met::Lost { why } => return Ok(Opening::Unreadable { why }),
+            // The end of a volume may fall into a label of several blocks.
+            Met::Filemark | Met::EndOfData | Met::LargerBlock => return Ok(Opening::Foreign),
+        }
+        if bytes.len() < needed_bytes {
+            continue;
+        }
+        match Label::find(bytes) {
+            Ok(Found::Label(label)) if !label_can_be(&label) => {
+                let why = "damaged label: it claims more than tapes can hold".to_owned();
+                return Ok(Opening::Unreadable { why });
+            }
+            Ok(Found::Label(label)) => {
+                blocks.check_identity(&label)?;
+                return Ok(Opening::Label(label));
+            }
+            Ok(Found::NeedMore { prefix_bytes }) if prefix_bytes <= LABEL_BYTES_MAX => {
+                needed_bytes = prefix_bytes;
+            }
+            Ok(_) => return Ok(Opening::Foreign),
+            Err(error) => return Ok(Opening::Unreadable { why: error.to_string() }),
+        }
+    }
+}
+
+/// Reads a block of any size; the buffer grows as it must.
+pub(super) fn read_block(
+    blocks: &mut BlockReader,
+    buffer: &mut Vec<u8>,
+    cancel: &Cancel,
+) -> Result<Met, TapeReadFailure> {
+    loop {
+        let met = blocks.read(buffer, cancel)?;
+        if met != Met::LargerBlock {
+            return Ok(met);
+        }
+        if buffer.len() >= BLOCK_BYTES_MAX {
+            let (device, limit_bytes) = (blocks.device(), buffer.len());
+            return Err(TapeReadFailure::BlockTooLarge { device, limit_bytes });
+        }
+        let bytes = (2 * buffer.len()).min(BLOCK_BYTES_MAX);
+        buffer.resize(bytes, 0);
+    }
+}
+
+/// Makes sure that the label where the tape stands is of this medium.
+pub(super) fn check_medium(tape: &mut Tape, medium: [u8; 16]) -> Result<(), TapeReadFailure> {
+    let device = tape.name().to_owned();
+    let mut buffer = vec![0; FIRST_BUFFER_BYTES];
+    let mut read = tape.read(&mut buffer)?;
+    while read == TapeRead::LargerBlock && buffer.len() < BLOCK_BYTES_MAX {
+        buffer.resize(2 * buffer.len(), 0);
+        read = tape.read(&mut buffer)?;
+    }
+    let found = match read {
+        TapeRead::Block(bytes) => match Label::find(&buffer[..bytes]) {
+            Ok(Found::Label(label)) if label.medium == medium => return Ok(()),
+            Ok(Found::Label(label)) => format!("its id is {}", hex(&label.medium)),
+            // The label may be longer than a block; the place alone is right.
+            Ok(Found::NeedMore { .. }) => return Ok(()),
+            _ => "there is no label where it was".to_owned(),
+        },
+        _ => "there is no block where the label was".to_owned(),
+    };
+    Err(TapeReadFailure::Exchanged { device, found })
+}

@@ -1,0 +1,165 @@
+//! Choosing a set and getting hold of its index.
+//!
+//! The set is looked for on the volume in the drive. Its index is the last thing on its last
+//! volume. Who wants to know what is in it (`list`, a restore of a few paths) asks for that volume
+//! when another one is in the drive; who wants all of it (`restore`, `verify`) begins to read at
+//! the first volume and meets the index at the end, since a change of volume is what takes longest.
+
+use archive::chunk::Compression;
+use archive::label::{Label, LabelKind, hex};
+
+use super::SetChoice;
+use super::drive::{Brought, LoadedDrive, Wanted, Which};
+use super::failure::TapeReadFailure;
+use super::index_segment::{Following, TapeIndex, read_index};
+use super::walk::{LabelledFile, SetHere, Walk};
+
+/// Volumes that are asked for in search of an index.
+const VOLUMES_MAX: u32 = 1000;
+
+/// What a set is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// All of it: the index is welcome if it is at hand.
+    Everything,
+    /// What the index knows: other volumes are asked for.
+    Index,
+}
+
+/// A set that was found.
+pub(crate) struct OpenSet {
+    pub(super) drive: LoadedDrive,
+    pub id: [u8; 16],
+    /// One of its labels: block size and compression are the same in all.
+    pub(super) label: Label,
+    /// What there is of it on the volume where it was found, unless its index told where all is.
+    pub(super) here: Option<SetHere>,
+    pub index: Option<TapeIndex>,
+}
+
+impl OpenSet {
+    /// Bytes of every block of the set.
+    pub fn block_bytes(&self) -> usize {
+        self.label.block_bytes as usize
+    }
+
+    /// Compression of its data.
+    pub fn compression(&self) -> Compression {
+        self.label.compression
+    }
+
+    /// Whether the index told where everything is.
+    pub fn knows_its_parts(&self) -> bool {
+        self.index.as_ref().is_some_and(|index| !index.extents.is_empty())
+    }
+}
+
+/// Opens a set of the volume in the drive, which begins with a label of ours.
+pub(super) fn open_set(
+    mut drive: LoadedDrive,
+    choice: &SetChoice,
+    need: Need,
+) -> Result<OpenSet, TapeReadFailure> {
+    let (last, here) = choose(&mut drive, choice)?;
+    let mut set = OpenSet { drive, id: last.label.set, label: last.label, here, index: None };
+    if last.begins_index() {
+        set.index = read_index(&mut set.drive, last, following(set.here))?;
+    } else if need == Need::Index {
+        set.index = search_index(&mut set.drive, set.here)?;
+    }
+    if !set.knows_its_parts() && set.here.is_none() {
+        set.here = set.drive.find_set(set.id)?;
+    }
+    Ok(set)
+}
+
+/// The last file of the chosen set on this volume; and the rest of what there is of it here, unless
+/// the index will tell.
+fn choose(
+    drive: &mut LoadedDrive,
+    choice: &SetChoice,
+) -> Result<(LabelledFile, Option<SetHere>), TapeReadFailure> {
+    let (device, cancel) = (drive.device(), drive.cancel.clone());
+    let mut walk = Walk::new(drive.blocks()?, &cancel)?;
+    if *choice == SetChoice::Last {
+        let last = walk.last_file()?;
+        let last = last.ok_or(TapeReadFailure::NoSets { device })?;
+        return if last.begins_index() {
+            Ok((last, None))
+        } else {
+            Ok((last, Some(walk.set_of(last)?)))
+        };
+    }
+    let mut sets = walk.sets(|_| false)?;
+    sets.reverse();
+    let number_of_sets = sets.len();
+    let missing = |wanted: String| TapeReadFailure::NoSuchSet {
+        device: device.clone(),
+        wanted,
+        sets: match number_of_sets {
+            0 => "none".to_owned(),
+            1 => "one".to_owned(),
+            more => format!("{more}"),
+        },
+    };
+    let here = match choice {
+        SetChoice::Last => sets.pop().ok_or_else(|| missing("at all".to_owned()))?,
+        SetChoice::Number(number) => {
+            let index = (*number as usize).checked_sub(1);
+            let here = index.and_then(|index| sets.get(index)).copied();
+            here.ok_or_else(|| missing(number.to_string()))?
+        }
+        SetChoice::Id(prefix) => {
+            let is_it = |here: &&SetHere| {
+                hex(&here.first.label.set).starts_with(&prefix.to_ascii_lowercase())
+            };
+            let mut matching = sets.iter().filter(is_it);
+            let here = matching.next().copied().ok_or_else(|| missing(prefix.clone()))?;
+            if matching.next().is_some() {
+                let (device, wanted) = (device.clone(), prefix.clone());
+                return Err(TapeReadFailure::AmbiguousSet { device, wanted });
+            }
+            here
+        }
+    };
+    Ok((here.last, Some(here)))
+}
+
+fn following(here: Option<SetHere>) -> Following {
+    if here.is_some_and(|here| here.followed) { Following::AnotherSet } else { Following::Nothing }
+}
+
+/// Looks for the index on other volumes, from what there is on the one in the drive. `None` when
+/// nobody brings one that has it.
+fn search_index(
+    drive: &mut LoadedDrive,
+    mut here: Option<SetHere>,
+) -> Result<Option<TapeIndex>, TapeReadFailure> {
+    // Volumes behind the last one found that are not to be had.
+    let mut without = 0;
+    for _ in 0..VOLUMES_MAX {
+        let Some(found) = here else { return Ok(None) };
+        if found.last.begins_index() {
+            return read_index(drive, found.last, following(here));
+        }
+        let label = found.last.label;
+        let (volume, which) = match label.kind {
+            // The index began on the volume before.
+            LabelKind::Index => (label.volume.saturating_sub(1), Which::Exactly),
+            LabelKind::Data if found.followed => return Ok(None),
+            LabelKind::Data => (label.volume + 1 + without, Which::OrLater),
+        };
+        match drive.bring(Wanted { set: label.set, volume, medium: None, which }) {
+            Ok(Brought::Here) => {
+                here = drive.find_set(label.set)?;
+                without = 0;
+            }
+            // Then it was not whole, and the index cannot be read.
+            Ok(Brought::Without) if which == Which::Exactly => return Ok(None),
+            Ok(Brought::Without) => without += 1,
+            Err(TapeReadFailure::VolumeMissing { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}

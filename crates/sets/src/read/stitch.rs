@@ -1,0 +1,596 @@
+//! The parts of a set, from however many volumes, into one stored stream.
+//!
+//! Labels are left out and what a compressed part repeats is passed over, both by arithmetic: a
+//! label says where the bytes behind it belong, and blocks are counted from there. What cannot be
+//! read is a gap of known length, so everything behind it keeps its offset. Where the index told
+//! the parts, they are gone to in the order of the stream and volumes are asked for by the id of
+//! the medium; else the files of the tape are read one after the other, and volumes by their
+//! number.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use archive::index::{ExtentRecord, INDEX_HEADER_BYTES, is_index_header};
+use archive::label::{Label, LabelKind, hex};
+
+use super::blocks::{Identity, Met};
+use super::drive::{Brought, Wanted, Which};
+use super::failure::TapeReadFailure;
+use super::feed::Feed;
+use super::index_segment::{Following, TapeIndex, read_index};
+use super::label_reader::{Opening, read_opening};
+use super::place::Spot;
+use super::set::OpenSet;
+use super::walk::{LabelledFile, SetHere};
+use crate::claims::missing_bytes_max;
+
+/// Blocks that are read and thrown away rather than gone over, which may stop the tape.
+const READ_THROUGH_BLOCKS: u64 = 8;
+
+/// Volumes in a row that may be missing.
+const VOLUMES_WITHOUT_MAX: u32 = 1000;
+
+/// How the reading of a set ended.
+#[derive(Clone, Default)]
+pub(crate) struct SetEnd {
+    /// Number of the last data segment that was met.
+    pub last_segment: u32,
+    /// Volumes that were read from, in order.
+    pub volumes: Vec<u32>,
+    /// What is missing, as warnings.
+    pub missing: Vec<String>,
+    /// The index, met behind the data.
+    pub index: Option<TapeIndex>,
+    /// How often the ring was full, so that the drive had to stop.
+    pub stops: u64,
+}
+
+/// Where a part lies.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    label: Spot,
+    volume: u32,
+    stream_bytes: u64,
+    length_bytes: u64,
+    block_bytes: u64,
+}
+
+impl Part {
+    fn of(file: LabelledFile) -> Part {
+        let LabelledFile { spot, label } = file;
+        Part {
+            label: spot,
+            volume: label.volume,
+            stream_bytes: label.stream_bytes,
+            length_bytes: label.length_bytes.into(),
+            block_bytes: label.block_bytes.into(),
+        }
+    }
+
+    /// The block with a byte of the stored stream, and where in it.
+    fn place_of(&self, stream_bytes: u64) -> (Spot, usize) {
+        let at = stream_bytes.saturating_sub(self.stream_bytes) + self.length_bytes;
+        let over_bytes = (at % self.block_bytes) as usize;
+        (self.label.plus(at / self.block_bytes), over_bytes)
+    }
+}
+
+/// Reads the set into the ring behind `feed`.
+pub(super) struct Stitcher<'a, 'f> {
+    pub set: &'a mut OpenSet,
+    pub feed: &'a mut Feed<'f>,
+    /// Set by whoever has seen enough.
+    pub stop: &'a AtomicBool,
+    pub end: SetEnd,
+    /// Offset in the stored stream of the next byte.
+    stream_bytes: u64,
+    /// Where the stream in the ring begins, when the first volume is not to be had.
+    base_bytes: u64,
+    /// Zeros in the ring that stand for what is missing.
+    zeros_bytes: u64,
+    /// The volume that was read from before the one in the drive; that one, once some of it was
+    /// read.
+    volume_before: u32,
+    scratch: Vec<u8>,
+}
+
+impl<'a, 'f> Stitcher<'a, 'f> {
+    pub fn new(
+        set: &'a mut OpenSet,
+        feed: &'a mut Feed<'f>,
+        stop: &'a AtomicBool,
+    ) -> Stitcher<'a, 'f> {
+        let scratch = vec![0; set.block_bytes()];
+        Stitcher {
+            set,
+            feed,
+            stop,
+            end: SetEnd::default(),
+            stream_bytes: 0,
+            base_bytes: 0,
+            zeros_bytes: 0,
+            volume_before: 0,
+            scratch,
+        }
+    }
+
+    /// Reads `ranges` of the stored stream, or all of it.
+    pub fn read(&mut self, ranges: Option<&[Range<u64>]>) -> Result<(), TapeReadFailure> {
+        let index = self.set.index.clone();
+        let result = match index.filter(|index| !index.extents.is_empty()) {
+            Some(index) => self.read_known(&index, ranges),
+            None => self.read_unknown(),
+        };
+        self.end.stops = self.feed.stops;
+        result
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Says once that a volume is not to be had.
+    fn do_without(&mut self, volume: u32) {
+        let text = format!("volume {volume} was left out: what is on it is missing");
+        if !self.end.missing.contains(&text) {
+            self.end.missing.push(text);
+        }
+    }
+
+    fn enter_volume(&mut self, volume: u32) {
+        if self.end.volumes.last() != Some(&volume) {
+            self.end.volumes.push(volume);
+        }
+    }
+
+    /// Reads where the index says that the parts are.
+    fn read_known(
+        &mut self,
+        index: &TapeIndex,
+        ranges: Option<&[Range<u64>]>,
+    ) -> Result<(), TapeReadFailure> {
+        let extents = &index.extents;
+        let end_of = |extent: &ExtentRecord| extent.stream_offset_bytes + extent.stream_bytes;
+        let length_bytes = extents.iter().map(end_of).max().unwrap_or(0);
+        self.end.last_segment = extents.last().map_or(0, |extent| extent.segment);
+        self.end.index = Some(index.clone());
+        let whole = 0..length_bytes;
+        for range in ranges.unwrap_or(std::slice::from_ref(&whole)) {
+            self.stream_bytes = range.start;
+            for extent in extents.iter() {
+                if self.stopped() {
+                    return Ok(());
+                }
+                let to_bytes = range.end.min(end_of(extent));
+                if self.stream_bytes >= to_bytes {
+                    continue;
+                }
+                let missing = range.end.min(extent.stream_offset_bytes);
+                if missing > self.stream_bytes {
+                    self.lose(missing - self.stream_bytes, "the index knows no place for them")?;
+                }
+                self.read_extent(extent, to_bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a part, from where the stream is to `to_bytes`.
+    fn read_extent(&mut self, extent: &ExtentRecord, to_bytes: u64) -> Result<(), TapeReadFailure> {
+        let fresh = self.set.drive.medium != Some(extent.medium);
+        if fresh {
+            let (set, volume, medium) = (self.set.id, extent.volume, Some(extent.medium));
+            let which = Which::Exactly;
+            let wanted = Wanted { set, volume, medium, which };
+            if self.set.drive.bring(wanted)? == Brought::Without {
+                self.do_without(volume);
+                let missing = to_bytes - self.stream_bytes;
+                return self.lose(missing, &format!("volume {volume} is not to be had"));
+            }
+        }
+        self.enter_volume(extent.volume);
+        let mut part = Part {
+            label: Spot::start_of(extent.file_number, extent.label_block),
+            volume: extent.volume,
+            stream_bytes: extent.stream_offset_bytes,
+            length_bytes: extent.label_bytes.into(),
+            block_bytes: self.set.block_bytes() as u64,
+        };
+        let (first, _) = part.place_of(self.stream_bytes);
+        self.volume_before = extent.volume;
+        if (fresh || first.block <= READ_THROUGH_BLOCKS)
+            && self.check_label(extent, &mut part)? == Labelled::NoPart
+        {
+            let missing = to_bytes - self.stream_bytes;
+            return self.lose(missing, "nothing of the segment is where it should be");
+        }
+        self.read_part(part, Some(to_bytes)).map(|_| ())
+    }
+
+    /// Reads the label of a part, to be sure that the tape is what the index describes.
+    fn check_label(
+        &mut self,
+        extent: &ExtentRecord,
+        part: &mut Part,
+    ) -> Result<Labelled, TapeReadFailure> {
+        let cancel = self.set.drive.cancel.clone();
+        let blocks = self.set.drive.blocks()?;
+        let medium = extent.medium;
+        blocks.go_on_to(part.label, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)?;
+        loop {
+            let opening = read_opening(blocks, &mut Vec::new(), &cancel)?;
+            let by_number = part.label.absolute.take_if(|_| part.label.file > 0);
+            match opening {
+                // The place is right, and the label known from the index.
+                Opening::Unreadable { why } => {
+                    part.label.absolute = by_number;
+                    self.set.drive.miss_label(medium, part.label.file, &why);
+                    return Ok(Labelled::Part);
+                }
+                Opening::Label(label) if is_of(&label, extent) => {
+                    part.label.absolute = by_number;
+                    blocks.identify(Identity { label: part.label, medium });
+                    return Ok(Labelled::Part);
+                }
+                // Blocks may have been lost before it: files are counted then.
+                _ if by_number.is_some() => blocks.go_to(part.label)?,
+                Opening::Label(label) => {
+                    let (number, set) = (label.segment, hex(&label.set));
+                    let (segment, place) = (extent.segment, part.label);
+                    let found = format!(
+                        "where segment {segment} should begin ({place}), segment {number} of set \
+                         {set} is there"
+                    );
+                    return Err(TapeReadFailure::Exchanged { device: blocks.device(), found });
+                }
+                without => {
+                    // A medium of somebody else's has no label in this place either.
+                    blocks.check_medium_elsewhere(part.label)?;
+                    let (why, labelled) = match without {
+                        Opening::Foreign => ("something else is there", Labelled::Part),
+                        _ => ("nothing is there", Labelled::NoPart),
+                    };
+                    self.set.drive.miss_label(medium, part.label.file, why);
+                    return Ok(labelled);
+                }
+            }
+        }
+    }
+
+    /// Reads the files of the tape one after the other.
+    fn read_unknown(&mut self) -> Result<(), TapeReadFailure> {
+        let mut here = self.find_beginning()?;
+        let first = here.first.label;
+        self.volume_before = first.volume;
+        if first.volume > 1 {
+            // Nobody has what precedes it.
+            self.stream_bytes = first.stream_bytes;
+            self.base_bytes = first.stream_bytes;
+            let text =
+                format!("volume {} was not read: what is on it is missing", first.volume - 1);
+            self.end.missing.push(text);
+        }
+        loop {
+            let volume = here.last.label.volume;
+            self.enter_volume(volume);
+            if self.read_volume(here)? == VolumeEnd::Done {
+                return Ok(());
+            }
+            if !self.bring_next(volume)? {
+                return Ok(());
+            }
+            match self.set.drive.find_set(self.set.id)? {
+                Some(next) => here = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Brings the volume behind one, or the next that is to be had; false when there is none.
+    fn bring_next(&mut self, volume: u32) -> Result<bool, TapeReadFailure> {
+        let (set, medium, which) = (self.set.id, None, Which::Exactly);
+        for next in volume + 1..=volume + VOLUMES_WITHOUT_MAX {
+            match self.set.drive.bring(Wanted { set, volume: next, medium, which }) {
+                Ok(Brought::Here) => return Ok(true),
+                Ok(Brought::Without) => self.do_without(next),
+                Err(TapeReadFailure::VolumeMissing { .. }) => {
+                    self.miss_the_end(Some(next - 1));
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.miss_the_end(Some(volume + VOLUMES_WITHOUT_MAX));
+        Ok(false)
+    }
+
+    /// What there is of the set on its first volume, or on the one in the drive if nobody brings
+    /// that.
+    fn find_beginning(&mut self) -> Result<SetHere, TapeReadFailure> {
+        let set = self.set.id;
+        let known = self.set.here.take();
+        let medium = self.set.drive.medium;
+        let here = match known.filter(|here| medium == Some(here.first.label.medium)) {
+            Some(here) => Some(here),
+            None => self.set.drive.find_set(set)?,
+        };
+        let device = self.set.drive.device();
+        let here = here.ok_or(TapeReadFailure::NoSets { device })?;
+        if here.first.label.volume == 1 {
+            return Ok(here);
+        }
+        for volume in 1..here.first.label.volume {
+            let wanted = Wanted { set, volume, medium: None, which: Which::Exactly };
+            match self.set.drive.bring(wanted) {
+                Ok(Brought::Without) => {}
+                // The drive may have been emptied, but not by us.
+                Ok(Brought::Here) | Err(TapeReadFailure::VolumeMissing { .. }) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.set.drive.find_set(set)?.unwrap_or(here))
+    }
+
+    /// Where the set begins on the volume in the drive: before its first label, if what precedes
+    /// that was not read yet.
+    fn first_file_of(&self, here: SetHere) -> Spot {
+        let first = here.first.label;
+        let is_next = first.volume <= self.volume_before + 1;
+        let is_read = first.kind == LabelKind::Data && first.stream_bytes <= self.stream_bytes;
+        if is_next && !is_read && here.first_file < here.first.spot.file {
+            Spot::start_of(here.first_file, None)
+        } else {
+            here.first.spot
+        }
+    }
+
+    /// Reads all of the set that is on the volume in the drive.
+    fn read_volume(&mut self, here: SetHere) -> Result<VolumeEnd, TapeReadFailure> {
+        let mut file = self.first_file_of(here);
+        let last = here.last.spot.file;
+        loop {
+            if self.stopped() {
+                return Ok(VolumeEnd::Done);
+            }
+            let cancel = self.set.drive.cancel.clone();
+            let blocks = self.set.drive.blocks()?;
+            blocks.go_on_to(file, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)?;
+            let mut bytes = Vec::new();
+            let end = match read_opening(blocks, &mut bytes, &cancel)? {
+                Opening::Label(label) if label.set == self.set.id => {
+                    let found = LabelledFile { spot: file, label };
+                    if label.kind == LabelKind::Index {
+                        return self.meet_index(found, here.followed);
+                    }
+                    let identity = Identity { label: file, medium: label.medium };
+                    self.set.drive.blocks()?.identify(identity);
+                    self.end.last_segment = self.end.last_segment.max(label.segment);
+                    self.read_part(Part::of(found), None)?
+                }
+                Opening::Unreadable { why } if file.file < last => {
+                    self.set.drive.miss_label(here.last.label.medium, file.file, &why);
+                    self.read_without_label(file, here.last.label.volume)?
+                }
+                Opening::Foreign if file.file < last => {
+                    let (medium, why) = (here.last.label.medium, "something else is there");
+                    self.set.drive.blocks()?.check_medium_elsewhere(file)?;
+                    self.set.drive.miss_label(medium, file.file, why);
+                    self.read_without_label(file, here.last.label.volume)?
+                }
+                // A label without data, or the rest of one, may end a volume.
+                Opening::Label(_) | Opening::Unreadable { .. } | Opening::Foreign => {
+                    return Ok(self.end_of_volume(here));
+                }
+                Opening::Filemark => PartEnd::Filemark,
+                Opening::EndOfData => PartEnd::EndOfData,
+            };
+            if end == PartEnd::EndOfData {
+                return Ok(self.end_of_volume(here));
+            }
+            let blocks = self.set.drive.blocks()?;
+            file = match blocks.here() {
+                Some(spot) if spot.block == 0 && spot.file > file.file => spot,
+                _ => Spot::start_of(file.file + 1, None),
+            };
+            if file.file > last && here.followed {
+                return Ok(self.end_of_volume(here));
+            }
+        }
+    }
+
+    fn end_of_volume(&mut self, here: SetHere) -> VolumeEnd {
+        if !here.followed {
+            return VolumeEnd::MayGoOn;
+        }
+        self.miss_the_end(None);
+        VolumeEnd::Done
+    }
+
+    /// Says that the end of the set was not seen. `volume` is the last one that was read, if the
+    /// set may go on on another.
+    fn miss_the_end(&mut self, volume: Option<u32>) {
+        let segment = self.end.last_segment;
+        let mut text = format!(
+            "set {} has no index: the run that wrote it did not end, and its last segment is \
+             number {segment}",
+            hex(&self.set.id)
+        );
+        if let Some(volume) = volume {
+            text.push_str(&format!(", unless it goes on on volume {}", volume + 1));
+        }
+        self.end.missing.push(text);
+    }
+
+    fn meet_index(
+        &mut self,
+        found: LabelledFile,
+        followed: bool,
+    ) -> Result<VolumeEnd, TapeReadFailure> {
+        let following = if followed { Following::AnotherSet } else { Following::Nothing };
+        if self.end.index.is_none() {
+            self.end.index = match &self.set.index {
+                Some(index) => Some(index.clone()),
+                None => read_index(&mut self.set.drive, found, following)?,
+            };
+        }
+        if self.end.index.is_none() {
+            self.end.missing.push("the index of the set cannot be read".to_owned());
+        }
+        Ok(VolumeEnd::Done)
+    }
+
+    /// Reads a file whose label cannot be read: that of the next segment, or of the index.
+    fn read_without_label(&mut self, file: Spot, volume: u32) -> Result<PartEnd, TapeReadFailure> {
+        // Labels at the start of a segment are as long as any other that the set has there.
+        let length_bytes = match self.set.label.part {
+            1 => self.set.label.length_bytes.into(),
+            _ => self.set.block_bytes() as u64,
+        };
+        let (stream_bytes, block_bytes) = (self.stream_bytes, self.set.block_bytes() as u64);
+        let part = Part { label: file, volume, stream_bytes, length_bytes, block_bytes };
+        let cancel = self.set.drive.cancel.clone();
+        let blocks = self.set.drive.blocks()?;
+        blocks.go_to(part.place_of(stream_bytes).0)?;
+        if let Met::Block(bytes) = blocks.read(&mut self.scratch, &cancel)?
+            && bytes >= INDEX_HEADER_BYTES
+            && is_index_header(&self.scratch)
+        {
+            return Ok(PartEnd::Filemark);
+        }
+        self.end.last_segment += 1;
+        self.read_part(part, None)
+    }
+
+    /// Reads a part from where the stream is, to `to_bytes` or its end.
+    fn read_part(&mut self, part: Part, to_bytes: Option<u64>) -> Result<PartEnd, TapeReadFailure> {
+        if part.stream_bytes > self.stream_bytes {
+            let missing = part.stream_bytes - self.stream_bytes;
+            self.check_missing(&part, missing)?;
+            self.lose(missing, "the part of the set that holds them was not found")?;
+        }
+        let cancel = self.set.drive.cancel.clone();
+        let (first, mut over_bytes) = part.place_of(self.stream_bytes);
+        let blocks = self.set.drive.blocks()?;
+        blocks.go_on_to(first, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)?;
+        self.volume_before = part.volume;
+        while to_bytes != Some(self.stream_bytes) && !self.stopped() {
+            let left_bytes = to_bytes.map_or(u64::MAX, |to| to - self.stream_bytes);
+            let rest_bytes = part.block_bytes as usize - over_bytes;
+            let wanted_bytes = left_bytes.min(rest_bytes as u64) as usize;
+            let place = self.set.drive.blocks()?.here();
+            match self.read_block(over_bytes, wanted_bytes)? {
+                Taken::Block => self.stream_bytes += wanted_bytes as u64,
+                Taken::Lost { why } => {
+                    let place = place.map(|spot| format!(" ({spot})")).unwrap_or_default();
+                    let volume = part.volume;
+                    self.lose(wanted_bytes as u64, &format!("on volume {volume}{place}: {why}"))?;
+                }
+                Taken::End(end) => {
+                    if let Some(to_bytes) = to_bytes {
+                        let missing = to_bytes - self.stream_bytes;
+                        self.lose(missing, "the segment ends before its time")?;
+                    }
+                    return Ok(end);
+                }
+            }
+            over_bytes = 0;
+        }
+        Ok(PartEnd::Filemark)
+    }
+
+    /// Whether so much can be missing before a part.
+    fn check_missing(&self, part: &Part, missing_bytes: u64) -> Result<(), TapeReadFailure> {
+        let (before, zeros_bytes) = (self.volume_before, self.zeros_bytes);
+        let read_bytes = self.feed.position_bytes() - zeros_bytes;
+        if missing_bytes <= missing_bytes_max(before, part.volume, read_bytes, zeros_bytes) {
+            return Ok(());
+        }
+        let (device, place) = (self.set.drive.device(), part.label.to_string());
+        Err(TapeReadFailure::TooMuchMissing { device, place, missing_bytes })
+    }
+
+    /// Reads a block and hands `wanted_bytes` of it on, from `over_bytes` on.
+    fn read_block(
+        &mut self,
+        over_bytes: usize,
+        wanted_bytes: usize,
+    ) -> Result<Taken, TapeReadFailure> {
+        let block_bytes = self.scratch.len();
+        let cancel = self.set.drive.cancel.clone();
+        let whole = over_bytes == 0 && wanted_bytes == block_bytes;
+        let mut room = if whole { self.feed.room(block_bytes)? } else { None };
+        let blocks = self.set.drive.blocks()?;
+        let buffer = room.as_deref_mut().unwrap_or(&mut self.scratch);
+        let met = blocks.read(buffer, &cancel)?;
+        let in_place = room.is_some();
+        match met {
+            Met::Block(bytes) if bytes == block_bytes => {
+                if in_place {
+                    self.feed.commit(bytes)
+                } else {
+                    self.feed.put(&self.scratch[over_bytes..over_bytes + wanted_bytes])?;
+                }
+            }
+            Met::Block(bytes) => {
+                let why = format!("a block of {bytes} bytes, where all have {block_bytes}");
+                return Ok(Taken::Lost { why });
+            }
+            Met::LargerBlock => {
+                blocks.pass_over_block()?;
+                let why = format!("a block of more than {block_bytes} bytes");
+                return Ok(Taken::Lost { why });
+            }
+            Met::Lost { why } => return Ok(Taken::Lost { why }),
+            Met::Filemark => return Ok(Taken::End(PartEnd::Filemark)),
+            Met::EndOfData => return Ok(Taken::End(PartEnd::EndOfData)),
+        }
+        Ok(Taken::Block)
+    }
+
+    /// Puts a gap into the stream.
+    fn lose(&mut self, bytes: u64, why: &str) -> Result<(), TapeReadFailure> {
+        let start_bytes = self.stream_bytes - self.base_bytes;
+        self.feed.put_gap(start_bytes, bytes, why.to_owned())?;
+        self.stream_bytes += bytes;
+        self.zeros_bytes += bytes;
+        Ok(())
+    }
+}
+
+fn is_of(label: &Label, extent: &ExtentRecord) -> bool {
+    label.set == extent.set && (label.segment, label.part) == (extent.segment, extent.part)
+}
+
+/// What is where a label should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Labelled {
+    /// A part, with its label or without.
+    Part,
+    /// Nothing.
+    NoPart,
+}
+
+/// What became of a block.
+enum Taken {
+    Block,
+    Lost { why: String },
+    End(PartEnd),
+}
+
+/// What stands behind a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PartEnd {
+    /// A filemark, or what was wanted ends before.
+    Filemark,
+    /// Nothing: the machine went down while it wrote.
+    EndOfData,
+}
+
+/// How a volume ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum VolumeEnd {
+    /// The set may go on on the next one.
+    MayGoOn,
+    /// There is no more of it.
+    Done,
+}

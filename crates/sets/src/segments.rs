@@ -1,0 +1,149 @@
+//! Where the segments of a set on tape end, told to all stages by one list.
+//!
+//! A reader that holds its turn closes a segment when it has become long enough: the end-of-archive
+//! mark, then zeros up to a whole block of the ring. The place is on the list before these bytes
+//! are committed, so whoever sees the block that ends there can know that a segment ends with it.
+//! Compressors pad the stored stream at such a place and hand the place on, as it is behind them.
+//!
+//! Capacity: a place is taken off the list by the stage that passes it, so the list is as long as
+//! the ring has ends of segments in it, and a segment is a block at least.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard};
+
+use archive::chunk::{Coding, Compression, encode_padding, padding_to_block};
+use failures::lock;
+use flow::account::Account;
+use flow::cancel::Stopped;
+use flow::ring::Producer;
+
+/// Bytes of the end-of-archive mark.
+const MARK_BYTES: u64 = 1024;
+
+/// Lengths of the chunks so far, compressed and not; 8 bytes for each.
+pub type Chunks = Vec<(u32, u32)>;
+
+/// The segments of a run.
+pub struct Segments {
+    /// Length from which on a segment is closed, in bytes of the archive.
+    length_bytes: u64,
+    /// What the stored stream is padded to.
+    block_bytes: usize,
+    coding: Option<Coding>,
+    /// Where the segment that is being filled starts in the archive.
+    start_bytes: Mutex<u64>,
+    /// Ends in the archive, for the compressors.
+    archive_ends: Mutex<VecDeque<u64>>,
+    /// Ends in the stored stream, for the writer.
+    stored_ends: Mutex<VecDeque<u64>>,
+    /// Chunks of the stored stream so far.
+    pub chunks: Mutex<Chunks>,
+}
+
+impl Segments {
+    /// Segments of `length_bytes` or a little more, on blocks of `block_bytes`.
+    pub fn new(length_bytes: u64, block_bytes: usize, compression: Compression) -> Segments {
+        let coding = match compression {
+            Compression::None => None,
+            Compression::Gzip { .. } => Some(Coding::Gzip),
+            Compression::Zstd { .. } => Some(Coding::Zstd),
+        };
+        Segments {
+            length_bytes,
+            block_bytes,
+            coding,
+            start_bytes: Mutex::default(),
+            archive_ends: Mutex::default(),
+            stored_ends: Mutex::default(),
+            chunks: Mutex::default(),
+        }
+    }
+
+    /// Closes the segment if it is long enough. To be called between members, with the turn held.
+    /// Returns the bytes that this took.
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    pub fn close_if_full(
+        &self,
+        producer: &Producer,
+        account: &mut Account,
+    ) -> Result<u64, Stopped> {
+        let start = *lock(&self.start_bytes);
+        if producer.position_bytes() - start < self.length_bytes {
+            return Ok(0);
+        }
+        self.close(producer, account)
+    }
+
+    /// Bytes behind which the segment that is being filled is long enough.
+    pub fn room_bytes(&self, producer: &Producer) -> u64 {
+        let filled = producer.position_bytes() - *lock(&self.start_bytes);
+        self.length_bytes.saturating_sub(filled)
+    }
+
+    /// Closes the last segment, unless nothing was put behind the one before. Returns the bytes that
+    /// this took.
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    pub fn close_last(&self, producer: &Producer, account: &mut Account) -> Result<u64, Stopped> {
+        let position = producer.position_bytes();
+        let start = *lock(&self.start_bytes);
+        if position > 0 && position == start {
+            return Ok(0);
+        }
+        self.close(producer, account)
+    }
+
+    fn close(&self, producer: &Producer, account: &mut Account) -> Result<u64, Stopped> {
+        let position = producer.position_bytes();
+        let ring_block = producer.block_bytes() as u64;
+        let end = (position + MARK_BYTES).next_multiple_of(ring_block);
+        *lock(&self.start_bytes) = end;
+        match self.coding {
+            None => lock(&self.stored_ends).push_back(end),
+            Some(_) => lock(&self.archive_ends).push_back(end),
+        }
+        let mut rest = (end - position) as usize;
+        while rest > 0 {
+            let now = rest.min(producer.block_bytes());
+            let mut reservation = producer.reserve(now, account)?;
+            reservation.filler().zeros(now);
+            reservation.commit();
+            rest -= now;
+        }
+        Ok(end - position)
+    }
+
+    /// The padding that follows the chunk whose content ends at `archive_end_bytes`, when a segment
+    /// ends there: `stored_bytes` precede it in the stored stream. To be called once for each
+    /// chunk, in their order, before the padding is handed on.
+    pub fn padding_behind(&self, archive_end_bytes: u64, stored_bytes: u64, out: &mut Vec<u8>) {
+        out.clear();
+        let Some(coding) = self.coding else { return };
+        let mut ends = lock(&self.archive_ends);
+        if ends.front() != Some(&archive_end_bytes) {
+            return;
+        }
+        ends.pop_front();
+        encode_padding(coding, padding_to_block(stored_bytes, self.block_bytes), out);
+        lock(&self.stored_ends).push_back(stored_bytes + out.len() as u64);
+    }
+
+    /// Lengths of the chunks so far.
+    pub fn chunks(&self) -> MutexGuard<'_, Chunks> {
+        lock(&self.chunks)
+    }
+
+    /// Whether a segment ends at this place of the stored stream. True once for each end: the
+    /// writer asks for each place between two blocks, in their order.
+    pub fn take_end(&self, stored_bytes: u64) -> bool {
+        let mut ends = lock(&self.stored_ends);
+        let is_end = ends.front() == Some(&stored_bytes);
+        if is_end {
+            ends.pop_front();
+        }
+        is_end
+    }
+}

@@ -1,0 +1,210 @@
+//! What a medium holds, and where on it a set may begin.
+//!
+//! The first block decides: a blank medium is written from its beginning, one of ours behind what
+//! it holds, and anything else is refused unless it is to be written over. Whatever the drive was
+//! set to before is set again.
+//!
+//! Somebody may exchange the medium at any moment, and the bus may be reset: the tape stands at the
+//! beginning of who knows what then. The drive tells that once, to the next command, as its
+//! failure. So everything that a drive may refuse for reasons of its own comes first; then a label
+//! is read, and from there to the first block that is written no command may fail, be it one whose
+//! answer could be done without.
+
+use archive::label::{Found, LABEL_BYTES_MAX, Label};
+use device::tape::{
+    Access, BlockMode, DriveCompression, OpenError, Tape, TapeDrive, TapeError, TapeRead,
+};
+use device::target::Existing;
+
+use super::end::{Medium, behind_the_last_set};
+use super::error::TapeSetError;
+use super::sink::SetPlan;
+use super::volume::Volume;
+use crate::change::Refused;
+use crate::options::BlockLayout;
+
+/// First buffer for a block of unknown size; it is doubled up to the largest that goes through.
+const READ_BYTES: usize = 1 << 20;
+
+/// Why a medium is not written to.
+pub(super) enum Unfit {
+    /// Another one may be better.
+    Refused(Refused),
+    /// No other one will help.
+    Failed(TapeSetError),
+}
+
+impl From<TapeError> for Unfit {
+    /// A medium that cannot be looked at may be the medium's fault.
+    fn from(error: TapeError) -> Unfit {
+        Unfit::Failed(error.into())
+    }
+}
+
+/// A medium that the running set has come to already.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UsedMedium {
+    pub(super) medium: [u8; 16],
+    /// Number of the volume; `None` when there was no room for any of the set.
+    pub(super) volume: Option<u32>,
+}
+
+/// What the beginning of a medium says.
+pub(super) enum First {
+    Blank,
+    Ours(Label),
+    Foreign,
+}
+
+/// Where the tape stands after a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Behind {
+    /// In the file that was looked at.
+    InFile,
+    /// Behind its filemark.
+    Filemark,
+    /// At the end of the data.
+    EndOfData,
+}
+
+/// Whether the drive tells where it is. Asked before the medium is looked at: later on a question
+/// without an answer is a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Numbers {
+    Told,
+    Unknown,
+}
+
+impl Numbers {
+    fn of(tape: &mut Tape) -> Numbers {
+        if tape.position().is_ok() { Numbers::Told } else { Numbers::Unknown }
+    }
+
+    /// Number of the next object.
+    pub(super) fn ask(self, tape: &mut Tape) -> Result<Option<u64>, TapeError> {
+        match self {
+            Numbers::Told => tape.position().map(Some),
+            Numbers::Unknown => Ok(None),
+        }
+    }
+}
+
+/// Opens the drive and makes the medium in it ready to take the next block.
+pub(super) fn open_volume(
+    drive: &dyn TapeDrive,
+    plan: &SetPlan,
+    used: &[UsedMedium],
+    number: u32,
+) -> Result<Volume, Unfit> {
+    let mut tape = drive.open(Access::Write).map_err(unfit_to_open)?;
+    // First of all, since a driver whose drive was reset answers nothing else before that.
+    tape.rewind()?;
+    let limits = tape.limits();
+    limits.check(plan.block_bytes as u64).map_err(|source| {
+        let device = tape.name().to_owned();
+        Unfit::Failed(TapeSetError::BlockSize { device, source })
+    })?;
+    let block_bytes_max = usize::try_from(limits.block_bytes_max).unwrap_or(READ_BYTES);
+    switch_compression(&mut tape, plan.tape.drive_compression)?;
+    // Blocks of any size can be read in variable mode only; a drive without it has fixed blocks.
+    match tape.set_block_mode(BlockMode::Variable) {
+        Err(error) if error.said.is_some_and(|said| said.is_attention()) => {
+            return Err(error.into());
+        }
+        Err(_) => tape.set_block_mode(block_mode(plan))?,
+        Ok(()) => {}
+    }
+    let numbers = Numbers::of(&mut tape);
+    tape.rewind()?;
+    let existing = if used.is_empty() { plan.existing } else { plan.tape.later_volumes };
+    let first = match look(&mut tape, block_bytes_max) {
+        Ok((first, _)) => first,
+        // Of the first medium nothing has to be known that is to be written over.
+        Err(error) if is_given_away(&error, used, existing) => First::Foreign,
+        Err(error) => return Err(error.into()),
+    };
+    if let First::Ours(label) = &first
+        && let Some(earlier) = used.iter().find(|used| used.medium == label.medium)
+    {
+        return Err(Unfit::Refused(match earlier.volume {
+            Some(volume) => Refused::SameSet { volume },
+            None => Refused::Full,
+        }));
+    }
+    let mut volume = match (first, existing) {
+        (First::Foreign, Existing::Keep) => return Err(Unfit::Refused(Refused::Foreign)),
+        (First::Ours(label), Existing::Keep) => {
+            let medium = Medium { numbers, first: label, block_bytes_max };
+            behind_the_last_set(tape, &medium, number)?
+        }
+        (First::Blank, _) | (_, Existing::Replace) => {
+            tape.rewind()?;
+            let medium = super::random_id().map_err(Unfit::Failed)?;
+            Volume::at_beginning(tape, medium, number, numbers)
+        }
+    };
+    volume.tape.set_block_mode(block_mode(plan))?;
+    Ok(volume)
+}
+
+fn unfit_to_open(error: OpenError) -> Unfit {
+    match error {
+        OpenError::NoMedium { .. } => Unfit::Refused(Refused::NoMedium),
+        OpenError::NotReady { .. } => Unfit::Refused(Refused::NotReady),
+        OpenError::WriteProtected { .. } => Unfit::Refused(Refused::WriteProtected),
+        error => Unfit::Failed(error.into()),
+    }
+}
+
+fn block_mode(plan: &SetPlan) -> BlockMode {
+    match plan.tape.layout {
+        BlockLayout::Variable => BlockMode::Variable,
+        BlockLayout::Fixed => BlockMode::Fixed(plan.block_bytes as u32),
+    }
+}
+
+fn switch_compression(tape: &mut Tape, wanted: Option<DriveCompression>) -> Result<(), Unfit> {
+    if let Some(wanted) = wanted {
+        let switched = tape.set_drive_compression(wanted);
+        switched.map_err(|error| Unfit::Failed(error.into()))?;
+    }
+    Ok(())
+}
+
+/// Reads the label at the position of the tape, in blocks of up to `block_bytes_max`.
+pub(super) fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Behind), TapeError> {
+    let mut start = Vec::new();
+    let mut buffer = vec![0; READ_BYTES.min(block_bytes_max)];
+    loop {
+        match tape.read(&mut buffer) {
+            Ok(TapeRead::Block(bytes)) => start.extend_from_slice(&buffer[..bytes]),
+            Ok(TapeRead::LargerBlock) if buffer.len() < block_bytes_max => {
+                buffer.resize((2 * buffer.len()).min(block_bytes_max), 0);
+                continue;
+            }
+            Ok(TapeRead::LargerBlock) => return Ok((First::Foreign, Behind::InFile)),
+            Ok(TapeRead::EndOfData) if start.is_empty() => {
+                return Ok((First::Blank, Behind::EndOfData));
+            }
+            Ok(TapeRead::EndOfData) => return Ok((First::Foreign, Behind::EndOfData)),
+            Ok(TapeRead::Filemark) => return Ok((First::Foreign, Behind::Filemark)),
+            Err(error) => return Err(error),
+        }
+        match Label::find(&start) {
+            Ok(Found::Label(label)) => return Ok((First::Ours(label), Behind::InFile)),
+            Ok(Found::NeedMore { prefix_bytes }) if prefix_bytes <= LABEL_BYTES_MAX => {}
+            // A label that does not hold together is not ours to write behind.
+            Ok(Found::NeedMore { .. } | Found::Foreign) | Err(_) => {
+                return Ok((First::Foreign, Behind::InFile));
+            }
+        }
+    }
+}
+
+/// Whether a medium that cannot be read may be written to all the same: the drive has to say
+/// itself that it is the medium, since any other failure may be the notice of another one.
+fn is_given_away(error: &TapeError, used: &[UsedMedium], existing: Existing) -> bool {
+    used.is_empty()
+        && existing == Existing::Replace
+        && error.said.is_some_and(|said| said.is_unreadable())
+}

@@ -1,0 +1,521 @@
+//! The sink that writes a set: labels, blocks, filemarks, and from one volume to the next.
+//!
+//! Blocks of the stored stream come in order. What is before the head and might be needed again
+//! (the start of a chunk whose end does not fit the volume) stays on loan from the ring until the
+//! chunk is whole on one medium. Every blocking call is made by the writing thread, one block a
+//! call; while the drive streams nothing else is sent to it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use archive::chunk::Compression;
+use archive::index::ExtentRecord;
+use archive::label::{Continuation, Label, LabelKind};
+use device::tape::{DriveCompression, Filemark, TapeDrive, TapeWrite};
+use device::target::Existing;
+use flow::account::{Account, State};
+use flow::monitor::{Level, Monitor, Notice};
+use flow::restart::Restart;
+use flow::ring::Block;
+use flow::sink::{Sink, WriteError};
+use model::tape::generation::Generation;
+
+use super::begin::{Unfit, UsedMedium, open_volume};
+use super::error::{Safe, TapeSetError};
+use super::members::MemberTracker;
+use super::report::TapeReport;
+use super::volume::Volume;
+use crate::change::{CHANGE_ATTEMPTS_MAX, Refused, VolumeChanger, VolumePurpose, VolumeRequest};
+use crate::options::{self, Compressed, TapeOptions, segment_bytes};
+use crate::segments::Segments;
+
+/// Writes one set.
+pub struct TapeSink<'a> {
+    drive: &'a dyn TapeDrive,
+    changer: &'a mut dyn VolumeChanger,
+    monitor: &'a dyn Monitor,
+    plan: SetPlan,
+    segments: Arc<Segments>,
+    set: [u8; 16],
+    time_seconds: u64,
+    /// When the first label was on its way.
+    started: Option<Instant>,
+    volume: Option<Volume>,
+    used: Vec<UsedMedium>,
+    stream: Stream,
+    /// Number of the segment that is open, or comes next.
+    segment: u32,
+    /// Parts of that segment so far.
+    parts: u32,
+    part: Option<Part>,
+    extents: Vec<ExtentRecord>,
+    safe: Safe,
+    /// The drive has reported an error: what was not known to be on the medium before may be lost.
+    is_in_doubt: bool,
+    report: TapeReport,
+}
+
+/// What a set is to be like.
+#[derive(Clone, Copy, Debug)]
+pub struct SetPlan {
+    /// Bytes of every block.
+    pub block_bytes: usize,
+    /// Compression of the data.
+    pub compression: Compression,
+    /// Whether what the first medium holds may be written over.
+    pub existing: Existing,
+    /// What only a tape has to be told.
+    pub tape: TapeOptions,
+}
+
+/// The part of a segment that is being written.
+struct Part {
+    stream_bytes: u64,
+    label_bytes: u32,
+    file_number: u32,
+    label_block: Option<u64>,
+}
+
+/// The stored stream that goes by: that of the data, or that of the index.
+struct Stream {
+    kind: LabelKind,
+    /// Place of the next byte to be written.
+    position_bytes: u64,
+    /// Blocks that are not written yet, and those before them that may be wanted again.
+    held: VecDeque<Block>,
+    /// The last chunk that was looked up: its number and where it starts.
+    chunk: (usize, u64),
+    /// Follows the members of a stream that is not compressed.
+    members: Option<MemberTracker>,
+    /// The place up to which some volume holds the stream.
+    reached_bytes: u64,
+}
+
+impl Stream {
+    fn new(kind: LabelKind, compression: Compression) -> Stream {
+        let is_plain = kind == LabelKind::Index || compression == Compression::None;
+        Stream {
+            kind,
+            position_bytes: 0,
+            held: VecDeque::new(),
+            chunk: (0, 0),
+            members: is_plain.then(MemberTracker::new),
+            reached_bytes: 0,
+        }
+    }
+
+    /// The block that holds the next byte to be written, and where in it that byte is.
+    fn next(&self) -> Option<(Block, usize)> {
+        let holds =
+            |block: &&Block| block.position_bytes() + block.len() as u64 > self.position_bytes;
+        let block = self.held.iter().find(holds)?;
+        Some((block.clone(), (self.position_bytes - block.position_bytes()) as usize))
+    }
+
+    /// The next bytes are on the medium. True when no volume had them before.
+    fn advance(&mut self, bytes: &[u8]) -> bool {
+        if let Some(members) = &mut self.members {
+            members.feed(bytes);
+        }
+        self.position_bytes += bytes.len() as u64;
+        let is_new = self.position_bytes > self.reached_bytes;
+        self.reached_bytes = self.position_bytes.max(self.reached_bytes);
+        is_new
+    }
+
+    /// Where the stream has to begin again on another volume: at the start of the chunk that holds
+    /// the next byte.
+    fn restart_bytes(&mut self, segments: &Segments) -> u64 {
+        if self.members.is_some() {
+            return self.position_bytes;
+        }
+        let chunks = segments.chunks();
+        let (mut number, mut start) = self.chunk;
+        while let Some(&(compressed_bytes, _)) = chunks.get(number)
+            && start + u64::from(compressed_bytes) <= self.position_bytes
+        {
+            start += u64::from(compressed_bytes);
+            number += 1;
+        }
+        self.chunk = (number, start);
+        start
+    }
+
+    /// Gives back the blocks that will not be wanted again.
+    fn let_go(&mut self, segments: &Segments) {
+        let wanted = self.restart_bytes(segments);
+        while let Some(first) = self.held.front()
+            && first.position_bytes() + first.len() as u64 <= wanted
+        {
+            self.held.pop_front();
+        }
+    }
+}
+
+impl<'a> TapeSink<'a> {
+    /// Looks at the medium in the drive and makes it ready to take the set.
+    ///
+    /// # Errors
+    /// When it is not to be written to, or blocks of this size do not go through. Nothing was
+    /// written then.
+    pub fn begin(
+        drive: &'a dyn TapeDrive,
+        changer: &'a mut dyn VolumeChanger,
+        monitor: &'a dyn Monitor,
+        plan: &SetPlan,
+    ) -> Result<TapeSink<'a>, TapeSetError> {
+        let SetPlan { block_bytes, compression, .. } = *plan;
+        let device = drive.name().to_owned();
+        let mut volume = match open_volume(drive, plan, &[], 1) {
+            Ok(volume) => volume,
+            Err(Unfit::Failed(error)) => return Err(error),
+            Err(Unfit::Refused(refused)) => return Err(TapeSetError::Refused { device, refused }),
+        };
+        let generation =
+            volume.tape.status().ok().and_then(|status| Generation::of_density(status.density));
+        let set = super::random_id()?;
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let segment_bytes = plan
+            .tape
+            .segment_bytes
+            .unwrap_or_else(|| segment_bytes(generation, block_bytes, compression));
+        let segments = Segments::new(segment_bytes, block_bytes, compression);
+        let report = TapeReport {
+            device,
+            segment_bytes,
+            set: archive::label::hex(&set),
+            generation,
+            block_bytes: block_bytes as u64,
+            file_number: volume.file_number,
+            ..TapeReport::default()
+        };
+        Ok(TapeSink {
+            drive,
+            changer,
+            monitor,
+            plan: *plan,
+            segments: Arc::new(segments),
+            set,
+            time_seconds: time.as_secs(),
+            started: None,
+            used: Vec::new(),
+            volume: Some(volume),
+            stream: Stream::new(LabelKind::Data, compression),
+            segment: 1,
+            parts: 0,
+            part: None,
+            extents: Vec::new(),
+            safe: Safe { set, volumes: 1, ..Safe::default() },
+            is_in_doubt: false,
+            report,
+        })
+    }
+
+    /// Puts what is held on the medium, on as many volumes as it takes.
+    fn drain(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
+        while let Some((block, from)) = self.stream.next() {
+            if self.part.is_none() {
+                self.begin_part(account)?;
+                continue;
+            }
+            let Some(volume) = &mut self.volume else {
+                self.next_volume(account)?;
+                continue;
+            };
+            debug_assert_eq!(
+                from, 0,
+                "behind a label the blocks of the ring are those of the tape"
+            );
+            match volume.write(&block)? {
+                TapeWrite::Whole => volume.took_new |= self.stream.advance(&block),
+                TapeWrite::EndOfMedium(_) => self.end_volume(LabelState::Whole, account)?,
+            }
+        }
+        self.stream.let_go(&self.segments);
+        Ok(())
+    }
+
+    /// Writes a label, and with it the rest of the block that it shares with the stream.
+    fn begin_part(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
+        self.started.get_or_insert_with(Instant::now);
+        let Some(volume) = &mut self.volume else { return self.next_volume(account) };
+        let mut label = Label {
+            set: self.set,
+            kind: self.stream.kind,
+            segment: self.segment,
+            part: self.parts + 1,
+            volume: volume.number,
+            medium: volume.medium,
+            stream_bytes: self.stream.position_bytes,
+            block_bytes: self.plan.block_bytes as u32,
+            length_bytes: 0,
+            compression: self.plan.compression,
+            previous: volume.previous,
+            time_seconds: self.time_seconds,
+        };
+        let continuation = match &self.stream.members {
+            Some(members) if self.parts > 0 => members.continuation(),
+            _ => Continuation::None,
+        };
+        let mut bytes = label.encode(continuation)?;
+        let label_bytes = bytes.len();
+        if !label_bytes.is_multiple_of(self.plan.block_bytes)
+            && let Some((block, from)) = self.stream.next()
+        {
+            bytes.extend_from_slice(&block[from..]);
+        }
+        let part = Part {
+            stream_bytes: self.stream.position_bytes,
+            label_bytes: label_bytes as u32,
+            file_number: volume.file_number,
+            label_block: volume.object_number,
+        };
+        for (number, block) in bytes.chunks(self.plan.block_bytes).enumerate() {
+            if let TapeWrite::EndOfMedium(_) = volume.write(block)? {
+                let state = if number == 0 { LabelState::Absent } else { LabelState::Cut };
+                return self.end_volume(state, account);
+            }
+        }
+        self.parts += 1;
+        self.part = Some(part);
+        volume.holds_part = true;
+        volume.took_new |= self.stream.advance(&bytes[label_bytes..]);
+        Ok(())
+    }
+
+    /// Closes the segment that is open.
+    fn close_segment(&mut self, filemark: Filemark) -> Result<(), TapeSetError> {
+        let Some(volume) = &mut self.volume else { return Ok(()) };
+        volume.write_filemark(filemark)?;
+        volume.took_new = true;
+        self.close_part();
+        self.segment += 1;
+        self.parts = 0;
+        self.report.segments += 1;
+        Ok(())
+    }
+
+    /// Remembers where the part is that has just been closed.
+    fn close_part(&mut self) {
+        let (Some(part), Some(volume)) = (self.part.take(), &self.volume) else { return };
+        if self.stream.kind == LabelKind::Index {
+            return;
+        }
+        self.extents.push(ExtentRecord {
+            set: self.set,
+            segment: self.segment,
+            part: self.parts,
+            volume: volume.number,
+            medium: volume.medium,
+            stream_offset_bytes: part.stream_bytes,
+            stream_bytes: self.stream.position_bytes - part.stream_bytes,
+            label_block: part.label_block,
+            label_bytes: part.label_bytes,
+            file_number: part.file_number,
+        });
+    }
+
+    /// The medium is full: closes what is on it, and has another one put in its place.
+    fn end_volume(&mut self, label: LabelState, account: &mut Account) -> Result<(), TapeSetError> {
+        let Some(volume) = &mut self.volume else { return self.next_volume(account) };
+        match label {
+            LabelState::Absent => volume.tape.synchronise()?,
+            LabelState::Cut | LabelState::Whole => {
+                volume.write_filemark(Filemark::Synchronising)?;
+            }
+        }
+        let (number, is_too_small) = (volume.number, volume.from_beginning && !volume.took_new);
+        let volume_number = volume.holds_part.then_some(number);
+        self.used.push(UsedMedium { medium: volume.medium, volume: volume_number });
+        self.close_part();
+        self.safe.segments = self.segment - 1;
+        if is_too_small {
+            let needed = match self.stream.members {
+                Some(_) => "a block",
+                None => "a chunk of compressed data",
+            };
+            let device = self.drive.name().to_owned();
+            return Err(TapeSetError::VolumeTooSmall { device, volume: number, needed });
+        }
+        self.stream.position_bytes = self.stream.restart_bytes(&self.segments);
+        let text = format!("volume {number} is full, segment {} goes on", self.segment);
+        self.tell(Level::Note, text);
+        self.close_volume();
+        self.next_volume(account)
+    }
+
+    /// Has the next volume put into the drive.
+    fn next_volume(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
+        let started = Instant::now();
+        let changed = account.during(State::Apart, || self.change_volume());
+        self.report.change_seconds += started.elapsed().as_secs_f64();
+        changed
+    }
+
+    fn change_volume(&mut self) -> Result<(), TapeSetError> {
+        let number = self.used.iter().filter_map(|used| used.volume).next_back().unwrap_or(0) + 1;
+        let device = self.drive.name().to_owned();
+        let mut refused = None;
+        for attempt in 1..=CHANGE_ATTEMPTS_MAX {
+            let request = VolumeRequest {
+                device: device.clone(),
+                purpose: VolumePurpose::Write { set: self.set, volume: number },
+                refused: refused.take(),
+                attempt,
+            };
+            self.changer.change(&request).map_err(|source| TapeSetError::Change {
+                device: device.clone(),
+                volume: number,
+                source,
+            })?;
+            match open_volume(self.drive, &self.plan, &self.used, number) {
+                Ok(volume) => {
+                    self.safe.volumes = number;
+                    self.volume = Some(volume);
+                    return Ok(());
+                }
+                Err(Unfit::Refused(why)) => refused = Some(why),
+                Err(Unfit::Failed(
+                    error @ (TapeSetError::Open(_)
+                    | TapeSetError::Tape(_)
+                    | TapeSetError::Exchanged { .. }),
+                )) => {
+                    refused = Some(Refused::Unreadable { text: error.to_string() });
+                }
+                Err(Unfit::Failed(error)) => return Err(error),
+            }
+        }
+        let last = refused.unwrap_or(Refused::NoMedium);
+        Err(TapeSetError::NoVolume { device, volume: number, attempts: CHANGE_ATTEMPTS_MAX, last })
+    }
+
+    /// Closes the drive and keeps what was counted.
+    fn close_volume(&mut self) {
+        let Some(mut volume) = self.volume.take() else { return };
+        self.report.volumes = volume.number;
+        self.report.blocks += volume.blocks;
+        self.report.filemarks += volume.filemarks;
+        if let Some(write_ns) = volume.write_ns() {
+            *self.report.drive_write_ns.get_or_insert(0) += write_ns;
+        }
+    }
+
+    fn tell(&self, level: Level, text: String) {
+        let object = self.drive.name().as_bytes().to_vec();
+        self.monitor.notice(Notice { level, object, text });
+    }
+
+    fn take(&mut self, block: Block, account: &mut Account) -> Result<(), TapeSetError> {
+        let position = block.position_bytes();
+        if self.stream.kind == LabelKind::Data && self.segments.take_end(position) {
+            self.close_segment(Filemark::Immediate)?;
+        }
+        self.stream.held.push_back(block);
+        self.drain(account)
+    }
+
+    /// Ends the stream: closes its last segment.
+    fn end_stream(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
+        self.stream.held.clear();
+        if self.part.is_none() {
+            return Ok(());
+        }
+        match self.stream.kind {
+            LabelKind::Data => {
+                let _ = self.segments.take_end(self.stream.position_bytes);
+                self.close_segment(Filemark::Immediate)
+            }
+            LabelKind::Index => {
+                let started = Instant::now();
+                account.during(State::Apart, || self.close_segment(Filemark::Synchronising))?;
+                self.report.synchronise_seconds = started.elapsed().as_secs_f64();
+                self.safe.segments = self.segment - 1;
+                let seconds = self.started.map(|started| started.elapsed().as_secs_f64());
+                self.report.seconds = seconds.unwrap_or_default();
+                self.close_volume();
+                Ok(())
+            }
+        }
+    }
+
+    /// Where segments of the set end.
+    pub fn segments(&self) -> Arc<Segments> {
+        Arc::clone(&self.segments)
+    }
+
+    /// The data are complete; what follows is the index. Returns where the parts of the data are.
+    pub fn begin_index(&mut self) -> Vec<ExtentRecord> {
+        self.stream = Stream::new(LabelKind::Index, self.plan.compression);
+        std::mem::take(&mut self.extents)
+    }
+
+    /// When the writer should start again after it found a ring of so many blocks empty.
+    pub fn restart(&self, capacity_blocks: usize) -> Restart {
+        let switched_off = self.plan.tape.drive_compression == Some(DriveCompression::Off);
+        let compressed = if switched_off || self.plan.compression != Compression::None {
+            Compressed::NotByDrive
+        } else {
+            Compressed::PerhapsByDrive
+        };
+        let block_bytes = self.plan.block_bytes;
+        options::restart(self.report.generation, compressed, capacity_blocks, block_bytes)
+    }
+
+    /// What was done, behind the end of the index.
+    pub fn into_report(mut self) -> TapeReport {
+        self.close_volume();
+        self.report
+    }
+
+    fn keep(&mut self, error: TapeSetError) -> WriteError {
+        self.is_in_doubt |= matches!(error, TapeSetError::Tape(_));
+        match error {
+            TapeSetError::Stopped(stopped) => WriteError::Stopped(stopped),
+            error => WriteError::Target(Box::new(error)),
+        }
+    }
+
+    /// Ends a set that does not come to its end: closes what is on the medium, and says what of it
+    /// is safe. After an error of the drive nothing more is written, see [`Volume::let_be`].
+    pub fn abandon(mut self) -> Safe {
+        let Some(volume) = &mut self.volume else { return self.safe };
+        if self.is_in_doubt {
+            volume.let_be();
+            return self.safe;
+        }
+        let closed = match self.part {
+            Some(_) => volume.write_filemark(Filemark::Synchronising),
+            None => volume.tape.synchronise(),
+        };
+        if closed.is_ok() {
+            self.safe.segments = self.segment - 1;
+        }
+        self.safe
+    }
+}
+
+/// How much of a label is on a medium that is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LabelState {
+    /// Nothing: the medium ends with a filemark.
+    Absent,
+    /// Some of its blocks.
+    Cut,
+    /// All of it.
+    Whole,
+}
+
+impl Sink for TapeSink<'_> {
+    fn write(&mut self, block: Block, account: &mut Account) -> Result<(), WriteError> {
+        self.take(block, account).map_err(|error| self.keep(error))
+    }
+
+    fn settle(&mut self) -> Result<(), WriteError> {
+        Ok(())
+    }
+
+    fn finish(&mut self, account: &mut Account) -> Result<(), WriteError> {
+        self.end_stream(account).map_err(|error| self.keep(error))
+    }
+}

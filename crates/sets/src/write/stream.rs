@@ -1,0 +1,110 @@
+//! A tape that takes a stream as it is: blocks from where it stands, one filemark behind them.
+//!
+//! What `dd of=/dev/nst0` does, with the block mode set, the size of a block checked before
+//! anything is written, and an end that waits until all is on the medium. What follows the place
+//! is written over only when asked: a tape that was reset, or exchanged, stands at its beginning,
+//! whatever whoever brought it to its place believes. Nothing is known of what
+//! the stream holds, so it cannot go on on another medium.
+
+use device::tape::{Access, BlockMode, Filemark, Tape, TapeDrive, TapeError, TapeRead, TapeWrite};
+use device::target::Existing;
+use flow::account::Account;
+use flow::ring::Block;
+use flow::sink::{Sink, WriteError};
+
+use super::error::TapeSetError;
+use crate::change::Refused;
+
+/// Buffer for a look at what follows.
+const READ_BYTES: usize = 1 << 20;
+
+/// A sink for one stream.
+pub struct TapeStream {
+    tape: Tape,
+    bytes: u64,
+    is_closed: bool,
+}
+
+impl TapeStream {
+    /// Opens the drive, for blocks of up to `block_bytes` from where the tape stands.
+    ///
+    /// # Errors
+    /// When the drive cannot be had, does not take such blocks, or data follow that are to be kept.
+    pub fn open(
+        drive: &dyn TapeDrive,
+        block_bytes: usize,
+        existing: Existing,
+    ) -> Result<TapeStream, TapeSetError> {
+        let mut tape = drive.open(Access::Write)?;
+        let device = || drive.name().to_owned();
+        let limits = tape.limits();
+        limits
+            .check(block_bytes as u64)
+            .map_err(|source| TapeSetError::BlockSize { device: device(), source })?;
+        tape.set_block_mode(BlockMode::Variable)?;
+        if existing == Existing::Keep && data_follow(&mut tape, limits.block_bytes_max)? {
+            let refused = Refused::DataFollow;
+            return Err(TapeSetError::Refused { device: device(), refused });
+        }
+        Ok(TapeStream { tape, bytes: 0, is_closed: false })
+    }
+
+    fn take(&mut self, block: &[u8]) -> Result<(), TapeSetError> {
+        let written = self.tape.write(block).inspect_err(|_| {
+            // As `Volume::let_be`: no filemark where the drive may stand now.
+            let _ = self.tape.synchronise();
+        });
+        if written? == TapeWrite::Whole {
+            self.bytes += block.len() as u64;
+            return Ok(());
+        }
+        self.tape.write_filemark(Filemark::Synchronising)?;
+        let (device, bytes) = (self.tape.name().to_owned(), self.bytes);
+        Err(TapeSetError::EndOfMedium { device, bytes })
+    }
+
+    fn close(&mut self) -> Result<(), TapeSetError> {
+        if !std::mem::replace(&mut self.is_closed, true) {
+            self.tape.write_filemark(Filemark::Synchronising)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether anything is recorded where the tape stands; it stays there if not.
+fn data_follow(tape: &mut Tape, block_bytes_max: u64) -> Result<bool, TapeError> {
+    let at_beginning = tape.status()?.at_beginning;
+    let bytes = usize::try_from(block_bytes_max).map_or(READ_BYTES, |most| most.min(READ_BYTES));
+    let numbered = tape.position().is_ok();
+    let mut buffer = vec![0; bytes];
+    let met = match tape.read(&mut buffer)? {
+        TapeRead::Block(_) if tape.was_past_the_end(&mut buffer)? => TapeRead::EndOfData,
+        met => met,
+    };
+    // Behind a filemark the driver takes every blank check of a read for the end.
+    if met == TapeRead::EndOfData && numbered && !tape.nothing_follows()? {
+        return Ok(true);
+    }
+    if met == TapeRead::EndOfData && at_beginning {
+        // After a read that failed the driver knows no place.
+        tape.rewind()?;
+    }
+    match met {
+        TapeRead::EndOfData => Ok(false),
+        TapeRead::Block(_) | TapeRead::Filemark | TapeRead::LargerBlock => Ok(true),
+    }
+}
+
+impl Sink for TapeStream {
+    fn write(&mut self, block: Block, _: &mut Account) -> Result<(), WriteError> {
+        self.take(&block).map_err(|error| WriteError::Target(Box::new(error)))
+    }
+
+    fn settle(&mut self) -> Result<(), WriteError> {
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut Account) -> Result<(), WriteError> {
+        self.close().map_err(|error| WriteError::Target(Box::new(error)))
+    }
+}
