@@ -197,7 +197,6 @@ pub fn list(
         _ => None,
     };
     let settings = ReadSettings {
-        input: &input,
         engine: options.engine,
         ring_bytes: options.ring_bytes,
         threads: options.threads,
@@ -211,6 +210,7 @@ pub fn list(
     };
     let stage = Stage::new(StageKind::Parse);
     let (mut run, summary) = read_archive(
+        input,
         &settings,
         &stage,
         monitor,

@@ -6,7 +6,8 @@
 //!
 //! The blocks are parsed where they lie and handed on as leases. Everything is bounded by the two
 //! rings and one chunk for each thread of `decompress`. Damage does not end the stream: what cannot
-//! be read or decompressed is a gap ([`flow::gaps`]), and [`members::MemberStream`] finds the way back.
+//! be read or decompressed is a gap ([`flow::gaps`]), and [`members::MemberStream`] finds the way
+//! back.
 //!
 //! A listing of a plain archive with random access does not read the content at all: it goes from
 //! header to header in the file ([`headers`]).
@@ -40,6 +41,7 @@ use std::thread::Scope;
 use archive::chunk::{Coding, Format};
 use archive::decode::{Decoder, Limits};
 use archive::index::ChunkRecord;
+use device::source::Source;
 use failures::lock;
 use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine};
@@ -87,7 +89,6 @@ const READS_IN_FLIGHT: usize = 4;
 
 /// How an archive is read.
 pub(crate) struct ReadSettings<'a> {
-    pub input: &'a Input,
     pub engine: Engine,
     /// Bytes of both rings together.
     pub ring_bytes: usize,
@@ -121,9 +122,10 @@ pub(crate) fn plain_decoder() -> Decoder {
     Decoder::new(Limits::default())
 }
 
-/// Lets `body` go through its members, on this thread, whose account belongs
+/// Reads `input` and lets `body` go through its members, on this thread, whose account belongs
 /// to `stage`.
 pub(crate) fn read_archive<R, E>(
+    input: Input,
     settings: &ReadSettings<'_>,
     stage: &Arc<Stage>,
     monitor: &dyn Monitor,
@@ -133,18 +135,18 @@ pub(crate) fn read_archive<R, E>(
 where
     E: Failure + From<ReadFailure>,
 {
-    let pipeline = Pipeline::new(settings, monitor, crew)?;
-    let result = if settings.contents == Contents::NotWanted && pipeline.plain_file {
-        crew.scope(stage.kind(), |_| pipeline.skim(stage, body))
-    } else {
-        pipeline.run(stage, body)
+    let pipeline = Pipeline::new(&input, settings, monitor, crew)?;
+    let result = match input {
+        Input::File(source) if settings.contents == Contents::NotWanted && pipeline.plain_file => {
+            crew.scope(stage.kind(), |_| pipeline.skim(&source, stage, body))
+        }
+        input => pipeline.run(input, stage, body),
     };
     crew.outcome(result)
 }
 
 /// Everything that the threads of a run share.
 struct Pipeline<'a, E> {
-    input: &'a Input,
     /// Name of the source.
     name: String,
     settings: &'a ReadSettings<'a>,
@@ -156,6 +158,8 @@ struct Pipeline<'a, E> {
     plain_file: bool,
     /// A set on tape that is not compressed.
     plain_set: bool,
+    /// Bytes of a block of the ring that takes what the source gives.
+    source_block_bytes: usize,
     after_end: AfterEnd,
     read: Arc<Stage>,
     decompress: Arc<Stage>,
@@ -173,6 +177,7 @@ struct Pipeline<'a, E> {
 
 impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
     fn new(
+        input: &Input,
         settings: &'a ReadSettings<'a>,
         monitor: &dyn Monitor,
         crew: &'a Crew<'a, E>,
@@ -181,28 +186,23 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             .map_err(|source| ReadFailure::SetUp { what: "engine", source })?;
         let text = format!("engine {}: {}", choice.name(), choice.reason);
         monitor.notice(Notice { level: Level::Detail, object: Vec::new(), text });
-        let input = settings.input;
         let (name, endpoint, plain_file, plain_set) = match input {
             Input::File(source) => {
                 (source.name.clone(), Endpoint::of_file(&source.file), is_plain_file(source), false)
             }
-            Input::Tape(tape) => {
-                let tape = lock(tape);
-                (tape.device(), Endpoint::Tape, false, tape.is_plain_set())
-            }
+            Input::Tape(tape) => (tape.device(), Endpoint::Tape, false, tape.is_plain_set()),
         };
         if let (Input::Tape(tape), Some(keep)) = (input, &settings.keep)
-            && let Some(block_bytes) = lock(tape).set_block_bytes()
+            && let Some(block_bytes) = tape.set_block_bytes()
         {
             keep.suppose(block_bytes);
         }
         let after_end = match input {
-            Input::Tape(tape) if lock(tape).is_set() => AfterEnd::Segments,
+            Input::Tape(tape) if tape.is_set() => AfterEnd::Segments,
             _ if endpoint == Endpoint::BlockDevice => AfterEnd::IndexOnly,
             _ => AfterEnd::Anything,
         };
         Ok(Pipeline {
-            input,
             name,
             settings,
             choice,
@@ -211,6 +211,10 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             endpoint,
             plain_file,
             plain_set,
+            source_block_bytes: match input {
+                Input::File(_) => BLOCK_BYTES,
+                Input::Tape(tape) => tape.ring_block_bytes(BLOCK_BYTES),
+            },
             after_end,
             read: Stage::new(StageKind::Read),
             decompress: Stage::new(StageKind::Decompress),
@@ -228,13 +232,11 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
     /// Goes from header to header without threads and rings.
     fn skim<R>(
         self,
+        source: &Source,
         stage: &Arc<Stage>,
         body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
     ) -> Result<(R, ReadSummary), E> {
         let mut account = stage.open();
-        let Input::File(source) = self.input else {
-            return Err(ReadFailure::NotAnArchive { name: self.name }.into());
-        };
         let file = Arc::clone(&source.file);
         let length_bytes = source.length_bytes.unwrap_or(0);
         let gaps = self.archive_gaps.clone();
@@ -253,7 +255,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
 
     fn stream<'s>(&'s self, supply: Box<dyn Supply + 's>, gaps: Gaps) -> MemberStream<'s> {
         // A set on tape has end marks between its segments.
-        let is_tape = matches!(self.input, Input::Tape(_));
+        let is_tape = self.endpoint == Endpoint::Tape;
         let check = self.settings.check.as_ref().filter(|_| !is_tape);
         let own = match (self.after_end, is_tape) {
             (AfterEnd::Segments, _) => Promise::OfSegments,
@@ -292,13 +294,14 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
 
     fn run<R>(
         self,
+        input: Input,
         stage: &Arc<Stage>,
         body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
     ) -> Result<(R, ReadSummary), E> {
-        let (producer, consumer) = self.ring(self.source_block_bytes())?;
+        let (producer, consumer) = self.ring(self.source_block_bytes)?;
         let parsed = self.crew.scope(stage.kind(), |scope| {
             let reader = self.crew.spawn(scope, &self.read, |account| {
-                match self.read_source(producer, account) {
+                match self.read_source(input, producer, account) {
                     // What a tape gave before it failed is worth having.
                     Err(failure @ ReadFailure::Tape(_)) => Ok(Err(failure)),
                     result => Ok(Ok(result?)),
@@ -436,14 +439,6 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         Ok((result, stream.passed_bytes(), format))
     }
 
-    /// Bytes of a block of the ring that takes what the source gives.
-    fn source_block_bytes(&self) -> usize {
-        match self.input {
-            Input::File(_) => BLOCK_BYTES,
-            Input::Tape(tape) => lock(tape).ring_block_bytes(BLOCK_BYTES),
-        }
-    }
-
     /// A ring of half the memory: plain archives of known kind need but one, and get all of it.
     fn ring(&self, block_bytes: usize) -> Result<(Producer, Consumer), ReadFailure> {
         let rings = if self.plain_file || self.plain_set { 1 } else { 2 };
@@ -455,9 +450,14 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         Ok((producer, consumers.pop().expect("a ring with one consumer")))
     }
 
-    fn read_source(&self, producer: Producer, account: &mut Account) -> Result<(), ReadFailure> {
+    fn read_source(
+        &self,
+        input: Input,
+        producer: Producer,
+        account: &mut Account,
+    ) -> Result<(), ReadFailure> {
         let failed = |source| ReadFailure::Read { name: self.name.clone(), source };
-        let source = match self.input {
+        let source = match input {
             Input::File(source) => source,
             Input::Tape(tape) => return self.read_tape(tape, producer, account),
         };
@@ -491,14 +491,14 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
 
     fn read_tape(
         &self,
-        tape: &Mutex<OpenTape>,
+        tape: OpenTape,
         producer: Producer,
         account: &mut Account,
     ) -> Result<(), ReadFailure> {
         let shared =
             TapeShared { gaps: &self.source_gaps, stop: &self.stop, index: &self.tape_index };
         let ranges = self.settings.excerpt.map(|excerpt| &*excerpt.source);
-        let (end, result) = lock(tape).read(ranges, producer, &shared, account);
+        let (end, result) = tape.read(ranges, producer, &shared, account);
         *lock(&self.tape_end) = Some(end);
         result.map_err(|failure| match failure {
             TapeReadFailure::Stopped(stopped) => {

@@ -213,7 +213,6 @@ pub fn restore(
     let chunks = input.chunks();
     let stand_ins = plan.map_or_else(StandIns::default, |plan| plan.stand_ins);
     let settings = ReadSettings {
-        input: &input,
         engine: options.engine,
         ring_bytes: options.ring_bytes,
         threads: options.threads,
@@ -246,7 +245,7 @@ pub fn restore(
         result.map(|()| (workers.report(), workers.existing(), late))
     };
     let ((mut run, existing, late), mut summary) =
-        read_archive::<_, RestoreError>(&settings, &parse, monitor, &crew, body)?;
+        read_archive::<_, RestoreError>(input, &settings, &parse, monitor, &crew, body)?;
     let lost = std::mem::take(&mut summary.lost);
     let tape = summary.enter(&mut run, Command::Restore, Endpoint::Tree, &warnings);
     run.stages.extend([parse.report(), create.report()]);

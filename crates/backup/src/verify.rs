@@ -294,7 +294,6 @@ pub fn verify(
     }
     let keep = check.is_none().then(Arc::<KeptChecksums>::default);
     let settings = ReadSettings {
-        input: &input,
         engine: options.engine,
         ring_bytes: options.ring_bytes,
         threads: options.threads,
@@ -316,7 +315,7 @@ pub fn verify(
         verifier.conclude()
     };
     let ((mut report, from_end, written), mut summary) =
-        read_archive::<_, VerifyError>(&settings, &parse, monitor, &crew, body)?;
+        read_archive::<_, VerifyError>(input, &settings, &parse, monitor, &crew, body)?;
     let endpoint = summary.endpoint;
     report.read_from = read_from;
     // Who has compressed it anew, or decompressed it, has changed nothing that matters.

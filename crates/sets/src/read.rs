@@ -11,7 +11,8 @@
 //! keep in a file of its own, follows the data as if it stood behind them.
 //!
 //! `docs/format.md` ("On tape") says what lies on the medium, `docs/design/reading.md` how it is
-//! read. Not here: writing ([`crate::write`]), and what a drive means by its answers (`device::tape`).
+//! read. Not here: writing ([`crate::write`]), and what a drive means by its answers
+//! (`device::tape`).
 
 mod beginning;
 mod blocks;
@@ -280,7 +281,7 @@ impl OpenTape {
     /// Reads all of it, or `ranges` of the stored stream of a set, into the ring. What was read
     /// stays good when the tape fails later on.
     pub fn read(
-        &mut self,
+        mut self,
         ranges: Option<&[Range<u64>]>,
         producer: Producer,
         shared: &TapeShared<'_>,

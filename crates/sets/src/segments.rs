@@ -82,8 +82,8 @@ impl Segments {
         self.length_bytes.saturating_sub(filled)
     }
 
-    /// Closes the last segment, unless nothing was put behind the one before. Returns the bytes that
-    /// this took.
+    /// Closes the last segment, unless nothing was put behind the one before. Returns the bytes
+    /// that this took.
     ///
     /// # Errors
     /// When the run is stopped.

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
-use std::sync::Mutex;
 
 use archive::chunk::Format;
 use device::source::Source;
@@ -10,8 +9,8 @@ use flow::cancel::Cancel;
 use flow::run::Endpoint;
 use sets::{IndexFile, Need, OpenTape, TapeOrigin};
 
+use super::ReadFailure;
 use super::excerpt::{self, Chunks};
-use super::{ReadFailure, lock};
 
 /// Whether an index must follow an archive that does not say so itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,12 +22,13 @@ pub enum IndexNeed {
     Required,
 }
 
-/// Where the bytes come from. Opened once in a run: who opens a named pipe again finds nobody.
+/// Where the bytes come from. Opened once in a run: who opens a named pipe again finds nobody. Read
+/// once: the thread that reads it has it to itself.
 pub(crate) enum Input {
     /// A file, a device, a pipe.
     File(Source),
-    /// A tape, for the thread that reads it.
-    Tape(Mutex<OpenTape>),
+    /// A tape.
+    Tape(OpenTape),
 }
 
 impl Input {
@@ -40,7 +40,7 @@ impl Input {
         cancel: &Cancel,
     ) -> Result<Input, ReadFailure> {
         Ok(match tape {
-            Some(tape) => Input::Tape(Mutex::new(OpenTape::open(tape, need, cancel)?)),
+            Some(tape) => Input::Tape(OpenTape::open(tape, need, cancel)?),
             None => Input::File(Source::open(from)?),
         })
     }
@@ -49,7 +49,7 @@ impl Input {
     pub fn damage(&self) -> Vec<String> {
         match self {
             Input::File(_) => Vec::new(),
-            Input::Tape(tape) => lock(tape).damage().to_vec(),
+            Input::Tape(tape) => tape.damage().to_vec(),
         }
     }
 
@@ -80,7 +80,7 @@ impl Input {
     pub fn can_jump(&self) -> bool {
         match self {
             Input::File(_) => true,
-            Input::Tape(tape) => lock(tape).knows_its_parts(),
+            Input::Tape(tape) => tape.knows_its_parts(),
         }
     }
 
@@ -115,7 +115,7 @@ impl Input {
         match self {
             Input::File(source) if Endpoint::of_file(&source.file) == Endpoint::BlockDevice => None,
             Input::File(source) => IndexFile::find(source),
-            Input::Tape(tape) => lock(tape).index().map(|index| index.index.clone()),
+            Input::Tape(tape) => tape.index().map(|index| index.index.clone()),
         }
     }
 }
