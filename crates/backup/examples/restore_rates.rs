@@ -26,7 +26,7 @@ fn main() {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let number = |at: usize| -> Option<usize> { arguments.get(at)?.to_str()?.parse().ok() };
     let options = RestoreOptions {
-        from: arguments[0].clone(),
+        from: arguments[0].clone().into(),
         into: arguments[1].clone().into(),
         threads: number(2).and_then(NonZero::new),
         ring_bytes: number(3).unwrap_or(64) << 20,

@@ -23,7 +23,7 @@ mod run;
 mod sizes;
 mod stream;
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -34,18 +34,16 @@ use std::time::Instant;
 use archive::chunk::seek_table::SeekTableError;
 use archive::chunk::{ChunkError, Compression, CompressionError};
 use archive::index::IndexError;
-use device::tape::TapeDrive;
 use device::target::{Existing, FileMode, Target, TargetError};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, StageFailure, cores};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::run::{Command, Endpoint, RunReport};
-use flow::sink::WriteError;
-use sets::{Safe, SetPlan, TapeOptions, TapeSetError, TapeSink, VolumeChanger};
+use sets::{Safe, SetPlan, TapeSetError, TapeSink};
 use tree::{Attributes, FileSystems, Scan, ScanError};
 
-use crate::open_target::open_target;
+use crate::destination::{Completed, Destination, DestinationError, Output, open_target};
 use crate::report::BackupReport;
 use descriptors::InHand;
 use replaced::check_size;
@@ -58,9 +56,9 @@ use sizes::{Layout, RingSizes};
 pub struct BackupOptions {
     /// Files and directories.
     pub sources: Vec<PathBuf>,
-    /// Where the archive goes; `-` is standard output.
-    pub target: OsString,
-    /// What to do with a target that exists.
+    /// Where the archive goes.
+    pub target: Destination,
+    /// What to do with a target that exists, or with what the first medium holds.
     pub existing: Existing,
     /// What to do when that is an archive in a file, and the new one has far less.
     pub shrinking: Shrinking,
@@ -106,7 +104,7 @@ impl Default for BackupOptions {
     fn default() -> BackupOptions {
         BackupOptions {
             sources: Vec::new(),
-            target: OsString::new(),
+            target: "-".into(),
             existing: Existing::Keep,
             shrinking: Shrinking::Refuse,
             mode: FileMode::Usual,
@@ -160,7 +158,7 @@ pub enum BackupError {
         /// The target.
         target: String,
         /// Why.
-        source: WriteError,
+        source: DestinationError,
     },
     /// Sizes of block and ring do not fit each other.
     #[error("a ring of {ring_bytes} bytes is too small for blocks of {block_bytes} bytes")]
@@ -238,93 +236,75 @@ impl std::error::Error for Unfinished {
     }
 }
 
-/// Backs up. Returns what was done; warnings went to the monitor.
+/// Writes in flight to a file or block device.
+const WRITE_DEPTH: usize = 4;
+
+/// Backs up: to what a path leads to, or to a tape, on as many volumes as it takes. Returns what
+/// was done; warnings went to the monitor.
 ///
 /// # Errors
-/// See [`BackupError`].
+/// See [`BackupError`]; for a tape `Unfinished` once it is ready to take the set.
 pub fn backup(
     options: &BackupOptions,
     monitor: &dyn Monitor,
     cancel: &Cancel,
 ) -> Result<BackupReport, BackupError> {
     let started = Instant::now();
-    let prepared = Prepared::new(options, Layout::OneStream, monitor)?;
-    Target::check_storage(&options.target)?;
-    check_target_is_no_source(options)?;
-    let before = match (options.existing, options.shrinking) {
-        (Existing::Replace, Shrinking::Refuse) => ArchiveSize::of_file(&options.target),
-        _ => None,
-    };
-    let target = open_target(&options.target, options.existing, options.mode, cancel)??;
-    let identity = |(device, inode)| tree::Identity { device, inode };
-    let output = target.identity().map(identity);
-    let replaced = target.replaced().map(identity);
-    let (run, scan) = prepared.into_run(options, monitor, cancel, replaced, output);
-    let mut sink = run.sink(&target)?;
-    let result = run.archive(scan, sink.as_mut());
-    let done = run.outcome(result)?;
-    drop(sink);
-    if let Some(before) = before {
-        check_size(&options.target, before, done.size())?;
-    }
-    let kind = target.kind;
-    let synchronising = Instant::now();
-    if let Some(text) = target.complete()?.not_kept {
-        let object = options.target.as_encoded_bytes().to_vec();
-        monitor.notice(Notice { level: Level::Warning, object, text });
-    }
-    let run = RunReport {
-        seconds: started.elapsed().as_secs_f64(),
-        synchronise_seconds: synchronising.elapsed().as_secs_f64(),
-        target: kind.into(),
-        ..run.report(&done)
-    };
-    Ok(BackupReport { run, tape: None })
-}
-
-/// Backs up to a tape, on as many volumes as it takes; `options.target` is its name, and
-/// `options.existing` whether what a medium holds may be written over. Returns what was done;
-/// warnings went to the monitor.
-///
-/// # Errors
-/// See [`BackupError`]; `Unfinished` from the first block on.
-pub fn backup_to_tape(
-    options: &BackupOptions,
-    tape: &TapeOptions,
-    drive: &dyn TapeDrive,
-    changer: &mut dyn VolumeChanger,
-    monitor: &dyn Monitor,
-    cancel: &Cancel,
-) -> Result<BackupReport, BackupError> {
-    let started = Instant::now();
-    let prepared = Prepared::new(options, Layout::Segments, monitor)?;
-    let plan = SetPlan {
-        block_bytes: options.block_bytes,
-        compression: options.compression,
-        existing: options.existing,
-        tape: *tape,
-    };
-    let mut sink = TapeSink::begin(drive, changer, monitor, &plan)?;
-    let (mut run, scan) = prepared.into_run(options, monitor, cancel, None, None);
-    run.segments = Some(sink.segments());
-    let result = run.archive(scan, &mut sink);
+    let prepared = Prepared::new(options, monitor)?;
+    let (mut output, before) = open_output(options, &prepared.engine, monitor, cancel)?;
+    let (run, scan) = prepared.into_run(options, monitor, cancel, &output);
+    let result = run.archive(scan, &mut output);
     let done = match run.outcome(result) {
         Ok(done) => done,
         Err(error) => {
-            let safe = sink.abandon();
-            return Err(BackupError::Unfinished(Box::new(Unfinished { error, safe })));
+            return Err(match output.abandon() {
+                Some(safe) => BackupError::Unfinished(Box::new(Unfinished { error, safe })),
+                None => error,
+            });
         }
     };
-    let tape = sink.into_report();
-    let run = RunReport {
-        seconds: started.elapsed().as_secs_f64(),
-        synchronise_seconds: tape.synchronise_seconds,
-        change_seconds: tape.change_seconds,
-        target: Endpoint::Tape,
-        target_bytes: tape.blocks * tape.block_bytes,
-        ..run.report(&done)
+    if let Some(before) = before {
+        check_size(options.target.name(), before, done.size())?;
+    }
+    let target = output.endpoint();
+    let Completed { not_kept, synchronise_seconds, tape } = output.complete()?;
+    if let Some(text) = not_kept {
+        let object = options.target.name().as_encoded_bytes().to_vec();
+        monitor.notice(Notice { level: Level::Warning, object, text });
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let mut run = RunReport { seconds, synchronise_seconds, target, ..run.report(&done) };
+    if let Some(tape) = &tape {
+        run.change_seconds = tape.change_seconds;
+        run.target_bytes = tape.blocks * tape.block_bytes;
+    }
+    Ok(BackupReport { run, tape })
+}
+
+/// Opens the target, and tells what it would replace.
+fn open_output<'a>(
+    options: &'a BackupOptions,
+    engine: &Choice,
+    monitor: &'a dyn Monitor,
+    cancel: &Cancel,
+) -> Result<(Output<'a>, Option<ArchiveSize>), BackupError> {
+    let path = match &options.target {
+        Destination::Path(path) => path,
+        Destination::Tape(tape) => {
+            let BackupOptions { block_bytes, compression, existing, .. } = *options;
+            let plan = SetPlan { block_bytes, compression, existing };
+            return Ok((Output::Set(Box::new(TapeSink::begin(tape, monitor, plan)?)), None));
+        }
     };
-    Ok(BackupReport { run, tape: Some(tape) })
+    Target::check_storage(path)?;
+    check_target_is_no_source(path, options)?;
+    let before = match (options.existing, options.shrinking) {
+        (Existing::Replace, Shrinking::Refuse) => ArchiveSize::of_file(path),
+        _ => None,
+    };
+    let target = open_target(path, options.existing, options.mode, cancel)??;
+    let output = Output::to_target(target, engine, WRITE_DEPTH, cancel);
+    Ok((output.map_err(BackupError::Engine)?, before))
 }
 
 /// What is made before the target is touched.
@@ -338,11 +318,8 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn new(
-        options: &BackupOptions,
-        layout: Layout,
-        monitor: &dyn Monitor,
-    ) -> Result<Prepared, BackupError> {
+    fn new(options: &BackupOptions, monitor: &dyn Monitor) -> Result<Prepared, BackupError> {
+        let layout = if options.target.is_tape() { Layout::Segments } else { Layout::OneStream };
         let sizes = RingSizes::new(options, layout)?;
         let engine = Choice::new(options.engine).map_err(BackupError::Engine)?;
         detail(monitor, format!("bulk input and output: {}", engine.reason));
@@ -364,9 +341,10 @@ impl Prepared {
         options: &'a BackupOptions,
         monitor: &'a dyn Monitor,
         cancel: &'a Cancel,
-        replaced: Option<tree::Identity>,
-        output: Option<tree::Identity>,
+        output: &Output<'_>,
     ) -> (Run<'a>, Scan) {
+        let identity = |(device, inode)| tree::Identity { device, inode };
+        let target = output.target();
         let run = Run {
             options,
             monitor,
@@ -378,9 +356,9 @@ impl Prepared {
             excludes: self.excludes,
             crew: Crew::new(cancel),
             stages: Stages::new(),
-            replaced,
-            output,
-            segments: None,
+            replaced: target.and_then(Target::replaced).map(identity),
+            output: target.and_then(Target::identity).map(identity),
+            segments: output.segments(),
         };
         (run, self.scan)
     }
@@ -435,14 +413,14 @@ fn start_scan(
 }
 
 /// A target that is itself a source would be replaced by its own archive.
-fn check_target_is_no_source(options: &BackupOptions) -> Result<(), BackupError> {
-    if options.target == "-" {
+fn check_target_is_no_source(path: &OsStr, options: &BackupOptions) -> Result<(), BackupError> {
+    if path == "-" {
         return Ok(());
     }
-    let Ok(existing) = tree::identity_of_path(options.target.as_ref()) else { return Ok(()) };
+    let Ok(existing) = tree::identity_of_path(path.as_ref()) else { return Ok(()) };
     let same = |source: &PathBuf| tree::identity_of_path(source).is_ok_and(|it| it == existing);
     if options.sources.iter().any(same) {
-        let target = options.target.to_string_lossy().into_owned();
+        let target = options.target.shown();
         return Err(BackupError::TargetIsSource { target });
     }
     Ok(())

@@ -5,8 +5,9 @@
 //! or knows a flag.
 
 pub mod backup;
+pub mod destination;
 pub mod list;
-mod open_target;
+pub mod origin;
 pub mod pipe;
 pub mod read;
 pub mod report;

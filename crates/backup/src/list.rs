@@ -7,7 +7,6 @@
 
 mod against_index;
 
-use std::ffi::OsString;
 use std::num::NonZero;
 use std::time::Instant;
 
@@ -20,6 +19,7 @@ use flow::crew::{Crew, Failure, StageFailure, cores};
 use flow::monitor::{Counter, Monitor};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
+use crate::origin::Origin;
 use crate::read::cross_check::cross_check;
 use crate::read::members::{Item, MemberStream};
 use crate::read::{
@@ -29,18 +29,16 @@ use crate::read::{
 use crate::selection::Selection;
 use crate::warnings::Warnings;
 use sets::IndexFile;
-use sets::{Need, TapeOrigin};
+use sets::Need;
 
 use against_index::AgainstIndex;
 
 /// What to list and how.
 #[derive(Clone, Debug)]
 pub struct ListOptions {
-    /// The archive: a path, or `-` for standard input.
-    pub from: OsString,
-    /// The tape that `from` names, if it is one. Of a set on tape the index is listed, whatever
-    /// the detail: reading the headers would take as long as restoring everything.
-    pub tape: Option<TapeOrigin>,
+    /// Where the archive is. Of a set on tape the index is listed, whatever the detail: reading the
+    /// headers would take as long as restoring everything.
+    pub from: Origin,
     /// Which members.
     pub selection: Selection,
     /// How much of each.
@@ -61,7 +59,6 @@ impl Default for ListOptions {
     fn default() -> ListOptions {
         ListOptions {
             from: "-".into(),
-            tape: None,
             selection: Selection::default(),
             detail: Detail::Everything,
             check: HeaderCheck::default(),
@@ -170,7 +167,7 @@ pub fn list(
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
     let mut selection = options.selection.clone();
-    let input = Input::open(&options.from, options.tape.as_ref(), Need::Index, cancel)?;
+    let input = Input::open(&options.from, Need::Index, cancel)?;
     if options.index == IndexNeed::Required {
         input.require_index()?;
     }

@@ -6,12 +6,10 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::sync::Arc;
 use std::time::Instant;
 
 use device::source::{Source, SourceError};
-use device::tape::TapeDrive;
-use device::target::{Existing, FileMode, TargetError, TargetKind};
+use device::target::{Existing, FileMode, TargetError};
 use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
@@ -21,19 +19,19 @@ use flow::rate::RateLimit;
 use flow::restart::Restart;
 use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
-use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all};
+use flow::sink::{WriteOptions, write_all};
 use flow::source::{ReadError, read_file, read_stream};
-
-use crate::open_target::open_target;
 use sets::{TapeSetError, TapeStream};
+
+use crate::destination::{Completed, Destination, DestinationError, Output, open_target};
 
 /// What to move, and how.
 #[derive(Clone, Debug)]
 pub struct PipeOptions {
     /// Path of the source; `-` is standard input.
     pub from: OsString,
-    /// Path of the target; `-` is standard output.
-    pub to: OsString,
+    /// Where they go.
+    pub to: Destination,
     /// Bytes of a block: what one write hands to the target.
     pub block_bytes: usize,
     /// Bytes of the ring; at least two blocks are used.
@@ -121,10 +119,11 @@ pub enum PipeError {
 /// How many transfers are kept in flight on files and block devices.
 const DEPTH: usize = 8;
 
-/// Moves everything from the source to the target and makes it durable there.
+/// Moves everything from the source to the target and makes it durable there: on a tape, from where
+/// it stands, behind a filemark that waits until all is on the medium.
 ///
 /// # Errors
-/// See [`PipeError`].
+/// See [`PipeError`]; `Tape` at the end of the medium, with what is on it.
 pub fn pipe(
     options: &PipeOptions,
     monitor: &dyn Monitor,
@@ -132,69 +131,46 @@ pub fn pipe(
 ) -> Result<RunReport, PipeError> {
     let blocks = check(options)?;
     let source = Source::open(&options.from)?;
-    let target = open_target(&options.to, options.existing, options.mode, cancel)
-        .map_err(|_| PipeError::Cancelled { written_bytes: 0 })??;
     let engine = choose_engine(options)?;
-    let bulk = source.length_bytes.is_some() || is_seekable(target.kind);
+    let mut output = open_output(options, blocks, &engine, cancel)?;
+    let target = output.endpoint();
+    let bulk =
+        source.length_bytes.is_some() || matches!(target, Endpoint::File | Endpoint::BlockDevice);
     tell_engine(&engine, bulk, monitor);
-    let sink: Box<dyn Sink> = if is_seekable(target.kind) {
-        let depth = DEPTH.min(blocks / 2).max(1);
-        let in_flight = engine
-            .open_for(depth, &target.file)
-            .map_err(|source| PipeError::SetUp { what: "writing", source })?;
-        Box::new(FileSink::new(Arc::clone(&target.file), in_flight))
-    } else {
-        Box::new(StreamSink::new(Arc::clone(&target.file), cancel.clone()))
-    };
-    let output = Output { name: target.name.clone(), kind: target.kind.into(), sink };
     let run = Run { options, blocks, source: &source, engine, monitor, cancel };
     let start = Instant::now();
-    let report = run.run(output)?;
-    let before_synchronise = Instant::now();
-    if let Some(text) = target.complete()?.not_kept {
-        let object = options.to.as_encoded_bytes().to_vec();
+    let report = run.run(&mut output)?;
+    let Completed { not_kept, synchronise_seconds, .. } = output.complete()?;
+    if let Some(text) = not_kept {
+        let object = options.to.name().as_encoded_bytes().to_vec();
         monitor.notice(Notice { level: Level::Warning, object, text });
     }
-    Ok(RunReport {
-        seconds: start.elapsed().as_secs_f64(),
-        synchronise_seconds: before_synchronise.elapsed().as_secs_f64(),
-        ..report
-    })
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(RunReport { seconds, synchronise_seconds, target, ..report })
 }
 
-/// Moves everything from the source to a tape, from where it stands, and writes a filemark that
-/// waits until all is on the medium.
-///
-/// # Errors
-/// See [`PipeError`]; `Tape` at the end of the medium, with what is on it.
-pub fn pipe_to_tape(
+fn open_output(
     options: &PipeOptions,
-    drive: &dyn TapeDrive,
-    monitor: &dyn Monitor,
+    blocks: usize,
+    engine: &Choice,
     cancel: &Cancel,
-) -> Result<RunReport, PipeError> {
-    let blocks = check(options)?;
-    let source = Source::open(&options.from)?;
-    let sink = TapeStream::open(drive, options.block_bytes, options.existing)?;
-    let engine = choose_engine(options)?;
-    tell_engine(&engine, source.length_bytes.is_some(), monitor);
-    let output =
-        Output { name: drive.name().to_owned(), kind: Endpoint::Tape, sink: Box::new(sink) };
-    let run = Run { options, blocks, source: &source, engine, monitor, cancel };
-    let start = Instant::now();
-    let report = run.run(output)?;
-    Ok(RunReport { seconds: start.elapsed().as_secs_f64(), ..report })
+) -> Result<Output<'static>, PipeError> {
+    let path = match &options.to {
+        Destination::Path(path) => path,
+        Destination::Tape(tape) => {
+            let stream = TapeStream::open(&*tape.drive, options.block_bytes, options.existing)?;
+            return Ok(Output::Stream(stream));
+        }
+    };
+    let target = open_target(path, options.existing, options.mode, cancel)
+        .map_err(|_| PipeError::Cancelled { written_bytes: 0 })??;
+    let depth = DEPTH.min(blocks / 2).max(1);
+    Output::to_target(target, engine, depth, cancel)
+        .map_err(|source| PipeError::SetUp { what: "writing", source })
 }
 
 fn choose_engine(options: &PipeOptions) -> Result<Choice, PipeError> {
     Choice::new(options.engine).map_err(|source| PipeError::SetUp { what: "io_uring", source })
-}
-
-/// Where the data go.
-struct Output {
-    name: String,
-    kind: Endpoint,
-    sink: Box<dyn Sink>,
 }
 
 /// A run with both ends open.
@@ -209,7 +185,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Moves the data, up to the last write.
-    fn run(&self, mut output: Output) -> Result<RunReport, PipeError> {
+    fn run(&self, output: &mut Output<'_>) -> Result<RunReport, PipeError> {
         let (options, blocks, cancel) = (self.options, self.blocks, self.cancel);
         let ring_options = RingOptions { block_bytes: options.block_bytes, blocks, consumers: 1 };
         let (mut producer, mut consumers) = ring(ring_options, cancel.clone())
@@ -223,13 +199,14 @@ impl Run<'_> {
                 Ok(read_source(self.source, producer, &self.engine, account, cancel)?)
             })?;
             let mut account = write.open();
-            self.write(&mut *output.sink, &consumer, &read, &mut account)?;
+            self.write(output, &consumer, &read, &mut account)?;
             drop(account);
             crew.join(reader)
         });
-        let (from, to) = (&self.source.name, &output.name);
+        let to = output.target().map_or_else(|| options.to.shown(), |target| target.name.clone());
+        let from = &self.source.name;
         let source_bytes =
-            crew.outcome(moved).map_err(|ended| ended.in_words(from, to, write.bytes()))?;
+            crew.outcome(moved).map_err(|ended| ended.in_words(from, &to, write.bytes()))?;
         Ok(RunReport {
             source_bytes,
             archive_bytes: write.bytes(),
@@ -241,7 +218,6 @@ impl Run<'_> {
             cores: cores(),
             command: Command::Pipe,
             source: Endpoint::of_file(&self.source.file),
-            target: output.kind,
             rate_limit_bytes_per_second: options.rate_limit_bytes_per_second,
             compression: "none".to_owned(),
             ..RunReport::default()
@@ -251,18 +227,18 @@ impl Run<'_> {
     /// The writing stage; it tells the bytes of the reading one along with its own.
     fn write(
         &self,
-        sink: &mut dyn Sink,
+        output: &mut Output<'_>,
         consumer: &Consumer,
         read: &Stage,
         account: &mut Account,
-    ) -> Result<u64, WriteError> {
+    ) -> Result<u64, DestinationError> {
         let start_fill_blocks =
             (self.blocks * usize::from(self.options.start_fill_percent)).div_ceil(100).max(1);
         let restart = Restart::AtFill { blocks: start_fill_blocks };
         let rate_limit = self.options.rate_limit_bytes_per_second.map(RateLimit::new);
         let options = WriteOptions { start_fill_blocks, restart, rate_limit };
         let mut told_bytes = 0;
-        write_all(consumer, sink, options, account, self.cancel, |block| {
+        write_all(consumer, output, options, account, self.cancel, |block| {
             let read_bytes = read.bytes();
             self.monitor.count(Counter::SourceBytes, read_bytes - told_bytes);
             told_bytes = read_bytes;
@@ -298,10 +274,6 @@ fn tell_engine(engine: &Choice, bulk: bool, monitor: &dyn Monitor) {
     monitor.notice(Notice { level: Level::Detail, object: Vec::new(), text });
 }
 
-fn is_seekable(kind: TargetKind) -> bool {
-    matches!(kind, TargetKind::File | TargetKind::BlockDevice)
-}
-
 fn read_source(
     source: &Source,
     producer: Producer,
@@ -327,7 +299,7 @@ enum Ended {
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
-    Write(#[from] WriteError),
+    Write(#[from] DestinationError),
     #[error(transparent)]
     Stage(#[from] StageFailure),
     #[error(transparent)]
@@ -339,7 +311,7 @@ impl Failure for Ended {
         matches!(
             self,
             Ended::Read(ReadError::Stopped(_))
-                | Ended::Write(WriteError::Stopped(_))
+                | Ended::Write(DestinationError::Stopped(_))
                 | Ended::Stopped(_)
         )
     }
@@ -350,24 +322,18 @@ impl Ended {
     fn in_words(self, from: &str, to: &str, written_bytes: u64) -> PipeError {
         let object = to.to_owned();
         match self {
-            Ended::Write(WriteError::Write { offset_bytes, source }) => match source.kind() {
+            Ended::Write(DestinationError::Write { offset_bytes, source }) => match source.kind() {
                 io::ErrorKind::BrokenPipe => PipeError::Closed { object, offset_bytes },
                 _ => PipeError::Write { object, offset_bytes, source },
             },
-            Ended::Write(WriteError::Target(error)) => match error.downcast::<TapeSetError>() {
-                Ok(error) => PipeError::Tape(*error),
-                Err(other) => {
-                    let source = io::Error::other(other);
-                    PipeError::Write { object, offset_bytes: written_bytes, source }
-                }
-            },
+            Ended::Write(DestinationError::Tape(error)) => PipeError::Tape(error),
             Ended::Read(ReadError::Read { offset_bytes, source }) => {
                 PipeError::Read { object: from.to_owned(), offset_bytes, source }
             }
             Ended::Stage(failure) => PipeError::Stage(failure),
             Ended::Stopped(_)
             | Ended::Read(ReadError::Stopped(_))
-            | Ended::Write(WriteError::Stopped(_)) => PipeError::Cancelled { written_bytes },
+            | Ended::Write(DestinationError::Stopped(_)) => PipeError::Cancelled { written_bytes },
         }
     }
 }

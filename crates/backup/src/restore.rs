@@ -19,7 +19,6 @@ mod check;
 mod order;
 mod workers;
 
-use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,6 +37,7 @@ use tree::{
     Replaced,
 };
 
+use crate::origin::Origin;
 use crate::read::cross_check::set_id_holds;
 use crate::read::excerpt::Excerpt;
 use crate::read::members::MemberStream;
@@ -46,7 +46,7 @@ use crate::read::{Contents, IndexNeed, Input, ReadFailure, ReadSettings, read_ar
 use crate::selection::Selection;
 use crate::warnings::Warnings;
 use sets::IndexFile;
-use sets::{Need, TapeOrigin, TapeReading};
+use sets::{Need, TapeReading};
 
 use crate::read::block_check::{BlockCheck, KeptChecksums};
 use order::Dispatcher;
@@ -64,10 +64,8 @@ pub const INCOMPLETE_SUFFIX: &str = ".incomplete";
 /// What to restore and how.
 #[derive(Clone, Debug)]
 pub struct RestoreOptions {
-    /// The archive: a path, or `-` for standard input.
-    pub from: OsString,
-    /// The tape that `from` names, if it is one.
-    pub tape: Option<TapeOrigin>,
+    /// Where the archive is.
+    pub from: Origin,
     /// Directory to restore into; made when missing. Nothing is written outside of it.
     pub into: PathBuf,
     /// Which members.
@@ -111,7 +109,6 @@ impl Default for RestoreOptions {
     fn default() -> RestoreOptions {
         RestoreOptions {
             from: "-".into(),
-            tape: None,
             into: ".".into(),
             selection: Selection::default(),
             strip_components: 0,
@@ -267,7 +264,7 @@ pub fn restore(
 /// Opens the archive, and refuses it without the index that the user asks for.
 fn open_input(options: &RestoreOptions, cancel: &Cancel) -> Result<Input, ReadFailure> {
     let need = if options.selection.is_everything() { Need::Everything } else { Need::Index };
-    let input = Input::open(&options.from, options.tape.as_ref(), need, cancel)?;
+    let input = Input::open(&options.from, need, cancel)?;
     if options.index == IndexNeed::Required {
         input.require_index()?;
     }
@@ -283,7 +280,7 @@ fn make_plan(index: &IndexFile, options: &RestoreOptions) -> Option<Plan> {
     if set_id_holds(index) != Some(true) {
         return None;
     }
-    let bridge_bytes = if options.tape.is_some() { TAPE_BRIDGE_BYTES } else { BRIDGE_BYTES };
+    let bridge_bytes = if options.from.is_tape() { TAPE_BRIDGE_BYTES } else { BRIDGE_BYTES };
     plan(|| index.files(), &options.selection, bridge_bytes).ok()
 }
 

@@ -19,7 +19,6 @@ mod order;
 mod seen;
 mod workers;
 
-use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +32,7 @@ use flow::monitor::Monitor;
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 use tree::{Attributes, CompareOwners, Difference};
 
+use crate::origin::Origin;
 use crate::read::block_check::{BlockCheck, KeptChecksums};
 use crate::read::members::MemberStream;
 use crate::read::{
@@ -40,7 +40,7 @@ use crate::read::{
     plain_decoder, read_archive,
 };
 use crate::warnings::Warnings;
-use sets::{Need, TapeOrigin, TapeReading};
+use sets::{Need, TapeReading};
 
 pub use freshness::{PageCache, ReadFrom};
 use order::{IndexFromEnd, Verifier};
@@ -54,10 +54,8 @@ pub const LISTED_BYTES_MAX: usize = 4 << 20;
 /// What to verify and how.
 #[derive(Clone, Debug)]
 pub struct VerifyOptions {
-    /// The archive: a path, or `-` for standard input.
-    pub from: OsString,
-    /// The tape that `from` names, if it is one.
-    pub tape: Option<TapeOrigin>,
+    /// Where the archive is.
+    pub from: Origin,
     /// Directory that the paths of the archive start in, when it is to be compared with.
     pub against: Option<PathBuf>,
     /// Whether what the page cache holds of the archive is as good as the disk.
@@ -81,7 +79,6 @@ impl Default for VerifyOptions {
     fn default() -> VerifyOptions {
         VerifyOptions {
             from: "-".into(),
-            tape: None,
             against: None,
             cache: PageCache::Dropped,
             attributes: Attributes::Read,
@@ -285,7 +282,7 @@ pub fn verify(
 ) -> Result<VerifyReport, VerifyError> {
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
-    let input = Input::open(&options.from, options.tape.as_ref(), Need::Everything, cancel)?;
+    let input = Input::open(&options.from, Need::Everything, cancel)?;
     let read_from = freshness::prepare(&input, options.cache);
     let check = input.index().and_then(BlockCheck::of).map(Arc::new);
     let chunks = input.chunks();

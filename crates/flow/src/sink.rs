@@ -35,9 +35,6 @@ pub enum WriteError {
         /// Why.
         source: io::Error,
     },
-    /// As before, in the words of a target that has more to say.
-    #[error("the target does not take more data")]
-    Target(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl From<Failure> for WriteError {
@@ -48,14 +45,17 @@ impl From<Failure> for WriteError {
 
 /// Where blocks go.
 pub trait Sink: Send {
+    /// Why it takes no more.
+    type Error: From<Stopped>;
+
     /// Takes the next block. It may still be on its way when this returns. The account is that of
     /// the writing thread, for waits that are not the target's.
-    fn write(&mut self, block: Block, account: &mut Account) -> Result<(), WriteError>;
+    fn write(&mut self, block: Block, account: &mut Account) -> Result<(), Self::Error>;
     /// Gives back all blocks that were taken, before the writer waits for the next one: in a small
     /// ring that one may be waiting for theirs.
-    fn settle(&mut self) -> Result<(), WriteError>;
+    fn settle(&mut self) -> Result<(), Self::Error>;
     /// Waits until the kernel has taken everything.
-    fn finish(&mut self, account: &mut Account) -> Result<(), WriteError>;
+    fn finish(&mut self, account: &mut Account) -> Result<(), Self::Error>;
 }
 
 /// How the writer drains its ring.
@@ -72,14 +72,14 @@ pub struct WriteOptions {
 
 /// Writes all blocks of `consumer` to `sink`. `seen` is called with each block before it goes.
 /// Returns the bytes written.
-pub fn write_all(
+pub fn write_all<S: Sink + ?Sized>(
     consumer: &Consumer,
-    sink: &mut dyn Sink,
+    sink: &mut S,
     mut options: WriteOptions,
     account: &mut Account,
     cancel: &Cancel,
     mut seen: impl FnMut(&Block),
-) -> Result<u64, WriteError> {
+) -> Result<u64, S::Error> {
     let mut bytes = 0;
     let mut restarts = Restarts::new(options.restart, Instant::now());
     wait_for_start(consumer, options.start_fill_blocks, &restarts, account)?;
@@ -208,6 +208,8 @@ impl StreamSink {
 }
 
 impl Sink for StreamSink {
+    type Error = WriteError;
+
     fn write(&mut self, block: Block, _: &mut Account) -> Result<(), WriteError> {
         let mut rest = &block[..];
         if self.waiting == Waiting::InWrite {
@@ -277,6 +279,8 @@ impl FileSink {
 }
 
 impl Sink for FileSink {
+    type Error = WriteError;
+
     fn write(&mut self, block: Block, _: &mut Account) -> Result<(), WriteError> {
         while self.in_flight.is_full() {
             self.in_flight.wait_whole()?;

@@ -12,7 +12,8 @@
 //!
 //! [`TapeStream`] and the files that [`OpenTape`] finds on tapes of others are what both directions
 //! do without labels. [`VolumeChanger`] is who is asked for another volume, in both. [`IndexFile`]
-//! is the index once it lies in a file: of a set on tape in one of its own, of an archive behind it.
+//! is the index once it lies in a file: that of a set on tape in one of its own, that of an archive
+//! behind it.
 //!
 //! Not here: what a drive means by its answers (`device::tape`), and what the stream holds
 //! (`backup`).
@@ -35,4 +36,4 @@ pub use read::{
     TapeReading, TapeShared, Totals, sets_on_volume,
 };
 pub use segments::{Chunks, Segments};
-pub use write::{Safe, SetPlan, TapeReport, TapeSetError, TapeSink, TapeStream};
+pub use write::{Safe, SetPlan, TapeDestination, TapeReport, TapeSetError, TapeSink, TapeStream};

@@ -1,7 +1,7 @@
 //! Writing sets: labels, blocks, filemarks, and what happens at the end of a volume.
 //!
-//! `docs/format.md` ("On tape") says what lies on the medium; what the drive means by its answers is
-//! `device::tape`.
+//! `docs/format.md` ("On tape") says what lies on the medium; what the drive means by its answers
+//! is `device::tape`.
 
 mod begin;
 mod end;
@@ -12,13 +12,40 @@ mod sink;
 mod stream;
 mod volume;
 
+use std::fmt;
 use std::fs::File;
 use std::io::Read;
+use std::sync::{Arc, Mutex};
 
+use device::tape::TapeDrive;
+
+use crate::change::VolumeChanger;
+use crate::options::TapeOptions;
 pub use error::{Safe, TapeSetError};
 pub use report::TapeReport;
 pub use sink::{SetPlan, TapeSink};
 pub use stream::TapeStream;
+
+/// The tape that a run writes to.
+#[derive(Clone)]
+pub struct TapeDestination {
+    /// The drive.
+    pub drive: Arc<dyn TapeDrive>,
+    /// How a set is laid out on it.
+    pub options: TapeOptions,
+    /// Who is asked for other volumes.
+    pub changer: Arc<Mutex<dyn VolumeChanger>>,
+}
+
+impl fmt::Debug for TapeDestination {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("TapeDestination")
+            .field("drive", &self.drive.name())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
 
 /// An id that nobody else has made up.
 fn random_id() -> Result<[u8; 16], TapeSetError> {

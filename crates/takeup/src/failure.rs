@@ -21,8 +21,7 @@ use device::target::TargetError;
 use flow::crew::StageFailure;
 use report::escape::escape;
 use serde_json::json;
-use sets::TapeReadFailure;
-use sets::{ChangeError, Refused, TapeSetError};
+use sets::{ChangeError, Refused, TapeReadFailure, TapeSetError};
 
 /// Exit code of a run that failed, misuse included.
 pub const FAILED: u8 = 1;

@@ -1,12 +1,18 @@
 //! Options that several subcommands share.
 
+use std::ffi::OsStr;
 use std::num::NonZero;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
+use backup::destination::Destination;
 use backup::read::IndexNeed;
 use clap::{Args, ValueEnum};
 use device::target::{Existing, FileMode};
 use flow::backend::Engine;
+use sets::{TapeDestination, TapeOptions};
 
+use crate::change::Changer;
 use crate::quantity::{Rate, Size};
 
 /// What every command knows.
@@ -105,6 +111,19 @@ impl TargetArgs {
     /// What happens when the target exists.
     pub fn existing(&self) -> Existing {
         if self.overwrite { Existing::Replace } else { Existing::Keep }
+    }
+}
+
+/// What `to` names: a tape, which is told how sets are laid out on it and who brings volumes, or
+/// whatever else a path leads to.
+pub fn destination(to: &OsStr, options: TapeOptions, changer: Changer) -> Destination {
+    match device::tape::find(Path::new(to)) {
+        Some(drive) => Destination::Tape(TapeDestination {
+            drive: Arc::new(drive),
+            options,
+            changer: Arc::new(Mutex::new(changer)),
+        }),
+        None => to.into(),
     }
 }
 

@@ -1,10 +1,11 @@
-//! A tape that an archive is read from: the options of list, restore and verify, and what they tell
-//! of it at the end.
+//! What an archive is read from, a tape above all: the options of list, restore and verify, and what
+//! they tell of it at the end.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use backup::origin::Origin;
 use clap::Args;
 use flow::cancel::Cancel;
 use report::format::{count, counted, duration, size};
@@ -37,22 +38,22 @@ pub struct TapeSourceArgs {
 }
 
 impl TapeSourceArgs {
-    /// The tape that `from` names, if it is one.
+    /// What `from` names.
     ///
     /// # Errors
     /// When options for tapes are given for something else.
-    pub fn origin(&self, from: &OsStr, cancel: &Cancel) -> Result<Option<TapeOrigin>, Failure> {
+    pub fn origin(&self, from: &OsStr, cancel: &Cancel) -> Result<Origin, Failure> {
         let Some(drive) = device::tape::find(Path::new(from)) else {
             let option = match (&self.set, self.file) {
                 (Some(_), _) => "--set",
                 (_, Some(_)) => "--file",
                 _ if !self.without_volume.is_empty() => "--without-volume",
-                _ => return Ok(None),
+                _ => return Ok(from.into()),
             };
             let message = format!("{option}: {} is no tape", from.display());
             return Err(Failure::of(message, Some("/dev/nst0 is the first drive")));
         };
-        Ok(Some(TapeOrigin {
+        Ok(Origin::Tape(TapeOrigin {
             drive: Arc::new(drive),
             set: self.set.clone().unwrap_or_default(),
             file_number: self.file,
@@ -63,11 +64,11 @@ impl TapeSourceArgs {
 }
 
 /// Memory for the rings: what the user says, else more for a tape.
-pub fn ring_bytes(archive: &ArchiveArgs, tape: Option<&TapeOrigin>) -> usize {
-    match (archive.ring, tape) {
+pub fn ring_bytes(archive: &ArchiveArgs, from: &Origin) -> usize {
+    match (archive.ring, from) {
         (Some(size), _) => size.bytes(),
-        (None, None) => ArchiveArgs::RING_BYTES,
-        (None, Some(_)) => sets::ring_bytes(ArchiveArgs::RING_BYTES),
+        (None, Origin::Path(_)) => ArchiveArgs::RING_BYTES,
+        (None, Origin::Tape(_)) => sets::ring_bytes(ArchiveArgs::RING_BYTES),
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use archive::index::ExtentRecord;
 use archive::member::Timestamp;
-use device::target::{Target, TargetKind};
 use failures::lock;
 use flow::account::{Account, Stage};
 use flow::backend::Choice;
@@ -15,11 +14,11 @@ use flow::monitor::{Counter, Monitor};
 use flow::queue::Queue;
 use flow::rate::RateLimit;
 use flow::restart::Restart;
-use flow::ring::{Block, Consumer, LastBlock, Producer, RingOptions, ring};
+use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
 use flow::run::{StageKind, StageReport};
-use flow::sink::{FileSink, Sink, StreamSink, WriteError, WriteOptions, write_all};
+use flow::sink::{Sink, WriteOptions, write_all};
 use flow::turnstile::Turnstile;
-use sets::{Chunks, Segments, TapeSetError, TapeSink};
+use sets::{Chunks, Segments};
 use tree::{Accounts, CaptureOptions, Capturer, Progress, Scan};
 
 use super::descriptors::InHand;
@@ -30,6 +29,7 @@ use super::placed::{self, PLACED_THREADS, PLACED_WAITING};
 use super::reader::{self, Batch, Reader};
 use super::sizes::RingSizes;
 use super::{ArchiveSize, BackupError, BackupOptions, Refill, compressor, index};
+use crate::destination::{DestinationError, Output};
 
 /// Objects of a batch where readers wait for the disk.
 const BATCH_ITEMS_WHEN_WAITING: usize = 16;
@@ -37,8 +37,6 @@ const BATCH_ITEMS_WHEN_WAITING: usize = 16;
 const GROUP_BYTES_MAX: usize = 8 << 20;
 /// Blocks of the ring that the index goes through.
 const INDEX_BLOCKS: usize = 4;
-/// Writes in flight to a file or block device.
-const WRITE_DEPTH: usize = 4;
 
 /// The accounts of all stages.
 pub(super) struct Stages {
@@ -79,53 +77,6 @@ pub(super) struct Run<'a> {
     pub(super) segments: Option<Arc<Segments>>,
 }
 
-/// A sink that takes a whole set: the archive, then its index.
-pub(super) trait SetSink: Sink {
-    /// The archive is complete; what follows is its index. Returns where the parts of the archive
-    /// are, when the target is a tape.
-    fn begin_index(&mut self) -> Vec<ExtentRecord>;
-
-    /// When the writer should start again after it found a ring of so many blocks empty.
-    fn restart(&self, capacity_blocks: usize) -> Restart;
-}
-
-/// A target that takes the index behind the archive, as one stream.
-struct OneStream<T: Sink>(T);
-
-impl<T: Sink> Sink for OneStream<T> {
-    fn write(&mut self, block: Block, account: &mut Account) -> Result<(), WriteError> {
-        self.0.write(block, account)
-    }
-
-    fn settle(&mut self) -> Result<(), WriteError> {
-        self.0.settle()
-    }
-
-    fn finish(&mut self, account: &mut Account) -> Result<(), WriteError> {
-        self.0.finish(account)
-    }
-}
-
-impl<T: Sink> SetSink for OneStream<T> {
-    fn begin_index(&mut self) -> Vec<ExtentRecord> {
-        Vec::new()
-    }
-
-    fn restart(&self, _: usize) -> Restart {
-        Restart::AtFill { blocks: 1 }
-    }
-}
-
-impl SetSink for TapeSink<'_> {
-    fn begin_index(&mut self) -> Vec<ExtentRecord> {
-        self.begin_index()
-    }
-
-    fn restart(&self, capacity_blocks: usize) -> Restart {
-        self.restart(capacity_blocks)
-    }
-}
-
 /// What is known when everything has been handed to the target.
 #[derive(Debug, Default)]
 pub(super) struct Done {
@@ -146,25 +97,13 @@ impl Done {
 }
 
 impl Run<'_> {
-    pub(super) fn sink(&self, target: &Target) -> Result<Box<dyn SetSink>, BackupError> {
-        let file = Arc::clone(&target.file);
-        Ok(match target.kind {
-            TargetKind::File | TargetKind::BlockDevice => {
-                let in_flight =
-                    self.engine.open_for(WRITE_DEPTH, &file).map_err(BackupError::Engine)?;
-                Box::new(OneStream(FileSink::new(file, in_flight)))
-            }
-            _ => Box::new(OneStream(StreamSink::new(file, self.cancel.clone()))),
-        })
-    }
-
     /// Writes the archive and the index behind it.
-    pub(super) fn archive(&self, scan: Scan, sink: &mut dyn SetSink) -> Result<Done, BackupError> {
+    pub(super) fn archive(&self, scan: Scan, output: &mut Output<'_>) -> Result<Done, BackupError> {
         let own = Mutex::default();
         let chunks = self.segments.as_deref().map_or(&own, |segments| &segments.chunks);
-        let (gathered, written, times_ran_empty) = self.data_segments(scan, sink, chunks)?;
+        let (gathered, written, times_ran_empty) = self.data_segments(scan, output, chunks)?;
         let chunks = std::mem::take(&mut *lock(chunks));
-        let extents = sink.begin_index();
+        let extents = output.begin_index();
         let mut done = Done {
             members: gathered.files.1.records,
             files: gathered.regular_files,
@@ -174,7 +113,7 @@ impl Run<'_> {
             target_bytes: written,
             times_ran_empty,
         };
-        let (index_bytes, index_written) = self.index_segment(gathered, chunks, extents, sink)?;
+        let (index_bytes, index_written) = self.index_segment(gathered, chunks, extents, output)?;
         done.archive_bytes += index_bytes;
         done.index_bytes = index_bytes;
         done.target_bytes += index_written;
@@ -185,12 +124,12 @@ impl Run<'_> {
     fn data_segments(
         &self,
         scan: Scan,
-        sink: &mut dyn SetSink,
+        output: &mut Output<'_>,
         chunks: &Mutex<Chunks>,
     ) -> Result<(Gathered, u64, u64), BackupError> {
         let groups = Groups::default();
         let (producer, to_hash, after_hash) = self.archive_ring()?;
-        let output = match self.sizes.output {
+        let packed = match self.sizes.output {
             Some(options) => {
                 let (producer, mut consumers) =
                     ring(options, self.cancel.clone()).map_err(BackupError::Ring)?;
@@ -198,17 +137,17 @@ impl Run<'_> {
             }
             None => None,
         };
-        let to_write = output.as_ref().map_or(&after_hash, |(_, consumer)| consumer);
+        let to_write = packed.as_ref().map_or(&after_hash, |(_, consumer)| consumer);
         let turnstile = Turnstile::new(self.cancel.clone());
         self.crew.scope(StageKind::Scan, |scope| {
             let hash = self.crew.spawn(scope, &self.stages.hash, |account| {
                 Hasher::new(&groups, self.options.block_bytes).run(&to_hash, account)
             })?;
-            let write = self
-                .crew
-                .spawn(scope, &self.stages.write, |account| self.write(to_write, sink, account))?;
+            let write = self.crew.spawn(scope, &self.stages.write, |account| {
+                self.write(to_write, output, account)
+            })?;
             let mut compress = Vec::new();
-            if let Some((producer, _)) = &output {
+            if let Some((producer, _)) = &packed {
                 let shared = compressor::Shared {
                     consumer: &after_hash,
                     producer,
@@ -232,7 +171,7 @@ impl Run<'_> {
             for thread in compress {
                 self.crew.join(thread)?;
             }
-            if let Some((producer, _)) = &output {
+            if let Some((producer, _)) = &packed {
                 producer.finish();
             }
             let written = self.crew.join(write)?;
@@ -352,7 +291,7 @@ impl Run<'_> {
         gathered: Gathered,
         chunks: Chunks,
         extents: Vec<ExtentRecord>,
-        sink: &mut dyn SetSink,
+        output: &mut Output<'_>,
     ) -> Result<(u64, u64), BackupError> {
         let options = RingOptions {
             block_bytes: self.options.block_bytes,
@@ -375,8 +314,8 @@ impl Run<'_> {
         }
         self.crew.scope(StageKind::Index, |scope| {
             let write = self.crew.spawn(scope, &self.stages.write, |account| {
-                let written = self.write(&consumer, sink, account)?;
-                sink.finish(account).map_err(|source| self.write_error(source))?;
+                let written = self.write(&consumer, output, account)?;
+                output.finish(account).map_err(|source| self.write_error(source))?;
                 Ok(written)
             })?;
             let index = self.crew.spawn(scope, &self.stages.hash, move |account| {
@@ -389,7 +328,7 @@ impl Run<'_> {
     fn write(
         &self,
         consumer: &Consumer,
-        sink: &mut dyn SetSink,
+        output: &mut Output<'_>,
         account: &mut Account,
     ) -> Result<u64, BackupError> {
         let blocks = |percent: u8| {
@@ -399,37 +338,28 @@ impl Run<'_> {
         let start = self.options.start_fill_percent;
         let restart = match self.options.refill {
             Refill::AsAtTheStart => Restart::AtFill { blocks: blocks(start) },
-            Refill::AsTheTargetNeeds => sink.restart(consumer.capacity_blocks()),
+            Refill::AsTheTargetNeeds => output.restart(consumer.capacity_blocks()),
         };
         let options = WriteOptions {
             start_fill_blocks: blocks(start),
             restart,
             rate_limit: self.options.rate_limit_bytes_per_second.map(RateLimit::new),
         };
-        write_all(consumer, sink, options, account, self.cancel, |block| {
+        write_all(consumer, output, options, account, self.cancel, |block| {
             self.monitor.count(Counter::TargetBytes, block.len() as u64);
             self.monitor.fill(consumer.fill_blocks(), consumer.capacity_blocks());
         })
         .map_err(|source| self.write_error(source))
     }
 
-    fn write_error(&self, source: WriteError) -> BackupError {
-        match source {
-            WriteError::Stopped(stopped) => BackupError::Stopped(stopped),
-            WriteError::Target(error) => match error.downcast::<TapeSetError>() {
-                Ok(error) => BackupError::from(*error),
-                Err(other) => self.target_error(WriteError::Target(other)),
-            },
-            source => self.target_error(source),
+    fn write_error(&self, error: DestinationError) -> BackupError {
+        match error {
+            DestinationError::Stopped(stopped) => BackupError::Stopped(stopped),
+            DestinationError::Tape(error) => BackupError::Tape(error),
+            source @ DestinationError::Write { .. } => {
+                BackupError::Write { target: self.options.target.shown(), source }
+            }
         }
-    }
-
-    fn target_error(&self, source: WriteError) -> BackupError {
-        let target = match self.options.target.to_string_lossy() {
-            dash if dash == "-" => "standard output".to_owned(),
-            path => path.into_owned(),
-        };
-        BackupError::Write { target, source }
     }
 
     fn compress_threads(&self) -> usize {

@@ -1,16 +1,16 @@
 //! What an archive is read from, opened once, with what is known of it before it is read.
 
-use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 
 use archive::chunk::Format;
 use device::source::Source;
 use flow::cancel::Cancel;
 use flow::run::Endpoint;
-use sets::{IndexFile, Need, OpenTape, TapeOrigin};
+use sets::{IndexFile, Need, OpenTape};
 
 use super::ReadFailure;
 use super::excerpt::{self, Chunks};
+use crate::origin::Origin;
 
 /// Whether an index must follow an archive that does not say so itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,16 +32,11 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// Opens the tape, if it is one, else `from`.
-    pub fn open(
-        from: &OsStr,
-        tape: Option<&TapeOrigin>,
-        need: Need,
-        cancel: &Cancel,
-    ) -> Result<Input, ReadFailure> {
-        Ok(match tape {
-            Some(tape) => Input::Tape(OpenTape::open(tape, need, cancel)?),
-            None => Input::File(Source::open(from)?),
+    /// Opens what an archive is read from.
+    pub fn open(from: &Origin, need: Need, cancel: &Cancel) -> Result<Input, ReadFailure> {
+        Ok(match from {
+            Origin::Path(path) => Input::File(Source::open(path)?),
+            Origin::Tape(tape) => Input::Tape(OpenTape::open(tape, need, cancel)?),
         })
     }
 
@@ -88,8 +83,8 @@ impl Input {
     ///
     /// # Errors
     /// `NoIndex`.
-    pub fn require_known_index(&self, from: &OsStr) -> Result<IndexFile, ReadFailure> {
-        let name = from.to_string_lossy().into_owned();
+    pub fn require_known_index(&self, from: &Origin) -> Result<IndexFile, ReadFailure> {
+        let name = from.name().to_string_lossy().into_owned();
         self.index().ok_or(ReadFailure::NoIndex { name })
     }
 

@@ -110,7 +110,7 @@ pub fn try_run(options: &BackupOptions) -> Result<Finished, BackupError> {
     let _watchdog = Watchdog::new(format!("backup with {options:?}"));
     let recorder = Recorder::default();
     let report = backup(options, &recorder, &Cancel::new())?.run;
-    let archive = PathBuf::from(&options.target);
+    let archive = PathBuf::from(options.target.name());
     assert_eq!(*recorder.members.lock().unwrap(), report.members, "members counted and reported");
     Ok(Finished { report, notices: recorder.notices.into_inner().unwrap(), archive })
 }

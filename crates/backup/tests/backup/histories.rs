@@ -126,7 +126,7 @@ fn history(seed: u64) -> (Seen, Counts) {
     let finished = run(&wanted);
     drop(mounted.stop());
     let parts = check_archive(&finished, wanted.compression);
-    let from = wanted.target.clone();
+    let from = wanted.target.name().into();
     let verified = verify(
         VerifyOptions { from, ..VerifyOptions::default() },
         &Recorder::default(),

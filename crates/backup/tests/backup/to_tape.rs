@@ -9,18 +9,20 @@ mod streams;
 mod vague;
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use archive::chunk::Compression;
 use archive::label::LabelKind;
-use backup::backup::{BackupError, BackupOptions, backup_to_tape};
+use backup::backup::{BackupError, BackupOptions, backup};
+use backup::destination::Destination;
 use backup::report::BackupReport;
 use device::tape::{BlockMode, DriveCompression, Filemark, TapeDrive};
 use device::target::Existing;
 use flow::cancel::Cancel;
 use proptest::prelude::*;
 use sets::{
-    BlockLayout, ChangeError, Refused, Safe, TapeOptions, TapeSetError, VolumeChanger,
-    VolumeRequest,
+    BlockLayout, ChangeError, Refused, Safe, TapeDestination, TapeOptions, TapeSetError,
+    VolumeChanger, VolumeRequest,
 };
 use sim::tape::{Cartridge, CartridgeSettings, Faults, Library, Object, Protection, VirtualDrive};
 use tempfile::{TempDir, tempdir};
@@ -32,14 +34,21 @@ use media::{Set, check_set, files, parts, shell};
 use samples::noise;
 
 /// Somebody who puts one cartridge after the other into the drive.
+#[derive(Clone)]
 struct Operator {
     library: Library,
-    requests: Vec<VolumeRequest>,
+    requests: Arc<Mutex<Vec<VolumeRequest>>>,
+}
+
+impl Operator {
+    fn of(library: &Library) -> Operator {
+        Operator { library: library.clone(), requests: Arc::default() }
+    }
 }
 
 impl VolumeChanger for Operator {
     fn change(&mut self, request: &VolumeRequest) -> Result<(), ChangeError> {
-        self.requests.push(request.clone());
+        self.requests.lock().unwrap().push(request.clone());
         match self.library.load_next() {
             Some(_) => Ok(()),
             None => Err(ChangeError::Declined { text: "no cartridge is left".into() }),
@@ -72,11 +81,31 @@ fn write(
     library: &Library,
 ) -> (Result<BackupReport, BackupError>, Vec<VolumeRequest>) {
     let _watchdog = Watchdog::new(format!("backup to tape with {options:?} {tape:?}"));
-    let mut operator = Operator { library: library.clone(), requests: Vec::new() };
-    let recorder = Recorder::default();
-    let (drive, cancel) = (library.drive(), Cancel::new());
-    let result = backup_to_tape(options, tape, drive, &mut operator, &recorder, &cancel);
-    (result, operator.requests)
+    let operator = Operator::of(library);
+    let options = on_tape(options, tape, library.drive().clone(), operator.clone());
+    let result = backup(&options, &Recorder::default(), &Cancel::new());
+    let requests = operator.requests.lock().unwrap().clone();
+    (result, requests)
+}
+
+/// A tape in a drive, and who puts others into it.
+fn destination(
+    drive: impl TapeDrive + 'static,
+    options: TapeOptions,
+    changer: impl VolumeChanger + 'static,
+) -> Destination {
+    let changer = Arc::new(Mutex::new(changer));
+    Destination::Tape(TapeDestination { drive: Arc::new(drive), options, changer })
+}
+
+/// The same backup to a tape.
+fn on_tape(
+    options: &BackupOptions,
+    tape: &TapeOptions,
+    drive: impl TapeDrive + 'static,
+    changer: impl VolumeChanger + 'static,
+) -> BackupOptions {
+    BackupOptions { target: destination(drive, *tape, changer), ..options.clone() }
 }
 
 fn write_well(options: &BackupOptions, tape: &TapeOptions, library: &Library) -> Written {
@@ -503,9 +532,8 @@ fn a_cancel_ends_at_a_block_and_says_what_is_safe() {
     let library = library(&[64 << 20], 1 << 20);
     let cancel = Cancel::new();
     let monitor = CancelsAt(500 << 10, 0.into(), cancel.clone());
-    let mut operator = Operator { library: library.clone(), requests: Vec::new() };
-    let drive = library.drive();
-    let result = backup_to_tape(&options, &tape, drive, &mut operator, &monitor, &cancel);
+    let told = on_tape(&options, &tape, library.drive().clone(), Operator::of(&library));
+    let result = backup(&told, &monitor, &cancel);
     let Err(BackupError::Unfinished(unfinished)) = result else { panic!("{result:?}") };
     assert!(matches!(unfinished.error, BackupError::Stopped(flow::cancel::Stopped::Cancelled)));
     let found = parts(library.cartridges());

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use backup::list::{HeaderCheck, ListOptions};
+use backup::origin::Origin;
 use backup::restore::RestoreOptions;
 use backup::verify::{VerifyOptions, verify};
 use flow::cancel::Cancel;
@@ -96,7 +97,7 @@ fn sets_on_tape_are_read_by_us() {
         harness.library.drive().insert(cartridge);
         let (kept, origin) = (Kept::default(), harness.origin());
         let origin = TapeOrigin { drive: Arc::new(harness.library.drive().clone()), ..origin };
-        let options = RestoreOptions { tape: Some(origin), ..Default::default() };
+        let options = RestoreOptions { from: Origin::Tape(origin), ..Default::default() };
         harness.plain.try_restore(options, "out", &kept).unwrap();
         assert_eq!(kept.warnings(), Vec::<String>::new());
         assert_is_golden(&harness.plain.path("out"), &format!("version {version}, tape"));

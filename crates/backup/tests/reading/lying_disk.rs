@@ -98,7 +98,7 @@ impl Sample {
                 ..Default::default()
             };
             backup(&options, &Kept::default(), &Cancel::new()).unwrap();
-            archives.push(fs::read(&options.target).unwrap());
+            archives.push(fs::read(options.target.name()).unwrap());
             if generation == 1 {
                 expected = fingerprint(&root);
             }

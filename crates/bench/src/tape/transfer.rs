@@ -313,6 +313,8 @@ impl TimedSink<'_> {
 }
 
 impl Sink for TimedSink<'_> {
+    type Error = WriteError;
+
     fn write(&mut self, block: Block, account: &mut Account) -> Result<(), WriteError> {
         if self.user.check().is_err() {
             return self.end(Ended::Stopped);

@@ -29,7 +29,12 @@ enum From {
 type Results = (Result<u64, ReadError>, Result<u64, WriteError>, [StageReport; 2]);
 
 /// A copy through a ring of `blocks` blocks of `block_bytes`.
-fn copy(from: From, mut sink: Box<dyn Sink>, cancel: &Cancel, block_bytes: usize) -> Results {
+fn copy(
+    from: From,
+    mut sink: Box<dyn Sink<Error = WriteError>>,
+    cancel: &Cancel,
+    block_bytes: usize,
+) -> Results {
     let options = RingOptions { block_bytes, blocks: 5, consumers: 1 };
     let (producer, mut consumers) = ring(options, cancel.clone()).unwrap();
     let consumer = consumers.remove(0);
@@ -161,7 +166,7 @@ fn a_file_that_is_shorter_than_promised_is_an_error() {
     }
 }
 
-fn write_error(sink: Box<dyn Sink>, cancel: &Cancel) -> (u64, std::io::Error) {
+fn write_error(sink: Box<dyn Sink<Error = WriteError>>, cancel: &Cancel) -> (u64, std::io::Error) {
     let input = File::open("/dev/zero").unwrap();
     let (read, written, _) = copy(From::Stream(input.into()), sink, cancel, 4096);
     assert!(matches!(read, Err(ReadError::Stopped(Stopped::Failed))), "{read:?}");

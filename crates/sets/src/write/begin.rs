@@ -11,11 +11,10 @@
 //! answer could be done without.
 
 use archive::label::{Found, LABEL_BYTES_MAX, Label};
-use device::tape::{
-    Access, BlockMode, DriveCompression, OpenError, Tape, TapeDrive, TapeError, TapeRead,
-};
+use device::tape::{Access, BlockMode, DriveCompression, OpenError, Tape, TapeError, TapeRead};
 use device::target::Existing;
 
+use super::TapeDestination;
 use super::end::{Medium, behind_the_last_set};
 use super::error::TapeSetError;
 use super::sink::SetPlan;
@@ -91,12 +90,16 @@ impl Numbers {
 
 /// Opens the drive and makes the medium in it ready to take the next block.
 pub(super) fn open_volume(
-    drive: &dyn TapeDrive,
+    target: &TapeDestination,
     plan: &SetPlan,
     used: &[UsedMedium],
     number: u32,
 ) -> Result<Volume, Unfit> {
-    let mut tape = drive.open(Access::Write).map_err(unfit_to_open)?;
+    let block_mode = match target.options.layout {
+        BlockLayout::Variable => BlockMode::Variable,
+        BlockLayout::Fixed => BlockMode::Fixed(plan.block_bytes as u32),
+    };
+    let mut tape = target.drive.open(Access::Write).map_err(unfit_to_open)?;
     // First of all, since a driver whose drive was reset answers nothing else before that.
     tape.rewind()?;
     let limits = tape.limits();
@@ -105,18 +108,18 @@ pub(super) fn open_volume(
         Unfit::Failed(TapeSetError::BlockSize { device, source })
     })?;
     let block_bytes_max = usize::try_from(limits.block_bytes_max).unwrap_or(READ_BYTES);
-    switch_compression(&mut tape, plan.tape.drive_compression)?;
+    switch_compression(&mut tape, target.options.drive_compression)?;
     // Blocks of any size can be read in variable mode only; a drive without it has fixed blocks.
     match tape.set_block_mode(BlockMode::Variable) {
         Err(error) if error.said.is_some_and(|said| said.is_attention()) => {
             return Err(error.into());
         }
-        Err(_) => tape.set_block_mode(block_mode(plan))?,
+        Err(_) => tape.set_block_mode(block_mode)?,
         Ok(()) => {}
     }
     let numbers = Numbers::of(&mut tape);
     tape.rewind()?;
-    let existing = if used.is_empty() { plan.existing } else { plan.tape.later_volumes };
+    let existing = if used.is_empty() { plan.existing } else { target.options.later_volumes };
     let first = match look(&mut tape, block_bytes_max) {
         Ok((first, _)) => first,
         // Of the first medium nothing has to be known that is to be written over.
@@ -143,7 +146,7 @@ pub(super) fn open_volume(
             Volume::at_beginning(tape, medium, number, numbers)
         }
     };
-    volume.tape.set_block_mode(block_mode(plan))?;
+    volume.tape.set_block_mode(block_mode)?;
     Ok(volume)
 }
 
@@ -153,13 +156,6 @@ fn unfit_to_open(error: OpenError) -> Unfit {
         OpenError::NotReady { .. } => Unfit::Refused(Refused::NotReady),
         OpenError::WriteProtected { .. } => Unfit::Refused(Refused::WriteProtected),
         error => Unfit::Failed(error.into()),
-    }
-}
-
-fn block_mode(plan: &SetPlan) -> BlockMode {
-    match plan.tape.layout {
-        BlockLayout::Variable => BlockMode::Variable,
-        BlockLayout::Fixed => BlockMode::Fixed(plan.block_bytes as u32),
     }
 }
 

@@ -12,28 +12,29 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use archive::chunk::Compression;
 use archive::index::ExtentRecord;
 use archive::label::{Continuation, Label, LabelKind};
-use device::tape::{DriveCompression, Filemark, TapeDrive, TapeWrite};
+use device::tape::{DriveCompression, Filemark, TapeWrite};
 use device::target::Existing;
+use failures::lock;
 use flow::account::{Account, State};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::restart::Restart;
 use flow::ring::Block;
-use flow::sink::{Sink, WriteError};
+use flow::sink::Sink;
 use model::tape::generation::Generation;
 
+use super::TapeDestination;
 use super::begin::{Unfit, UsedMedium, open_volume};
 use super::error::{Safe, TapeSetError};
 use super::members::MemberTracker;
 use super::report::TapeReport;
 use super::volume::Volume;
-use crate::change::{CHANGE_ATTEMPTS_MAX, Refused, VolumeChanger, VolumePurpose, VolumeRequest};
-use crate::options::{self, Compressed, TapeOptions, segment_bytes};
+use crate::change::{CHANGE_ATTEMPTS_MAX, Refused, VolumePurpose, VolumeRequest};
+use crate::options::{self, Compressed, segment_bytes};
 use crate::segments::Segments;
 
 /// Writes one set.
 pub struct TapeSink<'a> {
-    drive: &'a dyn TapeDrive,
-    changer: &'a mut dyn VolumeChanger,
+    target: &'a TapeDestination,
     monitor: &'a dyn Monitor,
     plan: SetPlan,
     segments: Arc<Segments>,
@@ -65,8 +66,6 @@ pub struct SetPlan {
     pub compression: Compression,
     /// Whether what the first medium holds may be written over.
     pub existing: Existing,
-    /// What only a tape has to be told.
-    pub tape: TapeOptions,
 }
 
 /// The part of a segment that is being written.
@@ -160,14 +159,13 @@ impl<'a> TapeSink<'a> {
     /// When it is not to be written to, or blocks of this size do not go through. Nothing was
     /// written then.
     pub fn begin(
-        drive: &'a dyn TapeDrive,
-        changer: &'a mut dyn VolumeChanger,
+        target: &'a TapeDestination,
         monitor: &'a dyn Monitor,
-        plan: &SetPlan,
+        plan: SetPlan,
     ) -> Result<TapeSink<'a>, TapeSetError> {
-        let SetPlan { block_bytes, compression, .. } = *plan;
-        let device = drive.name().to_owned();
-        let mut volume = match open_volume(drive, plan, &[], 1) {
+        let SetPlan { block_bytes, compression, .. } = plan;
+        let device = target.drive.name().to_owned();
+        let mut volume = match open_volume(target, &plan, &[], 1) {
             Ok(volume) => volume,
             Err(Unfit::Failed(error)) => return Err(error),
             Err(Unfit::Refused(refused)) => return Err(TapeSetError::Refused { device, refused }),
@@ -176,8 +174,8 @@ impl<'a> TapeSink<'a> {
             volume.tape.status().ok().and_then(|status| Generation::of_density(status.density));
         let set = super::random_id()?;
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let segment_bytes = plan
-            .tape
+        let segment_bytes = target
+            .options
             .segment_bytes
             .unwrap_or_else(|| segment_bytes(generation, block_bytes, compression));
         let segments = Segments::new(segment_bytes, block_bytes, compression);
@@ -191,10 +189,9 @@ impl<'a> TapeSink<'a> {
             ..TapeReport::default()
         };
         Ok(TapeSink {
-            drive,
-            changer,
+            target,
             monitor,
-            plan: *plan,
+            plan,
             segments: Arc::new(segments),
             set,
             time_seconds: time.as_secs(),
@@ -335,7 +332,7 @@ impl<'a> TapeSink<'a> {
                 Some(_) => "a block",
                 None => "a chunk of compressed data",
             };
-            let device = self.drive.name().to_owned();
+            let device = self.target.drive.name().to_owned();
             return Err(TapeSetError::VolumeTooSmall { device, volume: number, needed });
         }
         self.stream.position_bytes = self.stream.restart_bytes(&self.segments);
@@ -355,7 +352,7 @@ impl<'a> TapeSink<'a> {
 
     fn change_volume(&mut self) -> Result<(), TapeSetError> {
         let number = self.used.iter().filter_map(|used| used.volume).next_back().unwrap_or(0) + 1;
-        let device = self.drive.name().to_owned();
+        let device = self.target.drive.name().to_owned();
         let mut refused = None;
         for attempt in 1..=CHANGE_ATTEMPTS_MAX {
             let request = VolumeRequest {
@@ -364,12 +361,12 @@ impl<'a> TapeSink<'a> {
                 refused: refused.take(),
                 attempt,
             };
-            self.changer.change(&request).map_err(|source| TapeSetError::Change {
+            lock(&self.target.changer).change(&request).map_err(|source| TapeSetError::Change {
                 device: device.clone(),
                 volume: number,
                 source,
             })?;
-            match open_volume(self.drive, &self.plan, &self.used, number) {
+            match open_volume(self.target, &self.plan, &self.used, number) {
                 Ok(volume) => {
                     self.safe.volumes = number;
                     self.volume = Some(volume);
@@ -402,7 +399,7 @@ impl<'a> TapeSink<'a> {
     }
 
     fn tell(&self, level: Level, text: String) {
-        let object = self.drive.name().as_bytes().to_vec();
+        let object = self.target.drive.name().as_bytes().to_vec();
         self.monitor.notice(Notice { level, object, text });
     }
 
@@ -452,7 +449,7 @@ impl<'a> TapeSink<'a> {
 
     /// When the writer should start again after it found a ring of so many blocks empty.
     pub fn restart(&self, capacity_blocks: usize) -> Restart {
-        let switched_off = self.plan.tape.drive_compression == Some(DriveCompression::Off);
+        let switched_off = self.target.options.drive_compression == Some(DriveCompression::Off);
         let compressed = if switched_off || self.plan.compression != Compression::None {
             Compressed::NotByDrive
         } else {
@@ -468,12 +465,8 @@ impl<'a> TapeSink<'a> {
         self.report
     }
 
-    fn keep(&mut self, error: TapeSetError) -> WriteError {
+    fn keep_in_mind(&mut self, error: &TapeSetError) {
         self.is_in_doubt |= matches!(error, TapeSetError::Tape(_));
-        match error {
-            TapeSetError::Stopped(stopped) => WriteError::Stopped(stopped),
-            error => WriteError::Target(Box::new(error)),
-        }
     }
 
     /// Ends a set that does not come to its end: closes what is on the medium, and says what of it
@@ -507,15 +500,17 @@ enum LabelState {
 }
 
 impl Sink for TapeSink<'_> {
-    fn write(&mut self, block: Block, account: &mut Account) -> Result<(), WriteError> {
-        self.take(block, account).map_err(|error| self.keep(error))
+    type Error = TapeSetError;
+
+    fn write(&mut self, block: Block, account: &mut Account) -> Result<(), TapeSetError> {
+        self.take(block, account).inspect_err(|error| self.keep_in_mind(error))
     }
 
-    fn settle(&mut self) -> Result<(), WriteError> {
+    fn settle(&mut self) -> Result<(), TapeSetError> {
         Ok(())
     }
 
-    fn finish(&mut self, account: &mut Account) -> Result<(), WriteError> {
-        self.end_stream(account).map_err(|error| self.keep(error))
+    fn finish(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
+        self.end_stream(account).inspect_err(|error| self.keep_in_mind(error))
     }
 }

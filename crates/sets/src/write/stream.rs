@@ -10,7 +10,7 @@ use device::tape::{Access, BlockMode, Filemark, Tape, TapeDrive, TapeError, Tape
 use device::target::Existing;
 use flow::account::Account;
 use flow::ring::Block;
-use flow::sink::{Sink, WriteError};
+use flow::sink::Sink;
 
 use super::error::TapeSetError;
 use crate::change::Refused;
@@ -96,15 +96,17 @@ fn data_follow(tape: &mut Tape, block_bytes_max: u64) -> Result<bool, TapeError>
 }
 
 impl Sink for TapeStream {
-    fn write(&mut self, block: Block, _: &mut Account) -> Result<(), WriteError> {
-        self.take(&block).map_err(|error| WriteError::Target(Box::new(error)))
+    type Error = TapeSetError;
+
+    fn write(&mut self, block: Block, _: &mut Account) -> Result<(), TapeSetError> {
+        self.take(&block)
     }
 
-    fn settle(&mut self) -> Result<(), WriteError> {
+    fn settle(&mut self) -> Result<(), TapeSetError> {
         Ok(())
     }
 
-    fn finish(&mut self, _: &mut Account) -> Result<(), WriteError> {
-        self.close().map_err(|error| WriteError::Target(Box::new(error)))
+    fn finish(&mut self, _: &mut Account) -> Result<(), TapeSetError> {
+        self.close()
     }
 }

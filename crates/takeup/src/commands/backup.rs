@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use archive::chunk::Compression;
-use backup::backup::{BackupOptions, Refill, Shrinking, backup, backup_to_tape};
+use backup::backup::{BackupOptions, Refill, Shrinking, backup};
+use backup::destination::Destination;
 use clap::{Args, ValueEnum};
 use device::tape::DriveCompression;
 use device::target::Existing;
@@ -15,13 +16,12 @@ use flow::run::RunReport;
 use model::tape::generation::Generation;
 use report::tape::TapeSummary;
 use serde_json::{Value, json};
-use sets::TapeReport;
-use sets::{BlockLayout, START_FILL_PERCENT, TapeOptions};
+use sets::{BlockLayout, START_FILL_PERCENT, TapeOptions, TapeReport};
 use tree::{Attributes, FileSystems};
 
 use crate::change::{ChangeArgs, Changer};
 use crate::failure::Failure;
-use crate::options::{CommonArgs, TargetArgs};
+use crate::options::{CommonArgs, TargetArgs, destination};
 use crate::outcome::{Outcome, SummaryPlace, finish, print_with, summarise};
 use crate::quantity::Size;
 use crate::terminal::Terminal;
@@ -125,18 +125,11 @@ pub fn run(arguments: &BackupArgs) -> ExitCode {
 fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
-    let mut options = options(arguments);
-    let drive = device::tape::find(Path::new(&arguments.to));
+    let changer = Changer::new(&arguments.tape.change, &cancel);
+    let to = destination(&arguments.to, tape_options(&arguments.tape), changer);
+    let options = options(arguments, to);
     let mut terminal = Terminal::new(&arguments.common);
-    let result = match &drive {
-        Some(drive) => {
-            pace_for_tape(&mut options, &arguments.target);
-            let mut changer = Changer::new(&arguments.tape.change, &cancel);
-            let tape = tape_options(&arguments.tape);
-            backup_to_tape(&options, &tape, drive, &mut changer, &terminal, &cancel)
-        }
-        None => backup(&options, &terminal, &cancel),
-    };
+    let result = backup(&options, &terminal, &cancel);
     terminal.close();
     let report = result?;
     let tape = report.tape.as_ref().map(|tape| tape_summary(&report.run, tape));
@@ -151,11 +144,12 @@ fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failu
     }
 }
 
-fn options(arguments: &BackupArgs) -> BackupOptions {
+fn options(arguments: &BackupArgs, to: Destination) -> BackupOptions {
     let target = &arguments.target;
-    BackupOptions {
+    let is_tape = to.is_tape();
+    let mut options = BackupOptions {
         sources: arguments.sources.clone(),
-        target: arguments.to.clone(),
+        target: to,
         existing: target.existing(),
         shrinking: if arguments.force { Shrinking::Allow } else { Shrinking::Refuse },
         mode: target.mode(),
@@ -171,7 +165,11 @@ fn options(arguments: &BackupArgs) -> BackupOptions {
         attributes: if arguments.no_xattrs { Attributes::Ignore } else { Attributes::Read },
         engine: arguments.common.engine.into(),
         rate_limit_bytes_per_second: target.rate_limit.map(|rate| rate.0),
+    };
+    if is_tape {
+        pace_for_tape(&mut options, target);
     }
+    options
 }
 
 fn tape_options(arguments: &TapeArgs) -> TapeOptions {

@@ -9,6 +9,7 @@ use archive::member::{Kind, Member};
 use backup::list::{
     Detail, HeaderCheck, ListError, ListOptions, ListReport, ListWay, Listed, list,
 };
+use backup::origin::Origin;
 use backup::read::ReadFailure;
 use backup::selection::Selection;
 use clap::Args;
@@ -18,7 +19,7 @@ use report::calendar::time_text;
 use report::escape::escape;
 use report::format::counted;
 use serde_json::json;
-use sets::{SetOnVolume, TapeOrigin, sets_on_volume};
+use sets::{SetOnVolume, sets_on_volume};
 
 use crate::failure::{Failure, with_causes};
 use crate::options::{ArchiveArgs, CommonArgs};
@@ -89,14 +90,13 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
         (_, _, true) => Form::NameAndNul,
         _ => Form::Name,
     };
-    let tape = arguments.tape.origin(&arguments.from, &cancel)?;
+    let from = arguments.tape.origin(&arguments.from, &cancel)?;
     if arguments.sets {
-        return list_sets(arguments, tape.as_ref(), &cancel);
+        return list_sets(arguments, &from, &cancel);
     }
-    let ring_bytes = tape_source::ring_bytes(&arguments.archive, tape.as_ref());
+    let ring_bytes = tape_source::ring_bytes(&arguments.archive, &from);
     let options = ListOptions {
-        from: arguments.from.clone(),
-        tape,
+        from,
         selection: Selection::new(arguments.paths.iter().cloned().map(OsString::into_vec)),
         detail: match form {
             Form::Name | Form::NameAndNul => Detail::Index,
@@ -167,12 +167,8 @@ fn worth(way: ListWay) -> String {
 }
 
 /// Lists the sets of the volume in a drive.
-fn list_sets(
-    arguments: &ListArgs,
-    tape: Option<&TapeOrigin>,
-    cancel: &Cancel,
-) -> Result<Outcome, Failure> {
-    let Some(tape) = tape else {
+fn list_sets(arguments: &ListArgs, from: &Origin, cancel: &Cancel) -> Result<Outcome, Failure> {
+    let Origin::Tape(tape) = from else {
         let message = format!("--sets: {} is no tape", arguments.from.display());
         return Err(Failure::of(message, Some("only tapes hold more than one set")));
     };

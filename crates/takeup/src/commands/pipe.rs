@@ -1,16 +1,17 @@
 //! `takeup pipe`: a buffer in a pipeline.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::ExitCode;
 
-use backup::pipe::{PipeOptions, pipe, pipe_to_tape};
+use backup::pipe::{PipeOptions, pipe};
 use clap::Args;
 use flow::cancel::Cancel;
 use flow::ring::LastBlock;
+use sets::TapeOptions;
 
+use crate::change::{ChangeArgs, Changer};
 use crate::failure::Failure;
-use crate::options::{CommonArgs, TargetArgs};
+use crate::options::{CommonArgs, TargetArgs, destination};
 use crate::outcome::{Outcome, SummaryPlace, finish, print, summarise};
 use crate::terminal::Terminal;
 
@@ -53,9 +54,10 @@ fn move_data(arguments: &PipeArgs, place: SummaryPlace) -> Result<Outcome, Failu
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let target = &arguments.target;
+    let nobody = Changer::new(&ChangeArgs::default(), &cancel);
     let options = PipeOptions {
         from: arguments.from.clone(),
-        to: arguments.to.clone(),
+        to: destination(&arguments.to, TapeOptions::default(), nobody),
         block_bytes: target.block_size.bytes(),
         ring_bytes: target.ring_bytes(0),
         start_fill_percent: target.start_fill.unwrap_or(0),
@@ -66,11 +68,7 @@ fn move_data(arguments: &PipeArgs, place: SummaryPlace) -> Result<Outcome, Failu
         mode: target.mode(),
     };
     let mut terminal = Terminal::new(&arguments.common);
-    let drive = device::tape::find(Path::new(&options.to));
-    let result = match &drive {
-        Some(drive) => pipe_to_tape(&options, drive, &terminal, &cancel),
-        None => pipe(&options, &terminal, &cancel),
-    };
+    let result = pipe(&options, &terminal, &cancel);
     terminal.close();
     print(&summarise(result?, &terminal), &arguments.common, place)?;
     match terminal.warnings_total() {

@@ -164,11 +164,10 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
 }
 
 fn options(arguments: &RestoreArgs, cancel: &Cancel) -> Result<RestoreOptions, Failure> {
-    let tape = arguments.tape.origin(&arguments.from, cancel)?;
-    let ring_bytes = tape_source::ring_bytes(&arguments.archive, tape.as_ref());
+    let from = arguments.tape.origin(&arguments.from, cancel)?;
+    let ring_bytes = tape_source::ring_bytes(&arguments.archive, &from);
     Ok(RestoreOptions {
-        from: arguments.from.clone(),
-        tape,
+        from,
         into: arguments.into.clone(),
         selection: Selection::new(arguments.paths.iter().cloned().map(OsString::into_vec)),
         strip_components: arguments.strip_components,

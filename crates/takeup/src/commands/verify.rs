@@ -65,11 +65,10 @@ pub fn run(arguments: &VerifyArgs) -> ExitCode {
 fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
-    let tape = arguments.tape.origin(&arguments.from, &cancel)?;
-    let ring_bytes = tape_source::ring_bytes(&arguments.archive, tape.as_ref());
+    let from = arguments.tape.origin(&arguments.from, &cancel)?;
+    let ring_bytes = tape_source::ring_bytes(&arguments.archive, &from);
     let options = VerifyOptions {
-        from: arguments.from.clone(),
-        tape,
+        from,
         against: arguments.against.clone(),
         cache: if arguments.cached { PageCache::Used } else { PageCache::Dropped },
         attributes: if arguments.no_xattrs { Attributes::Ignore } else { Attributes::Read },

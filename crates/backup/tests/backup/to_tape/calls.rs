@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use archive::chunk::Compression;
-use backup::backup::backup_to_tape;
+use backup::backup::backup;
 use device::tape::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
 use device::tape::sense::Sense;
 use device::tape::{Access, OpenError, Tape, TapeDrive};
@@ -14,7 +14,7 @@ use flow::cancel::Cancel;
 use sets::TapeOptions;
 use sim::tape::{Direction, OnClose, OpenMode, Readiness, VirtualDrive, VirtualTape};
 
-use super::{Operator, library, tape_options, tree};
+use super::{Operator, library, on_tape, tape_options, tree};
 use crate::harness::{Recorder, Watchdog};
 
 /// What was called.
@@ -108,9 +108,8 @@ fn a_drive_that_streams_is_not_asked_anything() {
     let options = tape_options(tree.path(), 64 << 10, Compression::None);
     let tape = TapeOptions { segment_bytes: Some(1 << 20), ..TapeOptions::default() };
     let _watchdog = Watchdog::new("backup to a watched tape".to_owned());
-    let mut operator = Operator { library: library.clone(), requests: Vec::new() };
-    let (recorder, cancel) = (Recorder::default(), Cancel::new());
-    backup_to_tape(&options, &tape, &drive, &mut operator, &recorder, &cancel).unwrap();
+    let options = on_tape(&options, &tape, drive, Operator::of(&library));
+    backup(&options, &Recorder::default(), &Cancel::new()).unwrap();
 
     let calls = calls.lock().unwrap();
     let first = calls.iter().position(|call| call.0 == Call::Write).unwrap();

@@ -1,18 +1,21 @@
 //! Changes of volume: what is put in, and whose time they are.
 
-use flow::run::StageKind;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use archive::chunk::Compression;
-use backup::backup::{BackupOptions, backup_to_tape};
+use backup::backup::{BackupOptions, backup};
 use device::tape::{Access, BlockMode, Filemark, TapeDrive};
 use device::target::Existing;
 use flow::cancel::Cancel;
+use flow::run::StageKind;
 use sets::{ChangeError, Refused, TapeOptions, VolumeChanger, VolumeRequest};
 use sim::tape::{Cartridge, Library, VirtualDrive};
 
 use super::media::check_set;
-use super::{Operator, assert_restores, library, set_id, tape_options, tree, write, write_well};
+use super::{
+    Operator, assert_restores, library, on_tape, set_id, tape_options, tree, write, write_well,
+};
 use crate::harness::{Recorder, Watchdog};
 
 /// Whoever changes volumes may take hours: the writer has not worked meanwhile.
@@ -28,12 +31,11 @@ fn the_time_of_a_change_is_no_work_of_the_writer() {
     let tree = tree(3, 30, 60_000);
     let library = library(&[600 << 10; 8], 100 << 10);
     let options = tape_options(tree.path(), 64 << 10, Compression::None);
-    let mut slow = Slow(Operator { library: library.clone(), requests: Vec::new() });
-    let (recorder, cancel) = (Recorder::default(), Cancel::new());
-    let tape = TapeOptions::default();
-    let report =
-        backup_to_tape(&options, &tape, library.drive(), &mut slow, &recorder, &cancel).unwrap();
-    let changes = slow.0.requests.len();
+    let operator = Operator::of(&library);
+    let (drive, slow) = (library.drive().clone(), Slow(operator.clone()));
+    let options = on_tape(&options, &TapeOptions::default(), drive, slow);
+    let report = backup(&options, &Recorder::default(), &Cancel::new()).unwrap();
+    let changes = operator.requests.lock().unwrap().len();
     assert!(changes >= 2);
     let writer = report.run.stages.last().unwrap();
     let tape = report.tape.as_ref().unwrap();
@@ -50,10 +52,10 @@ fn the_time_of_a_change_is_no_work_of_the_writer() {
 
 #[test]
 fn the_same_medium_is_refused_as_the_next_volume() {
-    struct Stubborn(Library, Vec<Option<Refused>>);
+    struct Stubborn(Library, Arc<Mutex<Vec<Option<Refused>>>>);
     impl VolumeChanger for Stubborn {
         fn change(&mut self, request: &VolumeRequest) -> Result<(), ChangeError> {
-            self.1.push(request.refused.clone());
+            self.1.lock().unwrap().push(request.refused.clone());
             let slot = [0, 2, 1][(request.attempt as usize - 1).min(2)];
             match slot {
                 2 => drop(self.0.drive().eject()),
@@ -65,19 +67,13 @@ fn the_same_medium_is_refused_as_the_next_volume() {
     let tree = tree(16, 60, 60_000);
     let library = library(&[1 << 20, 64 << 20], 100 << 10);
     let options = tape_options(tree.path(), 4096, Compression::None);
-    let mut stubborn = Stubborn(library.clone(), Vec::new());
+    let told = Arc::default();
+    let stubborn = Stubborn(library.clone(), Arc::clone(&told));
     let _watchdog = Watchdog::new("a medium that comes again");
-    let report = backup_to_tape(
-        &options,
-        &TapeOptions::default(),
-        library.drive(),
-        &mut stubborn,
-        &Recorder::default(),
-        &Cancel::new(),
-    )
-    .unwrap();
+    let options = on_tape(&options, &TapeOptions::default(), library.drive().clone(), stubborn);
+    let report = backup(&options, &Recorder::default(), &Cancel::new()).unwrap();
     let expected = [None, Some(Refused::SameSet { volume: 1 }), Some(Refused::NoMedium)];
-    assert_eq!(stubborn.1, expected);
+    assert_eq!(*told.lock().unwrap(), expected);
     let set = check_set(library.cartridges(), set_id(&report), Compression::None);
     assert_restores(&set, tree.path());
 }

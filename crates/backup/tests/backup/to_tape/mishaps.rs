@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use archive::index::{ExtentRecord, Section, find_trailer};
 use archive::label::LabelKind;
-use backup::backup::{BackupError, BackupOptions, backup_to_tape};
+use backup::backup::{BackupError, BackupOptions, backup};
 use device::tape::sense::Sense;
 use flow::cancel::Cancel;
 use sets::{Safe, TapeOptions};
@@ -160,10 +160,9 @@ impl Situation {
     }
 
     fn run(&self, library: &Library) -> Result<[u8; 16], (String, Option<Safe>)> {
-        let mut operator = Operator { library: library.clone(), requests: Vec::new() };
-        let (recorder, cancel) = (Recorder::default(), Cancel::new());
-        let (drive, tape) = (library.drive(), &self.tape);
-        match backup_to_tape(&self.options, tape, drive, &mut operator, &recorder, &cancel) {
+        let (drive, operator) = (library.drive().clone(), Operator::of(library));
+        let options = super::on_tape(&self.options, &self.tape, drive, operator);
+        match backup(&options, &Recorder::default(), &Cancel::new()) {
             Ok(report) => Ok(super::set_id(&report)),
             Err(BackupError::Unfinished(unfinished)) => {
                 Err((in_words(&unfinished.error), Some(unfinished.safe)))

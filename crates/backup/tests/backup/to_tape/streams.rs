@@ -1,21 +1,22 @@
 //! What a tape gets does not depend on threads, and streams of others go to it as they are.
 
-use flow::run::Endpoint;
 use std::path::Path;
 
 use archive::chunk::Compression;
 use backup::backup::BackupOptions;
-use backup::pipe::{PipeError, PipeOptions, pipe_to_tape};
+use backup::pipe::{PipeError, PipeOptions, pipe};
 use device::tape::{Access, TapeDrive};
 use device::target::Existing;
 use flow::backend::Engine;
 use flow::cancel::Cancel;
 use flow::ring::LastBlock;
+use flow::run::Endpoint;
 use samples::noise;
 use sets::{Refused, TapeOptions, TapeSetError};
+use sim::tape::Library;
 
 use super::media::{check_set, files, parts};
-use super::{library, set_id, tape_options, tree, write_well};
+use super::{Operator, destination, library, set_id, tape_options, tree, write_well};
 use crate::harness::Recorder;
 
 #[test]
@@ -43,10 +44,11 @@ fn the_same_tree_gives_the_same_segments() {
     }
 }
 
-pub fn pipe_options(from: &Path, block_bytes: usize) -> PipeOptions {
+pub fn pipe_options(from: &Path, library: &Library, block_bytes: usize) -> PipeOptions {
+    let drive = library.drive().clone();
     PipeOptions {
         from: from.into(),
-        to: "/dev/nst0".into(),
+        to: destination(drive, TapeOptions::default(), Operator::of(library)),
         block_bytes,
         ring_bytes: 1 << 20,
         start_fill_percent: 0,
@@ -65,8 +67,9 @@ fn a_pipe_puts_a_stream_on_tape() {
     std::fs::write(source.path(), &content).unwrap();
     let library = library(&[1 << 20], 100 << 10);
     let run = |block_bytes, last_block| {
-        let options = PipeOptions { last_block, ..pipe_options(source.path(), block_bytes) };
-        pipe_to_tape(&options, library.drive(), &Recorder::default(), &Cancel::new())
+        let options =
+            PipeOptions { last_block, ..pipe_options(source.path(), &library, block_bytes) };
+        pipe(&options, &Recorder::default(), &Cancel::new())
     };
     assert_eq!(run(10_240, LastBlock::Short).unwrap().target, Endpoint::Tape);
     run(64 << 10, LastBlock::Padded).unwrap();
@@ -86,8 +89,8 @@ fn a_pipe_says_how_much_is_on_a_full_medium() {
     let content = noise(2, 2 << 20);
     std::fs::write(source.path(), &content).unwrap();
     let library = library(&[1 << 20], 100 << 10);
-    let options = pipe_options(source.path(), 10_240);
-    let result = pipe_to_tape(&options, library.drive(), &Recorder::default(), &Cancel::new());
+    let options = pipe_options(source.path(), &library, 10_240);
+    let result = pipe(&options, &Recorder::default(), &Cancel::new());
     let Err(PipeError::Tape(TapeSetError::EndOfMedium { bytes, .. })) = result else {
         panic!("{result:?}")
     };
@@ -103,8 +106,8 @@ fn a_pipe_writes_over_nothing_unless_asked() {
     std::fs::write(source.path(), noise(3, 50_000)).unwrap();
     let library = library(&[1 << 20], 100 << 10);
     let run = |existing| {
-        let options = PipeOptions { existing, ..pipe_options(source.path(), 10_240) };
-        pipe_to_tape(&options, library.drive(), &Recorder::default(), &Cancel::new())
+        let options = PipeOptions { existing, ..pipe_options(source.path(), &library, 10_240) };
+        pipe(&options, &Recorder::default(), &Cancel::new())
     };
     run(Existing::Keep).unwrap();
     run(Existing::Keep).unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use archive::chunk::Compression;
 use archive::index::find_trailer;
 use archive::label::LabelKind;
-use backup::pipe::pipe_to_tape;
+use backup::pipe::pipe;
 use flow::cancel::Cancel;
 use samples::noise;
 use sets::TapeOptions;
@@ -94,8 +94,8 @@ fn streams_follow_one_another() {
     for settings in drives() {
         let library = rack(settings.clone(), &Cartridge::of_capacity(64 << 20));
         for number in 1..=3 {
-            let options = pipe_options(source.path(), 10_240);
-            pipe_to_tape(&options, library.drive(), &Recorder::default(), &Cancel::new())
+            let options = pipe_options(source.path(), &library, 10_240);
+            pipe(&options, &Recorder::default(), &Cancel::new())
                 .unwrap_or_else(|error| panic!("stream {number}, {settings:?}: {error:?}"));
         }
         let found = files(&library.cartridges()[0]);

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use backup::origin::Origin;
 use backup::read::ReadFailure;
 use backup::restore::{RestoreError, RestoreOptions};
 use device::tape::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
@@ -293,7 +294,7 @@ fn a_medium_that_is_exchanged_behind_our_back_is_noticed() {
         let other = other.library.cartridges()[0].clone();
         let drive = Exchanging { drive: harness.library.drive().clone(), other, reads };
         let origin = TapeOrigin { drive: Arc::new(drive), ..harness.origin() };
-        let options = RestoreOptions { tape: Some(origin), ..Default::default() };
+        let options = RestoreOptions { from: Origin::Tape(origin), ..Default::default() };
         let into = format!("out{reads}");
         let result = harness.plain.try_restore(options, &into, &Kept::default());
         match result {

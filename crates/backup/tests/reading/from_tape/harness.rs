@@ -6,15 +6,19 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use archive::chunk::Compression;
-use backup::backup::{BackupOptions, backup_to_tape};
+use backup::backup::{BackupOptions, backup};
+use backup::destination::Destination;
 use backup::list::{ListError, ListOptions, ListReport, list};
+use backup::origin::Origin;
 use backup::report::BackupReport;
 use backup::restore::{RestoreError, RestoreOptions, RestoreReport};
 use backup::selection::Selection;
 use backup::verify::{VerifyError, VerifyOptions, VerifyReport, verify};
 use flow::cancel::Cancel;
 use samples::noise;
-use sets::{ChangeError, TapeOptions, VolumeChanger, VolumePurpose, VolumeRequest};
+use sets::{
+    ChangeError, TapeDestination, TapeOptions, VolumeChanger, VolumePurpose, VolumeRequest,
+};
 use sets::{SetChoice, TapeOrigin};
 use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, Library, VirtualDrive};
 
@@ -133,23 +137,25 @@ impl TapeHarness {
         segment_bytes: u64,
         block_bytes: usize,
     ) -> BackupReport {
+        let changer = Asked {
+            library: self.library.clone(),
+            clerk: Clerk::HasNone,
+            requests: Arc::default(),
+        };
+        let tape = TapeDestination {
+            drive: Arc::new(self.library.drive().clone()),
+            options: TapeOptions { segment_bytes: Some(segment_bytes), ..Default::default() },
+            changer: Arc::new(Mutex::new(changer)),
+        };
         let options = BackupOptions {
             sources: vec![tree.to_path_buf()],
-            target: "/dev/nst0".into(),
+            target: Destination::Tape(tape),
             compression: compression.parse::<Compression>().unwrap(),
             block_bytes,
             ring_bytes: 64 << 20,
             ..Default::default()
         };
-        let tape = TapeOptions { segment_bytes: Some(segment_bytes), ..Default::default() };
-        let mut changer = Asked {
-            library: self.library.clone(),
-            clerk: Clerk::HasNone,
-            requests: Arc::default(),
-        };
-        let drive = self.library.drive();
-        let cancel = Cancel::new();
-        backup_to_tape(&options, &tape, drive, &mut changer, &Kept::default(), &cancel).unwrap()
+        backup(&options, &Kept::default(), &Cancel::new()).unwrap()
     }
 
     pub fn restore(&self, into: &str) -> (RestoreReport, Kept) {
@@ -164,7 +170,7 @@ impl TapeHarness {
     ) -> (Result<RestoreReport, RestoreError>, Kept) {
         let kept = Kept::default();
         let options = RestoreOptions {
-            tape: Some(self.origin()),
+            from: Origin::Tape(self.origin()),
             ring_bytes: 8 << 20,
             selection: Selection::new(paths.iter().map(|path| path.as_bytes().to_vec())),
             ..Default::default()
@@ -180,7 +186,7 @@ impl TapeHarness {
     }
 
     pub fn try_list(&self, kept: &Kept) -> (Vec<String>, Result<ListReport, ListError>) {
-        let options = ListOptions { tape: Some(self.origin()), ..Default::default() };
+        let options = ListOptions { from: Origin::Tape(self.origin()), ..Default::default() };
         let mut paths = Vec::new();
         let report = list(options, kept, &self.cancel, |listed| {
             paths.push(String::from_utf8_lossy(&listed.member.path).into_owned());
@@ -191,7 +197,7 @@ impl TapeHarness {
     pub fn verify(&self, against: Option<&Path>) -> (Result<VerifyReport, VerifyError>, Kept) {
         let kept = Kept::default();
         let options = VerifyOptions {
-            tape: Some(self.origin()),
+            from: Origin::Tape(self.origin()),
             against: against.map(Path::to_path_buf),
             ring_bytes: 8 << 20,
             ..Default::default()
