@@ -10,11 +10,9 @@
 //! this cell costs others.
 
 mod engine;
-mod journal;
 mod mapped;
 mod pages;
 mod random_reads;
-pub mod read_ahead;
 mod reading;
 
 use std::fs::File;
@@ -23,6 +21,7 @@ use std::path::{Path, PathBuf};
 use device::file::{DirectAlignment, cached_bytes, drop_cached};
 use flow::cancel::Cancel;
 use host::layers::{Storage, StorageError};
+use host::settings::{Guard, GuardError, Setting, read_ahead_value};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 
@@ -33,7 +32,6 @@ use crate::plan::Plan;
 use crate::record::{Cell, Factor, Level, Role, RunRecord};
 use crate::run::Executor;
 use pages::PagesInForce;
-use read_ahead::{ReadAheadError, ReadAheadGuard};
 
 pub use engine::{Measured, Watched, read};
 pub use pages::setting as huge_page_setting;
@@ -66,7 +64,7 @@ pub enum ReadError {
     Storage(#[from] StorageError),
     /// The read-ahead cannot be kept safe.
     #[error(transparent)]
-    ReadAhead(#[from] ReadAheadError),
+    Settings(#[from] GuardError),
     /// The plan asks for something that cannot be.
     #[error("{0}")]
     Plan(String),
@@ -103,7 +101,7 @@ impl Subject {
 #[derive(Debug)]
 pub struct ReadExecutor {
     subjects: Vec<Subject>,
-    guard: ReadAheadGuard,
+    guard: Guard,
     /// The level that stands for all others where read-ahead means nothing.
     standing_read_ahead: Option<u64>,
     length_bytes: u64,
@@ -114,7 +112,7 @@ impl ReadExecutor {
     /// Opens everything that a plan names and remembers every read-ahead it is going to change.
     ///
     /// The file `journal` keeps the values to be put back, and has to be where others cannot write;
-    /// see [`read_ahead`]. Without one no read-ahead is changed.
+    /// see [`host::settings`]. Without one no read-ahead is changed.
     pub fn new(plan: &Plan, journal: Option<&Path>) -> Result<ReadExecutor, ReadError> {
         let subjects: Result<Vec<Subject>, ReadError> =
             plan.paths.iter().map(|path| Subject::open(Path::new(path))).collect();
@@ -122,18 +120,19 @@ impl ReadExecutor {
         for cell in plan.cells() {
             Reading::from_cell(&cell).map_err(ReadError::Plan)?;
         }
-        let settings: Vec<PathBuf> = subjects
+        let settings: Vec<Setting> = subjects
             .iter()
             .filter(|_| plan.factors.iter().any(|factor| factor.name == "read_ahead_bytes"))
             .map(|subject| {
-                subject.device.read_ahead.clone().ok_or(ReadError::NotReadable {
+                let setting = subject.device.read_ahead.as_deref().map(Setting::read_ahead);
+                setting.ok_or(ReadError::NotReadable {
                     path: subject.path.clone(),
                     what: "on a file system without a read-ahead that could be set",
                 })
             })
             .collect::<Result<_, _>>()?;
         Ok(ReadExecutor {
-            guard: ReadAheadGuard::new(journal, &settings)?,
+            guard: Guard::new(journal, &settings)?,
             standing_read_ahead: standing_read_ahead(plan),
             subjects,
             length_bytes: plan.length_bytes,
@@ -184,9 +183,10 @@ impl Executor for ReadExecutor {
         let reading = Reading::from_cell(cell)?;
         let pages = PagesInForce::set(reading.pages)?;
         if let Some(bytes) = reading.read_ahead_bytes {
-            let path = self.subject(cell).device.read_ahead.clone();
-            let path = path.ok_or("no read-ahead can be set here")?;
-            self.guard.set(&path, bytes).map_err(|error| with_source(&error))?;
+            let path = self.subject(cell).device.read_ahead.as_deref();
+            let setting = Setting::read_ahead(path.ok_or("no read-ahead can be set here")?);
+            let set = self.guard.set(&setting, &read_ahead_value(bytes));
+            set.map_err(|error| with_source(&error))?;
         }
         let subject = self.subject(cell);
         let length_bytes = self.length_bytes.min(subject.length_bytes);

@@ -1,4 +1,10 @@
-//! Settings of the kernel in sysfs: read, set, read back.
+//! Settings of the kernel in sysfs: read, set, read back; [`guard`] puts back what was set.
+//!
+//! A setting is a file that holds a value as text. Which ones can be set at all is a list,
+//! [`Kind`]: who sets is root as a rule, and the path may come from a file.
+
+mod guard;
+mod journal;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -6,6 +12,9 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+pub use guard::{Guard, GuardError, recover};
 
 /// Why a setting is not known, or not what it was to be.
 #[derive(Debug, thiserror::Error)]
@@ -20,82 +29,147 @@ pub enum SettingError {
         /// Why.
         source: io::Error,
     },
-    /// A path that is to be written as a read-ahead is something else.
-    #[error("{} is no read-ahead of the kernel", path.display())]
-    NoReadAhead {
-        /// The path.
-        path: PathBuf,
+    /// A path that is to be used as a setting is something else.
+    #[error("{} is no {} of the kernel", setting.path.display(), setting.kind.name())]
+    NoSetting {
+        /// What it was taken for.
+        setting: Setting,
     },
     /// The kernel took another value than the one written.
-    #[error("{} is {found} KiB after {written} KiB were written", path.display())]
+    #[error(
+        "{} is {} after {} were written",
+        setting.path.display(),
+        setting.kind.with_unit(found),
+        setting.kind.with_unit(written)
+    )]
     NotTaken {
-        /// The file in sysfs.
-        path: PathBuf,
+        /// The setting.
+        setting: Setting,
         /// What was written.
-        written: u64,
+        written: String,
         /// What it holds.
-        found: u64,
+        found: String,
     },
 }
 
-/// The read-ahead in force, in bytes.
-///
-/// # Errors
-/// When `path` is no read-ahead of the kernel, or cannot be read.
-pub fn read_ahead_bytes(path: &Path) -> Result<u64, SettingError> {
-    let failed = |source| SettingError::Setting { what: "read", path: path.to_owned(), source };
-    let mut file = open_read_ahead(path, OFlags::RDONLY)?;
-    let mut text = String::new();
-    file.read_to_string(&mut text).map_err(failed)?;
-    let kib: u64 = text.trim().parse().map_err(|_| failed(io::ErrorKind::InvalidData.into()))?;
-    Ok(kib * 1024)
+/// What can be set. What is not on this list is never written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// How far ahead of a reader the kernel reads, in KiB.
+    ReadAhead,
 }
 
-/// Whether this process may set the read-ahead.
-///
-/// # Errors
-/// When `path` is no read-ahead of the kernel, or may not be written.
-pub fn check_read_ahead(path: &Path) -> Result<(), SettingError> {
-    open_read_ahead(path, OFlags::WRONLY).map(|_| ())
+impl Kind {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::ReadAhead => "read-ahead",
+        }
+    }
+
+    /// The file in sysfs, in whichever folder.
+    fn file_name(self) -> &'static str {
+        match self {
+            Kind::ReadAhead => "read_ahead_kb",
+        }
+    }
+
+    fn with_unit(self, value: &str) -> String {
+        match self {
+            Kind::ReadAhead => format!("{value} KiB"),
+        }
+    }
 }
 
-/// Sets a read-ahead in sysfs and reads it back.
-///
-/// # Errors
-/// When `path` is no read-ahead of the kernel, may not be written, or the kernel takes another
-/// value.
-pub fn set_read_ahead(path: &Path, bytes: u64) -> Result<(), SettingError> {
-    let kib = bytes / 1024;
-    let failed = |source| SettingError::Setting { what: "write", path: path.to_owned(), source };
-    let mut file = open_read_ahead(path, OFlags::WRONLY)?;
-    file.write_all(kib.to_string().as_bytes()).map_err(failed)?;
-    let found = read_ahead_bytes(path)? / 1024;
-    if found == kib {
-        Ok(())
-    } else {
-        Err(SettingError::NotTaken { path: path.to_owned(), written: kib, found })
+/// A setting of the kernel of this machine.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Setting {
+    /// What it sets.
+    pub kind: Kind,
+    /// Its file in sysfs.
+    pub path: PathBuf,
+}
+
+impl Setting {
+    /// The read-ahead that this file holds.
+    pub fn read_ahead(path: &Path) -> Setting {
+        Setting { kind: Kind::ReadAhead, path: path.to_owned() }
+    }
+
+    /// The value in force, as the kernel shows it; of several to choose from the one chosen.
+    ///
+    /// # Errors
+    /// When there is no such setting of this kind, or it cannot be read.
+    pub fn value(&self) -> Result<String, SettingError> {
+        let mut text = String::new();
+        let read = self.open(OFlags::RDONLY)?.read_to_string(&mut text);
+        read.map_err(|source| self.failed("read", source))?;
+        Ok(chosen(text.trim()).to_owned())
+    }
+
+    /// Whether this process may set it.
+    ///
+    /// # Errors
+    /// When there is no such setting of this kind, or it may not be written.
+    pub fn check_settable(&self) -> Result<(), SettingError> {
+        self.open(OFlags::WRONLY).map(|_| ())
+    }
+
+    /// Sets it and reads it back.
+    ///
+    /// # Errors
+    /// When there is no such setting of this kind, it may not be written, or the kernel takes
+    /// another value.
+    pub fn set(&self, value: &str) -> Result<(), SettingError> {
+        let written = self.open(OFlags::WRONLY)?.write_all(value.as_bytes());
+        written.map_err(|source| self.failed("write", source))?;
+        let found = self.value()?;
+        if found == value {
+            return Ok(());
+        }
+        Err(SettingError::NotTaken { setting: self.clone(), written: value.to_owned(), found })
+    }
+
+    /// Opens a file of sysfs with the name that belongs to the kind, and nothing else.
+    fn open(&self, access: OFlags) -> Result<File, SettingError> {
+        let no_setting = || SettingError::NoSetting { setting: self.clone() };
+        let path = &self.path;
+        let is_plain = path.components().all(|part| part != Component::ParentDir);
+        if !is_plain || !path.starts_with("/sys") || !path.ends_with(self.kind.file_name()) {
+            return Err(no_setting());
+        }
+        let what = if access == OFlags::RDONLY { "read" } else { "write" };
+        let failed = |error: Errno| self.failed(what, error.into());
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = interruptible::open(path, flags, Mode::empty()).map_err(failed)?;
+        // Its width and sign are the architecture's.
+        let kind = rustix::fs::fstatfs(&file).map_err(failed)?.f_type as u64 & 0xffff_ffff;
+        if kind == SYSFS_MAGIC { Ok(file.into()) } else { Err(no_setting()) }
+    }
+
+    fn failed(&self, what: &'static str, source: io::Error) -> SettingError {
+        SettingError::Setting { what, path: self.path.clone(), source }
     }
 }
 
 /// `statfs(2)` of every file of sysfs (<linux/magic.h>).
 const SYSFS_MAGIC: u64 = 0x6265_6572;
 
-/// Opens `/sys/**/read_ahead_kb` and nothing else. Who sets a read-ahead is root as a rule, and the
-/// path may come from a file.
-fn open_read_ahead(path: &Path, access: OFlags) -> Result<File, SettingError> {
-    let no_setting = || SettingError::NoReadAhead { path: path.to_owned() };
-    let is_plain = path.components().all(|part| part != Component::ParentDir);
-    if !is_plain || !path.starts_with("/sys") || !path.ends_with("read_ahead_kb") {
-        return Err(no_setting());
-    }
-    let what = if access == OFlags::RDONLY { "read" } else { "write" };
-    let failed =
-        |error: Errno| SettingError::Setting { what, path: path.to_owned(), source: error.into() };
-    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = interruptible::open(path, flags, Mode::empty()).map_err(failed)?;
-    // Its width and sign are the architecture's.
-    let kind = rustix::fs::fstatfs(&file).map_err(failed)?.f_type as u64 & 0xffff_ffff;
-    if kind == SYSFS_MAGIC { Ok(file.into()) } else { Err(no_setting()) }
+/// The read-ahead in force, in bytes.
+///
+/// # Errors
+/// When `path` is no read-ahead of the kernel, or cannot be read.
+pub fn read_ahead_bytes(path: &Path) -> Result<u64, SettingError> {
+    let setting = Setting::read_ahead(path);
+    let invalid = |_| setting.failed("read", io::ErrorKind::InvalidData.into());
+    let kib: u64 = setting.value()?.parse().map_err(invalid)?;
+    Ok(kib * 1024)
+}
+
+/// The value of a read-ahead of so many bytes.
+pub fn read_ahead_value(bytes: u64) -> String {
+    (bytes / 1024).to_string()
 }
 
 /// The choice in brackets, of a setting that shows all of them: `none [mq-deadline]`.

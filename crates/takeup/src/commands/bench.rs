@@ -11,11 +11,11 @@ use std::process::ExitCode;
 
 use bench::judgement::{Judgement, judge};
 use bench::plan::Plan;
-use bench::read::read_ahead::ReadAheadError;
 use bench::record::{Experiment, RunFile, load};
 use bench::run::{Ended, Executor, Parts, header, is_same};
 use clap::{Args, Subcommand};
 use flow::cancel::Cancel;
+use host::settings::GuardError;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -66,7 +66,7 @@ pub fn run(arguments: &BenchArgs) -> ExitCode {
 }
 
 fn put_back() -> Result<Outcome, Failure> {
-    let count = recovered().map_err(|error| Failure::new(&error, read_ahead_hint(&error)))?;
+    let count = recovered().map_err(|error| Failure::new(&error, guard_hint(&error)))?;
     let text = match count {
         0 => "nothing to put back\n".to_owned(),
         count => format!("{count} read-ahead settings put back\n"),
@@ -76,8 +76,8 @@ fn put_back() -> Result<Outcome, Failure> {
 }
 
 /// Puts back what a killed experiment left; how many settings that were.
-pub fn recovered() -> Result<usize, ReadAheadError> {
-    journal().map_or(Ok(0), |journal| bench::read::read_ahead::recover(&journal))
+pub fn recovered() -> Result<usize, GuardError> {
+    journal().map_or(Ok(0), |journal| host::settings::recover(&journal))
 }
 
 /// Where changed settings are remembered: a place where others cannot write, and that a restart of
@@ -97,13 +97,17 @@ pub fn journal() -> Option<PathBuf> {
     directory.map(|directory| directory.join("read-ahead.json"))
 }
 
-/// What there is to do about a read-ahead that cannot be kept safe.
-pub fn read_ahead_hint(error: &ReadAheadError) -> Option<String> {
+/// What there is to do about settings that cannot be kept safe.
+pub fn guard_hint(error: &GuardError) -> Option<String> {
     let hint = match error {
-        ReadAheadError::Untrusted { .. } => {
+        GuardError::Untrusted { .. } => {
             "look at it; remove it if it is none of yours: nothing of it was done"
         }
-        ReadAheadError::NoPlace => "XDG_STATE_HOME or HOME says where your programs keep such",
+        GuardError::NotUnderstood { .. } => {
+            "it may name settings that were not put back: look at it, set them as they were, and \
+             remove it"
+        }
+        GuardError::NoPlace { .. } => "XDG_STATE_HOME or HOME says where your programs keep such",
         _ => return None,
     };
     Some(hint.to_owned())

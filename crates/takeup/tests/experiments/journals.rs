@@ -57,8 +57,8 @@ impl Scene {
 
     fn plant(&self, user: u32, folder: &Path) {
         let text = format!(
-            "{{\"pid\":4194305,\"process_start\":1,\"settings\":[{{\"path\":\"{}\",\
-             \"before_bytes\":1048576}}]}}",
+            "{{\"pid\":4194305,\"process_start\":1,\"settings\":[{{\"kind\":\"read-ahead\",\
+             \"path\":\"{}\",\"before\":\"1024\"}}]}}",
             self.home().join("precious").display()
         );
         let script = "umask 022 && mkdir -p \"$1\" && printf %s \"$2\" >\"$1/read-ahead.json\"";

@@ -1,7 +1,7 @@
 //! Read-ahead that is set and put back, on a disk of our own: a FUSE file with a latency.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -97,4 +97,20 @@ fn a_killed_experiment_is_cleared_up_after() {
     assert_eq!(text, "1 read-ahead settings put back\n");
     assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
     assert_eq!(succeeds(directory.path(), &["bench", "put-back"]), "nothing to put back\n");
+}
+
+#[test]
+fn what_was_not_put_back_is_not_forgotten() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("run/read-ahead.json");
+    let folder = journal.parent().unwrap();
+    let mut builder = fs::DirBuilder::new();
+    builder.mode(0o700).recursive(true).create(folder).unwrap();
+    fs::write(&journal, "{\"pid\":4194305,\"process_start\":1,\"sett").unwrap();
+    let output = run(directory.path(), &["bench", "put-back"]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("run/read-ahead.json is not understood"), "{error}");
+    assert!(error.contains("hint: it may name settings that were not put back"), "{error}");
+    assert!(journal.exists());
 }

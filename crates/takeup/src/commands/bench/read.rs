@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bench::plan::Plan;
-use bench::read::read_ahead::ReadAheadError;
 use bench::read::{ReadError, ReadExecutor, path_factor};
 use bench::record::{Factor, Level};
 use clap::{Args, ValueEnum};
@@ -122,12 +121,9 @@ fn measure(arguments: &ReadArgs) -> Result<Outcome, Failure> {
 
 fn failure(error: ReadError) -> Failure {
     let hint = match &error {
-        ReadError::ReadAhead(
-            error @ (ReadAheadError::Untrusted { .. } | ReadAheadError::NoPlace),
-        ) => super::read_ahead_hint(error),
-        ReadError::ReadAhead(_) => {
+        ReadError::Settings(error) => super::guard_hint(error).or_else(|| {
             Some("read-ahead is set by root; without --read-ahead nothing is changed".to_owned())
-        }
+        }),
         _ => None,
     };
     Failure::new(&error, hint)
@@ -187,9 +183,9 @@ fn read_ahead_factor(arguments: &ReadArgs) -> Result<Option<Factor>, Failure> {
 
 fn current_read_ahead(path: &Path) -> Result<Option<u64>, Failure> {
     // What a killed experiment left is not what is in force.
-    super::recovered().map_err(|error| failure(ReadError::ReadAhead(error)))?;
+    super::recovered().map_err(|error| failure(ReadError::Settings(error)))?;
     let storage = Storage::of(path).map_err(|error| failure(ReadError::Storage(error)))?;
-    storage.read_ahead_bytes().map_err(|error| failure(ReadError::ReadAhead(error.into())))
+    storage.read_ahead_bytes().map_err(|error| failure(ReadError::Settings(error.into())))
 }
 
 fn value_name(value: &impl ValueEnum) -> String {

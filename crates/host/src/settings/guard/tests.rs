@@ -39,9 +39,10 @@ fn value(path: &Path) -> String {
 }
 
 /// A journal of a process that is gone.
-fn journal_of(path: &Path, before_bytes: u64) -> String {
-    let setting = Setting { path: path.to_owned(), before_bytes };
-    let found = Journal { pid: 4_194_305, process_start: 1, boot: boot(), settings: vec![setting] };
+fn journal_of(path: &Path, before: &str) -> String {
+    let remembered = Remembered { setting: Setting::read_ahead(path), before: before.to_owned() };
+    let settings = vec![remembered];
+    let found = Journal { pid: 4_194_305, process_start: 1, boot: boot(), settings };
     serde_json::to_string(&found).unwrap()
 }
 
@@ -58,23 +59,24 @@ fn settings_come_back_whichever_way_it_ends() {
     let directory = tempfile::tempdir().unwrap();
     let journal = directory.path().join("run/read-ahead.json");
     let setting = device.setting();
-    let settings = [setting.clone(), setting.clone()];
+    let read_ahead = Setting::read_ahead(&setting);
+    let settings = [read_ahead.clone(), read_ahead.clone()];
     fs::write(&setting, "128").unwrap();
-    let begin = || ReadAheadGuard::new(Some(&journal), &settings);
+    let begin = || Guard::new(Some(&journal), &settings);
     let as_before = || assert_eq!((value(&setting).as_str(), journal.exists()), ("128", false));
     let mut guard = begin().unwrap();
-    guard.set(&setting, 4 << 20).unwrap();
+    guard.set(&read_ahead, "4096").unwrap();
     assert_eq!(value(&setting), "4096");
     let busy = begin().unwrap_err();
-    assert!(matches!(busy, ReadAheadError::Busy { pid } if pid == std::process::id()));
+    assert!(matches!(busy, GuardError::Busy { pid, .. } if pid == std::process::id()));
     guard.put_back().unwrap();
     as_before();
     // Dropped on the way out.
-    drop(begin().map(|guard| guard.set(&setting, 0)));
+    drop(begin().map(|guard| guard.set(&read_ahead, "0")));
     as_before();
     // Killed: the guard never runs, and the process is gone.
     let guard = begin().unwrap();
-    guard.set(&setting, 64 << 10).unwrap();
+    guard.set(&read_ahead, "64").unwrap();
     let text = value(&journal);
     std::mem::forget(guard);
     let own = format!("\"pid\":{}", std::process::id());
@@ -92,10 +94,12 @@ fn settings_come_back_whichever_way_it_ends() {
     plant(&journal, &left.replace(&boot().unwrap(), "another"));
     assert_eq!((recover(&journal).unwrap(), journal.exists()), (0, false));
     assert_eq!(value(&setting), "256");
-    // Killed while it wrote the journal.
-    plant(&journal, &text[..text.len() / 2]);
-    assert_eq!((recover(&journal).unwrap(), journal.exists()), (0, false));
-    assert_eq!(recover(&journal).unwrap(), 0);
+    // Killed while it wrote the journal, which then has no name of its own yet.
+    let unfinished = journal.with_file_name(".read-ahead.json.4194305");
+    plant(&unfinished, &text[..text.len() / 2]);
+    assert_eq!((recover(&journal).unwrap(), unfinished.exists()), (0, false));
+    drop(begin().unwrap());
+    assert_eq!(fs::read_dir(journal.parent().unwrap()).unwrap().count(), 0);
 }
 
 /// Whatever a journal names, only a read-ahead of the kernel is written.
@@ -114,15 +118,15 @@ fn a_journal_that_names_something_else_changes_nothing() {
         "/sys/kernel/uevent_seqnum".to_owned(),
         "/proc/sys/kernel/hostname".to_owned(),
     ] {
-        plant(&journal, &journal_of(Path::new(&named), 1 << 20));
+        plant(&journal, &journal_of(Path::new(&named), "1024"));
         let error = recover(&journal).unwrap_err();
-        assert!(matches!(error, ReadAheadError::Untrusted { .. }), "{named}: {error}");
+        assert!(matches!(error, GuardError::Untrusted { .. }), "{named}: {error}");
         assert!(error.to_string().contains("is no read-ahead of the kernel"), "{error}");
         assert_eq!(value(&victim), "precious", "{named}");
         assert!(journal.exists(), "what is not believed is left for its owner to look at");
     }
-    let guard = ReadAheadGuard::new(Some(&directory.path().join("new")), &[victim]);
-    assert!(matches!(guard, Err(ReadAheadError::Setting(_))), "{guard:?}");
+    let guard = Guard::new(Some(&directory.path().join("new")), &[Setting::read_ahead(&victim)]);
+    assert!(matches!(guard, Err(GuardError::Setting(_))), "{guard:?}");
     assert!(!directory.path().join("new").exists(), "no journal of what cannot be set");
 }
 
@@ -140,7 +144,7 @@ fn a_journal_that_others_may_have_made_is_not_believed() {
         fs::create_dir(&folder).unwrap();
         plant(&journal, "{}");
         change();
-        for error in [recover(&journal), ReadAheadGuard::new(Some(&journal), &[]).map(|_| 0)] {
+        for error in [recover(&journal), Guard::new(Some(&journal), &[]).map(|_| 0)] {
             let error = error.unwrap_err().to_string();
             assert!(error.ends_with(expected), "{error} instead of {expected}");
         }
@@ -169,8 +173,47 @@ fn a_journal_that_others_may_have_made_is_not_believed() {
 
 #[test]
 fn without_a_place_for_a_journal_nothing_is_set() {
-    assert!(ReadAheadGuard::new(None, &[]).is_ok(), "nothing is to be remembered");
-    let settings = [PathBuf::from("/sys/block/none/queue/read_ahead_kb")];
-    let error = ReadAheadGuard::new(None, &settings).unwrap_err();
-    assert!(matches!(error, ReadAheadError::NoPlace), "{error}");
+    assert!(Guard::new(None, &[]).is_ok(), "nothing is to be remembered");
+    let settings = [Setting::read_ahead(Path::new("/sys/block/none/queue/read_ahead_kb"))];
+    let error = Guard::new(None, &settings).unwrap_err();
+    assert!(matches!(error, GuardError::NoPlace { .. }), "{error}");
+}
+
+#[test]
+fn a_journal_that_is_not_understood_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("read-ahead.json");
+    let whole = journal_of(Path::new("/sys/block/none/queue/read_ahead_kb"), "128");
+    let long = whole.replace("\"settings\"", &format!("{}\"settings\"", " ".repeat(1 << 20)));
+    let unknown = whole.replace("read-ahead", "another");
+    let before = whole.replace("\"before\"", "\"as_it_was\"");
+    for text in ["", "{}", "\u{1}", &whole[..whole.len() / 2], &before, &unknown, &long] {
+        plant(&journal, text);
+        for error in [recover(&journal), Guard::new(Some(&journal), &[]).map(|_| 0)] {
+            let error = error.unwrap_err();
+            assert!(matches!(error, GuardError::NotUnderstood { .. }), "{text:.80}: {error}");
+            assert!(error.to_string().contains("read-ahead.json"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&journal).unwrap(), text);
+    }
+    // Of a device that is gone nothing is left to put back.
+    plant(&journal, &whole);
+    assert_eq!((recover(&journal).unwrap(), journal.exists()), (1, false));
+}
+
+#[test]
+fn every_setting_is_tried_also_behind_one_that_fails() {
+    needs::require!(LoopDevices, KernelSettings);
+    let (device, other) = (Loop::attach(), Loop::attach());
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("read-ahead.json");
+    fs::write(other.setting(), "128").unwrap();
+    let whole = journal_of(&device.setting(), "no number");
+    let mut found: Journal = serde_json::from_str(&whole).unwrap();
+    let setting = Setting::read_ahead(&other.setting());
+    found.settings.push(Remembered { setting, before: "192".to_owned() });
+    plant(&journal, &serde_json::to_string(&found).unwrap());
+    let error = recover(&journal).unwrap_err();
+    assert!(matches!(error, GuardError::Setting(_)), "{error}");
+    assert_eq!((value(&other.setting()).as_str(), journal.exists()), ("192", true));
 }

@@ -1,27 +1,32 @@
-//! The file that remembers settings for the next experiment, and why that may believe it.
+//! The file that remembers settings for who comes next, and why that one may believe it.
+//!
+//! It is whole or not there: it gets its name when it is written and synchronised, and takes it
+//! from nobody. Half of one has another name, and nothing was changed before.
 //!
 //! What stands in it is written into settings of the kernel, by root as a rule. So it is believed
 //! only where nobody else can have made it: a regular file of this user that others cannot write,
 //! opened without following a link, in a folder of which the same holds. All looks go to what was
-//! opened and not to its name. What it may name, `host::settings` decides.
+//! opened and not to its name. What it may name, `settings.rs` decides.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::read_ahead::ReadAheadError;
+use super::guard::GuardError;
+use crate::processes::ProcessTimes;
 
 /// Longer than any list of disks.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The text of the journal; none where there is no journal.
-pub(super) fn read(path: &Path) -> Result<Option<String>, ReadAheadError> {
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, GuardError> {
     let Some(folder) = folder(path)? else { return Ok(None) };
+    remove_unfinished(&folder, path);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match interruptible::openat(&folder, name(path), flags, Mode::empty()) {
         Ok(file) => file,
@@ -30,27 +35,63 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, ReadAheadError> {
         Err(error) => return Err(failed("read", path)(error.into())),
     };
     trust(&file, path, FileType::RegularFile, "it")?;
-    let mut text = String::new();
-    let read = File::from(file).take(BYTES_MAX).read_to_string(&mut text);
+    let mut text = Vec::new();
+    let read = File::from(file).take(BYTES_MAX).read_to_end(&mut text);
     read.map_err(failed("read", path))?;
     Ok(Some(text))
 }
 
 /// Writes a journal, which must not be there yet, and synchronises it.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), ReadAheadError> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), GuardError> {
     if let Some(folder) = path.parent() {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(failed("write", path))?;
     }
     let folder = folder(path)?.ok_or_else(|| failed("write", path)(Errno::NOENT.into()))?;
+    let unfinished = unfinished_name(path, std::process::id());
+    let written = write_in(&folder, &unfinished, name(path), text);
+    written
+        .inspect_err(|_| {
+            let _ = rustix::fs::unlinkat(&folder, &unfinished, AtFlags::empty());
+        })
+        .map_err(failed("write", path))
+}
+
+fn write_in(folder: &OwnedFd, unfinished: &Path, name: &Path, text: &str) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made = interruptible::openat(&folder, name(path), flags, Mode::from_raw_mode(0o600));
-    let mut file = made.map(File::from).map_err(|error| failed("write", path)(error.into()))?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed("write", path))
+    let file = interruptible::openat(folder, unfinished, flags, Mode::from_raw_mode(0o600))?;
+    let mut file = File::from(file);
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    rustix::fs::renameat_with(folder, unfinished, folder, name, RenameFlags::NOREPLACE)?;
+    interruptible::fsync(folder)?;
+    Ok(())
+}
+
+/// What a journal is called while it is written by a process.
+fn unfinished_name(path: &Path, pid: u32) -> PathBuf {
+    PathBuf::from(format!("{}{pid}", unfinished_prefix(path)))
+}
+
+fn unfinished_prefix(path: &Path) -> String {
+    format!(".{}.", name(path).display())
+}
+
+/// Removes what was never finished, of processes that are gone.
+fn remove_unfinished(folder: &OwnedFd, path: &Path) {
+    let prefix = unfinished_prefix(path);
+    let Ok(entries) = Dir::read_from(folder) else { return };
+    for entry in entries.flatten() {
+        let pid = entry.file_name().to_str().ok().and_then(|name| name.strip_prefix(&prefix));
+        let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else { continue };
+        if pid == std::process::id() || ProcessTimes::of(pid).is_none() {
+            let _ = rustix::fs::unlinkat(folder, entry.file_name(), AtFlags::empty());
+        }
+    }
 }
 
 /// Removes the journal.
-pub(super) fn remove(path: &Path) -> Result<(), ReadAheadError> {
+pub(super) fn remove(path: &Path) -> Result<(), GuardError> {
     let Some(folder) = folder(path)? else { return Ok(()) };
     let removed = rustix::fs::unlinkat(&folder, name(path), AtFlags::empty());
     removed.map_err(|error| failed("remove", path)(error.into()))?;
@@ -60,7 +101,7 @@ pub(super) fn remove(path: &Path) -> Result<(), ReadAheadError> {
 }
 
 /// The folder of the journal, if there is one.
-fn folder(path: &Path) -> Result<Option<OwnedFd>, ReadAheadError> {
+fn folder(path: &Path) -> Result<Option<OwnedFd>, GuardError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match interruptible::open(folder, flags, Mode::empty()) {
@@ -75,7 +116,7 @@ fn folder(path: &Path) -> Result<Option<OwnedFd>, ReadAheadError> {
 }
 
 /// Whether nobody but this user can have made it or written to it.
-fn trust(file: impl AsFd, path: &Path, kind: FileType, what: &str) -> Result<(), ReadAheadError> {
+fn trust(file: impl AsFd, path: &Path, kind: FileType, what: &str) -> Result<(), GuardError> {
     let status = rustix::fs::fstat(file).map_err(|error| failed("read", path)(error.into()))?;
     if FileType::from_raw_mode(status.st_mode) != kind {
         return Err(untrusted(path, &format!("{what} is of another kind")));
@@ -97,11 +138,11 @@ fn name(path: &Path) -> &Path {
     path.file_name().map_or(path, Path::new)
 }
 
-fn untrusted(path: &Path, why: &str) -> ReadAheadError {
-    ReadAheadError::Untrusted { path: path.to_owned(), why: why.to_owned() }
+fn untrusted(path: &Path, why: &str) -> GuardError {
+    GuardError::Untrusted { path: path.to_owned(), why: why.to_owned() }
 }
 
-fn failed(what: &'static str, path: &Path) -> impl Fn(io::Error) -> ReadAheadError {
+pub(super) fn failed(what: &'static str, path: &Path) -> impl Fn(io::Error) -> GuardError {
     let path = path.to_owned();
-    move |source| ReadAheadError::Journal { what, path: path.clone(), source }
+    move |source| GuardError::Journal { what, path: path.clone(), source }
 }
