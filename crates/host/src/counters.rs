@@ -1,4 +1,4 @@
-//! What the kernel counts: [`disk`]s, [`processor`] time, [`memory`].
+//! What the kernel counts: [`disk`]s, [`processor`] time, [`memory`], [`tape`] drives.
 //!
 //! Each kind has a parser of the kernel's text and a look at this machine. Counters only go up, but
 //! for those that the kernel keeps in 32 bits: these begin again, and a difference is taken over at
@@ -7,6 +7,7 @@
 pub mod disk;
 pub mod memory;
 pub mod processor;
+pub mod tape;
 
 use std::io;
 

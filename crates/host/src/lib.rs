@@ -20,8 +20,8 @@
 //! # Ok::<(), host::counters::CounterError>(())
 //! ```
 //!
-//! Not here: tape drives, whose counters come with the calls that move them (`device`), and what
-//! any of the numbers mean for a run.
+//! Not here: which folder of sysfs a tape drive has, which is found by who opens it (`device`), and
+//! what any of the numbers mean for a run.
 
 pub mod counters;
 pub mod layers;

@@ -3,6 +3,7 @@
 //! A setting is a file that holds a value as text. Which ones can be set at all is a list,
 //! [`Kind`]: who sets is root as a rule, and the path may come from a file.
 
+pub mod fuse;
 mod guard;
 mod journal;
 

@@ -1,14 +1,13 @@
 //! Virtual devices as folders, for any program: FUSE.
 //!
 //! [`drive`] is the folder with a tape drive in it, [`disk`] that with a disk. What every such
-//! folder does with a request is in `folder`, how large one may be in `page_limit`.
+//! folder does with a request is in `folder`, how large one may be in `host::settings::fuse`.
 //!
 //! Not here: the devices themselves, and the time that they take.
 
 pub mod disk;
 pub mod drive;
 mod folder;
-mod page_limit;
 
 use std::io;
 use std::path::{Path, PathBuf};

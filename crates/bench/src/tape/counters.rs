@@ -6,8 +6,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use device::tape::raw::Statistics;
 use device::tape::scsi::log::SequentialAccess;
+use host::counters::tape::Statistics;
 use serde_json::Value;
 
 use crate::observed::Measures;
@@ -120,20 +120,19 @@ impl Counters {
 fn put_kernel(measures: &mut Measures, now: Statistics, before: Statistics, seconds: f64) {
     let mut put = |name: &str, value: f64| measures.insert(name.to_owned(), value);
     let percent = |ns: u64| (100.0 * ns as f64 / 1e9 / seconds.max(1e-9)).min(100.0);
-    let writes = now.writes.saturating_sub(before.writes);
-    let reads = now.reads.saturating_sub(before.reads);
-    if writes > 0 {
-        put("drive_writes", writes as f64);
-        put("drive_written_bytes", now.write_bytes.saturating_sub(before.write_bytes) as f64);
-        put("drive_write_percent", percent(now.write_ns.saturating_sub(before.write_ns)));
+    let counted = now.since(before);
+    if counted.writes > 0 {
+        put("drive_writes", counted.writes as f64);
+        put("drive_written_bytes", counted.write_bytes as f64);
+        put("drive_write_percent", percent(counted.write_ns));
     }
-    if reads > 0 {
-        put("drive_reads", reads as f64);
-        put("drive_read_bytes", now.read_bytes.saturating_sub(before.read_bytes) as f64);
-        put("drive_read_percent", percent(now.read_ns.saturating_sub(before.read_ns)));
+    if counted.reads > 0 {
+        put("drive_reads", counted.reads as f64);
+        put("drive_read_bytes", counted.read_bytes as f64);
+        put("drive_read_percent", percent(counted.read_ns));
     }
-    put("drive_other_commands", now.others.saturating_sub(before.others) as f64);
-    put("drive_busy_percent", percent(now.io_ns.saturating_sub(before.io_ns)));
+    put("drive_other_commands", counted.others as f64);
+    put("drive_busy_percent", percent(counted.io_ns));
 }
 
 fn put_log(measures: &mut Measures, now: SequentialAccess, before: SequentialAccess) {

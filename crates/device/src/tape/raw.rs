@@ -7,6 +7,8 @@
 
 use std::io;
 
+pub use host::counters::tape::Statistics;
+
 use super::limits::Way;
 use super::sense::Sense;
 
@@ -107,30 +109,6 @@ pub enum CommandError {
         /// `driver_status`.
         driver: u16,
     },
-}
-
-/// The kernel's counters of a tape, `Documentation/ABI/testing/sysfs-class-scsi_tape`. They cost
-/// no command to the drive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// `write_cnt`: writes that have ended.
-    pub writes: u64,
-    /// `write_byte_cnt`.
-    pub write_bytes: u64,
-    /// `write_ns`: time in writes.
-    pub write_ns: u64,
-    /// `read_cnt`.
-    pub reads: u64,
-    /// `read_byte_cnt`.
-    pub read_bytes: u64,
-    /// `read_ns`.
-    pub read_ns: u64,
-    /// `other_cnt`: all other commands.
-    pub others: u64,
-    /// `io_ns`: time in commands of any kind.
-    pub io_ns: u64,
-    /// `resid_cnt`: transfers shorter than asked for.
-    pub residuals: u64,
 }
 
 /// A tape as the driver gives it. Every call may block for as long as the drive likes, and cannot

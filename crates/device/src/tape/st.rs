@@ -19,6 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use host::settings::fuse;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -242,7 +243,7 @@ impl RawTape for StTape {
 
     fn transfer_bytes_max(&mut self) -> Option<u64> {
         if self.folder.is_none() {
-            return Some(user_space_bytes_max());
+            return Some(fuse::request_bytes_max());
         }
         self.soft_limit().filter(|bytes| !SOFT_LIMITS.contains(bytes))
     }
@@ -284,14 +285,6 @@ pub(super) fn answers_status(path: &Path) -> bool {
         Ok(file) => ioctl::status(file.as_fd()).is_ok(),
         Err(error) => error == Errno::BUSY,
     }
-}
-
-/// Most bytes of one request to a file system in user space: a larger write would become several
-/// blocks. `fs.fuse.max_pages_limit` (Linux 6.13), 256 pages before that.
-fn user_space_bytes_max() -> u64 {
-    let setting = fs::read_to_string("/proc/sys/fs/fuse/max_pages_limit");
-    let pages = setting.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(256u64);
-    pages.saturating_mul(rustix::param::page_size() as u64)
 }
 
 fn is_unknown_request(error: &io::Error) -> bool {

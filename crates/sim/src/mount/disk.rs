@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 
 use failures::lock;
 use fuser::{MountOption, SessionUnmounter};
+use host::settings::fuse;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{OpenTreeFlags, open_tree};
@@ -43,7 +44,7 @@ pub use self::backing::{Access, Backing, BackingError};
 pub use self::loop_device::{LoopDevice, LoopError};
 pub use self::queue::Clock;
 pub use self::status::parameters;
-use super::{MountAs, MountError, page_limit};
+use super::{MountAs, MountError};
 use files::DiskFiles;
 use model::disk::DiskParameters;
 use queue::{PROBE, Queue};
@@ -140,7 +141,7 @@ impl DiskMount {
             Access::ReadWrite => Vec::new(),
         };
         // The limit counts when the connection is made; afterwards it is as it was.
-        let limit = page_limit::raise(REQUEST_BYTES_MAX);
+        let limit = fuse::raise(REQUEST_BYTES_MAX);
         let request_bytes = limit.block_bytes().min(REQUEST_BYTES_MAX);
         let queue = Queue::new(settings.parameters, settings.clock).map_err(DiskError::Thread)?;
         let queue = Arc::new(queue);

@@ -29,9 +29,10 @@ use std::path::{Path, PathBuf};
 use fuser::{
     Errno, FopenFlags, OpenFlags, ReplyData, ReplyEmpty, ReplyWrite, Session, SessionUnmounter,
 };
+use host::settings::fuse;
 
 use super::folder::{Attributes, Files, Folder};
-use super::{MountAs, MountError, page_limit, serve_at_once};
+use super::{MountAs, MountError, serve_at_once};
 use crate::tape::real_time::Gauge;
 use crate::tape::{CartridgeSettings, OnClose, VirtualDrive};
 use shared::SharedDrive;
@@ -76,7 +77,7 @@ impl DriveMount {
         block_bytes: u64,
     ) -> Result<DriveMount, MountError> {
         // The limit counts when the connection is made; afterwards it is as it was.
-        let limit = page_limit::raise(block_bytes);
+        let limit = fuse::raise(block_bytes);
         let block_bytes_max = limit.block_bytes();
         let drive = settings.drive.clone();
         drive.change_settings(|settings| {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::tape::raw::Statistics;
+use host::counters::tape::Statistics;
 
 /// The kernel's folder of one drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,18 +42,7 @@ impl TapeFolder {
 
     /// The counters.
     pub fn statistics(&self) -> Option<Statistics> {
-        let count = |name: &str| self.number::<u64>(&format!("stats/{name}"));
-        Some(Statistics {
-            writes: count("write_cnt")?,
-            write_bytes: count("write_byte_cnt")?,
-            write_ns: count("write_ns")?,
-            reads: count("read_cnt")?,
-            read_bytes: count("read_byte_cnt")?,
-            read_ns: count("read_ns")?,
-            others: count("other_cnt")?,
-            io_ns: count("io_ns")?,
-            residuals: count("resid_cnt")?,
-        })
+        Statistics::of(&self.path)
     }
 
     /// Commands that the drive is at present working on.

@@ -14,7 +14,8 @@ const DEFAULT_PAGES: u64 = 256;
 const PAGES_MAX: u64 = 65_535;
 
 /// The limit while it is raised; dropping it puts it back.
-pub(super) struct Raised {
+#[derive(Debug)]
+pub struct Raised {
     pages: u64,
     before: Option<u64>,
     /// Closing it ends the lock.
@@ -22,8 +23,8 @@ pub(super) struct Raised {
 }
 
 impl Raised {
-    /// What passes in one piece, from memory that begins at a page.
-    pub(super) fn block_bytes(&self) -> u64 {
+    /// What passes in one piece, from memory that begins at a page, in bytes.
+    pub fn block_bytes(&self) -> u64 {
         self.pages * page_bytes()
     }
 }
@@ -37,15 +38,19 @@ impl Drop for Raised {
     }
 }
 
+/// Most bytes of one request to a file system that is mounted now.
+pub fn request_bytes_max() -> u64 {
+    in_force().unwrap_or(DEFAULT_PAGES).saturating_mul(page_bytes())
+}
+
 /// Raises the limit for blocks of that size, if that is needed and allowed.
-pub(super) fn raise(block_bytes: u64) -> Raised {
+pub fn raise(block_bytes: u64) -> Raised {
     let lock = File::open("/dev/fuse").ok();
     if let Some(lock) = &lock {
         // Held for the moment of a mount. Where there is no lock the worst is a smaller limit.
         let _ = interruptible::flock(lock, FlockOperation::LockExclusive);
     }
-    let present = fs::read_to_string(PATH).ok().and_then(|text| text.trim().parse().ok());
-    let Some(present) = present else {
+    let Some(present) = in_force() else {
         return Raised { pages: DEFAULT_PAGES, before: None, _lock: lock };
     };
     // One page more for a block that does not begin at a page.
@@ -54,6 +59,11 @@ pub(super) fn raise(block_bytes: u64) -> Raised {
         return Raised { pages: present, before: None, _lock: lock };
     }
     Raised { pages: wanted, before: Some(present), _lock: lock }
+}
+
+/// In pages, of kernels that have it.
+fn in_force() -> Option<u64> {
+    fs::read_to_string(PATH).ok()?.trim().parse().ok()
 }
 
 fn page_bytes() -> u64 {
