@@ -4,60 +4,59 @@
 //! The numbers come from [`flow::bottleneck`]; the advice is a table by stage and by what is at its
 //! other end.
 
+use finding::{Certainty, Finding, Rule, Unit};
 use flow::bottleneck::{Analysis, Cause, StageShare};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
 use crate::format::{duration, percent, rate};
-
-/// The words. Lowercase fragments without a full stop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Explanation {
-    /// Which stage was the limit, and by how much.
-    pub limit: String,
-    /// What it would have been without it, and what the overlap saved.
-    pub numbers: Option<String>,
-    /// What to change.
-    pub advice: Option<String>,
-}
+use crate::rules;
 
 /// Changes of volume that took less are not worth a word.
 const CHANGES_WORTH_NAMING_SECONDS: f64 = 0.1;
 
-/// What the limit is not said of: the run without its changes of volume.
-fn changes_clause(run: &RunReport) -> String {
-    if run.change_seconds < CHANGES_WORTH_NAMING_SECONDS {
-        return String::new();
-    }
+/// What the limit is not said of: the changes of volume of the run.
+fn caveat(run: &RunReport) -> Option<String> {
     let took = duration(run.change_seconds);
-    format!("; changes of volume took {took} and are left out here")
+    (run.change_seconds >= CHANGES_WORTH_NAMING_SECONDS)
+        .then(|| format!("changes of volume took {took} and are left out here"))
 }
 
-impl std::fmt::Display for Explanation {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.limit)?;
-        for more in [&self.numbers, &self.advice].into_iter().flatten() {
-            write!(formatter, "; {more}")?;
-        }
-        Ok(())
+fn rule(cause: Cause) -> &'static Rule {
+    match cause {
+        Cause::Unknown => &rules::UNKNOWN,
+        Cause::Stage => &rules::STAGE,
+        Cause::FewThreads => &rules::FEW_THREADS,
+        Cause::Source => &rules::SOURCE,
+        Cause::RateLimit => &rules::RATE_LIMIT,
+        Cause::Processor => &rules::PROCESSOR,
+        Cause::Turns => &rules::TURNS,
     }
 }
 
 /// Puts an analysis into words.
-pub fn explain(analysis: &Analysis, run: &RunReport) -> Explanation {
+pub fn explain(analysis: &Analysis, run: &RunReport) -> Finding {
     let stage = analysis.bottleneck.and_then(|index| analysis.stages.get(index));
     let (Some(stage), false) = (stage, analysis.cause == Cause::Unknown) else {
         let limit = if analysis.stages.is_empty() {
-            "nothing was measured, so no limit can be named".to_owned()
+            "nothing was measured, so no limit can be named"
         } else {
-            "the run was too short to say what its limit was".to_owned()
+            "the run was too short to say what its limit was"
         };
-        return Explanation { limit, numbers: None, advice: None };
+        return Finding::new(&rules::UNKNOWN, Certainty::Unknown, limit);
     };
-    Explanation {
-        limit: limit_sentence(analysis, stage, run) + &changes_clause(run),
-        numbers: Some(numbers_sentence(analysis, stage)),
-        advice: advice(analysis, stage, run),
-    }
+    let what = limit_sentence(analysis, stage, run);
+    let found = Finding {
+        caveat: caveat(run),
+        gain: Some(gain(analysis, stage)),
+        action: advice(analysis, stage, run),
+        ..Finding::new(rule(analysis.cause), Certainty::Measured, what)
+    };
+    found
+        .with_number("busy", stage.busy_share, Unit::Share)
+        .with_number("run", analysis.seconds, Unit::Seconds)
+        .with_number("without", analysis.seconds_without, Unit::Seconds)
+        .with_number("processor", analysis.processor_share, Unit::Share)
+        .with_number("other_programs", analysis.others_share, Unit::Share)
 }
 
 fn limit_sentence(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> String {
@@ -150,7 +149,8 @@ fn next_clause(analysis: &Analysis) -> String {
     }
 }
 
-fn numbers_sentence(analysis: &Analysis, stage: &StageShare) -> String {
+/// What the run would have been without the limit, and what the overlap saved.
+fn gain(analysis: &Analysis, stage: &StageShare) -> String {
     let without = duration(analysis.seconds_without);
     let whole = duration(analysis.seconds);
     let whose = match analysis.cause {
@@ -311,8 +311,11 @@ fn compress_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::bottleneck::analyse;
+    use crate::findings::line;
+    use flow::bottleneck::{BUSY_SHARE, CORE_WAIT_PROCESSOR_SHARE, CORE_WAIT_SHARE};
+    use flow::bottleneck::{CORE_WANTED_SHARE, PROCESSOR_SHARE, SHORTEST_SECONDS, analyse};
     use flow::run::StageReport;
+    use std::collections::BTreeSet;
 
     fn stage(kind: StageKind, states: [f64; 3], processor_seconds: f64) -> StageReport {
         let [working_seconds, starved_seconds, blocked_seconds] = states;
@@ -369,7 +372,7 @@ mod tests {
 
     fn words(stages: &[StageReport], run: &RunReport) -> String {
         let run = RunReport { stages: stages.to_vec(), ..run.clone() };
-        explain(&analyse(&run), &run).to_string()
+        line(&explain(&analyse(&run), &run))
     }
 
     #[test]
@@ -491,6 +494,59 @@ mod tests {
                 assert!(!text.contains("rate"), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn every_rule_speaks_and_no_other() {
+        let cases = |kind, states: [f64; 3], run: &RunReport| {
+            let last = stage(StageKind::Write, [0.3, 9.7, 0.0], 0.1);
+            let first = StageReport { occupied_seconds: 9.0, ..stage(kind, states, states[0]) };
+            let run = RunReport { stages: vec![first, last], ..run.clone() };
+            explain(&analyse(&run), &run).rule.id
+        };
+        let (busy, run) = ([9.0, 0.0, 1.0], pipe());
+        let one_core = RunReport { cores: 1, ..run.clone() };
+        let held = stage(StageKind::Write, [0.3, 0.1, 9.6], 0.1);
+        let limited = RunReport {
+            rate_limit_bytes_per_second: Some(1),
+            stages: vec![stage(StageKind::Read, [0.3, 0.0, 9.7], 0.1), held],
+            ..run.clone()
+        };
+        let shared = RunReport {
+            stages: [StageKind::Read, StageKind::Write]
+                .map(|kind| stage(kind, [9.0, 1.0, 0.0], 5.0))
+                .to_vec(),
+            ..one_core
+        };
+        let spoke = BTreeSet::from([
+            cases(StageKind::Read, busy, &RunReport { seconds: 0.01, ..run.clone() }),
+            cases(StageKind::Read, busy, &run),
+            cases(StageKind::Read, [0.3, 9.7, 0.0], &run),
+            cases(StageKind::Compress, [4.0, 0.0, 6.0], &run),
+            cases(StageKind::Read, [4.0, 0.0, 6.0], &run),
+            explain(&analyse(&limited), &limited).rule.id,
+            explain(&analyse(&shared), &shared).rule.id,
+        ]);
+        let listed: BTreeSet<&str> = rules::LIMIT.rules.iter().map(|rule| rule.id).collect();
+        assert_eq!(spoke, listed);
+    }
+
+    #[test]
+    fn the_list_says_what_is_gone_by() {
+        let says = |rule: &Rule, share: f64| {
+            let share = percent(share);
+            assert!(rule.speaks_when.contains(&share), "{} does not say {share}", rule.id);
+        };
+        for rule in [&rules::STAGE, &rules::FEW_THREADS, &rules::TURNS] {
+            says(rule, BUSY_SHARE);
+        }
+        for rule in [&rules::STAGE, &rules::PROCESSOR] {
+            says(rule, PROCESSOR_SHARE);
+        }
+        for share in [CORE_WAIT_SHARE, CORE_WANTED_SHARE, CORE_WAIT_PROCESSOR_SHARE] {
+            says(&rules::PROCESSOR, share);
+        }
+        assert!(rules::UNKNOWN.speaks_when.contains(&duration(SHORTEST_SECONDS)));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The end of a run as one document: what `--json` prints, and the table for people.
 
+use finding::Finding;
 use flow::bottleneck::{Cause, analyse};
 use flow::run::{Endpoint, RunReport, StageKind};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::explanation::explain;
+use crate::findings::line;
 use crate::format::{counted, duration, percent, rate, size};
 use crate::table::{Align, Colour, Emphasis, Table};
 
@@ -36,6 +38,8 @@ pub struct RunSummary {
     pub others_processor_share: f64,
     /// All of it in words.
     pub explanation: String,
+    /// The same by its parts; what else was found comes behind it.
+    pub findings: Vec<Finding>,
     /// Rate of each stage while it was busy.
     #[serde(skip)]
     pub busy_bytes_per_second: Vec<f64>,
@@ -54,7 +58,7 @@ impl RunSummary {
     /// Draws the conclusions from a run.
     pub fn new(run: RunReport, warnings: Vec<Warning>, warnings_total: u64) -> RunSummary {
         let analysis = analyse(&run);
-        let explanation = explain(&analysis, &run).to_string();
+        let limit = explain(&analysis, &run);
         let bottleneck = analysis.bottleneck.and_then(|index| analysis.stages.get(index));
         RunSummary {
             endpoint: run.endpoint(),
@@ -66,7 +70,8 @@ impl RunSummary {
             seconds_without_bottleneck: analysis.seconds_without,
             overlap_saved_seconds: analysis.saved_seconds,
             others_processor_share: analysis.others_share,
-            explanation,
+            explanation: line(&limit),
+            findings: vec![limit],
             busy_bytes_per_second: analysis.stages.iter().map(|it| it.bytes_per_second).collect(),
             run,
         }

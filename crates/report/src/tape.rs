@@ -5,9 +5,12 @@
 //! empties its buffer, stops, goes back and starts again, and does so unseen: its buffer takes the
 //! writes all the while, so that they never seem slow.
 
+use finding::{Certainty, Finding, Unit};
 use serde::Serialize;
 
+use crate::findings::line;
 use crate::format::{count, counted, duration, rate, size};
+use crate::rules;
 
 /// The end of a backup to tape. Names are kept once they are published.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -22,6 +25,9 @@ pub struct TapeSummary {
     pub lowest_bytes_per_second: Option<u64>,
     /// Where that number comes from, in words.
     pub lowest_certainty: Option<String>,
+    /// How sure it is for that.
+    #[serde(skip)]
+    pub certainty: Option<Certainty>,
     /// Its buffer. A set that it holds as a whole says nothing about streaming.
     pub drive_buffer_bytes: Option<u64>,
     /// Bytes of every block.
@@ -56,6 +62,9 @@ pub struct TapeSummary {
     pub ring_ran_empty: u64,
     /// All of it in words.
     pub verdict: String,
+    /// The same by its parts, for the findings of the run.
+    #[serde(skip)]
+    pub finding: Option<Finding>,
 }
 
 impl TapeSummary {
@@ -70,7 +79,9 @@ impl TapeSummary {
             .lowest_bytes_per_second
             .filter(|_| is_long_enough)
             .map(|lowest| self.streaming_bytes_per_second >= lowest as f64);
-        self.verdict = self.words();
+        let finding = self.found();
+        self.verdict = line(&finding);
+        self.finding = Some(finding);
         self
     }
 
@@ -103,47 +114,65 @@ impl TapeSummary {
         )
     }
 
-    fn words(&self) -> String {
+    fn found(&self) -> Finding {
         let given = rate(self.streaming_bytes_per_second);
         let empty = match self.ring_ran_empty {
             0 => "the ring never ran empty".to_owned(),
             1 => "the ring ran empty once".to_owned(),
             times => format!("the ring ran empty {} times", count(times)),
         };
+        let found = |rule, certainty, what| {
+            Finding::new(rule, certainty, what)
+                .with_number("given", self.streaming_bytes_per_second, Unit::BytesPerSecond)
+                .with_number("ring_ran_empty", self.ring_ran_empty as f64, Unit::Count)
+        };
         let (Some(lowest), Some(generation)) = (self.lowest_bytes_per_second, self.generation)
         else {
-            return format!(
+            let what = format!(
                 "the drive was given {given}, and {empty}; whether it streamed is not known, since \
                  the density of the medium is that of no LTO generation"
             );
+            return found(&rules::NO_SPEEDS, Certainty::Unknown, what);
         };
-        let certainty = self.lowest_certainty.as_deref().unwrap_or("assumed");
-        let needs = format!("{generation} streams from {} on ({certainty})", rate(lowest as f64));
-        match (self.kept_streaming, self.ring_ran_empty) {
-            (Some(true), _) => format!(
-                "the drive was given {given}, and {needs}: it could stream, unless it compresses \
-                 by more than {:.1}:1; {empty}",
-                self.streaming_bytes_per_second / lowest as f64
+        let by = self.lowest_certainty.as_deref().unwrap_or("assumed");
+        let needs = format!("{generation} streams from {} on ({by})", rate(lowest as f64));
+        let (rule, judged) = match (self.kept_streaming, self.ring_ran_empty) {
+            (Some(true), _) => {
+                let ratio = self.streaming_bytes_per_second / lowest as f64;
+                let unless = format!("unless it compresses by more than {ratio:.1}:1");
+                (&rules::STREAMED, format!(": it could stream, {unless}; {empty}"))
+            }
+            (None, _) => (
+                &rules::IN_THE_BUFFER,
+                "; all of it fits into the drive's buffer, so this says nothing about streaming"
+                    .to_owned(),
             ),
-            (None, _) => format!(
-                "the drive was given {given}, and {needs}; all of it fits into the drive's buffer, \
-                 so this says nothing about streaming"
+            (_, 0) => {
+                (&rules::TOO_LITTLE, format!(": it was too little to stream, though {empty}"))
+            }
+            _ => (
+                &rules::STOPPED,
+                format!(
+                    ": it had to stop and go back; {empty}, and each time the drive ran from its \
+                     buffer to a stop"
+                ),
             ),
-            (_, 0) => format!(
-                "the drive was given {given}, and {needs}: it was too little to stream, though \
-                 {empty}"
-            ),
-            _ => format!(
-                "the drive was given {given}, and {needs}: it had to stop and go back; {empty}, \
-                 and each time the drive ran from its buffer to a stop"
-            ),
-        }
+        };
+        // Stops are not seen: they follow from what the drive was given.
+        let certainty = match (self.kept_streaming, self.certainty) {
+            (None, _) => Certainty::Unknown,
+            (_, Some(Certainty::Told)) => Certainty::Inferred,
+            _ => Certainty::Assumed,
+        };
+        found(rule, certainty, format!("the drive was given {given}, and {needs}{judged}"))
+            .with_number("lowest", lowest as f64, Unit::BytesPerSecond)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn summary(bytes: u64, seconds: f64, ring_ran_empty: u64) -> TapeSummary {
         TapeSummary {
@@ -151,6 +180,7 @@ mod tests {
             generation: Some("LTO-8"),
             lowest_bytes_per_second: Some(112_000_000),
             lowest_certainty: Some("by a maker's manual".into()),
+            certainty: Some(Certainty::Told),
             block_bytes: 1 << 20,
             volumes: 2,
             segments: 3,
@@ -169,14 +199,22 @@ mod tests {
     fn sentences() {
         let short = TapeSummary { drive_buffer_bytes: Some(1 << 30), ..summary(1 << 30, 4.0, 0) };
         let unknown = TapeSummary { generation: None, ..summary(1 << 30, 4.0, 1) };
-        let texts = [
-            summary(1 << 30, 4.0, 0).to_text(),
-            summary(1 << 30, 20.0, 0).to_text(),
-            summary(1 << 30, 20.0, 7).to_text(),
-            unknown.judged().to_text(),
-            short.judged().to_text(),
+        let summaries = [
+            summary(1 << 30, 4.0, 0),
+            summary(1 << 30, 20.0, 0),
+            summary(1 << 30, 20.0, 7),
+            unknown.judged(),
+            short.judged(),
         ];
+        let texts: Vec<String> = summaries.iter().map(TapeSummary::to_text).collect();
         insta::assert_snapshot!(texts.join("\n"));
+        let found = summaries.iter().map(|summary| summary.finding.as_ref().unwrap());
+        let spoke: BTreeSet<&str> = found.clone().map(|finding| finding.rule.id).collect();
+        let listed: BTreeSet<&str> = rules::STREAMING.rules.iter().map(|rule| rule.id).collect();
+        assert_eq!(spoke, listed);
+        use Certainty::{Inferred, Unknown};
+        let sure: Vec<Certainty> = found.map(|finding| finding.certainty).collect();
+        assert_eq!(sure, [Inferred, Inferred, Inferred, Unknown, Unknown]);
     }
 
     #[test]

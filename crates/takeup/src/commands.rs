@@ -11,6 +11,7 @@ mod plan;
 mod probe;
 mod report;
 mod restore;
+mod rules;
 mod sim;
 mod verify;
 
@@ -49,6 +50,7 @@ enum Command {
     Bench(bench::BenchArgs),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
+    Rules(rules::RulesArgs),
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]
     Man(man::ManArgs),
@@ -68,6 +70,7 @@ pub fn run(arguments: TakeupArgs) -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Rules(arguments) => rules::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     }

@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use finding::Certainty;
 use flow::run::RunReport;
+use model::tape::generation;
 use report::summary::RunSummary;
 use serde_json::Value;
 
@@ -86,6 +88,14 @@ fn merged(summary: &RunSummary, fields: &Value) -> Value {
         document.extend(fields.clone());
     }
     document
+}
+
+/// What a finding rests on that takes a number from the table of generations.
+pub fn certainty(of: generation::Certainty) -> Certainty {
+    match of {
+        generation::Certainty::Maker | generation::Certainty::Reported => Certainty::Told,
+        generation::Certainty::Assumed => Certainty::Assumed,
+    }
 }
 
 /// Writes to standard output and says when that fails.

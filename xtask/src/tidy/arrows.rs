@@ -3,7 +3,7 @@
 /// The floors of the product, the ground first. A crate names those on floors below its own.
 const FLOORS: &[&[&str]] = &[
     &["interruptible", "failures"],
-    &["archive", "host", "model"],
+    &["archive", "finding", "host", "model"],
     &["device"],
     &["tree", "flow", "sim"],
     &["report", "sets"],

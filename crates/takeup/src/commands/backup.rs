@@ -22,7 +22,7 @@ use tree::{Attributes, FileSystems};
 use crate::change::{ChangeArgs, Changer};
 use crate::failure::Failure;
 use crate::options::{CommonArgs, TargetArgs, destination};
-use crate::outcome::{Outcome, SummaryPlace, finish, print_with, summarise};
+use crate::outcome::{Outcome, SummaryPlace, certainty, finish, print_with, summarise};
 use crate::quantity::Size;
 use crate::terminal::Terminal;
 
@@ -133,7 +133,8 @@ fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failu
     terminal.close();
     let report = result?;
     let tape = report.tape.as_ref().map(|tape| tape_summary(&report.run, tape));
-    let summary = summarise(report.run, &terminal);
+    let mut summary = summarise(report.run, &terminal);
+    summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
     let fields = json!({ "tape": tape });
     let lines = tape.map(|tape| tape.to_text()).unwrap_or_default();
     let fields = if lines.is_empty() { Value::Null } else { fields };
@@ -206,6 +207,7 @@ fn tape_summary(run: &RunReport, tape: &TapeReport) -> TapeSummary {
         lowest_bytes_per_second: tape.generation.map(Generation::lowest_speed),
         drive_buffer_bytes: tape.generation.map(|generation| generation.buffer_bytes),
         lowest_certainty: tape.generation.map(|it| it.speed_certainty.to_string()),
+        certainty: tape.generation.map(|it| certainty(it.speed_certainty)),
         block_bytes: tape.block_bytes,
         segment_bytes: tape.segment_bytes,
         file_number: tape.file_number,

@@ -5,6 +5,7 @@
 
 mod document;
 mod findings;
+pub mod rules;
 #[cfg(test)]
 mod tests;
 mod text;

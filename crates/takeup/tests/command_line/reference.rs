@@ -1,12 +1,15 @@
 //! `docs/command-line.md` is generated from the same definitions as the help, and is the snapshot
-//! of all help pages. `TAKEUP_UPDATE=1 cargo test -p takeup` writes it anew.
+//! of all help pages; `docs/rules.md` is the list of rules. `TAKEUP_UPDATE=1 cargo test -p takeup`
+//! writes both anew.
 
 use std::fs;
 use std::path::Path;
 
-use crate::run;
+use serde_json::Value;
 
-const COMMANDS: [&str; 12] = [
+use crate::{document, run};
+
+const COMMANDS: [&str; 13] = [
     "backup",
     "restore",
     "list",
@@ -18,6 +21,7 @@ const COMMANDS: [&str; 12] = [
     "bench",
     "compare",
     "report",
+    "rules",
     "completions",
 ];
 
@@ -46,7 +50,9 @@ fn reference() -> String {
     };
     section("takeup", &["--help"]);
     for command in COMMANDS {
-        section(&format!("takeup {command}"), &[command, "--help"]);
+        // The long help has the rules themselves, which are a document of their own.
+        let help = if command == "rules" { "-h" } else { "--help" };
+        section(&format!("takeup {command}"), &[command, help]);
     }
     for command in EXPERIMENTS {
         section(&format!("takeup bench {command}"), &["bench", command, "--help"]);
@@ -57,15 +63,47 @@ fn reference() -> String {
     text
 }
 
-#[test]
-fn the_reference_is_what_the_program_says() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/command-line.md");
-    let now = reference();
+/// `docs/rules.md`, of what `takeup rules --json` prints.
+fn rules() -> String {
+    let mut text = String::from(
+        "# Rules\n\nGenerated from the program, which prints the same as `takeup help rules`: by \
+         what anything is found. Each finding in a document\nof `--json` names its rule; its \
+         numbers, its sentence and how sure it is stand beside.\n",
+    );
+    let words = |value: &Value| value.as_str().unwrap().replace('|', "\\|");
+    for room in document(Path::new("/"), &["rules", "--json"])["rooms"].as_array().unwrap() {
+        text.push_str(&format!("\n## {}\n\n", words(&room["title"])));
+        text.push_str(&format!("Told by `{}`.\n\n", words(&room["told_by"])));
+        text.push_str("| rule | looks at | speaks when | known from |\n|---|---|---|---|\n");
+        for rule in room["rules"].as_array().unwrap() {
+            let [id, looks_at, speaks_when, source] =
+                ["id", "looks_at", "speaks_when", "source"].map(|name| words(&rule[name]));
+            text.push_str(&format!("| `{id}` | {looks_at} | {speaks_when} | {source} |\n"));
+        }
+    }
+    text
+}
+
+#[track_caller]
+fn check(name: &str, now: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     if std::env::var_os("TAKEUP_UPDATE").is_some() {
-        fs::write(&path, &now).unwrap();
+        fs::write(&path, now).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == now, "docs/command-line.md is out of date: TAKEUP_UPDATE=1 writes it");
+    assert!(kept == now, "docs/{name} is out of date: TAKEUP_UPDATE=1 writes it");
+}
+
+#[test]
+fn the_reference_is_what_the_program_says() {
+    check("command-line.md", &reference());
+}
+
+#[test]
+fn the_list_of_rules_is_what_the_program_says() {
+    check("rules.md", &rules());
+    let help = help(&["help", "rules"]);
+    assert!(help.contains("  limit.stage\n    looks at "), "{help}");
 }
 
 #[test]

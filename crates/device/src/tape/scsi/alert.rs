@@ -3,30 +3,10 @@
 //! The drive clears the flags when they are read, so whoever reads them has to tell them. Numbers,
 //! severities and meanings: SSC-4, annex A.
 
+pub use finding::Severity;
+
 use super::AnswerError;
 use super::log::{ALERT_PAGE, parameters};
-
-/// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Good to know.
-    Information,
-    /// Act soon.
-    Warning,
-    /// Data are at risk, or nothing works.
-    Critical,
-}
-
-impl Severity {
-    /// As a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Severity::Information => "information",
-            Severity::Warning => "warning",
-            Severity::Critical => "critical",
-        }
-    }
-}
 
 /// A flag that is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,11 @@
 use device::tape::limits::{Found, LimitedBy};
 use device::tape::survey::{Answers, KernelView, Readiness, Survey, options};
 use device::tape::{BlockMode, Compression};
+use finding::Finding;
 use model::tape::generation::{Generation, Steps};
 use serde_json::{Value, json};
 
-use super::findings::{Finding, recommended};
+use super::findings::recommended;
 
 /// The whole answer.
 pub fn document(survey: &Survey, findings: &[Finding]) -> Value {
@@ -43,7 +44,7 @@ pub fn document(survey: &Survey, findings: &[Finding]) -> Value {
         "driver": driver(&survey.kernel),
         "recommended_block_bytes": advice.as_ref().map(|advice| advice.0),
         "recommended_because": advice.map(|advice| advice.1),
-        "findings": findings.iter().map(finding).collect::<Vec<Value>>(),
+        "findings": findings,
         "unanswered": answers.map(|answers| {
             let list = answers.unanswered.iter();
             list.map(|(what, why)| json!({ "what": what, "why": why })).collect::<Vec<Value>>()
@@ -167,14 +168,5 @@ fn driver(kernel: &KernelView) -> Value {
         "write_ns": kernel.statistics.map(|counters| counters.write_ns),
         "read_bytes": kernel.statistics.map(|counters| counters.read_bytes),
         "read_ns": kernel.statistics.map(|counters| counters.read_ns),
-    })
-}
-
-fn finding(finding: &Finding) -> Value {
-    json!({
-        "severity": finding.severity.name(),
-        "what": finding.what,
-        "why": finding.why,
-        "action": finding.action,
     })
 }

@@ -1,5 +1,7 @@
 //! Drives as they could be, and what is said about them. Answers come from the corpus of `device`.
 
+use std::collections::BTreeSet;
+
 use device::tape::limits::{Found, Limits};
 use device::tape::raw::{GMT_BOT, GMT_DR_OPEN, GMT_ONLINE, GMT_WR_PROT, RawStatus};
 use device::tape::scsi::inquiry::Inquiry;
@@ -12,6 +14,7 @@ use device::tape::{Holder, TapeStatus};
 
 use super::document::document;
 use super::findings::findings;
+use super::rules::DRIVE;
 use super::text::text;
 
 /// The bytes of an answer.
@@ -125,8 +128,8 @@ fn a_drive_that_somebody_uses() {
     assert!(document["blocks"].is_null() && document["recommended_block_bytes"].is_null());
 }
 
-#[test]
-fn an_empty_drive_that_cannot_be_asked() {
+/// No medium, and nobody who may ask.
+fn empty() -> Survey {
     let mut survey = healthy();
     survey.readiness = Readiness::Empty;
     survey.kernel.generic_device = None;
@@ -137,8 +140,44 @@ fn an_empty_drive_that_cannot_be_asked() {
     (answers.names, answers.serial_number, answers.mode) = (None, None, None);
     (answers.compression, answers.alerts, answers.sequential) = (None, None, None);
     answers.position = None;
+    survey
+}
+
+#[test]
+fn an_empty_drive_that_cannot_be_asked() {
+    let survey = empty();
     insta::assert_snapshot!("empty", text(&survey, &findings(&survey)));
     assert!(document(&survey, &findings(&survey))["medium"].is_null());
+}
+
+#[test]
+fn every_rule_speaks_and_no_other() {
+    let holder = Holder { process: 4242, name: "tar".to_owned() };
+    let busy = Survey { readiness: Readiness::Busy(Some(holder)), answers: None, ..healthy() };
+    let mut loading = healthy();
+    loading.readiness = Readiness::NotReady;
+    let answers = loading.answers.as_mut().unwrap();
+    answers.limits = Limits::new(answers.limits.drive, Found::Tried, None, None, 4096);
+    answers.volume = Some(VolumeStatistics { write_once: Some(true), ..Default::default() });
+    let surveys = [healthy(), troubled(), busy, empty(), loading];
+    let spoke: BTreeSet<&str> =
+        surveys.iter().flat_map(findings).map(|finding| finding.rule.id).collect();
+    let listed: BTreeSet<&str> = DRIVE.rules.iter().map(|rule| rule.id).collect();
+    assert_eq!(spoke, listed);
+}
+
+#[test]
+fn what_to_type_stands_by_itself() {
+    let commands: Vec<String> =
+        findings(&troubled()).into_iter().filter_map(|finding| finding.command).collect();
+    let expected = [
+        "mt -f /dev/nst0 stclearoptions 0x8000",
+        "mt -f /dev/nst0 stclearoptions no-wait",
+        "echo options st try_direct_io=1 > /etc/modprobe.d/st.conf",
+        "mt -f /dev/nst0 drvbuffer 1",
+        "mt -f /dev/nst0 setblk 0",
+    ];
+    assert_eq!(commands, expected);
 }
 
 #[test]

@@ -3,11 +3,13 @@
 use device::tape::limits::{Found, LimitedBy, Way};
 use device::tape::survey::{Answers, Readiness, Survey, options};
 use device::tape::{BlockMode, Compression};
+use finding::Finding;
 use model::tape::generation::{Generation, Steps};
 use report::escape::escape;
+use report::findings::list;
 use report::format::{rate, size};
 
-use super::findings::{Finding, recommended};
+use super::findings::recommended;
 
 /// The whole answer.
 pub fn text(survey: &Survey, findings: &[Finding]) -> String {
@@ -29,17 +31,7 @@ pub fn text(survey: &Survey, findings: &[Finding]) -> String {
     if !findings.is_empty() {
         text.push_str("\nwhat stands out:\n");
     }
-    for finding in findings {
-        let severity = match finding.severity {
-            device::tape::scsi::alert::Severity::Information => String::new(),
-            severity => format!("{}: ", severity.name()),
-        };
-        let (what, why) = (&finding.what, &finding.why);
-        text.push_str(&format!("- {severity}{}: {}\n", escaped(what), escaped(why)));
-        if let Some(action) = &finding.action {
-            text.push_str(&format!("  {}\n", escaped(action)));
-        }
-    }
+    text.push_str(&list(findings));
     text
 }
 
@@ -61,10 +53,6 @@ fn option(bytes: u64) -> String {
         _ if bytes.is_multiple_of(1 << 10) => format!("{}k", bytes >> 10),
         _ => bytes.to_string(),
     }
-}
-
-fn escaped(text: &str) -> String {
-    escape(text.as_bytes()).to_string()
 }
 
 /// Speeds of a generation; drives of half height are not as fast.

@@ -1,0 +1,296 @@
+//! What was found, by which rule: one type for everybody who looks at something and says what it
+//! means.
+//!
+//! A [`Rule`] is fixed: what it looks at, when it speaks, where its knowledge comes from. Each room
+//! lists its own with [`rules!`], which makes them and the list at once, so that no finding is of a
+//! rule that is in no list. A [`Finding`] is what a rule says of this machine or this run.
+//!
+//! There are no words for the terminal here, those are `report`'s, and nothing that looks.
+
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+/// By what something is found. Ids are part of the command line's promise: rules are added, none
+/// is renamed.
+#[derive(Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Rule {
+    /// Room and name, for example `drive.not-buffered`.
+    pub id: &'static str,
+    /// What it looks at.
+    pub looks_at: &'static str,
+    /// When it speaks, with the limits that it goes by.
+    pub speaks_when: &'static str,
+    /// Where that is known from.
+    pub source: &'static str,
+}
+
+/// The rules of one subject.
+#[derive(Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Room {
+    /// What they are about.
+    pub title: &'static str,
+    /// The commands that say what was found.
+    pub told_by: &'static str,
+    /// The rules.
+    pub rules: &'static [&'static Rule],
+}
+
+/// Makes rules and the room that lists them.
+///
+/// ```
+/// finding::rules! {
+///     /// What a kettle shows.
+///     pub KETTLE = "A kettle", told by "takeup tea";
+///     BOILS {
+///         id: "kettle.boils",
+///         looks_at: "the temperature of the water",
+///         speaks_when: "100 degrees are reached",
+///         source: "the thermometer",
+///     }
+/// }
+/// let found = finding::Finding::new(&BOILS, finding::Certainty::Measured, "the water boils");
+/// assert_eq!(found.rule, KETTLE.rules[0]);
+/// ```
+#[macro_export]
+macro_rules! rules {
+    (
+        $(#[$about:meta])*
+        $visibility:vis $room:ident = $title:literal, told by $told_by:literal;
+        $($name:ident {
+            id: $id:literal,
+            looks_at: $looks_at:literal,
+            speaks_when: $speaks_when:literal,
+            source: $source:literal $(,)?
+        })*
+    ) => {
+        $(
+            #[doc = concat!("Speaks when ", $speaks_when, ".")]
+            $visibility static $name: $crate::Rule = $crate::Rule {
+                id: $id,
+                looks_at: $looks_at,
+                speaks_when: $speaks_when,
+                source: $source,
+            };
+        )*
+        $(#[$about])*
+        $visibility static $room: $crate::Room =
+            $crate::Room { title: $title, told_by: $told_by, rules: &[$(&$name),*] };
+    };
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Good to know.
+    Information,
+    /// Act soon.
+    Warning,
+    /// Data are at risk, or nothing works.
+    Critical,
+}
+
+impl Severity {
+    /// As a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Information => "information",
+            Severity::Warning => "warning",
+            Severity::Critical => "critical",
+        }
+    }
+}
+
+/// How sure it is that it is so: what the sentence rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Certainty {
+    /// A device, the kernel or a maker says so.
+    Told,
+    /// It was counted or timed.
+    Measured,
+    /// It follows from what was measured, by a method or model that is documented.
+    Inferred,
+    /// It rests on a number that nobody has measured here.
+    Assumed,
+    /// It is not known, and that is what is said.
+    Unknown,
+}
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Bytes for each second.
+    BytesPerSecond,
+    /// Seconds.
+    Seconds,
+    /// Parts of one: 0.25 is a quarter.
+    Share,
+    /// One by another: 1.25 is a quarter more.
+    Ratio,
+    /// Things.
+    Count,
+}
+
+/// A number that a rule spoke because of.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Number {
+    /// What it is of; the unit is no part of it.
+    pub name: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// What that counts.
+    pub unit: Unit,
+}
+
+/// What was found. All words are lowercase fragments without a full stop, as people read them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// By what.
+    pub rule: &'static Rule,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The numbers behind it.
+    pub numbers: Vec<Number>,
+    /// What is so.
+    pub what: String,
+    /// What follows from it.
+    pub why: Option<String>,
+    /// What was left out or cannot be ruled out.
+    pub caveat: Option<String>,
+    /// What it would bring to change it.
+    pub gain: Option<String>,
+    /// What to do.
+    pub action: Option<String>,
+    /// The same as it is typed, where one command does it.
+    pub command: Option<String>,
+    /// What it rests on.
+    pub certainty: Certainty,
+}
+
+impl Finding {
+    /// Something that is good to know, without more.
+    pub fn new(rule: &'static Rule, certainty: Certainty, what: impl Into<String>) -> Finding {
+        Finding {
+            rule,
+            severity: Severity::Information,
+            numbers: Vec::new(),
+            what: what.into(),
+            why: None,
+            caveat: None,
+            gain: None,
+            action: None,
+            command: None,
+            certainty,
+        }
+    }
+
+    /// With how bad it is.
+    #[must_use]
+    pub fn severe(self, severity: Severity) -> Finding {
+        Finding { severity, ..self }
+    }
+
+    /// With what follows from it.
+    #[must_use]
+    pub fn because(self, why: impl Into<String>) -> Finding {
+        Finding { why: Some(why.into()), ..self }
+    }
+
+    /// With what to do.
+    #[must_use]
+    pub fn with_action(self, action: impl Into<String>) -> Finding {
+        Finding { action: Some(action.into()), ..self }
+    }
+
+    /// With a command that does it, told as what to do unless that has words of its own.
+    #[must_use]
+    pub fn with_command(self, command: impl Into<String>) -> Finding {
+        let command = command.into();
+        let action = self.action.or_else(|| Some(command.clone()));
+        Finding { action, command: Some(command), ..self }
+    }
+
+    /// With one more number.
+    #[must_use]
+    pub fn with_number(mut self, name: &'static str, value: f64, unit: Unit) -> Finding {
+        self.numbers.push(Number { name, value, unit });
+        self
+    }
+
+    /// What is so, and what follows.
+    pub fn sentence(&self) -> String {
+        match &self.why {
+            Some(why) => format!("{}: {why}", self.what),
+            None => self.what.clone(),
+        }
+    }
+}
+
+/// The shape that every `--json` has findings in. Fields are added, never renamed.
+impl Serialize for Finding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Finding", 11)?;
+        object.serialize_field("rule", self.rule.id)?;
+        object.serialize_field("severity", &self.severity)?;
+        object.serialize_field("numbers", &self.numbers)?;
+        object.serialize_field("sentence", &self.sentence())?;
+        object.serialize_field("what", &self.what)?;
+        object.serialize_field("why", &self.why)?;
+        object.serialize_field("caveat", &self.caveat)?;
+        object.serialize_field("gain", &self.gain)?;
+        object.serialize_field("action", &self.action)?;
+        object.serialize_field("command", &self.command)?;
+        object.serialize_field("certainty", &self.certainty)?;
+        object.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    rules! {
+        ROOM = "A kettle", told by "takeup tea";
+        COLD {
+            id: "kettle.cold",
+            looks_at: "the water",
+            speaks_when: "it has less than 100 degrees",
+            source: "the thermometer",
+        }
+    }
+
+    #[test]
+    fn one_shape() {
+        let found = Finding::new(&COLD, Certainty::Measured, "the water is cold")
+            .because("tea needs more")
+            .severe(Severity::Warning)
+            .with_number("steam", 0.25, Unit::Share)
+            .with_command("takeup boil");
+        let document = serde_json::json!({
+            "rule": "kettle.cold",
+            "severity": "warning",
+            "numbers": [{ "name": "steam", "value": 0.25, "unit": "share" }],
+            "sentence": "the water is cold: tea needs more",
+            "what": "the water is cold",
+            "why": "tea needs more",
+            "caveat": null,
+            "gain": null,
+            "action": "takeup boil",
+            "command": "takeup boil",
+            "certainty": "measured",
+        });
+        assert_eq!(serde_json::to_value(&found).unwrap(), document);
+        assert_eq!(ROOM.rules, [&COLD]);
+    }
+
+    #[test]
+    fn words_for_a_command_are_kept() {
+        let found = Finding::new(&COLD, Certainty::Told, "x").with_action("boil it");
+        let found = found.with_command("takeup boil");
+        assert_eq!(found.action.as_deref(), Some("boil it"));
+        assert_eq!(found.command.as_deref(), Some("takeup boil"));
+    }
+}
