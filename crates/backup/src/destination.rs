@@ -68,7 +68,7 @@ impl Destination {
 pub enum DestinationError {
     /// The run is being stopped.
     #[error(transparent)]
-    Stopped(Stopped),
+    Stopped(#[from] Stopped),
     /// What a path leads to does not take them.
     #[error("write at byte {offset_bytes}")]
     Write {
@@ -80,12 +80,6 @@ pub enum DestinationError {
     /// The tape does not take them.
     #[error(transparent)]
     Tape(TapeSetError),
-}
-
-impl From<Stopped> for DestinationError {
-    fn from(stopped: Stopped) -> DestinationError {
-        DestinationError::Stopped(stopped)
-    }
 }
 
 impl From<WriteError> for DestinationError {
@@ -167,12 +161,22 @@ impl Output<'_> {
         }
     }
 
-    /// Where segments end, of a set on tapes.
-    pub(crate) fn segments(&self) -> Option<Arc<Segments>> {
+    fn set(&self) -> Option<&TapeSink<'_>> {
         match self {
-            Output::Set(set) => Some(set.segments()),
+            Output::Set(set) => Some(set),
             Output::Path(..) | Output::Stream(_) => None,
         }
+    }
+
+    /// Where segments end, of a set on tapes.
+    pub(crate) fn segments(&self) -> Option<Arc<Segments>> {
+        self.set().map(TapeSink::segments)
+    }
+
+    /// When the writer should start again after it found a ring of so many blocks empty.
+    pub(crate) fn restart(&self, capacity_blocks: usize) -> Restart {
+        let at_once = Restart::AtFill { blocks: 1 };
+        self.set().map_or(at_once, |set| set.restart(capacity_blocks))
     }
 
     /// The archive is complete; what follows is its index. Returns where the parts of the archive
@@ -181,14 +185,6 @@ impl Output<'_> {
         match self {
             Output::Set(set) => set.begin_index(),
             Output::Path(..) | Output::Stream(_) => Vec::new(),
-        }
-    }
-
-    /// When the writer should start again after it found a ring of so many blocks empty.
-    pub(crate) fn restart(&self, capacity_blocks: usize) -> Restart {
-        match self {
-            Output::Set(set) => set.restart(capacity_blocks),
-            Output::Path(..) | Output::Stream(_) => Restart::AtFill { blocks: 1 },
         }
     }
 

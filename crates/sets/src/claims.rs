@@ -7,6 +7,8 @@
 use archive::index::{ExtentRecord, Section, Trailer};
 use archive::label::{LABEL_BYTES_MAX, Label};
 
+use crate::block::BLOCK_BYTES_MAX;
+
 /// More of a stored stream than a volume can hold: LTO-10 has 40 TB, and compresses 2.5:1 at most
 /// by its maker's word.
 pub(crate) const VOLUME_BYTES_MAX: u64 = 1 << 47;
@@ -21,8 +23,6 @@ const FILES_MAX: u32 = 1 << 28;
 /// More bytes and objects than all volumes of a set have.
 const STREAM_BYTES_MAX: u64 = 1 << 62;
 const OBJECTS_MAX: u64 = 1 << 48;
-/// Largest block: a drive counts the bytes of one in 24 bits (SSC-3, READ BLOCK LIMITS).
-const BLOCK_BYTES_MAX: u32 = 16 << 20;
 /// More than a chunk takes on tape, or the padding behind it.
 const CHUNK_STORED_BYTES_MAX: u64 = 80 << 20;
 
@@ -31,7 +31,7 @@ pub(crate) fn label_can_be(label: &Label) -> bool {
     label.volume <= VOLUMES_MAX
         && label.segment <= FILES_MAX
         && label.stream_bytes <= STREAM_BYTES_MAX
-        && label.block_bytes <= BLOCK_BYTES_MAX
+        && label.block_bytes as usize <= BLOCK_BYTES_MAX
 }
 
 /// Most bytes of the stored stream that may be missing before a part: what lies on volumes that
@@ -92,7 +92,7 @@ fn stored_bytes_max(trailer: &Trailer, index_bytes: u64) -> Option<u64> {
             && place.summary.records.checked_mul(least_bytes)? <= place.summary.length_bytes;
         fits.then_some(place.summary.records)
     };
-    if trailer.block_bytes > BLOCK_BYTES_MAX {
+    if trailer.block_bytes as usize > BLOCK_BYTES_MAX {
         return None;
     }
     let plain_bytes = records(Section::Blocks, 8)?.checked_mul(trailer.block_bytes.into())?;

@@ -18,6 +18,7 @@
 //! Not here: what a drive means by its answers (`device::tape`), and what the stream holds
 //! (`backup`).
 
+mod block;
 mod change;
 mod claims;
 mod index_file;

@@ -1,5 +1,5 @@
-//! What an archive is read from, a tape above all: the options of list, restore and verify, and what
-//! they tell of it at the end.
+//! What an archive is read from, a tape above all: the options of list, restore and verify, and
+//! what they tell of it at the end.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -216,7 +216,7 @@ impl LoadedDrive {
             Err(ChangeError::Stopped(stopped)) => Err(stopped.into()),
             Err(error) => {
                 let set = hex(&set);
-                Err(TapeReadFailure::VolumeMissing { volume, set, source: Box::new(error) })
+                Err(TapeReadFailure::VolumeMissing { volume, set, source: error })
             }
         }
     }

@@ -6,6 +6,8 @@ use device::tape::TapeError;
 use device::tape::drive::OpenError;
 use flow::cancel::Stopped;
 
+use crate::change::ChangeError;
+
 /// Why nothing, or nothing more, can be read from a tape.
 #[derive(Debug, thiserror::Error)]
 pub enum TapeReadFailure {
@@ -122,7 +124,7 @@ pub enum TapeReadFailure {
         /// Id of the set.
         set: String,
         /// Why it did not come.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: ChangeError,
     },
     /// Another volume is needed, and only others came.
     #[error("volume {volume} of set {set} is needed: {refused}")]

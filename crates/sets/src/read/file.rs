@@ -14,8 +14,9 @@ use super::blocks::Met;
 use super::drive::LoadedDrive;
 use super::failure::TapeReadFailure;
 use super::feed::Feed;
-use super::label_reader::{FIRST_BUFFER_BYTES, read_block};
+use super::label_reader::read_block;
 use super::sign::Sign;
+use crate::block::FIRST_BUFFER_BYTES;
 
 /// Why a file is read as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

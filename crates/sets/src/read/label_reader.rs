@@ -6,13 +6,8 @@ use flow::cancel::Cancel;
 
 use super::blocks::{BlockReader, Met};
 use super::failure::TapeReadFailure;
+use crate::block::{BLOCK_BYTES_MAX, FIRST_BUFFER_BYTES, grow, read_any};
 use crate::claims::label_can_be;
-
-/// Buffer for blocks of unknown size to begin with; doubled until the block fits. Bareos tries the
-/// same steps.
-pub(super) const FIRST_BUFFER_BYTES: usize = 1 << 20;
-/// Largest block: a drive counts the bytes of one in 24 bits (SSC-3, READ BLOCK LIMITS).
-pub(super) const BLOCK_BYTES_MAX: usize = 16 << 20;
 
 /// The first bytes of a file of the tape.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,12 +77,10 @@ pub(super) fn read_block(
         if met != Met::LargerBlock {
             return Ok(met);
         }
-        if buffer.len() >= BLOCK_BYTES_MAX {
+        if !grow(buffer, BLOCK_BYTES_MAX) {
             let (device, limit_bytes) = (blocks.device(), buffer.len());
             return Err(TapeReadFailure::BlockTooLarge { device, limit_bytes });
         }
-        let bytes = (2 * buffer.len()).min(BLOCK_BYTES_MAX);
-        buffer.resize(bytes, 0);
     }
 }
 
@@ -95,12 +88,7 @@ pub(super) fn read_block(
 pub(super) fn check_medium(tape: &mut Tape, medium: [u8; 16]) -> Result<(), TapeReadFailure> {
     let device = tape.name().to_owned();
     let mut buffer = vec![0; FIRST_BUFFER_BYTES];
-    let mut read = tape.read(&mut buffer)?;
-    while read == TapeRead::LargerBlock && buffer.len() < BLOCK_BYTES_MAX {
-        buffer.resize(2 * buffer.len(), 0);
-        read = tape.read(&mut buffer)?;
-    }
-    let found = match read {
+    let found = match read_any(tape, &mut buffer, BLOCK_BYTES_MAX)? {
         TapeRead::Block(bytes) => match Label::find(&buffer[..bytes]) {
             Ok(Found::Label(label)) if label.medium == medium => return Ok(()),
             Ok(Found::Label(label)) => format!("its id is {}", hex(&label.medium)),

@@ -19,11 +19,9 @@ use super::end::{Medium, behind_the_last_set};
 use super::error::TapeSetError;
 use super::sink::SetPlan;
 use super::volume::Volume;
+use crate::block::{FIRST_BUFFER_BYTES, read_any};
 use crate::change::Refused;
 use crate::options::BlockLayout;
-
-/// First buffer for a block of unknown size; it is doubled up to the largest that goes through.
-const READ_BYTES: usize = 1 << 20;
 
 /// Why a medium is not written to.
 pub(super) enum Unfit {
@@ -107,7 +105,7 @@ pub(super) fn open_volume(
         let device = tape.name().to_owned();
         Unfit::Failed(TapeSetError::BlockSize { device, source })
     })?;
-    let block_bytes_max = usize::try_from(limits.block_bytes_max).unwrap_or(READ_BYTES);
+    let block_bytes_max = usize::try_from(limits.block_bytes_max).unwrap_or(FIRST_BUFFER_BYTES);
     switch_compression(&mut tape, target.options.drive_compression)?;
     // Blocks of any size can be read in variable mode only; a drive without it has fixed blocks.
     match tape.set_block_mode(BlockMode::Variable) {
@@ -170,21 +168,16 @@ fn switch_compression(tape: &mut Tape, wanted: Option<DriveCompression>) -> Resu
 /// Reads the label at the position of the tape, in blocks of up to `block_bytes_max`.
 pub(super) fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Behind), TapeError> {
     let mut start = Vec::new();
-    let mut buffer = vec![0; READ_BYTES.min(block_bytes_max)];
+    let mut buffer = vec![0; FIRST_BUFFER_BYTES.min(block_bytes_max)];
     loop {
-        match tape.read(&mut buffer) {
-            Ok(TapeRead::Block(bytes)) => start.extend_from_slice(&buffer[..bytes]),
-            Ok(TapeRead::LargerBlock) if buffer.len() < block_bytes_max => {
-                buffer.resize((2 * buffer.len()).min(block_bytes_max), 0);
-                continue;
-            }
-            Ok(TapeRead::LargerBlock) => return Ok((First::Foreign, Behind::InFile)),
-            Ok(TapeRead::EndOfData) if start.is_empty() => {
+        match read_any(tape, &mut buffer, block_bytes_max)? {
+            TapeRead::Block(bytes) => start.extend_from_slice(&buffer[..bytes]),
+            TapeRead::LargerBlock => return Ok((First::Foreign, Behind::InFile)),
+            TapeRead::EndOfData if start.is_empty() => {
                 return Ok((First::Blank, Behind::EndOfData));
             }
-            Ok(TapeRead::EndOfData) => return Ok((First::Foreign, Behind::EndOfData)),
-            Ok(TapeRead::Filemark) => return Ok((First::Foreign, Behind::Filemark)),
-            Err(error) => return Err(error),
+            TapeRead::EndOfData => return Ok((First::Foreign, Behind::EndOfData)),
+            TapeRead::Filemark => return Ok((First::Foreign, Behind::Filemark)),
         }
         match Label::find(&start) {
             Ok(Found::Label(label)) => return Ok((First::Ours(label), Behind::InFile)),

@@ -10,11 +10,10 @@ use device::tape::{Filemark, Place, Tape, TapeError, TapeRead};
 use super::begin::{Behind, First, Numbers, Unfit, look};
 use super::error::TapeSetError;
 use super::volume::Volume;
+use crate::block::FIRST_BUFFER_BYTES;
 
 /// Files that are looked at from the end on for a label; the first of the medium has one anyway.
 const FILES_LOOKED_AT_MAX: usize = 16;
-/// Buffer for what is read over where a drive does not say how far it spaces.
-const READ_BYTES: usize = 1 << 20;
 
 /// A medium with a label at its beginning.
 pub(super) struct Medium {
@@ -109,7 +108,7 @@ fn over_open_file(tape: &mut Tape, medium: &Medium) -> Result<(), Unfit> {
         return Ok(tape.over_open_file()?);
     }
     // Drives that tell less do not tell this end from any error while they space (tgt's).
-    let mut buffer = vec![0; READ_BYTES.min(medium.block_bytes_max)];
+    let mut buffer = vec![0; FIRST_BUFFER_BYTES.min(medium.block_bytes_max)];
     loop {
         match tape.read(&mut buffer)? {
             TapeRead::Block(_) if tape.was_past_the_end(&mut buffer)? => return Ok(()),

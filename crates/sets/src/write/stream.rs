@@ -13,10 +13,8 @@ use flow::ring::Block;
 use flow::sink::Sink;
 
 use super::error::TapeSetError;
+use crate::block::FIRST_BUFFER_BYTES;
 use crate::change::Refused;
-
-/// Buffer for a look at what follows.
-const READ_BYTES: usize = 1 << 20;
 
 /// A sink for one stream.
 pub struct TapeStream {
@@ -74,7 +72,8 @@ impl TapeStream {
 /// Whether anything is recorded where the tape stands; it stays there if not.
 fn data_follow(tape: &mut Tape, block_bytes_max: u64) -> Result<bool, TapeError> {
     let at_beginning = tape.status()?.at_beginning;
-    let bytes = usize::try_from(block_bytes_max).map_or(READ_BYTES, |most| most.min(READ_BYTES));
+    let bytes = usize::try_from(block_bytes_max)
+        .map_or(FIRST_BUFFER_BYTES, |most| most.min(FIRST_BUFFER_BYTES));
     let numbered = tape.position().is_ok();
     let mut buffer = vec![0; bytes];
     let met = match tape.read(&mut buffer)? {
