@@ -19,7 +19,6 @@ use serde::Serialize;
 
 pub use effects::{Change, Effect};
 pub use findings::Seen;
-pub use words::shown_measure;
 
 use crate::model::PhysicalLimit;
 use crate::record::{Cell, Factor, RunRecord};

@@ -4,7 +4,8 @@
 //! [`run::Executor`] and appends each run to a file of [`record`]s the moment it ends. What the
 //! numbers mean is found later and from the file alone: [`statistics`] holds the methods, each with
 //! its citation, [`model`] the curves that are fitted, [`judgement`] turns both into sentences, and
-//! [`compare`] sets two experiments side by side. [`read`], [`disk`] and [`tape`] are
+//! [`compare`] sets two experiments side by side; what is known of factors and measures by name is
+//! in [`quantities`]. [`read`], [`disk`] and [`tape`] are
 //! the executors; [`payload`] and [`framing`] make what the last one writes.
 //!
 //! Not here: drawing, which is `report`'s, and arguments, which are the binary's.
@@ -21,10 +22,10 @@ pub mod observed;
 pub mod payload;
 pub mod plan;
 pub mod presentation;
+pub mod quantities;
 pub mod random;
 pub mod read;
 pub mod record;
-
 pub mod run;
 pub mod series;
 pub mod statistics;

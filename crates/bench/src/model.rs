@@ -10,9 +10,9 @@
 //! For block sizes the overhead is that of a command; for a read-ahead window it is the latency of
 //! the device (window / (latency + window/path), Little 1961), and for a queue depth the service
 //! time of a request. So one family of curves serves all three; which word fits is told by
-//! [`Model::meaning`]. The fit is in relative errors, since rates scatter in proportion, and robust
-//! (Huber 1964), so that one level that follows another law (a drive that stops and starts) does
-//! not bend the curve for all: it is shown as what it is, a large residual.
+//! [`quantities`](crate::quantities). The fit is in relative errors, since rates scatter in
+//! proportion, and robust (Huber 1964), so that one level that follows another law (a drive that
+//! stops and starts) does not bend the curve for all: it is shown as what it is, a large residual.
 
 use crate::statistics::median;
 
@@ -53,15 +53,6 @@ impl Model {
     /// The highest rate that the curve comes to.
     pub fn highest_bytes_per_second(&self) -> f64 {
         self.plateau_bytes_per_second.unwrap_or(self.bytes_per_second)
-    }
-
-    /// What the fixed time is, for a factor of this name.
-    pub fn meaning(factor: &str) -> &'static str {
-        match factor {
-            "read_ahead_bytes" => "latency that the window has to bridge",
-            "depth" => "service time of a request",
-            _ => "fixed time of each request",
-        }
     }
 
     /// Median of the sizes of the residuals.

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::quantities::Unit;
 use crate::random::Random;
 use crate::record::{Cell, Factor, Level};
 
@@ -92,7 +93,7 @@ impl Plan {
         let mut plan: Plan =
             toml::from_str(text).map_err(|error| PlanError::Syntax(error.to_string()))?;
         for factor in &mut plan.factors {
-            if !factor.name.ends_with("_bytes") {
+            if Unit::of(&factor.name) != Unit::Bytes {
                 continue;
             }
             let name = factor.name.clone();

@@ -7,31 +7,14 @@ mod lines;
 
 use crate::compare::{Comparison, Pair};
 use crate::judgement::{CellSummary, Change, Effect, Judgement, Options};
-use crate::record::{Cell, Experiment, Factor, shown_cell, title};
+use crate::quantities::{self, Unit, title};
+use crate::record::{Cell, Experiment, Factor, shown_cell};
 use report::format::{counted, duration, rate};
 use report::page::{Cells, Folding, Page, PageTable, Section};
 use report::table::{Align, Colour, Emphasis, Table};
 
 pub use figures::figures;
 pub use lines::ndjson;
-
-/// Measures that get a column, where the runs have them: name, head, short form.
-const COLUMNS: &[(&str, &str)] = &[
-    ("device_bytes_per_byte", "device/asked"),
-    ("fio_iops", "IOPS"),
-    ("fio_clat_p50_ns", "fio p50"),
-    ("fio_clat_p99_ns", "fio p99"),
-    ("device_await_ns", "device await"),
-    ("device_request_bytes", "request"),
-    ("device_merged_percent", "merged"),
-    ("device_depth", "depth"),
-    ("without_filemark_bytes_per_second", "without filemark"),
-    ("filemark_seconds", "filemark"),
-    ("drive_compression_ratio", "ratio"),
-    ("drive_back_hitches", "back-hitches"),
-    ("random_read_p50_ns", "random read"),
-    ("processor_ns_per_byte", "processor/byte"),
-];
 
 /// Cells as a table for the terminal, then the sentences.
 pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> String {
@@ -64,8 +47,7 @@ pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> S
 /// One row for each cell: its levels and its numbers.
 pub fn cell_table(factors: &[Factor], judgement: &Judgement) -> PageTable {
     let varied: Vec<&Factor> = factors.iter().filter(|factor| factor.levels.len() > 1).collect();
-    let measured: Vec<&(&str, &str)> = COLUMNS
-        .iter()
+    let measured: Vec<(&str, &str)> = quantities::columns()
         .filter(|(name, _)| judgement.cells.iter().any(|cell| cell.measures.contains_key(*name)))
         .collect();
     let mut columns: Vec<(String, Cells)> = varied
@@ -94,7 +76,7 @@ pub fn cell_table(factors: &[Factor], judgement: &Judgement) -> PageTable {
             some => some.to_string(),
         });
         row.extend(measured.iter().map(|(name, _)| {
-            cell.measures.get(*name).map_or("-".to_owned(), |&value| measure_text(name, value))
+            cell.measures.get(*name).map_or("-".to_owned(), |&value| Unit::of(name).shown(value))
         }));
         row
     };
@@ -117,10 +99,6 @@ fn interval_text(cell: &CellSummary) -> String {
         }
         None => "-".to_owned(),
     }
-}
-
-fn measure_text(name: &str, value: f64) -> String {
-    crate::judgement::shown_measure(name, value)
 }
 
 /// Every run with everything that was measured, for tables of one's own.

@@ -29,7 +29,7 @@ use crate::environment;
 use crate::memory;
 use crate::observed::{About, Before};
 use crate::plan::Plan;
-use crate::record::{Cell, Factor, Level, Role, RunRecord};
+use crate::record::{Cell, Factor, Level, RunRecord};
 use crate::run::Executor;
 use pages::PagesInForce;
 
@@ -162,12 +162,7 @@ fn standing_read_ahead(plan: &Plan) -> Option<u64> {
 /// The factor for several paths: what is read is a load, not a setting.
 pub fn path_factor(paths: &[String]) -> Option<Factor> {
     let levels = paths.iter().cloned().map(Level::Text).collect();
-    (paths.len() > 1).then(|| Factor {
-        name: "path".into(),
-        levels,
-        role: Role::Load,
-        present: None,
-    })
+    (paths.len() > 1).then(|| Factor::new("path", levels))
 }
 
 impl Executor for ReadExecutor {

@@ -14,6 +14,7 @@ use flow::run::StageReport;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
+use crate::quantities::{self, Unit};
 
 /// Version of the lines. Fields are added without a new one.
 pub const FORMAT: u32 = 1;
@@ -35,7 +36,7 @@ impl Level {
     /// The level as people read it; sizes in powers of 1024 where they are whole.
     pub fn shown(&self, factor: &str) -> String {
         match self {
-            Level::Number(bytes) if factor.ends_with("_bytes") => binary_size(*bytes),
+            Level::Number(bytes) if Unit::of(factor) == Unit::Bytes => binary_size(*bytes),
             Level::Number(number) => number.to_string(),
             Level::Text(text) => text.clone(),
         }
@@ -83,23 +84,20 @@ pub struct Factor {
 }
 
 impl Factor {
+    /// With the role that it has as a rule; against nothing that is in force today.
+    pub fn new(name: &str, levels: Vec<Level>) -> Factor {
+        let role = quantities::factor(name).role;
+        Factor { name: name.to_owned(), levels, role, present: None }
+    }
+
     /// The name without its unit, in words.
     pub fn title(&self) -> String {
-        title(&self.name)
+        quantities::title(&self.name)
     }
 
     /// Whether its levels are numbers, so that a curve can be drawn over them.
     pub fn is_numeric(&self) -> bool {
         self.levels.iter().all(|level| matches!(level, Level::Number(_)))
-    }
-}
-
-/// A factor's name in words: `block_bytes` is the block size.
-pub fn title(factor: &str) -> String {
-    match factor {
-        "block_bytes" => "block size".to_owned(),
-        "read_ahead_bytes" => "read-ahead".to_owned(),
-        other => other.strip_suffix("_bytes").unwrap_or(other).replace('_', " "),
     }
 }
 
@@ -444,7 +442,5 @@ mod tests {
         let shown = |bytes| Level::Number(bytes).shown("block_bytes");
         assert_eq!([512, 10240, 65536, 1 << 20].map(shown), ["512 B", "10 KiB", "64 KiB", "1 MiB"]);
         assert_eq!(Level::Number(4096).shown("depth"), "4096");
-        assert_eq!(title("read_ahead_bytes"), "read-ahead");
-        assert_eq!(title("file_bytes"), "file");
     }
 }

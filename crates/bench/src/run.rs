@@ -15,7 +15,8 @@ mod limit;
 use flow::cancel::Cancel;
 
 use crate::plan::Plan;
-use crate::record::{Cell, Experiment, FORMAT, Header, RecordError, RunFile, RunRecord};
+use crate::quantities::hard_to_change;
+use crate::record::{Cell, Experiment, FORMAT, Header, Level, RecordError, RunFile, RunRecord};
 use crate::statistics::interval::of_geometric_mean;
 use limit::{Estimates, Watched, watch};
 
@@ -168,21 +169,24 @@ pub fn run<'a>(
 }
 
 /// What takes a person or an arm to change is changed as seldom as can be: within a block the cells
-/// of one medium come one after the other, the media in the order in which the first cell of each
-/// would have come (a split-plot design; comparisons between media have fewer degrees of freedom
-/// than their runs suggest).
+/// of one such level come one after the other, the levels in the order in which the first cell of
+/// each would have come (a split-plot design; comparisons between those levels have fewer degrees
+/// of freedom than their runs suggest).
 fn keep_together(order: &mut [usize], cells: &[Cell]) {
-    const HARD_TO_CHANGE: &str = "medium";
+    let hard: Vec<&str> = hard_to_change().collect();
+    let part = |index: usize| -> Vec<Option<&Level>> {
+        hard.iter().map(|&name| cells[index].get(name)).collect()
+    };
     let mut seen = Vec::new();
     for &index in order.iter() {
-        let medium = cells[index].get(HARD_TO_CHANGE);
-        if !seen.contains(&medium) {
-            seen.push(medium);
+        let levels = part(index);
+        if !seen.contains(&levels) {
+            seen.push(levels);
         }
     }
     order.sort_by_key(|&index| {
-        let medium = cells[index].get(HARD_TO_CHANGE);
-        seen.iter().position(|known| *known == medium)
+        let levels = part(index);
+        seen.iter().position(|known| *known == levels)
     });
 }
 

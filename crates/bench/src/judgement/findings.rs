@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{CellSummary, Judgement, Sentence, Subject};
+use crate::quantities::Unit;
 use crate::record::{Factor, Level, RunRecord, shown_cell};
 use crate::statistics::interval;
 use crate::statistics::series::{regime_changes, warm_up};
@@ -102,8 +103,8 @@ impl Seen {
         {
             texts.push(format!(
                 "the queue is in the host: a request takes {} and is at the device for {} of it",
-                super::words::shown_measure("latency_ns", program),
-                super::words::shown_measure("latency_ns", device)
+                Unit::Nanoseconds.shown(program),
+                Unit::Nanoseconds.shown(device)
             ));
         }
         texts

@@ -8,10 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::quantities;
 use crate::record::{Cell, Factor, RunRecord};
-
-/// Conditions of an experiment with tape, over which one setting is wanted.
-const CONDITIONS: &[&str] = &["framing", "file_bytes", "medium"];
 
 /// An experiment without its conditions.
 pub struct Pool {
@@ -26,7 +24,7 @@ pub struct Pool {
 /// Puts runs together; `None` where no condition was varied, or nothing would be left.
 pub fn pool(factors: &[Factor], runs: &[RunRecord]) -> Option<Pool> {
     let is_condition =
-        |factor: &&Factor| CONDITIONS.contains(&factor.name.as_str()) && factor.levels.len() > 1;
+        |factor: &&Factor| quantities::factor(&factor.name).is_condition && factor.levels.len() > 1;
     let over: Vec<Factor> = factors.iter().filter(is_condition).cloned().collect();
     let remaining = |factor: &&Factor| !over.iter().any(|other| other.name == factor.name);
     let factors: Vec<Factor> = factors.iter().filter(remaining).cloned().collect();

@@ -6,28 +6,17 @@ use super::sweeps::gain;
 use super::tape;
 use super::{CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep};
 use crate::model::{LARGE_RESIDUAL, Model, matching_limit};
-use crate::record::{Cell, Factor, Level, Role, RunRecord, shown_cell, title};
+use crate::quantities::{self, Cost, Unit, costs, title};
+use crate::record::{Cell, Factor, Level, Role, RunRecord, shown_cell};
 use crate::statistics::factorial::two_by_two;
 use crate::statistics::interval::Interval;
-use report::format::{duration, rate};
+use report::format::rate;
 
 /// A plateau and a limit that are nearer than this are taken to be the same.
 const LIMIT_TOLERANCE: f64 = 0.06;
 
 /// Levels that differ by less than this, as a share, make no difference.
 const FLAT: f64 = 0.02;
-
-/// Costs that are told: the measure, what it is, the factor by which it has to grow to be worth a
-/// sentence.
-const COSTS: &[(&str, &str, f64)] = &[
-    ("device_bytes_per_byte", "bytes read from the device for each byte asked for", 1.05),
-    ("random_read_p50_ns", "median latency of a random read meanwhile set like this", 1.15),
-    ("random_read_device_bytes", "bytes read from the device for a random read", 1.15),
-    ("reclaimed_bytes_per_byte", "bytes pushed out of the page cache for each byte read", 1.15),
-    ("processor_ns_per_byte", "processor time for each byte", 1.15),
-    ("memory_bytes", "memory for buffers", 1.15),
-    ("drive_back_hitches", "stops of the drive in a run, on average", 1.0),
-];
 
 /// What to set, what it brings and costs, and what the numbers say about the hardware.
 pub fn conclusions(
@@ -228,49 +217,24 @@ impl Words<'_> {
     fn costs(&self, all: &mut Vec<Sentence>) {
         let (cell, baseline) =
             (self.cell(self.recommendation.cell), self.cell(self.recommendation.baseline));
-        for (measure, what, growth) in COSTS {
+        for (measure, Cost { what, growth, is_of_one }) in costs() {
             let (Some(&now), Some(&then)) =
-                (cell.measures.get(*measure), baseline.measures.get(*measure))
+                (cell.measures.get(measure), baseline.measures.get(measure))
             else {
                 continue;
             };
+            let shown = |value| Unit::of(measure).shown(value);
             // Nothing that rounds to the same is a cost.
-            let differs = shown_measure(measure, now) != shown_measure(measure, then);
+            let differs = shown(now) != shown(then);
             let grows = now > then * growth && differs;
-            let is_excess = *measure == "device_bytes_per_byte" && now > *growth;
+            let is_excess = is_of_one && now > growth;
             if grows || is_excess {
-                let instead = if grows {
-                    format!(" instead of {}", shown_measure(measure, then))
-                } else {
-                    String::new()
-                };
-                let text =
-                    format!("{}{what}: {}{instead}", self.load(), shown_measure(measure, now));
+                let instead =
+                    if grows { format!(" instead of {}", shown(then)) } else { String::new() };
+                let text = format!("{}{what}: {}{instead}", self.load(), shown(now));
                 all.push(Sentence { subject: Subject::Cost, text });
             }
         }
-    }
-}
-
-/// A measure with its unit, which is the last word of its name.
-pub fn shown_measure(name: &str, value: f64) -> String {
-    if name.ends_with("_per_byte") {
-        return if name.ends_with("_ns_per_byte") {
-            format!("{value:.3} ns")
-        } else {
-            format!("{value:.2}")
-        };
-    }
-    if name.ends_with("_bytes_per_second") {
-        return rate(value);
-    }
-    match name.rsplit('_').next() {
-        Some("seconds") => duration(value.max(0.0)),
-        Some("ns") if value < 1e6 => format!("{:.0} us", value / 1e3),
-        Some("ns") => duration(value / 1e9),
-        Some("bytes") => report::format::size(value.max(0.0) as u64),
-        Some("percent") => format!("{value:.0} %"),
-        _ => format!("{value:.2}"),
     }
 }
 
@@ -368,14 +332,15 @@ fn curve(factors: &[Factor], sweep: &Sweep, model: &Model, shape: Shape) -> Stri
     let others = in_brackets(&sweep.others, factors);
     let named = format!("{}{others}", title(&sweep.factor));
     let overhead = report_ns(model.overhead_ns);
+    let known = quantities::factor(&sweep.factor);
     // A plateau from the first level on: that level only tells what the fixed time is below.
     if let (Some(plateau), Shape::Flat) = (model.plateau_bytes_per_second, shape) {
-        let meaning = Model::meaning(&sweep.factor);
-        return format!("{named}: flat at {}; {meaning} below {overhead}", rate(plateau));
+        let fixed_time = known.fixed_time;
+        return format!("{named}: flat at {}; {fixed_time} below {overhead}", rate(plateau));
     }
-    let mut text = format!("{named}: {} {overhead}", Model::meaning(&sweep.factor));
+    let mut text = format!("{named}: {} {overhead}", known.fixed_time);
     // In the steady state the kernel has the window that is read and the next one under way.
-    if sweep.factor == "read_ahead_bytes" {
+    if known.reads_next_window {
         let latency = report_ns(2.0 * model.overhead_ns);
         text.push_str(&format!(" with two windows under way, that is {latency} of the device"));
     }

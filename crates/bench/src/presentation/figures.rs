@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::judgement::{CellSummary, Judgement, Pooled, Sweep};
 use crate::model::Model;
-use crate::record::{Cell, Experiment, Factor, Level, Role, RunRecord, shown_cell, title};
+use crate::quantities::{Unit, title};
+use crate::record::{Cell, Experiment, Factor, Level, Role, RunRecord, shown_cell};
 use report::figure::{Axis, Figure, GROUPS_MAX, Group, Marks, Value};
 use report::format::{duration, rate};
 use report::page::Section;
@@ -173,7 +174,7 @@ fn axis(factor: &Factor) -> Axis {
     // Zero has no place on a logarithmic axis.
     let positive = |level: &Level| matches!(level, Level::Number(number) if *number > 0);
     match factor.levels.iter().all(positive) {
-        true if factor.name.ends_with("_bytes") => Axis::Bytes,
+        true if Unit::of(&factor.name) == Unit::Bytes => Axis::Bytes,
         true => Axis::Log2,
         false => Axis::Words(factor.levels.iter().map(|level| level.shown(&factor.name)).collect()),
     }

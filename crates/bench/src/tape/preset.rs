@@ -1,7 +1,7 @@
 //! Known designs.
 
 use crate::plan::Stop;
-use crate::record::{Factor, Level, Role};
+use crate::record::{Factor, Level};
 
 /// Sizes of files of `btape speed`; in powers of 1024, so that they are whole in any block size.
 pub const BTAPE_FILE_BYTES: [u64; 3] = [1 << 30, 2 << 30, 4 << 30];
@@ -14,24 +14,18 @@ const BUDGET_SECONDS: f64 = 7.0 * 86_400.0;
 /// Bacula's blocks, files of 1, 2 and 4 GB, three times each: 36 values
 /// (`published/lto4-btape.toml`). `scale` makes the files smaller.
 pub fn btape(block_bytes: &[u64], scale: f64) -> Vec<Factor> {
-    let words = |name: &str, words: &[&str]| Factor {
-        name: name.to_owned(),
-        levels: words.iter().map(|&word| Level::Text(word.to_owned())).collect(),
-        role: Role::Load,
-        present: None,
+    let words = |name: &str, words: &[&str]| {
+        Factor::new(name, words.iter().map(|&word| Level::Text(word.to_owned())).collect())
     };
-    let numbers = |name: &str, role, numbers: &[u64]| Factor {
-        name: name.to_owned(),
-        levels: numbers.iter().map(|&number| Level::Number(number)).collect(),
-        role,
-        present: None,
+    let numbers = |name: &str, numbers: &[u64]| {
+        Factor::new(name, numbers.iter().map(|&number| Level::Number(number)).collect())
     };
     let file_bytes = BTAPE_FILE_BYTES.map(|bytes| scaled(bytes, scale));
     vec![
         words("data", &["zeros", "random"]),
         words("framing", &["raw", "bacula"]),
-        numbers("file_bytes", Role::Load, &file_bytes),
-        numbers("block_bytes", Role::Setting, block_bytes),
+        numbers("file_bytes", &file_bytes),
+        numbers("block_bytes", block_bytes),
     ]
 }
 

@@ -210,13 +210,14 @@ fn plan(arguments: &DiskArgs) -> Plan {
 }
 
 fn factors(arguments: &DiskArgs) -> Vec<Factor> {
-    let load = |factor: Factor| Factor { role: Role::Load, ..factor };
+    // Who asks the disk chooses its blocks; here the disk is what is asked about.
+    let blocks =
+        factor("block_bytes", numbers(arguments.block_size.iter().map(|size| size.0)), None);
     [
-        factor("load", names(&arguments.load), None).map(load),
-        factor("read_percent", numbers(arguments.read_percent.iter().copied()), None).map(load),
-        factor("block_bytes", numbers(arguments.block_size.iter().map(|size| size.0)), None)
-            .map(load),
-        factor("fsync_every", numbers(arguments.fsync.iter().copied()), None).map(load),
+        factor("load", names(&arguments.load), None),
+        factor("read_percent", numbers(arguments.read_percent.iter().copied()), None),
+        blocks.map(|factor| Factor { role: Role::Load, ..factor }),
+        factor("fsync_every", numbers(arguments.fsync.iter().copied()), None),
         factor("engine", names(&arguments.engines), None),
         factor("cache", names(&arguments.cache), None),
         factor("pages", names(&arguments.pages), None),

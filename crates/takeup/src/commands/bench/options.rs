@@ -7,7 +7,7 @@ use std::str::FromStr;
 use bench::judgement::Options;
 use bench::model::PhysicalLimit;
 use bench::plan::{Plan, Stop};
-use bench::record::{Factor, Level, Role};
+use bench::record::{Factor, Level};
 use clap::Args;
 
 use crate::failure::Failure;
@@ -146,12 +146,7 @@ pub fn factor(name: &str, levels: Vec<Level>, present: Option<Level>) -> Option<
         }
     }
     let present = present.filter(|level| distinct.contains(level));
-    (!distinct.is_empty()).then(|| Factor {
-        name: name.to_owned(),
-        levels: distinct,
-        role: Role::Setting,
-        present,
-    })
+    (!distinct.is_empty()).then(|| Factor { present, ..Factor::new(name, distinct) })
 }
 
 /// Numbers as levels, in their order.

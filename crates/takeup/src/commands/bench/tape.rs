@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use bench::framing::Framing;
 use bench::payload::Data;
 use bench::plan::{Plan, Stop};
-use bench::record::{Factor, Level, Role};
+use bench::record::{Factor, Level};
 use bench::tape::{Begin, Occupied, TapeExecutor, TapeOptions, preset};
 use clap::{Args, ValueEnum};
 
@@ -180,13 +180,12 @@ fn absolute(path: &Path) -> String {
 /// What is varied, and when that is enough. Loads come first, the block size last: it is what
 /// curves are drawn over.
 fn factors(arguments: &TapeArgs) -> Result<(Vec<Factor>, Stop), Failure> {
-    let load = |factor: Factor| Factor { role: Role::Load, ..factor };
     let blocks = numbers(arguments.block_size.iter().map(|size| size.0));
     let lengths: Vec<u64> = match &arguments.length[..] {
         [] => vec![USUAL_LENGTH_BYTES],
         lengths => lengths.iter().map(|size| size.0).collect(),
     };
-    let lengths = factor("file_bytes", numbers(lengths), None).map(load);
+    let lengths = factor("file_bytes", numbers(lengths), None);
     let (loads, usual) = match arguments.preset {
         Some(Preset::Btape) => {
             let sizes: Vec<u64> = arguments.block_size.iter().map(|size| size.0).collect();
@@ -201,14 +200,13 @@ fn factors(arguments: &TapeArgs) -> Result<(Vec<Factor>, Stop), Failure> {
         None => {
             let data = arguments.data.iter().map(data_level).collect();
             let framings = arguments.framing.iter().map(|framing| word(framing.name())).collect();
-            let factors =
-                [factor("data", data, None).map(load), factor("framing", framings, None).map(load)];
+            let factors = [factor("data", data, None), factor("framing", framings, None)];
             (factors.into_iter().flatten().chain(lengths).collect(), Stop::default())
         }
     };
     let media = arguments.medium_label.iter().map(|label| word(label)).collect();
     let settings = [
-        factor("operation", names(&arguments.operation), None).map(load),
+        factor("operation", names(&arguments.operation), None),
         factor("medium", media, None),
         factor("drive_compression", names(&arguments.drive_compression), None),
         ring(arguments)?,

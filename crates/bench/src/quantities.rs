@@ -1,0 +1,250 @@
+//! What is known of factors and measures, by their names: one table of each.
+//!
+//! Plans and records name them freely, with the unit as the last word. What is in no table is a
+//! setting like any other, or a number that is kept and drawn on request.
+
+use report::format::{duration, rate, size};
+
+use crate::record::Role;
+
+/// What a factor is, whatever its levels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownFactor {
+    /// As in a record.
+    pub name: &'static str,
+    /// In words, where its name without the unit does not say it.
+    title: Option<&'static str>,
+    /// Who chooses its level, unless an experiment says otherwise.
+    pub role: Role,
+    /// Whether one answer is wanted over its levels, which nobody chooses by their rate.
+    pub is_condition: bool,
+    /// Whether it takes a person or an arm to change, so that it is changed as seldom as can be.
+    pub is_hard_to_change: bool,
+    /// What the time is that each request takes however much it moves.
+    pub fixed_time: &'static str,
+    /// Whether, while one window of it is read, the kernel has the next one under way.
+    pub reads_next_window: bool,
+}
+
+const fn setting(name: &'static str) -> KnownFactor {
+    KnownFactor {
+        name,
+        title: None,
+        role: Role::Setting,
+        is_condition: false,
+        is_hard_to_change: false,
+        fixed_time: "fixed time of each request",
+        reads_next_window: false,
+    }
+}
+
+const fn load(name: &'static str) -> KnownFactor {
+    KnownFactor { role: Role::Load, ..setting(name) }
+}
+
+const FACTORS: &[KnownFactor] = &[
+    load("path"),
+    load("load"),
+    load("read_percent"),
+    load("fsync_every"),
+    load("operation"),
+    load("data"),
+    KnownFactor { is_condition: true, ..load("framing") },
+    KnownFactor { is_condition: true, ..load("file_bytes") },
+    KnownFactor { is_condition: true, is_hard_to_change: true, ..setting("medium") },
+    setting("drive_compression"),
+    setting("ring_bytes"),
+    setting("engine"),
+    setting("cache"),
+    setting("pages"),
+    setting("jobs"),
+    setting("readers"),
+    KnownFactor { fixed_time: "service time of a request", ..setting("depth") },
+    KnownFactor {
+        title: Some("read-ahead"),
+        fixed_time: "latency that the window has to bridge",
+        reads_next_window: true,
+        ..setting("read_ahead_bytes")
+    },
+    KnownFactor { title: Some("block size"), ..setting("block_bytes") },
+];
+
+/// What is known of a factor.
+pub fn factor(name: &str) -> KnownFactor {
+    FACTORS.iter().copied().find(|known| known.name == name).unwrap_or(setting(""))
+}
+
+/// The factors that are changed as seldom as can be.
+pub fn hard_to_change() -> impl Iterator<Item = &'static str> {
+    FACTORS.iter().filter(|known| known.is_hard_to_change).map(|known| known.name)
+}
+
+/// A factor's name in words: `block_bytes` is the block size.
+pub fn title(name: &str) -> String {
+    let plain = || name.strip_suffix("_bytes").unwrap_or(name).replace('_', " ");
+    factor(name).title.map_or_else(plain, str::to_owned)
+}
+
+/// A measure that is shown or told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measure {
+    /// As in a record.
+    pub name: &'static str,
+    /// Head of its column in the table of cells, if it has one.
+    pub head: Option<&'static str>,
+    /// What a setting costs in it: less of it is better.
+    pub cost: Option<Cost>,
+}
+
+/// When and how a measure is told as a cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// What it is.
+    pub what: &'static str,
+    /// By how much it has to grow to be worth a sentence.
+    pub growth: f64,
+    /// Whether one is what was asked for, so that more than that is told by itself.
+    pub is_of_one: bool,
+}
+
+const fn column(name: &'static str, head: &'static str) -> Measure {
+    Measure { name, head: Some(head), cost: None }
+}
+
+const fn hidden(name: &'static str) -> Measure {
+    Measure { name, head: None, cost: None }
+}
+
+impl Measure {
+    const fn costs(self, growth: f64, what: &'static str) -> Measure {
+        Measure { cost: Some(Cost { what, growth, is_of_one: false }), ..self }
+    }
+
+    const fn costs_above_one(self, growth: f64, what: &'static str) -> Measure {
+        Measure { cost: Some(Cost { what, growth, is_of_one: true }), ..self }
+    }
+}
+
+/// In the order of their columns.
+const MEASURES: &[Measure] = &[
+    column("device_bytes_per_byte", "device/asked")
+        .costs_above_one(1.05, "bytes read from the device for each byte asked for"),
+    column("fio_iops", "IOPS"),
+    column("fio_clat_p50_ns", "fio p50"),
+    column("fio_clat_p99_ns", "fio p99"),
+    column("device_await_ns", "device await"),
+    column("device_request_bytes", "request"),
+    column("device_merged_percent", "merged"),
+    column("device_depth", "depth"),
+    column("without_filemark_bytes_per_second", "without filemark"),
+    column("filemark_seconds", "filemark"),
+    column("drive_compression_ratio", "ratio"),
+    column("drive_back_hitches", "back-hitches")
+        .costs(1.0, "stops of the drive in a run, on average"),
+    column("random_read_p50_ns", "random read")
+        .costs(1.15, "median latency of a random read meanwhile set like this"),
+    hidden("random_read_device_bytes").costs(1.15, "bytes read from the device for a random read"),
+    hidden("reclaimed_bytes_per_byte")
+        .costs(1.15, "bytes pushed out of the page cache for each byte read"),
+    column("processor_ns_per_byte", "processor/byte").costs(1.15, "processor time for each byte"),
+    hidden("memory_bytes").costs(1.15, "memory for buffers"),
+];
+
+/// The measures that have a column, with its head, in the order of the columns.
+pub fn columns() -> impl Iterator<Item = (&'static str, &'static str)> {
+    MEASURES.iter().filter_map(|measure| Some((measure.name, measure.head?)))
+}
+
+/// The measures that are costs: those of the machine, then those of a drive.
+pub fn costs() -> Vec<(&'static str, Cost)> {
+    let mut costs: Vec<(&str, Cost)> =
+        MEASURES.iter().filter_map(|measure| Some((measure.name, measure.cost?))).collect();
+    costs.sort_by_key(|(name, _)| name.starts_with("drive_"));
+    costs
+}
+
+/// The unit of a factor or measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Bytes in a second.
+    BytesPerSecond,
+    /// Seconds.
+    Seconds,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Nanoseconds for each byte.
+    NanosecondsPerByte,
+    /// Something for each byte.
+    PerByte,
+    /// Hundredths.
+    Percent,
+    /// A plain number.
+    Number,
+}
+
+impl Unit {
+    /// By the last words of a name.
+    pub fn of(name: &str) -> Unit {
+        const SUFFIXES: &[(&str, Unit)] = &[
+            ("_ns_per_byte", Unit::NanosecondsPerByte),
+            ("_per_byte", Unit::PerByte),
+            ("_bytes_per_second", Unit::BytesPerSecond),
+            ("_seconds", Unit::Seconds),
+            ("_ns", Unit::Nanoseconds),
+            ("_bytes", Unit::Bytes),
+            ("_percent", Unit::Percent),
+        ];
+        let found = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix));
+        found.map_or(Unit::Number, |(_, unit)| *unit)
+    }
+
+    /// A value as people read it.
+    pub fn shown(self, value: f64) -> String {
+        match self {
+            Unit::Bytes => size(value.max(0.0) as u64),
+            Unit::BytesPerSecond => rate(value),
+            Unit::Seconds => duration(value.max(0.0)),
+            Unit::Nanoseconds if value < 1e6 => format!("{:.0} us", value / 1e3),
+            Unit::Nanoseconds => duration(value / 1e9),
+            Unit::NanosecondsPerByte => format!("{value:.3} ns"),
+            Unit::Percent => format!("{value:.0} %"),
+            Unit::PerByte | Unit::Number => format!("{value:.2}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_known_once() {
+        let names = FACTORS.iter().map(|known| known.name);
+        let mut names: Vec<&str> = names.chain(MEASURES.iter().map(|known| known.name)).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn titles_and_units_are_those_of_the_names() {
+        let titles = ["block_bytes", "read_ahead_bytes", "file_bytes", "drive_compression"];
+        let expected = ["block size", "read-ahead", "file", "drive compression"];
+        assert_eq!(titles.map(title), expected);
+        let shown = |name: &str, value: f64| Unit::of(name).shown(value);
+        assert_eq!(shown("processor_ns_per_byte", 0.25), "0.250 ns");
+        assert_eq!(shown("device_bytes_per_byte", 1.5), "1.50");
+        assert_eq!(shown("random_read_p50_ns", 250_000.0), "250 us");
+        assert_eq!(shown("device_merged_percent", 12.4), "12 %");
+        assert_eq!(shown("fio_iops", 7.0), "7.00");
+    }
+
+    #[test]
+    fn costs_of_the_drive_come_last() {
+        assert_eq!(costs().last().unwrap().0, "drive_back_hitches");
+        assert_eq!(costs()[0].0, "device_bytes_per_byte");
+    }
+}
