@@ -9,12 +9,14 @@ mod cells;
 mod effects;
 mod findings;
 mod pool;
+pub mod rules;
 mod sweeps;
 mod tape;
 mod words;
 
 use std::collections::BTreeMap;
 
+use finding::Finding;
 use serde::Serialize;
 
 pub use effects::{Change, Effect};
@@ -167,12 +169,21 @@ impl Subject {
 }
 
 /// A conclusion in words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sentence {
     /// What it is about.
     pub subject: Subject,
     /// The words.
     pub text: String,
+    /// What was found, of which these are the words.
+    #[serde(flatten)]
+    pub finding: Finding,
+}
+
+impl Sentence {
+    fn new(subject: Subject, finding: Finding) -> Sentence {
+        Sentence { subject, text: finding.sentence(), finding }
+    }
 }
 
 /// Judges an experiment.

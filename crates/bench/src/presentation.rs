@@ -33,14 +33,8 @@ pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> S
         shown.row(row.clone(), emphasis);
     }
     let mut text = shown.render(colour);
-    let width = judgement.sentences.iter().map(|one| one.subject.name().len()).max().unwrap_or(0);
-    let mut last = "";
-    for sentence in &judgement.sentences {
-        let name = sentence.subject.name();
-        let head = if name == last { "" } else { name };
-        text.push_str(&format!("{head:<width$}  {}\n", sentence.text));
-        last = name;
-    }
+    let headed = judgement.sentences.iter().map(|one| (one.subject.name(), &one.finding));
+    text.push_str(&report::findings::under_heads(headed));
     text
 }
 

@@ -221,8 +221,8 @@ fn counters_of_known_loads_mean_what_the_document_says() {
         let found = seen.meaning(&measures);
         println!("\n{}: {found:#?}", load["means"].as_str().unwrap());
         assert_eq!(found.len(), expected.len(), "{found:?}");
-        for (text, expected) in found.iter().zip(expected) {
-            assert!(text.contains(expected), "{text}");
+        for (finding, expected) in found.iter().zip(expected) {
+            assert!(finding.what.contains(expected), "{finding:?}");
         }
     };
     check(0, 8192.0, &["nothing is merged or split"]);

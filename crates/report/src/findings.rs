@@ -33,3 +33,16 @@ pub fn list(findings: &[Finding]) -> String {
     }
     text
 }
+
+/// One finding a line behind the head that it stands under, which is written once.
+pub fn under_heads<'a>(findings: impl Iterator<Item = (&'a str, &'a Finding)> + Clone) -> String {
+    let width = findings.clone().map(|(head, _)| head.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    let mut last = "";
+    for (head, finding) in findings {
+        let shown = if head == last { "" } else { head };
+        text.push_str(&format!("{shown:<width$}  {}\n", line(finding)));
+        last = head;
+    }
+    text
+}

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{CellSummary, Judgement, Sentence, Subject};
-use crate::quantities::Unit;
+use finding::{Certainty, Finding, Unit};
+
+use super::{CellSummary, Judgement, Sentence, Subject, rules};
+use crate::quantities;
 use crate::record::{Factor, Level, RunRecord, shown_cell};
 use crate::statistics::interval;
 use crate::statistics::series::{regime_changes, warm_up};
@@ -21,14 +23,21 @@ const NAMED_MAX: usize = 3;
 
 /// Everything that is odd about the runs.
 pub fn doubts(factors: &[Factor], runs: &[RunRecord], cells: &[CellSummary]) -> Vec<Sentence> {
-    let mut doubts = printed_rates(factors, runs);
-    doubts.extend(failures(factors, runs));
-    doubts.extend(outliers(factors, cells));
-    doubts.extend(unsteady(factors, runs));
-    doubts.extend(short_runs(runs));
-    doubts.extend(drift(factors, runs));
-    doubts.extend(notes(runs));
-    doubts.into_iter().map(|text| Sentence { subject: Subject::Doubt, text }).collect()
+    let [changing, warming] = unsteady(factors, runs);
+    let mut doubts = Vec::new();
+    let mut add = |rule, certainty, texts: Vec<String>| {
+        let sentence = |text| Sentence::new(Subject::Doubt, Finding::new(rule, certainty, text));
+        doubts.extend(texts.into_iter().map(sentence));
+    };
+    add(&rules::PRINTED_RATE, Certainty::Measured, printed_rates(factors, runs));
+    add(&rules::FAILED_RUNS, Certainty::Measured, Vec::from_iter(failures(factors, runs)));
+    add(&rules::OUTLIERS, Certainty::Inferred, Vec::from_iter(outliers(factors, cells)));
+    add(&rules::REGIME_CHANGE, Certainty::Inferred, Vec::from_iter(changing));
+    add(&rules::WARM_UP, Certainty::Inferred, Vec::from_iter(warming));
+    add(&rules::SHORT_RUNS, Certainty::Measured, Vec::from_iter(short_runs(runs)));
+    add(&rules::DRIFT, Certainty::Inferred, Vec::from_iter(drift(factors, runs)));
+    add(&rules::NOTE, Certainty::Told, notes(runs));
+    doubts
 }
 
 /// What the device's counters say about the cells that are recommended: what the kernel made of
@@ -51,10 +60,10 @@ pub fn requests(judgement: &Judgement, factors: &[Factor], runs: &[RunRecord]) -
             1 => String::new(),
             _ => format!("{}: ", shown_cell(&recommendation.load, factors)),
         };
-        let texts = seen.meaning(&cell.measures).into_iter();
-        found.extend(
-            texts.map(|text| Sentence { subject: Subject::Finding, text: format!("{load}{text}") }),
-        );
+        found.extend(seen.meaning(&cell.measures).into_iter().map(|finding| {
+            let what = format!("{load}{}", finding.what);
+            Sentence::new(Subject::Finding, Finding { what, ..finding })
+        }));
     }
     found
 }
@@ -69,7 +78,7 @@ pub struct Seen {
 
 impl Seen {
     /// In words, from measures named as [`crate::observed`] names them.
-    pub fn meaning(&self, measures: &BTreeMap<String, f64>) -> Vec<String> {
+    pub fn meaning(&self, measures: &BTreeMap<String, f64>) -> Vec<Finding> {
         let get = |name: &str| measures.get(name).copied();
         let (Some(request), Some(merged)) =
             (get("device_request_bytes"), get("device_merged_percent"))
@@ -77,37 +86,50 @@ impl Seen {
             return Vec::new();
         };
         let size = report::format::size(request as u64);
-        let mut texts = Vec::new();
+        let mut found = Vec::new();
+        let mut say = |rule, text: String| {
+            found.push(
+                Finding::new(rule, Certainty::Measured, text)
+                    .with_number("request", request, Unit::Bytes)
+                    .with_number("merged", merged / 100.0, Unit::Share),
+            );
+        };
         match (self.asked_bytes, self.split_bytes) {
             (Some(asked), Some(split)) if asked > split * 1.05 && request <= split * 1.02 => {
                 let (asked, split) = (asked as u64, split as u64);
-                texts.push(format!(
-                    "requests of {} are split at max_sectors_kb = {}: the device sees {size}",
-                    crate::record::binary_size(asked),
+                let asked = crate::record::binary_size(asked);
+                let text = format!(
+                    "requests of {asked} are split at max_sectors_kb = {}: the device sees {size}",
                     split / 1024
-                ));
+                );
+                say(&rules::SPLIT, text);
             }
-            _ if merged >= 20.0 => texts.push(format!(
-                "the kernel merges: {merged:.0} % of the requests joined another one, the device \
-                 sees {size}"
-            )),
+            _ if merged >= 20.0 => {
+                let text = format!(
+                    "the kernel merges: {merged:.0} % of the requests joined another one, the \
+                     device sees {size}"
+                );
+                say(&rules::MERGED, text);
+            }
             (Some(asked), _) if merged < 2.0 && (request / asked - 1.0).abs() < 0.03 => {
-                texts.push(format!(
+                let text = format!(
                     "nothing is merged or split: the device sees the program's own requests, {size}"
-                ));
+                );
+                say(&rules::UNCHANGED, text);
             }
             _ => {}
         }
         if let (Some(program), Some(device)) = (get("fio_clat_mean_ns"), get("device_await_ns"))
             && program > 2.0 * device
         {
-            texts.push(format!(
+            let text = format!(
                 "the queue is in the host: a request takes {} and is at the device for {} of it",
-                Unit::Nanoseconds.shown(program),
-                Unit::Nanoseconds.shown(device)
-            ));
+                quantities::Unit::Nanoseconds.shown(program),
+                quantities::Unit::Nanoseconds.shown(device)
+            );
+            say(&rules::HOST_QUEUE, text);
         }
-        texts
+        found
     }
 }
 
@@ -149,7 +171,8 @@ fn outliers(factors: &[Factor], cells: &[CellSummary]) -> Option<String> {
     Some(format!("{named} {verb} not look like the other repeats; no run was left out"))
 }
 
-fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {
+/// Runs whose rate changes for good, and runs of which much is warm-up.
+fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> [Option<String>; 2] {
     let (mut changing, mut warming) = (Vec::new(), Vec::new());
     for run in runs {
         let Some(series) = &run.series else { continue };
@@ -167,14 +190,11 @@ fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {
             changing.push(place());
         }
     }
-    let mut texts = Vec::new();
-    if let Some(named) = named(&changing) {
-        texts.push(format!("the rate changes for good in mid-run: {named}"));
-    }
-    if let Some(named) = named(&warming) {
-        texts.push(format!("a fifth of the run or more is warm-up, runs are too short: {named}"));
-    }
-    texts
+    let changing =
+        named(&changing).map(|named| format!("the rate changes for good in mid-run: {named}"));
+    let warming = named(&warming)
+        .map(|named| format!("a fifth of the run or more is warm-up, runs are too short: {named}"));
+    [changing, warming]
 }
 
 /// The rates of a series up to the filemark that ends a run on tape: no data pass in that time, and

@@ -4,9 +4,10 @@
 //! Everything here goes by names of measures and of the environment, so that other experiments,
 //! which have none of them, pass through.
 
+use finding::{Certainty, Finding, Unit};
 use model::tape::generation::Generation;
 
-use super::{CellSummary, Judgement, Options, Sentence, Subject};
+use super::{CellSummary, Judgement, Options, Sentence, Subject, rules};
 use crate::model::PhysicalLimit;
 use crate::record::{Cell, Factor, Level, RunRecord, shown_cell};
 use crate::statistics::factorial::contrast;
@@ -115,9 +116,12 @@ pub fn findings(
         };
         let stops = drive.as_ref().and_then(|drive| stops(drive, cell));
         let zeros = zeros(cell, drive.as_ref(), options);
-        let sentence =
-            |text: String| Sentence { subject: Subject::Finding, text: format!("{load}{text}") };
-        found.extend(stops.into_iter().chain(zeros).map(sentence));
+        let sentence = |rule, text: String| {
+            let finding = Finding::new(rule, Certainty::Inferred, format!("{load}{text}"));
+            Sentence::new(Subject::Finding, finding)
+        };
+        found.extend(stops.map(|text| sentence(&rules::STOPS, text)));
+        found.extend(zeros.map(|text| sentence(&rules::ZEROS, text)));
     }
     found
 }
@@ -160,7 +164,11 @@ fn compression(judgement: &Judgement, options: &Options) -> Option<Sentence> {
          {:.3}",
         interval.low, interval.high
     );
-    Some(Sentence { subject: Subject::Cost, text })
+    let finding = Finding::new(&rules::DRIVE_COMPRESSION, Certainty::Inferred, text)
+        .with_number("on_by_off", ratio, Unit::Ratio)
+        .with_number("low", interval.low, Unit::Ratio)
+        .with_number("high", interval.high, Unit::Ratio);
+    Some(Sentence::new(Subject::Cost, finding))
 }
 
 /// What the filemark that ends each run costs it.
@@ -185,7 +193,10 @@ fn filemarks(runs: &[RunRecord]) -> Option<Sentence> {
             100.0 * (ratio - 1.0)
         )
     };
-    Some(Sentence { subject: Subject::Finding, text })
+    let finding = Finding::new(&rules::FILEMARK, Certainty::Measured, text)
+        .with_number("filemark", seconds, Unit::Seconds)
+        .with_number("without_by_with", ratio, Unit::Ratio);
+    Some(Sentence::new(Subject::Finding, finding))
 }
 
 /// A cell that is slower than the tape can move.

@@ -1,6 +1,8 @@
 //! The design of `btape speed` with compression on and off, on a drive whose truth is known: a tape
 //! of 120 MB/s, a way to it of 320 MB/s and 150 us for each command, 0.4 s for a filemark.
 
+mod every_rule;
+
 use super::*;
 use crate::random::Random;
 use crate::record::{Level, Role};

@@ -3,13 +3,14 @@
 use super::effects::Effect;
 use super::findings::{doubts, requests};
 use super::sweeps::gain;
-use super::tape;
 use super::{CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep};
+use super::{rules, tape};
 use crate::model::{LARGE_RESIDUAL, Model, matching_limit};
-use crate::quantities::{self, Cost, Unit, costs, title};
+use crate::quantities::{self, Cost, costs, title};
 use crate::record::{Cell, Factor, Level, Role, RunRecord, shown_cell};
 use crate::statistics::factorial::two_by_two;
 use crate::statistics::interval::Interval;
+use finding::{Certainty, Finding, Unit};
 use report::format::rate;
 
 /// A plateau and a limit that are nearer than this are taken to be the same.
@@ -99,7 +100,8 @@ fn one_for_all(settings: &Cell, share: f64, factors: &[Factor]) -> Sentence {
         shown_cell(settings, factors),
         (share * 100.0).floor()
     );
-    Sentence { subject: Subject::Set, text }
+    let finding = Finding::new(&rules::ONE_FOR_ALL, Certainty::Inferred, text);
+    Sentence::new(Subject::Set, finding.with_number("share_of_best", share, Unit::Share))
 }
 
 struct Words<'a> {
@@ -123,7 +125,7 @@ impl Words<'_> {
     }
 
     fn settings(&self, all: &mut Vec<Sentence>) {
-        let mut say = |subject, text| all.push(Sentence { subject, text });
+        let load = self.load();
         let recommended = self.recommendation.cell;
         for sweep in &self.judgement.sweeps {
             if !(sweep.is_told && sweep.cells.contains(&recommended)) {
@@ -131,9 +133,13 @@ impl Words<'_> {
             }
             // The sweep through the recommended cell; what to set is that cell's level.
             let chosen = sweep.cells.iter().position(|&cell| cell == recommended).unwrap_or(0);
-            say(Subject::Set, format!("{}{}", self.load(), self.choice(sweep, chosen)));
+            let text = format!("{load}{}", self.choice(sweep, chosen));
+            let finding = Finding::new(&rules::SETTING, Certainty::Inferred, text);
+            all.push(Sentence::new(Subject::Set, finding));
             if let Some(text) = self.edge(sweep, chosen) {
-                say(Subject::Doubt, format!("{}{text}", self.load()));
+                let text = format!("{load}{text}");
+                let finding = Finding::new(&rules::NOT_TESTED, Certainty::Unknown, text);
+                all.push(Sentence::new(Subject::Doubt, finding));
             }
         }
     }
@@ -197,7 +203,8 @@ impl Words<'_> {
             let speed = rate(self.cell(found.cell).mean_bytes_per_second);
             let load = self.load();
             let text = format!("{load}none: what is in force ({speed}) is as good as all others");
-            all.push(Sentence { subject: Subject::Gain, text });
+            let finding = Finding::new(&rules::NO_GAIN, Certainty::Inferred, text);
+            all.push(Sentence::new(Subject::Gain, finding));
             return;
         }
         let (cell, baseline) = (self.cell(found.cell), self.cell(found.baseline));
@@ -211,7 +218,15 @@ impl Words<'_> {
             rate(baseline.mean_bytes_per_second),
             shown_interval(found.gain_interval, self.options),
         );
-        all.push(Sentence { subject: Subject::Gain, text });
+        let known =
+            if found.gain_interval.is_some() { Certainty::Inferred } else { Certainty::Assumed };
+        let mut finding = Finding::new(&rules::GAIN, known, text);
+        finding = finding.with_number("gain", found.gain, Unit::Ratio);
+        if let Some(interval) = found.gain_interval {
+            finding = finding.with_number("low", interval.low, Unit::Ratio);
+            finding = finding.with_number("high", interval.high, Unit::Ratio);
+        }
+        all.push(Sentence::new(Subject::Gain, finding));
     }
 
     fn costs(&self, all: &mut Vec<Sentence>) {
@@ -223,7 +238,7 @@ impl Words<'_> {
             else {
                 continue;
             };
-            let shown = |value| Unit::of(measure).shown(value);
+            let shown = |value| quantities::Unit::of(measure).shown(value);
             // Nothing that rounds to the same is a cost.
             let differs = shown(now) != shown(then);
             let grows = now > then * growth && differs;
@@ -232,7 +247,8 @@ impl Words<'_> {
                 let instead =
                     if grows { format!(" instead of {}", shown(then)) } else { String::new() };
                 let text = format!("{}{what}: {}{instead}", self.load(), shown(now));
-                all.push(Sentence { subject: Subject::Cost, text });
+                let finding = Finding::new(&rules::COST, Certainty::Measured, text);
+                all.push(Sentence::new(Subject::Cost, finding));
             }
         }
     }
@@ -276,7 +292,12 @@ fn model_sentences(
     let (least, most) = rates
         .fold((f64::INFINITY, 0.0f64), |(least, most), rate| (least.min(rate), most.max(rate)));
     let shape = if least >= most * (1.0 - FLAT) { Shape::Flat } else { Shape::Rising };
-    let mut texts = vec![curve(factors, sweep, model, shape)];
+    let mut found = Vec::new();
+    let mut say = |rule, text: String| {
+        let finding = Finding::new(rule, Certainty::Inferred, text);
+        found.push(Sentence::new(Subject::Finding, finding));
+    };
+    say(&rules::CURVE, curve(factors, sweep, model, shape));
     // Where the sweep has a knee, what it comes to was measured; else the curve has to tell.
     let highest = if sweep.knee + 1 < sweep.cells.len() {
         judgement.cells[sweep.cells[sweep.best]].bytes_per_second
@@ -287,19 +308,20 @@ fn model_sentences(
     let mut limits = options.limits.clone();
     limits.extend(drive.and_then(|drive| Some(drive.limit(tape::ratio(best)?))));
     if let Some(limit) = matching_limit(highest, &limits, LIMIT_TOLERANCE) {
-        texts.push(format!(
+        let text = format!(
             "what the {} comes to, {}, is the {} ({})",
             title(&sweep.factor),
             rate(highest),
             limit.name,
             rate(limit.bytes_per_second)
-        ));
+        );
+        say(&rules::KNOWN_LIMIT, text);
     }
     for (&index, &residual) in sweep.cells.iter().zip(&model.residuals) {
         if residual.abs() > LARGE_RESIDUAL {
             let cell = &judgement.cells[index];
             let level = cell.cell.get(&sweep.factor);
-            texts.push(format!(
+            let text = format!(
                 "{} {}{} does not follow that curve: {}, {:.0} % {} than it says",
                 title(&sweep.factor),
                 level.map_or(String::new(), |level| level.shown(&sweep.factor)),
@@ -307,10 +329,11 @@ fn model_sentences(
                 rate(cell.bytes_per_second),
                 residual.abs() * 100.0,
                 if residual < 0.0 { "less" } else { "more" },
-            ));
+            );
+            say(&rules::OFF_THE_CURVE, text);
         }
     }
-    texts.into_iter().map(|text| Sentence { subject: Subject::Finding, text }).collect()
+    found
 }
 
 /// ` (data zeros)`, or nothing where there is nothing else.
@@ -428,7 +451,9 @@ impl Joint<'_> {
             first.shown(&self.setting.name),
             joined(&told),
         );
-        Some(Sentence { subject: Subject::Finding, text })
+        let known = if joint.is_some() { Certainty::Inferred } else { Certainty::Assumed };
+        let finding = Finding::new(&rules::JOINT_EFFECT, known, text);
+        Some(Sentence::new(Subject::Finding, finding))
     }
 
     fn find(&self, setting_level: &Level, load_level: &Level) -> Option<&CellSummary> {
@@ -486,7 +511,8 @@ fn conditions(judgement: &Judgement, options: &Options) -> Vec<Sentence> {
             change.from.shown(&change.factor),
             effect.ratio,
         );
-        Sentence { subject: Subject::Finding, text }
+        let finding = Finding::new(&rules::CONDITION, Certainty::Inferred, text);
+        Sentence::new(Subject::Finding, finding.with_number("ratio", effect.ratio, Unit::Ratio))
     };
     own.map(sentence).collect()
 }
@@ -494,13 +520,14 @@ fn conditions(judgement: &Judgement, options: &Options) -> Vec<Sentence> {
 /// Whether there were repeats at all.
 fn repeats(judgement: &Judgement, options: &Options) -> Option<Sentence> {
     let single = judgement.cells.iter().filter(|cell| cell.rates.len() == 1).count();
-    (single > 0).then(|| Sentence {
-        subject: Subject::Doubt,
-        text: format!(
+    (single > 0).then(|| {
+        let text = format!(
             "{single} of {} cells ran once only: what a second run would give is not known, \
              {:.0} % scatter is assumed",
             judgement.cells.len(),
             options.assumed_scatter * 100.0
-        ),
+        );
+        let finding = Finding::new(&rules::ONE_RUN_EACH, Certainty::Assumed, text);
+        Sentence::new(Subject::Doubt, finding)
     })
 }

@@ -11,8 +11,12 @@ use crate::outcome::to_standard_output;
 use crate::terminal::to_standard_error;
 
 /// Everybody who finds something.
-const ROOMS: &[&Room] =
-    &[&report::rules::LIMIT, &report::rules::STREAMING, &super::probe::rules::DRIVE];
+const ROOMS: &[&Room] = &[
+    &report::rules::LIMIT,
+    &report::rules::STREAMING,
+    &super::probe::rules::DRIVE,
+    &bench::judgement::rules::EXPERIMENT,
+];
 
 /// Print the rules by which limits and all else are found
 ///

@@ -1,0 +1,176 @@
+//! By what an experiment is judged. The methods, their limits and their sources stand in
+//! `docs/design/statistics.md`.
+
+finding::rules! {
+    /// What runs come to.
+    pub EXPERIMENT = "An experiment", told by "takeup bench, report";
+
+    SETTING {
+        id: "experiment.setting",
+        looks_at: "the rates over the levels of a setting, all else as recommended",
+        speaks_when: "the setting was varied: the simplest level that is as good as the best",
+        source: "docs/design/statistics.md",
+    }
+    NOT_TESTED {
+        id: "experiment.not-tested",
+        looks_at: "the place of the recommended level among those that were tested",
+        speaks_when: "it is the largest number",
+        source: "the plan of the experiment",
+    }
+    ONE_FOR_ALL {
+        id: "experiment.one-for-all",
+        looks_at: "what each combination of settings gets of the best of each load",
+        speaks_when: "there are several loads",
+        source: "docs/design/statistics.md",
+    }
+    GAIN {
+        id: "experiment.gain",
+        looks_at: "the recommended combination, and the one in force",
+        speaks_when: "they are not the same",
+        source: "docs/design/statistics.md",
+    }
+    NO_GAIN {
+        id: "experiment.no-gain",
+        looks_at: "the recommended combination, and the one in force",
+        speaks_when: "they are the same",
+        source: "docs/design/statistics.md",
+    }
+    COST {
+        id: "experiment.cost",
+        looks_at: "memory, processor, page cache, device and others, recommended against in force",
+        speaks_when: "one grows by 15 % or more, bytes of the device by 5 %, or a drive stops more",
+        source: "the counters of the kernel and the drive during the runs",
+    }
+    DRIVE_COMPRESSION {
+        id: "experiment.drive-compression",
+        looks_at: "the rates of random data with the drive's compression on and off",
+        speaks_when: "both were run",
+        source: "docs/design/statistics.md",
+    }
+    CURVE {
+        id: "experiment.curve",
+        looks_at: "the rates over more than three levels of a number",
+        speaks_when: "a fixed time for each request and a rate behind it can be fitted",
+        source: "docs/design/statistics.md",
+    }
+    KNOWN_LIMIT {
+        id: "experiment.known-limit",
+        looks_at: "what such a curve comes to, and the limits that are known of the hardware",
+        speaks_when: "they are less than 6 % apart",
+        source: "--limit, or the native rate of the drive's generation",
+    }
+    OFF_THE_CURVE {
+        id: "experiment.off-the-curve",
+        looks_at: "how far each level lies from such a curve",
+        speaks_when: "it is more than 15 %",
+        source: "docs/design/statistics.md",
+    }
+    JOINT_EFFECT {
+        id: "experiment.joint-effect",
+        looks_at: "what a setting brings at each level of a load",
+        speaks_when: "that differs, by an interval that leaves out 1; or there is one run each",
+        source: "docs/design/statistics.md",
+    }
+    CONDITION {
+        id: "experiment.condition",
+        looks_at: "what a condition that nobody chooses does on average over all else",
+        speaks_when: "conclusions are drawn over such conditions",
+        source: "docs/design/statistics.md",
+    }
+    SPLIT {
+        id: "experiment.requests-split",
+        looks_at: "bytes of a request of the program, at the device, and max_sectors_kb",
+        speaks_when: "the program's are 5 % larger than that limit, and the device's are not",
+        source: "/proc/diskstats during the runs",
+    }
+    MERGED {
+        id: "experiment.requests-merged",
+        looks_at: "the share of requests that joined another one",
+        speaks_when: "it is 20 % or more",
+        source: "/proc/diskstats during the runs",
+    }
+    UNCHANGED {
+        id: "experiment.requests-unchanged",
+        looks_at: "the same, and bytes of a request of the program and at the device",
+        speaks_when: "less than 2 % joined, and the bytes are less than 3 % apart",
+        source: "/proc/diskstats during the runs",
+    }
+    HOST_QUEUE {
+        id: "experiment.queue-in-the-host",
+        looks_at: "the time of a request in the program, and at the device",
+        speaks_when: "the first is more than twice the second",
+        source: "fio and /proc/diskstats during the runs",
+    }
+    FILEMARK {
+        id: "experiment.filemark",
+        looks_at: "runs to tape with and without the filemark that ends them",
+        speaks_when: "they were timed",
+        source: "the clock before and behind the filemark",
+    }
+    STOPS {
+        id: "experiment.drive-stops",
+        looks_at: "the recommended rate, and the lowest speed of the drive",
+        speaks_when: "it is more than 2 % less, and the drive did not count that it never stopped",
+        source: "makers' manuals, or reports where there is none; the drive's own counters",
+    }
+    ZEROS {
+        id: "experiment.zeros",
+        looks_at: "the rate of zeros, which a drive compresses to next to nothing",
+        speaks_when: "it is more than 10 % above the drive's native rate, and no known limit",
+        source: "docs/design/statistics.md",
+    }
+    PRINTED_RATE {
+        id: "experiment.printed-rate",
+        looks_at: "a rate that was printed, and bytes by seconds",
+        speaks_when: "they are more than 5 % apart",
+        source: "rounding, and units of 1000 for 1024, explain less than that",
+    }
+    FAILED_RUNS {
+        id: "experiment.failed-runs",
+        looks_at: "the errors of runs",
+        speaks_when: "there were any",
+        source: "the error of the run",
+    }
+    OUTLIERS {
+        id: "experiment.outliers",
+        looks_at: "the repeats of each combination, from five on",
+        speaks_when: "one has a modified z-score of 3.5 or more",
+        source: "Iglewicz and Hoaglin 1993",
+    }
+    REGIME_CHANGE {
+        id: "experiment.regime-change",
+        looks_at: "the rate within each run of a second and more",
+        speaks_when: "it changes by a fifth for a tenth of the run or more",
+        source: "Jackson et al. 2005; docs/design/statistics.md",
+    }
+    WARM_UP {
+        id: "experiment.warm-up",
+        looks_at: "the rate within each run of a second and more",
+        speaks_when: "a fifth of it or more is warm-up by MSER-5",
+        source: "White, Cobb and Spratt 2000; docs/design/statistics.md",
+    }
+    SHORT_RUNS {
+        id: "experiment.short-runs",
+        looks_at: "the median length of runs",
+        speaks_when: "it is less than a second",
+        source: "docs/design/statistics.md",
+    }
+    DRIFT {
+        id: "experiment.drift",
+        looks_at: "the later half of the repeats against the earlier, from four on",
+        speaks_when: "it differs by more than 3 %, and the 99 % interval leaves out none",
+        source: "docs/design/statistics.md",
+    }
+    NOTE {
+        id: "experiment.note",
+        looks_at: "the notes of runs",
+        speaks_when: "there are any",
+        source: "whatever ran it",
+    }
+    ONE_RUN_EACH {
+        id: "experiment.one-run-each",
+        looks_at: "how often each combination was run",
+        speaks_when: "there are some that were run once",
+        source: "the record of the runs",
+    }
+}

@@ -1,0 +1,116 @@
+//! Each rule of the list is made to speak, and nobody speaks who is not on it.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::record::Series;
+
+/// Rates of one number over four levels, and what a run has besides.
+struct Design {
+    rates: [f64; 4],
+    repeats: u64,
+    tweak: fn(&mut RunRecord),
+}
+
+const RISING: Design = Design { rates: [50e6, 80e6, 110e6, 130e6], repeats: 5, tweak: |_| () };
+
+impl Design {
+    fn runs(&self) -> Vec<RunRecord> {
+        let mut runs = Vec::new();
+        for repeat in 1..=self.repeats {
+            for (level, rate) in BLOCKS.into_iter().zip(self.rates) {
+                // A scatter of a thousandth, without which nothing has an interval.
+                let seconds = 2.0 * (1.0 + 0.001 * (repeat % 3) as f64);
+                let mut run = RunRecord {
+                    cell: [("block_bytes".to_owned(), Level::Number(level))].into(),
+                    repeat,
+                    bytes: (2.0 * rate) as u64,
+                    seconds,
+                    ..RunRecord::default()
+                };
+                (self.tweak)(&mut run);
+                runs.push(run);
+            }
+        }
+        runs
+    }
+
+    fn judged(&self) -> Judgement {
+        let levels = BLOCKS[..4].iter().map(|&level| Level::Number(level)).collect();
+        let name = "block_bytes".to_owned();
+        let factor = Factor { name, levels, role: Role::Setting, present: None };
+        judge(&[factor], &self.runs(), &Options::default())
+    }
+}
+
+fn is_first(run: &RunRecord) -> bool {
+    run.repeat == 1 && run.cell["block_bytes"] == Level::Number(BLOCKS[0])
+}
+
+fn measured(run: &mut RunRecord, measures: &[(&str, f64)]) {
+    run.measures.extend(measures.iter().map(|(name, value)| ((*name).to_owned(), *value)));
+}
+
+fn series(run: &mut RunRecord, bytes: fn(usize) -> u64) {
+    let bytes = (0..101).map(bytes).collect();
+    run.series = Some(Series { step_seconds: run.seconds / 100.0, bytes });
+}
+
+/// Requests at the device of the size given, and the share of them that was merged.
+fn requests(run: &mut RunRecord, bytes: f64, merged_percent: f64) {
+    let all = [("device_request_bytes", bytes), ("device_merged_percent", merged_percent)];
+    measured(run, &all);
+}
+
+const TWEAKS: &[fn(&mut RunRecord)] = &[
+    |run| {
+        let Level::Number(bytes) = run.cell["block_bytes"] else { return };
+        measured(run, &[("memory_bytes", bytes as f64)]);
+    },
+    |run| {
+        run.environment.insert("queue max_sectors_kb".to_owned(), "64".to_owned());
+        requests(run, 65536.0, 0.0);
+    },
+    |run| requests(run, 1e6, 80.0),
+    |run| {
+        requests(run, BLOCKS[3] as f64, 0.0);
+        measured(run, &[("fio_clat_mean_ns", 3e6), ("device_await_ns", 1e6)]);
+    },
+    |run| run.printed_bytes_per_second = is_first(run).then_some(1e6),
+    |run| run.error = is_first(run).then(|| "no medium".to_owned()),
+    |run| run.seconds *= if is_first(run) { 1.5 } else { 1.0 },
+    |run| run.seconds *= if run.repeat > 3 { 1.2 } else { 1.0 },
+    |run| run.notes.push("somebody else was busy".to_owned()),
+    |run| series(run, |step| 1000 + step as u64 % 3 + if step > 50 { 1000 } else { 0 }),
+    |run| series(run, |step| 1000 + step as u64 % 3 - if step < 30 { 900 } else { 0 }),
+    |run| {
+        run.seconds /= 10.0;
+        series(run, |_| 1000);
+    },
+];
+
+#[test]
+fn every_rule_speaks_and_no_other() {
+    let flat = Design { rates: [100e6; 4], repeats: 1, ..RISING };
+    let dented = Design { rates: [50e6, 80e6, 30e6, 130e6], ..RISING };
+    let slow = Truth { native: 25e6, ..PLAIN };
+    let mut judgements = vec![judged(&PLAIN), judged(&slow), flat.judged(), dented.judged()];
+    judgements.extend(TWEAKS.iter().map(|&tweak| Design { tweak, ..RISING }.judged()));
+    let sentences = judgements.iter().flat_map(|judgement| &judgement.sentences);
+    let spoke: BTreeSet<&str> = sentences.map(|sentence| sentence.finding.rule.id).collect();
+    let listed: BTreeSet<&str> = rules::EXPERIMENT.rules.iter().map(|rule| rule.id).collect();
+    let silent: Vec<_> = listed.difference(&spoke).collect();
+    assert_eq!(spoke, listed, "silent: {silent:?}");
+}
+
+#[test]
+fn a_sentence_is_its_finding() {
+    let judgement = RISING.judged();
+    for sentence in &judgement.sentences {
+        let document = serde_json::to_value(sentence).unwrap();
+        assert_eq!(document["text"], document["sentence"]);
+        assert_eq!(document["rule"], sentence.finding.rule.id);
+        assert!(document["subject"].is_string() && document["numbers"].is_array());
+    }
+    assert!(judgement.sentences.iter().any(|sentence| sentence.finding.numbers.len() == 3));
+}
