@@ -9,6 +9,7 @@ mod bench;
 mod disk;
 mod drive;
 mod failures;
+mod findings;
 mod programs;
 
 use serde_json::Value;
