@@ -38,7 +38,8 @@ finding::rules! {
     COST {
         id: "experiment.cost",
         looks_at: "memory, processor, page cache, device and others, recommended against in force",
-        speaks_when: "one grows by 15 % or more, bytes of the device by 5 %, or a drive stops more",
+        speaks_when: "one grows by more than 15 %, the device gives 5 % more than was asked for, \
+                      or a drive stops more often",
         source: "the counters of the kernel and the drive during the runs",
     }
     DRIVE_COMPRESSION {
@@ -116,7 +117,8 @@ finding::rules! {
     ZEROS {
         id: "experiment.zeros",
         looks_at: "the rate of zeros, which a drive compresses to next to nothing",
-        speaks_when: "it is more than 10 % above the drive's native rate, and no known limit",
+        speaks_when: "it is 10 % above the drive's native rate or that is not known, and is no \
+                      limit given",
         source: "docs/design/statistics.md",
     }
     PRINTED_RATE {
