@@ -25,7 +25,7 @@ use crate::memory;
 use crate::observed::{About, Before};
 use crate::plan::Plan;
 use crate::read::Pages;
-use crate::record::{Cell, RunRecord};
+use crate::record::{Cell, CellError, RunRecord};
 use crate::run::Executor;
 use fio::{Direction, FioRun};
 use job::Job;
@@ -61,6 +61,9 @@ pub enum DiskError {
     /// The plan asks for something that cannot be.
     #[error("{0}")]
     Plan(String),
+    /// A cell of it does.
+    #[error(transparent)]
+    Cell(#[from] CellError),
 }
 
 /// Runs fio as the cells say.
@@ -99,8 +102,9 @@ impl DiskExecutor {
             Some(_) => Access::Reads,
             None => {
                 let cells = plan.cells();
-                let loads: Result<Vec<Load>, String> = cells.iter().map(Load::from_cell).collect();
-                let loads = loads.map_err(DiskError::Plan)?;
+                let loads: Result<Vec<Load>, CellError> =
+                    cells.iter().map(Load::from_cell).collect();
+                let loads = loads?;
                 if loads.iter().any(|load| load.writes()) { Access::Writes } else { Access::Reads }
             }
         };
@@ -134,7 +138,7 @@ impl DiskExecutor {
     }
 
     /// Of fio's memory; a job of one's own gets what it gets.
-    fn pages(&self, cell: &Cell) -> Result<Pages, String> {
+    fn pages(&self, cell: &Cell) -> Result<Pages, CellError> {
         if self.job.is_some() { Ok(Pages::Small) } else { Pages::from_cell(cell) }
     }
 
@@ -151,7 +155,7 @@ impl DiskExecutor {
             arguments.extend(["--output-format=json+".into(), file, "-".into()]);
             return Ok(arguments);
         }
-        let load = Load::from_cell(cell)?;
+        let load = Load::from_cell(cell).map_err(|error| error.to_string())?;
         let length = match self.found {
             Found::Something => self.length_bytes.min(length_of(&self.path)?),
             Found::Nothing => self.length_bytes,
@@ -187,7 +191,7 @@ impl Executor for DiskExecutor {
         }
         let mut environment = environment::of(&self.path, &self.device);
         environment.insert("fio".to_owned(), self.version.clone());
-        let pages = self.pages(cell)?;
+        let pages = self.pages(cell).map_err(|error| error.to_string())?;
         let before = Before::look(&self.device);
         let output =
             process::run(&arguments, self.job.as_ref().map(|job| &*job.text), pages, cancel)?;

@@ -29,7 +29,7 @@ use crate::environment;
 use crate::memory;
 use crate::observed::{About, Before};
 use crate::plan::Plan;
-use crate::record::{Cell, Factor, Level, RunRecord};
+use crate::record::{Cell, CellError, Factor, Level, RunRecord};
 use crate::run::Executor;
 use pages::PagesInForce;
 
@@ -66,8 +66,8 @@ pub enum ReadError {
     #[error(transparent)]
     Settings(#[from] GuardError),
     /// The plan asks for something that cannot be.
-    #[error("{0}")]
-    Plan(String),
+    #[error(transparent)]
+    Plan(#[from] CellError),
 }
 
 /// One path that is read.
@@ -118,7 +118,7 @@ impl ReadExecutor {
             plan.paths.iter().map(|path| Subject::open(Path::new(path))).collect();
         let subjects = subjects?;
         for cell in plan.cells() {
-            Reading::from_cell(&cell).map_err(ReadError::Plan)?;
+            Reading::from_cell(&cell)?;
         }
         let settings: Vec<Setting> = subjects
             .iter()
@@ -175,7 +175,7 @@ impl Executor for ReadExecutor {
     }
 
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {
-        let reading = Reading::from_cell(cell)?;
+        let reading = Reading::from_cell(cell).map_err(|error| error.to_string())?;
         let pages = PagesInForce::set(reading.pages)?;
         if let Some(bytes) = reading.read_ahead_bytes {
             let path = self.subject(cell).device.read_ahead.as_deref();

@@ -177,14 +177,60 @@ impl RunRecord {
     }
 }
 
+/// Why a run cannot be as its cell says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CellError {
+    /// A word where a number belongs.
+    #[error("{name} {text:?}: a number was expected")]
+    NoNumber {
+        /// The factor.
+        name: String,
+        /// Its level.
+        text: String,
+    },
+    /// A number where a word belongs.
+    #[error("{name} {number}: a word was expected")]
+    NoWord {
+        /// The factor.
+        name: String,
+        /// Its level.
+        number: u64,
+    },
+    /// A number outside of what is possible, or none.
+    #[error("{name} {level}: {least} to {most} is possible")]
+    OutOfRange {
+        /// The factor.
+        name: String,
+        /// Its level.
+        level: String,
+        /// The lowest number.
+        least: u64,
+        /// The highest.
+        most: u64,
+    },
+    /// A word that is none of those that are known.
+    #[error("{what}; known are {known}")]
+    Unknown {
+        /// The factor and its level.
+        what: String,
+        /// The words.
+        known: &'static str,
+    },
+    /// It would not work, whatever the level by itself.
+    #[error("{0}")]
+    Impossible(String),
+}
+
 /// The number that a cell gives to a factor; `usual` where it has none.
 ///
 /// # Errors
 /// When it is a word.
-pub fn number_in(cell: &Cell, name: &str, usual: u64) -> Result<u64, String> {
+pub fn number_in(cell: &Cell, name: &str, usual: u64) -> Result<u64, CellError> {
     match cell.get(name) {
         Some(Level::Number(number)) => Ok(*number),
-        Some(Level::Text(text)) => Err(format!("{name} {text:?}: a number was expected")),
+        Some(Level::Text(text)) => {
+            Err(CellError::NoNumber { name: name.to_owned(), text: text.clone() })
+        }
         None => Ok(usual),
     }
 }
@@ -193,10 +239,12 @@ pub fn number_in(cell: &Cell, name: &str, usual: u64) -> Result<u64, String> {
 ///
 /// # Errors
 /// When it is a number.
-pub fn word_in<'a>(cell: &'a Cell, name: &str) -> Result<Option<&'a str>, String> {
+pub fn word_in<'a>(cell: &'a Cell, name: &str) -> Result<Option<&'a str>, CellError> {
     match cell.get(name) {
         Some(Level::Text(text)) => Ok(Some(text)),
-        Some(Level::Number(number)) => Err(format!("{name} {number}: a word was expected")),
+        Some(Level::Number(number)) => {
+            Err(CellError::NoWord { name: name.to_owned(), number: *number })
+        }
         None => Ok(None),
     }
 }

@@ -336,7 +336,7 @@ impl Executor for TapeExecutor {
     }
 
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {
-        let job = TapeJob::from_cell(cell, self.length_bytes)?;
+        let job = TapeJob::from_cell(cell, self.length_bytes).map_err(|error| error.to_string())?;
         let result = match self.run(&job, cancel) {
             Err(Ended::EndOfMedium(bytes)) => self.repeat_from_start(&job, bytes, cancel),
             result => result,
@@ -381,7 +381,7 @@ fn ended(error: TapeBenchError) -> Ended {
 
 fn jobs_of(plan: &Plan) -> Result<Vec<TapeJob>, TapeBenchError> {
     let one = |cell: &Cell| {
-        let job = TapeJob::from_cell(cell, plan.length_bytes).map_err(TapeBenchError::Plan)?;
+        let job = TapeJob::from_cell(cell, plan.length_bytes)?;
         let fits = job.framing.check(job.block_bytes);
         fits.map_err(|error| TapeBenchError::Plan(with_causes(&error)))?;
         Ok(job)

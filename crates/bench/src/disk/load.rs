@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use crate::read::Pages;
-use crate::record::{Cell, Level};
+use crate::record::{Cell, CellError, Level};
 
 /// One load.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,23 +32,24 @@ const PATTERNS: &[&str] =
 
 impl Load {
     /// From a cell; what it does not name is a random read of 4 KiB, one at a time.
-    pub fn from_cell(cell: &Cell) -> Result<Load, String> {
+    pub fn from_cell(cell: &Cell) -> Result<Load, CellError> {
         let word = |name: &str, usual: &str, known: &[&str]| match cell.get(name) {
             Some(Level::Text(text)) if known.contains(&text.as_str()) => Ok(text.clone()),
             Some(level) => {
-                Err(format!("{name} {}: known are {}", level.shown(name), known.join(", ")))
+                let (shown, known) = (level.shown(name), known.join(", "));
+                Err(CellError::Impossible(format!("{name} {shown}: known are {known}")))
             }
             None => Ok(usual.to_owned()),
         };
         let number =
             |name: &str, usual: u64, range: std::ops::RangeInclusive<u64>| match cell.get(name) {
                 Some(Level::Number(number)) if range.contains(number) => Ok(*number),
-                Some(level) => Err(format!(
-                    "{name} {}: {} to {} is possible",
-                    level.shown(name),
-                    range.start(),
-                    range.end()
-                )),
+                Some(level) => Err(CellError::OutOfRange {
+                    name: name.to_owned(),
+                    level: level.shown(name),
+                    least: *range.start(),
+                    most: *range.end(),
+                }),
                 None => Ok(usual),
             };
         Ok(Load {

@@ -75,7 +75,7 @@ fn a_job_may_not_reach_further_than_its_path() {
     let check = |text: &str, expected: &str| {
         std::fs::write(&job, text).unwrap();
         let error = read_job(&job, &path).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     };
     check("[a]\nfilename=/dev/sdx\n", "it names /dev/sdx");
     check("[a]\ndirectory=/srv\n", "is not among the options");
@@ -190,7 +190,7 @@ fn loads_that_fio_would_not_do_are_said() {
     let check = |name: &str, level: Level, expected: &str| {
         let cell = Cell::from([(name.to_owned(), level)]);
         let error = Load::from_cell(&cell).unwrap_err();
-        assert!(error.contains(expected), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     };
     check("engine", text("mmap"), "known are sync, psync");
     check("load", text("swim"), "known are read");

@@ -1,6 +1,6 @@
 //! How a run reads, from its cell.
 
-use crate::record::{Cell, Level, number_in, word_in};
+use crate::record::{Cell, CellError, Level, number_in, word_in};
 
 /// Which calls read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +37,15 @@ pub enum Pages {
 
 impl Pages {
     /// From the word in a cell; huge ones where it says nothing.
-    pub fn from_cell(cell: &Cell) -> Result<Pages, String> {
+    pub fn from_cell(cell: &Cell) -> Result<Pages, CellError> {
         match cell.get("pages") {
             None => Ok(Pages::Huge),
             Some(Level::Text(text)) if text == "huge" => Ok(Pages::Huge),
             Some(Level::Text(text)) if text == "small" => Ok(Pages::Small),
-            Some(level) => {
-                Err(format!("unknown pages {}; known are huge and small", level.shown("pages")))
-            }
+            Some(level) => Err(CellError::Unknown {
+                what: format!("unknown pages {}", level.shown("pages")),
+                known: "huge and small",
+            }),
         }
     }
 }
@@ -75,10 +76,13 @@ const MEMORY_BYTES_MAX: u64 = 4 << 30;
 
 impl Reading {
     /// From a cell; what it does not name is what a plain `cat` does, in blocks of 128 KiB.
-    pub fn from_cell(cell: &Cell) -> Result<Reading, String> {
+    pub fn from_cell(cell: &Cell) -> Result<Reading, CellError> {
         let number = |name: &str, usual: u64, most: u64| match number_in(cell, name, usual)? {
             number if (1..=most).contains(&number) => Ok(number),
-            number => Err(format!("{name} {number}: 1 to {most} is possible")),
+            number => {
+                let level = number.to_string();
+                Err(CellError::OutOfRange { name: name.to_owned(), level, least: 1, most })
+            }
         };
         let engine = match word_in(cell, "engine")?.unwrap_or("sync") {
             "sync" => Engine::Sync,
@@ -86,21 +90,27 @@ impl Reading {
             "mmap" => Engine::Mmap,
             "io_uring" => Engine::IoUring,
             other => {
-                return Err(format!(
-                    "unknown engine {other:?}; known are sync, psync, mmap and io_uring"
-                ));
+                return Err(CellError::Unknown {
+                    what: format!("unknown engine {other:?}"),
+                    known: "sync, psync, mmap and io_uring",
+                });
             }
         };
         let cache = match word_in(cell, "cache")?.unwrap_or("buffered") {
             "buffered" => Cache::Buffered,
             "direct" => Cache::Direct,
             other => {
-                return Err(format!("unknown cache {other:?}; known are buffered and direct"));
+                return Err(CellError::Unknown {
+                    what: format!("unknown cache {other:?}"),
+                    known: "buffered and direct",
+                });
             }
         };
         let read_ahead_bytes = match cell.get("read_ahead_bytes") {
             Some(Level::Number(bytes)) => Some(*bytes),
-            Some(Level::Text(text)) => return Err(format!("read-ahead {text:?}: no number")),
+            Some(Level::Text(text)) => {
+                return Err(CellError::Impossible(format!("read-ahead {text:?}: no number")));
+            }
             None => None,
         };
         let reading = Reading {
@@ -116,7 +126,8 @@ impl Reading {
         if memory <= MEMORY_BYTES_MAX {
             Ok(reading)
         } else {
-            Err(format!("{memory} bytes of buffers: {MEMORY_BYTES_MAX} is the most"))
+            let text = format!("{memory} bytes of buffers: {MEMORY_BYTES_MAX} is the most");
+            Err(CellError::Impossible(text))
         }
     }
 
@@ -172,7 +183,7 @@ mod tests {
             (vec![("block_bytes", "67108864"), ("depth", "1024")], "bytes of buffers"),
         ] {
             let error = Reading::from_cell(&cell(&levels)).unwrap_err();
-            assert!(error.contains(expected), "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
         }
     }
 }

@@ -7,6 +7,8 @@ use device::tape::limits::BlockSizeError;
 use device::tape::{CompressionError, OpenError, TapeError};
 use device::target::TargetError;
 
+use crate::record::CellError;
+
 /// Why an experiment with tape cannot begin, or a run not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum TapeBenchError {
@@ -98,6 +100,9 @@ pub enum TapeBenchError {
     /// The plan asks for something that cannot be.
     #[error("{0}")]
     Plan(String),
+    /// A cell of it does.
+    #[error(transparent)]
+    Cell(#[from] CellError),
 }
 
 impl TapeBenchError {

@@ -4,7 +4,7 @@ use device::tape::DriveCompression;
 
 use crate::framing::Framing;
 use crate::payload::Data;
-use crate::record::{Cell, Factor, Level, number_in, word_in};
+use crate::record::{Cell, CellError, Factor, Level, number_in, word_in};
 
 /// Whether a run measures writing or reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,38 +46,47 @@ const USUAL_BLOCK_BYTES: u64 = 1 << 20;
 
 impl TapeJob {
     /// From a cell. `length_bytes` is the length of a file where the cell does not name one.
-    pub fn from_cell(cell: &Cell, length_bytes: u64) -> Result<TapeJob, String> {
+    pub fn from_cell(cell: &Cell, length_bytes: u64) -> Result<TapeJob, CellError> {
         let block_bytes = number_in(cell, "block_bytes", USUAL_BLOCK_BYTES)?;
         if !(UNIT_BYTES..=BLOCK_BYTES_MAX).contains(&block_bytes)
             || !block_bytes.is_multiple_of(UNIT_BYTES)
         {
-            return Err(format!(
+            return Err(CellError::Impossible(format!(
                 "blocks of {block_bytes} bytes: {UNIT_BYTES} to {BLOCK_BYTES_MAX} in steps of \
                  {UNIT_BYTES} are possible"
-            ));
+            )));
         }
         let file_bytes = number_in(cell, "file_bytes", length_bytes)?;
         if file_bytes == 0 {
-            return Err("a file of no bytes".to_owned());
+            return Err(CellError::Impossible("a file of no bytes".to_owned()));
         }
         let ring_bytes = number_in(cell, "ring_bytes", 0)?;
         if ring_bytes > RING_BYTES_MAX {
-            return Err(format!("a ring of {ring_bytes} bytes: {RING_BYTES_MAX} is the most"));
+            let text = format!("a ring of {ring_bytes} bytes: {RING_BYTES_MAX} is the most");
+            return Err(CellError::Impossible(text));
         }
         let compression = match word_in(cell, "drive_compression")? {
             None => None,
             Some("on") => Some(DriveCompression::On),
             Some("off") => Some(DriveCompression::Off),
             Some(other) => {
-                return Err(format!("drive compression {other:?}; known are on and off"));
+                return Err(CellError::Unknown {
+                    what: format!("drive compression {other:?}"),
+                    known: "on and off",
+                });
             }
         };
         let operation = match word_in(cell, "operation")? {
             None | Some("write") => Operation::Write,
             Some("read") => Operation::Read,
-            Some(other) => return Err(format!("operation {other:?}; known are write and read")),
+            Some(other) => {
+                return Err(CellError::Unknown {
+                    what: format!("operation {other:?}"),
+                    known: "write and read",
+                });
+            }
         };
-        let parsed = |error: &dyn std::fmt::Display| error.to_string();
+        let parsed = |error: &dyn std::fmt::Display| CellError::Impossible(error.to_string());
         Ok(TapeJob {
             block_bytes: block_bytes as usize,
             data: word_in(cell, "data")?
@@ -175,7 +184,7 @@ mod tests {
             (vec![("framing", "cpio")], "cpio"),
         ] {
             let error = TapeJob::from_cell(&cell(&levels), 1).unwrap_err();
-            assert!(error.contains(expected), "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
         }
     }
 }
