@@ -3,14 +3,15 @@
 //!
 //! Where the length of what is missing is known, zeros stand in its place, so that all that follows
 //! keeps its offset; where it is not, the stream goes on without it and the place is a *seam*. The
-//! list travels beside the ring: a gap is entered before its block is complete, so whoever holds
-//! the block finds it here.
+//! list travels beside the ring as [`Marks`]: a gap is entered before its block is complete.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use failures::lock;
+
+use crate::ring::Marks;
 
 /// A place without data. Offsets count bytes of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl Gap {
 /// room in the ring; but between two seams there may be a single byte, and a ring has millions.
 /// What comes beyond is one with the last: what lies between is given up.
 #[derive(Clone, Debug, Default)]
-pub struct Gaps(Arc<Mutex<Entered>>);
+pub struct Gaps(Arc<Entered>);
 
 /// Most places that wait for whoever reads the stream: about 10 MB with their texts.
 const WAITING_MAX: usize = 1 << 16;
@@ -49,15 +50,16 @@ const REMEMBERED_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 struct Entered {
-    waiting: VecDeque<Gap>,
+    /// Those that nobody has come to.
+    waiting: Marks<Gap>,
     /// All that were entered with a length, ascending but for reads that overtook others.
-    all: Vec<Range<u64>>,
+    all: Mutex<Vec<Range<u64>>>,
 }
 
 impl Gaps {
     /// The places that were entered with a length, ascending, those that touch as one.
     pub fn remembered(&self) -> Vec<Range<u64>> {
-        let mut all = lock(&self.0).all.clone();
+        let mut all = lock(&self.0.all).clone();
         all.sort_by_key(|range| range.start);
         let mut merged: Vec<Range<u64>> = Vec::new();
         for range in all {
@@ -71,50 +73,59 @@ impl Gaps {
 
     /// Enters a gap; a place before the last one's (reads end in any order) is sorted in.
     pub fn enter(&self, gap: Gap) {
-        let mut entered = lock(&self.0);
-        if gap.length_bytes > 0 && entered.all.len() < REMEMBERED_MAX {
-            entered.all.push(gap.start_bytes..gap.end_bytes());
+        if gap.length_bytes > 0 {
+            let mut all = lock(&self.0.all);
+            if all.len() < REMEMBERED_MAX {
+                all.push(gap.start_bytes..gap.end_bytes());
+            }
         }
-        let gaps = &mut entered.waiting;
-        if let Some(last) = gaps.back_mut()
-            && last.end_bytes() == gap.start_bytes
-            && (last.length_bytes == 0) == (gap.length_bytes == 0)
-        {
-            last.length_bytes += gap.length_bytes;
-            return;
-        }
-        if gaps.len() >= WAITING_MAX && gaps.back().is_some_and(|last| last.is_before(&gap)) {
-            join_last(gaps, &gap);
-            return;
-        }
-        let at = gaps.partition_point(|other| other.start_bytes <= gap.start_bytes);
-        gaps.insert(at, gap);
+        self.0.waiting.change(|gaps| {
+            if let Some(gap) = joined_with_last(gaps, gap) {
+                Marks::sort_in(gaps, gap.start_bytes, gap);
+            }
+        });
     }
 
     /// Takes the first gap that starts before `end_bytes`.
     pub fn take_before(&self, end_bytes: u64) -> Option<Gap> {
-        let gaps = &mut lock(&self.0).waiting;
-        if gaps.front()?.start_bytes < end_bytes { gaps.pop_front() } else { None }
+        self.0.waiting.take_before(end_bytes).map(|(_, gap)| gap)
     }
+}
+
+/// Makes a gap a part of the last one where it touches it, or where there are too many; returned
+/// where it is one of its own.
+fn joined_with_last(gaps: &mut VecDeque<(u64, Gap)>, gap: Gap) -> Option<Gap> {
+    let full = gaps.len() >= WAITING_MAX;
+    let Some((_, last)) = gaps.back_mut() else { return Some(gap) };
+    if last.end_bytes() == gap.start_bytes && (last.length_bytes == 0) == (gap.length_bytes == 0) {
+        last.length_bytes += gap.length_bytes;
+        return None;
+    }
+    if full && last.is_before(&gap) {
+        join_last(gaps, &gap);
+        return None;
+    }
+    Some(gap)
 }
 
 /// Makes the last gap reach to the end of another. If one of them is a seam, so is what they come
 /// to: its length is known, and what follows is from further on.
-fn join_last(gaps: &mut VecDeque<Gap>, gap: &Gap) {
-    let Some(last) = gaps.pop_back() else { return };
+fn join_last(gaps: &mut VecDeque<(u64, Gap)>, gap: &Gap) {
+    let Some((_, last)) = gaps.pop_back() else { return };
     let seam = last.length_bytes == 0 || gap.length_bytes == 0;
     let mut start_bytes = last.start_bytes;
     if last.length_bytes == 0
-        && let Some(before) = gaps.pop_back_if(|before| before.end_bytes() == last.start_bytes)
+        && let Some((_, before)) =
+            gaps.pop_back_if(|(_, before)| before.end_bytes() == last.start_bytes)
     {
         start_bytes = before.start_bytes;
     }
     let why = format!("more than {WAITING_MAX} places cannot be had, and what lies between them");
     let length_bytes = gap.end_bytes() - start_bytes;
-    gaps.push_back(Gap { start_bytes, length_bytes, why });
+    gaps.push_back((start_bytes, Gap { start_bytes, length_bytes, why }));
     if seam {
         let (start_bytes, why) = (gap.end_bytes(), gap.why.clone());
-        gaps.push_back(Gap { start_bytes, length_bytes: 0, why });
+        gaps.push_back((start_bytes, Gap { start_bytes, length_bytes: 0, why }));
     }
 }
 
@@ -147,7 +158,7 @@ mod tests {
         for place in 1..=last {
             // Some of them have a length.
             gaps.enter(gap(place * 8, if place % odd == 0 { 4 } else { 0 }));
-            assert!(gaps.0.lock().unwrap().waiting.len() <= WAITING_MAX + 1);
+            assert!(gaps.0.waiting.change(|gaps| gaps.len()) <= WAITING_MAX + 1);
         }
         let (mut end_bytes, mut count, mut known) = (0, 0, 0);
         let mut before = gap(0, 1);

@@ -12,6 +12,7 @@
 //! only after the last [`Block`] of its earlier use is gone.
 #![allow(unsafe_code)]
 
+mod marks;
 mod region;
 mod reservation;
 
@@ -24,6 +25,7 @@ use failures::lock;
 
 use crate::account::{Account, State};
 use crate::cancel::{Cancel, Stopped};
+pub use marks::Marks;
 use region::{Region, Span};
 pub use reservation::{Filler, Piece, Reservation};
 

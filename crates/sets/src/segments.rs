@@ -8,14 +8,13 @@
 //! Capacity: a place is taken off the list by the stage that passes it, so the list is as long as
 //! the ring has ends of segments in it, and a segment is a block at least.
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
 use archive::chunk::{Coding, Compression, encode_padding, padding_to_block};
 use failures::lock;
 use flow::account::Account;
 use flow::cancel::Stopped;
-use flow::ring::Producer;
+use flow::ring::{Marks, Producer};
 
 /// Bytes of the end-of-archive mark.
 const MARK_BYTES: u64 = 1024;
@@ -33,9 +32,9 @@ pub struct Segments {
     /// Where the segment that is being filled starts in the archive.
     start_bytes: Mutex<u64>,
     /// Ends in the archive, for the compressors.
-    archive_ends: Mutex<VecDeque<u64>>,
+    archive_ends: Marks<()>,
     /// Ends in the stored stream, for the writer.
-    stored_ends: Mutex<VecDeque<u64>>,
+    stored_ends: Marks<()>,
     /// Chunks of the stored stream so far.
     pub chunks: Mutex<Chunks>,
 }
@@ -53,8 +52,8 @@ impl Segments {
             block_bytes,
             coding,
             start_bytes: Mutex::default(),
-            archive_ends: Mutex::default(),
-            stored_ends: Mutex::default(),
+            archive_ends: Marks::default(),
+            stored_ends: Marks::default(),
             chunks: Mutex::default(),
         }
     }
@@ -102,8 +101,8 @@ impl Segments {
         let end = (position + MARK_BYTES).next_multiple_of(ring_block);
         *lock(&self.start_bytes) = end;
         match self.coding {
-            None => lock(&self.stored_ends).push_back(end),
-            Some(_) => lock(&self.archive_ends).push_back(end),
+            None => self.stored_ends.put(end, ()),
+            Some(_) => self.archive_ends.put(end, ()),
         }
         let mut rest = (end - position) as usize;
         while rest > 0 {
@@ -122,13 +121,11 @@ impl Segments {
     pub fn padding_behind(&self, archive_end_bytes: u64, stored_bytes: u64, out: &mut Vec<u8>) {
         out.clear();
         let Some(coding) = self.coding else { return };
-        let mut ends = lock(&self.archive_ends);
-        if ends.front() != Some(&archive_end_bytes) {
+        if self.archive_ends.take_at(archive_end_bytes).is_none() {
             return;
         }
-        ends.pop_front();
         encode_padding(coding, padding_to_block(stored_bytes, self.block_bytes), out);
-        lock(&self.stored_ends).push_back(stored_bytes + out.len() as u64);
+        self.stored_ends.put(stored_bytes + out.len() as u64, ());
     }
 
     /// Lengths of the chunks so far.
@@ -139,11 +136,6 @@ impl Segments {
     /// Whether a segment ends at this place of the stored stream. True once for each end: the
     /// writer asks for each place between two blocks, in their order.
     pub fn take_end(&self, stored_bytes: u64) -> bool {
-        let mut ends = lock(&self.stored_ends);
-        let is_end = ends.front() == Some(&stored_bytes);
-        if is_end {
-            ends.pop_front();
-        }
-        is_end
+        self.stored_ends.take_at(stored_bytes).is_some()
     }
 }

@@ -5,12 +5,11 @@
 //! committed, so when the hash stage sees a whole block, everything it must know about it is here.
 //! Capacity: an announcement covers at least 512 bytes of the ring, which bounds their number.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use archive::index::{ContentHasher, FileRecord, WarningRecord};
 
-use failures::lock;
+use flow::ring::Marks;
 
 /// What is found out about the members of a stretch, in archive order.
 pub(super) type Findings = Arc<Mutex<Vec<Finding>>>;
@@ -24,66 +23,34 @@ pub(super) enum Finding {
     Warning(WarningRecord),
 }
 
-/// A stretch of the archive.
+/// A stretch of the archive, marked at its end.
 #[derive(Clone, Debug)]
-pub(super) enum Group {
-    /// Members whose content hashes are computed by the worker that reads them; or headers only.
-    Members {
-        /// Place of the first byte behind the last member.
-        end_bytes: u64,
-        /// What was found out.
-        findings: Findings,
-    },
-    /// One large file, whose content the hash stage hashes as it passes.
-    Stream {
-        /// Place of the first byte of content.
-        content_bytes: u64,
-        /// Bytes of content, padding not counted.
-        length_bytes: u64,
-        /// Place of the first byte behind the padding.
-        end_bytes: u64,
-        /// Takes the content.
-        hasher: Arc<Mutex<ContentHasher>>,
-        /// What was found out.
-        findings: Findings,
-    },
+pub(super) struct Group {
+    /// The content of one large file, which the hash stage hashes as it passes; otherwise the
+    /// worker that reads the members does.
+    pub(super) content: Option<Content>,
+    /// What was found out.
+    pub(super) findings: Findings,
+}
+
+/// Where content is, and what takes it.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    /// Place of its first byte.
+    pub(super) start_bytes: u64,
+    /// Padding not counted.
+    pub(super) length_bytes: u64,
+    /// Takes the content.
+    pub(super) hasher: Arc<Mutex<ContentHasher>>,
 }
 
 impl Group {
-    /// Place of the first byte behind the stretch.
-    pub(super) fn end_bytes(&self) -> u64 {
-        match self {
-            Group::Members { end_bytes, .. } | Group::Stream { end_bytes, .. } => *end_bytes,
-        }
-    }
-
-    /// What was found out.
-    pub(super) fn findings(&self) -> &Findings {
-        match self {
-            Group::Members { findings, .. } | Group::Stream { findings, .. } => findings,
-        }
+    /// Members or headers whose content is not hashed here.
+    pub(super) fn of(findings: Findings) -> Group {
+        Group { content: None, findings }
     }
 }
 
-/// The announcements that the hash stage has not done with.
-#[derive(Debug, Default)]
-pub(super) struct Groups {
-    inner: Mutex<VecDeque<Group>>,
-}
-
-impl Groups {
-    /// Announces a stretch; to be called in archive order, before its bytes are committed.
-    pub(super) fn announce(&self, group: Group) {
-        lock(&self.inner).push_back(group);
-    }
-
-    /// The first announcement, if there is one.
-    pub(super) fn front(&self) -> Option<Group> {
-        lock(&self.inner).front().cloned()
-    }
-
-    /// Forgets the first announcement.
-    pub(super) fn pop(&self) {
-        lock(&self.inner).pop_front();
-    }
-}
+/// The announcements that the hash stage has not done with, each at the place of the first byte
+/// behind its stretch; put in archive order, before the bytes are committed.
+pub(super) type Groups = Marks<Group>;

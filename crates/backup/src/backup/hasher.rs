@@ -74,18 +74,18 @@ impl<'a> Hasher<'a> {
     fn members(&mut self, block: &Block) -> Result<(), BackupError> {
         let start = block.position_bytes();
         let end = start + block.len() as u64;
-        while let Some(group) = self.groups.front() {
-            if let Group::Stream { content_bytes, length_bytes, hasher, .. } = &group {
-                let from = (*content_bytes).clamp(start, end);
-                let to = (content_bytes + length_bytes).clamp(start, end);
-                let content = &block[(from - start) as usize..(to - start) as usize];
-                lock(hasher).update(content);
+        while let Some((group_end, group)) = self.groups.first() {
+            if let Some(content) = &group.content {
+                let from = content.start_bytes.clamp(start, end);
+                let to = (content.start_bytes + content.length_bytes).clamp(start, end);
+                let bytes = &block[(from - start) as usize..(to - start) as usize];
+                lock(&content.hasher).update(bytes);
             }
-            if group.end_bytes() > end {
+            if group_end > end {
                 break;
             }
-            self.groups.pop();
-            for finding in lock(group.findings()).drain(..) {
+            self.groups.take_at(group_end);
+            for finding in lock(&group.findings).drain(..) {
                 match finding {
                     Finding::File(record) => self.file(record, &group)?,
                     Finding::Warning(warning) => self.warning(&warning)?,
@@ -99,8 +99,8 @@ impl<'a> Hasher<'a> {
         if let RecordKind::File { content_hash, stored_bytes, .. } = &mut record.kind {
             self.source_bytes += *stored_bytes;
             self.regular_files += 1;
-            if let Group::Stream { hasher, .. } = group {
-                *content_hash = Some(lock(hasher).finish());
+            if let Some(content) = &group.content {
+                *content_hash = Some(lock(&content.hasher).finish());
             }
         }
         let (spool, writer) = &mut self.files;

@@ -335,10 +335,8 @@ impl<'a> Reader<'a> {
     fn announce_passed_over(&mut self) {
         if !self.passed_over.is_empty() {
             let findings = std::mem::take(&mut self.passed_over);
-            self.shared.groups.announce(Group::Members {
-                end_bytes: self.shared.producer.position_bytes(),
-                findings: Arc::new(Mutex::new(findings)),
-            });
+            let end_bytes = self.shared.producer.position_bytes();
+            self.shared.groups.put(end_bytes, Group::of(Arc::new(Mutex::new(findings))));
         }
     }
 
@@ -346,10 +344,8 @@ impl<'a> Reader<'a> {
         let bytes: u64 = group.iter().map(Draft::total_bytes).sum();
         let reservation = self.shared.producer.reserve(bytes as usize, self.account)?;
         let findings = Findings::default();
-        self.shared.groups.announce(Group::Members {
-            end_bytes: reservation.start_bytes() + bytes,
-            findings: Arc::clone(&findings),
-        });
+        let end_bytes = reservation.start_bytes() + bytes;
+        self.shared.groups.put(end_bytes, Group::of(Arc::clone(&findings)));
         Ok((reservation, findings))
     }
 

@@ -22,7 +22,7 @@ use flow::ring::{Piece, Reuse};
 
 use super::BackupError;
 use super::draft::{Draft, padded};
-use super::groups::{Findings, Group};
+use super::groups::{Content, Findings, Group};
 use super::reader::Reader;
 
 /// Reads in flight. Eight of 1 MiB reach what a fast disk gives to one stream.
@@ -65,13 +65,13 @@ impl Reader<'_> {
         let start_bytes = self.put_header(draft, 0..self.header(draft).len())?;
         let header_bytes = self.header(draft).len() as u64;
         let findings = Findings::default();
-        self.shared.groups.announce(Group::Stream {
-            content_bytes: start_bytes,
+        let content = Content {
+            start_bytes,
             length_bytes: content_bytes,
-            end_bytes: start_bytes + padded(content_bytes),
             hasher: Arc::new(Mutex::new(draft.content_hasher())),
-            findings: Arc::clone(&findings),
-        });
+        };
+        let group = Group { content: Some(content), findings: Arc::clone(&findings) };
+        self.shared.groups.put(start_bytes + padded(content_bytes), group);
         let whole = Extent { offset_bytes: 0, length_bytes: content_bytes };
         let runs = draft.captured.member.sparse.clone().unwrap_or_else(|| vec![whole]);
         let file = Arc::new(file);
@@ -117,10 +117,7 @@ impl Reader<'_> {
             (draft.captured.member.kind == Kind::File).then(|| draft.content_hasher().finish());
         draft.find(start_bytes - header_bytes as u64, start_bytes, hash, &mut found);
         let mut reservation = self.shared.producer.reserve(last_unit.len(), self.account)?;
-        self.shared.groups.announce(Group::Members {
-            end_bytes: start_bytes,
-            findings: Arc::new(Mutex::new(found)),
-        });
+        self.shared.groups.put(start_bytes, Group::of(Arc::new(Mutex::new(found))));
         reservation.filler().put(&self.header(draft)[last_unit]);
         reservation.commit();
         self.report_group(std::slice::from_ref(draft), 0, 512);
@@ -135,10 +132,8 @@ impl Reader<'_> {
         while at < part.end {
             let now = (part.end - at).min(shared.group_bytes_max);
             let mut reservation = shared.producer.reserve(now, self.account)?;
-            shared.groups.announce(Group::Members {
-                end_bytes: reservation.start_bytes() + now as u64,
-                findings: Findings::default(),
-            });
+            let end_bytes = reservation.start_bytes() + now as u64;
+            shared.groups.put(end_bytes, Group::of(Findings::default()));
             reservation.filler().put(&self.header(draft)[at..at + now]);
             reservation.commit();
             at += now;

@@ -1,0 +1,88 @@
+//! What belongs to a place of a stream and is no byte of it, carried beside the ring.
+//!
+//! A mark is put at its place before the bytes in front of that place are committed. The ring hands
+//! a block on under its own lock, so whoever holds the block that reaches the place finds the mark
+//! here. One stage takes the marks off, in the order of their places.
+//!
+//! Capacity: nobody puts a mark without having reserved bytes for it, so their number is bounded by
+//! the ring and by what the bytes of one mark are at the least; who has marks without bytes bounds
+//! them (see `gaps`).
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use failures::lock;
+
+/// Marks of one kind, ascending by their places; shared by reference.
+#[derive(Debug)]
+pub struct Marks<T> {
+    inner: Mutex<VecDeque<(u64, T)>>,
+}
+
+impl<T> Default for Marks<T> {
+    fn default() -> Marks<T> {
+        Marks { inner: Mutex::default() }
+    }
+}
+
+impl<T> Marks<T> {
+    /// Puts a mark at a place, which is mostly behind all others; behind those of the same place.
+    pub fn put(&self, place_bytes: u64, mark: T) {
+        self.change(|marks| Self::sort_in(marks, place_bytes, mark));
+    }
+
+    /// What [`Marks::put`] does, for a list that is held already.
+    pub fn sort_in(marks: &mut VecDeque<(u64, T)>, place_bytes: u64, mark: T) {
+        let at = match marks.back() {
+            Some((last, _)) if *last > place_bytes => {
+                marks.partition_point(|(other, _)| *other <= place_bytes)
+            }
+            _ => marks.len(),
+        };
+        marks.insert(at, (place_bytes, mark));
+    }
+
+    /// Takes the first mark, if it is in front of `end_bytes`.
+    pub fn take_before(&self, end_bytes: u64) -> Option<(u64, T)> {
+        self.change(|marks| marks.pop_front_if(|(place_bytes, _)| *place_bytes < end_bytes))
+    }
+
+    /// Takes the first mark, if it is at this place.
+    pub fn take_at(&self, place_bytes: u64) -> Option<T> {
+        let (_, mark) = self.change(|marks| marks.pop_front_if(|(at, _)| *at == place_bytes))?;
+        Some(mark)
+    }
+
+    /// A copy of the first mark, and its place.
+    pub fn first(&self) -> Option<(u64, T)>
+    where
+        T: Clone,
+    {
+        self.change(|marks| marks.front().cloned())
+    }
+
+    /// For whoever puts marks by rules of its own: they must stay ascending.
+    pub fn change<R>(&self, act: impl FnOnce(&mut VecDeque<(u64, T)>) -> R) -> R {
+        act(&mut lock(&self.inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_come_off_in_the_order_of_their_places() {
+        let marks = Marks::default();
+        for (place, mark) in [(30, 'c'), (10, 'a'), (30, 'd'), (20, 'b')] {
+            marks.put(place, mark);
+        }
+        assert_eq!(marks.first(), Some((10, 'a')));
+        assert_eq!(marks.take_before(10), None);
+        assert_eq!(marks.take_before(11), Some((10, 'a')));
+        assert_eq!(marks.take_at(30), None, "another one is in front of it");
+        assert_eq!(marks.take_at(20), Some('b'));
+        assert_eq!((marks.take_at(30), marks.take_at(30)), (Some('c'), Some('d')));
+        assert_eq!((marks.first(), marks.take_before(u64::MAX)), (None, None));
+    }
+}
