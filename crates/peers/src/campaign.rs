@@ -33,6 +33,8 @@ pub struct Campaign {
     pub folder: PathBuf,
     /// The product's binary.
     pub takeup: PathBuf,
+    /// Another binary of the product.
+    pub before: Option<PathBuf>,
     /// Scale of the data.
     pub size: Size,
     /// Number of timed rounds.
@@ -143,7 +145,11 @@ impl Campaign {
         let cell =
             |contender| Cell { work: *work, data: data.clone(), contender, output_bytes: None };
         let mut cells = Vec::new();
-        for contender in contenders::contenders(work) {
+        let mut contenders = contenders::contenders(work);
+        if self.before.is_some() {
+            contenders.extend(contenders::before(&contenders));
+        }
+        for contender in contenders {
             if !self.takes_part(&contender.name) {
                 continue;
             }
@@ -367,6 +373,7 @@ impl Campaign {
         };
         BTreeMap::from([
             ("takeup", text(self.takeup.clone())),
+            ("before", self.before.clone().map_or_else(String::new, text)),
             ("xtask", text(own)),
             ("data", work.data.map_or_else(String::new, |(name, _)| name.to_string())),
             ("bytes", bytes.to_string()),
@@ -397,6 +404,8 @@ impl Campaign {
     pub fn without_paths(&self, text: &str) -> String {
         let folder = self.folder.to_string_lossy().into_owned();
         let takeup = self.takeup.to_string_lossy().into_owned();
+        let before = self.before.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let text = before.map_or_else(|| text.to_owned(), |path| text.replace(&path, "{before}"));
         text.replace(&takeup, "{takeup}").replace(&folder, "{work}")
     }
 

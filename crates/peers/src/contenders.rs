@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 use crate::data::Recipe;
 use crate::tape::{DriveSetup, works as tape_works};
 
+/// Name of the other binary of the product.
+pub const BEFORE: &str = "takeup-before";
+
 /// A ring of a fixed size, so that the memory row has something to subtract.
 pub const RING_BYTES: u64 = 64 << 20;
 
@@ -205,6 +208,14 @@ pub fn works(size: Size) -> Vec<Work> {
     ]
 }
 
+/// The other binary of the product, doing what the product does among these.
+pub fn before(contenders: &[Contender]) -> Option<Contender> {
+    let product = contenders.iter().find(|contender| contender.name == "takeup")?;
+    let word = |word: &String| word.replace("{takeup}", "{before}");
+    let stages = product.stages.iter().map(|argv| argv.iter().map(word).collect()).collect();
+    Some(Contender { name: BEFORE.to_string(), stages, ..product.clone() })
+}
+
 /// Everybody who does `work`; the floor and fio join when their best setting is known.
 pub fn contenders(work: &Work) -> Vec<Contender> {
     let list: &[(&str, &[&[&str]])] = match work.job {
@@ -330,11 +341,19 @@ mod tests {
     fn every_work_has_the_product_and_someone_to_compare() {
         for size in [Size::Full, Size::Quick] {
             for work in works(size) {
-                let names: Vec<_> = contenders(&work).into_iter().map(|c| c.name).collect();
+                let all = contenders(&work);
+                let names: Vec<_> = all.iter().map(|contender| &*contender.name).collect();
                 if !matches!(work.job, Job::DriveRate(_)) {
                     assert_eq!(names[0], "takeup", "{}", work.name);
                 }
                 assert!(names.len() >= 2, "{}", work.name);
+                let before = before(&all);
+                assert_eq!(before.is_some(), names[0] == "takeup", "{}", work.name);
+                if let Some(before) = before {
+                    let words: Vec<&String> = before.stages.iter().flatten().collect();
+                    assert!(words.iter().any(|word| *word == "{before}"), "{words:?}");
+                    assert!(!words.iter().any(|word| word.contains("{takeup}")), "{words:?}");
+                }
             }
         }
         assert_eq!(fio_candidates(Size::Full).len(), 27);
@@ -345,6 +364,7 @@ mod tests {
     fn braces_are_filled_everywhere() {
         let names = [
             "takeup",
+            "before",
             "data",
             "archive",
             "own_archive",
@@ -360,6 +380,7 @@ mod tests {
         ];
         let values: BTreeMap<_, _> = names.map(|name| (name, format!("<{name}>"))).into();
         let mut all: Vec<_> = works(Size::Full).iter().flat_map(contenders).collect();
+        all.extend(before(&all));
         all.extend(floor_candidates(Size::Full));
         all.extend(fio_candidates(Size::Full));
         all.push(Contender::new("prepare", &[BACKUP_TO_FILE, TAR_TO_FILE, COUNT]));

@@ -74,6 +74,10 @@ pub struct PeersArguments {
     /// Measure this binary [default: build target/release/takeup and measure it]
     #[arg(long, value_name = "FILE")]
     takeup: Option<PathBuf>,
+    /// Another binary of the product takes part as `takeup-before`, so that a change of it can be
+    /// judged within one run
+    #[arg(long, value_name = "FILE")]
+    before: Option<PathBuf>,
     /// Run nothing, print the tables of the files in these folders
     #[arg(long, value_name = "DIR,...", value_delimiter = ',')]
     table: Vec<PathBuf>,
@@ -102,6 +106,12 @@ pub fn run(arguments: &PeersArguments) -> anyhow::Result<ExitCode> {
         Some(path) => path.canonicalize().with_context(|| format!("find {}", path.display()))?,
         None => build_takeup()?,
     };
+    let before = match &arguments.before {
+        Some(path) => {
+            Some(path.canonicalize().with_context(|| format!("find {}", path.display()))?)
+        }
+        None => None,
+    };
     let target = build_folder()?;
     let folder = arguments
         .work
@@ -123,8 +133,16 @@ pub fn run(arguments: &PeersArguments) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(&out).with_context(|| format!("create {}", out.display()))?;
     let rounds = arguments.repeats.unwrap_or(if arguments.quick { 2 } else { 5 });
     let only_contenders = arguments.contenders.clone();
-    let campaign =
-        Campaign { folder, takeup, size, rounds, only_contenders, environment, out: out.clone() };
+    let campaign = Campaign {
+        folder,
+        takeup,
+        before,
+        size,
+        rounds,
+        only_contenders,
+        environment,
+        out: out.clone(),
+    };
     for together in groups(&works) {
         campaign.run(&together)?;
     }
