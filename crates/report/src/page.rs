@@ -73,14 +73,17 @@ impl Page {
     /// The file.
     pub fn to_html(&self) -> String {
         let title = escaped(&self.title);
+        let skip = match self.sentences.as_slice() {
+            [] => "",
+            _ => "<a class=\"skip\" href=\"#conclusions\">to the conclusions</a>\n",
+        };
         let mut text = format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
              style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
              <title>{title}</title>\n<style>\n{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n\
-             <a class=\"skip\" href=\"#conclusions\">to the conclusions</a>\n\
-             <main>\n<h1>{title}</h1>\n<p class=\"dim\">{}</p>\n",
+             {skip}<main>\n<h1>{title}</h1>\n<p class=\"dim\">{}</p>\n",
             escaped(&self.subtitle)
         );
         self.put_sentences(&mut text);
@@ -96,6 +99,9 @@ impl Page {
     }
 
     fn put_sentences(&self, text: &mut String) {
+        if self.sentences.is_empty() {
+            return;
+        }
         text.push_str("<h2 id=\"conclusions\">Conclusions</h2>\n<div class=\"card\"><dl>\n");
         let mut last = "";
         for (subject, sentence) in &self.sentences {
@@ -206,6 +212,13 @@ mod tests {
             !text.contains("http://") && !text.contains("https://") && !text.contains("src=\"")
         );
         assert_eq!(text.matches("<section>").count(), text.matches("</section>").count());
+    }
+
+    #[test]
+    fn without_conclusions_there_is_no_place_for_them() {
+        let with = |sentences| Page { sentences, ..Page::default() }.to_html();
+        assert!(with(vec![("set".into(), "1 MiB".into())]).contains(">Conclusions<"));
+        assert!(!with(Vec::new()).contains("onclusions"));
     }
 
     #[test]
