@@ -115,7 +115,8 @@ impl Campaign {
             }
         }
         let names: Vec<&str> = works.iter().map(|work| work.name).collect();
-        let mut rounds = Rounds::create(self, &names, &checked, record::KIND, &left_out)?;
+        let mut rounds =
+            Rounds::create(self, &names, &checked, (record::KIND, self.rounds), &left_out)?;
         rounds.run(&checked, self.rounds, Output::Discard)
     }
 
@@ -182,7 +183,8 @@ impl Campaign {
     /// The fastest candidate; none if all fail. Each is run once, then the fastest few again, so
     /// that one lucky or unlucky run does not choose.
     fn best(&self, work: &Work, candidates: Vec<Cell>) -> anyhow::Result<Option<Cell>> {
-        let mut rounds = Rounds::create(self, &[work.name], &candidates, record::SEARCH_KIND, &[])?;
+        let meant = (record::SEARCH_KIND, search_passes(self.size));
+        let mut rounds = Rounds::create(self, &[work.name], &candidates, meant, &[])?;
         let mut left = candidates;
         for passes in [1, search_passes(self.size)] {
             rounds.run(&left, passes, Output::Keep)?;

@@ -26,7 +26,7 @@ pub struct Rounds<'a> {
     experiment: Experiment,
 }
 
-/// The plan of an experiment: works and contenders.
+/// The plan of an experiment: works and contenders. The rounds are not known yet.
 pub fn plan(kind: &str, works: &[&str], contenders: &[&str], bytes: u64) -> Plan {
     // All are loads: nobody is advised to set a contender.
     let factor = |name: &str, levels: &[&str]| Factor {
@@ -58,7 +58,7 @@ impl<'a> Rounds<'a> {
         campaign: &'a Campaign,
         works: &[&str],
         cells: &[Cell],
-        kind: &str,
+        (kind, rounds): (&str, u32),
         left_out: &[LeftOut],
     ) -> anyhow::Result<Rounds<'a>> {
         let mut contenders: Vec<&str> = Vec::new();
@@ -68,7 +68,8 @@ impl<'a> Rounds<'a> {
             }
         }
         let bytes = cells.iter().map(|cell| input_of(cell).1).max().unwrap_or(0);
-        let plan = plan(kind, works, &contenders, bytes);
+        let mut plan = plan(kind, works, &contenders, bytes);
+        set_rounds(&mut plan, rounds);
         let name = match works {
             [work] => (*work).to_owned(),
             // scale-files-10k and its like.
@@ -101,9 +102,7 @@ impl<'a> Rounds<'a> {
     /// # Errors
     /// When a record cannot be written.
     pub fn run(&mut self, cells: &[Cell], rounds: u32, output: Output) -> anyhow::Result<()> {
-        let repeats = u64::from(rounds);
-        self.plan.stop.repeats_min = repeats;
-        self.plan.stop.repeats_max = repeats;
+        set_rounds(&mut self.plan, rounds);
         let begun = Instant::now();
         let parts = Parts {
             executor: &mut Runs { campaign: self.campaign, cells, output },
@@ -122,6 +121,12 @@ impl<'a> Rounds<'a> {
         let own = self.experiment.runs.iter().filter(|run| run.cell == name && run.error.is_none());
         geometric_mean(&own.map(|run| run.seconds).collect::<Vec<_>>())
     }
+}
+
+/// Each cell runs so often, whatever the intervals.
+fn set_rounds(plan: &mut Plan, rounds: u32) {
+    plan.stop.repeats_min = u64::from(rounds);
+    plan.stop.repeats_max = u64::from(rounds);
 }
 
 /// A file that is not there yet: a work may be run twice a day.
@@ -204,5 +209,27 @@ mod tests {
             assert_eq!(path, folder.path().join(name));
             std::fs::write(path, "").unwrap();
         }
+    }
+
+    #[test]
+    fn the_file_says_how_many_rounds_were_meant() {
+        let folder = tempfile::tempdir().unwrap();
+        let campaign = Campaign {
+            folder: folder.path().to_owned(),
+            takeup: PathBuf::from("takeup"),
+            before: None,
+            size: crate::contenders::Size::Quick,
+            rounds: 7,
+            only_contenders: Vec::new(),
+            environment: std::collections::BTreeMap::new(),
+            out: folder.path().to_owned(),
+        };
+        let reason = "not installed".to_owned();
+        let left_out = [LeftOut { work: "pipe", contender: None, reason }];
+        let meant = (record::KIND, campaign.rounds);
+        drop(Rounds::create(&campaign, &["pipe"], &[], meant, &left_out).unwrap());
+        let found = bench::record::load(&folder.path().join("pipe.ndjson")).unwrap();
+        assert_eq!(found.header.plan["stop"]["repeats_max"], 7);
+        assert_eq!(found.runs[0].error.as_deref(), Some("not installed"));
     }
 }
