@@ -10,7 +10,7 @@ use archive::index::{
 };
 use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use twox_hash::XxHash3_64;
 
 fuzz_target!(|input: &[u8]| {
     let _budget = Budget::of(input);
@@ -64,7 +64,7 @@ fn one_group(magic: &[u8; 8], bytes: &[u8]) -> Vec<u8> {
     out.extend_from_slice(body);
     out.extend_from_slice(&[0; 8]);
     out.extend_from_slice(&total);
-    out.extend_from_slice(&xxh3_64_with_seed(&total, 1).to_le_bytes());
+    out.extend_from_slice(&XxHash3_64::oneshot_with_seed(1, &total).to_le_bytes());
     out
 }
 
@@ -73,7 +73,7 @@ fn check_trailer(first: u8, bytes: &[u8]) {
     if first & 1 == 0 && tail.len() >= 1024 {
         let content = tail.len() - 512;
         tail[content..content + 16].copy_from_slice(b"takeup trailer\0\0");
-        let checksum = xxh3_64(&tail[content..content + 496]);
+        let checksum = XxHash3_64::oneshot(&tail[content..content + 496]);
         tail[content + 496..content + 504].copy_from_slice(&checksum.to_le_bytes());
         tail[content + 504..].copy_from_slice(b"takeup.\n");
     }

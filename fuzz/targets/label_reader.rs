@@ -7,7 +7,7 @@ use archive::encode::encode_global_header;
 use archive::label::{Continuation, Found, Label};
 use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// Larger blocks are the same to the reader and cost only time.
 const BLOCK_BYTES_MAX: u32 = 64 << 10;
@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
     let _budget = Budget::of(input);
     let _ = Label::find(input);
     let mut text = [b"takeup 1 ", input, b" "].concat();
-    let check = xxh3_64(&text);
+    let check = XxHash3_64::oneshot(&text);
     text.extend_from_slice(format!("check={check:016x}  ").as_bytes());
     let mut part = Vec::new();
     if encode_global_header(&[(b"comment", &text)], &mut part).is_err() {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
 use sim::tape::{Cartridge, CartridgeSettings, Object};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 const HEAD_BYTES: usize = 4096;
 const MAGIC: &[u8; 4] = b"OREC";
@@ -40,8 +40,8 @@ fn records(mut input: &[u8]) -> Vec<u8> {
             file.extend_from_slice(&field.to_le_bytes());
         }
         file.extend_from_slice(&number.to_le_bytes());
-        file.extend_from_slice(&xxh3_64(block).to_le_bytes());
-        let own = xxh3_64(&file[begin..]);
+        file.extend_from_slice(&XxHash3_64::oneshot(block).to_le_bytes());
+        let own = XxHash3_64::oneshot(&file[begin..]);
         file.extend_from_slice(&own.to_le_bytes());
         file.extend_from_slice(block);
         file.resize(file.len().next_multiple_of(8), 0);
@@ -55,7 +55,7 @@ fn check(version: u32, records: &[u8]) {
     file[..8].copy_from_slice(b"TKUPMEDM");
     file[8..12].copy_from_slice(&version.to_le_bytes());
     file[16..24].copy_from_slice(&(1_u64 << 40).to_le_bytes());
-    let checksum = xxh3_64(&file[..HEAD_BYTES - 8]);
+    let checksum = XxHash3_64::oneshot(&file[..HEAD_BYTES - 8]);
     file[HEAD_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
     file.extend_from_slice(records);
     let path = PathBuf::from(format!("/dev/shm/takeup-fuzz-medium-{}", std::process::id()));
@@ -82,7 +82,7 @@ fn found(path: &Path) -> Option<Found> {
         let read = cartridge.object(number).ok().map(|object| match object {
             Object::Block(block) => {
                 bytes += block.len();
-                xxh3_64(&block)
+                XxHash3_64::oneshot(&block)
             }
             Object::Filemark => 0,
         });

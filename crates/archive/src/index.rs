@@ -15,6 +15,7 @@
 mod chunk_record;
 mod content;
 mod content_batch;
+mod content_tree;
 mod envelope;
 mod error;
 mod extent_record;
@@ -27,6 +28,7 @@ mod warning;
 pub use chunk_record::{BlockChecksum, ChunkRecord};
 pub use content::{BlockHasher, ContentHasher, IndexHasher, SetIdHasher, block_checksum};
 pub use content_batch::ContentBatch;
+pub use content_tree::{ContentTree, JoinedContent, Stretch};
 pub use envelope::{
     INDEX_COMMENT, INDEX_HEADER_BYTES, IndexLayout, SectionPlace, SectionSummary, UNIT_BYTES,
     begins_index, encode_index_header, encode_section_header, index_member_bytes, index_version,

@@ -10,7 +10,7 @@
 
 use std::fmt::Write as _;
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use crate::chunk::{
     Boundary, BoundaryFinder, ChunkCompressor, ChunkDecompressor, ChunkError, Coding, Compression,
@@ -232,7 +232,7 @@ impl Label {
             self.compression,
             self.time_seconds,
         );
-        let check = xxh3_64(text.as_bytes());
+        let check = XxHash3_64::oneshot(text.as_bytes());
         write!(text, "check={check:016x}").expect("a string takes any text");
         text
     }
@@ -389,7 +389,7 @@ fn find_plain(prefix: &[u8]) -> Result<Found, LabelError> {
     let check = check.get(b"check=".len()..).and_then(|rest| rest.get(..16));
     let check = check.and_then(|digits| std::str::from_utf8(digits).ok());
     let check = check.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    if check != Some(xxh3_64(text)) {
+    if check != Some(XxHash3_64::oneshot(text)) {
         return Err(reason("its checksum differs"));
     }
     decode_fields(&text[START.len()..]).map(Found::Label).map_err(reason)

@@ -546,7 +546,7 @@ impl Drop for Lease {
                 self.shared.room.notify_all();
             }
         } else {
-            // A consumer that is not the last one is a single thread that lets go in order.
+            // A consumer that is not the last one lets go in order: one thread, or in turns.
             state.passed[self.consumer] = self.number + 1;
             self.shared.wake_consumer(self.consumer + 1, &state);
         }

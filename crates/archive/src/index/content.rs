@@ -1,12 +1,15 @@
 //! The hashes that the index holds, defined once for writers and readers.
 
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use std::hash::Hasher as _;
+use std::ops::Range;
+
+use twox_hash::XxHash3_64;
 
 use crate::member::Extent;
 
 /// Context of the derived key for the content of sparse files (blake3's own rule: a constant,
 /// globally unique, with date and purpose).
-const SPARSE_CONTEXT: &str = "takeup 2026-11-20 content of a sparse file";
+pub(super) const SPARSE_CONTEXT: &str = "takeup 2026-11-20 content of a sparse file";
 const SET_CONTEXT: &str = "takeup 2026-11-20 set id";
 const INDEX_CONTEXT: &str = "takeup 2026-11-22 index";
 
@@ -32,12 +35,7 @@ impl ContentHasher {
     /// For a sparse file of `size_bytes` with these runs.
     pub fn sparse(size_bytes: u64, runs: &[Extent]) -> ContentHasher {
         let mut hasher = blake3::Hasher::new_derive_key(SPARSE_CONTEXT);
-        hasher.update(&size_bytes.to_le_bytes());
-        hasher.update(&(runs.len() as u64).to_le_bytes());
-        for run in runs {
-            hasher.update(&run.offset_bytes.to_le_bytes());
-            hasher.update(&run.length_bytes.to_le_bytes());
-        }
+        hasher.update(&encode_runs(size_bytes, runs));
         ContentHasher { hasher }
     }
 
@@ -55,6 +53,13 @@ impl ContentHasher {
     pub fn hash_whole(content: &[u8]) -> [u8; 32] {
         *blake3::hash(content).as_bytes()
     }
+}
+
+/// What the hash of a sparse file takes before the bytes of its runs.
+pub(super) fn encode_runs(size_bytes: u64, runs: &[Extent]) -> Vec<u8> {
+    let numbers = runs.iter().flat_map(|run| [run.offset_bytes, run.length_bytes]);
+    let all = [size_bytes, runs.len() as u64].into_iter().chain(numbers);
+    all.flat_map(u64::to_le_bytes).collect()
 }
 
 /// Derives the id of a set from what is in it: from the bytes of its files section, then those of
@@ -114,14 +119,15 @@ impl SetIdHasher {
 
 /// Checksum of one block of the uncompressed archive: xxh3-64 with seed 0.
 pub fn block_checksum(block: &[u8]) -> u64 {
-    xxh3_64(block)
+    XxHash3_64::oneshot(block)
 }
 
 /// Checksums of the blocks of an archive that comes in pieces of any length.
 #[derive(Clone)]
 pub struct BlockHasher {
     block_bytes: usize,
-    hasher: Xxh3,
+    /// Of the block that has begun and is not whole.
+    begun: Option<XxHash3_64>,
     filled_bytes: usize,
 }
 
@@ -129,7 +135,7 @@ impl BlockHasher {
     /// For blocks of `block_bytes`, which is at least 1.
     pub fn new(block_bytes: usize) -> BlockHasher {
         assert!(block_bytes > 0, "a block holds something");
-        BlockHasher { block_bytes, hasher: Xxh3::new(), filled_bytes: 0 }
+        BlockHasher { block_bytes, begun: None, filled_bytes: 0 }
     }
 
     /// Adds the next bytes and hands on the checksum of every block that they complete.
@@ -142,18 +148,42 @@ impl BlockHasher {
                 completed(block_checksum(part));
                 continue;
             }
-            self.hasher.update(part);
+            let mut hasher = self.begun.take().unwrap_or_default();
+            hasher.write(part);
             self.filled_bytes += part.len();
             if self.filled_bytes == self.block_bytes {
-                completed(self.hasher.digest());
-                self.hasher.reset();
+                completed(hasher.finish());
                 self.filled_bytes = 0;
+            } else {
+                self.begun = Some(hasher);
             }
         }
     }
 
+    /// The part of a piece at `start_bytes` of the archive that is whole blocks. Their checksums
+    /// may be computed anywhere ([`block_checksum`]) and given to [`BlockHasher::update_around`].
+    pub fn whole_blocks(block_bytes: usize, start_bytes: u64, length: usize) -> Range<usize> {
+        let over = (start_bytes % block_bytes as u64) as usize;
+        let first = if over == 0 { 0 } else { block_bytes - over };
+        let first = first.min(length);
+        first..first + (length - first) / block_bytes * block_bytes
+    }
+
+    /// [`BlockHasher::update`] for a piece whose whole blocks have their checksums already.
+    pub fn update_around(
+        &mut self,
+        bytes: &[u8],
+        whole: Range<usize>,
+        checksums: &[u64],
+        mut completed: impl FnMut(u64),
+    ) {
+        self.update(&bytes[..whole.start], &mut completed);
+        checksums.iter().copied().for_each(&mut completed);
+        self.update(&bytes[whole.end..], completed);
+    }
+
     /// The checksum of the last, short block; `None` when the archive ended with a full one.
     pub fn finish(self) -> Option<u64> {
-        (self.filled_bytes > 0).then(|| self.hasher.digest())
+        self.begun.map(|hasher| hasher.finish())
     }
 }

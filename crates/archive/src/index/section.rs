@@ -12,7 +12,7 @@
 use std::io::{ErrorKind, Read};
 use std::marker::PhantomData;
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 use super::envelope::SectionSummary;
 use super::error::IndexError;
@@ -100,7 +100,7 @@ impl<T: Record> IndexWriter<T> {
         let records = self.summary.records.to_le_bytes();
         out.extend_from_slice(&[0; 8]);
         out.extend_from_slice(&records);
-        out.extend_from_slice(&xxh3_64_with_seed(&records, self.groups).to_le_bytes());
+        out.extend_from_slice(&XxHash3_64::oneshot_with_seed(self.groups, &records).to_le_bytes());
         self.summary.length_bytes += (out.len() - before) as u64;
         self.summary
     }
@@ -129,7 +129,7 @@ impl<T: Record> IndexWriter<T> {
 
 /// Checksum of a body; the seed holds what the body does not: its place and its number of records.
 fn group_checksum(body: &[u8], records: u32, group: u64) -> [u8; 8] {
-    xxh3_64_with_seed(body, group << 32 ^ u64::from(records)).to_le_bytes()
+    XxHash3_64::oneshot_with_seed(group << 32 ^ u64::from(records), body).to_le_bytes()
 }
 
 /// Reads the records of a section lazily, one group at a time.
@@ -258,7 +258,9 @@ impl<T: Record, R: Read> IndexReader<T, R> {
     fn check_end(&mut self, records_field: u32, total: [u8; 8]) -> Result<(), IndexError> {
         let mut checksum = [0; 8];
         self.fill(&mut checksum)?;
-        if records_field != 0 || checksum != xxh3_64_with_seed(&total, self.groups).to_le_bytes() {
+        if records_field != 0
+            || checksum != XxHash3_64::oneshot_with_seed(self.groups, &total).to_le_bytes()
+        {
             return Err(self.damaged("checksum of the end differs"));
         }
         if total != self.records.to_le_bytes() {

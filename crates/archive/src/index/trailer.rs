@@ -27,7 +27,7 @@
 //! The last byte is not zero, so the end of the trailer is the last byte of a stream that is not
 //! zero, whatever padding a target added.
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::envelope::{SectionPlace, SectionSummary, UNIT_BYTES, encode_header};
 use super::error::IndexError;
@@ -139,7 +139,7 @@ pub fn encode_trailer(trailer: &Trailer) -> Result<[u8; TRAILER_MEMBER_BYTES], I
     }
     put(HASH_AT, &trailer.index_hash.unwrap_or_default());
     put(504, END_MARK);
-    let checksum = xxh3_64(&content[..CHECKSUM_AT]);
+    let checksum = XxHash3_64::oneshot(&content[..CHECKSUM_AT]);
     content[CHECKSUM_AT..CHECKSUM_AT + 8].copy_from_slice(&checksum.to_le_bytes());
     let mut member = [0; TRAILER_MEMBER_BYTES];
     let header = encode_header(TRAILER_NAME, content.len() as u64);
@@ -186,7 +186,7 @@ fn decode_content(content: &[u8; TRAILER_CONTENT_BYTES]) -> Result<Trailer, &'st
         u64::from_le_bytes(*bytes)
     };
     let short = |at: usize| long(at) as u32;
-    if xxh3_64(&content[..CHECKSUM_AT]) != long(CHECKSUM_AT) {
+    if XxHash3_64::oneshot(&content[..CHECKSUM_AT]) != long(CHECKSUM_AT) {
         return Err("checksum differs");
     }
     let (index_hash, reserved_at) = match short(16) {

@@ -4,7 +4,9 @@
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
-use archive::index::{ContentHasher, FileLayout, FileRecord, RecordKind, WarningRecord};
+use archive::index::{
+    ContentHasher, ContentTree, FileLayout, FileRecord, RecordKind, WarningRecord,
+};
 use archive::member::{Extent, Kind};
 use flow::ring::Filler;
 use tree::{Captured, Change};
@@ -34,6 +36,15 @@ impl Draft {
         match &member.sparse {
             Some(runs) => ContentHasher::sparse(member.size_bytes, runs),
             None => ContentHasher::whole(),
+        }
+    }
+
+    /// How others hash the content, in stretches: with the result of [`Draft::content_hasher`].
+    pub(super) fn content_tree(&self) -> ContentTree {
+        let member = &self.captured.member;
+        match &member.sparse {
+            Some(runs) => ContentTree::sparse(member.size_bytes, runs),
+            None => ContentTree::whole(self.content_bytes),
         }
     }
 

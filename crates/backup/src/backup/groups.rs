@@ -5,10 +5,12 @@
 //! committed, so when the hash stage sees a whole block, everything it must know about it is here.
 //! Capacity: an announcement covers at least 512 bytes of the ring, which bounds their number.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use archive::index::{ContentHasher, FileRecord, WarningRecord};
+use archive::index::{ContentTree, FileRecord, JoinedContent, Stretch, WarningRecord};
 
+use failures::lock;
 use flow::ring::Marks;
 
 /// What is found out about the members of a stretch, in archive order.
@@ -28,20 +30,49 @@ pub(super) enum Finding {
 pub(super) struct Group {
     /// The content of one large file, which the hash stage hashes as it passes; otherwise the
     /// worker that reads the members does.
-    pub(super) content: Option<Content>,
+    pub(super) content: Option<Arc<Content>>,
     /// What was found out.
     pub(super) findings: Findings,
 }
 
-/// Where content is, and what takes it.
-#[derive(Clone, Debug)]
+/// Where content is, and what becomes of it.
+#[derive(Debug)]
 pub(super) struct Content {
     /// Place of its first byte.
     pub(super) start_bytes: u64,
     /// Padding not counted.
     pub(super) length_bytes: u64,
-    /// Takes the content.
-    pub(super) hasher: Arc<Mutex<ContentHasher>>,
+    /// How stretches of it are hashed.
+    pub(super) tree: ContentTree,
+    /// Those that were joined, in order.
+    joined: Mutex<Option<JoinedContent>>,
+}
+
+impl Content {
+    /// Content of so many bytes from this place of the archive on.
+    pub(super) fn new(start_bytes: u64, length_bytes: u64, tree: ContentTree) -> Content {
+        let joined = Mutex::new(Some(tree.begin()));
+        Content { start_bytes, length_bytes, tree, joined }
+    }
+
+    /// What a block of the ring holds of it, as a part of the block.
+    pub(super) fn part(&self, block_start_bytes: u64, block_bytes: usize) -> Range<usize> {
+        let within =
+            |place: u64| place.saturating_sub(block_start_bytes).min(block_bytes as u64) as usize;
+        within(self.start_bytes)..within(self.start_bytes + self.length_bytes)
+    }
+
+    /// The hash, once all stretches are joined.
+    pub(super) fn finish(&self) -> Option<[u8; 32]> {
+        lock(&self.joined).take().map(JoinedContent::finish)
+    }
+
+    /// Takes the next stretch.
+    pub(super) fn join(&self, stretch: Stretch) {
+        if let Some(joined) = &mut *lock(&self.joined) {
+            joined.add(stretch);
+        }
+    }
 }
 
 impl Group {

@@ -1,19 +1,26 @@
-//! The hash stage: one thread that sees every block of the archive once, in order.
+//! The hash stage: threads that see every block of the archive once.
 //!
-//! It computes the checksum of each block, the content hash of the files that are too large for
-//! their reader to hash at once, and turns what the readers found out into the sections of the
-//! index. All this is in archive order by nature, so the index is too.
+//! A block is hashed by one of them, in any order: the checksums of the blocks of the archive in
+//! it, and the stretches of files that are too large for their reader to hash at once. What is in
+//! archive order by nature stays in it, in turns: stretches are joined to content hashes, and what
+//! the readers found out becomes the sections of the index. That costs microseconds for each
+//! block, so the threads share the rest (`cargo run --release -p backup --example serial_rest`).
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use archive::index::{
     BlockChecksum, BlockHasher, FileRecord, IndexError, IndexWriter, RecordKind, SectionSummary,
-    SetIdHasher, WarningRecord,
+    SetIdHasher, Stretch, WarningRecord,
 };
 use failures::lock;
-use flow::account::Account;
+use flow::account::{Account, State};
+use flow::cancel::Cancel;
 use flow::ring::{Block, Consumer};
+use flow::turnstile::Turnstile;
 
 use super::BackupError;
-use super::groups::{Finding, Group, Groups};
+use super::groups::{Content, Finding, Group, Groups};
 use crate::spool::Spool;
 
 /// What the hash stage has gathered when the archive ends: three sections of the index.
@@ -27,9 +34,17 @@ pub(super) struct Gathered {
     pub(super) source_bytes: u64,
 }
 
-/// The state of the stage.
+/// What the threads of the stage share.
 pub(super) struct Hasher<'a> {
+    consumer: &'a Consumer,
     groups: &'a Groups,
+    block_bytes: usize,
+    turnstile: Turnstile,
+    gathering: Mutex<Gathering>,
+}
+
+/// What is put together in the order of the archive.
+struct Gathering {
     block: BlockHasher,
     files: (Spool, IndexWriter<FileRecord>),
     blocks: (Spool, IndexWriter<BlockChecksum>),
@@ -40,10 +55,94 @@ pub(super) struct Hasher<'a> {
     source_bytes: u64,
 }
 
+/// What one thread has made of a block of the ring.
+struct Hashed {
+    /// The part of it that is whole blocks of the archive, and their checksums.
+    whole: Range<usize>,
+    checksums: Vec<u64>,
+    /// Of the files that are hashed here, in the order in which they lie in the block.
+    stretches: Vec<Stretch>,
+}
+
 impl<'a> Hasher<'a> {
-    pub(super) fn new(groups: &'a Groups, block_bytes: usize) -> Hasher<'a> {
+    pub(super) fn new(
+        consumer: &'a Consumer,
+        groups: &'a Groups,
+        block_bytes: usize,
+        cancel: &Cancel,
+    ) -> Hasher<'a> {
         Hasher {
+            consumer,
             groups,
+            block_bytes,
+            turnstile: Turnstile::new(cancel.clone()),
+            gathering: Mutex::new(Gathering::new(block_bytes)),
+        }
+    }
+
+    /// One of the threads.
+    pub(super) fn run(&self, account: &mut Account) -> Result<(), BackupError> {
+        while let Some(block) = self.consumer.next(account)? {
+            let hashed = self.hash(&block);
+            let bytes = block.len() as u64;
+            let turn = self.turnstile.enter(block.number(), account, State::Blocked)?;
+            lock(&self.gathering).add(&block, hashed, self.groups)?;
+            // The next stage gets blocks in order, so this one goes before the turn does.
+            drop(block);
+            drop(turn);
+            account.stage().add_bytes(bytes);
+        }
+        Ok(())
+    }
+
+    /// What all threads have gathered, when they are done.
+    pub(super) fn finish(self) -> Result<Gathered, BackupError> {
+        self.gathering.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+    }
+
+    fn hash(&self, block: &Block) -> Hashed {
+        let start = block.position_bytes();
+        let whole = BlockHasher::whole_blocks(self.block_bytes, start, block.len());
+        let (mut blocks, mut checksums) = (BlockHasher::new(self.block_bytes), Vec::new());
+        let mut done = whole.start;
+        let mut checksum_up_to = |end: usize| {
+            let end = end.clamp(done, whole.end);
+            blocks.update(&block[done..end], |checksum| checksums.push(checksum));
+            done = end;
+        };
+        let contents = self.contents(block);
+        let stretches = contents.iter().map(|content| {
+            let part = content.part(start, block.len());
+            let at_bytes = start + part.start as u64 - content.start_bytes;
+            let begin = part.start;
+            content.tree.hash(at_bytes, &block[part], |end| checksum_up_to(begin + end))
+        });
+        let stretches = stretches.collect();
+        checksum_up_to(block.len());
+        Hashed { whole, checksums, stretches }
+    }
+
+    /// The contents of which there is something in a block. All that lies in it was announced
+    /// before it was filled, and stays so until its turn has come.
+    fn contents(&self, block: &Block) -> Vec<Arc<Content>> {
+        let start = block.position_bytes();
+        self.groups.change(|groups| {
+            let first = groups.partition_point(|(end_bytes, _)| *end_bytes <= start);
+            let mut before = start;
+            let overlapping = groups.range(first..).take_while(|(end_bytes, _)| {
+                let overlaps = before < start + block.len() as u64;
+                before = *end_bytes;
+                overlaps
+            });
+            let contents = overlapping.filter_map(|(_, group)| group.content.clone());
+            contents.filter(|content| !content.part(start, block.len()).is_empty()).collect()
+        })
+    }
+}
+
+impl Gathering {
+    fn new(block_bytes: usize) -> Gathering {
+        Gathering {
             block: BlockHasher::new(block_bytes),
             files: Default::default(),
             blocks: Default::default(),
@@ -55,36 +154,38 @@ impl<'a> Hasher<'a> {
         }
     }
 
-    pub(super) fn run(
-        mut self,
-        consumer: &Consumer,
-        account: &mut Account,
-    ) -> Result<Gathered, BackupError> {
-        while let Some(block) = consumer.next(account)? {
-            self.block.update(&block, |checksum| self.checksums.push(checksum));
-            self.write_checksums()?;
-            self.members(&block)?;
-            account.stage().add_bytes(block.len() as u64);
-            self.archive_bytes += block.len() as u64;
-        }
-        self.finish()
+    /// Takes the next block of the ring.
+    fn add(&mut self, block: &Block, hashed: Hashed, groups: &Groups) -> Result<(), BackupError> {
+        let Hashed { whole, checksums, stretches } = hashed;
+        let all = &mut self.checksums;
+        self.block.update_around(block, whole, &checksums, |checksum| all.push(checksum));
+        self.write_checksums()?;
+        self.members(block, stretches, groups)?;
+        self.archive_bytes += block.len() as u64;
+        Ok(())
     }
 
     /// Goes through the stretches of the archive that this block holds or ends.
-    fn members(&mut self, block: &Block) -> Result<(), BackupError> {
+    fn members(
+        &mut self,
+        block: &Block,
+        stretches: Vec<Stretch>,
+        groups: &Groups,
+    ) -> Result<(), BackupError> {
         let start = block.position_bytes();
         let end = start + block.len() as u64;
-        while let Some((group_end, group)) = self.groups.first() {
-            if let Some(content) = &group.content {
-                let from = content.start_bytes.clamp(start, end);
-                let to = (content.start_bytes + content.length_bytes).clamp(start, end);
-                let bytes = &block[(from - start) as usize..(to - start) as usize];
-                lock(&content.hasher).update(bytes);
+        let mut stretches = stretches.into_iter();
+        while let Some((group_end, group)) = groups.first() {
+            if let Some(content) = &group.content
+                && !content.part(start, block.len()).is_empty()
+                && let Some(stretch) = stretches.next()
+            {
+                content.join(stretch);
             }
             if group_end > end {
                 break;
             }
-            self.groups.take_at(group_end);
+            groups.take_at(group_end);
             for finding in lock(&group.findings).drain(..) {
                 match finding {
                     Finding::File(record) => self.file(record, &group)?,
@@ -100,7 +201,7 @@ impl<'a> Hasher<'a> {
             self.source_bytes += *stored_bytes;
             self.regular_files += 1;
             if let Some(content) = &group.content {
-                *content_hash = Some(lock(&content.hasher).finish());
+                *content_hash = content.finish();
             }
         }
         let (spool, writer) = &mut self.files;

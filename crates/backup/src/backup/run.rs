@@ -35,6 +35,9 @@ use crate::destination::{DestinationError, Output};
 const BATCH_ITEMS_WHEN_WAITING: usize = 16;
 /// Bytes of one reservation at most, unless the ring is small.
 const GROUP_BYTES_MAX: usize = 8 << 20;
+/// Threads that hash what goes by: each takes several gigabytes a second, more than memory gives to
+/// so many.
+const HASH_THREADS_MAX: usize = 16;
 /// Blocks of the ring that the index goes through.
 const INDEX_BLOCKS: usize = 4;
 
@@ -139,10 +142,15 @@ impl Run<'_> {
         };
         let to_write = packed.as_ref().map_or(&after_hash, |(_, consumer)| consumer);
         let turnstile = Turnstile::new(self.cancel.clone());
-        self.crew.scope(StageKind::Scan, |scope| {
-            let hash = self.crew.spawn(scope, &self.stages.hash, |account| {
-                Hasher::new(&groups, self.options.block_bytes).run(&to_hash, account)
-            })?;
+        let hasher = Hasher::new(&to_hash, &groups, self.options.block_bytes, self.cancel);
+        let (written, times_ran_empty) = self.crew.scope(StageKind::Scan, |scope| {
+            let mut hash = Vec::new();
+            for _ in 0..cores().min(HASH_THREADS_MAX) {
+                let hasher = &hasher;
+                hash.push(
+                    self.crew.spawn(scope, &self.stages.hash, |account| hasher.run(account))?,
+                );
+            }
             let write = self.crew.spawn(scope, &self.stages.write, |account| {
                 self.write(to_write, output, account)
             })?;
@@ -167,16 +175,17 @@ impl Run<'_> {
             }
             self.read_tree(scan, &producer, &groups)?;
             producer.finish();
-            let gathered = self.crew.join(hash)?;
-            for thread in compress {
+            for thread in hash.into_iter().chain(compress) {
                 self.crew.join(thread)?;
             }
             if let Some((producer, _)) = &packed {
                 producer.finish();
             }
             let written = self.crew.join(write)?;
-            Ok((gathered, written, to_write.times_ran_empty()))
-        })
+            Ok((written, to_write.times_ran_empty()))
+        })?;
+        let gathered = self.crew.work_here(&self.stages.hash, |_| hasher.finish())?;
+        Ok((gathered, written, times_ran_empty))
     }
 
     fn archive_ring(&self) -> Result<(Producer, Consumer, Consumer), BackupError> {

@@ -65,11 +65,7 @@ impl Reader<'_> {
         let start_bytes = self.put_header(draft, 0..self.header(draft).len())?;
         let header_bytes = self.header(draft).len() as u64;
         let findings = Findings::default();
-        let content = Content {
-            start_bytes,
-            length_bytes: content_bytes,
-            hasher: Arc::new(Mutex::new(draft.content_hasher())),
-        };
+        let content = Arc::new(Content::new(start_bytes, content_bytes, draft.content_tree()));
         let group = Group { content: Some(content), findings: Arc::clone(&findings) };
         self.shared.groups.put(start_bytes + padded(content_bytes), group);
         let whole = Extent { offset_bytes: 0, length_bytes: content_bytes };

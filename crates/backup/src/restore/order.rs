@@ -25,7 +25,7 @@ use flow::account::Account;
 use flow::budget::Loan;
 use flow::cancel::Stopped;
 use tree::{Destination, Overwrite, Worker};
-use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+use twox_hash::XxHash3_64;
 
 use super::RestoreOptions;
 use super::workers::{Job, Made, Object, Workers};
@@ -132,7 +132,7 @@ impl<'a> Dispatcher<'a> {
             made: Hashes::default(),
             under_way: vec![0; UNDER_WAY_BITS / 64],
             parent: Vec::new(),
-            parent_key: xxh3_64(b""),
+            parent_key: XxHash3_64::oneshot(b""),
             told_of_root: false,
             kept: None,
             late_check: None,
@@ -318,7 +318,7 @@ impl<'a> Dispatcher<'a> {
         let path = plain(&member.path);
         let (parent, _) = split(&path);
         self.enter(parent, account)?;
-        let key = xxh3_64(&path);
+        let key = XxHash3_64::oneshot(&path);
         self.settle(key, account)?;
         let made = self.made.contains(&key);
         let worker = if made { &mut self.replacing } else { &mut self.strict };
@@ -340,13 +340,13 @@ impl<'a> Dispatcher<'a> {
         account: &mut Account,
     ) -> Result<(), Stopped> {
         let target = plain(target);
-        let target_worker = self.worker_of(xxh3_64(split(&target).0));
+        let target_worker = self.worker_of(XxHash3_64::oneshot(split(&target).0));
         self.wait_for(target_worker, account)?;
         let path = plain(&member.path);
         self.enter(split(&path).0, account)?;
         let own_worker = self.worker_of(self.parent_key);
         self.wait_for(own_worker, account)?;
-        let key = xxh3_64(&path);
+        let key = XxHash3_64::oneshot(&path);
         self.replace_directory(key, account)?;
         let worker = match self.remember(key) {
             Made::First => &mut self.strict,
@@ -439,7 +439,7 @@ impl<'a> Dispatcher<'a> {
     fn place(&mut self, path: &[u8], account: &mut Account) -> Result<(usize, Made), Stopped> {
         let path = plain(path);
         self.enter(split(&path).0, account)?;
-        let key = xxh3_64(&path);
+        let key = XxHash3_64::oneshot(&path);
         self.replace_directory(key, account)?;
         let made = self.remember(key);
         let bit = key as usize % UNDER_WAY_BITS;
@@ -452,16 +452,16 @@ impl<'a> Dispatcher<'a> {
         if self.parent == parent {
             return Ok(());
         }
-        let key = xxh3_64(parent);
+        let key = XxHash3_64::oneshot(parent);
         if !parent.is_empty() && !self.directories.contains_key(&key) {
             // The hashes of all that lies above it, from one way through its bytes.
-            let mut hasher = Xxh3Default::new();
+            let mut hasher = XxHash3_64::new();
             for (at, name) in parent.split(|byte| *byte == b'/').enumerate() {
                 if at > 0 {
-                    hasher.update(b"/");
+                    hasher.write(b"/");
                 }
-                hasher.update(name);
-                self.settle(hasher.digest(), account)?;
+                hasher.write(name);
+                self.settle(hasher.finish(), account)?;
             }
             self.add_directory(key);
         }

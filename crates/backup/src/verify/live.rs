@@ -10,7 +10,7 @@ use archive::member::{Extent, Member};
 use flow::cancel::Cancel;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::workers::Workers;
 use super::{VerifyError, VerifyReport};
@@ -178,7 +178,7 @@ pub(crate) fn find_extra(
                 path.push(b'/');
             }
             path.extend_from_slice(&name);
-            if !paths.hashes.contains(&xxh3_64(&path)) {
+            if !paths.hashes.contains(&XxHash3_64::oneshot(&path)) {
                 warnings.warn(&path, "in the live tree, and not in the archive");
                 report.extra.push(path);
             }

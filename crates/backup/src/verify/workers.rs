@@ -421,7 +421,7 @@ pub(crate) fn remember(paths: &mut Paths, member: &Member) {
         paths.overflowed = true;
         return;
     }
-    paths.hashes.insert(xxhash_rust::xxh3::xxh3_64(&path));
+    paths.hashes.insert(twox_hash::XxHash3_64::oneshot(&path));
     if is_directory {
         paths.directories_bytes = bytes;
         paths.directories.push(path);

@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::medium::{Cartridge, CartridgeSettings, Entry, ObjectRef, Packing, Protection, Storage};
 use packing::Packer;
@@ -163,7 +163,7 @@ impl FileStorage {
     fn read_block(&mut self, record: &Record, begin: u64, block: &mut [u8]) -> io::Result<()> {
         let offset = begin + RECORD_BYTES as u64;
         let is_whole = |stored: &[u8]| {
-            if xxh3_64(stored) == record.checksum {
+            if XxHash3_64::oneshot(stored) == record.checksum {
                 Ok(())
             } else {
                 Err(io::Error::from(io::ErrorKind::InvalidData))
@@ -200,7 +200,8 @@ impl Storage for FileStorage {
             }
         };
         let number = self.offsets.len() as u64 - 1;
-        let record = Record { content, native_bytes, number, checksum: xxh3_64(stored) };
+        let record =
+            Record { content, native_bytes, number, checksum: XxHash3_64::oneshot(stored) };
         let bytes = content.record_bytes();
         let padding = [0; 8];
         let padding = &padding[..bytes as usize - RECORD_BYTES - stored.len()];
@@ -351,7 +352,7 @@ fn scan(file: &File, version: Version, length: u64) -> Result<Scan, (u64, io::Er
         bytes.resize(stored_bytes as usize, 0);
         file.read_exact_at(&mut bytes, begin + RECORD_BYTES as u64)
             .map_err(|source| (begin, source))?;
-        if xxh3_64(&bytes) != checksum {
+        if XxHash3_64::oneshot(&bytes) != checksum {
             scan.entries.truncate(number);
             scan.offsets.truncate(number + 1);
             break;

@@ -2,7 +2,7 @@
 //!
 //! Not here: where they stand, and the blocks.
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::super::medium::{CartridgeSettings, Protection};
 
@@ -106,7 +106,7 @@ pub fn encode_head(settings: &CartridgeSettings, version: Version) -> [u8; HEAD_
     head[12] = settings.density;
     head[16..24].copy_from_slice(&settings.capacity_bytes.to_le_bytes());
     head[24..32].copy_from_slice(&settings.early_warning_bytes.to_le_bytes());
-    let checksum = xxh3_64(&head[..HEAD_BYTES - 8]);
+    let checksum = XxHash3_64::oneshot(&head[..HEAD_BYTES - 8]);
     head[HEAD_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
     head
 }
@@ -116,7 +116,7 @@ pub fn encode_head(settings: &CartridgeSettings, version: Version) -> [u8; HEAD_
 /// # Errors
 /// When it is something else or of a later version.
 pub fn decode_head(head: &[u8; HEAD_BYTES]) -> Result<(CartridgeSettings, Version), HeadError> {
-    let checksum = xxh3_64(&head[..HEAD_BYTES - 8]).to_le_bytes();
+    let checksum = XxHash3_64::oneshot(&head[..HEAD_BYTES - 8]).to_le_bytes();
     if head[..8] != *HEAD_MAGIC || head[HEAD_BYTES - 8..] != checksum {
         return Err(HeadError::Foreign);
     }
@@ -148,7 +148,7 @@ pub fn encode_record(record: &Record) -> [u8; RECORD_BYTES] {
     bytes[12..16].copy_from_slice(&stored.to_le_bytes());
     bytes[16..24].copy_from_slice(&record.number.to_le_bytes());
     bytes[24..32].copy_from_slice(&record.checksum.to_le_bytes());
-    let own = xxh3_64(&bytes[..32]);
+    let own = XxHash3_64::oneshot(&bytes[..32]);
     bytes[32..].copy_from_slice(&own.to_le_bytes());
     bytes
 }
@@ -156,7 +156,7 @@ pub fn encode_record(record: &Record) -> [u8; RECORD_BYTES] {
 /// The record that these bytes are the header of; none when they are something else, or nothing
 /// that this version would have written.
 pub fn decode_record(bytes: &[u8; RECORD_BYTES], version: Version) -> Option<Record> {
-    if u32_at(bytes, 0) != RECORD_MAGIC || xxh3_64(&bytes[..32]) != u64_at(bytes, 32) {
+    if u32_at(bytes, 0) != RECORD_MAGIC || XxHash3_64::oneshot(&bytes[..32]) != u64_at(bytes, 32) {
         return None;
     }
     let content = match (u32_at(bytes, 4), u32_at(bytes, 12)) {
