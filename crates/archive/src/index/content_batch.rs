@@ -53,6 +53,15 @@ struct Tree {
     number: usize,
     first_node: usize,
     nodes: usize,
+    /// Chunks of it that are full.
+    whole_chunks: usize,
+}
+
+impl Tree {
+    /// Whether its chunks go through the kernel beside those of others.
+    fn shares_lanes(&self) -> bool {
+        self.whole_chunks < CHUNKS_BY_THEMSELVES
+    }
 }
 
 impl ContentBatch {
@@ -83,7 +92,8 @@ impl ContentBatch {
                 continue;
             }
             let nodes = content.len().div_ceil(CHUNK_LEN);
-            self.trees.push(Tree { number, first_node, nodes });
+            let whole_chunks = content.len() / CHUNK_LEN;
+            self.trees.push(Tree { number, first_node, nodes, whole_chunks });
             first_node += nodes;
         }
         self.nodes.clear();
@@ -91,22 +101,19 @@ impl ContentBatch {
     }
 
     fn hash_chunks(&mut self, contents: &[&[u8]]) {
-        let platform = Platform::detect();
         let trees = std::mem::take(&mut self.trees);
-        let mut columns: [Vec<(usize, &[u8; CHUNK_LEN])>; CHUNKS_BY_THEMSELVES] =
-            Default::default();
         for tree in &trees {
             let content = contents[tree.number];
             let (chunks, partial) = content.as_chunks::<CHUNK_LEN>();
-            if chunks.len() < CHUNKS_BY_THEMSELVES {
-                for (place, chunk) in chunks.iter().enumerate() {
-                    columns[place].push((tree.first_node + place, chunk));
-                }
-            } else {
-                let chunks: Vec<&[u8; CHUNK_LEN]> = chunks.iter().collect();
-                let out = self.nodes_mut(tree.first_node, chunks.len());
-                let counting = IncrementCounter::Yes;
-                platform.hash_many(&chunks, &KEY, 0, counting, 0, CHUNK_START, CHUNK_END, out);
+            if !tree.shares_lanes() {
+                let (mut at, counting) = (0, IncrementCounter::Yes);
+                let mut out = self.nodes_mut(tree.first_node, chunks.len()).chunks_exact_mut(32);
+                in_lanes(chunks.iter(), |lanes, values| {
+                    hash_chunks_at(lanes, at, counting, values);
+                    at += lanes.len() as u64;
+                    let values = values.as_chunks::<32>().0.iter();
+                    values.zip(out.by_ref()).for_each(|(value, out)| out.copy_from_slice(value));
+                });
             }
             if !partial.is_empty() {
                 let start_bytes = content.len() - partial.len();
@@ -116,19 +123,21 @@ impl ContentBatch {
                 self.nodes_mut(node, 1).copy_from_slice(&hasher.finalize_non_root());
             }
         }
-        self.trees = trees;
-        for (place, column) in columns.iter().enumerate() {
-            let chunks: Vec<&[u8; CHUNK_LEN]> = column.iter().map(|(_, chunk)| *chunk).collect();
-            self.results.resize(chunks.len() * size_of::<ChainingValue>(), 0);
-            let (place, same) = (place as u64, IncrementCounter::No);
-            let out = &mut self.results[..];
-            platform.hash_many(&chunks, &KEY, place, same, 0, CHUNK_START, CHUNK_END, out);
-            let (results, _) = self.results.as_chunks::<32>();
-            for ((node, _), result) in column.iter().zip(results) {
-                let start = node * size_of::<ChainingValue>();
-                self.nodes[start..start + result.len()].copy_from_slice(result);
-            }
+        // The chunks at one place of the files that do not fill the kernel by themselves.
+        for place in 0..CHUNKS_BY_THEMSELVES {
+            let here =
+                || trees.iter().filter(|tree| tree.shares_lanes() && tree.whole_chunks > place);
+            let chunks = here().map(|tree| &contents[tree.number].as_chunks().0[place]);
+            let mut nodes = here().map(|tree| tree.first_node + place);
+            in_lanes(chunks, |lanes, values| {
+                hash_chunks_at(lanes, place as u64, IncrementCounter::No, values);
+                // The shorter one first, which takes nothing of the other that it does not use.
+                for (value, node) in values.as_chunks::<32>().0.iter().zip(nodes.by_ref()) {
+                    self.nodes_mut(node, 1).copy_from_slice(value);
+                }
+            });
         }
+        self.trees = trees;
     }
 
     /// Joins the nodes of every tree in pairs; an odd one goes up as it is. Trees that are down to
@@ -138,16 +147,18 @@ impl ContentBatch {
         for flags in [PARENT | ROOT, PARENT] {
             let is_root = flags & ROOT != 0;
             let takes_part = |tree: &Tree| if is_root { tree.nodes == 2 } else { tree.nodes > 2 };
-            let mut parents: Vec<&[u8; NODE_BYTES]> = Vec::new();
-            for tree in self.trees.iter().filter(|tree| takes_part(tree)) {
+            let ContentBatch { nodes, trees, results } = &mut *self;
+            let parents = trees.iter().filter(|tree| takes_part(tree)).flat_map(|tree| {
                 let start = tree.first_node * size_of::<ChainingValue>();
                 let end = start + tree.nodes * size_of::<ChainingValue>();
-                parents.extend(self.nodes[start..end].as_chunks::<NODE_BYTES>().0);
-            }
-            self.results.resize(parents.len() * size_of::<ChainingValue>(), 0);
-            let same = IncrementCounter::No;
-            let out = &mut self.results[..];
-            Platform::detect().hash_many(&parents, &KEY, 0, same, flags, 0, 0, out);
+                nodes[start..end].as_chunks::<NODE_BYTES>().0
+            });
+            results.clear();
+            in_lanes(parents, |lanes, values| {
+                let same = IncrementCounter::No;
+                Platform::detect().hash_many(lanes, &KEY, 0, same, flags, 0, 0, values);
+                results.extend_from_slice(values);
+            });
             let mut results = self.results.as_chunks::<32>().0;
             for tree in self.trees.iter_mut().filter(|tree| takes_part(tree)) {
                 let (own, others) = results.split_at(tree.nodes / 2);
@@ -173,6 +184,40 @@ impl ContentBatch {
         let bytes = size_of::<ChainingValue>();
         &mut self.nodes[first * bytes..(first + count) * bytes]
     }
+}
+
+/// Gives inputs to the kernel, as many at a time as it takes. Nothing is allocated: for files of a
+/// few kilobytes that costs as much as hashing does.
+fn in_lanes<'a, const N: usize>(
+    mut inputs: impl Iterator<Item = &'a [u8; N]>,
+    mut hash: impl FnMut(&[&[u8; N]], &mut [u8]),
+) {
+    loop {
+        let mut lanes = [const { &[0; N] }; CHUNKS_BY_THEMSELVES];
+        let mut filled = 0;
+        for (lane, input) in lanes.iter_mut().zip(inputs.by_ref()) {
+            *lane = input;
+            filled += 1;
+        }
+        if filled > 0 {
+            let mut values = [0; CHUNKS_BY_THEMSELVES * size_of::<ChainingValue>()];
+            hash(&lanes[..filled], &mut values[..filled * size_of::<ChainingValue>()]);
+        }
+        if filled < lanes.len() {
+            return;
+        }
+    }
+}
+
+/// Hashes whole chunks of which the first, or with the same counter each, is the one at a place.
+fn hash_chunks_at(
+    chunks: &[&[u8; CHUNK_LEN]],
+    place: u64,
+    counter: IncrementCounter,
+    values: &mut [u8],
+) {
+    let platform = Platform::detect();
+    platform.hash_many(chunks, &KEY, place, counter, 0, CHUNK_START, CHUNK_END, values);
 }
 
 #[cfg(test)]
