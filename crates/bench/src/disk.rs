@@ -4,6 +4,7 @@
 //! command line of fio; what it prints (JSON+) and what the kernel counted of the device in the
 //! same time stand side by side in the record of the run.
 
+mod error;
 pub mod fio;
 mod job;
 mod load;
@@ -18,7 +19,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use flow::cancel::Cancel;
-use host::layers::{Storage, StorageError};
+use host::layers::Storage;
 
 use crate::environment;
 use crate::memory;
@@ -28,43 +29,11 @@ use crate::read::Pages;
 use crate::record::{Cell, CellError, RunRecord};
 use crate::run::Executor;
 use fio::{Direction, FioRun};
-use job::Job;
+use job::{Job, JobError};
 use load::Load;
 use safety::{Access, Found, Permission, Permit, SafetyError};
 
-/// Why an experiment with fio cannot begin.
-#[derive(Debug, thiserror::Error)]
-pub enum DiskError {
-    /// The path is left alone.
-    #[error(transparent)]
-    Safety(#[from] SafetyError),
-    /// The device behind the path is not known.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// There is no fio.
-    #[error("fio is not installed")]
-    NoFio,
-    /// fio cannot be started.
-    #[error("start fio")]
-    Start {
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The user's job cannot be run safely.
-    #[error("job {}: {why}", path.display())]
-    Job {
-        /// The job file.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// The plan asks for something that cannot be.
-    #[error("{0}")]
-    Plan(String),
-    /// A cell of it does.
-    #[error(transparent)]
-    Cell(#[from] CellError),
-}
+pub use error::DiskError;
 
 /// Runs fio as the cells say.
 #[derive(Debug)]
@@ -91,7 +60,7 @@ impl DiskExecutor {
     ) -> Result<DiskExecutor, DiskError> {
         let path = PathBuf::from(plan.paths.first().map_or("", String::as_str));
         if plan.paths.len() != 1 {
-            return Err(DiskError::Plan("fio is run on one path at a time".to_owned()));
+            return Err(DiskError::OnePath);
         }
         // fio takes "-" for a pipe.
         let path = std::path::absolute(&path).unwrap_or(path);
@@ -142,8 +111,8 @@ impl DiskExecutor {
         if self.job.is_some() { Ok(Pages::Small) } else { Pages::from_cell(cell) }
     }
 
-    fn arguments(&self, cell: &Cell) -> Result<Vec<OsString>, String> {
-        let name = fio_name(&self.path).map_err(|error| error.to_string())?;
+    fn arguments(&self, cell: &Cell) -> Result<Vec<OsString>, DiskError> {
+        let name = fio_name(&self.path)?;
         let mut file = OsString::from("--filename=");
         file.push(name);
         let mut arguments: Vec<OsString> = Vec::new();
@@ -155,7 +124,7 @@ impl DiskExecutor {
             arguments.extend(["--output-format=json+".into(), file, "-".into()]);
             return Ok(arguments);
         }
-        let load = Load::from_cell(cell).map_err(|error| error.to_string())?;
+        let load = Load::from_cell(cell)?;
         let length = match self.found {
             Found::Something => self.length_bytes.min(length_of(&self.path)?),
             Found::Nothing => self.length_bytes,
@@ -171,11 +140,13 @@ const NO_HUGE_PAGES: &str = "fio's memory has no huge pages, which need a glibc 
                              a kernel that gives them: large direct requests are slower without";
 
 impl Executor for DiskExecutor {
+    type Error = DiskError;
+
     fn applies(&self, cell: &Cell) -> bool {
         Load::from_cell(cell).is_ok_and(|load| load.is_sensible())
     }
 
-    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {
+    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, DiskError> {
         let arguments = self.arguments(cell)?;
         let about = match Load::from_cell(cell) {
             Ok(load) if self.job.is_none() && !load.writes() => About::Reading,
@@ -191,11 +162,11 @@ impl Executor for DiskExecutor {
         }
         let mut environment = environment::of(&self.path, &self.device);
         environment.insert("fio".to_owned(), self.version.clone());
-        let pages = self.pages(cell).map_err(|error| error.to_string())?;
+        let pages = self.pages(cell)?;
         let before = Before::look(&self.device);
         let output =
             process::run(&arguments, self.job.as_ref().map(|job| &*job.text), pages, cancel)?;
-        let run = FioRun::parse(&output.document).map_err(|error| error.to_string())?;
+        let run = FioRun::parse(&output.document)?;
         let mut measures = before.measures(&self.device, about, run.bytes());
         // Of this process, which only waits.
         measures.remove("processor_ns_per_byte");
@@ -221,10 +192,10 @@ impl Executor for DiskExecutor {
         })
     }
 
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), DiskError> {
         if self.found == Found::Nothing && self.path.is_file() {
-            let removed = std::fs::remove_file(&self.path);
-            removed.map_err(|error| format!("remove {}: {error}", self.path.display()))?;
+            std::fs::remove_file(&self.path)
+                .map_err(|source| DiskError::Remove { path: self.path.clone(), source })?;
             self.found = Found::Something;
         }
         Ok(())
@@ -267,21 +238,21 @@ fn put_fio(measures: &mut BTreeMap<String, f64>, run: &FioRun, seconds: f64) {
 const JOB_BYTES_MAX: u64 = 1 << 20;
 
 fn read_job(file: &Path, path: &Path) -> Result<Job, DiskError> {
-    let wrong = |why: String| DiskError::Job { path: file.to_owned(), why };
+    let wrong = |source: JobError| DiskError::Job { path: file.to_owned(), source };
     let mut text = String::new();
-    let opened = File::open(file).map_err(|error| wrong(error.to_string()))?;
+    let opened = File::open(file).map_err(|error| wrong(error.into()))?;
     let read = opened.take(JOB_BYTES_MAX).read_to_string(&mut text);
-    read.map_err(|error| wrong(error.to_string()))?;
+    read.map_err(|error| wrong(error.into()))?;
     let job = Job::read(&text).map_err(wrong)?;
-    if let Some(other) = job.files.iter().find(|file| Path::new(file) != path) {
-        return Err(wrong(format!("it names {other}: name that as PATH, or take the line out")));
+    match job.files.iter().find(|file| Path::new(file) != path) {
+        Some(other) => Err(wrong(JobError::OtherFile { other: other.clone() })),
+        None => Ok(job),
     }
-    Ok(job)
 }
 
 /// fio makes a file as long as its job wants it, also for reading, and then holds other bytes.
 fn check_reach(job: &Job, path: &Path) -> Result<(), DiskError> {
-    let file_bytes = length_of(path).map_err(DiskError::Plan)?;
+    let file_bytes = length_of(path)?;
     let reach_bytes = job.reach_bytes(file_bytes);
     if reach_bytes > file_bytes {
         return Err(SafetyError::Beyond { path: path.to_owned(), file_bytes, reach_bytes }.into());
@@ -307,10 +278,9 @@ fn fio_name(path: &Path) -> Result<OsString, DiskError> {
     Ok(OsString::from_vec(name))
 }
 
-fn length_of(path: &Path) -> Result<u64, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+fn length_of(path: &Path) -> Result<u64, DiskError> {
     let length = File::open(path).and_then(|mut file| file.seek(SeekFrom::End(0)));
-    length.map_err(failed)
+    length.map_err(|source| DiskError::Length { path: path.to_owned(), source })
 }
 
 #[cfg(test)]

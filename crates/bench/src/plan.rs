@@ -4,6 +4,8 @@
 //! `--print-plan` writes it. It is kept in the first line of the file of runs, so that an
 //! interrupted experiment goes on with it.
 
+use std::error::Error;
+
 use serde::{Deserialize, Serialize};
 
 use crate::quantities::Unit;
@@ -66,32 +68,66 @@ impl Default for Stop {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// It is no TOML, or not one of ours.
-    #[error("not a plan: {0}")]
-    Syntax(String),
+    #[error("not a plan")]
+    Syntax(#[from] toml::de::Error),
     /// A level cannot be understood.
-    #[error("level {level:?} of {factor}: {why}")]
+    #[error("level {level:?} of {factor}")]
     Level {
         /// The factor.
         factor: String,
         /// As typed.
         level: String,
         /// Why.
-        why: String,
+        source: Box<dyn Error + Send + Sync>,
     },
-    /// It asks for something impossible.
-    #[error("{0}")]
-    Impossible(String),
+    /// There is nothing to work on.
+    #[error("a plan needs a path")]
+    NoPath,
+    /// Nothing would be moved.
+    #[error("a run of no bytes")]
+    NoBytes,
+    /// TOML's integers have 63 bits.
+    #[error("{number} is more than {}", i64::MAX)]
+    TooLarge {
+        /// What does not fit.
+        number: u64,
+    },
+    /// There is no such number of repeats.
+    #[error("{least} repeats at least and {most} at most")]
+    Repeats {
+        /// What every cell gets.
+        least: u64,
+        /// What no cell exceeds.
+        most: u64,
+    },
+    /// It would never end, or not begin.
+    #[error("the interval and the budget have to be above zero")]
+    NoEnd,
+    /// A factor that has none.
+    #[error("{factor} has no levels")]
+    NoLevels {
+        /// The factor.
+        factor: String,
+    },
+    /// A factor that is named twice.
+    #[error("{factor} is there twice")]
+    Twice {
+        /// The factor.
+        factor: String,
+    },
+    /// It would take for ever.
+    #[error("more than {CELLS_MAX} combinations")]
+    TooMany,
 }
 
 impl Plan {
     /// Reads a plan. Levels of factors that end in `_bytes` may be written with a suffix, which
     /// `size` understands.
-    pub fn from_toml(
+    pub fn from_toml<E: Error + Send + Sync + 'static>(
         text: &str,
-        size: &dyn Fn(&str) -> Result<u64, String>,
+        size: impl Fn(&str) -> Result<u64, E>,
     ) -> Result<Plan, PlanError> {
-        let mut plan: Plan =
-            toml::from_str(text).map_err(|error| PlanError::Syntax(error.to_string()))?;
+        let mut plan: Plan = toml::from_str(text)?;
         for factor in &mut plan.factors {
             if Unit::of(&factor.name) != Unit::Bytes {
                 continue;
@@ -99,10 +135,10 @@ impl Plan {
             let name = factor.name.clone();
             for level in &mut factor.levels {
                 if let Level::Text(text) = level {
-                    let bytes = size(text).map_err(|why| PlanError::Level {
+                    let bytes = size(text).map_err(|error| PlanError::Level {
                         factor: name.clone(),
                         level: text.clone(),
-                        why,
+                        source: error.into(),
                     })?;
                     *level = Level::Number(bytes);
                 }
@@ -119,44 +155,42 @@ impl Plan {
 
     /// Whether it can be run at all.
     pub fn check(&self) -> Result<(), PlanError> {
-        let impossible = |text: String| Err(PlanError::Impossible(text));
         if self.paths.is_empty() {
-            return impossible("a plan needs a path".to_owned());
+            return Err(PlanError::NoPath);
         }
         if self.length_bytes == 0 {
-            return impossible("a run of no bytes".to_owned());
+            return Err(PlanError::NoBytes);
         }
-        // TOML's integers have 63 bits.
         let all = self.factors.iter().flat_map(|factor| &factor.levels);
         let numbers = all.filter_map(|level| match level {
             Level::Number(number) => Some(*number),
             Level::Text(_) => None,
         });
         let mut numbers = numbers.chain([self.length_bytes, self.seed, self.random_reads]);
-        if let Some(large) = numbers.find(|&number| i64::try_from(number).is_err()) {
-            return impossible(format!("{large} is more than {}", i64::MAX));
+        if let Some(number) = numbers.find(|&number| i64::try_from(number).is_err()) {
+            return Err(PlanError::TooLarge { number });
         }
         let stop = &self.stop;
         if stop.repeats_min == 0 || stop.repeats_max < stop.repeats_min {
-            let (least, most) = (stop.repeats_min, stop.repeats_max);
-            return impossible(format!("{least} repeats at least and {most} at most"));
+            return Err(PlanError::Repeats { least: stop.repeats_min, most: stop.repeats_max });
         }
         let positive = |value: f64| value.is_finite() && value > 0.0;
         if !positive(stop.interval_percent) || !positive(stop.budget_seconds) {
-            return impossible("the interval and the budget have to be above zero".to_owned());
+            return Err(PlanError::NoEnd);
         }
         for (index, factor) in self.factors.iter().enumerate() {
+            let name = || factor.name.clone();
             if factor.levels.is_empty() {
-                return impossible(format!("{} has no levels", factor.name));
+                return Err(PlanError::NoLevels { factor: name() });
             }
             if self.factors[..index].iter().any(|known| known.name == factor.name) {
-                return impossible(format!("{} is there twice", factor.name));
+                return Err(PlanError::Twice { factor: name() });
             }
         }
         let mut cells = self.factors.iter().map(|factor| factor.levels.len());
         match cells.try_fold(1usize, |product, levels| product.checked_mul(levels)) {
             Some(cells) if cells <= CELLS_MAX => Ok(()),
-            _ => impossible(format!("more than {CELLS_MAX} combinations")),
+            _ => Err(PlanError::TooMany),
         }
     }
 
@@ -191,9 +225,8 @@ mod tests {
     use super::*;
     use crate::record::Role;
 
-    fn size(text: &str) -> Result<u64, String> {
-        let digits = text.strip_suffix('k').ok_or("no k")?;
-        digits.parse::<u64>().map(|number| number * 1024).map_err(|error| error.to_string())
+    fn size(text: &str) -> Result<u64, std::num::ParseIntError> {
+        Ok(text.strip_suffix('k').unwrap_or(text).parse::<u64>()? * 1024)
     }
 
     const TEXT: &str = r#"
@@ -211,11 +244,11 @@ mod tests {
 
     #[test]
     fn a_plan_is_read_and_written() {
-        let plan = Plan::from_toml(TEXT, &size).unwrap();
+        let plan = Plan::from_toml(TEXT, size).unwrap();
         assert_eq!(plan.factors[1].levels, [Level::Number(65536), Level::Number(1 << 20)]);
         assert_eq!(plan.factors[0].role, Role::Setting);
         assert_eq!(plan.cells().len(), 4);
-        assert_eq!(Plan::from_toml(&plan.to_toml(), &size).unwrap(), plan);
+        assert_eq!(Plan::from_toml(&plan.to_toml(), size).unwrap(), plan);
     }
 
     #[test]
@@ -223,10 +256,10 @@ mod tests {
         let check = |from: &str, to: &str, expected: &str| {
             let text = TEXT.replace(from, to);
             assert_ne!(text, TEXT);
-            let error = Plan::from_toml(&text, &size).unwrap_err().to_string();
+            let error = failures::with_causes(&Plan::from_toml(&text, size).unwrap_err());
             assert!(error.contains(expected), "{error}");
         };
-        check("64k", "64q", "level \"64q\" of block_bytes: no k");
+        check("64k", "64q", "level \"64q\" of block_bytes: invalid digit");
         check("[\"/dev/sdx\"]", "[]", "a plan needs a path");
         check("1000000", "0", "a run of no bytes");
         check("\"engine\"", "\"block_bytes\"", "sync");
@@ -238,14 +271,14 @@ mod tests {
 
     #[test]
     fn numbers_that_a_plan_cannot_hold_are_said() {
-        let plan = Plan { seed: u64::MAX, ..Plan::from_toml(TEXT, &size).unwrap() };
+        let plan = Plan { seed: u64::MAX, ..Plan::from_toml(TEXT, size).unwrap() };
         let error = plan.check().unwrap_err().to_string();
         assert!(error.contains("is more than 9223372036854775807"), "{error}");
     }
 
     #[test]
     fn blocks_are_orders_of_their_own_and_the_same_again() {
-        let plan = Plan::from_toml(TEXT, &size).unwrap();
+        let plan = Plan::from_toml(TEXT, size).unwrap();
         let orders: Vec<Vec<usize>> = (1..=20).map(|block| plan.order(4, block)).collect();
         assert_eq!(orders, (1..=20).map(|block| plan.order(4, block)).collect::<Vec<_>>());
         assert!(orders.iter().any(|order| *order != orders[0]));

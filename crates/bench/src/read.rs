@@ -10,6 +10,7 @@
 //! this cell costs others.
 
 mod engine;
+mod error;
 mod mapped;
 mod pages;
 mod random_reads;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use device::file::{DirectAlignment, cached_bytes, drop_cached};
 use flow::cancel::Cancel;
-use host::layers::{Storage, StorageError};
+use host::layers::Storage;
 use host::settings::{Guard, GuardError, Setting, read_ahead_value};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -29,46 +30,17 @@ use crate::environment;
 use crate::memory;
 use crate::observed::{About, Before};
 use crate::plan::Plan;
-use crate::record::{Cell, CellError, Factor, Level, RunRecord};
+use crate::record::{Cell, Factor, Level, RunRecord};
 use crate::run::Executor;
 use pages::PagesInForce;
 
-pub use engine::{Measured, Watched, read};
+pub use engine::{Measured, StreamError, Watched, read};
+pub use error::ReadError;
 pub use pages::setting as huge_page_setting;
 pub use reading::{Cache, Engine, Pages, Reading};
 
 /// A share of a path in the page cache above which a run says so: it was not read from the device.
 const CACHED_SHARE_NOTED: f64 = 0.01;
-
-/// Why an experiment of reading cannot begin.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// A path cannot be opened.
-    #[error("open {}", path.display())]
-    Open {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A path is no file and no block device, or empty.
-    #[error("{} is {what}", path.display())]
-    NotReadable {
-        /// The path.
-        path: PathBuf,
-        /// What it is.
-        what: &'static str,
-    },
-    /// The storage below a path is not known.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// The read-ahead cannot be kept safe.
-    #[error(transparent)]
-    Settings(#[from] GuardError),
-    /// The plan asks for something that cannot be.
-    #[error(transparent)]
-    Plan(#[from] CellError),
-}
 
 /// One path that is read.
 #[derive(Debug)]
@@ -94,6 +66,11 @@ impl Subject {
         }
         let alignment = device::file::direct_alignment(&file);
         Ok(Subject { path: path.to_owned(), length_bytes, alignment, device })
+    }
+
+    fn read_ahead(&self) -> Result<Setting, ReadError> {
+        let setting = self.device.read_ahead.as_deref().map(Setting::read_ahead);
+        setting.ok_or_else(|| ReadError::NoReadAhead { path: self.path.clone() })
     }
 }
 
@@ -123,13 +100,7 @@ impl ReadExecutor {
         let settings: Vec<Setting> = subjects
             .iter()
             .filter(|_| plan.factors.iter().any(|factor| factor.name == "read_ahead_bytes"))
-            .map(|subject| {
-                let setting = subject.device.read_ahead.as_deref().map(Setting::read_ahead);
-                setting.ok_or(ReadError::NotReadable {
-                    path: subject.path.clone(),
-                    what: "on a file system without a read-ahead that could be set",
-                })
-            })
+            .map(Subject::read_ahead)
             .collect::<Result<_, _>>()?;
         Ok(ReadExecutor {
             guard: Guard::new(journal, &settings)?,
@@ -166,22 +137,22 @@ pub fn path_factor(paths: &[String]) -> Option<Factor> {
 }
 
 impl Executor for ReadExecutor {
-    fn finish(&mut self) -> Result<(), String> {
-        self.guard.put_back().map_err(|error| with_source(&error))
+    type Error = ReadError;
+
+    fn finish(&mut self) -> Result<(), ReadError> {
+        Ok(self.guard.put_back()?)
     }
 
     fn applies(&self, cell: &Cell) -> bool {
         Reading::from_cell(cell).is_ok_and(|reading| reading.is_sensible(self.standing_read_ahead))
     }
 
-    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {
-        let reading = Reading::from_cell(cell).map_err(|error| error.to_string())?;
+    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, ReadError> {
+        let reading = Reading::from_cell(cell)?;
         let pages = PagesInForce::set(reading.pages)?;
         if let Some(bytes) = reading.read_ahead_bytes {
-            let path = self.subject(cell).device.read_ahead.as_deref();
-            let setting = Setting::read_ahead(path.ok_or("no read-ahead can be set here")?);
-            let set = self.guard.set(&setting, &read_ahead_value(bytes));
-            set.map_err(|error| with_source(&error))?;
+            let setting = self.subject(cell).read_ahead()?;
+            self.guard.set(&setting, &read_ahead_value(bytes)).map_err(GuardError::from)?;
         }
         let subject = self.subject(cell);
         let length_bytes = self.length_bytes.min(subject.length_bytes);
@@ -216,20 +187,22 @@ impl Executor for ReadExecutor {
 }
 
 /// One descriptor for each reader, each with a read-ahead state of its own.
-fn open(subject: &Subject, reading: &Reading) -> Result<Vec<OwnedFd>, String> {
+fn open(subject: &Subject, reading: &Reading) -> Result<Vec<OwnedFd>, ReadError> {
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC;
     if reading.cache == Cache::Direct {
         flags |= OFlags::DIRECT;
         if let Some(alignment) = subject.alignment {
-            let needed = u64::from(alignment.offset_bytes);
-            if !(reading.block_bytes as u64).is_multiple_of(needed) {
-                return Err(format!("direct reads here need blocks in multiples of {needed}"));
+            let needed_bytes = u64::from(alignment.offset_bytes);
+            if !(reading.block_bytes as u64).is_multiple_of(needed_bytes) {
+                let (path, block_bytes) = (subject.path.clone(), reading.block_bytes);
+                return Err(ReadError::Alignment { path, block_bytes, needed_bytes });
             }
         }
     }
     let one = |_| {
         let opened = interruptible::open(&subject.path, flags, Mode::empty());
-        opened.map_err(|error| format!("open: {}", std::io::Error::from(error)))
+        let path = || subject.path.clone();
+        opened.map_err(|error| ReadError::Open { path: path(), source: error.into() })
     };
     (0..reading.readers).map(one).collect()
 }
@@ -259,13 +232,4 @@ fn make_cold(file: &OwnedFd, length_bytes: u64) -> Option<String> {
             share * 100.0
         )
     })
-}
-
-/// An error and its causes in one line, without the numbers of system errors.
-fn with_source(error: &(dyn std::error::Error + 'static)) -> String {
-    let without_number = |error: &(dyn std::error::Error + 'static)| {
-        let text = error.to_string();
-        text.split(" (os error ").next().unwrap_or_default().to_owned()
-    };
-    failures::with_causes_as(error, without_number)
 }

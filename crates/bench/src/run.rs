@@ -8,6 +8,7 @@
 //! What a run is, is the [`Executor`]'s; the tests have one that only computes.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 mod limit;
@@ -29,20 +30,24 @@ const FAILURES_MAX: u32 = 2;
 
 /// Does the runs.
 pub trait Executor {
+    /// Why a run gave no number, or something was not put back.
+    type Error: Error + 'static;
+
     /// Whether a combination means anything: `false` for direct I/O with four read-aheads.
     fn applies(&self, cell: &Cell) -> bool;
 
     /// Brings everything into the state in which a run begins, runs, and says what happened.
     ///
     /// # Errors
-    /// A text where the run gave no number; the experiment goes on with the next cell.
-    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String>;
+    /// Where the run gave no number. The record keeps it in words, and the experiment goes on with
+    /// the next cell.
+    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, Self::Error>;
 
     /// Puts back what was changed for the runs.
     ///
     /// # Errors
-    /// A text that says what could not be put back.
-    fn finish(&mut self) -> Result<(), String> {
+    /// Where something could not be put back.
+    fn finish(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }
 }
@@ -129,9 +134,9 @@ pub fn is_same(plan: &Plan, header: &Header) -> bool {
 }
 
 /// What a run of an experiment needs besides its plan.
-pub struct Parts<'a> {
+pub struct Parts<'a, E> {
     /// Does the runs.
-    pub executor: &'a mut dyn Executor,
+    pub executor: &'a mut E,
     /// Takes the records.
     pub file: &'a mut RunFile,
     /// Hears of it.
@@ -143,10 +148,10 @@ pub struct Parts<'a> {
 }
 
 /// Runs a plan, behind what `experiment` holds already, and leaves all runs there.
-pub fn run<'a>(
+pub fn run<'a, E: Executor>(
     plan: &'a Plan,
     experiment: &mut Experiment,
-    parts: Parts<'a>,
+    parts: Parts<'a, E>,
 ) -> Result<Ended, RecordError> {
     let cells: Vec<Cell> =
         plan.cells().into_iter().filter(|cell| parts.executor.applies(cell)).collect();
@@ -190,17 +195,17 @@ fn keep_together(order: &mut [usize], cells: &[Cell]) {
     });
 }
 
-struct Course<'a> {
+struct Course<'a, E> {
     plan: &'a Plan,
     cells: Vec<Cell>,
-    parts: Parts<'a>,
+    parts: Parts<'a, E>,
     start: f64,
     estimates: Estimates,
     failures: BTreeMap<Cell, u32>,
     narrow_blocks: u32,
 }
 
-impl Course<'_> {
+impl<E: Executor> Course<'_, E> {
     fn block(
         &mut self,
         block: u64,
@@ -250,8 +255,7 @@ impl Course<'_> {
         let started_unix_seconds = unix_seconds();
         let begun = self.seconds();
         let (left, budget) = (self.seconds_left(), self.plan.stop.budget_seconds);
-        let executor = &mut *self.parts.executor;
-        let work = |cancel: &Cancel| executor.execute(cell, cancel);
+        let work = |cancel: &Cancel| self.parts.executor.execute(cell, cancel);
         let mut run = match watch(left, budget, self.parts.cancel, work) {
             Watched::Cancelled => return Ok(Some(Ended::Cancelled)),
             Watched::Overrun => return Ok(Some(Ended::Overrun)),
@@ -261,7 +265,7 @@ impl Course<'_> {
             }
             Watched::Done(Err(error)) => {
                 *self.failures.entry(cell.clone()).or_default() += 1;
-                RunRecord { error: Some(error), ..RunRecord::default() }
+                RunRecord { error: Some(in_words(&error)), ..RunRecord::default() }
             }
         };
         run.cell = cell.clone();
@@ -314,6 +318,14 @@ impl Course<'_> {
         }
         widest
     }
+}
+
+/// An error and its causes in one line, without the numbers of system errors.
+fn in_words(error: &(dyn Error + 'static)) -> String {
+    failures::with_causes_as(error, |error| {
+        let text = error.to_string();
+        text.split(" (os error ").next().unwrap_or_default().to_owned()
+    })
 }
 
 #[cfg(test)]

@@ -37,7 +37,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use device::tape::TapeDrive;
-use failures::with_causes;
 use flow::cancel::Cancel;
 use flow::run::StageKind;
 
@@ -81,7 +80,7 @@ impl TapeExecutor {
     pub fn new(plan: &Plan, options: TapeOptions) -> Result<TapeExecutor, TapeBenchError> {
         let path = match &plan.paths[..] {
             [path] => Path::new(path),
-            _ => return Err(TapeBenchError::Plan("one drive at a time is measured".to_owned())),
+            _ => return Err(TapeBenchError::OneTarget),
         };
         if let Some(drive) = device::tape::find(path) {
             let status =
@@ -90,9 +89,7 @@ impl TapeExecutor {
         }
         let jobs = jobs_of(plan)?;
         if jobs.iter().any(|job| job.compression.is_some()) {
-            return Err(TapeBenchError::Plan(
-                "only a tape drive has a compression that could be switched".to_owned(),
-            ));
+            return Err(TapeBenchError::NoCompression);
         }
         let plain = Plain::open(path, options.occupied)?;
         let reads = jobs.iter().any(|job| job.operation == Operation::Read);
@@ -122,12 +119,10 @@ impl TapeExecutor {
         let TapeOptions { begin, occupied, changer } = options;
         let several = media(&jobs).len() > 1;
         if several && begin == Begin::BehindData {
-            return Err(TapeBenchError::Plan(
-                "several media are written from their beginning only".to_owned(),
-            ));
+            return Err(TapeBenchError::SeveralMedia);
         }
         if several && changer.is_none() {
-            return Err(TapeBenchError::NoMedium("nobody is there to change them".to_owned()));
+            return Err(TapeBenchError::NobodyChanges);
         }
         // With one medium the user says by its name what is in the drive; nobody is asked.
         let changer = changer.filter(|_| several);
@@ -157,36 +152,34 @@ impl TapeExecutor {
     /// One file, from the settings to the counters.
     fn run(&mut self, job: &TapeJob, cancel: &Cancel) -> Result<RunRecord, Ended> {
         let seed = self.seeds.bits();
-        let mut notes = self.prepare(job, cancel).map_err(ended)?;
+        let mut notes = self.prepare(job, cancel)?;
         let mark = match &mut self.place {
-            Place::Drive(drive) => Some(drive.mark().map_err(ended)?),
+            Place::Drive(drive) => Some(drive.mark()?),
             Place::Plain(_) => None,
         };
         let environment = self.environment();
         let (measured, measures) = match job.operation {
             Operation::Write => {
-                let before = self.look().map_err(ended)?;
+                let before = self.look()?;
                 let measured = self.write(job, seed, Summing::LeftOut, cancel)?;
                 let measured = measured.in_time_of(self.clock_ratio());
-                let measures = self.measures(&before, About::Writing, &measured).map_err(ended)?;
+                let measures = self.measures(&before, About::Writing, &measured)?;
                 (measured, measures)
             }
             Operation::Read => {
                 let written = self.write(job, seed, Summing::Done, cancel)?;
                 match (&mut self.place, mark) {
-                    (Place::Drive(drive), Some(mark)) => drive.go_to(mark).map_err(ended)?,
+                    (Place::Drive(drive), Some(mark)) => drive.go_to(mark)?,
                     (Place::Drive(_), None) => {}
-                    (Place::Plain(plain), _) => plain.rewind().map_err(ended)?,
+                    (Place::Plain(plain), _) => plain.rewind()?,
                 }
-                let before = self.look().map_err(ended)?;
-                let measured = transfer::read(job, self.medium().map_err(ended)?, cancel)?;
+                let before = self.look()?;
+                let measured = transfer::read(job, self.medium()?, cancel)?;
                 let measured = measured.in_time_of(self.clock_ratio());
                 if measured.checksum != written.checksum {
-                    return Err(Ended::Failed(
-                        "what was read back is not what was written".to_owned(),
-                    ));
+                    return Err(TapeBenchError::NotWhatWasWritten.into());
                 }
-                let measures = self.measures(&before, About::Reading, &measured).map_err(ended)?;
+                let measures = self.measures(&before, About::Reading, &measured)?;
                 notes.extend(written.cautions);
                 (measured, measures)
             }
@@ -215,7 +208,7 @@ impl TapeExecutor {
         summing: Summing,
         cancel: &Cancel,
     ) -> Result<Measured, Ended> {
-        let medium = self.medium().map_err(ended)?;
+        let medium = self.medium()?;
         let measured = transfer::write(job, seed, summing, medium, cancel)?;
         if let Place::Drive(drive) = &mut self.place {
             drive.passed(measured.bytes);
@@ -312,14 +305,10 @@ impl TapeExecutor {
         bytes: u64,
         cancel: &Cancel,
     ) -> Result<RunRecord, Ended> {
-        let full = || {
-            Ended::Failed(format!(
-                "the medium is full after {bytes} bytes: a shorter file or another medium is needed"
-            ))
-        };
-        let Place::Drive(drive) = &mut self.place else { return Err(full()) };
-        if !drive.met_end(bytes).map_err(ended)? {
-            return Err(full());
+        let full = TapeBenchError::Full { bytes };
+        let Place::Drive(drive) = &mut self.place else { return Err(full.into()) };
+        if !drive.met_end(bytes)? {
+            return Err(full.into());
         }
         let mut run = self.run(job, cancel)?;
         run.notes.push(
@@ -330,19 +319,21 @@ impl TapeExecutor {
 }
 
 impl Executor for TapeExecutor {
+    type Error = TapeBenchError;
+
     fn applies(&self, cell: &Cell) -> bool {
         TapeJob::from_cell(cell, self.length_bytes)
             .is_ok_and(|job| job.is_sensible(self.standing_ring_bytes))
     }
 
-    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {
-        let job = TapeJob::from_cell(cell, self.length_bytes).map_err(|error| error.to_string())?;
+    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, TapeBenchError> {
+        let job = TapeJob::from_cell(cell, self.length_bytes)?;
         let result = match self.run(&job, cancel) {
             Err(Ended::EndOfMedium(bytes)) => self.repeat_from_start(&job, bytes, cancel),
             result => result,
         };
         let Place::Drive(drive) = &mut self.place else {
-            return result.map_err(Ended::into_text);
+            return Ok(result?);
         };
         match &result {
             Ok(_) => {}
@@ -353,37 +344,21 @@ impl Executor for TapeExecutor {
             }
             Err(Ended::Failed(_)) => drive.lose(),
         }
-        result.map_err(Ended::into_text)
+        Ok(result?)
     }
 
-    fn finish(&mut self) -> Result<(), String> {
-        let result = match &mut self.place {
+    fn finish(&mut self) -> Result<(), TapeBenchError> {
+        match &mut self.place {
             Place::Drive(drive) => drive.put_back(),
             Place::Plain(plain) => plain.put_back(),
-        };
-        result.map_err(|error| with_causes(&error))
-    }
-}
-
-impl Ended {
-    fn into_text(self) -> String {
-        match self {
-            Ended::EndOfMedium(bytes) => format!("the medium is full after {bytes} bytes"),
-            Ended::Stopped => "stopped".to_owned(),
-            Ended::NoData(text) | Ended::Failed(text) => text,
         }
     }
-}
-
-fn ended(error: TapeBenchError) -> Ended {
-    Ended::Failed(with_causes(&error))
 }
 
 fn jobs_of(plan: &Plan) -> Result<Vec<TapeJob>, TapeBenchError> {
     let one = |cell: &Cell| {
         let job = TapeJob::from_cell(cell, plan.length_bytes)?;
-        let fits = job.framing.check(job.block_bytes);
-        fits.map_err(|error| TapeBenchError::Plan(with_causes(&error)))?;
+        job.framing.check(job.block_bytes)?;
         Ok(job)
     };
     plan.cells().iter().map(one).collect()

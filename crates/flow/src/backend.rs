@@ -14,7 +14,6 @@ mod uring;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::in_flight::InFlight;
@@ -115,18 +114,6 @@ pub enum Engine {
     IoUring,
     /// Threads with pread and pwrite.
     Threads,
-}
-
-impl FromStr for Engine {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Engine, String> {
-        match text {
-            "auto" => Ok(Engine::Auto),
-            "io_uring" => Ok(Engine::IoUring),
-            "pread" => Ok(Engine::Threads),
-            _ => Err(format!("unknown engine {text:?}; known are auto, io_uring and pread")),
-        }
-    }
 }
 
 /// A back end that was chosen at the start of a run, with the reason.

@@ -153,7 +153,23 @@ impl Runs<'_> {
     }
 }
 
+/// Why a contender gave no number.
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    /// Of another campaign.
+    #[error("no such contender")]
+    Unknown,
+    /// It failed, or what it left was wrong.
+    #[error("{told}")]
+    Failed {
+        /// The causes, in words without paths.
+        told: String,
+    },
+}
+
 impl Executor for Runs<'_> {
+    type Error = RunError;
+
     fn applies(&self, cell: &bench::record::Cell) -> bool {
         self.find(cell).is_some()
     }
@@ -162,10 +178,11 @@ impl Executor for Runs<'_> {
         &mut self,
         cell: &bench::record::Cell,
         _cancel: &Cancel,
-    ) -> Result<RunRecord, String> {
-        let own = self.find(cell).ok_or("no such contender")?;
+    ) -> Result<RunRecord, RunError> {
+        let own = self.find(cell).ok_or(RunError::Unknown)?;
         let measured = self.campaign.measure(own, self.output);
-        measured.map_err(|error| self.campaign.without_paths(&format!("{error:#}")))
+        let told = |error| self.campaign.without_paths(&format!("{error:#}"));
+        measured.map_err(|error| RunError::Failed { told: told(error) })
     }
 }
 

@@ -3,6 +3,7 @@
 //! The command decides for itself where the next volume comes from; what it is told is in its
 //! environment. Whether the right volume came is looked at by the run, which asks again if not.
 
+use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -11,12 +12,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use archive::label::hex;
-use bench::tape::MediumChanger;
+use bench::tape::{MediumChanger, TapeBenchError};
 use clap::Args;
 use flow::cancel::Cancel;
 use report::escape::escape;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use sets::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
+
+use crate::failure::with_causes;
 
 /// How volumes of a tape are changed.
 #[derive(Args, Clone, Debug, Default)]
@@ -77,7 +80,12 @@ impl VolumeChanger for Changer {
 /// For experiments, which know media by the names that their user gives them. A command is told
 /// the name in TAKEUP_MEDIUM, and `bench` in TAKEUP_ACTION.
 impl MediumChanger for Changer {
-    fn bring(&mut self, device: &str, medium: &str, why: Option<&str>) -> Result<(), String> {
+    fn bring(
+        &mut self,
+        device: &str,
+        medium: &str,
+        why: Option<&TapeBenchError>,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let changed = match &self.command {
             Some(command) => {
                 let variables = [
@@ -88,6 +96,7 @@ impl MediumChanger for Changer {
                 self.run_told(command, &variables)
             }
             None => {
+                let why = why.map(|why| with_causes(why));
                 let why = why.map(|why| format!("takeup: {}\n", escape(why.as_bytes())));
                 let [device, medium] = [device, medium].map(|text| escape(text.as_bytes()));
                 let question = format!(
@@ -101,7 +110,7 @@ impl MediumChanger for Changer {
                 })
             }
         };
-        changed.map_err(|error| error.to_string())
+        Ok(changed?)
     }
 }
 

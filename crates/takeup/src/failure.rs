@@ -214,7 +214,7 @@ impl From<TapeBenchError> for Failure {
             TapeBenchError::BlockSize { .. } => {
                 Some("takeup probe tells which blocks go through".into())
             }
-            TapeBenchError::NoMedium(_) => Some(
+            TapeBenchError::NoMedium { .. } | TapeBenchError::NobodyChanges => Some(
                 "run it on a terminal, or say with --change-command how media are changed".into(),
             ),
             _ => None,

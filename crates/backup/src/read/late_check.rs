@@ -8,10 +8,37 @@ use std::io::{self, Read};
 
 use archive::header::UNIT_BYTES;
 use archive::index::{
-    BlockChecksum, IndexReader, Section, TRAILER_CONTENT_BYTES, TRAILER_NAME, Trailer, find_trailer,
+    BlockChecksum, IndexError, IndexReader, Section, TRAILER_CONTENT_BYTES, TRAILER_NAME, Trailer,
+    find_trailer,
 };
 
 use super::block_check::KeptChecksums;
+
+/// What is wrong with an index that was met while its archive went by.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum IndexFault {
+    /// A section cannot be read.
+    #[error(transparent)]
+    Section(#[from] IndexError),
+    /// The content of the trailer's member cannot be read.
+    #[error("cannot read its trailer")]
+    Trailer(#[source] io::Error),
+    /// The member of the trailer holds something else.
+    #[error("its trailer is none")]
+    NoTrailer,
+    /// The blocks that went by have another size.
+    #[error("its checksums are of other blocks than the archive says")]
+    OtherBlocks,
+    /// The archive that went by is not so long.
+    #[error("its trailer is of an archive of another length")]
+    OtherLength,
+    /// What went by has another id.
+    #[error("its trailer is of another set")]
+    OtherSet,
+    /// The sections that went by are not those of the trailer.
+    #[error("its hash does not hold: part of it is of another index")]
+    OtherIndex,
+}
 
 /// Blocks that differ and are kept by number; of more only the count.
 const DIFFERING_MAX: usize = 10_000;
@@ -45,8 +72,8 @@ impl<'a> LateCheck<'a> {
     pub fn hold_against<R: Read>(
         &mut self,
         mut checksums: IndexReader<BlockChecksum, R>,
-    ) -> Result<(), String> {
-        while let Some(expected) = checksums.next_record().map_err(|error| error.to_string())? {
+    ) -> Result<(), IndexFault> {
+        while let Some(expected) = checksums.next_record()? {
             if self.kept.get(self.records) != Some(expected.0) {
                 self.enter(self.records);
             }
@@ -88,10 +115,9 @@ pub(crate) fn is_trailer(path: &[u8]) -> bool {
 }
 
 /// Reads the content of the trailer's member.
-pub(crate) fn read_trailer(mut content: impl Read) -> Result<Trailer, String> {
+pub(crate) fn read_trailer(mut content: impl Read) -> Result<Trailer, IndexFault> {
     let mut tail = [0; UNIT_BYTES + TRAILER_CONTENT_BYTES];
-    content.read_exact(&mut tail[UNIT_BYTES..]).map_err(|error| error.to_string())?;
-    io::copy(&mut content, &mut io::sink()).map_err(|error| error.to_string())?;
-    let found = find_trailer(&tail).map_err(|error| error.to_string())?;
-    found.map(|found| found.trailer).ok_or_else(|| "its trailer is none".to_owned())
+    content.read_exact(&mut tail[UNIT_BYTES..]).map_err(IndexFault::Trailer)?;
+    io::copy(&mut content, &mut io::sink()).map_err(IndexFault::Trailer)?;
+    find_trailer(&tail)?.map(|found| found.trailer).ok_or(IndexFault::NoTrailer)
 }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use archive::index::{IndexReader, Section, Trailer};
 use archive::member::{Kind, Member};
+use failures::with_causes;
 use flow::account::Account;
 use flow::budget::Loan;
 use flow::cancel::Stopped;
@@ -30,7 +31,9 @@ use twox_hash::XxHash3_64;
 use super::RestoreOptions;
 use super::workers::{Job, Made, Object, Workers};
 use crate::read::block_check::KeptChecksums;
-use crate::read::late_check::{LateCheck, LateOutcome, is_trailer, read_trailer, section_of};
+use crate::read::late_check::{
+    IndexFault, LateCheck, LateOutcome, is_trailer, read_trailer, section_of,
+};
 use crate::read::members::{ContentPiece, Found, Item, MemberStream};
 use crate::read::ranges::StandIns;
 use crate::read::section::SectionReader;
@@ -182,17 +185,17 @@ impl<'a> Dispatcher<'a> {
             Ok(())
         };
         reader.stopped()?;
-        if let Err(why) = result {
-            let why = format!("{why}; what was restored could not be checked");
+        if let Err(fault) = result {
+            let fault = with_causes(&fault);
+            let why = format!("{fault}; what was restored could not be checked");
             self.warnings.damage(&Damage::new(0, 0, DamageKind::Index { why }));
         }
         Ok(())
     }
 
-    fn conclude_late(&mut self, trailer: &Trailer, marked: bool) -> Result<(), String> {
+    fn conclude_late(&mut self, trailer: &Trailer, marked: bool) -> Result<(), IndexFault> {
         let Some(outcome) = self.late_check.take().and_then(|check| check.conclude(trailer)) else {
-            let why = "its checksums are of other blocks than the archive says";
-            return if marked { Err(why.to_owned()) } else { Ok(()) };
+            return if marked { Err(IndexFault::OtherBlocks) } else { Ok(()) };
         };
         let all = self.late_outcome.get_or_insert_with(|| LateOutcome {
             blocks: 0,

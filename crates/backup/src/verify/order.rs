@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use archive::chunk::Compression;
 use archive::index::{FileRecord, IndexReader, RecordKind, Section, SetIdHasher, Trailer};
 use archive::member::Kind;
+use failures::with_causes;
 use flow::account::Account;
 use flow::budget::Loan;
 use flow::cancel::Stopped;
@@ -15,7 +16,7 @@ use super::seen::{Seen, SeenReader};
 use super::workers::{Candidate, Job, Object, Workers, remember};
 use super::{VerifyError, VerifyReport, report_blocks};
 use crate::read::block_check::KeptChecksums;
-use crate::read::late_check::{LateCheck, is_trailer, read_trailer, section_of};
+use crate::read::late_check::{IndexFault, LateCheck, is_trailer, read_trailer, section_of};
 use crate::read::members::{Found, Item, MemberStream};
 use crate::read::section::SectionReader;
 use crate::read::{Damage, DamageKind};
@@ -284,7 +285,8 @@ impl<'a> Verifier<'a> {
         };
         reader.stopped()?;
         self.set_id = set_id;
-        if let Err(why) = result {
+        if let Err(fault) = result {
+            let why = with_causes(&fault);
             let damage = Damage::new(0, 0, DamageKind::Index { why });
             self.report.damage(&damage, self.warnings);
             self.report.checked.index = false;
@@ -293,7 +295,7 @@ impl<'a> Verifier<'a> {
     }
 
     /// The trailer says what blocks the checksums were of.
-    fn late_blocks(&mut self, trailer: &Trailer, promised: bool) -> Result<(), String> {
+    fn late_blocks(&mut self, trailer: &Trailer, promised: bool) -> Result<(), IndexFault> {
         let check = self.late_check.take().filter(|_| self.leading_bytes == 0);
         let Some(check) = check else { return Ok(()) };
         match check.conclude(trailer) {
@@ -305,9 +307,7 @@ impl<'a> Verifier<'a> {
                 report_blocks(outcome.block_bytes, differing, count, report, warnings);
                 Ok(())
             }
-            None if promised => {
-                Err("its checksums are of other blocks than the archive says".to_owned())
-            }
+            None if promised => Err(IndexFault::OtherBlocks),
             None => Ok(()),
         }
     }
@@ -320,17 +320,17 @@ impl<'a> Verifier<'a> {
         place: u64,
         hash: Option<[u8; 32]>,
         set_id: [u8; 32],
-    ) -> Result<(), String> {
+    ) -> Result<(), IndexFault> {
         // Where bytes are missing in front, nothing has the place that it should have.
         let is_whole = self.report.damaged.total == 0;
         if is_whole && trailer.archive_bytes != place - self.base_bytes {
-            return Err("its trailer is of an archive of another length".to_owned());
+            return Err(IndexFault::OtherLength);
         }
         if is_whole && trailer.set_id != set_id {
-            return Err("its trailer is of another set".to_owned());
+            return Err(IndexFault::OtherSet);
         }
         if is_whole && trailer.index_hash.is_some_and(|expected| hash != Some(expected)) {
-            return Err("its hash does not hold: part of it is of another index".to_owned());
+            return Err(IndexFault::OtherIndex);
         }
         Ok(())
     }
@@ -339,7 +339,7 @@ impl<'a> Verifier<'a> {
     fn files<R: Read>(
         &mut self,
         mut records: IndexReader<FileRecord, R>,
-    ) -> Result<Result<(), String>, VerifyError> {
+    ) -> Result<Result<(), IndexFault>, VerifyError> {
         let mut results = self.workers.results();
         let seen = std::mem::take(&mut results.seen);
         let candidates = std::mem::take(&mut results.candidates);
@@ -355,7 +355,7 @@ impl<'a> Verifier<'a> {
             match records.next_record() {
                 Ok(Some(record)) => head.push_back(record),
                 Ok(None) => break,
-                Err(error) => return Ok(Err(error.to_string())),
+                Err(error) => return Ok(Err(error.into())),
             }
         }
         let base_bytes = self.choose_base(&head, &mut found).map_err(VerifyError::Spool)?;
@@ -364,7 +364,7 @@ impl<'a> Verifier<'a> {
                 match head.pop_front().map_or_else(|| records.next_record(), |r| Ok(Some(r))) {
                     Ok(Some(record)) => record,
                     Ok(None) => break,
-                    Err(error) => return Ok(Err(error.to_string())),
+                    Err(error) => return Ok(Err(error.into())),
                 };
             let offset_bytes = record.header_offset_bytes + base_bytes;
             let seen = found.take_at(offset_bytes).map_err(VerifyError::Spool)?;
@@ -447,15 +447,10 @@ fn sort(report: &mut VerifyReport, candidate: Candidate, untouched: bool, warnin
     }
 }
 
-fn read_through<T: archive::index::Record>(reader: impl Read) -> Result<(), String> {
+fn read_through<T: archive::index::Record>(reader: impl Read) -> Result<(), IndexFault> {
     let mut records = IndexReader::<T, _>::new(reader);
-    loop {
-        match records.next_record() {
-            Ok(Some(_)) => {}
-            Ok(None) => return Ok(()),
-            Err(error) => return Err(error.to_string()),
-        }
-    }
+    while records.next_record()?.is_some() {}
+    Ok(())
 }
 
 /// What was found, walked along the index.

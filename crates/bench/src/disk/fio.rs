@@ -12,9 +12,18 @@ use crate::histogram::Histogram;
 /// Why an output cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FioError {
+    /// It is no JSON at all.
+    #[error("not the output of fio: there is no document in it")]
+    NoDocument,
     /// It is no JSON of fio.
-    #[error("not the output of fio: {0}")]
-    Syntax(String),
+    #[error("not the output of fio")]
+    Syntax(#[from] serde_json::Error),
+    /// A latency that is no number.
+    #[error("not the output of fio: bin {ns:?}")]
+    Bin {
+        /// As printed.
+        ns: String,
+    },
     /// A job failed.
     #[error("fio: job {job} failed with error {code}")]
     Job {
@@ -63,12 +72,9 @@ impl FioRun {
         let start = output
             .windows(2)
             .position(|pair| pair[0] == b'{' && pair[1].is_ascii_whitespace() || pair == b"{\"")
-            .ok_or_else(|| FioError::Syntax("there is no document in it".to_owned()))?;
+            .ok_or(FioError::NoDocument)?;
         let mut documents = serde_json::Deserializer::from_slice(&output[start..]).into_iter();
-        let document: Document = documents
-            .next()
-            .ok_or(FioError::NoJob)?
-            .map_err(|error: serde_json::Error| FioError::Syntax(error.to_string()))?;
+        let document: Document = documents.next().ok_or(FioError::NoJob)??;
         let mut run = FioRun {
             version: document.version,
             read: Direction::default(),
@@ -108,7 +114,7 @@ impl Direction {
         self.latency_sum_ns += told.clat_ns.mean * told.clat_ns.n;
         let mut bins = Vec::with_capacity(told.clat_ns.bins.len());
         for (ns, count) in &told.clat_ns.bins {
-            let ns = ns.parse().map_err(|_| FioError::Syntax(format!("bin {ns:?}")))?;
+            let ns = ns.parse().map_err(|_| FioError::Bin { ns: ns.clone() })?;
             bins.push((ns, *count));
         }
         self.latency.merge(&Histogram::from(bins));

@@ -6,6 +6,7 @@
 //! and fio would replace `${NAME}` in it. The path to be used is given beside it.
 
 use std::fmt::Write as _;
+use std::io;
 
 /// What a job does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,51 @@ pub struct Job {
     pub offset: Extent,
 }
 
+/// Why a job is not run.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    /// The job file cannot be read.
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    /// A line that a job may not have here.
+    #[error("{line:?} {fault}")]
+    Line {
+        /// The line.
+        line: String,
+        /// What is wrong with it.
+        fault: LineFault,
+    },
+    /// It works on another file than the one that was named.
+    #[error("it names {other}: name that as PATH, or take the line out")]
+    OtherFile {
+        /// The file.
+        other: String,
+    },
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LineFault {
+    /// A section whose name could be that of a file.
+    #[error("is no plain name")]
+    Section,
+    /// A percentage without a number.
+    #[error("is no share")]
+    Share,
+    /// No size that fio would understand.
+    #[error("is no size")]
+    Size,
+    /// Another engine than those that do nothing but read and write.
+    #[error("is none of the engines {}", ENGINES.join(" "))]
+    Engine,
+    /// An option that is not on the list.
+    #[error("is not among the options that a job may have here")]
+    NotListed,
+    /// A value that could mean more than itself.
+    #[error("has more in it than letters and numbers")]
+    Value,
+}
+
 /// Bytes, and percents of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
@@ -30,13 +76,13 @@ pub struct Extent {
 }
 
 impl Extent {
-    fn add(&mut self, value: &str) -> Result<(), String> {
+    fn add(&mut self, value: &str) -> Result<(), LineFault> {
         match value.strip_suffix('%') {
             Some(number) => {
-                let number: u64 = number.parse().map_err(|_| "is no share".to_owned())?;
+                let number: u64 = number.parse().map_err(|_| LineFault::Share)?;
                 self.percent = self.percent.max(number);
             }
-            None => self.bytes = self.bytes.max(bytes(value).ok_or("is no size")?),
+            None => self.bytes = self.bytes.max(bytes(value).ok_or(LineFault::Size)?),
         }
         Ok(())
     }
@@ -57,36 +103,33 @@ impl Job {
     /// Reads a job file of fio (fio(1), "job file format").
     ///
     /// # Errors
-    /// When a line is not on the list of what a job may have, in words that name it.
-    pub fn read(text: &str) -> Result<Job, String> {
+    /// When a line is not on the list of what a job may have.
+    pub fn read(text: &str) -> Result<Job, JobError> {
         let mut job = Job::default();
         for line in text.lines().map(str::trim) {
             if line.is_empty() || line.starts_with(['#', ';']) {
                 continue;
             }
-            if line.starts_with('[') {
-                job.begin_section(line)?;
-                continue;
-            }
-            let (name, value) = match line.split_once('=') {
-                Some((name, value)) => (name.trim(), Some(value.trim())),
-                None => (line, None),
+            let taken = match line.split_once('=') {
+                _ if line.starts_with('[') => job.begin_section(line),
+                Some((name, value)) => job.take(name.trim(), Some(value.trim())),
+                None => job.take(line, None),
             };
-            job.take(name, value).map_err(|why| format!("{line:?} {why}"))?;
+            taken.map_err(|fault| JobError::Line { line: line.to_owned(), fault })?;
         }
         Ok(job)
     }
 
-    fn begin_section(&mut self, line: &str) -> Result<(), String> {
+    fn begin_section(&mut self, line: &str) -> Result<(), LineFault> {
         let name = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         // fio takes the name of a section for that of a file, too.
         let is_plain = |name: &&str| !name.is_empty() && name.chars().all(is_plain_letter);
-        let name = name.filter(is_plain).ok_or_else(|| format!("{line:?} is no plain name"))?;
+        let name = name.filter(is_plain).ok_or(LineFault::Section)?;
         let _ = writeln!(self.text, "[{name}]");
         Ok(())
     }
 
-    fn take(&mut self, name: &str, value: Option<&str>) -> Result<(), String> {
+    fn take(&mut self, name: &str, value: Option<&str>) -> Result<(), LineFault> {
         let text = value.unwrap_or("");
         match name {
             "filename" => {
@@ -101,15 +144,13 @@ impl Job {
             "size" => self.size.add(text)?,
             "offset" => self.offset.add(text)?,
             "ioengine" if !ENGINES.contains(&text) => {
-                return Err(format!("is none of the engines {}", ENGINES.join(" ")));
+                return Err(LineFault::Engine);
             }
-            _ if !OPTIONS.contains(&name) => {
-                return Err("is not among the options that a job may have here".to_owned());
-            }
+            _ if !OPTIONS.contains(&name) => return Err(LineFault::NotListed),
             _ => {}
         }
         if !text.chars().all(is_plain_value) {
-            return Err("has more in it than letters and numbers".to_owned());
+            return Err(LineFault::Value);
         }
         let _ = match value {
             Some(value) => writeln!(self.text, "{name}={value}"),
@@ -272,7 +313,7 @@ mod tests {
             "unlink = 1",
             "--unlink=1",
         ] {
-            let error = Job::read(&format!("[a]\nrw=read\n{line}\n")).unwrap_err();
+            let error = Job::read(&format!("[a]\nrw=read\n{line}\n")).unwrap_err().to_string();
             assert!(error.contains(&format!("{line:?}")), "{line}: {error}");
         }
     }

@@ -28,7 +28,7 @@ pub fn version() -> Result<String, DiskError> {
     match Command::new("fio").arg("--version").stderr(Stdio::null()).output() {
         Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(DiskError::NoFio),
-        Err(source) => Err(DiskError::Start { source }),
+        Err(source) => Err(DiskError::Start(source)),
     }
 }
 
@@ -39,7 +39,7 @@ pub fn run(
     job: Option<&str>,
     pages: Pages,
     cancel: &Cancel,
-) -> Result<Output, String> {
+) -> Result<Output, DiskError> {
     let mut command = Command::new("fio");
     if pages == Pages::Huge {
         command.env("GLIBC_TUNABLES", tunables(std::env::var("GLIBC_TUNABLES").ok()));
@@ -50,7 +50,7 @@ pub fn run(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("start fio: {error}"))?;
+        .map_err(DiskError::Start)?;
     if let (Some(job), Some(mut input)) = (job, child.stdin.take()) {
         // A fio that has ended already says why. It reads all of it before it prints.
         let _ = input.write_all(job.as_bytes());
@@ -66,7 +66,7 @@ pub fn run(
     } else {
         let said = String::from_utf8_lossy(&errors);
         let line = said.lines().find(|line| line.contains("fio:")).unwrap_or("it failed");
-        Err(format!("fio: {}", line.trim_start_matches("fio: ")))
+        Err(DiskError::Failed { said: line.trim_start_matches("fio: ").to_owned() })
     }
 }
 
@@ -81,19 +81,19 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<V
     })
 }
 
-fn wait(child: &mut Child, huge: &mut HugePages, cancel: &Cancel) -> Result<ExitStatus, String> {
+fn wait(child: &mut Child, huge: &mut HugePages, cancel: &Cancel) -> Result<ExitStatus, DiskError> {
     const STEP: Duration = Duration::from_millis(20);
     let mut step = 0u64;
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Ok(status),
             Ok(None) => {}
-            Err(error) => return Err(format!("wait for fio: {error}")),
+            Err(error) => return Err(DiskError::Wait(error)),
         }
         if let Err(stopped) = cancel.check() {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(stopped.to_string());
+            return Err(stopped.into());
         }
         huge.look(step, child.id());
         step += 1;

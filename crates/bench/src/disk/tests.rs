@@ -1,5 +1,7 @@
 //! The real fio on small files; what is refused before it is started.
 
+use failures::with_causes;
+
 use super::*;
 use crate::plan::Stop;
 use crate::record::{Factor, Level, Role};
@@ -74,8 +76,8 @@ fn a_job_may_not_reach_further_than_its_path() {
     let path = directory.path().join("x");
     let check = |text: &str, expected: &str| {
         std::fs::write(&job, text).unwrap();
-        let error = read_job(&job, &path).unwrap_err().to_string();
-        assert!(error.to_string().contains(expected), "{error}");
+        let error = with_causes(&read_job(&job, &path).unwrap_err());
+        assert!(error.contains(expected), "{error}");
     };
     check("[a]\nfilename=/dev/sdx\n", "it names /dev/sdx");
     check("[a]\ndirectory=/srv\n", "is not among the options");
@@ -96,12 +98,12 @@ fn run_job(name: &str, job: &str) -> Result<RunRecord, String> {
     std::fs::write(file.path(), &job).unwrap();
     let plan = plan(&path, &[]);
     let done = DiskExecutor::new(&plan, Some(file.path()), Permission::KeepData)
-        .map_err(|error| error.to_string())
         .and_then(|mut executor| {
             let run = executor.execute(&Cell::new(), &Cancel::new());
             executor.finish().unwrap();
             run
-        });
+        })
+        .map_err(|error| with_causes(&error));
     assert!(std::fs::read(&path).unwrap() == content, "{job}: {done:?}");
     assert_eq!(std::fs::read(directory.path().join("other")).unwrap(), b"precious");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "{job}: {done:?}");

@@ -5,14 +5,14 @@
 //! series are what measuring costs: below 0.2 us (`examples/measuring_cost.rs`).
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine as FlowEngine, Memory, Operation};
-use flow::cancel::Cancel;
+use flow::cancel::{Cancel, Stopped};
 use flow::in_flight::{Failure, InFlight};
 use flow::ring::{Consumer, Producer, RingOptions, ring};
 use flow::run::{StageKind, StageReport};
@@ -41,6 +41,59 @@ pub struct Measured {
     pub memory_bytes: u64,
 }
 
+/// Why a stream was not read to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// Not one whole block.
+    #[error("{length_bytes} bytes are less than one block of {block_bytes}")]
+    LessThanABlock {
+        /// What was to be read.
+        length_bytes: u64,
+        /// Bytes of a block.
+        block_bytes: u64,
+    },
+    /// No further descriptor of the file.
+    #[error("a descriptor")]
+    Descriptor(#[source] io::Error),
+    /// The calls of a cell are not to be had.
+    #[error("{engine}")]
+    Engine {
+        /// Which calls: `io_uring`, `mmap`, `threads`.
+        engine: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// No memory for the blocks.
+    #[error("the ring")]
+    Memory(#[source] io::Error),
+    /// A read failed.
+    #[error("read at byte {offset_bytes}")]
+    Read {
+        /// Offset in the file.
+        offset_bytes: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is shorter than it was.
+    #[error("read at byte {offset_bytes}: the file has ended")]
+    Ended {
+        /// Where it ends.
+        offset_bytes: u64,
+    },
+    /// The run is being stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+impl From<Failure> for StreamError {
+    fn from(Failure { offset_bytes, source }: Failure) -> StreamError {
+        match source.kind() {
+            ErrorKind::UnexpectedEof => StreamError::Ended { offset_bytes },
+            _ => StreamError::Read { offset_bytes, source },
+        }
+    }
+}
+
 /// How closely a run is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
@@ -57,19 +110,19 @@ pub fn read(
     length_bytes: u64,
     watched: Watched,
     cancel: &Cancel,
-) -> Result<Measured, String> {
+) -> Result<Measured, StreamError> {
     let block = reading.block_bytes as u64;
     let blocks = length_bytes / block;
     if blocks == 0 {
-        return Err(format!("{length_bytes} bytes are less than one block of {block}"));
+        return Err(StreamError::LessThanABlock { length_bytes, block_bytes: block });
     }
     let shared = Shared { reading, blocks, next: AtomicU64::new(0), watched, cancel };
     let stage = Stage::new(StageKind::Read);
-    let readers: Result<Vec<Reader<'_>>, String> =
+    let readers: Result<Vec<Reader<'_>>, StreamError> =
         files.iter().map(|file| Reader::new(&shared, file)).collect();
     let readers = readers?;
     let start = Instant::now();
-    let results: Vec<Result<Taken, String>> = std::thread::scope(|scope| {
+    let results: Vec<Result<Taken, StreamError>> = std::thread::scope(|scope| {
         let one = |reader: Reader<'_>, stage: &Arc<Stage>| {
             let mut account = stage.open();
             reader.run(start, &mut account)
@@ -173,27 +226,25 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(shared: &'a Shared<'a>, file: &OwnedFd) -> Result<Reader<'a>, String> {
+    fn new(shared: &'a Shared<'a>, file: &OwnedFd) -> Result<Reader<'a>, StreamError> {
         let reading = shared.reading;
-        let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
-        let file = file.try_clone().map_err(|error| failed("a descriptor", error))?;
-        let engine = |engine| Choice::new(engine).map_err(|error| failed("io_uring", error));
+        let file = file.try_clone().map_err(StreamError::Descriptor)?;
+        let failed = |engine| move |source| StreamError::Engine { engine, source };
+        let engine = |engine| Choice::new(engine).map_err(failed("io_uring"));
         let way = match (reading.engine, reading.depth, reading.readers) {
             (Engine::Sync, _, 1) => Way::Read,
             (Engine::Sync, ..) | (Engine::Psync, 1, _) => Way::Pread,
             (Engine::Mmap, ..) => {
                 let length = shared.blocks * reading.block_bytes as u64;
-                Way::Mapped(Mapping::new(&file, length).map_err(|error| failed("mmap", error))?)
+                Way::Mapped(Mapping::new(&file, length).map_err(failed("mmap"))?)
             }
             (Engine::Psync, ..) => Way::InFlight(
-                engine(FlowEngine::Threads)?
-                    .open(reading.depth)
-                    .map_err(|error| failed("threads", error))?,
+                engine(FlowEngine::Threads)?.open(reading.depth).map_err(failed("threads"))?,
             ),
             (Engine::IoUring, ..) => Way::InFlight(
                 engine(FlowEngine::IoUring)?
                     .open_for(reading.depth, &file)
-                    .map_err(|error| failed("io_uring", error))?,
+                    .map_err(failed("io_uring"))?,
             ),
         };
         let options = RingOptions {
@@ -202,12 +253,12 @@ impl<'a> Reader<'a> {
             consumers: 1,
         };
         let (producer, mut consumers) =
-            ring(options, shared.cancel.clone()).map_err(|error| failed("the ring", error))?;
+            ring(options, shared.cancel.clone()).map_err(StreamError::Memory)?;
         let consumer = consumers.remove(0);
         Ok(Reader { shared, file: Arc::new(file), way, producer, consumer })
     }
 
-    fn run(mut self, start: Instant, account: &mut Account) -> Result<Taken, String> {
+    fn run(mut self, start: Instant, account: &mut Account) -> Result<Taken, StreamError> {
         let mut taken = Taken::new(start);
         match std::mem::replace(&mut self.way, Way::Read) {
             Way::InFlight(in_flight) => self.keep_in_flight(in_flight, &mut taken, account)?,
@@ -221,11 +272,10 @@ impl<'a> Reader<'a> {
         way: &Way,
         taken: &mut Taken,
         account: &mut Account,
-    ) -> Result<(), String> {
+    ) -> Result<(), StreamError> {
         let block = self.shared.reading.block_bytes;
         while let Some(offset) = self.shared.take() {
-            let mut reservation =
-                self.producer.reserve(block, account).map_err(|stopped| stopped.to_string())?;
+            let mut reservation = self.producer.reserve(block, account)?;
             let bytes = reservation.slices_mut().next().expect("a block is one slice");
             let begun = self.shared.now();
             match way {
@@ -248,11 +298,7 @@ impl<'a> Reader<'a> {
         mut in_flight: InFlight,
         taken: &mut Taken,
         account: &mut Account,
-    ) -> Result<(), String> {
-        let failed = |Failure { offset_bytes, source }: Failure| match source.kind() {
-            ErrorKind::UnexpectedEof => format!("read at byte {offset_bytes}: the file has ended"),
-            _ => format!("read at byte {offset_bytes}: {source}"),
-        };
+    ) -> Result<(), StreamError> {
         let block = self.shared.reading.block_bytes;
         let mut begun: HashMap<u64, Instant> = HashMap::with_capacity(in_flight.depth());
         let mut next = self.shared.take();
@@ -264,10 +310,10 @@ impl<'a> Reader<'a> {
                     begun.insert(offset, now);
                 }
                 let operation = Operation::new(&self.file, offset, Memory::Fill(piece));
-                in_flight.begin(operation).map_err(failed)?;
+                in_flight.begin(operation)?;
                 next = self.shared.take();
             }
-            let Some(done) = in_flight.wait_whole().map_err(failed)? else { return Ok(()) };
+            let Some(done) = in_flight.wait_whole()? else { return Ok(()) };
             taken.add(begun.remove(&done.start_bytes()), block);
             account.stage().add_bytes(block as u64);
             done.into_piece().commit();
@@ -276,11 +322,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes every block that is complete and gives it back.
-    fn drain(&self, account: &mut Account) -> Result<(), String> {
+    fn drain(&self, account: &mut Account) -> Result<(), StreamError> {
         while self.consumer.fill_blocks() > 0 {
-            self.consumer.next(account).map_err(|stopped| stopped.to_string())?;
+            self.consumer.next(account)?;
         }
-        self.shared.cancel.check().map_err(|stopped| stopped.to_string())
+        Ok(self.shared.cancel.check()?)
     }
 }
 
@@ -289,17 +335,15 @@ fn fill(
     offset: u64,
     bytes: &mut [u8],
     read: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
-) -> Result<(), String> {
+) -> Result<(), StreamError> {
     let mut filled = 0;
     while filled < bytes.len() {
-        let at = offset + filled as u64;
-        match read(&mut bytes[filled..], at) {
-            Ok(0) => return Err(format!("read at byte {at}: the file has ended")),
+        let offset_bytes = offset + filled as u64;
+        match read(&mut bytes[filled..], offset_bytes) {
+            Ok(0) => return Err(StreamError::Ended { offset_bytes }),
             Ok(count) => filled += count,
             Err(Errno::INTR) => {}
-            Err(error) => {
-                return Err(format!("read at byte {at}: {}", std::io::Error::from(error)));
-            }
+            Err(error) => return Err(StreamError::Read { offset_bytes, source: error.into() }),
         }
     }
     Ok(())

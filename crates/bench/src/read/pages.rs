@@ -8,6 +8,7 @@ use std::fs;
 
 use host::settings::chosen;
 
+use super::error::ReadError;
 use super::reading::Pages;
 
 const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -21,11 +22,11 @@ pub struct PagesInForce {
 
 impl PagesInForce {
     /// Makes them what a cell says.
-    pub fn set(wanted: Pages) -> Result<PagesInForce, String> {
+    pub fn set(wanted: Pages) -> Result<PagesInForce, ReadError> {
         if wanted == Pages::Huge {
             return Ok(PagesInForce { wanted, disabled_before: None });
         }
-        let failed = |error| format!("small pages: {}", std::io::Error::from(error));
+        let failed = |error: rustix::io::Errno| ReadError::Pages(error.into());
         let before = rustix::thread::transparent_huge_pages_are_disabled().map_err(failed)?;
         rustix::thread::disable_transparent_huge_pages(true).map_err(failed)?;
         Ok(PagesInForce { wanted, disabled_before: Some(before) })

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::Subject;
+use super::{ReadError, Subject};
 use crate::histogram::Histogram;
 use crate::observed::Measures;
 use crate::random::Random;
@@ -16,10 +16,12 @@ const PAGE_BYTES: usize = 4096;
 ///
 /// What the kernel reads around each page comes out of the device's counters; a device that others
 /// use meanwhile shows their reads too.
-pub fn measure(subject: &Subject, count: u64, length_bytes: u64) -> Result<Measures, String> {
+pub fn measure(subject: &Subject, count: u64, length_bytes: u64) -> Result<Measures, ReadError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let failed =
-        |error: rustix::io::Errno| format!("random reads: {}", std::io::Error::from(error));
+    let failed = |error: rustix::io::Errno| ReadError::RandomRead {
+        path: subject.path.clone(),
+        source: error.into(),
+    };
     let file = interruptible::open(&subject.path, flags, Mode::empty()).map_err(failed)?;
     device::file::drop_cached(&file, 0, length_bytes);
     let pages = usize::try_from(length_bytes / PAGE_BYTES as u64).unwrap_or(usize::MAX);

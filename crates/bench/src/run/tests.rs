@@ -21,20 +21,38 @@ struct Fake<'a> {
     executed: Vec<u64>,
 }
 
+#[derive(Debug, thiserror::Error)]
+enum FakeError {
+    #[error("no such engine")]
+    NoEngine(#[source] std::io::Error),
+    #[error("stopped")]
+    Stopped,
+}
+
+/// The level of the one factor.
+fn level(cell: &Cell) -> u64 {
+    match cell["level"] {
+        Level::Number(level) => level,
+        Level::Text(_) => unreachable!("the plan has numbers"),
+    }
+}
+
 impl Executor for Fake<'_> {
+    type Error = FakeError;
+
     fn applies(&self, cell: &Cell) -> bool {
         cell["level"] != Level::Number(4)
     }
 
-    fn execute(&mut self, cell: &Cell, _: &Cancel) -> Result<RunRecord, String> {
-        let Level::Number(level) = cell["level"] else { return Err("no number".into()) };
+    fn execute(&mut self, cell: &Cell, _: &Cancel) -> Result<RunRecord, FakeError> {
+        let level = level(cell);
         self.executed.push(level);
         self.time.set(self.time.get() + 1.0);
         if self.cancel_in == Some(self.executed.len() as u64) {
             self.cancel.cancel();
         }
         if self.failing == Some(level) {
-            return Err("no such engine".into());
+            return Err(FakeError::NoEngine(std::io::Error::from_raw_os_error(2)));
         }
         let rate = level as f64 * 1e8 * (self.scatter * self.random.normal()).exp();
         Ok(RunRecord {
@@ -161,8 +179,8 @@ fn a_cell_that_fails_is_told_and_given_up() {
     let (ended, executed, experiment) = go(&directory.path().join("a"), &plan(stop), &failing);
     assert_eq!(ended, Ended::Narrow, "the others are as narrow as asked");
     assert_eq!(executed.iter().filter(|&&level| level == 2).count(), 2);
-    let errors = experiment.runs.iter().filter(|run| run.error.is_some());
-    assert_eq!(errors.count(), 2);
+    let errors: Vec<&str> = experiment.runs.iter().filter_map(|run| run.error.as_deref()).collect();
+    assert_eq!(errors, ["no such engine: No such file or directory"; 2], "with its cause");
     let mut plan = plan(stop);
     plan.factors[0].levels = vec![Level::Number(2)];
     let (ended, executed, _) = go(&directory.path().join("b"), &plan, &failing);
@@ -209,12 +227,14 @@ struct Uneven<'a> {
 }
 
 impl Executor for Uneven<'_> {
+    type Error = FakeError;
+
     fn applies(&self, _: &Cell) -> bool {
         true
     }
 
-    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, String> {
-        let Level::Number(level) = cell["level"] else { return Err("no number".into()) };
+    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, FakeError> {
+        let level = level(cell);
         self.executed.push(level);
         match level {
             1 => self.time.set(self.time.get() + 1.0),
@@ -223,7 +243,7 @@ impl Executor for Uneven<'_> {
                 while cancel.check().is_ok() {
                     std::thread::sleep(std::time::Duration::from_millis(5));
                 }
-                return Err("stopped".into());
+                return Err(FakeError::Stopped);
             }
         }
         Ok(RunRecord { bytes: 1000, seconds: 1.0, ..RunRecord::default() })

@@ -18,9 +18,7 @@ use device::tape::{
     Access, BlockMode, Compression, CompressionError, DriveCompression, Filemark, OpenError, Place,
     Tape, TapeDrive, TapeRead, TapeWrite,
 };
-use failures::with_causes;
 use flow::account::Account;
-use flow::cancel::Cancel;
 use flow::ring::Block;
 use model::tape::generation::Generation;
 use rustix::io::Errno;
@@ -151,19 +149,20 @@ impl MeasuredDrive {
                 _ => self.begin_area(Some(medium)),
             };
         }
-        let mut why = None;
+        let no_medium = |source| TapeBenchError::NoMedium { medium: medium.to_owned(), source };
+        let mut why: Option<TapeBenchError> = None;
         for _ in 0..CHANGE_ATTEMPTS_MAX {
             self.area = None;
             self.tape = None;
             let device = self.drive.name().to_owned();
             let changer = self.changer.as_mut().expect("it was there a moment ago");
-            changer.bring(&device, medium, why.as_deref()).map_err(TapeBenchError::NoMedium)?;
+            changer.bring(&device, medium, why.as_ref()).map_err(no_medium)?;
             match self.take_changed(medium) {
-                Err(error) if error.another_medium_may_help() => why = Some(with_causes(&error)),
+                Err(error) if error.another_medium_may_help() => why = Some(error),
                 result => return result,
             }
         }
-        Err(TapeBenchError::NoMedium(why.unwrap_or_default()))
+        Err(no_medium(Box::new(why.expect("a change was attempted, and nothing came of it"))))
     }
 
     fn take_changed(&mut self, medium: &str) -> Result<(), TapeBenchError> {
@@ -519,30 +518,30 @@ pub(super) struct Rates {
 }
 
 impl Medium for Tape {
-    fn write(&mut self, block: &Block, _: &mut Account, _cancel: &Cancel) -> Result<Taken, String> {
-        match Tape::write(self, block).map_err(|error| with_causes(&error))? {
+    fn write(&mut self, block: &Block, _: &mut Account) -> Result<Taken, TapeBenchError> {
+        match Tape::write(self, block)? {
             TapeWrite::Whole => Ok(Taken::Whole),
             TapeWrite::EndOfMedium(_) => Ok(Taken::EndOfMedium),
         }
     }
 
-    fn end_file(&mut self) -> Result<(), String> {
+    fn end_file(&mut self) -> Result<(), TapeBenchError> {
         // Near the end of a medium the driver refuses every other write (st.rst, "EOM Behaviour
         // When Writing").
-        self.write_filemark(Filemark::Synchronising)
-            .or_else(|error| match Errno::from_io_error(&error.source) {
-                Some(Errno::NOSPC) => self.write_filemark(Filemark::Synchronising),
-                _ => Err(error),
-            })
-            .map_err(|error| with_causes(&error))
+        match self.write_filemark(Filemark::Synchronising) {
+            Err(error) if Errno::from_io_error(&error.source) == Some(Errno::NOSPC) => {
+                Ok(self.write_filemark(Filemark::Synchronising)?)
+            }
+            ended => Ok(ended?),
+        }
     }
 
-    fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, String> {
-        match Tape::read(self, buffer).map_err(|error| with_causes(&error))? {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, TapeBenchError> {
+        match Tape::read(self, buffer)? {
             TapeRead::Block(bytes) => Ok(Some(bytes)),
             TapeRead::Filemark => Ok(None),
-            TapeRead::EndOfData => Err("the data end before the filemark".to_owned()),
-            TapeRead::LargerBlock => Err("a block larger than any that was written".to_owned()),
+            TapeRead::EndOfData => Err(TapeBenchError::NoFilemark),
+            TapeRead::LargerBlock => Err(TapeBenchError::LargerBlock),
         }
     }
 }

@@ -1,12 +1,16 @@
 //! Why an experiment with tape cannot begin or go on, in types.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
 use device::tape::limits::BlockSizeError;
 use device::tape::{CompressionError, OpenError, TapeError};
 use device::target::TargetError;
+use flow::cancel::Stopped;
+use flow::sink::WriteError;
 
+use crate::payload::PayloadError;
 use crate::record::CellError;
 
 /// Why an experiment with tape cannot begin, or a run not be done.
@@ -76,16 +80,63 @@ pub enum TapeBenchError {
         device: String,
     },
     /// Nobody brings the medium.
-    #[error("no other medium: {0}")]
-    NoMedium(String),
+    #[error("no other medium")]
+    NoMedium {
+        /// The one that was wanted.
+        medium: String,
+        /// What [`MediumChanger::bring`] said, or what was wrong with the last one.
+        ///
+        /// [`MediumChanger::bring`]: super::MediumChanger::bring
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A plan with several media, and nobody who changes them.
+    #[error("no other medium: nobody is there to change them")]
+    NobodyChanges,
+    /// The medium has no room for a whole run.
+    #[error("the medium is full after {bytes} bytes: a shorter file or another medium is needed")]
+    Full {
+        /// What there was room for.
+        bytes: u64,
+    },
+    /// The drive gave other bytes back.
+    #[error("what was read back is not what was written")]
+    NotWhatWasWritten,
+    /// A block of another size came back.
+    #[error("a block of {bytes} bytes came back where {wanted_bytes} were written")]
+    OtherBlock {
+        /// Its size.
+        bytes: usize,
+        /// That of all blocks of the run.
+        wanted_bytes: usize,
+    },
+    /// A block came back that is larger than any.
+    #[error("a block larger than any that was written")]
+    LargerBlock,
+    /// There is no filemark behind what was written.
+    #[error("the data end before the filemark")]
+    NoFilemark,
     /// A target that is no tape cannot be used.
-    #[error("cannot use {}", path.display())]
+    #[error("{step} {}", path.display())]
     File {
+        /// What was to be done with it.
+        step: &'static str,
         /// The path.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
+    /// It did not take a block.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// There is nothing to write.
+    #[error(transparent)]
+    Payload(#[from] PayloadError),
+    /// No memory for the blocks.
+    #[error("no memory for the ring")]
+    Memory(#[source] io::Error),
+    /// The run is being stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// The same.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -97,10 +148,16 @@ pub enum TapeBenchError {
         /// What it is.
         what: &'static str,
     },
-    /// The plan asks for something that cannot be.
-    #[error("{0}")]
-    Plan(String),
-    /// A cell of it does.
+    /// The plan names none or several.
+    #[error("one drive at a time is measured")]
+    OneTarget,
+    /// Compression is a factor, and the target is no drive.
+    #[error("only a tape drive has a compression that could be switched")]
+    NoCompression,
+    /// Behind the data of each of several media.
+    #[error("several media are written from their beginning only")]
+    SeveralMedia,
+    /// A cell of the plan asks for something that cannot be.
     #[error(transparent)]
     Cell(#[from] CellError),
 }

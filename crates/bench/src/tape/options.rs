@@ -1,5 +1,9 @@
 //! What an experiment with tape needs to know besides its plan: permissions, not measurements.
 
+use std::error::Error;
+
+use super::TapeBenchError;
+
 /// Where runs are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Begin {
@@ -26,8 +30,13 @@ pub trait MediumChanger: Send {
     /// wrong with the one before.
     ///
     /// # Errors
-    /// A text that says why there will be none.
-    fn bring(&mut self, device: &str, medium: &str, why: Option<&str>) -> Result<(), String>;
+    /// Why there will be none.
+    fn bring(
+        &mut self,
+        device: &str,
+        medium: &str,
+        why: Option<&TapeBenchError>,
+    ) -> Result<(), Box<dyn Error + Send + Sync>>;
 }
 
 /// Permissions of an experiment.

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use device::file::drop_cached;
 use device::target::{Existing, FileMode, Target, TargetError, TargetKind};
-use failures::with_causes;
 use flow::account::Account;
 use flow::cancel::Cancel;
 use flow::ring::Block;
@@ -49,15 +48,13 @@ impl Plain {
     /// Opens it. A file that holds something is left alone unless it may be written over; one that
     /// does not exist is made, and removed at the end.
     pub(super) fn open(path: &Path, occupied: Occupied) -> Result<Plain, TapeBenchError> {
-        let open_error =
-            |error: Errno| TapeBenchError::File { path: path.to_owned(), source: error.into() };
         let not_possible = |what| TapeBenchError::NotPossible { path: path.to_owned(), what };
         match rustix::fs::stat(path) {
             Err(Errno::NOENT) => {
                 Target::check_new_file(path)?;
                 Plain::file(path, OFlags::CREATE | OFlags::EXCL)
             }
-            Err(error) => Err(open_error(error)),
+            Err(error) => Err(failed("cannot use", path, error)),
             Ok(status) => match FileType::from_raw_mode(status.st_mode) {
                 FileType::RegularFile if status.st_size > 0 && occupied == Occupied::Keep => {
                     Err(TapeBenchError::HoldsData { device: path.display().to_string() })
@@ -76,10 +73,7 @@ impl Plain {
     fn file(path: &Path, flags: OFlags) -> Result<Plain, TapeBenchError> {
         let mode = Mode::from_raw_mode(0o644);
         let opened = interruptible::open(path, OFlags::RDWR | OFlags::CLOEXEC | flags, mode);
-        let file = opened.map_err(|error| TapeBenchError::File {
-            path: path.to_owned(),
-            source: error.into(),
-        })?;
+        let file = opened.map_err(|error| failed("cannot use", path, error))?;
         Ok(Plain {
             file: Arc::new(file),
             path: path.to_owned(),
@@ -128,10 +122,9 @@ impl Plain {
     /// An empty target, for the next run.
     pub(super) fn prepare(&mut self, cancel: &Cancel) -> Result<(), TapeBenchError> {
         if self.kind == Kind::File {
-            let emptied = interruptible::ftruncate(&self.file, 0)
-                .and_then(|()| interruptible::fsync(&self.file))
-                .and_then(|()| self.to_start());
-            emptied.map_err(|error| self.failed(error))?;
+            self.empty()?;
+            self.synchronise()?;
+            self.to_start()?;
         }
         self.sink = Some(StreamSink::new(Arc::clone(&self.file), cancel.clone()));
         Ok(())
@@ -139,9 +132,10 @@ impl Plain {
 
     /// To the beginning of what was written, with nothing of it in memory.
     pub(super) fn rewind(&mut self) -> Result<(), TapeBenchError> {
-        let length = rustix::fs::fstat(&self.file).map_err(|error| self.failed(error))?.st_size;
-        drop_cached(&self.file, 0, length as u64);
-        self.to_start().map_err(|error| self.failed(error))
+        let status = rustix::fs::fstat(&self.file);
+        let status = status.map_err(|error| failed("length of", &self.path, error))?;
+        drop_cached(&self.file, 0, status.st_size as u64);
+        self.to_start()
     }
 
     pub(super) fn look(&self) -> Before {
@@ -170,21 +164,34 @@ impl Plain {
         if self.kind != Kind::File {
             return Ok(());
         }
-        interruptible::ftruncate(&self.file, 0).map_err(|error| self.failed(error))?;
+        self.empty()?;
         if !std::mem::take(&mut self.is_ours) {
             return Ok(());
         }
-        std::fs::remove_file(&self.path)
-            .map_err(|source| TapeBenchError::File { path: self.path.clone(), source })
+        std::fs::remove_file(&self.path).map_err(|source| {
+            let path = self.path.clone();
+            TapeBenchError::File { step: "remove", path, source }
+        })
     }
 
-    fn to_start(&self) -> rustix::io::Result<()> {
-        rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Start(0)).map(drop)
+    fn empty(&self) -> Result<(), TapeBenchError> {
+        let emptied = interruptible::ftruncate(&self.file, 0);
+        emptied.map_err(|error| failed("empty", &self.path, error))
     }
 
-    fn failed(&self, error: Errno) -> TapeBenchError {
-        TapeBenchError::File { path: self.path.clone(), source: error.into() }
+    fn synchronise(&self) -> Result<(), TapeBenchError> {
+        let written = interruptible::fsync(&self.file);
+        written.map_err(|error| failed("synchronise", &self.path, error))
     }
+
+    fn to_start(&self) -> Result<(), TapeBenchError> {
+        let sought = rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Start(0));
+        sought.map(drop).map_err(|error| failed("wind back", &self.path, error))
+    }
+}
+
+fn failed(step: &'static str, path: &Path, error: Errno) -> TapeBenchError {
+    TapeBenchError::File { step, path: path.to_owned(), source: error.into() }
 }
 
 impl Drop for Plain {
@@ -197,35 +204,27 @@ impl Drop for Plain {
 }
 
 impl Medium for Plain {
-    fn write(
-        &mut self,
-        block: &Block,
-        account: &mut Account,
-        _cancel: &Cancel,
-    ) -> Result<Taken, String> {
+    fn write(&mut self, block: &Block, account: &mut Account) -> Result<Taken, TapeBenchError> {
         let sink = self.sink.as_mut().expect("a run begins with a sink");
-        match sink.write(block.clone(), account) {
-            Ok(()) => Ok(Taken::Whole),
-            Err(error) => Err(with_causes(&error)),
-        }
+        sink.write(block.clone(), account)?;
+        Ok(Taken::Whole)
     }
 
-    fn end_file(&mut self) -> Result<(), String> {
+    fn end_file(&mut self) -> Result<(), TapeBenchError> {
         match self.kind {
-            Kind::File => interruptible::fsync(&self.file)
-                .map_err(|error| format!("fsync: {}", std::io::Error::from(error))),
+            Kind::File => self.synchronise(),
             Kind::Nothing | Kind::Pipe => Ok(()),
         }
     }
 
-    fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, String> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, TapeBenchError> {
         let mut filled = 0;
         while filled < buffer.len() {
             match rustix::io::read(&self.file, &mut buffer[filled..]) {
                 Ok(0) => break,
                 Ok(bytes) => filled += bytes,
                 Err(Errno::INTR) => {}
-                Err(error) => return Err(format!("read: {}", std::io::Error::from(error))),
+                Err(error) => return Err(failed("read", &self.path, error)),
             }
         }
         Ok((filled > 0).then_some(filled))

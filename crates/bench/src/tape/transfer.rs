@@ -7,10 +7,10 @@
 //!
 //! What is read back is summed up on the other side of the ring and has to be what was written.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use failures::with_causes;
 use flow::account::{Account, Stage, State};
 use flow::cancel::{Cancel, Stopped};
 use flow::restart::Restart;
@@ -18,6 +18,7 @@ use flow::ring::{Block, Consumer, Producer, RingOptions, ring};
 use flow::run::{StageKind, StageReport};
 use flow::sink::{Sink, WriteError, WriteOptions, write_all};
 
+use super::TapeBenchError;
 use super::checksum::Checksum;
 use super::job::TapeJob;
 use crate::framing::Framer;
@@ -38,16 +39,11 @@ pub(super) enum Taken {
 /// Where blocks go and come from, one after the other.
 pub(super) trait Medium: Send {
     /// Hands over one block.
-    fn write(
-        &mut self,
-        block: &Block,
-        account: &mut Account,
-        cancel: &Cancel,
-    ) -> Result<Taken, String>;
+    fn write(&mut self, block: &Block, account: &mut Account) -> Result<Taken, TapeBenchError>;
     /// Ends the file, and returns when all of it is on the medium.
-    fn end_file(&mut self) -> Result<(), String>;
+    fn end_file(&mut self) -> Result<(), TapeBenchError>;
     /// The next block; nothing at the end of the file.
-    fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, String>;
+    fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, TapeBenchError>;
 }
 
 /// What a run measured.
@@ -103,9 +99,31 @@ pub(super) enum Ended {
     /// The user stopped it.
     Stopped,
     /// There was nothing to write.
-    NoData(String),
+    NoData(TapeBenchError),
     /// Anything else: of the drive nothing is known now.
-    Failed(String),
+    Failed(TapeBenchError),
+}
+
+impl From<TapeBenchError> for Ended {
+    fn from(error: TapeBenchError) -> Ended {
+        Ended::Failed(error)
+    }
+}
+
+impl From<PayloadError> for Ended {
+    fn from(error: PayloadError) -> Ended {
+        Ended::NoData(error.into())
+    }
+}
+
+impl From<Ended> for TapeBenchError {
+    fn from(ended: Ended) -> TapeBenchError {
+        match ended {
+            Ended::EndOfMedium(bytes) => TapeBenchError::Full { bytes },
+            Ended::Stopped => Stopped::Cancelled.into(),
+            Ended::NoData(error) | Ended::Failed(error) => error,
+        }
+    }
 }
 
 /// Whether what is written is summed up, to be compared when it is read back.
@@ -125,13 +143,13 @@ pub(super) fn write(
     medium: &mut dyn Medium,
     user: &Cancel,
 ) -> Result<Measured, Ended> {
-    let payload = Payload::open(&job.data, seed).map_err(no_data)?;
-    let framer = Framer::new(job.framing, job.block_bytes, payload).map_err(no_data)?;
+    let payload = Payload::open(&job.data, seed)?;
+    let framer = Framer::new(job.framing, job.block_bytes, payload)?;
     // A token of this run alone: the end of the medium stops its generator, not the experiment.
     let run = Cancel::new();
     let options =
         RingOptions { block_bytes: job.block_bytes, blocks: job.ring_blocks(), consumers: 1 };
-    let (producer, mut consumers) = ring(options, run.clone()).map_err(|error| no_ring(&error))?;
+    let (producer, mut consumers) = ring(options, run.clone()).map_err(no_memory)?;
     let consumer = consumers.remove(0);
     let stages = [Stage::new(StageKind::Generate), Stage::new(StageKind::Write)];
     let start = Instant::now();
@@ -169,12 +187,8 @@ pub(super) fn write(
     })
 }
 
-fn no_data(error: PayloadError) -> Ended {
-    Ended::NoData(with_causes(&error))
-}
-
-fn no_ring(error: &std::io::Error) -> Ended {
-    Ended::NoData(format!("no memory for the ring: {error}"))
+fn no_memory(error: io::Error) -> Ended {
+    Ended::NoData(TapeBenchError::Memory(error))
 }
 
 /// A thread that generates, and this one that writes.
@@ -212,7 +226,7 @@ fn side_by_side(
             Err(panic) => std::panic::resume_unwind(panic),
         };
         generated?;
-        written.map(drop).map_err(|error| Ended::Failed(with_causes(&error)))
+        written.map(drop).map_err(failed)
     })
 }
 
@@ -237,7 +251,7 @@ fn in_turns(
         };
         writing.switch(State::Working);
         let bytes = block.len() as u64;
-        sink.write(block, &mut writing).map_err(|error| Ended::Failed(with_causes(&error)))?;
+        sink.write(block, &mut writing).map_err(failed)?;
         writing.stage().add_bytes(bytes);
         if number + 1 < generator.blocks {
             writing.switch(State::Starved);
@@ -245,7 +259,11 @@ fn in_turns(
         }
     }
     producer.finish();
-    sink.finish(&mut writing).map_err(|error| Ended::Failed(with_causes(&error)))
+    sink.finish(&mut writing).map_err(failed)
+}
+
+fn failed(error: WriteError) -> Ended {
+    Ended::Failed(error.into())
 }
 
 /// Makes the blocks of a file.
@@ -284,7 +302,7 @@ impl Generator<'_> {
         } else {
             self.framer.block(block)
         };
-        filled.map_err(no_data)?;
+        filled?;
         reservation.commit();
         account.stage().add_bytes(bytes as u64);
         Ok(())
@@ -320,13 +338,13 @@ impl Sink for TimedSink<'_> {
             return self.end(Ended::Stopped);
         }
         let begun = Instant::now();
-        let taken = self.medium.write(&block, account, self.user);
+        let taken = self.medium.write(&block, account);
         let now = Instant::now();
         match taken {
             Ok(Taken::Whole) => {}
             Ok(Taken::EndOfMedium) => return self.end(Ended::EndOfMedium(self.bytes)),
             Err(_) if self.user.check().is_err() => return self.end(Ended::Stopped),
-            Err(text) => return self.end(Ended::Failed(text)),
+            Err(error) => return self.end(Ended::Failed(error)),
         }
         self.latency.add(now.duration_since(begun).as_nanos() as u64);
         self.series.add(now, block.len() as u64);
@@ -345,7 +363,7 @@ impl Sink for TimedSink<'_> {
         let begun = Instant::now();
         let ended = self.medium.end_file();
         self.filemark_seconds = begun.elapsed().as_secs_f64();
-        ended.or_else(|text| self.end(Ended::Failed(text)))
+        ended.or_else(|error| self.end(Ended::Failed(error)))
     }
 }
 
@@ -361,7 +379,7 @@ pub(super) fn read(
     let run = Cancel::new();
     let options =
         RingOptions { block_bytes: job.block_bytes, blocks: READ_RING_BLOCKS, consumers: 1 };
-    let (producer, mut consumers) = ring(options, run.clone()).map_err(|error| no_ring(&error))?;
+    let (producer, mut consumers) = ring(options, run.clone()).map_err(no_memory)?;
     let consumer = consumers.remove(0);
     let stages = [Stage::new(StageKind::Read), Stage::new(StageKind::Check)];
     let start = Instant::now();
@@ -375,8 +393,10 @@ pub(super) fn read(
                 run.fail();
                 break Err(Ended::Stopped);
             }
-            let Ok(mut reservation) = producer.reserve(job.block_bytes, &mut account) else {
-                break Err(Ended::Failed("the checking thread has ended".to_owned()));
+            let mut reservation = match producer.reserve(job.block_bytes, &mut account) {
+                Ok(reservation) => reservation,
+                // The checking thread has ended.
+                Err(stopped) => break Err(Ended::Failed(stopped.into())),
             };
             let block = reservation.slices_mut().next().expect("a block is one slice");
             let begun = Instant::now();
@@ -393,12 +413,10 @@ pub(super) fn read(
                     break Ok(());
                 }
                 Ok(Some(bytes)) => {
-                    let wanted = job.block_bytes;
-                    break Err(Ended::Failed(format!(
-                        "a block of {bytes} bytes came back where {wanted} were written"
-                    )));
+                    let wanted_bytes = job.block_bytes;
+                    break Err(TapeBenchError::OtherBlock { bytes, wanted_bytes }.into());
                 }
-                Err(text) => break Err(Ended::Failed(text)),
+                Err(error) => break Err(error.into()),
             }
         };
         drop(account);

@@ -63,7 +63,7 @@ pub fn runs(
     executor: &mut TapeExecutor,
     factors: &[(&str, &[&str])],
     count: usize,
-) -> Vec<Result<RunRecord, String>> {
+) -> Vec<Result<RunRecord, TapeBenchError>> {
     let cell = plan("drive", factors).cells()[0].clone();
     (0..count).map(|_| executor.execute(&cell, &Cancel::new())).collect()
 }

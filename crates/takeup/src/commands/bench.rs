@@ -114,10 +114,10 @@ pub fn guard_hint(error: &GuardError) -> Option<String> {
 }
 
 /// Runs a plan to its end and prints what it came to.
-pub fn experiment(
+pub fn experiment<E: Executor>(
     mut plan: Plan,
     arguments: &ExperimentArgs,
-    make: impl FnOnce(&Plan, &Cancel) -> Result<Box<dyn Executor>, Failure>,
+    make: impl FnOnce(&Plan, &Cancel) -> Result<E, Failure>,
 ) -> Result<Outcome, Failure> {
     plan.check().map_err(|error| Failure::new(&error, None))?;
     if arguments.print_plan {
@@ -137,7 +137,7 @@ pub fn experiment(
         &plan,
         &mut experiment,
         Parts {
-            executor: &mut *executor,
+            executor: &mut executor,
             file: &mut file,
             observer: &progress,
             clock: &|| start.elapsed().as_secs_f64(),
@@ -145,8 +145,8 @@ pub fn experiment(
         },
     );
     progress.close();
-    let hint = (plan.kind == "read").then_some(PUT_BACK);
-    executor.finish().map_err(|text| Failure::of(text, hint))?;
+    let hint = (plan.kind == "read").then(|| PUT_BACK.to_owned());
+    executor.finish().map_err(|error| Failure::new(&error, hint))?;
     let ended = ended.map_err(|error| Failure::new(&error, None))?;
     conclude(&experiment, ended, arguments, &path)
 }

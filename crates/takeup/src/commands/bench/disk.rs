@@ -159,7 +159,7 @@ fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
         if arguments.destructive { Permission::Destructive } else { Permission::KeepData };
     let job = arguments.job.as_deref();
     super::experiment(plan, &arguments.experiment, |plan, _| {
-        Ok(Box::new(DiskExecutor::new(plan, job, permission).map_err(failure)?))
+        DiskExecutor::new(plan, job, permission).map_err(failure)
     })
 }
 

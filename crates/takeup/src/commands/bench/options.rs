@@ -10,7 +10,7 @@ use bench::plan::{Plan, Stop};
 use bench::record::{Factor, Level};
 use clap::Args;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, with_causes};
 use crate::options::{CommonArgs, EngineName};
 use crate::outcome::{Outcome, SummaryPlace};
 use crate::quantity::{Rate, Size};
@@ -116,9 +116,9 @@ impl ExperimentArgs {
         let name = path.display();
         let text = std::fs::read_to_string(path)
             .map_err(|error| Failure::of(format!("read {name}: {error}"), None))?;
-        let size = |text: &str| bytes_or_zero(text).map_err(|error| error.to_string());
-        let plan = Plan::from_toml(&text, &size)
-            .map_err(|error| Failure::of(format!("{name}: {error}"), Some(SHOW_PLAN)))?;
+        let plan = Plan::from_toml(&text, bytes_or_zero).map_err(|error| {
+            Failure::of(format!("{name}: {}", with_causes(&error)), Some(SHOW_PLAN))
+        })?;
         if plan.kind == kind {
             Ok(Some(plan))
         } else {

@@ -114,8 +114,7 @@ fn measure(arguments: &ReadArgs) -> Result<Outcome, Failure> {
         None => plan(arguments)?,
     };
     super::experiment(plan, &arguments.experiment, |plan, _| {
-        let executor = ReadExecutor::new(plan, super::journal().as_deref()).map_err(failure)?;
-        Ok(Box::new(executor))
+        ReadExecutor::new(plan, super::journal().as_deref()).map_err(failure)
     })
 }
 

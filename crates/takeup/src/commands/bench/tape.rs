@@ -153,7 +153,7 @@ fn measure(arguments: &TapeArgs) -> Result<Outcome, Failure> {
             occupied: if arguments.overwrite { Occupied::Overwrite } else { Occupied::Keep },
             changer: Some(Box::new(Changer::new(&change, cancel))),
         };
-        Ok(Box::new(TapeExecutor::new(plan, options)?))
+        Ok(TapeExecutor::new(plan, options)?)
     })
 }
 

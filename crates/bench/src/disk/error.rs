@@ -1,0 +1,74 @@
+//! Why an experiment with fio cannot begin or go on, in types.
+
+use std::io;
+use std::path::PathBuf;
+
+use flow::cancel::Stopped;
+use host::layers::StorageError;
+
+use super::fio::FioError;
+use super::job::JobError;
+use super::safety::SafetyError;
+use crate::record::CellError;
+
+/// Why an experiment with fio cannot begin, or a run not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// The path is left alone.
+    #[error(transparent)]
+    Safety(#[from] SafetyError),
+    /// The device behind the path is not known.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The length of the path is not known.
+    #[error("length of {}", path.display())]
+    Length {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no fio.
+    #[error("fio is not installed")]
+    NoFio,
+    /// fio cannot be started.
+    #[error("start fio")]
+    Start(#[source] io::Error),
+    /// Nothing is known of a fio that was started.
+    #[error("wait for fio")]
+    Wait(#[source] io::Error),
+    /// fio did not do what it was told.
+    #[error("fio: {said}")]
+    Failed {
+        /// Its own words.
+        said: String,
+    },
+    /// What fio printed cannot be used.
+    #[error(transparent)]
+    Printed(#[from] FioError),
+    /// The run is being stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The user's job cannot be run safely.
+    #[error("job {}", path.display())]
+    Job {
+        /// The job file.
+        path: PathBuf,
+        /// Why.
+        source: JobError,
+    },
+    /// The plan names none or several.
+    #[error("fio is run on one path at a time")]
+    OnePath,
+    /// A cell of it asks for something that cannot be.
+    #[error(transparent)]
+    Cell(#[from] CellError),
+    /// What was made for the runs is still there.
+    #[error("remove {}", path.display())]
+    Remove {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
