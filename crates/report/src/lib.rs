@@ -12,6 +12,6 @@ pub mod findings;
 pub mod format;
 pub mod page;
 pub mod rules;
+pub mod streaming;
 pub mod summary;
 pub mod table;
-pub mod tape;

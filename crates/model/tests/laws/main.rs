@@ -2,5 +2,5 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 mod disk;
+mod drive;
 mod plan;
-mod tape;

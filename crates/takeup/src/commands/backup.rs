@@ -14,7 +14,7 @@ use device::target::Existing;
 use flow::cancel::Cancel;
 use flow::run::RunReport;
 use model::tape::generation::Generation;
-use report::tape::TapeSummary;
+use report::streaming::TapeSummary;
 use serde_json::{Value, json};
 use sets::{BlockLayout, START_FILL_PERCENT, TapeOptions, TapeReport};
 use tree::{Attributes, FileSystems};
