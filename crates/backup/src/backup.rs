@@ -40,10 +40,11 @@ use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, StageFailure, cores};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::run::{Command, Endpoint, RunReport};
+use flow::sink::WriteError;
 use sets::{Safe, SetPlan, TapeSetError, TapeSink};
 use tree::{Attributes, FileSystems, Scan, ScanError};
 
-use crate::destination::{Completed, Destination, DestinationError, Output, open_target};
+use crate::destination::{Completed, Destination, Output, open_target};
 use crate::report::BackupReport;
 use descriptors::InHand;
 use replaced::check_size;
@@ -158,7 +159,7 @@ pub enum BackupError {
         /// The target.
         target: String,
         /// Why.
-        source: DestinationError,
+        source: WriteError,
     },
     /// Sizes of block and ring do not fit each other.
     #[error("a ring of {ring_bytes} bytes is too small for blocks of {block_bytes} bytes")]

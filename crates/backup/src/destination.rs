@@ -66,39 +66,17 @@ impl Destination {
 /// Why a destination does not take more data.
 #[derive(Debug, thiserror::Error)]
 pub enum DestinationError {
-    /// The run is being stopped.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
     /// What a path leads to does not take them.
-    #[error("write at byte {offset_bytes}")]
-    Write {
-        /// Offset in it.
-        offset_bytes: u64,
-        /// Why.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Path(#[from] WriteError),
     /// The tape does not take them.
     #[error(transparent)]
-    Tape(TapeSetError),
+    Tape(#[from] TapeSetError),
 }
 
-impl From<WriteError> for DestinationError {
-    fn from(error: WriteError) -> DestinationError {
-        match error {
-            WriteError::Stopped(stopped) => DestinationError::Stopped(stopped),
-            WriteError::Write { offset_bytes, source } => {
-                DestinationError::Write { offset_bytes, source }
-            }
-        }
-    }
-}
-
-impl From<TapeSetError> for DestinationError {
-    fn from(error: TapeSetError) -> DestinationError {
-        match error {
-            TapeSetError::Stopped(stopped) => DestinationError::Stopped(stopped),
-            error => DestinationError::Tape(error),
-        }
+impl From<Stopped> for DestinationError {
+    fn from(stopped: Stopped) -> DestinationError {
+        WriteError::from(stopped).into()
     }
 }
 

@@ -19,7 +19,7 @@ use flow::rate::RateLimit;
 use flow::restart::Restart;
 use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
-use flow::sink::{WriteOptions, write_all};
+use flow::sink::{WriteError, WriteOptions, write_all};
 use flow::source::{ReadError, read_file, read_stream};
 use sets::{TapeSetError, TapeStream};
 
@@ -311,7 +311,8 @@ impl Failure for Ended {
         matches!(
             self,
             Ended::Read(ReadError::Stopped(_))
-                | Ended::Write(DestinationError::Stopped(_))
+                | Ended::Write(DestinationError::Path(WriteError::Stopped(_)))
+                | Ended::Write(DestinationError::Tape(TapeSetError::Stopped(_)))
                 | Ended::Stopped(_)
         )
     }
@@ -322,18 +323,23 @@ impl Ended {
     fn in_words(self, from: &str, to: &str, written_bytes: u64) -> PipeError {
         let object = to.to_owned();
         match self {
-            Ended::Write(DestinationError::Write { offset_bytes, source }) => match source.kind() {
-                io::ErrorKind::BrokenPipe => PipeError::Closed { object, offset_bytes },
-                _ => PipeError::Write { object, offset_bytes, source },
-            },
+            Ended::Stopped(_)
+            | Ended::Read(ReadError::Stopped(_))
+            | Ended::Write(DestinationError::Path(WriteError::Stopped(_)))
+            | Ended::Write(DestinationError::Tape(TapeSetError::Stopped(_))) => {
+                PipeError::Cancelled { written_bytes }
+            }
+            Ended::Write(DestinationError::Path(WriteError::Write { offset_bytes, source })) => {
+                match source.kind() {
+                    io::ErrorKind::BrokenPipe => PipeError::Closed { object, offset_bytes },
+                    _ => PipeError::Write { object, offset_bytes, source },
+                }
+            }
             Ended::Write(DestinationError::Tape(error)) => PipeError::Tape(error),
             Ended::Read(ReadError::Read { offset_bytes, source }) => {
                 PipeError::Read { object: from.to_owned(), offset_bytes, source }
             }
             Ended::Stage(failure) => PipeError::Stage(failure),
-            Ended::Stopped(_)
-            | Ended::Read(ReadError::Stopped(_))
-            | Ended::Write(DestinationError::Stopped(_)) => PipeError::Cancelled { written_bytes },
         }
     }
 }

@@ -57,6 +57,14 @@ pub fn binary_size(bytes: u64) -> String {
 /// One combination of levels: factor to level.
 pub type Cell = BTreeMap<String, Level>;
 
+/// A cell of these levels, which are numbers where they can be.
+#[cfg(test)]
+pub(crate) fn cell(levels: &[(&str, &str)]) -> Cell {
+    let level =
+        |text: &str| text.parse().map_or_else(|_| Level::Text(text.to_owned()), Level::Number);
+    levels.iter().map(|(name, text)| ((*name).to_owned(), level(text))).collect()
+}
+
 /// A cell as people read it, without the factors that never change.
 pub fn shown_cell(cell: &Cell, factors: &[Factor]) -> String {
     let varied = factors.iter().filter(|factor| factor.levels.len() > 1);

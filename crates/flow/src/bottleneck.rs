@@ -221,10 +221,13 @@ fn find(
         };
     }
     let mostly_outside = stage.outside_seconds > stage.busy_seconds / 2.0;
-    let cause = match mostly_outside {
-        true if busiest + 1 == run.stages.len() && run.stages.len() > 1 => Cause::RateLimit,
-        true => Cause::Source,
-        false => Cause::Stage,
+    let is_last = busiest + 1 == run.stages.len() && run.stages.len() > 1;
+    let cause = if mostly_outside && is_last {
+        Cause::RateLimit
+    } else if mostly_outside {
+        Cause::Source
+    } else {
+        Cause::Stage
     };
     (cause, Some(busiest))
 }
@@ -299,19 +302,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn stage(kind: StageKind, states: [f64; 3], processor_seconds: f64) -> StageReport {
-        let [working_seconds, starved_seconds, blocked_seconds] = states;
-        StageReport {
-            kind,
-            threads: 1,
-            working_seconds,
-            starved_seconds,
-            blocked_seconds,
-            apart_seconds: 0.0,
-            processor_seconds,
-            core_wait_seconds: 0.0,
-            occupied_seconds: working_seconds,
-            bytes: 1_000_000_000,
-        }
+        let bytes = 1_000_000_000;
+        StageReport { processor_seconds, bytes, ..StageReport::of_one_thread(kind, states) }
     }
 
     fn run(stages: &[StageReport]) -> RunReport {

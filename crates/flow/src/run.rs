@@ -122,6 +122,25 @@ pub struct StageReport {
     pub bytes: u64,
 }
 
+impl StageReport {
+    /// One thread that worked, starved and was blocked for so many seconds, and nothing else.
+    pub fn of_one_thread(kind: StageKind, states: [f64; 3]) -> StageReport {
+        let [working_seconds, starved_seconds, blocked_seconds] = states;
+        StageReport {
+            kind,
+            threads: 1,
+            working_seconds,
+            starved_seconds,
+            blocked_seconds,
+            apart_seconds: 0.0,
+            occupied_seconds: working_seconds,
+            processor_seconds: 0.0,
+            core_wait_seconds: 0.0,
+            bytes: 0,
+        }
+    }
+}
+
 /// The end of a run. All byte counts are exact, all times are wall time. The names are part of the
 /// command line's promise: fields are added, never renamed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -316,19 +316,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn stage(kind: StageKind, states: [f64; 3], processor_seconds: f64) -> StageReport {
-        let [working_seconds, starved_seconds, blocked_seconds] = states;
-        StageReport {
-            kind,
-            threads: if kind == StageKind::Compress { 2 } else { 1 },
-            working_seconds,
-            starved_seconds,
-            blocked_seconds,
-            apart_seconds: 0.0,
-            processor_seconds,
-            core_wait_seconds: 0.0,
-            occupied_seconds: working_seconds,
-            bytes: 2_000_000_000,
-        }
+        let threads = if kind == StageKind::Compress { 2 } else { 1 };
+        let one = StageReport::of_one_thread(kind, states);
+        StageReport { threads, processor_seconds, bytes: 2_000_000_000, ..one }
     }
 
     fn pipe() -> RunReport {

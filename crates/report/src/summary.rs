@@ -173,16 +173,9 @@ mod tests {
 
     fn run() -> RunReport {
         let stage = |kind, states: [f64; 3], bytes| StageReport {
-            kind,
-            threads: 1,
-            working_seconds: states[0],
-            starved_seconds: states[1],
-            blocked_seconds: states[2],
-            apart_seconds: 0.0,
             processor_seconds: states[0] / 2.0,
-            core_wait_seconds: 0.0,
-            occupied_seconds: states[0],
             bytes,
+            ..StageReport::of_one_thread(kind, states)
         };
         RunReport {
             command: Command::Pipe,

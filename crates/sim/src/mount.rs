@@ -16,6 +16,8 @@ use fuser::{Config, MountOption, Session, SessionUnmounter};
 
 use folder::{Files, Folder};
 
+pub use folder::attributes_of;
+
 /// Why there is no folder with a device.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {

@@ -16,9 +16,9 @@ use flow::rate::RateLimit;
 use flow::restart::Restart;
 use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
 use flow::run::{StageKind, StageReport};
-use flow::sink::{Sink, WriteOptions, write_all};
+use flow::sink::{Sink, WriteError, WriteOptions, write_all};
 use flow::turnstile::Turnstile;
-use sets::{Chunks, Segments};
+use sets::{Chunks, Segments, TapeSetError};
 use tree::{Accounts, CaptureOptions, Capturer, Progress, Scan};
 
 use super::descriptors::InHand;
@@ -363,9 +363,10 @@ impl Run<'_> {
 
     fn write_error(&self, error: DestinationError) -> BackupError {
         match error {
-            DestinationError::Stopped(stopped) => BackupError::Stopped(stopped),
+            DestinationError::Path(WriteError::Stopped(stopped))
+            | DestinationError::Tape(TapeSetError::Stopped(stopped)) => stopped.into(),
             DestinationError::Tape(error) => BackupError::Tape(error),
-            source @ DestinationError::Write { .. } => {
+            DestinationError::Path(source) => {
                 BackupError::Write { target: self.options.target.shown(), source }
             }
         }

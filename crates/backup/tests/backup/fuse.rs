@@ -15,6 +15,7 @@ use fuser::{
     Generation, INodeNo, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEntry,
     ReplyLseek, ReplyOpen, Request,
 };
+use sim::mount::attributes_of;
 use tempfile::TempDir;
 
 /// What is wrong with a file.
@@ -129,23 +130,8 @@ impl Faulty {
         let time: SystemTime = UNIX_EPOCH + Duration::from_secs(1_000_000_000 + u64::from(touched));
         let is_sparse =
             matches!(self.files.get(&number).map(|file| &file.fault), Some(Fault::Sparse(_)));
-        Some(FileAttr {
-            ino: INodeNo(number),
-            size,
-            blocks: if is_sparse { 0 } else { size.div_ceil(512) },
-            atime: time,
-            mtime: time,
-            ctime: time,
-            crtime: time,
-            kind,
-            perm: 0o755,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        })
+        let blocks = if is_sparse { 0 } else { size.div_ceil(512) };
+        Some(FileAttr { blocks, ..attributes_of(INodeNo(number), kind, size, time) })
     }
 }
 

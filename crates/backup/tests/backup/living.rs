@@ -17,6 +17,7 @@ use fuser::{
     ReplyEntry, ReplyOpen, Request,
 };
 use samples::Random;
+use sim::mount::attributes_of;
 use tempfile::TempDir;
 
 /// What an object is.
@@ -286,23 +287,13 @@ impl World {
         let time = |seconds: u64| UNIX_EPOCH + Duration::from_secs(1_000_000_000 + seconds);
         let (modified, changed): (SystemTime, SystemTime) =
             node.map_or((time(0), time(0)), |node| (time(node.modified), time(node.changed)));
+        let inode = INodeNo(node.map_or(number, |node| node.inode));
         Some(FileAttr {
-            ino: INodeNo(node.map_or(number, |node| node.inode)),
-            size,
-            blocks: size.div_ceil(512),
-            atime: modified,
-            mtime: modified,
             ctime: changed,
-            crtime: modified,
-            kind,
-            perm: 0o755,
             nlink: node.map_or(2, |node| node.names),
-            uid: 0,
-            gid: 0,
             // /dev/null: whoever opened it would do no harm.
             rdev: 0x103,
-            blksize: 4096,
-            flags: 0,
+            ..attributes_of(inode, kind, size, modified)
         })
     }
 }

@@ -157,6 +157,17 @@ fn paths_are_selected_and_components_stripped() {
     assert_eq!(fs::read_dir(harness.path("out")).unwrap().count(), 1);
 }
 
+/// Restores `a.tar` to `out`, by so many threads, with nothing to warn of.
+fn restore_well(harness: &Harness, threads: usize) {
+    let options = RestoreOptions {
+        from: harness.path("a.tar").into(),
+        threads: NonZero::new(threads),
+        ..Default::default()
+    };
+    let (_, kept) = harness.restore_with(options, "out");
+    assert_eq!(kept.warnings(), Vec::<String>::new());
+}
+
 #[test]
 fn a_member_that_comes_twice_is_the_later_one() {
     for threads in [1, 4] {
@@ -165,13 +176,7 @@ fn a_member_that_comes_twice_is_the_later_one() {
         shell("mkdir tree && echo first > tree/file && tar cf a.tar tree", folder);
         shell("for i in $(seq 50); do echo $i > tree/file; tar rf a.tar tree/file; done", folder);
         shell("ln tree/file tree/again && tar rf a.tar tree/file tree/again", folder);
-        let options = RestoreOptions {
-            from: harness.path("a.tar").into(),
-            threads: NonZero::new(threads),
-            ..Default::default()
-        };
-        let (_, kept) = harness.restore_with(options, "out");
-        assert_eq!(kept.warnings(), Vec::<String>::new());
+        restore_well(&harness, threads);
         assert_eq!(fs::read(harness.path("out/tree/file")).unwrap(), b"50\n");
         assert_eq!(fs::read(harness.path("out/tree/again")).unwrap(), b"50\n");
     }
@@ -186,13 +191,7 @@ fn kinds_may_change_on_the_way_through_an_archive() {
         // The directory becomes a file in another archive that is appended.
         shell("rm -r t && mkdir t && echo file > t/b && tar rf a.tar t/b", folder);
         shell("rm t/b && mkdir t/b && echo 2 > t/b/y && tar rf a.tar t/b", folder);
-        let options = RestoreOptions {
-            from: harness.path("a.tar").into(),
-            threads: NonZero::new(threads),
-            ..Default::default()
-        };
-        let (_, kept) = harness.restore_with(options, "out");
-        assert_eq!(kept.warnings(), Vec::<String>::new());
+        restore_well(&harness, threads);
         assert_eq!(fs::read(harness.path("out/t/b/y")).unwrap(), b"2\n");
         assert_eq!(fs::read(harness.path("out/t/a/x")).unwrap(), b"1\n");
     }

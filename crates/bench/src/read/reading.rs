@@ -154,14 +154,7 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn cell(levels: &[(&str, &str)]) -> Cell {
-        let level = |text: &str| match text.parse() {
-            Ok(number) => Level::Number(number),
-            Err(_) => Level::Text(text.to_owned()),
-        };
-        levels.iter().map(|(name, text)| ((*name).to_owned(), level(text))).collect()
-    }
+    use crate::record::cell;
 
     #[test]
     fn a_cell_says_how_to_read() {

@@ -140,14 +140,7 @@ pub fn standing_ring_bytes(factors: &[Factor]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn cell(levels: &[(&str, &str)]) -> Cell {
-        let level = |text: &str| match text.parse() {
-            Ok(number) => Level::Number(number),
-            Err(_) => Level::Text(text.to_owned()),
-        };
-        levels.iter().map(|(name, text)| ((*name).to_owned(), level(text))).collect()
-    }
+    use crate::record::cell;
 
     #[test]
     fn a_cell_says_what_passes() {

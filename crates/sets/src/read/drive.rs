@@ -106,8 +106,7 @@ impl LoadedDrive {
         self.medium = None;
         let Some(mut blocks) = self.blocks.take() else { return };
         if let (Some(opened), Some(now)) = (self.opened.take(), blocks.statistics()) {
-            let ns = now.read_ns.saturating_sub(opened.read_ns);
-            self.read_ns = Some(self.read_ns.unwrap_or(0) + ns);
+            *self.read_ns.get_or_insert(0) += now.since(opened).read_ns;
         }
         self.before.add(blocks.totals);
     }

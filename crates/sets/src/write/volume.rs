@@ -122,7 +122,7 @@ impl Volume {
     /// What the kernel counted since the volume was opened.
     pub(super) fn write_ns(&mut self) -> Option<u64> {
         let now = self.tape.statistics()?;
-        Some(now.write_ns.saturating_sub(self.before?.write_ns))
+        Some(now.since(self.before?).write_ns)
     }
 }
 

@@ -118,24 +118,9 @@ impl<F: Files> Folder<F> {
             Some(file) => (FileType::RegularFile, self.files.attributes(file)),
             None => (FileType::Directory, Attributes { permissions: 0o755, bytes: 0 }),
         };
-        let attributes = FileAttr {
-            ino: number,
-            size: attributes.bytes,
-            blocks: attributes.bytes.div_ceil(512),
-            atime: self.since,
-            mtime: self.since,
-            ctime: self.since,
-            crtime: self.since,
-            kind,
-            perm: attributes.permissions,
-            nlink: 1,
-            uid: rustix::process::getuid().as_raw(),
-            gid: rustix::process::getgid().as_raw(),
-            rdev: 0,
-            blksize: BLOCK_BYTES,
-            flags: 0,
-        };
-        Some((self.files.time_to_live(file), attributes))
+        let perm = attributes.permissions;
+        let attributes = attributes_of(number, kind, attributes.bytes, self.since);
+        Some((self.files.time_to_live(file), FileAttr { perm, ..attributes }))
     }
 
     fn tell_attributes(&self, number: INodeNo, reply: ReplyAttr) {
@@ -143,6 +128,28 @@ impl<F: Files> Folder<F> {
             Some((alive, attributes)) => reply.attr(&alive, &attributes),
             None => reply.error(Errno::ENOENT),
         }
+    }
+}
+
+/// What stat(2) tells of a file or folder of ours that everybody may read, and that has not been
+/// touched since it was made.
+pub fn attributes_of(number: INodeNo, kind: FileType, bytes: u64, since: SystemTime) -> FileAttr {
+    FileAttr {
+        ino: number,
+        size: bytes,
+        blocks: bytes.div_ceil(512),
+        atime: since,
+        mtime: since,
+        ctime: since,
+        crtime: since,
+        kind,
+        perm: 0o755,
+        nlink: 1,
+        uid: rustix::process::getuid().as_raw(),
+        gid: rustix::process::getgid().as_raw(),
+        rdev: 0,
+        blksize: BLOCK_BYTES,
+        flags: 0,
     }
 }
 

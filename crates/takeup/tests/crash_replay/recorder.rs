@@ -10,6 +10,7 @@ use fuser::{
     FopenFlags, Generation, INodeNo, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty,
     ReplyEntry, ReplyOpen, ReplyWrite, TimeOrNow, WriteFlags,
 };
+use sim::mount::attributes_of;
 use tempfile::TempDir;
 
 /// What the disk was told.
@@ -158,23 +159,10 @@ struct Served(Arc<Mutex<Disk>>);
 impl Served {
     fn attributes(&self, number: INodeNo) -> FileAttr {
         let size = self.0.lock().unwrap().image.len() as u64;
-        let is_file = number == FILE;
-        FileAttr {
-            ino: number,
-            size: if is_file { size } else { 0 },
-            blocks: size / 512,
-            atime: UNIX_EPOCH,
-            mtime: UNIX_EPOCH,
-            ctime: UNIX_EPOCH,
-            crtime: UNIX_EPOCH,
-            kind: if is_file { FileType::RegularFile } else { FileType::Directory },
-            perm: 0o755,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
+        if number == FILE {
+            attributes_of(number, FileType::RegularFile, size, UNIX_EPOCH)
+        } else {
+            attributes_of(number, FileType::Directory, 0, UNIX_EPOCH)
         }
     }
 }

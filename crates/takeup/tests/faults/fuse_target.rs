@@ -13,6 +13,7 @@ use fuser::{
     ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow,
     WriteFlags,
 };
+use sim::mount::attributes_of;
 use tempfile::TempDir;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,23 +94,7 @@ impl Folder {
             None if number == 1 => (0, FileType::Directory),
             None => return None,
         };
-        Some(FileAttr {
-            ino: INodeNo(number),
-            size,
-            blocks: size.div_ceil(512),
-            atime: UNIX_EPOCH,
-            mtime: UNIX_EPOCH,
-            ctime: UNIX_EPOCH,
-            crtime: UNIX_EPOCH,
-            kind,
-            perm: 0o755,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        })
+        Some(attributes_of(INodeNo(number), kind, size, UNIX_EPOCH))
     }
 }
 

@@ -5,10 +5,11 @@
 
 use std::str::FromStr;
 
+use bench::quantities::Unit;
 use model::tape::parameters::TapeParameters;
 
 use crate::failure::Failure;
-use crate::quantity::{Rate, Size};
+use crate::quantity::{QuantityError, Rate, Size};
 
 /// A parameter and its new value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,16 +69,11 @@ fn one(name: &str, text: &str) -> Result<u64, String> {
     if let Ok(number) = text.parse() {
         return Ok(number);
     }
-    match name {
-        _ if name.ends_with("_per_second") => {
-            let rate = text.parse::<Rate>().map_err(|error| error.to_string())?;
-            Ok(rate.0)
-        }
-        _ if name.ends_with("_bytes") => {
-            let size = text.parse::<Size>().map_err(|error| error.to_string())?;
-            Ok(size.0)
-        }
-        _ if name.ends_with("_ns") => {
+    let told = |error: QuantityError| error.to_string();
+    match Unit::of(name) {
+        Unit::BytesPerSecond => text.parse::<Rate>().map(|rate| rate.0).map_err(told),
+        Unit::Bytes => text.parse::<Size>().map(|size| size.0).map_err(told),
+        Unit::Nanoseconds => {
             time_ns(text).ok_or_else(|| "a time is a number with ns, us, ms or s".to_owned())
         }
         _ => Err("the value is a whole number".to_owned()),
