@@ -6,6 +6,7 @@
 //! rule that is in no list. A [`Finding`] is what a rule says of this machine or this run.
 //!
 //! There are no words for the terminal here, those are `report`'s, and nothing that looks.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 

@@ -22,6 +22,7 @@
 //!
 //! Not here: which folder of sysfs a tape drive has, which is found by who opens it (`device`), and
 //! what any of the numbers mean for a run.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod counters;
 pub mod layers;

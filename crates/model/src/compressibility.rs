@@ -138,7 +138,7 @@ impl Compressibility {
     fn remember(&mut self, place: usize) {
         if let Some(hash) = self.hash(place) {
             self.before[place] = self.newest[hash];
-            self.newest[hash] = place as u32;
+            self.newest[hash] = u32::try_from(place).expect("a place in the window");
         }
     }
 

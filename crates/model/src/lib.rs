@@ -39,6 +39,8 @@
 //! Not here: the bytes themselves, the semantics of the kernel's tape driver, and any clock or
 //! device: drives and disks that other programs can use are `sim`'s.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 pub mod compressibility;
 pub mod disk;
 pub mod pipeline;
@@ -49,6 +51,12 @@ pub mod tape;
 
 /// Nanoseconds in a second, and billionths of a byte in a byte.
 pub const BILLION: u64 = 1_000_000_000;
+
+/// A number without its fraction; the nearest there is where it is none of 64 bits.
+#[expect(clippy::cast_possible_truncation, reason = "what a cast does is what is wanted")]
+pub(crate) fn whole(number: f64) -> u64 {
+    number as u64
+}
 
 /// Time that `bytes` take at a rate, rounded up to a nanosecond; a rate of zero is taken as one
 /// byte a second.

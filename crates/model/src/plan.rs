@@ -9,10 +9,10 @@
 
 pub mod alternatives;
 
-use crate::BILLION;
 use crate::program::{Ratio, Stream, coalesced, stream};
 use crate::tape::TapeModel;
 use crate::tape::parameters::TapeParameters;
+use crate::{BILLION, whole};
 
 /// Who compresses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -192,7 +192,7 @@ impl Setup {
         let source = &self.source;
         let reading = source.size_bytes as f64 / source.bytes_per_second.max(1) as f64;
         let files = source.files as f64 * source.file_ns as f64 / BILLION as f64;
-        ((self.archive_bytes() as f64 / (reading + files).max(1e-9)) as u64).max(1)
+        whole(self.archive_bytes() as f64 / (reading + files).max(1e-9)).max(1)
     }
 
     /// Whether the drives have to stop for want of data.
@@ -306,7 +306,7 @@ pub fn plan(setup: &Setup) -> Result<Plan, PlanError> {
         seconds,
         change_seconds: change_s,
         volumes: volumes_each * setup.drives,
-        back_hitches: (steady.back_hitches * scale * drives).round() as u64,
+        back_hitches: whole((steady.back_hitches * scale * drives).round()),
         motion_hours: (steady.motion_seconds * scale + rewinds_s) * drives / 3600.0,
         bytes_per_second: setup.source.size_bytes as f64 / seconds,
         native_bytes_per_second: medium_share as f64 / write_s.max(1e-9),

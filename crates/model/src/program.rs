@@ -9,7 +9,7 @@
 
 use super::tape::parameters::{Known, TapeParameters};
 use super::tape::{Filemark, TapeModel, Zone};
-use super::{BILLION, transfer_ns};
+use super::{BILLION, transfer_ns, whole};
 
 /// How the data compress on the drive: host bytes for 1,000 bytes on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Ratio {
 
     /// From host bytes for each byte on the medium; at least a thousandth.
     pub fn of(ratio: f64) -> Ratio {
-        Ratio { permille: ((ratio * 1000.0).round() as u64).max(1) }
+        Ratio { permille: whole((ratio * 1000.0).round()).max(1) }
     }
 
     /// As a number.
@@ -207,12 +207,12 @@ impl Ring {
     /// A whole block, or the short last one.
     fn next_block(&self, program: &Stream) -> Option<u64> {
         let block = u128::from(program.block_bytes) * NANOBYTES;
-        match self.fill >= block {
-            true => Some(program.block_bytes),
-            false if self.source_left == 0 && self.fill > 0 => {
-                u64::try_from(self.fill / NANOBYTES).ok()
-            }
-            false => None,
+        if self.fill >= block {
+            Some(program.block_bytes)
+        } else if self.source_left == 0 && self.fill > 0 {
+            u64::try_from(self.fill / NANOBYTES).ok()
+        } else {
+            None
         }
     }
 

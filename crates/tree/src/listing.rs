@@ -181,10 +181,12 @@ impl Names {
         }
         let base_bytes = names.base.as_ref().map_or(0, |base| base.path_bytes + 1);
         names.path_bytes = base_bytes + names.tail.len();
-        names.source_path_bytes = match parent.is_source_holder() {
-            true if names.path_bytes != 0 => names.path_bytes + 1,
-            true => 0,
-            false => parent.source_path_bytes,
+        names.source_path_bytes = if !parent.is_source_holder() {
+            parent.source_path_bytes
+        } else if names.path_bytes == 0 {
+            0
+        } else {
+            names.path_bytes + 1
         };
         names
     }

@@ -173,10 +173,12 @@ fn share_scale(figures: &mut [Figure]) {
 fn axis(factor: &Factor) -> Axis {
     // Zero has no place on a logarithmic axis.
     let positive = |level: &Level| matches!(level, Level::Number(number) if *number > 0);
-    match factor.levels.iter().all(positive) {
-        true if Unit::of(&factor.name) == Unit::Bytes => Axis::Bytes,
-        true => Axis::Log2,
-        false => Axis::Words(factor.levels.iter().map(|level| level.shown(&factor.name)).collect()),
+    if !factor.levels.iter().all(positive) {
+        Axis::Words(factor.levels.iter().map(|level| level.shown(&factor.name)).collect())
+    } else if Unit::of(&factor.name) == Unit::Bytes {
+        Axis::Bytes
+    } else {
+        Axis::Log2
     }
 }
 

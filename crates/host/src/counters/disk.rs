@@ -128,17 +128,19 @@ fn parse_line(line: &str, number: usize) -> Result<(String, DiskCounters), Count
         let word = words.next().ok_or(error("eleven counters"))?;
         *field = word.parse().map_err(|_| error("number"))?;
     }
+    #[expect(clippy::cast_possible_truncation, reason = "the kernel prints 32 bits of its times")]
+    let milliseconds = |index: usize| fields[index] as u32;
     let direction = |from: usize| Direction {
         requests: fields[from],
         merges: fields[from + 1],
         sectors: fields[from + 2],
-        time_ms: fields[from + 3] as u32,
+        time_ms: milliseconds(from + 3),
     };
     let counters = DiskCounters {
         read: direction(0),
         write: direction(4),
-        busy_ms: fields[9] as u32,
-        weighted_ms: fields[10] as u32,
+        busy_ms: milliseconds(9),
+        weighted_ms: milliseconds(10),
     };
     Ok((name, counters))
 }

@@ -119,10 +119,12 @@ impl Place {
         // Data in the page cache count as available: they must stay there.
         let available_bytes = available_memory_bytes() + before;
         let in_memory = free(Path::new(MEMORY)) + before > bytes && available_bytes > needed_bytes;
-        match in_memory {
-            true => Ok(self.in_memory()),
-            false if free(&self.scratch) > bytes + (1 << 30) => Ok(self.on_disk()),
-            false => bail!("no room for a cartridge of {} MiB", bytes >> 20),
+        if in_memory {
+            Ok(self.in_memory())
+        } else if free(&self.scratch) > bytes + (1 << 30) {
+            Ok(self.on_disk())
+        } else {
+            bail!("no room for a cartridge of {} MiB", bytes >> 20)
         }
     }
 
