@@ -24,6 +24,7 @@ mod options;
 pub mod pace;
 pub mod real_time;
 mod target;
+mod watched;
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -43,6 +44,7 @@ pub use medium::{Cartridge, CartridgeSettings, Object, Protection};
 pub use medium_file::MediumFileError;
 pub use mishap::Mishap;
 pub use target::{Completion, SENSE_BYTES, Target};
+pub use watched::{Call, Watched};
 
 use driver::Driver;
 

@@ -1,31 +1,19 @@
 //! Which calls a run makes, and from where: a drive that streams must not be asked anything, and a
 //! call that cannot be interrupted must not hold up the rest.
 
-use std::io;
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use archive::chunk::Compression;
 use backup::backup::backup;
-use device::tape::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
-use device::tape::sense::Sense;
+use device::tape::raw::Operation;
 use device::tape::{Access, OpenError, Tape, TapeDrive};
 use flow::cancel::Cancel;
 use sets::TapeOptions;
-use sim::tape::{Direction, OnClose, OpenMode, Readiness, VirtualDrive, VirtualTape};
+use sim::tape::{Call, Direction, OnClose, OpenMode, Readiness, VirtualDrive, Watched};
 
 use super::{Operator, library, on_tape, tape_options, tree};
 use crate::harness::{Recorder, Watchdog};
-
-/// What was called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
-    Read,
-    Write,
-    Operate(Operation),
-    /// `MTIOCPOS` or a command past the driver.
-    Question,
-}
 
 type Calls = Arc<Mutex<Vec<(Call, ThreadId)>>>;
 
@@ -33,17 +21,6 @@ type Calls = Arc<Mutex<Vec<(Call, ThreadId)>>>;
 struct WatchedDrive {
     drive: VirtualDrive,
     calls: Calls,
-}
-
-struct WatchedTape {
-    tape: VirtualTape,
-    calls: Calls,
-}
-
-impl WatchedTape {
-    fn note(&self, call: Call) {
-        self.calls.lock().unwrap().push((call, std::thread::current().id()));
-    }
 }
 
 impl TapeDrive for WatchedDrive {
@@ -59,43 +36,8 @@ impl TapeDrive for WatchedDrive {
         let (readiness, on_close) = (Readiness::Needed, OnClose::Stay);
         let tape = self.drive.open_raw(OpenMode { direction, readiness, on_close }).unwrap();
         let calls = self.calls.clone();
-        Ok(Tape::new(Box::new(WatchedTape { tape, calls }), self.name()))
-    }
-}
-
-impl RawTape for WatchedTape {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.note(Call::Read);
-        self.tape.read(buffer)
-    }
-    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
-        self.note(Call::Write);
-        self.tape.write(block)
-    }
-    fn operate(&mut self, operation: Operation, count: i32) -> io::Result<()> {
-        self.note(Call::Operate(operation));
-        self.tape.operate(operation, count)
-    }
-    /// `MTIOCGET`, which the driver answers without the drive.
-    fn status(&mut self) -> io::Result<RawStatus> {
-        self.tape.status()
-    }
-    fn position(&mut self) -> io::Result<u64> {
-        self.note(Call::Question);
-        self.tape.position()
-    }
-    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
-        self.note(Call::Question);
-        self.tape.command(command, data)
-    }
-    fn statistics(&mut self) -> Option<Statistics> {
-        self.tape.statistics()
-    }
-    fn last_sense(&mut self) -> Option<Sense> {
-        self.tape.last_sense()
-    }
-    fn transfer_bytes_max(&mut self) -> Option<u64> {
-        self.tape.transfer_bytes_max()
+        let note = move |call| calls.lock().unwrap().push((call, std::thread::current().id()));
+        Ok(Tape::new(Box::new(Watched::new(tape, note)), self.name()))
     }
 }
 

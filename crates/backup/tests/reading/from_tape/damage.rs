@@ -1,20 +1,18 @@
 //! The damage matrix of a tape: every block in turn cannot be read, the drive forgets where it is,
 //! the medium is exchanged, and what the drive says makes no sense.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use backup::origin::Origin;
 use backup::read::ReadFailure;
 use backup::restore::{RestoreError, RestoreOptions};
-use device::tape::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
-use device::tape::sense::Sense;
+use device::tape::raw::RawTape;
 use device::tape::{Access, OpenError, Tape, TapeDrive};
 use sets::{SetChoice, TapeOrigin, TapeReadFailure};
 use sim::tape::{
-    AfterReadError, Cartridge, Direction, Faults, Object, OnClose, OpenMode, Persistence,
-    Readiness, VirtualDrive, VirtualTape,
+    AfterReadError, Call, Cartridge, Direction, Faults, Object, OnClose, OpenMode, Persistence,
+    Readiness, VirtualDrive, Watched,
 };
 
 use super::harness::TapeHarness;
@@ -220,13 +218,6 @@ struct Exchanging {
     reads: u32,
 }
 
-struct ExchangingTape {
-    tape: VirtualTape,
-    drive: VirtualDrive,
-    other: Option<Cartridge>,
-    reads_left: u32,
-}
-
 impl TapeDrive for Exchanging {
     fn name(&self) -> &str {
         "/dev/nst0"
@@ -240,45 +231,15 @@ impl TapeDrive for Exchanging {
         };
         let mut tape = self.drive.open_raw(mode).unwrap();
         tape.status().unwrap();
-        let (drive, other) = (self.drive.clone(), Some(self.other.clone()));
-        let raw = ExchangingTape { tape, drive, other, reads_left: self.reads };
-        Ok(Tape::new(Box::new(raw), "/dev/nst0"))
-    }
-}
-
-impl RawTape for ExchangingTape {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.reads_left = self.reads_left.saturating_sub(1);
-        if self.reads_left == 0
-            && let Some(other) = self.other.take()
-        {
-            self.drive.insert(other);
-        }
-        self.tape.read(buffer)
-    }
-    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
-        self.tape.write(block)
-    }
-    fn operate(&mut self, operation: Operation, count: i32) -> io::Result<()> {
-        self.tape.operate(operation, count)
-    }
-    fn status(&mut self) -> io::Result<RawStatus> {
-        self.tape.status()
-    }
-    fn position(&mut self) -> io::Result<u64> {
-        self.tape.position()
-    }
-    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
-        self.tape.command(command, data)
-    }
-    fn statistics(&mut self) -> Option<Statistics> {
-        self.tape.statistics()
-    }
-    fn last_sense(&mut self) -> Option<Sense> {
-        self.tape.last_sense()
-    }
-    fn transfer_bytes_max(&mut self) -> Option<u64> {
-        self.tape.transfer_bytes_max()
+        let (drive, other, at) = (self.drive.clone(), self.other.clone(), self.reads);
+        let mut reads = 0;
+        let exchange = move |call| {
+            reads += u32::from(call == Call::Read);
+            if call == Call::Read && reads == at {
+                drive.insert(other.clone());
+            }
+        };
+        Ok(Tape::new(Box::new(Watched::new(tape, exchange)), "/dev/nst0"))
     }
 }
 

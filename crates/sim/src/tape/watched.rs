@@ -1,0 +1,79 @@
+//! A tape whose user is watched: somebody hears of every call before the drive does, and may do
+//! something to the drive meanwhile.
+
+use std::io;
+
+use device::tape::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
+use device::tape::sense::Sense;
+
+use super::VirtualTape;
+
+/// What is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// read(2).
+    Read,
+    /// write(2).
+    Write,
+    /// `MTIOCTOP`.
+    Operate(Operation),
+    /// `MTIOCPOS` or a command past the driver. `MTIOCGET` is none, since the driver answers it
+    /// without the drive.
+    Question,
+}
+
+/// An open tape, and whoever hears of its calls.
+pub struct Watched<F> {
+    tape: VirtualTape,
+    before: F,
+}
+
+impl<F: FnMut(Call) + Send> Watched<F> {
+    /// Has `before` called in front of each call.
+    pub fn new(tape: VirtualTape, before: F) -> Watched<F> {
+        Watched { tape, before }
+    }
+
+    fn tape(&mut self, call: Call) -> &mut VirtualTape {
+        (self.before)(call);
+        &mut self.tape
+    }
+}
+
+impl<F: FnMut(Call) + Send> RawTape for Watched<F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.tape(Call::Read).read(buffer)
+    }
+
+    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
+        self.tape(Call::Write).write(block)
+    }
+
+    fn operate(&mut self, operation: Operation, count: i32) -> io::Result<()> {
+        self.tape(Call::Operate(operation)).operate(operation, count)
+    }
+
+    fn status(&mut self) -> io::Result<RawStatus> {
+        self.tape.status()
+    }
+
+    fn position(&mut self) -> io::Result<u64> {
+        self.tape(Call::Question).position()
+    }
+
+    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
+        self.tape(Call::Question).command(command, data)
+    }
+
+    fn statistics(&mut self) -> Option<Statistics> {
+        self.tape.statistics()
+    }
+
+    fn last_sense(&mut self) -> Option<Sense> {
+        self.tape.last_sense()
+    }
+
+    fn transfer_bytes_max(&mut self) -> Option<u64> {
+        self.tape.transfer_bytes_max()
+    }
+}
