@@ -29,11 +29,12 @@ use crate::read::Pages;
 use crate::record::{Cell, CellError, RunRecord};
 use crate::run::Executor;
 use fio::{Direction, FioRun};
-use job::{Job, JobError};
+use job::Job;
 use load::Load;
 use safety::{Access, Found, Permission, Permit, SafetyError};
 
 pub use error::DiskError;
+pub use job::{JobError, LineFault};
 
 /// Runs fio as the cells say.
 #[derive(Debug)]
