@@ -8,6 +8,7 @@ use archive::chunk::{
     Boundary, BoundaryFinder, ChunkDecompressor, ChunkError, Coding, Format, Input, StreamDecoder,
     StreamState, gzip_member,
 };
+use archive::stream::StoredOffset;
 use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
 
@@ -101,7 +102,7 @@ enum End {
 
 /// One frame or member, through slices of odd sizes.
 fn stream_one(coding: Coding, mut rest: &[u8]) -> Streamed {
-    let mut decoder = StreamDecoder::new(coding, 0, 1 << 20);
+    let mut decoder = StreamDecoder::new(coding, StoredOffset::START, 1 << 20);
     let mut content = Vec::new();
     let mut out = [0; 4099];
     loop {

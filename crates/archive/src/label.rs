@@ -20,6 +20,7 @@ use crate::encode::{EncodeError, encode_global_header, encode_member, encode_vol
 use crate::header::{self, UNIT_BYTES};
 use crate::member::Member;
 use crate::pax;
+use crate::stream::StoredOffset;
 
 /// Longest label that is read or written: a block, the odd bytes of another, and headers.
 pub const LABEL_BYTES_MAX: usize = 64 << 20;
@@ -60,7 +61,7 @@ pub struct Label {
     pub medium: [u8; 16],
     /// Where the bytes behind the label belong in the stored stream. The index has a stored stream
     /// of its own.
-    pub stream_bytes: u64,
+    pub stream_bytes: StoredOffset,
     /// Bytes of every block of the set.
     pub block_bytes: u32,
     /// Bytes from the start of the label to the first byte behind it: a whole number of blocks,
@@ -143,8 +144,8 @@ impl Label {
 
     /// Where a byte of the stored stream lies, counted from the start of the label. `None` for
     /// what precedes the part.
-    pub fn place_in_part(&self, stream_bytes: u64) -> Option<u64> {
-        Some(stream_bytes.checked_sub(self.stream_bytes)? + u64::from(self.length_bytes))
+    pub fn place_in_part(&self, stream_bytes: StoredOffset) -> Option<u64> {
+        Some(stream_bytes.checked_since(self.stream_bytes)? + u64::from(self.length_bytes))
     }
 
     /// The label as it stands on the medium. Sets `length_bytes` to its length.
@@ -197,11 +198,12 @@ impl Label {
             }
             _ => return Ok(Found::Foreign),
         };
+        const START: StoredOffset = StoredOffset::START;
         let mut content = Vec::new();
         let frame = &prefix[..frame_bytes];
         let limit_bytes = content_bytes_max.min(FRAME_BYTES_MAX);
         let opened =
-            ChunkDecompressor::new().decompress(coding, frame, 0, limit_bytes, &mut content);
+            ChunkDecompressor::new().decompress(coding, frame, START, limit_bytes, &mut content);
         if opened.is_err() {
             return Ok(Found::Foreign);
         }
@@ -426,7 +428,7 @@ fn decode_fields(text: &[u8]) -> Result<Label, &'static str> {
         part: short("part")?,
         volume: short("volume")?,
         medium: id(field("medium")?)?,
-        stream_bytes: number("stream")?,
+        stream_bytes: StoredOffset::new(number("stream")?),
         block_bytes: short("block")?,
         length_bytes: short("length")?,
         compression: field("compression")?.parse().map_err(|_| "its compression is not known")?,

@@ -57,4 +57,5 @@ pub mod mark;
 pub mod member;
 pub mod pax;
 pub mod sparse;
+pub mod stream;
 mod xattr;

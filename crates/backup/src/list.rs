@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use archive::index::{FileLayout, FileRecord, IndexError, RecordKind};
 use archive::member::{Kind, Member};
+use archive::stream::ArchiveOffset;
 use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
@@ -23,8 +24,7 @@ use crate::origin::Origin;
 use crate::read::cross_check::cross_check;
 use crate::read::members::{Item, MemberStream};
 use crate::read::{
-    Contents, Damage, DamageKind, IndexNeed, Input, ReadFailure, ReadSettings, plain_decoder,
-    read_archive,
+    Contents, Damage, IndexNeed, Input, ReadFailure, ReadSettings, plain_decoder, read_archive,
 };
 use crate::selection::Selection;
 use crate::warnings::Warnings;
@@ -96,9 +96,9 @@ pub struct Listed<'a> {
     /// What the archive says.
     pub member: &'a Member,
     /// Place of its first header in the archive, before compression.
-    pub header_offset_bytes: u64,
+    pub header_offset_bytes: ArchiveOffset,
     /// Place of its content.
-    pub content_offset_bytes: u64,
+    pub content_offset_bytes: ArchiveOffset,
     /// Bytes of content in the archive.
     pub stored_bytes: u64,
 }
@@ -305,12 +305,12 @@ fn list_index(
     // list.
     let Some(check) = cross_check(index) else {
         let why = "it cannot be read to its end, so the headers are listed".to_owned();
-        warnings.damage(&Damage::new(0, 0, DamageKind::Index { why }));
+        warnings.damage(&Damage::of_index(why));
         return Ok(None);
     };
     for what in &check.disagreements {
         let why = format!("{what}; the headers are listed");
-        warnings.damage(&Damage::new(0, 0, DamageKind::Index { why }));
+        warnings.damage(&Damage::of_index(why));
     }
     if !check.disagreements.is_empty() {
         return Ok(None);

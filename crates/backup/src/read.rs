@@ -41,6 +41,7 @@ use std::thread::Scope;
 use archive::chunk::{Coding, Format};
 use archive::decode::{Decoder, Limits};
 use archive::index::ChunkRecord;
+use archive::stream::{Archive, Stored, StoredOffset};
 use device::source::Source;
 use failures::lock;
 use flow::account::{Account, Stage};
@@ -164,8 +165,8 @@ struct Pipeline<'a, E> {
     read: Arc<Stage>,
     decompress: Arc<Stage>,
     /// Gaps of the source, and of what the decompressors make of it.
-    source_gaps: Gaps,
-    archive_gaps: Gaps,
+    source_gaps: Gaps<Stored>,
+    archive_gaps: Gaps<Archive>,
     stop: AtomicBool,
     ring_bytes: AtomicU64,
     trailing_bytes: AtomicU64,
@@ -239,13 +240,13 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         let mut account = stage.open();
         let file = Arc::clone(&source.file);
         let length_bytes = source.length_bytes.unwrap_or(0);
-        let gaps = self.archive_gaps.clone();
+        let gaps = self.gaps_of_plain();
         let supply = headers::HeaderSupply::new(file, length_bytes, gaps.clone(), self.cancel);
         let bytes_read = supply.bytes_read();
         let mut stream = self.stream(Box::new(supply), gaps);
         let result = body(&mut stream, &mut account)?;
         self.check_archive(&stream)?;
-        let archive_bytes = stream.position_bytes();
+        let archive_bytes = stream.position_bytes().bytes();
         let mut summary = self.summary(archive_bytes, Format::Plain);
         summary.source_bytes = bytes_read.load(Ordering::Relaxed);
         summary.stages.clear();
@@ -253,7 +254,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         Ok((result, summary))
     }
 
-    fn stream<'s>(&'s self, supply: Box<dyn Supply + 's>, gaps: Gaps) -> MemberStream<'s> {
+    fn stream<'s>(&'s self, supply: Box<dyn Supply + 's>, gaps: Gaps<Archive>) -> MemberStream<'s> {
         // A set on tape has end marks between its segments.
         let is_tape = self.endpoint == Endpoint::Tape;
         let check = self.settings.check.as_ref().filter(|_| !is_tape);
@@ -270,6 +271,11 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             .with_kept(self.settings.keep.clone())
     }
 
+    /// The gaps of an archive that is not compressed: those of its source.
+    fn gaps_of_plain(&self) -> Gaps<Archive> {
+        self.source_gaps.same_in()
+    }
+
     fn check_archive(&self, stream: &MemberStream<'_>) -> Result<(), ReadFailure> {
         let name = || self.name.clone();
         if !stream.is_archive() {
@@ -284,7 +290,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         if stream.has_members() || stream.has_index() {
             return Ok(());
         }
-        let zeros_bytes = stream.position_bytes();
+        let zeros_bytes = stream.position_bytes().bytes();
         Err(if stream.is_only_zeros() {
             ReadFailure::OnlyZeros { name: name(), zeros_bytes }
         } else {
@@ -348,9 +354,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         };
         let format = Format::detect(&first[..first.len().min(Format::PREFIX_BYTES)]);
         let (supply, gaps) = match format {
-            Format::Plain => {
-                (RingSupply { first: Some(first), consumer }, self.source_gaps.clone())
-            }
+            Format::Plain => (RingSupply { first: Some(first), consumer }, self.gaps_of_plain()),
             Format::Compressed(coding) => {
                 let (producer, plain) = self.ring(BLOCK_BYTES)?;
                 self.crew.spawn(scope, &self.decompress, move |account| {
@@ -371,14 +375,16 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
     fn parse_all<R>(
         &self,
         supply: RingSupply,
-        gaps: Gaps,
+        gaps: Gaps<Archive>,
         format: Format,
         account: &mut Account,
         body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
     ) -> Result<(R, u64, Format), E> {
         let (check, keep) = (self.settings.check.clone(), self.settings.keep.clone());
         let supply: Box<dyn Supply> = match (check, keep) {
-            (Some(check), _) => Box::new(CheckedSupply { supply, check, position_bytes: 0 }),
+            (Some(check), _) => {
+                Box::new(CheckedSupply { supply, check, position_bytes: Default::default() })
+            }
             (None, Some(checksums)) => Box::new(KeepingSupply { supply, checksums }),
             (None, None) => Box::new(supply),
         };
@@ -391,7 +397,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         };
         let mut stream = self.stream(supply, gaps);
         let result = body(&mut stream, account)?;
-        let archive_bytes = stream.position_bytes();
+        let archive_bytes = stream.position_bytes().bytes();
         self.stop.store(true, Ordering::Release);
         stream.drain(account)?;
         self.check_archive(&stream)?;
@@ -425,14 +431,14 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
     ) -> Result<(R, u64, Format), E> {
         let (supply, gaps, format) = match &excerpt.chunks {
-            None => (RingSupply { first: None, consumer }, &self.source_gaps, Format::Plain),
+            None => (RingSupply { first: None, consumer }, self.gaps_of_plain(), Format::Plain),
             Some((coding, chunks)) => {
                 let supply = self.supply_chunks(scope, *coding, chunks, consumer)?;
-                (supply, &self.archive_gaps, Format::Compressed(*coding))
+                (supply, self.archive_gaps.clone(), Format::Compressed(*coding))
             }
         };
         let supply = ExcerptSupply::new(excerpt, supply, self.settings.check.clone());
-        let mut stream = self.stream(Box::new(supply), gaps.clone()).begin_inside();
+        let mut stream = self.stream(Box::new(supply), gaps).begin_inside();
         let result = body(&mut stream, account)?;
         self.stop.store(true, Ordering::Release);
         stream.drain(account)?;
@@ -470,7 +476,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
                     .map_err(|source| ReadFailure::SetUp { what: "engine", source })?;
                 let ranges = match self.settings.excerpt {
                     Some(excerpt) => excerpt.source.clone(),
-                    None => std::iter::once(0..length_bytes).collect(),
+                    None => std::iter::once(StoredOffset::range(0..length_bytes)).collect(),
                 };
                 let reader = SourceReader {
                     file,
@@ -567,7 +573,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             tape: lock(&self.tape_end).take(),
             lost: match format {
                 Format::Compressed(_) => self.archive_gaps.remembered(),
-                _ => self.source_gaps.remembered(),
+                _ => self.gaps_of_plain().remembered(),
             },
         }
     }

@@ -36,8 +36,8 @@ use crate::origin::Origin;
 use crate::read::block_check::{BlockCheck, KeptChecksums};
 use crate::read::members::MemberStream;
 use crate::read::{
-    Contents, Damage, DamageKind, IndexNeed, Input, ReadFailure, ReadSettings, TableState,
-    plain_decoder, read_archive,
+    Contents, Damage, IndexNeed, Input, ReadFailure, ReadSettings, TableState, plain_decoder,
+    read_archive,
 };
 use crate::warnings::Warnings;
 use sets::{Need, TapeReading};
@@ -320,8 +320,7 @@ pub fn verify(
     let has_table = as_written && summary.compression == "zstd" && endpoint != Endpoint::Tape;
     if has_table && report.checked.index && summary.table != TableState::Holds {
         let why = "the seek table behind the last frame is missing, or not that of the frames";
-        let kind = DamageKind::Index { why: why.to_owned() };
-        report.damage(&Damage::new(0, 0, kind), &warnings);
+        report.damage(&Damage::of_index(why.to_owned()), &warnings);
     }
     if let Some(tape) = &mut summary.tape {
         for what in tape.damage.drain(..) {
@@ -335,7 +334,7 @@ pub fn verify(
         conclude_blocks(check, &mut report, &warnings);
     } else if from_end == IndexFromEnd::Expected && endpoint == Endpoint::File && as_written {
         let why = "it cannot be found from the end of the file".to_owned();
-        report.damage(&Damage::new(0, 0, DamageKind::Index { why }), &warnings);
+        report.damage(&Damage::of_index(why), &warnings);
     }
     if let Some(against) = &options.against {
         live::find_extra(against, &workers, &mut report, &warnings, cancel)?;

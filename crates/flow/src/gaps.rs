@@ -6,31 +6,38 @@
 //! list travels beside the ring as [`Marks`]: a gap is entered before its block is complete.
 
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use failures::lock;
+use offset::Offset;
 
 use crate::ring::Marks;
 
-/// A place without data. Offsets count bytes of the stream.
+/// A place of the stream `In` without data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gap {
+pub struct Gap<In> {
     /// Where it starts.
-    pub start_bytes: u64,
+    pub start_bytes: Offset<In>,
     /// Zeros that stand for it; 0 for a seam.
     pub length_bytes: u64,
     /// What happened: a lowercase fragment.
     pub why: String,
 }
 
-impl Gap {
+impl<In> Gap<In> {
     /// Where what follows it starts.
-    pub fn end_bytes(&self) -> u64 {
+    pub fn end_bytes(&self) -> Offset<In> {
         self.start_bytes + self.length_bytes
     }
 
-    fn is_before(&self, other: &Gap) -> bool {
+    fn same_in<Other>(self) -> Gap<Other> {
+        let Gap { start_bytes, length_bytes, why } = self;
+        Gap { start_bytes: start_bytes.same_in(), length_bytes, why }
+    }
+
+    fn is_before(&self, other: &Gap<In>) -> bool {
         self.end_bytes() <= other.start_bytes
     }
 }
@@ -40,29 +47,54 @@ impl Gap {
 /// Capacity: `WAITING_MAX` and one. Gaps that touch are one, and whoever enters them waits for
 /// room in the ring; but between two seams there may be a single byte, and a ring has millions.
 /// What comes beyond is one with the last: what lies between is given up.
-#[derive(Clone, Debug, Default)]
-pub struct Gaps(Arc<Entered>);
+#[derive(Debug)]
+pub struct Gaps<In> {
+    entered: Arc<Entered>,
+    stream: PhantomData<fn() -> In>,
+}
+
+impl<In> Clone for Gaps<In> {
+    fn clone(&self) -> Gaps<In> {
+        self.same_in()
+    }
+}
+
+impl<In> Default for Gaps<In> {
+    fn default() -> Gaps<In> {
+        Gaps { entered: Arc::default(), stream: PhantomData }
+    }
+}
 
 /// Most places that wait for whoever reads the stream: about 10 MB with their texts.
 const WAITING_MAX: usize = 1 << 16;
 /// Most places that are remembered to the end of the run.
 const REMEMBERED_MAX: usize = 10_000;
 
+/// Whatever stream it is.
+#[derive(Clone, Debug)]
+enum Any {}
+
 #[derive(Debug, Default)]
 struct Entered {
     /// Those that nobody has come to.
-    waiting: Marks<Gap>,
+    waiting: Marks<Offset<Any>, Gap<Any>>,
     /// All that were entered with a length, ascending but for reads that overtook others.
-    all: Mutex<Vec<Range<u64>>>,
+    all: Mutex<Vec<Range<Offset<Any>>>>,
 }
 
-impl Gaps {
+impl<In> Gaps<In> {
+    /// The same gaps as those of another stream: for whoever knows that it is the same bytes.
+    pub fn same_in<Other>(&self) -> Gaps<Other> {
+        Gaps { entered: Arc::clone(&self.entered), stream: PhantomData }
+    }
+
     /// The places that were entered with a length, ascending, those that touch as one.
-    pub fn remembered(&self) -> Vec<Range<u64>> {
-        let mut all = lock(&self.0.all).clone();
+    pub fn remembered(&self) -> Vec<Range<Offset<In>>> {
+        let mut all = lock(&self.entered.all).clone();
         all.sort_by_key(|range| range.start);
-        let mut merged: Vec<Range<u64>> = Vec::new();
+        let mut merged: Vec<Range<Offset<In>>> = Vec::new();
         for range in all {
+            let range = range.start.same_in()..range.end.same_in();
             match merged.last_mut() {
                 Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
                 _ => merged.push(range),
@@ -72,14 +104,15 @@ impl Gaps {
     }
 
     /// Enters a gap; a place before the last one's (reads end in any order) is sorted in.
-    pub fn enter(&self, gap: Gap) {
+    pub fn enter(&self, gap: Gap<In>) {
+        let gap = gap.same_in();
         if gap.length_bytes > 0 {
-            let mut all = lock(&self.0.all);
+            let mut all = lock(&self.entered.all);
             if all.len() < REMEMBERED_MAX {
                 all.push(gap.start_bytes..gap.end_bytes());
             }
         }
-        self.0.waiting.change(|gaps| {
+        self.entered.waiting.change(|gaps| {
             if let Some(gap) = joined_with_last(gaps, gap) {
                 Marks::sort_in(gaps, gap.start_bytes, gap);
             }
@@ -87,14 +120,17 @@ impl Gaps {
     }
 
     /// Takes the first gap that starts before `end_bytes`.
-    pub fn take_before(&self, end_bytes: u64) -> Option<Gap> {
-        self.0.waiting.take_before(end_bytes).map(|(_, gap)| gap)
+    pub fn take_before(&self, end_bytes: Offset<In>) -> Option<Gap<In>> {
+        self.entered.waiting.take_before(end_bytes.same_in()).map(|(_, gap)| gap.same_in())
     }
 }
 
 /// Makes a gap a part of the last one where it touches it, or where there are too many; returned
 /// where it is one of its own.
-fn joined_with_last(gaps: &mut VecDeque<(u64, Gap)>, gap: Gap) -> Option<Gap> {
+fn joined_with_last(
+    gaps: &mut VecDeque<(Offset<Any>, Gap<Any>)>,
+    gap: Gap<Any>,
+) -> Option<Gap<Any>> {
     let full = gaps.len() >= WAITING_MAX;
     let Some((_, last)) = gaps.back_mut() else { return Some(gap) };
     if last.end_bytes() == gap.start_bytes && (last.length_bytes == 0) == (gap.length_bytes == 0) {
@@ -110,7 +146,7 @@ fn joined_with_last(gaps: &mut VecDeque<(u64, Gap)>, gap: Gap) -> Option<Gap> {
 
 /// Makes the last gap reach to the end of another. If one of them is a seam, so is what they come
 /// to: its length is known, and what follows is from further on.
-fn join_last(gaps: &mut VecDeque<(u64, Gap)>, gap: &Gap) {
+fn join_last(gaps: &mut VecDeque<(Offset<Any>, Gap<Any>)>, gap: &Gap<Any>) {
     let Some((_, last)) = gaps.pop_back() else { return };
     let seam = last.length_bytes == 0 || gap.length_bytes == 0;
     let mut start_bytes = last.start_bytes;
@@ -133,7 +169,11 @@ fn join_last(gaps: &mut VecDeque<(u64, Gap)>, gap: &Gap) {
 mod tests {
     use super::*;
 
-    fn gap(start_bytes: u64, length_bytes: u64) -> Gap {
+    #[derive(Clone, Debug, PartialEq)]
+    enum Here {}
+
+    fn gap(start_bytes: u64, length_bytes: u64) -> Gap<Here> {
+        let start_bytes = Offset::new(start_bytes);
         Gap { start_bytes, length_bytes, why: "test".into() }
     }
 
@@ -143,11 +183,11 @@ mod tests {
         gaps.enter(gap(4096, 512));
         gaps.enter(gap(4608, 512));
         gaps.enter(gap(1024, 512));
-        assert_eq!(gaps.take_before(1024), None);
-        assert_eq!(gaps.take_before(1025), Some(gap(1024, 512)));
-        assert_eq!(gaps.take_before(u64::MAX), Some(gap(4096, 1024)));
-        assert_eq!(gaps.take_before(u64::MAX), None);
-        assert_eq!(gaps.remembered(), [1024..1536, 4096..5120]);
+        assert_eq!(gaps.take_before(Offset::new(1024)), None);
+        assert_eq!(gaps.take_before(Offset::new(1025)), Some(gap(1024, 512)));
+        assert_eq!(gaps.take_before(Offset::MAX), Some(gap(4096, 1024)));
+        assert_eq!(gaps.take_before(Offset::MAX), None);
+        assert_eq!(gaps.remembered(), [1024..1536, 4096..5120].map(Offset::range));
     }
 
     /// A frame of one byte and one that cannot be decompressed, in turns, as a ring has room for.
@@ -158,21 +198,21 @@ mod tests {
         for place in 1..=last {
             // Some of them have a length.
             gaps.enter(gap(place * 8, if place % odd == 0 { 4 } else { 0 }));
-            assert!(gaps.0.waiting.change(|gaps| gaps.len()) <= WAITING_MAX + 1);
+            assert!(gaps.entered.waiting.change(|gaps| gaps.len()) <= WAITING_MAX + 1);
         }
-        let (mut end_bytes, mut count, mut known) = (0, 0, 0);
+        let (mut end_bytes, mut count, mut known) = (Offset::START, 0, 0);
         let mut before = gap(0, 1);
-        while let Some(next) = gaps.take_before(u64::MAX) {
+        while let Some(next) = gaps.take_before(Offset::MAX) {
             assert!(next.start_bytes >= end_bytes, "{next:?} behind {before:?}");
             (end_bytes, count, known) = (next.end_bytes(), count + 1, known + next.length_bytes);
             before = next;
         }
         assert_eq!(count, WAITING_MAX + 1);
         // What follows is as far on as the last of them was, and from nobody knows where.
-        assert_eq!((before.length_bytes, end_bytes), (0, last * 8 + 4));
+        assert_eq!((before.length_bytes, end_bytes), (0, Offset::new(last * 8 + 4)));
         assert!(known > (last - WAITING_MAX as u64) * 8);
         // There is room again.
-        gaps.enter(gap(end_bytes + 8, 0));
-        assert_eq!(gaps.take_before(u64::MAX), Some(gap(end_bytes + 8, 0)));
+        gaps.enter(gap(end_bytes.bytes() + 8, 0));
+        assert_eq!(gaps.take_before(Offset::MAX), Some(gap(end_bytes.bytes() + 8, 0)));
     }
 }

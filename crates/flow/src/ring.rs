@@ -22,12 +22,20 @@ use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex};
 
 use failures::lock;
+use offset::Offset;
 
 use crate::account::{Account, State};
 use crate::cancel::{Cancel, Stopped};
 pub use marks::Marks;
 use region::{Region, Span};
 pub use reservation::{Filler, Piece, Reservation};
+
+/// The stream of bytes that goes through a ring. What it is a stream of knows whoever fills it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ring {}
+
+/// A place in the stream that goes through a ring.
+pub type RingOffset = Offset<Ring>;
 
 /// Size and shape of a ring.
 #[derive(Clone, Copy, Debug)]
@@ -183,8 +191,8 @@ impl Producer {
     }
 
     /// Bytes of the stream reserved so far: the place of the next reservation.
-    pub fn position_bytes(&self) -> u64 {
-        lock(&self.shared.state).reserved_bytes
+    pub fn position_bytes(&self) -> RingOffset {
+        RingOffset::new(lock(&self.shared.state).reserved_bytes)
     }
 
     /// Reserves the next `bytes` of the stream and waits for room as long as it takes.
@@ -230,7 +238,7 @@ impl Producer {
         let mut last = pieces.next().expect("a reservation that is cut has a piece");
         assert!(pieces.next().is_none(), "a reservation that is cut lies in one block");
         let end_bytes = self.position_bytes() - unused_bytes as u64;
-        let full = end_bytes.is_multiple_of(self.block_bytes() as u64);
+        let full = end_bytes % self.block_bytes() as u64 == 0;
         if self.last_block == LastBlock::Padded && !full {
             last.bytes_mut()[filled_bytes..].fill(0);
             last.commit();
@@ -521,8 +529,8 @@ impl Block {
     }
 
     /// Place of its first byte in the stream.
-    pub fn position_bytes(&self) -> u64 {
-        self.0.position_bytes
+    pub fn position_bytes(&self) -> RingOffset {
+        RingOffset::new(self.0.position_bytes)
     }
 
     pub(crate) fn address(&self) -> *const u8 {

@@ -6,6 +6,7 @@
 
 use archive::index::{ExtentRecord, Section, Trailer};
 use archive::label::{LABEL_BYTES_MAX, Label};
+use archive::stream::StoredOffset;
 
 use crate::block::BLOCK_BYTES_MAX;
 
@@ -21,7 +22,7 @@ const ZEROS_MAX: u64 = 1 << 36;
 const VOLUMES_MAX: u32 = 1 << 16;
 const FILES_MAX: u32 = 1 << 28;
 /// More bytes and objects than all volumes of a set have.
-const STREAM_BYTES_MAX: u64 = 1 << 62;
+const STREAM_END_MAX: StoredOffset = StoredOffset::new(1 << 62);
 const OBJECTS_MAX: u64 = 1 << 48;
 /// More than a chunk takes on tape, or the padding behind it.
 const CHUNK_STORED_BYTES_MAX: u64 = 80 << 20;
@@ -30,7 +31,7 @@ const CHUNK_STORED_BYTES_MAX: u64 = 80 << 20;
 pub(crate) fn label_can_be(label: &Label) -> bool {
     label.volume <= VOLUMES_MAX
         && label.segment <= FILES_MAX
-        && label.stream_bytes <= STREAM_BYTES_MAX
+        && label.stream_bytes <= STREAM_END_MAX
         && label.block_bytes as usize <= BLOCK_BYTES_MAX
 }
 
@@ -58,7 +59,6 @@ pub(crate) fn extents_can_be(
     trailer: &Trailer,
     index_bytes: u64,
 ) -> bool {
-    let end_of = |extent: &ExtentRecord| extent.stream_offset_bytes + extent.stream_bytes;
     let can_be = |extent: &ExtentRecord| {
         extent.set == set
             && extent.volume <= VOLUMES_MAX
@@ -71,20 +71,21 @@ pub(crate) fn extents_can_be(
         let (before, next) = (&pair[0], &pair[1]);
         before.volume <= next.volume
             && before.stream_offset_bytes <= next.stream_offset_bytes
-            && next.stream_offset_bytes <= end_of(before)
+            && next.stream_offset_bytes <= before.stream_end_bytes()
     };
-    let begins = extents.first().is_none_or(|first| first.stream_offset_bytes == 0);
-    let length_bytes = extents.iter().map(end_of).max().unwrap_or(0);
+    let begins =
+        extents.first().is_none_or(|first| first.stream_offset_bytes == StoredOffset::START);
+    let end = extents.iter().map(ExtentRecord::stream_end_bytes).max().unwrap_or_default();
     begins
         && extents.iter().all(can_be)
         && extents.windows(2).all(follow)
-        && length_bytes == trailer.index_compressed_offset_bytes
-        && stored_bytes_max(trailer, index_bytes).is_some_and(|most| length_bytes <= most)
+        && end == trailer.index_compressed_offset_bytes
+        && stored_end_max(trailer, index_bytes).is_some_and(|most| end <= most)
 }
 
-/// Most bytes of a stored stream that an index of so many bytes can describe: it has a checksum for
-/// every block of the archive, and a record for every chunk.
-fn stored_bytes_max(trailer: &Trailer, index_bytes: u64) -> Option<u64> {
+/// Where a stored stream ends at most that an index of so many bytes can describe: it has a
+/// checksum for every block of the archive, and a record for every chunk.
+fn stored_end_max(trailer: &Trailer, index_bytes: u64) -> Option<StoredOffset> {
     let records = |section, least_bytes| {
         let place = trailer.section(section);
         let end_bytes = place.offset_bytes.checked_add(place.summary.length_bytes)?;
@@ -97,7 +98,7 @@ fn stored_bytes_max(trailer: &Trailer, index_bytes: u64) -> Option<u64> {
     }
     let plain_bytes = records(Section::Blocks, 8)?.checked_mul(trailer.block_bytes.into())?;
     let packed_bytes = records(Section::Chunks, 2)?.checked_mul(CHUNK_STORED_BYTES_MAX)?;
-    Some(plain_bytes.max(packed_bytes))
+    Some(StoredOffset::new(plain_bytes.max(packed_bytes)))
 }
 
 #[cfg(test)]
@@ -114,7 +115,7 @@ mod tests {
             part: 1,
             volume,
             medium: [2; 16],
-            stream_offset_bytes: offset_bytes,
+            stream_offset_bytes: StoredOffset::new(offset_bytes),
             stream_bytes: bytes,
             label_block: Some(0),
             label_bytes: 4096,
@@ -135,7 +136,7 @@ mod tests {
             chunk_bytes: 0,
             block_bytes: 4096,
             archive_bytes: bytes,
-            index_compressed_offset_bytes: bytes,
+            index_compressed_offset_bytes: StoredOffset::new(bytes),
             sections,
         }
     }

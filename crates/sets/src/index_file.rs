@@ -16,6 +16,7 @@ use archive::index::{
     ChunkRecord, ContentHasher, FileLayout, FileRecord, IndexLayout, IndexReader, RecordKind,
     Section, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer, find_trailer,
 };
+use archive::stream::{ArchiveOffset, StoredOffset, stored_plain};
 use device::source::Source;
 
 /// Bytes of the end that are looked at first.
@@ -34,8 +35,8 @@ pub struct IndexFile {
     file: Arc<OwnedFd>,
     /// Compression of the index itself: that of the archive it ends, none where it stands alone.
     coding: Option<Coding>,
-    /// Where it starts in the file: compressed bytes where it is compressed.
-    start_bytes: u64,
+    /// Where it starts in the file, which is a stored stream.
+    start_bytes: StoredOffset,
     holds: Holds,
     /// What its trailer says.
     pub trailer: Trailer,
@@ -55,7 +56,9 @@ impl IndexFile {
     pub fn find(source: &Source) -> Option<IndexFile> {
         let length_bytes = source.length_bytes?;
         let file = &source.file;
-        let prefix = read_at(file, 0, Format::PREFIX_BYTES.min(length_bytes as usize)).ok()?;
+        let prefix =
+            read_at(file, StoredOffset::START, Format::PREFIX_BYTES.min(length_bytes as usize))
+                .ok()?;
         let tail = read_tail(file, length_bytes, TAIL_BYTES)?;
         let (trailer, coding) = match Format::detect(&prefix) {
             Format::Plain => (find_in_plain(file, length_bytes, tail)?, None),
@@ -69,7 +72,7 @@ impl IndexFile {
             Format::Other(_) => return None,
         };
         let start_bytes = match coding {
-            None => trailer.archive_bytes,
+            None => stored_plain(trailer.archive_end_bytes()),
             Some(_) => trailer.index_compressed_offset_bytes,
         };
         let (file, holds) = (Arc::clone(file), Holds::Archive);
@@ -83,7 +86,7 @@ impl IndexFile {
         let (trailer, start_bytes) = find_plain_trailer(&file, length_bytes, tail)?;
         let holds = Holds::IndexOnly;
         let index = IndexFile { file, coding: None, start_bytes, holds, trailer };
-        (start_bytes == 0 && index.starts_as_said()).then_some(index)
+        (start_bytes == StoredOffset::START && index.starts_as_said()).then_some(index)
     }
 
     /// Whether an index archive starts where the trailer says.
@@ -142,12 +145,8 @@ impl IndexFile {
             return None;
         };
         let expected = content_hash.filter(|_| *layout == FileLayout::Whole)?;
-        if self.is_compressed() || self.holds == Holds::IndexOnly {
-            return None;
-        }
-        let file =
-            FileAt { file: Arc::clone(&self.file), offset_bytes: record.content_offset_bytes };
-        let mut content = file.take(*stored_bytes);
+        let offset_bytes = self.place_in_file(record.content_offset_bytes)?;
+        let mut content = FileAt { file: Arc::clone(&self.file), offset_bytes }.take(*stored_bytes);
         let (mut hasher, mut buffer) = (ContentHasher::whole(), vec![0; 64 << 10]);
         loop {
             match content.read(&mut buffer) {
@@ -156,6 +155,11 @@ impl IndexFile {
                 Err(_) => return Some(false),
             }
         }
+    }
+
+    /// Where a place of the archive lies in the file; `None` where it is compressed, or not here.
+    pub fn place_in_file(&self, place: ArchiveOffset) -> Option<StoredOffset> {
+        (!self.is_compressed() && self.holds_archive()).then(|| stored_plain(place))
     }
 
     /// What holds the index, and perhaps the archive.
@@ -202,7 +206,7 @@ impl IndexFile {
 
 fn find_in_plain(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trailer> {
     let (trailer, start_bytes) = find_plain_trailer(file, length_bytes, tail)?;
-    (start_bytes == trailer.archive_bytes).then_some(trailer)
+    (start_bytes == stored_plain(trailer.archive_end_bytes())).then_some(trailer)
 }
 
 /// The trailer, and where its index starts.
@@ -210,7 +214,7 @@ fn find_plain_trailer(
     file: &OwnedFd,
     length_bytes: u64,
     mut tail: Vec<u8>,
-) -> Option<(Trailer, u64)> {
+) -> Option<(Trailer, StoredOffset)> {
     if tail.iter().all(|byte| *byte == 0) {
         tail = read_tail(file, length_bytes, TRAILER_TAIL_BYTES_MAX as u64)?;
     }
@@ -219,7 +223,7 @@ fn find_plain_trailer(
     let layout = IndexLayout::new(summaries).ok()?;
     let trailer_offset_bytes = length_bytes - found.member_to_end_bytes as u64;
     let start_bytes = trailer_offset_bytes.checked_sub(layout.trailer_offset_bytes)?;
-    Some((found.trailer, start_bytes))
+    Some((found.trailer, StoredOffset::new(start_bytes)))
 }
 
 fn find_in_zstd(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trailer> {
@@ -237,7 +241,7 @@ fn find_in_zstd(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trai
         }
         SeekTableLookup::Absent => return None,
     };
-    if table.compressed_bytes() + table.table_bytes as u64 != length_bytes {
+    if table.compressed_end_bytes() + table.table_bytes as u64 != StoredOffset::new(length_bytes) {
         return None;
     }
     let last = table.frames.iter().rev().find(|frame| frame.content_bytes > 0)?;
@@ -258,28 +262,28 @@ fn find_in_zstd(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trai
 
 fn read_tail(file: &OwnedFd, length_bytes: u64, bytes: u64) -> Option<Vec<u8>> {
     let bytes = bytes.min(length_bytes);
-    read_at(file, length_bytes - bytes, bytes as usize).ok()
+    read_at(file, StoredOffset::new(length_bytes - bytes), bytes as usize).ok()
 }
 
-/// `bytes` of a file from a place on.
+/// `bytes` of a file, which is a stored stream, from a place on.
 ///
 /// # Errors
 /// What the system says; `UnexpectedEof` where the file ends before.
-pub fn read_at(file: &OwnedFd, offset_bytes: u64, bytes: usize) -> io::Result<Vec<u8>> {
+pub fn read_at(file: &OwnedFd, offset_bytes: StoredOffset, bytes: usize) -> io::Result<Vec<u8>> {
     let mut out = vec![0; bytes];
-    interruptible::read_exact_at(file, &mut out, offset_bytes)?;
+    interruptible::read_exact_at(file, &mut out, offset_bytes.bytes())?;
     Ok(out)
 }
 
 /// Reads a file from a place on, apart from its own position.
 struct FileAt {
     file: Arc<OwnedFd>,
-    offset_bytes: u64,
+    offset_bytes: StoredOffset,
 }
 
 impl Read for FileAt {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let bytes = interruptible::read_at(&self.file, out, self.offset_bytes)?;
+        let bytes = interruptible::read_at(&self.file, out, self.offset_bytes.bytes())?;
         self.offset_bytes += bytes as u64;
         Ok(bytes)
     }

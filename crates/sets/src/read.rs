@@ -22,6 +22,7 @@ mod feed;
 mod file;
 mod index_segment;
 mod label_reader;
+mod part;
 mod place;
 mod set;
 mod sign;
@@ -35,6 +36,7 @@ use std::sync::{Arc, Mutex};
 
 use archive::chunk::Compression;
 use archive::label::hex;
+use archive::stream::{Stored, StoredOffset};
 use device::tape::drive::TapeDrive;
 use failures::lock;
 use flow::account::Account;
@@ -154,7 +156,7 @@ pub struct TapeEnd {
 #[derive(Clone, Copy)]
 pub struct TapeShared<'a> {
     /// Where what cannot be read is entered.
-    pub gaps: &'a Gaps,
+    pub gaps: &'a Gaps<Stored>,
     /// Set by whoever has seen enough.
     pub stop: &'a AtomicBool,
     /// The index of the set, before the stream ends.
@@ -282,7 +284,7 @@ impl OpenTape {
     /// stays good when the tape fails later on.
     pub fn read(
         mut self,
-        ranges: Option<&[Range<u64>]>,
+        ranges: Option<&[Range<StoredOffset>]>,
         producer: Producer,
         shared: &TapeShared<'_>,
         account: &mut Account,

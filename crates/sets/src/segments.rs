@@ -11,6 +11,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use archive::chunk::{Coding, Compression, encode_padding, padding_to_block};
+use archive::stream::{ArchiveOffset, StoredOffset, stored_plain};
 use failures::lock;
 use flow::account::Account;
 use flow::cancel::Stopped;
@@ -30,11 +31,11 @@ pub struct Segments {
     block_bytes: usize,
     coding: Option<Coding>,
     /// Where the segment that is being filled starts in the archive.
-    start_bytes: Mutex<u64>,
+    start_bytes: Mutex<ArchiveOffset>,
     /// Ends in the archive, for the compressors.
-    archive_ends: Marks<()>,
+    archive_ends: Marks<ArchiveOffset, ()>,
     /// Ends in the stored stream, for the writer.
-    stored_ends: Marks<()>,
+    stored_ends: Marks<StoredOffset, ()>,
     /// Chunks of the stored stream so far.
     pub chunks: Mutex<Chunks>,
 }
@@ -69,7 +70,7 @@ impl Segments {
         account: &mut Account,
     ) -> Result<u64, Stopped> {
         let start = *lock(&self.start_bytes);
-        if producer.position_bytes() - start < self.length_bytes {
+        if position(producer) - start < self.length_bytes {
             return Ok(0);
         }
         self.close(producer, account)
@@ -77,7 +78,7 @@ impl Segments {
 
     /// Bytes behind which the segment that is being filled is long enough.
     pub fn room_bytes(&self, producer: &Producer) -> u64 {
-        let filled = producer.position_bytes() - *lock(&self.start_bytes);
+        let filled = position(producer) - *lock(&self.start_bytes);
         self.length_bytes.saturating_sub(filled)
     }
 
@@ -87,21 +88,21 @@ impl Segments {
     /// # Errors
     /// When the run is stopped.
     pub fn close_last(&self, producer: &Producer, account: &mut Account) -> Result<u64, Stopped> {
-        let position = producer.position_bytes();
+        let position = position(producer);
         let start = *lock(&self.start_bytes);
-        if position > 0 && position == start {
+        if position > ArchiveOffset::START && position == start {
             return Ok(0);
         }
         self.close(producer, account)
     }
 
     fn close(&self, producer: &Producer, account: &mut Account) -> Result<u64, Stopped> {
-        let position = producer.position_bytes();
+        let position = position(producer);
         let ring_block = producer.block_bytes() as u64;
-        let end = (position + MARK_BYTES).next_multiple_of(ring_block);
+        let end = (position + MARK_BYTES).round_up(ring_block);
         *lock(&self.start_bytes) = end;
         match self.coding {
-            None => self.stored_ends.put(end, ()),
+            None => self.stored_ends.put(stored_plain(end), ()),
             Some(_) => self.archive_ends.put(end, ()),
         }
         let mut rest = (end - position) as usize;
@@ -115,17 +116,22 @@ impl Segments {
         Ok(end - position)
     }
 
-    /// The padding that follows the chunk whose content ends at `archive_end_bytes`, when a segment
-    /// ends there: `stored_bytes` precede it in the stored stream. To be called once for each
-    /// chunk, in their order, before the padding is handed on.
-    pub fn padding_behind(&self, archive_end_bytes: u64, stored_bytes: u64, out: &mut Vec<u8>) {
+    /// The padding that follows a chunk, when a segment ends there: `archive_end` is where its
+    /// content ends in the archive, `stored_end` where it ends itself in the stored stream. To be
+    /// called once for each chunk, in their order, before the padding is handed on.
+    pub fn padding_behind(
+        &self,
+        archive_end: ArchiveOffset,
+        stored_end: StoredOffset,
+        out: &mut Vec<u8>,
+    ) {
         out.clear();
         let Some(coding) = self.coding else { return };
-        if self.archive_ends.take_at(archive_end_bytes).is_none() {
+        if self.archive_ends.take_at(archive_end).is_none() {
             return;
         }
-        encode_padding(coding, padding_to_block(stored_bytes, self.block_bytes), out);
-        self.stored_ends.put(stored_bytes + out.len() as u64, ());
+        encode_padding(coding, padding_to_block(stored_end, self.block_bytes), out);
+        self.stored_ends.put(stored_end + out.len() as u64, ());
     }
 
     /// Lengths of the chunks so far.
@@ -135,7 +141,12 @@ impl Segments {
 
     /// Whether a segment ends at this place of the stored stream. True once for each end: the
     /// writer asks for each place between two blocks, in their order.
-    pub fn take_end(&self, stored_bytes: u64) -> bool {
-        self.stored_ends.take_at(stored_bytes).is_some()
+    pub fn take_end(&self, place: StoredOffset) -> bool {
+        self.stored_ends.take_at(place).is_some()
     }
+}
+
+/// Where the readers stand in the archive, which is what their ring holds.
+fn position(producer: &Producer) -> ArchiveOffset {
+    producer.position_bytes().same_in()
 }

@@ -2,7 +2,7 @@
 
 /// The floors of the product, the ground first. A crate names those on floors below its own.
 const FLOORS: &[&[&str]] = &[
-    &["interruptible", "failures"],
+    &["interruptible", "failures", "offset"],
     &["archive", "finding", "host", "model"],
     &["device"],
     &["tree", "flow", "sim"],

@@ -9,6 +9,7 @@
 use super::error::{ChunkError, Coding};
 use super::gzip_member::{self, FOOTER_BYTES};
 use super::zstd_frame::{self, BlockWalk, FrameHeader, Opening, Walked};
+use crate::stream::StoredOffset;
 
 /// Whether bytes may follow the prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub enum Boundary {
 pub struct BoundaryFinder {
     coding: Coding,
     limit_bytes: usize,
-    offset_bytes: u64,
+    offset_bytes: StoredOffset,
     walk: Option<(FrameHeader, BlockWalk)>,
     any_before: bool,
 }
@@ -63,11 +64,17 @@ impl BoundaryFinder {
     /// A finder for a stream whose first frame or member is at the start of the first prefix. A
     /// chunk with more than `limit_bytes`, compressed or not, is one for the stream decoder.
     pub fn new(coding: Coding, limit_bytes: usize) -> BoundaryFinder {
-        BoundaryFinder { coding, limit_bytes, offset_bytes: 0, walk: None, any_before: false }
+        BoundaryFinder {
+            coding,
+            limit_bytes,
+            offset_bytes: StoredOffset::START,
+            walk: None,
+            any_before: false,
+        }
     }
 
     /// Where the prefix starts in the compressed stream.
-    pub fn offset_bytes(&self) -> u64 {
+    pub fn offset_bytes(&self) -> StoredOffset {
         self.offset_bytes
     }
 

@@ -16,6 +16,7 @@ use zstd::zstd_safe::{DCtx, get_error_name};
 use super::error::{ChunkError, Coding};
 use super::gzip_member::{self, FOOTER_BYTES};
 use super::zstd_frame::{self, BlockWalk, FrameHeader, Opening, Walked};
+use crate::stream::StoredOffset;
 
 /// Decompresses chunks, one after the other, with contexts that are reused. Every worker thread has
 /// its own.
@@ -47,7 +48,7 @@ impl ChunkDecompressor {
         &mut self,
         coding: Coding,
         chunk: &[u8],
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
         limit_bytes: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), ChunkError> {
@@ -77,7 +78,7 @@ impl ChunkDecompressor {
         &mut self,
         coding: Coding,
         chunk: &[u8],
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
         out: &mut [u8],
     ) -> Result<usize, ChunkError> {
         let place = Place { coding, offset_bytes, limit_bytes: out.len() };
@@ -127,7 +128,7 @@ struct GzipFooter {
 #[derive(Clone, Copy)]
 struct Place {
     coding: Coding,
-    offset_bytes: u64,
+    offset_bytes: StoredOffset,
     limit_bytes: usize,
 }
 

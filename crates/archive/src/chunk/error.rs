@@ -1,5 +1,6 @@
 //! What can go wrong with compressed bytes, and with naming a compression.
 
+use crate::stream::StoredOffset;
 use std::fmt;
 
 /// A coding that chunks are written in.
@@ -61,7 +62,7 @@ pub enum ChunkError {
         /// The coding.
         coding: Coding,
         /// Where the frame or member starts.
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
         /// What was found.
         reason: String,
     },
@@ -71,9 +72,9 @@ pub enum ChunkError {
         /// The coding.
         coding: Coding,
         /// Where the frame or member starts.
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
         /// Where the input ended.
-        end_bytes: u64,
+        end_bytes: StoredOffset,
     },
     /// The content is larger than the caller allows.
     #[error("{coding} data at byte {offset_bytes} holds more than {limit_bytes} bytes")]
@@ -81,7 +82,7 @@ pub enum ChunkError {
         /// The coding.
         coding: Coding,
         /// Where the frame or member starts.
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
         /// Most bytes allowed.
         limit_bytes: u64,
     },
@@ -92,7 +93,7 @@ pub enum ChunkError {
     )]
     WindowTooLarge {
         /// Where the frame starts.
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
         /// Window of the frame.
         window_bytes: u64,
         /// Most bytes allowed.
@@ -102,7 +103,7 @@ pub enum ChunkError {
     #[error("zstd frame at byte {offset_bytes} needs dictionary {dictionary_id}")]
     DictionaryNeeded {
         /// Where the frame starts.
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
         /// Number of the dictionary.
         dictionary_id: u32,
     },
@@ -112,7 +113,7 @@ pub enum ChunkError {
         /// The coding expected.
         coding: Coding,
         /// Where it was expected.
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
     },
     /// The compressor refused, which only a lack of memory explains.
     #[error("{coding} compressor failed: {reason}")]

@@ -9,6 +9,7 @@
 //! of the length of its content: whoever knows the latter finds it from the end of the file.
 
 use super::error::{ChunkError, Coding};
+use crate::stream::StoredOffset;
 
 /// Bytes in front of the deflate data of our members.
 pub const HEADER_BYTES: usize = 28;
@@ -115,7 +116,10 @@ pub fn find_stored_member(tail: &[u8], content_bytes: usize) -> Option<Vec<u8>> 
 /// # Errors
 /// `NotAFrame` when no gzip member starts here; `Damaged` for a method other than deflate, unknown
 /// flags, or a header longer than [`FOREIGN_HEADER_BYTES_MAX`].
-pub fn decode_header(prefix: &[u8], offset_bytes: u64) -> Result<Option<MemberHeader>, ChunkError> {
+pub fn decode_header(
+    prefix: &[u8],
+    offset_bytes: StoredOffset,
+) -> Result<Option<MemberHeader>, ChunkError> {
     let coding = Coding::Gzip;
     let magic = [0x1f, 0x8b];
     if !magic.starts_with(&prefix[..prefix.len().min(2)]) {

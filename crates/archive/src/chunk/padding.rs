@@ -7,6 +7,7 @@
 
 use super::error::Coding;
 use super::gzip_member::{self, MemberLengths};
+use crate::stream::StoredOffset;
 
 /// Least number of bytes that [`encode_padding`] can make (besides none) for any coding.
 pub const PADDING_BYTES_MIN: usize = EMPTY_MEMBER_BYTES;
@@ -26,11 +27,11 @@ const EMPTY_MEMBER_BYTES: usize = gzip_member::HEADER_BYTES
 /// Most zeros that leave the extra field below 64 KiB.
 const SUBFIELD_BYTES_MAX: usize = 65_535 - 16 - SUBFIELD_HEADER_BYTES;
 
-/// The bytes to add behind a stream of `stream_bytes` so that it ends with a whole block and can be
-/// padded: none, or at least [`PADDING_BYTES_MIN`].
-pub fn padding_to_block(stream_bytes: u64, block_bytes: usize) -> usize {
+/// The bytes to add behind a stream that ends at `end_bytes` so that it ends with a whole block and
+/// can be padded: none, or at least [`PADDING_BYTES_MIN`].
+pub fn padding_to_block(end_bytes: StoredOffset, block_bytes: usize) -> usize {
     let block = block_bytes as u64;
-    let missing = (stream_bytes.next_multiple_of(block) - stream_bytes) as usize;
+    let missing = (end_bytes.round_up(block) - end_bytes) as usize;
     match missing {
         0 => 0,
         short if short < PADDING_BYTES_MIN => {
@@ -98,7 +99,7 @@ mod tests {
         #[test]
         fn streams_are_padded_to_whole_blocks(stream: u32, units in 1usize..4000) {
             let (stream, block) = (u64::from(stream), units * 512);
-            let padding = padding_to_block(stream, block);
+            let padding = padding_to_block(StoredOffset::new(stream), block);
             prop_assert!((stream + padding as u64).is_multiple_of(block as u64));
             prop_assert!(padding == 0 || padding >= PADDING_BYTES_MIN);
             prop_assert!(padding < block + PADDING_BYTES_MIN);

@@ -9,6 +9,8 @@
 //!
 //! The table is built in memory: 8 bytes for every 8 MiB of archive is 1 MiB for a terabyte.
 
+use crate::stream::{ArchiveOffset, StoredOffset};
+
 const SKIPPABLE_MAGIC: u32 = 0x184d_2a5e;
 const SEEKABLE_MAGIC: u32 = 0x8f92_eab1;
 const HEADER_BYTES: usize = 8;
@@ -45,11 +47,11 @@ pub enum SeekTableError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeekFrame {
     /// Where the frame starts, counted from the first frame of the table.
-    pub compressed_offset_bytes: u64,
+    pub compressed_offset_bytes: StoredOffset,
     /// Length of the frame.
     pub compressed_bytes: u32,
     /// Where its content starts in the decompressed stream.
-    pub content_offset_bytes: u64,
+    pub content_offset_bytes: ArchiveOffset,
     /// Length of its content. 0 for a skippable frame.
     pub content_bytes: u32,
     /// Low 32 bits of the XXH64 of its content.
@@ -132,20 +134,23 @@ pub struct SeekTable {
 }
 
 impl SeekTable {
-    /// Length of all frames: the table starts this far behind the first of them.
-    pub fn compressed_bytes(&self) -> u64 {
+    /// Where the last frame ends and the table starts.
+    pub fn compressed_end_bytes(&self) -> StoredOffset {
         let last = self.frames.last();
-        last.map_or(0, |frame| frame.compressed_offset_bytes + u64::from(frame.compressed_bytes))
+        let end =
+            |frame: &SeekFrame| frame.compressed_offset_bytes + u64::from(frame.compressed_bytes);
+        last.map_or(StoredOffset::START, end)
     }
 
-    /// Length of all content.
-    pub fn content_bytes(&self) -> u64 {
+    /// Where the content of the last frame ends.
+    pub fn content_end_bytes(&self) -> ArchiveOffset {
         let last = self.frames.last();
-        last.map_or(0, |frame| frame.content_offset_bytes + u64::from(frame.content_bytes))
+        let end = |frame: &SeekFrame| frame.content_offset_bytes + u64::from(frame.content_bytes);
+        last.map_or(ArchiveOffset::START, end)
     }
 
     /// The frame that holds the byte at `content_offset_bytes` of the decompressed stream.
-    pub fn frame_at(&self, content_offset_bytes: u64) -> Option<&SeekFrame> {
+    pub fn frame_at(&self, content_offset_bytes: ArchiveOffset) -> Option<&SeekFrame> {
         let after =
             self.frames.partition_point(|frame| frame.content_offset_bytes <= content_offset_bytes);
         // Frames without content share the offset of the one behind them, which is the later one.
@@ -209,7 +214,8 @@ pub fn parse_seek_table(tail: &[u8]) -> Result<SeekTableLookup, SeekTableError> 
 
 fn decode_entries(entries: &[u8], entry_bytes: usize) -> Vec<SeekFrame> {
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, &byte| sum << 8 | u32::from(byte));
-    let (mut compressed_offset_bytes, mut content_offset_bytes) = (0, 0);
+    let (mut compressed_offset_bytes, mut content_offset_bytes) =
+        (StoredOffset::START, ArchiveOffset::START);
     let frame = |entry: &[u8]| {
         let (compressed_bytes, content_bytes) = (word(&entry[..4]), word(&entry[4..8]));
         let checksum = (entry_bytes == 12).then(|| word(&entry[8..]));

@@ -10,6 +10,7 @@ use zstd::zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, get
 use super::error::{ChunkError, Coding};
 use super::gzip_member::{self, FOOTER_BYTES};
 use super::zstd_frame::{self, FrameHeader, HEADER_BYTES_MAX, Opening};
+use crate::stream::StoredOffset;
 
 /// The window of `zstd --long=31`, the longest there is.
 const WINDOW_LOG_MAX: u32 = 31;
@@ -39,9 +40,9 @@ pub enum StreamState {
 /// Decodes one frame or member after the other.
 pub struct StreamDecoder {
     /// Where the frame or member starts.
-    frame_offset_bytes: u64,
+    frame_offset_bytes: StoredOffset,
     /// Where the next byte of input belongs.
-    offset_bytes: u64,
+    offset_bytes: StoredOffset,
     engine: Engine,
 }
 
@@ -56,7 +57,7 @@ impl StreamDecoder {
 
     /// A decoder for a stream whose first frame or member starts at `offset_bytes`. A zstd frame
     /// that needs a window of more than `window_bytes_max` is refused; windows end at 2 GiB.
-    pub fn new(coding: Coding, offset_bytes: u64, window_bytes_max: u64) -> StreamDecoder {
+    pub fn new(coding: Coding, offset_bytes: StoredOffset, window_bytes_max: u64) -> StreamDecoder {
         let engine = match coding {
             Coding::Gzip => Engine::Gzip(Box::new(GzipStream::new())),
             Coding::Zstd => Engine::Zstd(Box::new(ZstdStream::new(window_bytes_max))),
@@ -65,7 +66,7 @@ impl StreamDecoder {
     }
 
     /// Compressed bytes consumed so far, plus the offset the decoder started at.
-    pub fn offset_bytes(&self) -> u64 {
+    pub fn offset_bytes(&self) -> StoredOffset {
         self.offset_bytes
     }
 
@@ -144,7 +145,7 @@ impl GzipStream {
         &mut self,
         input: &[u8],
         out: &mut [u8],
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
     ) -> Result<StreamStep, ChunkError> {
         let (mut consumed_bytes, mut produced_bytes) = (0, 0);
         loop {
@@ -184,7 +185,7 @@ impl GzipStream {
     fn take_header(
         &mut self,
         input: &[u8],
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
     ) -> Result<(usize, bool), ChunkError> {
         let held_before = self.held.len();
         let mut moved = 0;
@@ -211,7 +212,7 @@ impl GzipStream {
         &mut self,
         input: &[u8],
         out: &mut [u8],
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
     ) -> Result<(usize, usize), ChunkError> {
         let (before_in, before_out) = (self.inflate.total_in(), self.inflate.total_out());
         let status = self
@@ -228,7 +229,7 @@ impl GzipStream {
         Ok((consumed, produced))
     }
 
-    fn check_footer(&mut self, offset_bytes: u64) -> Result<(), ChunkError> {
+    fn check_footer(&mut self, offset_bytes: StoredOffset) -> Result<(), ChunkError> {
         let word =
             |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, &byte| sum << 8 | u32::from(byte));
         let (crc, length) = (word(&self.held[..4]), word(&self.held[4..]));
@@ -245,7 +246,7 @@ impl GzipStream {
     }
 }
 
-fn gzip_damaged(offset_bytes: u64, reason: &str) -> ChunkError {
+fn gzip_damaged(offset_bytes: StoredOffset, reason: &str) -> ChunkError {
     ChunkError::Damaged { coding: Coding::Gzip, offset_bytes, reason: reason.to_owned() }
 }
 
@@ -289,7 +290,7 @@ impl ZstdStream {
         &mut self,
         input: &[u8],
         out: &mut [u8],
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
     ) -> Result<StreamStep, ChunkError> {
         let mut consumed_bytes = 0;
         let step = |consumed_bytes, produced_bytes, state| {
@@ -349,7 +350,7 @@ impl ZstdStream {
     fn take_header(
         &mut self,
         input: &[u8],
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
     ) -> Result<(usize, bool), ChunkError> {
         let mut consumed = 0;
         while self.held.len() < HEADER_BYTES_MAX {
@@ -373,7 +374,11 @@ impl ZstdStream {
         Ok((consumed, false))
     }
 
-    fn start_frame(&mut self, header: FrameHeader, offset_bytes: u64) -> Result<(), ChunkError> {
+    fn start_frame(
+        &mut self,
+        header: FrameHeader,
+        offset_bytes: StoredOffset,
+    ) -> Result<(), ChunkError> {
         if header.dictionary_id != 0 {
             let dictionary_id = header.dictionary_id;
             return Err(ChunkError::DictionaryNeeded { offset_bytes, dictionary_id });
@@ -394,7 +399,7 @@ impl ZstdStream {
         &mut self,
         input: &[u8],
         out: &mut [u8],
-        offset_bytes: u64,
+        offset_bytes: StoredOffset,
     ) -> Result<(usize, usize, bool), ChunkError> {
         let mut source = InBuffer::around(input);
         let mut target = OutBuffer::around(out);
@@ -408,7 +413,7 @@ impl ZstdStream {
     }
 }
 
-fn zstd_damaged(offset_bytes: u64, code: usize) -> ChunkError {
+fn zstd_damaged(offset_bytes: StoredOffset, code: usize) -> ChunkError {
     let reason = get_error_name(code).to_owned();
     ChunkError::Damaged { coding: Coding::Zstd, offset_bytes, reason }
 }

@@ -5,6 +5,7 @@
 //! not walked twice. What the blocks hold is the library's business.
 
 use super::error::{ChunkError, Coding};
+use crate::stream::StoredOffset;
 
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const BLOCK_BYTES_MAX: u64 = 128 << 10;
@@ -42,7 +43,10 @@ pub(crate) fn is_magic(magic: [u8; 4]) -> bool {
 }
 
 /// Reads what starts at the start of `prefix`.
-pub(crate) fn decode_opening(prefix: &[u8], offset_bytes: u64) -> Result<Opening, ChunkError> {
+pub(crate) fn decode_opening(
+    prefix: &[u8],
+    offset_bytes: StoredOffset,
+) -> Result<Opening, ChunkError> {
     let coding = Coding::Zstd;
     let Some(&magic) = prefix.first_chunk::<4>() else { return Ok(Opening::NeedMore) };
     if is_skippable_magic(magic) {
@@ -125,7 +129,11 @@ impl BlockWalk {
     }
 
     /// Walks on as far as the prefix reaches. `prefix` starts with the frame.
-    pub(crate) fn walk(&mut self, prefix: &[u8], offset_bytes: u64) -> Result<Walked, ChunkError> {
+    pub(crate) fn walk(
+        &mut self,
+        prefix: &[u8],
+        offset_bytes: StoredOffset,
+    ) -> Result<Walked, ChunkError> {
         let block_bytes_max = self.header.window_bytes.min(BLOCK_BYTES_MAX);
         while !self.after_last_block {
             let at = usize::try_from(self.position_bytes).unwrap_or(usize::MAX);
@@ -161,6 +169,6 @@ impl BlockWalk {
     }
 }
 
-fn damaged(offset_bytes: u64, reason: &str) -> ChunkError {
+fn damaged(offset_bytes: StoredOffset, reason: &str) -> ChunkError {
     ChunkError::Damaged { coding: Coding::Zstd, offset_bytes, reason: reason.to_owned() }
 }

@@ -3,16 +3,17 @@
 use super::Section;
 use super::section::{Record, private::Codec};
 use super::varint::{self, Body, Reason};
+use crate::stream::{ArchiveOffset, StoredOffset};
 
 /// One chunk of a compressed archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkRecord {
     /// Where the chunk starts in the compressed stream.
-    pub compressed_offset_bytes: u64,
+    pub compressed_offset_bytes: StoredOffset,
     /// Its length there.
     pub compressed_bytes: u32,
     /// Where its content starts in the uncompressed archive.
-    pub content_offset_bytes: u64,
+    pub content_offset_bytes: ArchiveOffset,
     /// Length of its content.
     pub content_bytes: u32,
 }
@@ -25,11 +26,11 @@ impl Record for ChunkRecord {
 /// each other without gaps, so that only the first of a group says where it starts.
 #[derive(Default)]
 pub struct ChunkState {
-    end: Option<(u64, u64)>,
+    end: Option<(StoredOffset, ArchiveOffset)>,
 }
 
 impl ChunkRecord {
-    fn end(&self) -> Result<(u64, u64), Reason> {
+    fn end(&self) -> Result<(StoredOffset, ArchiveOffset), Reason> {
         let compressed = self.compressed_offset_bytes.checked_add(self.compressed_bytes.into());
         let content = self.content_offset_bytes.checked_add(self.content_bytes.into());
         compressed.zip(content).ok_or("offset is larger than 64 bits")
@@ -46,8 +47,8 @@ impl Codec for ChunkRecord {
             Some(before) if before != start => return Err("chunk does not follow the one before"),
             Some(_) => {}
             None => {
-                varint::put(body, start.0);
-                varint::put(body, start.1);
+                varint::put(body, start.0.bytes());
+                varint::put(body, start.1.bytes());
             }
         }
         varint::put(body, self.compressed_bytes.into());
@@ -59,7 +60,7 @@ impl Codec for ChunkRecord {
     fn decode(state: &mut ChunkState, body: &mut Body<'_>) -> Result<ChunkRecord, Reason> {
         let (compressed_offset_bytes, content_offset_bytes) = match state.end {
             Some(end) => end,
-            None => (body.number()?, body.number()?),
+            None => (StoredOffset::new(body.number()?), ArchiveOffset::new(body.number()?)),
         };
         let (compressed_bytes, content_bytes) = (body.number_u32()?, body.number_u32()?);
         let record = ChunkRecord {

@@ -3,6 +3,7 @@
 use super::Section;
 use super::section::{Record, private::Codec};
 use super::varint::{self, Body, Reason};
+use crate::stream::StoredOffset;
 
 /// One part of one data segment. A segment has one part, and one more for every change of volume
 /// inside it. Parts follow each other in the order in which they were written.
@@ -19,7 +20,7 @@ pub struct ExtentRecord {
     /// Id of the medium.
     pub medium: [u8; 16],
     /// Where the part begins in the stored stream of the data segments.
-    pub stream_offset_bytes: u64,
+    pub stream_offset_bytes: StoredOffset,
     /// Bytes of the stored stream that the part holds, its label not counted. In a compressed set
     /// the first of them may be the last of the part before, which holds them too.
     pub stream_bytes: u64,
@@ -45,7 +46,7 @@ impl Codec for ExtentRecord {
         for number in [self.segment, self.part, self.volume, self.label_bytes, self.file_number] {
             varint::put(body, number.into());
         }
-        varint::put(body, self.stream_offset_bytes);
+        varint::put(body, self.stream_offset_bytes.bytes());
         varint::put(body, self.stream_bytes);
         varint::put(body, self.label_block.map_or(0, |block| block + 1));
         Ok(())
@@ -60,7 +61,7 @@ impl Codec for ExtentRecord {
             volume: body.number_u32()?,
             label_bytes: body.number_u32()?,
             file_number: body.number_u32()?,
-            stream_offset_bytes: body.number()?,
+            stream_offset_bytes: StoredOffset::new(body.number()?),
             stream_bytes: body.number()?,
             label_block: body.number()?.checked_sub(1),
         };
@@ -78,5 +79,10 @@ impl ExtentRecord {
         }
         let end = self.stream_offset_bytes.checked_add(self.stream_bytes);
         end.map(|_| ()).ok_or("offset is larger than 64 bits")
+    }
+
+    /// Where the part ends in the stored stream.
+    pub fn stream_end_bytes(&self) -> StoredOffset {
+        self.stream_offset_bytes + self.stream_bytes
     }
 }

@@ -4,6 +4,7 @@ use super::Section;
 use super::section::{Record, private::Codec};
 use super::varint::{self, Body, Reason};
 use crate::member::Timestamp;
+use crate::stream::ArchiveOffset;
 
 /// Longest path or hard link target in the index, in bytes.
 const PATH_BYTES_MAX: usize = 1 << 20;
@@ -59,10 +60,10 @@ pub struct FileRecord {
     /// Kind.
     pub kind: RecordKind,
     /// Where the member's first header unit is: that of its pax header, when it has one.
-    pub header_offset_bytes: u64,
+    pub header_offset_bytes: ArchiveOffset,
     /// Where its stored content starts, behind all headers and the sparse map; where the next
     /// member starts, when it has none.
-    pub content_offset_bytes: u64,
+    pub content_offset_bytes: ArchiveOffset,
     /// The low 12 bits of the mode.
     pub mode: u32,
     /// Numeric owner.
@@ -84,7 +85,7 @@ impl Record for FileRecord {
 #[derive(Default)]
 pub struct State {
     path: Vec<u8>,
-    header_offset_bytes: u64,
+    header_offset_bytes: ArchiveOffset,
 }
 
 impl Codec for FileRecord {
@@ -150,7 +151,7 @@ impl Codec for FileRecord {
     }
 }
 
-fn add(base: u64, delta: u64) -> Result<u64, Reason> {
+fn add(base: ArchiveOffset, delta: u64) -> Result<ArchiveOffset, Reason> {
     base.checked_add(delta).ok_or("offset is larger than 64 bits")
 }
 
@@ -225,6 +226,6 @@ impl FileRecord {
             _ => {}
         }
         let before = state.header_offset_bytes;
-        self.header_offset_bytes.checked_sub(before).ok_or("members are not in archive order")
+        self.header_offset_bytes.checked_since(before).ok_or("members are not in archive order")
     }
 }

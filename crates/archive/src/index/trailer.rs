@@ -33,6 +33,7 @@ use super::envelope::{SectionPlace, SectionSummary, UNIT_BYTES, encode_header};
 use super::error::IndexError;
 use super::{SECTIONS, Section, TRAILER_NAME};
 use crate::chunk::Compression;
+use crate::stream::{ArchiveOffset, StoredOffset};
 
 /// Length of the trailer's content.
 pub const TRAILER_CONTENT_BYTES: usize = UNIT_BYTES;
@@ -67,7 +68,7 @@ pub struct Trailer {
     pub archive_bytes: u64,
     /// Where the chunk with the start of the index starts in the compressed stream. Without
     /// compression it is `archive_bytes`.
-    pub index_compressed_offset_bytes: u64,
+    pub index_compressed_offset_bytes: StoredOffset,
     /// The sections in the order of [`Section::ALL`], as `IndexLayout` places them.
     pub sections: [SectionPlace; SECTIONS],
     /// Hash of the index up to the trailer's header: `IndexHasher`. `None` in a trailer of version
@@ -79,6 +80,11 @@ impl Trailer {
     /// Place of a section.
     pub fn section(&self, section: Section) -> SectionPlace {
         self.sections[section as usize]
+    }
+
+    /// Where the archive ends and its index starts.
+    pub fn archive_end_bytes(&self) -> ArchiveOffset {
+        ArchiveOffset::new(self.archive_bytes)
     }
 
     fn check(&self) -> Result<(), &'static str> {
@@ -130,7 +136,7 @@ pub fn encode_trailer(trailer: &Trailer) -> Result<[u8; TRAILER_MEMBER_BYTES], I
     put(32, &trailer.block_bytes.to_le_bytes());
     put(40, &trailer.set_id);
     put(72, &trailer.archive_bytes.to_le_bytes());
-    put(80, &trailer.index_compressed_offset_bytes.to_le_bytes());
+    put(80, &trailer.index_compressed_offset_bytes.bytes().to_le_bytes());
     for (number, place) in trailer.sections.iter().enumerate() {
         let at = SECTIONS_AT + 24 * number;
         put(at, &place.offset_bytes.to_le_bytes());
@@ -218,7 +224,7 @@ fn decode_content(content: &[u8; TRAILER_CONTENT_BYTES]) -> Result<Trailer, &'st
         chunk_bytes: short(28),
         block_bytes: short(32),
         archive_bytes: long(72),
-        index_compressed_offset_bytes: long(80),
+        index_compressed_offset_bytes: StoredOffset::new(long(80)),
         sections,
         index_hash,
     };

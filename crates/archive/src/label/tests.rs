@@ -35,7 +35,7 @@ fn label() -> impl Strategy<Value = Label> {
             part,
             volume,
             medium: ids.1,
-            stream_bytes,
+            stream_bytes: StoredOffset::new(stream_bytes),
             block_bytes: block_units * 512,
             length_bytes: 0,
             compression,
@@ -53,7 +53,7 @@ fn plain(block_bytes: u32) -> Label {
         part: 1,
         volume: 1,
         medium: [0x01; 16],
-        stream_bytes: 0,
+        stream_bytes: StoredOffset::START,
         block_bytes,
         length_bytes: 0,
         compression: Compression::None,
@@ -172,6 +172,7 @@ fn compressed_labels_hold_nothing_for_others() {
         [(Compression::Zstd { level: 3 }, "zstd -dc"), (Compression::Gzip { level: 6 }, "gzip -dc")]
     {
         for (block_bytes, stream_bytes) in [(512, 0), (4096, 17), (1 << 20, (1 << 20) - 1)] {
+            let stream_bytes = StoredOffset::new(stream_bytes);
             let mut label = Label { compression, stream_bytes, ..plain(block_bytes) };
             let bytes = label.encode(Continuation::None).expect("encodable");
             let twice = [&bytes[..], &bytes].concat();
@@ -188,7 +189,8 @@ fn a_rest_is_a_file_for_those_who_begin_here() {
     let long = "d/".repeat(120) + "file";
     for path in ["file", &long] {
         let member = member(path, 5000);
-        let mut label = Label { stream_bytes: 1024, part: 2, volume: 2, ..plain(1024) };
+        let mut label =
+            Label { stream_bytes: StoredOffset::new(1024), part: 2, volume: 2, ..plain(1024) };
         let inside = Continuation::Inside { member: &member, rest_bytes: 1000 };
         let mut bytes = label.encode(inside).expect("encodable");
         assert_eq!(bytes.len() % 1024, 0);

@@ -1,6 +1,7 @@
 //! The boundary finder against the library's own answer, and against what a frame may claim.
 
 use archive::chunk::{Boundary, BoundaryFinder, ChunkError, Coding, Compression, Input};
+use archive::stream::StoredOffset;
 use proptest::prelude::*;
 use zstd::zstd_safe::find_frame_compressed_size;
 
@@ -77,15 +78,16 @@ fn the_end_the_start_and_the_rest_are_told_apart() {
         let nothing = finder.examine(b"", Input::Ended);
         assert!(matches!(nothing, Err(ChunkError::Truncated { .. })), "{nothing:?}");
         let start = finder.examine(b"something else", Input::MoreMayFollow);
-        assert!(matches!(start, Err(ChunkError::NotAFrame { offset_bytes: 0, .. })));
+        let offset_bytes = StoredOffset::START;
+        assert_eq!(start, Err(ChunkError::NotAFrame { coding, offset_bytes }));
         finder.advance(100);
         assert_eq!(finder.examine(b"", Input::Ended), Ok(Boundary::End));
         assert_eq!(finder.examine(b"something else", Input::Ended), Ok(Boundary::Trailing));
         assert_eq!(finder.examine(&magic[..1], Input::Ended), Ok(Boundary::Trailing));
         let expected = ChunkError::Truncated {
             coding,
-            offset_bytes: 100,
-            end_bytes: 100 + magic.len() as u64,
+            offset_bytes: StoredOffset::new(100),
+            end_bytes: StoredOffset::new(100 + magic.len() as u64),
         };
         assert_eq!(finder.examine(magic, Input::Ended), Err(expected));
     }

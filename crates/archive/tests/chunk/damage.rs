@@ -1,6 +1,7 @@
 //! Damage to compressed streams: every byte flipped, every length cut.
 
 use archive::chunk::{ChunkDecompressor, ChunkError, Coding, Compression};
+use archive::stream::StoredOffset;
 
 use crate::samples::{coding_of, compress, decode, mixed, pipe_through, stream_one};
 
@@ -34,7 +35,9 @@ fn check_cuts(coding: Coding, chunks: &[Vec<u8>], expected: &[u8]) {
     }
     for length in 0..stream.len() {
         match decode(coding, &stream[..length], 1 << 16) {
-            Err(ChunkError::Truncated { end_bytes, .. }) => assert_eq!(end_bytes, length as u64),
+            Err(ChunkError::Truncated { end_bytes, .. }) => {
+                assert_eq!(end_bytes, StoredOffset::new(length as u64))
+            }
             Err(error) => panic!("cut at {length}: {error}"),
             Ok(decoded) => {
                 // Only between two chunks, or with less than a magic number behind one.
@@ -79,7 +82,11 @@ fn every_cut_of_a_streamed_frame_is_noticed() {
         for length in 1..frame.len() {
             let result = stream_one(coding, &frame[..length], 50, 100, &mut Vec::new());
             let end_bytes = 50 + length as u64;
-            let expected = ChunkError::Truncated { coding, offset_bytes: 50, end_bytes };
+            let expected = ChunkError::Truncated {
+                coding,
+                offset_bytes: StoredOffset::new(50),
+                end_bytes: StoredOffset::new(end_bytes),
+            };
             assert_eq!(result, Err(expected));
         }
     }
@@ -97,10 +104,11 @@ fn a_length_that_swallows_the_next_member_is_noticed() {
             Coding::Zstd => compress(Compression::Zstd { level: 3 }, &data, 1000),
         };
         let both = chunks.concat();
-        let result = decompressor.decompress(coding, &both, 0, 1 << 20, &mut out);
+        let result = decompressor.decompress(coding, &both, StoredOffset::START, 1 << 20, &mut out);
         assert!(matches!(result, Err(ChunkError::Damaged { .. })), "{result:?}");
         let longer = [&chunks[0][..], b"x"].concat();
-        let result = decompressor.decompress(coding, &longer, 0, 1 << 20, &mut out);
+        let result =
+            decompressor.decompress(coding, &longer, StoredOffset::START, 1 << 20, &mut out);
         assert!(result.is_err(), "{result:?}");
     }
 }
@@ -118,11 +126,14 @@ fn a_reserved_symbol_is_refused_by_streams_alone() {
     // Without a checksum that holds, neither takes it.
     let mut content = Vec::new();
     let mut decompressor = ChunkDecompressor::new();
-    decompressor.decompress(Coding::Gzip, &member, 0, 1 << 10, &mut content).expect("it holds");
+    decompressor
+        .decompress(Coding::Gzip, &member, StoredOffset::START, 1 << 10, &mut content)
+        .expect("it holds");
     assert_eq!(content, [b'a'; 259]);
     let mut other = member;
     other[14] ^= 1;
-    let result = decompressor.decompress(Coding::Gzip, &other, 0, 1 << 10, &mut content);
+    let result =
+        decompressor.decompress(Coding::Gzip, &other, StoredOffset::START, 1 << 10, &mut content);
     assert!(matches!(result, Err(ChunkError::Damaged { .. })), "{result:?}");
 }
 
@@ -133,7 +144,8 @@ fn an_empty_run_without_a_window_is_refused_by_both() {
     let streamed = stream_one(Coding::Zstd, &frame, 0, 100, &mut Vec::new());
     assert!(matches!(streamed, Err(ChunkError::Damaged { .. })), "{streamed:?}");
     let mut decompressor = ChunkDecompressor::new();
-    let whole = decompressor.decompress(Coding::Zstd, &frame, 0, 100, &mut Vec::new());
+    let whole =
+        decompressor.decompress(Coding::Zstd, &frame, StoredOffset::START, 100, &mut Vec::new());
     assert!(matches!(whole, Err(ChunkError::Damaged { .. })), "{whole:?}");
 }
 
@@ -146,16 +158,19 @@ fn bombs_are_refused_before_they_go_off() {
         let coding = coding_of(compression);
         let chunk = compress(compression, &data, data.len()).concat();
         let mut out = Vec::new();
-        let result = decompressor.decompress(coding, &chunk, 7, 1 << 20, &mut out);
+        let result =
+            decompressor.decompress(coding, &chunk, StoredOffset::new(7), 1 << 20, &mut out);
         let limit_bytes = 1 << 20;
-        let expected = ChunkError::ContentTooLarge { coding, offset_bytes: 7, limit_bytes };
+        let expected =
+            ChunkError::ContentTooLarge { coding, offset_bytes: StoredOffset::new(7), limit_bytes };
         assert_eq!(result, Err(expected));
         assert!(out.capacity() <= 2 << 20);
     }
     // Without a content size in the header, the blocks give the bound.
     let chunk = pipe_through("zstd", &["-qc"], &data);
     let mut out = Vec::new();
-    let result = decompressor.decompress(Coding::Zstd, &chunk, 7, 1 << 20, &mut out);
+    let result =
+        decompressor.decompress(Coding::Zstd, &chunk, StoredOffset::new(7), 1 << 20, &mut out);
     assert!(matches!(result, Err(ChunkError::Damaged { .. } | ChunkError::ContentTooLarge { .. })));
     assert!(out.capacity() <= 2 << 20);
 }

@@ -1,6 +1,7 @@
 //! Streams that other programs wrote.
 
 use archive::chunk::{ChunkError, Coding, StreamDecoder};
+use archive::stream::StoredOffset;
 
 use crate::samples::{decode, mixed, pipe_through};
 
@@ -50,7 +51,7 @@ fn long_windows_have_a_limit() {
         decode(Coding::Zstd, &stream, 8 << 20).expect_err("over the limit").to_string(),
         "zstd frame at byte 0 needs 1073741824 bytes of memory and the limit is 134217728"
     );
-    let mut decoder = StreamDecoder::new(Coding::Zstd, 0, 1 << 30);
+    let mut decoder = StreamDecoder::new(Coding::Zstd, StoredOffset::START, 1 << 30);
     let mut out = vec![0; data.len() + 1];
     let step = decoder.push(&stream, &mut out).expect("within the limit");
     assert!(step.produced_bytes > 0 && out[..step.produced_bytes] == data[..step.produced_bytes]);
@@ -83,8 +84,9 @@ fn a_member_with_every_field_in_its_header_is_read() {
 fn what_needs_a_dictionary_says_so() {
     // Frame header with a dictionary id of one byte, single segment, content of one byte.
     let stream = [0x28, 0xb5, 0x2f, 0xfd, 0x21, 77, 1, 9, 0, 0, 5];
-    let expected = ChunkError::DictionaryNeeded { offset_bytes: 0, dictionary_id: 77 };
+    let expected =
+        ChunkError::DictionaryNeeded { offset_bytes: StoredOffset::START, dictionary_id: 77 };
     assert_eq!(decode(Coding::Zstd, &stream, 1 << 20), Err(expected.clone()));
-    let mut decoder = StreamDecoder::new(Coding::Zstd, 0, 1 << 20);
+    let mut decoder = StreamDecoder::new(Coding::Zstd, StoredOffset::START, 1 << 20);
     assert_eq!(decoder.push(&stream, &mut [0; 9]), Err(expected));
 }

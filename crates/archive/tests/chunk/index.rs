@@ -6,6 +6,7 @@ use archive::index::{
     block_checksum,
 };
 use archive::member::{Extent, Timestamp};
+use archive::stream::{ArchiveOffset, StoredOffset};
 use proptest::prelude::*;
 
 pub fn write<T: Record>(records: &[T]) -> (Vec<u8>, SectionSummary) {
@@ -79,8 +80,8 @@ fn record() -> impl Strategy<Value = FileRecord> {
         |(path, kind, (header, content, mode, uid, gid), modified, changed)| FileRecord {
             path,
             kind,
-            header_offset_bytes: header,
-            content_offset_bytes: content,
+            header_offset_bytes: ArchiveOffset::new(header),
+            content_offset_bytes: ArchiveOffset::new(content),
             mode,
             uid,
             gid,
@@ -94,8 +95,8 @@ fn in_order(mut records: Vec<FileRecord>) -> Vec<FileRecord> {
     let mut end_bytes = 0;
     for record in &mut records {
         record.header_offset_bytes += end_bytes;
-        record.content_offset_bytes += record.header_offset_bytes;
-        end_bytes = record.header_offset_bytes;
+        record.content_offset_bytes += record.header_offset_bytes.bytes();
+        end_bytes = record.header_offset_bytes.bytes();
     }
     records
 }
@@ -128,7 +129,7 @@ proptest! {
                     part,
                     volume,
                     medium: id.map(|byte| !byte),
-                    stream_offset_bytes: from,
+                    stream_offset_bytes: StoredOffset::new(from),
                     stream_bytes: bytes,
                     label_block: block.checked_sub(1),
                     label_bytes,
@@ -163,9 +164,9 @@ proptest! {
         let mut end = start;
         let chunk = |(compressed_bytes, content_bytes): &(u32, u32)| {
             let record = ChunkRecord {
-                compressed_offset_bytes: end.0,
+                compressed_offset_bytes: StoredOffset::new(end.0),
                 compressed_bytes: *compressed_bytes,
-                content_offset_bytes: end.1,
+                content_offset_bytes: ArchiveOffset::new(end.1),
                 content_bytes: *content_bytes,
             };
             end.0 += u64::from(*compressed_bytes);
@@ -217,8 +218,8 @@ pub fn plain_record(number: u64) -> FileRecord {
             layout: FileLayout::Whole,
             content_hash: Some([number as u8; 32]),
         },
-        header_offset_bytes: number * 2048,
-        content_offset_bytes: number * 2048 + 512,
+        header_offset_bytes: ArchiveOffset::new(number * 2048),
+        content_offset_bytes: ArchiveOffset::new(number * 2048 + 512),
         mode: 0o644,
         uid: 1000,
         gid: 100,
@@ -266,8 +267,8 @@ fn impossible_records_are_not_written() {
         ("path", |record| record.path = b"a\0b".to_vec()),
         ("nanoseconds", |record| record.changed.nanoseconds = 1_000_000_000),
         ("mode", |record| record.mode = 0o10000),
-        ("content starts", |record| record.content_offset_bytes = 0),
-        ("archive order", |record| record.header_offset_bytes = 1),
+        ("content starts", |record| record.content_offset_bytes = ArchiveOffset::START),
+        ("archive order", |record| record.header_offset_bytes = ArchiveOffset::new(1)),
         ("hard link", |record| record.kind = RecordKind::HardLink { target: Vec::new() }),
     ];
     let mut writer = IndexWriter::new();

@@ -3,6 +3,7 @@
 use archive::index::{
     BlockChecksum, ChunkRecord, FileRecord, IndexError, IndexReader, Record, WarningRecord,
 };
+use archive::stream::{ArchiveOffset, StoredOffset};
 use std::io::{Error, Read};
 
 use crate::index::{plain_record, read, write};
@@ -38,9 +39,9 @@ fn every_flip_and_every_cut_is_noticed() {
     check_damage(&[warning("changed while it was read"), warning("")]);
     check_damage(&[BlockChecksum(1), BlockChecksum(u64::MAX)]);
     check_damage(&[ChunkRecord {
-        compressed_offset_bytes: 5,
+        compressed_offset_bytes: StoredOffset::new(5),
         compressed_bytes: 6,
-        content_offset_bytes: 7,
+        content_offset_bytes: ArchiveOffset::new(7),
         content_bytes: 8,
     }]);
 }

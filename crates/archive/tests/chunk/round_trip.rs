@@ -4,6 +4,7 @@ use archive::chunk::{
     CHUNK_BYTES_MAX, ChunkCompressor, ChunkDecompressor, ChunkError, Coding, Compression, Format,
     GZIP_LEVELS, ZSTD_LEVELS, gzip_member, seek_table::SeekTableBuilder,
 };
+use archive::stream::StoredOffset;
 use proptest::prelude::*;
 
 use crate::samples::{coding_of, compress, decode, mixed, pipe_through, stream_one};
@@ -121,12 +122,17 @@ fn a_slice_takes_the_content_too() {
         let coding = coding_of(compression);
         let chunk = compress(compression, &data, data.len()).concat();
         let mut out = vec![1; data.len() + 10];
-        let length = decompressor.decompress_into(coding, &chunk, 0, &mut out).expect("room");
+        let length = decompressor
+            .decompress_into(coding, &chunk, StoredOffset::START, &mut out)
+            .expect("room");
         assert!(out[..length] == data);
         let exact = &mut out[..data.len()];
-        assert_eq!(decompressor.decompress_into(coding, &chunk, 0, exact), Ok(data.len()));
+        assert_eq!(
+            decompressor.decompress_into(coding, &chunk, StoredOffset::START, exact),
+            Ok(data.len())
+        );
         let short = &mut out[..data.len() - 1];
-        let result = decompressor.decompress_into(coding, &chunk, 0, short);
+        let result = decompressor.decompress_into(coding, &chunk, StoredOffset::START, short);
         assert!(matches!(result, Err(ChunkError::ContentTooLarge { .. })), "{result:?}");
     }
 }

@@ -7,6 +7,7 @@ use archive::chunk::{
     Boundary, BoundaryFinder, ChunkCompressor, ChunkDecompressor, ChunkError, Coding, Compression,
     Input, StreamDecoder, StreamState,
 };
+use archive::stream::StoredOffset;
 
 /// Numbered lines with some noise, then noise alone, then zeros: `length_bytes` of them.
 pub fn mixed(length_bytes: usize, seed: u64) -> Vec<u8> {
@@ -103,7 +104,11 @@ pub fn decode(coding: Coding, stream: &[u8], limit_bytes: usize) -> Result<Decod
                 let end = at as u64 + compressed_bytes;
                 if end > stream.len() as u64 {
                     let (offset_bytes, end_bytes) = (at as u64, stream.len() as u64);
-                    return Err(ChunkError::Truncated { coding, offset_bytes, end_bytes });
+                    return Err(ChunkError::Truncated {
+                        coding,
+                        offset_bytes: StoredOffset::new(offset_bytes),
+                        end_bytes: StoredOffset::new(end_bytes),
+                    });
                 }
                 at = end as usize;
                 finder.advance(compressed_bytes);
@@ -116,7 +121,7 @@ pub fn decode(coding: Coding, stream: &[u8], limit_bytes: usize) -> Result<Decod
                 finder.advance(consumed as u64);
             }
             Boundary::Trailing => {
-                decoded.trailing_offset_bytes = Some(finder.offset_bytes());
+                decoded.trailing_offset_bytes = Some(finder.offset_bytes().bytes());
                 return Ok(decoded);
             }
             Boundary::End => return Ok(decoded),
@@ -132,7 +137,11 @@ pub fn stream_one(
     slice_bytes: usize,
     content: &mut Vec<u8>,
 ) -> Result<usize, ChunkError> {
-    let mut decoder = StreamDecoder::new(coding, offset_bytes, StreamDecoder::WINDOW_BYTES_DEFAULT);
+    let mut decoder = StreamDecoder::new(
+        coding,
+        StoredOffset::new(offset_bytes),
+        StreamDecoder::WINDOW_BYTES_DEFAULT,
+    );
     let mut out = vec![0; slice_bytes + slice_bytes / 3];
     let mut at = 0;
     loop {
@@ -140,7 +149,7 @@ pub fn stream_one(
         let step = decoder.push(input, &mut out)?;
         at += step.consumed_bytes;
         content.extend_from_slice(&out[..step.produced_bytes]);
-        assert_eq!(decoder.offset_bytes(), offset_bytes + at as u64);
+        assert_eq!(decoder.offset_bytes(), StoredOffset::new(offset_bytes + at as u64));
         if step.state == StreamState::FrameEnded {
             decoder.finish()?;
             return Ok(at);

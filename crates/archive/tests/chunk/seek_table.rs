@@ -3,6 +3,7 @@
 use archive::chunk::seek_table::{
     FOOTER_BYTES, SeekTableBuilder, SeekTableError, SeekTableLookup, parse_seek_table,
 };
+use archive::stream::{ArchiveOffset, StoredOffset};
 use proptest::prelude::*;
 
 fn build(frames: &[(u32, u32)], checksums: bool) -> Vec<u8> {
@@ -30,7 +31,7 @@ proptest! {
         let found = parse_seek_table(&tail).expect("a table");
         let SeekTableLookup::Found(table) = found else { panic!("{found:?}") };
         prop_assert_eq!(table.table_bytes, encoded.len());
-        let (mut compressed, mut content) = (0, 0);
+        let (mut compressed, mut content) = (StoredOffset::START, ArchiveOffset::START);
         for (frame, (compressed_bytes, content_bytes)) in table.frames.iter().zip(&frames) {
             prop_assert_eq!(frame.compressed_offset_bytes, compressed);
             prop_assert_eq!(frame.content_offset_bytes, content);
@@ -42,11 +43,13 @@ proptest! {
             content += u64::from(*content_bytes);
         }
         prop_assert_eq!(table.frames.len(), frames.len());
-        prop_assert_eq!(table.compressed_bytes(), compressed);
-        prop_assert_eq!(table.content_bytes(), content);
+        prop_assert_eq!(table.compressed_end_bytes(), compressed);
+        prop_assert_eq!(table.content_end_bytes(), content);
         // Lookup against a search through all frames.
-        let somewhere = probe.checked_rem(content).unwrap_or(0);
-        for place in [0, somewhere, content.saturating_sub(1), content] {
+        let length = content.bytes();
+        let somewhere = probe.checked_rem(length).unwrap_or(0);
+        for place in [0, somewhere, length.saturating_sub(1), length] {
+            let place = ArchiveOffset::new(place);
             let naive = table.frames.iter().find(|frame| {
                 let start = frame.content_offset_bytes;
                 (start..start + u64::from(frame.content_bytes)).contains(&place)

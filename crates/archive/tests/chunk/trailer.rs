@@ -10,6 +10,7 @@ use archive::index::{
     WarningRecord, block_checksum, encode_index_header, encode_section_header, encode_trailer,
     find_trailer, index_version, is_index_header, padding_bytes,
 };
+use archive::stream::StoredOffset;
 use proptest::prelude::*;
 
 use crate::index::{plain_record, read, write};
@@ -50,7 +51,7 @@ fn index_archive(archive: &[u8], compression: Compression, compressed_bytes: u64
         chunk_bytes: if compression == Compression::None { 0 } else { 1 << 20 },
         block_bytes: BLOCK_BYTES as u32,
         archive_bytes: archive.len() as u64,
-        index_compressed_offset_bytes: compressed_bytes,
+        index_compressed_offset_bytes: StoredOffset::new(compressed_bytes),
         sections: layout.sections,
         index_hash: (compression != Compression::None).then_some([9; 32]),
     };
@@ -140,10 +141,13 @@ fn the_trailer_is_found_behind_compression() {
             stream.extend_from_slice(&table.encode());
             let lookup = parse_seek_table(&stream).expect("undamaged");
             let SeekTableLookup::Found(table) = lookup else { panic!("{lookup:?}") };
-            assert_eq!(table.compressed_bytes() as usize + table.table_bytes, stream.len());
+            assert_eq!(
+                table.compressed_end_bytes().bytes() as usize + table.table_bytes,
+                stream.len()
+            );
             let frame = table.frames.last().expect("three frames");
             let start = frame.compressed_offset_bytes;
-            let frame = &stream[start as usize..][..frame.compressed_bytes as usize];
+            let frame = &stream[start.bytes() as usize..][..frame.compressed_bytes as usize];
             let mut out = Vec::new();
             ChunkDecompressor::new()
                 .decompress(Coding::Zstd, frame, start, 1 << 20, &mut out)
@@ -153,7 +157,7 @@ fn the_trailer_is_found_behind_compression() {
         let trailer = find_trailer(&found).expect("undamaged").expect("there").trailer;
         assert_eq!(trailer.compression, compression);
         assert_eq!(trailer.archive_bytes, archive.len() as u64);
-        let index_start = trailer.index_compressed_offset_bytes as usize;
+        let index_start = trailer.index_compressed_offset_bytes.bytes() as usize;
         let program = if text == "gzip:6" { "gzip" } else { "zstd" };
         let opened = pipe_through(program, &["-dc"], &stream[index_start..]);
         assert!(opened == index);
@@ -187,7 +191,7 @@ fn a_trailer_that_makes_no_sense_is_refused() {
         chunk_bytes: 0,
         block_bytes: 512,
         archive_bytes: 0,
-        index_compressed_offset_bytes: 0,
+        index_compressed_offset_bytes: StoredOffset::START,
         sections,
         index_hash: None,
     };

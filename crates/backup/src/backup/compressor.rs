@@ -10,6 +10,7 @@ use flow::turnstile::Turnstile;
 use sets::{Chunks, Segments};
 
 use super::BackupError;
+use super::groups::in_archive;
 
 /// What the threads of the stage share.
 #[derive(Clone)]
@@ -32,14 +33,15 @@ pub(super) fn run(shared: &Shared<'_>, account: &mut Account) -> Result<(), Back
         chunk.clear();
         compressor.compress(&block, &mut chunk).map_err(BackupError::Compress)?;
         let (number, bytes) = (block.number(), block.len() as u64);
-        let archive_end_bytes = block.position_bytes() + bytes;
+        let archive_end = in_archive(block.position_bytes()) + bytes;
         drop(block);
         let turn = shared.turnstile.enter(number, account, State::Blocked)?;
         lock(shared.chunks).push((chunk.len() as u32, bytes as u32));
         put(shared.producer, &chunk, account)?;
         if let Some(segments) = shared.segments {
-            let stored_bytes = shared.producer.position_bytes();
-            segments.padding_behind(archive_end_bytes, stored_bytes, &mut padding);
+            // The ring behind this stage holds the stored stream.
+            let stored_end = shared.producer.position_bytes().same_in();
+            segments.padding_behind(archive_end, stored_end, &mut padding);
             if !padding.is_empty() {
                 lock(shared.chunks).push((padding.len() as u32, 0));
                 put(shared.producer, &padding, account)?;

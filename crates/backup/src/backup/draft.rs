@@ -8,6 +8,7 @@ use archive::index::{
     ContentHasher, ContentTree, FileLayout, FileRecord, RecordKind, WarningRecord,
 };
 use archive::member::{Extent, Kind};
+use archive::stream::ArchiveOffset;
 use flow::ring::Filler;
 use tree::{Captured, Change};
 
@@ -51,8 +52,8 @@ impl Draft {
     /// Adds what the index shall know of this member.
     pub(super) fn find(
         &mut self,
-        header_offset_bytes: u64,
-        content_offset_bytes: u64,
+        header_offset_bytes: ArchiveOffset,
+        content_offset_bytes: ArchiveOffset,
         content_hash: Option<[u8; 32]>,
         findings: &mut Vec<Finding>,
     ) {

@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use archive::index::{ContentTree, FileRecord, JoinedContent, Stretch, WarningRecord};
-
+use archive::stream::ArchiveOffset;
 use failures::lock;
-use flow::ring::Marks;
+use flow::ring::{Marks, RingOffset};
 
 /// What is found out about the members of a stretch, in archive order.
 pub(super) type Findings = Arc<Mutex<Vec<Finding>>>;
@@ -39,7 +39,7 @@ pub(super) struct Group {
 #[derive(Debug)]
 pub(super) struct Content {
     /// Place of its first byte.
-    pub(super) start_bytes: u64,
+    pub(super) start_bytes: ArchiveOffset,
     /// Padding not counted.
     pub(super) length_bytes: u64,
     /// How stretches of it are hashed.
@@ -50,15 +50,16 @@ pub(super) struct Content {
 
 impl Content {
     /// Content of so many bytes from this place of the archive on.
-    pub(super) fn new(start_bytes: u64, length_bytes: u64, tree: ContentTree) -> Content {
+    pub(super) fn new(start_bytes: ArchiveOffset, length_bytes: u64, tree: ContentTree) -> Content {
         let joined = Mutex::new(Some(tree.begin()));
         Content { start_bytes, length_bytes, tree, joined }
     }
 
     /// What a block of the ring holds of it, as a part of the block.
-    pub(super) fn part(&self, block_start_bytes: u64, block_bytes: usize) -> Range<usize> {
-        let within =
-            |place: u64| place.saturating_sub(block_start_bytes).min(block_bytes as u64) as usize;
+    pub(super) fn part(&self, block_start: ArchiveOffset, block_bytes: usize) -> Range<usize> {
+        let within = |place: ArchiveOffset| {
+            place.saturating_since(block_start).min(block_bytes as u64) as usize
+        };
         within(self.start_bytes)..within(self.start_bytes + self.length_bytes)
     }
 
@@ -84,4 +85,10 @@ impl Group {
 
 /// The announcements that the hash stage has not done with, each at the place of the first byte
 /// behind its stretch; put in archive order, before the bytes are committed.
-pub(super) type Groups = Marks<Group>;
+pub(super) type Groups = Marks<ArchiveOffset, Group>;
+
+/// Where in the archive a place of the readers' ring is, which holds the archive from its
+/// beginning.
+pub(super) fn in_archive(place: RingOffset) -> ArchiveOffset {
+    place.same_in()
+}

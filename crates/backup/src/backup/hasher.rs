@@ -20,7 +20,7 @@ use flow::ring::{Block, Consumer};
 use flow::turnstile::Turnstile;
 
 use super::BackupError;
-use super::groups::{Content, Finding, Group, Groups};
+use super::groups::{Content, Finding, Group, Groups, in_archive};
 use crate::spool::Spool;
 
 /// What the hash stage has gathered when the archive ends: three sections of the index.
@@ -172,7 +172,7 @@ impl Gathering {
         stretches: Vec<Stretch>,
         groups: &Groups,
     ) -> Result<(), BackupError> {
-        let start = block.position_bytes();
+        let start = in_archive(block.position_bytes());
         let end = start + block.len() as u64;
         let mut stretches = stretches.into_iter();
         while let Some((group_end, group)) = groups.first() {

@@ -8,6 +8,7 @@ use archive::index::{
     SectionSummary, Trailer, encode_index_header, encode_section_header, encode_trailer,
     padding_bytes,
 };
+use archive::stream::{ArchiveOffset, StoredOffset, stored_plain};
 use flow::account::Account;
 use flow::ring::Producer;
 use sets::Chunks;
@@ -45,19 +46,20 @@ pub(super) fn write(
     account: &mut Account,
 ) -> Result<u64, BackupError> {
     let Form { compression, block_bytes, place } = form;
-    let (chunk_section, chunk_summary, stored_bytes) = chunk_section(&chunks)?;
+    let (chunk_section, chunk_summary, stored_end) = chunk_section(&chunks)?;
     let (extent_section, extent_summary) = extent_section(extents)?;
     let summaries =
         [gathered.files.1, gathered.blocks.1, chunk_summary, gathered.warnings.1, extent_summary];
     let layout = IndexLayout::new(summaries).map_err(BackupError::Index)?;
     let is_plain = compression == Compression::None;
+    let plain_end = stored_plain(ArchiveOffset::new(gathered.archive_bytes));
     let mut trailer = Trailer {
         set_id: gathered.set_id,
         compression,
         chunk_bytes: if is_plain { 0 } else { compression.chunk_bytes() as u32 },
         block_bytes: block_bytes as u32,
         archive_bytes: gathered.archive_bytes,
-        index_compressed_offset_bytes: if is_plain { gathered.archive_bytes } else { stored_bytes },
+        index_compressed_offset_bytes: if is_plain { plain_end } else { stored_end },
         sections: layout.sections,
         index_hash: None,
     };
@@ -87,11 +89,11 @@ pub(super) fn write(
     Ok(layout.index_bytes)
 }
 
-/// The chunks section, and the length of all chunks in the stored stream.
-fn chunk_section(chunks: &Chunks) -> Result<(Spool, SectionSummary, u64), BackupError> {
+/// The chunks section, and where the chunks end in the stored stream.
+fn chunk_section(chunks: &Chunks) -> Result<(Spool, SectionSummary, StoredOffset), BackupError> {
     let mut section = Spool::default();
     let mut writer = IndexWriter::new();
-    let mut ends = (0u64, 0u64);
+    let mut ends = (StoredOffset::START, ArchiveOffset::START);
     for &(compressed_bytes, content_bytes) in chunks {
         let record = ChunkRecord {
             compressed_offset_bytes: ends.0,

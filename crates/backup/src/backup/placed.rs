@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use archive::member::Extent;
+use archive::stream::ArchiveOffset;
 use device::file::Direct;
 use failures::lock;
 use flow::account::{Account, Stage};
@@ -17,7 +18,7 @@ use flow::ring::Reservation;
 
 use super::BackupError;
 use super::draft::{Content, Draft, fill_content, fill_direct};
-use super::groups::Findings;
+use super::groups::{Findings, in_archive};
 use super::reader::{Shared, tell_warnings};
 use super::stream::choose_direct;
 
@@ -33,7 +34,7 @@ pub(super) const PLACED_THREADS: usize = 16;
 /// A file whose place is fixed.
 pub(super) struct Placed {
     pub(super) draft: Draft,
-    pub(super) header_offset_bytes: u64,
+    pub(super) header_offset_bytes: ArchiveOffset,
     /// Content and padding.
     pub(super) reservation: Reservation,
     pub(super) findings: Findings,
@@ -58,7 +59,7 @@ pub(super) fn run(
 /// Reads one file into its place.
 pub(super) fn read(placed: Placed, shared: &Shared<'_>, account: &Account) {
     let Placed { mut draft, header_offset_bytes, mut reservation, findings } = placed;
-    let content_offset_bytes = reservation.start_bytes();
+    let content_offset_bytes = in_archive(reservation.start_bytes());
     let bytes = reservation.remaining_bytes() as u64;
     let mut filler = reservation.filler();
     let hash = if is_direct(&draft) {

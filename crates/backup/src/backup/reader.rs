@@ -29,7 +29,7 @@ use tree::{
 
 use super::BackupError;
 use super::draft::{Content, Draft, fill_content};
-use super::groups::{Finding, Findings, Group, Groups};
+use super::groups::{Finding, Findings, Group, Groups, in_archive};
 use super::pace::{Pace, SleepMeter, Spent};
 use super::placed::{self, PLACED_BYTES_MIN, Placed};
 use crate::spool::Spool;
@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
     fn place(&mut self, draft: Draft) -> Result<(), BackupError> {
         let shared = self.shared;
         let (mut reservation, findings) = self.reserve_group(std::slice::from_ref(&draft))?;
-        let header_offset_bytes = reservation.start_bytes();
+        let header_offset_bytes = in_archive(reservation.start_bytes());
         let mut header = reservation.split_front(draft.header.len());
         header.filler().put(self.header(&draft));
         shared.monitor.count(Counter::ArchiveBytes, draft.header.len() as u64);
@@ -365,7 +365,7 @@ impl<'a> Reader<'a> {
     fn announce_passed_over(&mut self) {
         if !self.passed_over.is_empty() {
             let findings = std::mem::take(&mut self.passed_over);
-            let end_bytes = self.shared.producer.position_bytes();
+            let end_bytes = in_archive(self.shared.producer.position_bytes());
             self.shared.groups.put(end_bytes, Group::of(Arc::new(Mutex::new(findings))));
         }
     }
@@ -374,7 +374,7 @@ impl<'a> Reader<'a> {
         let bytes: u64 = group.iter().map(Draft::total_bytes).sum();
         let reservation = self.shared.producer.reserve(bytes as usize, self.account)?;
         let findings = Findings::default();
-        let end_bytes = reservation.start_bytes() + bytes;
+        let end_bytes = in_archive(reservation.start_bytes()) + bytes;
         self.shared.groups.put(end_bytes, Group::of(Arc::clone(&findings)));
         Ok((reservation, findings))
     }
@@ -385,7 +385,7 @@ impl<'a> Reader<'a> {
         mut reservation: Reservation,
         findings: &Findings,
     ) {
-        let mut at = reservation.start_bytes();
+        let mut at = in_archive(reservation.start_bytes());
         let bytes = reservation.remaining_bytes() as u64;
         let mut filler = reservation.filler();
         let mut small = Vec::with_capacity(group.len());

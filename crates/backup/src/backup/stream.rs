@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
 use archive::member::{Extent, Kind};
+use archive::stream::ArchiveOffset;
 use device::file::Direct;
 use failures::lock;
 use flow::backend::{Memory, Operation};
@@ -22,7 +23,7 @@ use flow::ring::{Piece, Reuse};
 
 use super::BackupError;
 use super::draft::{Draft, padded};
-use super::groups::{Content, Findings, Group};
+use super::groups::{Content, Findings, Group, in_archive};
 use super::reader::Reader;
 
 /// Reads in flight. Eight of 1 MiB reach what a fast disk gives to one stream.
@@ -122,20 +123,20 @@ impl Reader<'_> {
 
     /// Puts a part of the header into the archive, and returns the place behind it. A sparse map
     /// may be longer than a reservation.
-    fn put_header(&mut self, draft: &Draft, part: Range<usize>) -> Result<u64, Stopped> {
+    fn put_header(&mut self, draft: &Draft, part: Range<usize>) -> Result<ArchiveOffset, Stopped> {
         let shared = self.shared;
         let mut at = part.start;
         while at < part.end {
             let now = (part.end - at).min(shared.group_bytes_max);
             let mut reservation = shared.producer.reserve(now, self.account)?;
-            let end_bytes = reservation.start_bytes() + now as u64;
+            let end_bytes = in_archive(reservation.start_bytes()) + now as u64;
             shared.groups.put(end_bytes, Group::of(Findings::default()));
             reservation.filler().put(&self.header(draft)[at..at + now]);
             reservation.commit();
             at += now;
         }
         shared.monitor.count(Counter::ArchiveBytes, part.len() as u64);
-        Ok(shared.producer.position_bytes())
+        Ok(in_archive(shared.producer.position_bytes()))
     }
 }
 

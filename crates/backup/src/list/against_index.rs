@@ -4,7 +4,7 @@ use archive::index::{FileRecord, IndexError};
 
 use crate::read::cross_check::disagreement;
 use crate::read::members::Found;
-use crate::read::{Damage, DamageKind, ReadFailure};
+use crate::read::{Damage, ReadFailure};
 use crate::warnings::Warnings;
 use sets::IndexFile;
 
@@ -51,7 +51,7 @@ impl<'a> AgainstIndex<'a> {
                 }
                 Err(error) => {
                     let why = error.to_string();
-                    warnings.damage(&Damage::new(0, 0, DamageKind::Index { why }));
+                    warnings.damage(&Damage::of_index(why));
                     return;
                 }
             }

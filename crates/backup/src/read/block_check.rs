@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use archive::index::{BlockChecksum, BlockHasher, IndexReader, Section};
 use archive::mark::{MARK_BYTES, Mark};
+use archive::stream::ArchiveOffset;
 use failures::lock;
 
 use super::cursor::Lease;
@@ -35,7 +36,7 @@ struct Kept {
     pending: Option<Lease>,
     from: usize,
     /// Where that starts.
-    pending_bytes: u64,
+    pending_bytes: ArchiveOffset,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ impl Default for KeptChecksums {
             state: KeptState::Going,
             pending: None,
             from: 0,
-            pending_bytes: 0,
+            pending_bytes: ArchiveOffset::START,
         }))
     }
 }
@@ -91,7 +92,7 @@ impl KeptChecksums {
     }
 
     /// Says that the archive ends at this offset, and its index begins there.
-    pub fn end_at(&self, offset_bytes: u64) {
+    pub fn end_at(&self, offset_bytes: ArchiveOffset) {
         let mut kept = self.lock();
         if kept.state != KeptState::Going {
             return;
@@ -111,7 +112,7 @@ impl KeptChecksums {
     }
 
     /// Says that an archive begins at this offset, behind what came before.
-    pub fn begin_at(&self, offset_bytes: u64) {
+    pub fn begin_at(&self, offset_bytes: ArchiveOffset) {
         let mut kept = self.lock();
         kept.state = KeptState::Lost;
         let (Some(pending), Some(from)) = (kept.pending.clone(), kept.within(offset_bytes)) else {
@@ -154,8 +155,8 @@ impl Kept {
     }
 
     /// Where in what came last an offset lies.
-    fn within(&self, offset_bytes: u64) -> Option<usize> {
-        let at = usize::try_from(offset_bytes.checked_sub(self.pending_bytes)?).ok()?;
+    fn within(&self, offset_bytes: ArchiveOffset) -> Option<usize> {
+        let at = usize::try_from(offset_bytes.checked_since(self.pending_bytes)?).ok()?;
         self.pending.as_ref().is_some_and(|pending| at <= pending.len()).then_some(at)
     }
 }
@@ -170,9 +171,9 @@ pub(crate) struct BlockCheck {
 struct Seen {
     hasher: BlockHasher,
     /// Where the next bytes are expected.
-    next_bytes: u64,
+    next_bytes: ArchiveOffset,
     /// From where on they are hashed: the start of a block.
-    start_bytes: u64,
+    start_bytes: ArchiveOffset,
     /// Number of the block that is being hashed.
     number: u64,
     /// Blocks seen in all.
@@ -196,8 +197,8 @@ impl BlockCheck {
             .ok()?;
         let state = Seen {
             hasher: BlockHasher::new(block_bytes),
-            next_bytes: 0,
-            start_bytes: 0,
+            next_bytes: ArchiveOffset::START,
+            start_bytes: ArchiveOffset::START,
             number: 0,
             blocks: 0,
             differing: Vec::new(),
@@ -208,26 +209,26 @@ impl BlockCheck {
 
     /// Bytes of the archive, in ascending order. Where some are left out, checking goes on with the
     /// next whole block.
-    pub fn update(&self, offset_bytes: u64, bytes: &[u8]) {
+    pub fn update(&self, offset_bytes: ArchiveOffset, bytes: &[u8]) {
         let mut state = lock(&self.state);
         let state = &mut *state;
         let block_bytes = u64::from(self.index.trailer.block_bytes);
         if offset_bytes != state.next_bytes {
             state.hasher = BlockHasher::new(block_bytes as usize);
-            state.start_bytes = offset_bytes.next_multiple_of(block_bytes);
-            state.number = state.start_bytes / block_bytes;
+            state.start_bytes = offset_bytes.round_up(block_bytes);
+            state.number = state.start_bytes.block(block_bytes);
         }
         state.next_bytes = offset_bytes + bytes.len() as u64;
         // The index itself lies behind the archive and has checksums of its own.
-        let archive_bytes = self.index.trailer.archive_bytes;
-        let to = archive_bytes.saturating_sub(offset_bytes).min(bytes.len() as u64) as usize;
-        let from = state.start_bytes.saturating_sub(offset_bytes).min(to as u64) as usize;
+        let archive_end = self.index.trailer.archive_end_bytes();
+        let to = archive_end.saturating_since(offset_bytes).min(bytes.len() as u64) as usize;
+        let from = state.start_bytes.saturating_since(offset_bytes).min(to as u64) as usize;
         if from == to {
             return;
         }
         let mut found = Vec::new();
         state.hasher.update(&bytes[from..to], |checksum| found.push(checksum));
-        if offset_bytes + to as u64 == archive_bytes {
+        if offset_bytes + to as u64 == archive_end {
             let fresh = BlockHasher::new(block_bytes as usize);
             found.extend(std::mem::replace(&mut state.hasher, fresh).finish());
         }

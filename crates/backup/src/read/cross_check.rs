@@ -13,6 +13,7 @@ use archive::decode::Event;
 use archive::header::UNIT_BYTES;
 use archive::index::{ChunkRecord, FileRecord, RecordKind, Section, SetIdHasher};
 use archive::member::{Kind, Member};
+use archive::stream::{ArchiveOffset, StoredOffset};
 
 use super::plain_decoder;
 use sets::{IndexFile, read_at};
@@ -43,9 +44,9 @@ pub(crate) fn cross_check(index: &IndexFile) -> Option<CrossCheck> {
     }
     let chunks = chunks_of(index, &sample)?;
     if index.is_compressed() && index.holds_archive() {
-        let (stored_bytes, archive_bytes) = chunks.end;
-        if stored_bytes != index.trailer.index_compressed_offset_bytes
-            || archive_bytes != index.trailer.archive_bytes
+        let (stored, archive) = chunks.end;
+        if stored != index.trailer.index_compressed_offset_bytes
+            || archive != index.trailer.archive_end_bytes()
         {
             check.disagree("the chunks of the index are not as long as its archive");
         }
@@ -64,7 +65,7 @@ pub(crate) fn cross_check(index: &IndexFile) -> Option<CrossCheck> {
 pub(crate) fn disagreement(
     record: &FileRecord,
     member: &Member,
-    content_offset_bytes: u64,
+    content_offset_bytes: ArchiveOffset,
 ) -> Option<String> {
     let size = match &record.kind {
         RecordKind::File { size_bytes, .. } => *size_bytes,
@@ -106,7 +107,7 @@ fn is_kind(record: &RecordKind, kind: &Kind) -> bool {
 fn read_sample(index: &IndexFile, check: &mut CrossCheck) -> Option<Vec<FileRecord>> {
     let count = index.trailer.section(Section::Files).summary.records;
     let wanted = if index.is_compressed() { SAMPLE_COMPRESSED_MAX } else { SAMPLE_MAX };
-    let (mut sample, mut number, mut last_end) = (Vec::new(), 0, 0);
+    let (mut sample, mut number, mut last_end) = (Vec::new(), 0, ArchiveOffset::START);
     for record in index.files().ok()? {
         let record = record.ok()?;
         last_end = record.content_offset_bytes.max(last_end);
@@ -120,7 +121,7 @@ fn read_sample(index: &IndexFile, check: &mut CrossCheck) -> Option<Vec<FileReco
         check.disagree(&format!("the index has {number} members, and says that they are {count}"));
     }
     let end_mark_bytes = 2 * UNIT_BYTES as u64;
-    if last_end + end_mark_bytes > index.trailer.archive_bytes {
+    if last_end + end_mark_bytes > index.trailer.archive_end_bytes() {
         check.disagree("the index has members behind the end of its archive");
     }
     Some(sample)
@@ -145,12 +146,12 @@ pub(crate) fn set_id_holds(index: &IndexFile) -> Option<bool> {
 struct SampleChunks {
     records: Vec<ChunkRecord>,
     /// Where the last one ends, compressed and not.
-    end: (u64, u64),
+    end: (StoredOffset, ArchiveOffset),
 }
 
 /// The chunks that hold the sample. `None` when they are damaged.
 fn chunks_of(index: &IndexFile, sample: &[FileRecord]) -> Option<SampleChunks> {
-    let (mut records, mut end) = (Vec::new(), (0, 0));
+    let (mut records, mut end) = (Vec::new(), Default::default());
     for chunk in index.chunks().ok()? {
         let chunk = chunk.ok()?;
         let content = chunk.content_offset_bytes;
@@ -172,13 +173,13 @@ impl CrossCheck {
     /// Reads the header of a record, and says where it is not what the record says.
     fn look_at(&mut self, index: &IndexFile, record: &FileRecord, chunks: &[ChunkRecord]) {
         let (from, to) = (record.header_offset_bytes, record.content_offset_bytes);
-        if to.saturating_sub(from) > HEADER_BYTES_MAX {
+        if to.saturating_since(from) > HEADER_BYTES_MAX {
             return;
         }
         let path = String::from_utf8_lossy(&record.path).into_owned();
-        let header = match index.archive_coding() {
-            None => read_at(index.file(), from, (to - from) as usize).map_err(|e| e.to_string()),
-            Some(_) => match header_in_chunk(index, from, to, chunks) {
+        let header = match index.place_in_file(from) {
+            Some(at) => read_at(index.file(), at, (to - from) as usize).map_err(|e| e.to_string()),
+            None => match header_in_chunk(index, from, to, chunks) {
                 // It lies in two chunks.
                 None => return,
                 Some(header) => header,
@@ -200,8 +201,8 @@ impl CrossCheck {
 
 fn header_in_chunk(
     index: &IndexFile,
-    from: u64,
-    to: u64,
+    from: ArchiveOffset,
+    to: ArchiveOffset,
     chunks: &[ChunkRecord],
 ) -> Option<Result<Vec<u8>, String>> {
     let chunk = chunks.iter().find(|chunk| {

@@ -8,6 +8,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use archive::header::{UNIT_BYTES, Unit};
+use archive::stream::{Archive, ArchiveOffset};
 use flow::account::Account;
 use flow::cancel::Stopped;
 use flow::ring::{Block, Consumer};
@@ -103,7 +104,7 @@ pub(crate) struct CheckedSupply {
     pub supply: RingSupply,
     pub check: Arc<BlockCheck>,
     /// Bytes that have gone by.
-    pub position_bytes: u64,
+    pub position_bytes: ArchiveOffset,
 }
 
 impl Supply for CheckedSupply {
@@ -156,7 +157,7 @@ pub(crate) enum NextUnit {
     /// A whole unit, which the cursor has passed.
     Unit(Unit),
     /// A gap starts before the unit ends; the cursor stands where it stood.
-    Gap(Gap),
+    Gap(Gap<Archive>),
     /// The stream ends here, with this many bytes left, fewer than a unit; the cursor passed them.
     End(usize),
 }
@@ -166,27 +167,27 @@ pub(crate) struct Cursor<'a> {
     supply: Box<dyn Supply + 'a>,
     /// What was taken from the supply and not passed yet.
     segments: VecDeque<Slice>,
-    position_bytes: u64,
+    position_bytes: ArchiveOffset,
     /// Offset of the end of the last segment.
-    taken_bytes: u64,
+    taken_bytes: ArchiveOffset,
     /// Offset at which the last jump ended, and the length of all of them.
-    landed_bytes: u64,
+    landed_bytes: ArchiveOffset,
     jumped_bytes: u64,
-    gaps: Gaps,
+    gaps: Gaps<Archive>,
     /// The first gap at or behind the position, once it is known.
-    gap: Option<Gap>,
+    gap: Option<Gap<Archive>>,
     ended: bool,
 }
 
 impl<'a> Cursor<'a> {
-    pub fn new(supply: Box<dyn Supply + 'a>, gaps: Gaps) -> Cursor<'a> {
+    pub fn new(supply: Box<dyn Supply + 'a>, gaps: Gaps<Archive>) -> Cursor<'a> {
         let segments = VecDeque::new();
         Cursor {
             supply,
             segments,
-            position_bytes: 0,
-            taken_bytes: 0,
-            landed_bytes: 0,
+            position_bytes: ArchiveOffset::START,
+            taken_bytes: ArchiveOffset::START,
+            landed_bytes: ArchiveOffset::START,
             jumped_bytes: 0,
             gaps,
             gap: None,
@@ -196,11 +197,11 @@ impl<'a> Cursor<'a> {
 
     /// Bytes of the stream up to here, without what was jumped over.
     pub fn passed_bytes(&self) -> u64 {
-        self.position_bytes - self.jumped_bytes
+        self.position_bytes.bytes() - self.jumped_bytes
     }
 
     /// Offset of the next byte.
-    pub fn position_bytes(&self) -> u64 {
+    pub fn position_bytes(&self) -> ArchiveOffset {
         self.position_bytes
     }
 
@@ -241,12 +242,12 @@ impl<'a> Cursor<'a> {
 
     /// The first gap that begins before `bytes` from here are over, if what is at hand knows one.
     /// A seam at the position itself counts until [`Cursor::leave_gap`].
-    pub fn gap_within(&mut self, bytes: u64) -> Option<&Gap> {
+    pub fn gap_within(&mut self, bytes: u64) -> Option<&Gap<Archive>> {
         let end_bytes = self.position_bytes.saturating_add(bytes.max(1));
         let landed_bytes = self.landed_bytes;
-        let left_out = |gap: &Gap| gap.length_bytes > 0 && gap.end_bytes() <= landed_bytes;
+        let left_out = |gap: &Gap<Archive>| gap.length_bytes > 0 && gap.end_bytes() <= landed_bytes;
         if self.gap.as_ref().is_none_or(left_out) {
-            let known_bytes = if self.ended { u64::MAX } else { self.taken_bytes };
+            let known_bytes = if self.ended { ArchiveOffset::MAX } else { self.taken_bytes };
             self.gap = loop {
                 let gap = self.gaps.take_before(known_bytes);
                 if !gap.as_ref().is_some_and(left_out) {
@@ -307,7 +308,7 @@ impl<'a> Cursor<'a> {
             if here == 0 {
                 break;
             }
-            self.advance(here.min(target_bytes.saturating_sub(self.position_bytes)) as usize);
+            self.advance(here.min(target_bytes.saturating_since(self.position_bytes)) as usize);
         }
         Ok(())
     }

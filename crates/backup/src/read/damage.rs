@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use archive::stream::ArchiveOffset;
+
 /// One thing found wrong while an archive was read. Offsets count bytes of the archive before
 /// compression, from the start of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Where it starts.
-    pub offset_bytes: u64,
+    pub offset_bytes: ArchiveOffset,
     /// How far it reaches; 0 when that is unknown or a single place is meant.
     pub length_bytes: u64,
     /// What it is.
@@ -63,8 +65,13 @@ pub enum DamageKind {
 }
 
 impl Damage {
-    pub(crate) fn new(offset_bytes: u64, length_bytes: u64, kind: DamageKind) -> Damage {
+    pub(crate) fn new(offset_bytes: ArchiveOffset, length_bytes: u64, kind: DamageKind) -> Damage {
         Damage { offset_bytes, length_bytes, kind, path: Vec::new() }
+    }
+
+    /// Of the index as a whole.
+    pub(crate) fn of_index(why: String) -> Damage {
+        Damage::new(ArchiveOffset::START, 0, DamageKind::Index { why })
     }
 
     /// Whether it is a reason for exit code 2. Trailing bytes are none.

@@ -20,6 +20,7 @@ use archive::chunk::{
     StreamState,
 };
 use archive::index::ChunkRecord;
+use archive::stream::{Archive, ArchiveOffset, StoredOffset};
 use failures::lock;
 use flow::account::{Account, Stage, State};
 use flow::cancel::{Cancel, Stopped};
@@ -44,7 +45,7 @@ const RESERVED_BLOCKS_MAX: usize = 4;
 struct Task {
     ticket: u64,
     compressed: Cut,
-    offset_bytes: u64,
+    offset_bytes: StoredOffset,
     content: Content,
 }
 
@@ -53,7 +54,7 @@ enum Content {
     /// It has no more bytes than that.
     AtMost(usize),
     /// It has so many bytes and starts there in the archive.
-    Known { bytes: usize, start_bytes: u64 },
+    Known { bytes: usize, start_bytes: ArchiveOffset },
 }
 
 impl Content {
@@ -68,7 +69,7 @@ impl Content {
 pub(crate) struct Decompress {
     pub coding: Coding,
     pub producer: Producer,
-    pub gaps: Gaps,
+    pub gaps: Gaps<Archive>,
     pub stage: Arc<Stage>,
     tasks: Queue<Task>,
     spare: Spare,
@@ -83,7 +84,7 @@ impl Decompress {
     pub fn new(
         coding: Coding,
         producer: Producer,
-        gaps: Gaps,
+        gaps: Gaps<Archive>,
         stage: Arc<Stage>,
         workers: usize,
         cancel: &Cancel,
@@ -148,7 +149,7 @@ impl Decompress {
             let exact = self.coding == Coding::Gzip || names_content_bytes(&task.compressed);
             self.spare.give_back(task.compressed);
             let turn = self.turnstile.enter(task.ticket, account, State::Blocked)?;
-            let position_bytes = self.producer.position_bytes();
+            let here = self.position();
             match (result, task.content) {
                 (Ok(()), Content::AtMost(_)) => self.put(&content, account)?,
                 (Ok(()), Content::Known { bytes, .. }) if bytes == content.len() => {
@@ -163,12 +164,18 @@ impl Decompress {
                 }
                 (Err(error), Content::AtMost(bytes)) => {
                     let bytes = if exact { bytes } else { 0 };
-                    self.put_gap(position_bytes, bytes, error.to_string(), account)?;
+                    self.put_gap(here, bytes, error.to_string(), account)?;
                 }
             }
             drop(turn);
         }
         Ok(())
+    }
+
+    /// Where what comes next begins in the archive, if all of it was put into the ring. To be
+    /// asked in one's turn only.
+    fn position(&self) -> ArchiveOffset {
+        self.producer.position_bytes().same_in()
     }
 
     /// Appends content to the archive. To be called in one's turn only.
@@ -188,7 +195,7 @@ impl Decompress {
     /// Leaves room for a chunk that is lost; a seam when `content_bytes` is 0.
     fn put_gap(
         &self,
-        start_bytes: u64,
+        start_bytes: ArchiveOffset,
         content_bytes: usize,
         why: String,
         account: &mut Account,
@@ -432,7 +439,7 @@ impl Cutter<'_> {
         };
         let ticket = self.take_ticket();
         let turn = self.shared.turnstile.enter(ticket, account, State::Blocked)?;
-        let start_bytes = self.shared.producer.position_bytes();
+        let start_bytes = self.shared.position();
         self.shared.gaps.enter(Gap { start_bytes, length_bytes: 0, why });
         drop(turn);
         Ok(found)

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use archive::chunk::Coding;
 use archive::header::UNIT_BYTES;
 use archive::index::ChunkRecord;
+use archive::stream::{ArchiveOffset, StoredOffset, stored_plain};
 use flow::account::Account;
 use flow::cancel::Stopped;
 use flow::ring::Block;
@@ -35,16 +36,15 @@ const PERCENT_MAX: u64 = 75;
 /// Two units of zeros end an archive.
 const END_MARK_BYTES: u64 = 2 * UNIT_BYTES as u64;
 
-/// What is read, and what of it is members. Offsets count bytes of the archive before compression
-/// but for `source`.
+/// What is read, and what of it is members.
 #[derive(Debug)]
 pub(crate) struct Excerpt {
     /// What is parsed.
-    members: Vec<Range<u64>>,
+    members: Vec<Range<ArchiveOffset>>,
     /// What comes through the ring.
-    parts: Vec<Range<u64>>,
-    /// What is read of the file.
-    pub source: Vec<Range<u64>>,
+    parts: Vec<Range<ArchiveOffset>>,
+    /// What is read of the source.
+    pub source: Vec<Range<StoredOffset>>,
     /// Of a compressed archive: what holds the parts.
     pub chunks: Option<Chunks>,
     end_mark: EndMark,
@@ -67,9 +67,10 @@ impl Excerpt {
     /// does not say enough.
     pub fn new(index: &IndexFile, plan: &Plan) -> Option<Excerpt> {
         let trailer = &index.trailer;
-        let archive_bytes = trailer.archive_bytes;
+        let archive_end = trailer.archive_end_bytes();
         let mut members = plan.ranges.clone();
-        let end_mark = archive_bytes.checked_sub(END_MARK_BYTES)?..archive_bytes;
+        let end_mark_bytes = trailer.archive_bytes.checked_sub(END_MARK_BYTES)?;
+        let end_mark = ArchiveOffset::new(end_mark_bytes)..archive_end;
         if members.last().is_some_and(|last| last.end > end_mark.start) {
             return None;
         }
@@ -82,12 +83,17 @@ impl Excerpt {
         let block_bytes = u64::from(trailer.block_bytes);
         let mut parts = Vec::new();
         for member in &members {
-            let start = member.start / block_bytes * block_bytes;
-            let end = member.end.next_multiple_of(block_bytes).min(archive_bytes);
+            let start = member.start.round_down(block_bytes);
+            let end = member.end.round_up(block_bytes).min(archive_end);
             push_merged(&mut parts, start..end);
         }
         let (parts, source, chunks) = match index.archive_coding() {
-            None => (parts.clone(), parts, None),
+            None => {
+                let stored =
+                    |part: &Range<ArchiveOffset>| stored_plain(part.start)..stored_plain(part.end);
+                let source = parts.iter().map(stored).collect();
+                (parts, source, None)
+            }
             Some(coding) => {
                 let chunks = chunks_of(index, &parts)?;
                 let (mut parts, mut source) = (Vec::new(), Vec::new());
@@ -101,7 +107,7 @@ impl Excerpt {
             }
         };
         let read_bytes: u64 = parts.iter().map(|part| part.end - part.start).sum();
-        let worth_it = read_bytes <= archive_bytes / 100 * PERCENT_MAX;
+        let worth_it = read_bytes <= trailer.archive_bytes / 100 * PERCENT_MAX;
         worth_it.then_some(Excerpt { members, parts, source, chunks, end_mark: end_mark_from })
     }
 }
@@ -109,35 +115,36 @@ impl Excerpt {
 /// All chunks of a compressed archive; `None` when the index does not lead from one to the next.
 pub(crate) fn all_chunks(index: &IndexFile) -> Option<Chunks> {
     let coding = index.archive_coding()?;
-    let (mut chunks, mut stored_bytes, mut archive_bytes) = (Vec::new(), 0, 0);
+    let mut chunks = Vec::new();
+    let (mut stored, mut archive) = (StoredOffset::START, ArchiveOffset::START);
     for chunk in index.chunks().ok()? {
         let chunk = chunk.ok()?;
-        let adjoins = (chunk.compressed_offset_bytes, chunk.content_offset_bytes)
-            == (stored_bytes, archive_bytes);
+        let adjoins =
+            (chunk.compressed_offset_bytes, chunk.content_offset_bytes) == (stored, archive);
         let fits = chunk.compressed_bytes.max(chunk.content_bytes) as usize <= CHUNK_BYTES_MAX;
         if !adjoins || !fits || chunks.len() == CHUNKS_MAX {
             return None;
         }
-        stored_bytes += u64::from(chunk.compressed_bytes);
-        archive_bytes += u64::from(chunk.content_bytes);
+        stored += u64::from(chunk.compressed_bytes);
+        archive += u64::from(chunk.content_bytes);
         chunks.push(chunk);
     }
-    let whole = archive_bytes == index.trailer.archive_bytes;
+    let whole = archive == index.trailer.archive_end_bytes();
     whole.then_some((coding, chunks))
 }
 
 /// The chunks that hold `parts`; `None` when the index does not lead to all of them.
-fn chunks_of(index: &IndexFile, parts: &[Range<u64>]) -> Option<Vec<ChunkRecord>> {
+fn chunks_of(index: &IndexFile, parts: &[Range<ArchiveOffset>]) -> Option<Vec<ChunkRecord>> {
     let mut chunks = Vec::new();
     let mut parts = parts.iter().peekable();
-    let mut reached_bytes = 0;
+    let mut reached = ArchiveOffset::START;
     for chunk in index.chunks().ok()? {
         let chunk = chunk.ok()?;
         let start = chunk.content_offset_bytes;
         let end = start.checked_add(chunk.content_bytes.into())?;
-        let adjoins = start == reached_bytes;
+        let adjoins = start == reached;
         let fits = chunk.compressed_bytes.max(chunk.content_bytes) as usize <= CHUNK_BYTES_MAX;
-        reached_bytes = end;
+        reached = end;
         while parts.next_if(|part| part.end <= start).is_some() {}
         if parts.peek().is_some_and(|part| part.start < end) {
             if !adjoins || !fits || chunks.len() == CHUNKS_MAX {
@@ -146,11 +153,11 @@ fn chunks_of(index: &IndexFile, parts: &[Range<u64>]) -> Option<Vec<ChunkRecord>
             chunks.push(chunk);
         }
     }
-    parts.all(|part| part.end <= reached_bytes).then_some(chunks)
+    parts.all(|part| part.end <= reached).then_some(chunks)
 }
 
 /// Appends a range behind those that are there, as one with the last if they touch.
-fn push_merged(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
+fn push_merged<At: Copy + Ord>(ranges: &mut Vec<Range<At>>, range: Range<At>) {
     match ranges.last_mut() {
         Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
         _ => ranges.push(range),
@@ -161,13 +168,13 @@ fn push_merged(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
 pub(crate) struct ExcerptSupply {
     supply: RingSupply,
     check: Option<Arc<BlockCheck>>,
-    parts: VecDeque<Range<u64>>,
-    members: VecDeque<Range<u64>>,
+    parts: VecDeque<Range<ArchiveOffset>>,
+    members: VecDeque<Range<ArchiveOffset>>,
     /// What is left of the block at hand, and of the part in it that is looked at.
     block: Option<(Block, usize)>,
     piece: Option<Piece>,
     /// Where in the archive the last lease ended, and how far the next one was from there.
-    position_bytes: u64,
+    position_bytes: ArchiveOffset,
     jumped_bytes: u64,
     end_mark: EndMark,
 }
@@ -176,7 +183,7 @@ pub(crate) struct ExcerptSupply {
 struct Piece {
     block: Block,
     in_block: Range<usize>,
-    start_bytes: u64,
+    start_bytes: ArchiveOffset,
 }
 
 impl ExcerptSupply {
@@ -192,7 +199,7 @@ impl ExcerptSupply {
             members: excerpt.members.iter().cloned().collect(),
             block: None,
             piece: None,
-            position_bytes: 0,
+            position_bytes: ArchiveOffset::START,
             jumped_bytes: 0,
             end_mark: excerpt.end_mark,
         }

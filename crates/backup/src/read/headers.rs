@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use archive::stream::{Archive, ArchiveOffset};
 use flow::account::Account;
 use flow::cancel::{Cancel, Stopped};
 
@@ -20,8 +21,9 @@ const WINDOW_BYTES: u64 = 128 << 10;
 pub(crate) struct HeaderSupply<'a> {
     file: Arc<OwnedFd>,
     length_bytes: u64,
+    /// In the file, which is the archive.
     offset_bytes: u64,
-    gaps: Gaps,
+    gaps: Gaps<Archive>,
     cancel: &'a Cancel,
     bytes_read: Arc<AtomicU64>,
 }
@@ -30,7 +32,7 @@ impl<'a> HeaderSupply<'a> {
     pub fn new(
         file: Arc<OwnedFd>,
         length_bytes: u64,
-        gaps: Gaps,
+        gaps: Gaps<Archive>,
         cancel: &'a Cancel,
     ) -> HeaderSupply<'a> {
         let bytes_read = Arc::new(AtomicU64::new(0));
@@ -63,7 +65,8 @@ impl Supply for HeaderSupply<'_> {
             Err(error) => Some(format!("cannot be read: {}", std::io::Error::from(error))),
         };
         if let Some(why) = why {
-            let (start_bytes, length_bytes) = (self.offset_bytes, window.len() as u64);
+            let start_bytes = ArchiveOffset::new(self.offset_bytes);
+            let length_bytes = window.len() as u64;
             self.gaps.enter(Gap { start_bytes, length_bytes, why });
         }
         self.offset_bytes += window.len() as u64;

@@ -6,6 +6,7 @@
 //! for tapes, where the end of a segment looks like that of the archive.
 
 use archive::index::FileRecord;
+use archive::stream::ArchiveOffset;
 
 use sets::IndexFile;
 
@@ -17,10 +18,10 @@ const MISSES_MAX: u32 = 256;
 /// Offsets of headers, walked through once, in ascending order.
 pub(crate) struct Landmarks<'a> {
     records: Box<dyn Iterator<Item = FileRecord> + 'a>,
-    next_bytes: Option<u64>,
+    next_bytes: Option<ArchiveOffset>,
     /// Where the end-of-archive mark is.
-    end_bytes: u64,
-    last_target_bytes: u64,
+    end_bytes: ArchiveOffset,
+    last_target_bytes: ArchiveOffset,
     misses: u32,
 }
 
@@ -28,28 +29,30 @@ impl<'a> Landmarks<'a> {
     /// The headers that an index knows.
     pub fn of(index: &'a IndexFile) -> Option<Landmarks<'a>> {
         let end_bytes = index.trailer.archive_bytes.checked_sub(END_MARK_BYTES)?;
+        let end_bytes = ArchiveOffset::new(end_bytes);
         let records = Box::new(index.files().ok()?.map_while(Result::ok));
-        let (next_bytes, last_target_bytes) = (None, 0);
+        let (next_bytes, last_target_bytes) = (None, ArchiveOffset::START);
         Some(Landmarks { records, next_bytes, end_bytes, last_target_bytes, misses: 0 })
     }
 
-    fn header_from(&mut self, offset_bytes: u64) -> Option<u64> {
+    fn header_from(&mut self, offset_bytes: ArchiveOffset) -> Option<ArchiveOffset> {
         if self.next_bytes.is_none_or(|next| next < offset_bytes) {
             let next = self.records.find(|record| record.header_offset_bytes >= offset_bytes);
             // Behind the last record no other is looked for.
-            self.next_bytes = Some(next.map_or(u64::MAX, |record| record.header_offset_bytes));
+            self.next_bytes =
+                Some(next.map_or(ArchiveOffset::MAX, |record| record.header_offset_bytes));
         }
         self.next_bytes.filter(|next| *next < self.end_bytes)
     }
 
     /// Whether there is a header at an offset or behind it.
-    pub fn has_header_from(&mut self, offset_bytes: u64) -> bool {
+    pub fn has_header_from(&mut self, offset_bytes: ArchiveOffset) -> bool {
         self.header_from(offset_bytes).is_some()
     }
 
     /// Where to go on after damage that ends before `offset_bytes`: the next header, or the end
     /// mark. `None` behind that, and when too many were no headers.
-    pub fn next_from(&mut self, offset_bytes: u64) -> Option<u64> {
+    pub fn next_from(&mut self, offset_bytes: ArchiveOffset) -> Option<ArchiveOffset> {
         let target_bytes = match self.header_from(offset_bytes) {
             Some(target) => target,
             None if offset_bytes <= self.end_bytes => self.end_bytes,

@@ -20,6 +20,7 @@ use archive::decode::{Decoder, Event, HeaderFault, Limits, Note, Skipped};
 use archive::header::{self, UNIT_BYTES};
 use archive::index;
 use archive::member::Member;
+use archive::stream::{Archive, ArchiveOffset};
 use flow::account::Account;
 use flow::cancel::Stopped;
 
@@ -40,8 +41,8 @@ const LEADING_GARBAGE_BYTES_MAX: u64 = 1 << 30;
 pub(crate) struct Found {
     pub member: Box<Member>,
     pub notes: Vec<Note>,
-    pub header_offset_bytes: u64,
-    pub content_offset_bytes: u64,
+    pub header_offset_bytes: ArchiveOffset,
+    pub content_offset_bytes: ArchiveOffset,
     /// Bytes that the archive holds: the data runs only when the file is sparse.
     pub stored_bytes: u64,
 }
@@ -56,7 +57,7 @@ pub(crate) enum Item {
     /// Something wrong. Of the member before it, if its content was not asked for to the end.
     Damage(Damage),
     /// Another archive starts behind the end of the one before.
-    NextArchive { offset_bytes: u64 },
+    NextArchive { offset_bytes: ArchiveOffset },
     /// Something that is told but not extracted.
     Passed { what: String },
     /// The end of a segment of a set on tape: zeros follow that may be more than the ring holds, so
@@ -110,7 +111,7 @@ pub(crate) struct MemberStream<'a> {
     padding_left_bytes: u64,
     /// Path of the member whose content is at hand.
     path: Vec<u8>,
-    header_start_bytes: Option<u64>,
+    header_start_bytes: Option<ArchiveOffset>,
     /// Where headers must be, if there is an index that says so.
     landmarks: Option<Landmarks<'a>>,
     waiting: VecDeque<Item>,
@@ -184,7 +185,7 @@ impl<'a> MemberStream<'a> {
     }
 
     /// Offset of the next byte of the archive.
-    pub fn position_bytes(&self) -> u64 {
+    pub fn position_bytes(&self) -> ArchiveOffset {
         self.cursor.position_bytes()
     }
 
@@ -241,7 +242,7 @@ impl<'a> MemberStream<'a> {
             return Ok(Some(self.cut_content()));
         }
         if let Some(gap) = self.cursor.gap_within(here).cloned() {
-            let before_bytes = gap.start_bytes.saturating_sub(position_bytes);
+            let before_bytes = gap.start_bytes.saturating_since(position_bytes);
             if before_bytes > 0 {
                 return Ok(Some(self.take_data(before_bytes, account)?));
             }
@@ -291,7 +292,11 @@ impl<'a> MemberStream<'a> {
         Ok(ContentPiece::Data(slice))
     }
 
-    fn lose_content(&mut self, gap: &Gap, account: &mut Account) -> Result<ContentPiece, Stopped> {
+    fn lose_content(
+        &mut self,
+        gap: &Gap<Archive>,
+        account: &mut Account,
+    ) -> Result<ContentPiece, Stopped> {
         let kind = DamageKind::Lost { why: gap.why.clone() };
         if gap.length_bytes == 0 {
             self.landmarks = None;
@@ -315,7 +320,7 @@ impl<'a> MemberStream<'a> {
         Ok(())
     }
 
-    fn report(&mut self, at: u64, length: u64, kind: DamageKind, in_member: InMember) {
+    fn report(&mut self, at: ArchiveOffset, length: u64, kind: DamageKind, in_member: InMember) {
         let mut damage = Damage::new(at, length, kind);
         if in_member == InMember::Yes {
             damage.path.clone_from(&self.path);
@@ -404,7 +409,7 @@ impl<'a> MemberStream<'a> {
     }
 
     /// A header was understood: this is, or still is, an archive.
-    fn enter_archive(&mut self, offset_bytes: u64, unit: &header::Unit) {
+    fn enter_archive(&mut self, offset_bytes: ArchiveOffset, unit: &header::Unit) {
         let is_next = self.place == Place::AfterEnd && self.after_end != AfterEnd::Segments;
         if is_next && !begins_index(unit) {
             self.begin_next(offset_bytes);
@@ -415,7 +420,7 @@ impl<'a> MemberStream<'a> {
         self.place = Place::Inside;
     }
 
-    fn take_event(&mut self, event: Event, header_offset_bytes: u64) {
+    fn take_event(&mut self, event: Event, header_offset_bytes: ArchiveOffset) {
         let content_offset_bytes = self.cursor.position_bytes();
         match event {
             Event::Member { member, stored_bytes, notes } => {
@@ -475,7 +480,7 @@ impl<'a> MemberStream<'a> {
         self.padding_left_bytes = header::padding_bytes(stored_bytes);
     }
 
-    fn pass_over_skipped(&mut self, stored_bytes: u64, why: Skipped, offset_bytes: u64) {
+    fn pass_over_skipped(&mut self, stored_bytes: u64, why: Skipped, offset_bytes: ArchiveOffset) {
         let what = match why {
             Skipped::VolumeLabel(label) => {
                 format!("volume label {}", String::from_utf8_lossy(&label))
@@ -512,7 +517,7 @@ impl<'a> MemberStream<'a> {
         if !self.saw_header {
             // Zeros alone, as in front of an image of a disk, are no archive yet.
             self.place = Place::Start;
-            start_bytes = 0;
+            start_bytes = ArchiveOffset::START;
         }
         self.resynchronise(start_bytes, &why.to_string(), account)
     }
@@ -547,7 +552,7 @@ impl<'a> MemberStream<'a> {
     }
 
     /// A gap where a header should be, or one in padding, which harms nobody.
-    fn lose_header(&mut self, gap: Gap, account: &mut Account) -> Result<(), Stopped> {
+    fn lose_header(&mut self, gap: Gap<Archive>, account: &mut Account) -> Result<(), Stopped> {
         if gap.length_bytes == 0 {
             self.landmarks = None;
         }
@@ -555,9 +560,9 @@ impl<'a> MemberStream<'a> {
         let position_bytes = self.cursor.position_bytes();
         let harmless = gap.length_bytes > 0 && gap.end_bytes() <= position_bytes;
         let start_bytes = gap.start_bytes.max(position_bytes);
-        let length_bytes = gap.end_bytes().saturating_sub(start_bytes);
+        let length_bytes = gap.end_bytes().saturating_since(start_bytes);
         self.report(start_bytes, length_bytes, kind, InMember::No);
-        self.cursor.pass_over(gap.end_bytes().saturating_sub(position_bytes), account)?;
+        self.cursor.pass_over(gap.end_bytes().saturating_since(position_bytes), account)?;
         self.cursor.leave_gap();
         if harmless || matches!(self.place, Place::AfterEnd | Place::Done) {
             return Ok(());

@@ -16,6 +16,7 @@ use std::ops::Range;
 
 use archive::header::padding_bytes;
 use archive::index::{FileRecord, IndexError, RecordKind, Section};
+use archive::stream::ArchiveOffset;
 
 use crate::selection::{Selection, normal};
 
@@ -28,7 +29,7 @@ const STAND_IN_BYTES_MAX: usize = 16 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Ranges of the archive before compression, ascending, neither touching nor empty.
-    pub ranges: Vec<Range<u64>>,
+    pub ranges: Vec<Range<ArchiveOffset>>,
     /// Members that were not selected, and come back under the name of a link to them.
     pub stand_ins: StandIns,
 }
@@ -111,7 +112,7 @@ fn unreadable(source: io::Error) -> IndexError {
 }
 
 /// From the first unit of the header to behind the padding of the content.
-fn range_of(record: &FileRecord) -> Range<u64> {
+fn range_of(record: &FileRecord) -> Range<ArchiveOffset> {
     let stored_bytes = match record.kind {
         RecordKind::File { stored_bytes, .. } => stored_bytes,
         _ => 0,
@@ -125,7 +126,7 @@ fn range_of(record: &FileRecord) -> Range<u64> {
 
 /// Ascending ranges that merge.
 struct Ranges {
-    list: Vec<Range<u64>>,
+    list: Vec<Range<ArchiveOffset>>,
     bridge_bytes: u64,
 }
 
@@ -134,7 +135,7 @@ impl Ranges {
         Ranges { list: Vec::new(), bridge_bytes }
     }
 
-    fn push(&mut self, range: Range<u64>) {
+    fn push(&mut self, range: Range<ArchiveOffset>) {
         if !self.extend_last(&range) {
             self.list.push(range);
         }
@@ -148,7 +149,7 @@ impl Ranges {
         }
     }
 
-    fn extend_last(&mut self, range: &Range<u64>) -> bool {
+    fn extend_last(&mut self, range: &Range<ArchiveOffset>) -> bool {
         let Some(last) = self.list.last_mut() else { return false };
         if range.start > last.end.saturating_add(self.bridge_bytes) {
             return false;
@@ -169,8 +170,8 @@ mod tests {
         FileRecord {
             path: path.into(),
             kind,
-            header_offset_bytes: header,
-            content_offset_bytes: content,
+            header_offset_bytes: ArchiveOffset::new(header),
+            content_offset_bytes: ArchiveOffset::new(content),
             mode: 0o644,
             uid: 0,
             gid: 0,
@@ -210,17 +211,23 @@ mod tests {
 
     #[test]
     fn ranges_hold_headers_contents_and_padding() {
-        assert_eq!(planned(&sample(), &["a/one"], 0).ranges, [512..1536]);
-        assert_eq!(planned(&sample(), &["a"], 0).ranges, [0..3072]);
-        assert_eq!(planned(&sample(), &["a/one", "b/three"], 0).ranges, [512..1536, 3584..4096]);
-        assert_eq!(planned(&sample(), &["a/one", "b/three"], 2048).ranges, [512..4096]);
+        assert_eq!(planned(&sample(), &["a/one"], 0).ranges, [512..1536].map(ArchiveOffset::range));
+        assert_eq!(planned(&sample(), &["a"], 0).ranges, [0..3072].map(ArchiveOffset::range));
+        assert_eq!(
+            planned(&sample(), &["a/one", "b/three"], 0).ranges,
+            [512..1536, 3584..4096].map(ArchiveOffset::range)
+        );
+        assert_eq!(
+            planned(&sample(), &["a/one", "b/three"], 2048).ranges,
+            [512..4096].map(ArchiveOffset::range)
+        );
         assert_eq!(planned(&sample(), &["c"], 0), Plan::default());
     }
 
     #[test]
     fn the_first_selected_link_stands_in_for_what_it_names() {
         let plan = planned(&sample(), &["b/five"], 0);
-        assert_eq!(plan.ranges, [1536..3072, 4608..5120]);
+        assert_eq!(plan.ranges, [1536..3072, 4608..5120].map(ArchiveOffset::range));
         assert_eq!(plan.stand_ins.link_of(b"./a/two"), Some(&b"b/five"[..]));
         let plan = planned(&sample(), &["b"], 0);
         assert_eq!(plan.stand_ins.link_of(b"a/two"), Some(&b"b/four"[..]));

@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use archive::stream::{Stored, StoredOffset};
 use flow::account::Account;
 use flow::backend::{Memory, Operation};
 use flow::in_flight::{InFlight, Transfer};
@@ -30,11 +31,11 @@ const BAD_STEPS_MAX: usize = 4096;
 pub(crate) struct SourceReader<'a> {
     pub file: &'a Arc<OwnedFd>,
     /// What is read, in this order: the whole source, or parts of it.
-    pub ranges: Vec<Range<u64>>,
+    pub ranges: Vec<Range<StoredOffset>>,
     pub in_flight: &'a mut InFlight,
     /// Set by whoever has seen enough; the stream then ends early.
     pub stop: &'a AtomicBool,
-    pub gaps: &'a Gaps,
+    pub gaps: &'a Gaps<Stored>,
     pub bad_steps: usize,
 }
 
@@ -65,7 +66,8 @@ impl SourceReader<'_> {
                     left.start += piece.len() as u64;
                     asked += piece.len() as u64;
                     let memory = Memory::Fill(piece);
-                    self.in_flight.begin(Operation::new(self.file, offset_bytes, memory))?;
+                    let operation = Operation::new(self.file, offset_bytes.bytes(), memory);
+                    self.in_flight.begin(operation)?;
                 }
             }
             let Some(done) = self.in_flight.wait()? else {
@@ -87,7 +89,11 @@ impl SourceReader<'_> {
                 let length_bytes = (piece.len() - done_bytes) as u64;
                 let why = "the source became shorter while it was read".to_owned();
                 piece.bytes_mut()[done_bytes..].fill(0);
-                self.gaps.enter(Gap { start_bytes: offset_bytes, length_bytes, why });
+                self.gaps.enter(Gap {
+                    start_bytes: StoredOffset::new(offset_bytes),
+                    length_bytes,
+                    why,
+                });
             }
             Err(error) => self.salvage(&mut piece, offset_bytes, done_bytes, &error)?,
         }
@@ -112,7 +118,8 @@ impl SourceReader<'_> {
                     return Err(ReadError::Read { offset_bytes: at, source });
                 }
                 let why = format!("cannot be read: {first}");
-                self.gaps.enter(Gap { start_bytes: at, length_bytes: step.len() as u64, why });
+                let (start_bytes, length_bytes) = (StoredOffset::new(at), step.len() as u64);
+                self.gaps.enter(Gap { start_bytes, length_bytes, why });
             }
             at += step.len() as u64;
         }
@@ -179,7 +186,9 @@ mod tests {
         let mut account = Stage::new(StageKind::Read).open();
         let reader = SourceReader {
             file: &file,
-            ranges: vec![0..BLOCK as u64, BLOCK as u64..content.len() as u64],
+            ranges: [0..BLOCK as u64, BLOCK as u64..content.len() as u64]
+                .map(StoredOffset::range)
+                .to_vec(),
             in_flight: &mut in_flight,
             stop: &stop,
             gaps: &gaps,
@@ -193,9 +202,9 @@ mod tests {
         let mut expected = content;
         expected[3 * BLOCK..4 * BLOCK].fill(0);
         assert!(found == expected);
-        let gap = gaps.take_before(u64::MAX).unwrap();
-        assert_eq!((gap.start_bytes, gap.length_bytes), (bad_bytes, BLOCK as u64));
+        let gap = gaps.take_before(StoredOffset::MAX).unwrap();
+        assert_eq!((gap.start_bytes.bytes(), gap.length_bytes), (bad_bytes, BLOCK as u64));
         assert!(gap.why.contains("cannot be read"), "{}", gap.why);
-        assert_eq!(gaps.take_before(u64::MAX), None);
+        assert_eq!(gaps.take_before(StoredOffset::MAX), None);
     }
 }

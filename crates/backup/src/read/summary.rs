@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use archive::stream::ArchiveOffset;
 use flow::crew::cores;
 use flow::run::{Command, Endpoint, RunReport, StageReport};
 
@@ -28,7 +29,7 @@ pub(crate) struct ReadSummary {
     /// Of a tape.
     pub tape: Option<TapeEnd>,
     /// What could not be had: ranges of the archive before compression.
-    pub lost: Vec<Range<u64>>,
+    pub lost: Vec<Range<ArchiveOffset>>,
 }
 
 impl ReadSummary {

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use archive::stream::{Archive, ArchiveOffset};
 use failures::lock;
 use flow::account::Account;
 use flow::cancel::Stopped;
@@ -22,9 +23,9 @@ pub(crate) struct ThenIndex<'a> {
     /// The index, there before the blocks end.
     index: &'a Mutex<Option<TapeIndex>>,
     /// Where what cannot be read of it is entered.
-    gaps: Gaps,
-    /// Bytes of all blocks that were handed out.
-    blocks_bytes: u64,
+    gaps: Gaps<Archive>,
+    /// Where the blocks that were handed out end.
+    blocks_bytes: ArchiveOffset,
     /// Bytes of the index that were handed out, once the blocks have ended.
     taken_bytes: Option<u64>,
 }
@@ -34,9 +35,9 @@ impl<'a> ThenIndex<'a> {
     pub fn new(
         supply: Box<dyn Supply + 'a>,
         index: &'a Mutex<Option<TapeIndex>>,
-        gaps: Gaps,
+        gaps: Gaps<Archive>,
     ) -> ThenIndex<'a> {
-        ThenIndex { supply, index, gaps, blocks_bytes: 0, taken_bytes: None }
+        ThenIndex { supply, index, gaps, blocks_bytes: ArchiveOffset::START, taken_bytes: None }
     }
 }
 
@@ -145,7 +146,7 @@ mod tests {
             chunk_bytes: 0,
             block_bytes: 512,
             archive_bytes: 0,
-            index_compressed_offset_bytes: 0,
+            index_compressed_offset_bytes: Default::default(),
             sections: layout.sections,
             index_hash: None,
         };
@@ -175,10 +176,13 @@ mod tests {
                 found.extend_from_slice(&lease);
             }
             assert_eq!(found.len(), bytes.len());
-            let gap = gaps.take_before(u64::MAX);
+            let gap = gaps.take_before(ArchiveOffset::MAX);
             assert_eq!(gap.is_some(), lost);
             if let Some(gap) = gap {
-                assert_eq!((gap.start_bytes, gap.length_bytes), (0, length_bytes));
+                assert_eq!(
+                    (gap.start_bytes, gap.length_bytes),
+                    (ArchiveOffset::START, length_bytes)
+                );
                 assert!(gap.why.contains("cannot be read"), "{}", gap.why);
             } else {
                 assert!(found == bytes);

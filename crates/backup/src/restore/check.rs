@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use archive::index::RecordKind;
+use archive::stream::ArchiveOffset;
 
 use super::{Checksums, RestoreOptions};
 use crate::read::block_check::BlockCheck;
@@ -14,15 +15,19 @@ use crate::warnings::Warnings;
 const NAMED_MAX: u64 = 10_000;
 
 /// Warns of blocks that differ where the index came behind them.
-fn conclude_late(late: &LateOutcome, lost: &[Range<u64>], warnings: &Warnings<'_>) -> Checksums {
+fn conclude_late(
+    late: &LateOutcome,
+    lost: &[Range<ArchiveOffset>],
+    warnings: &Warnings<'_>,
+) -> Checksums {
     if late.differing_count == 0 {
         return Checksums::Hold { blocks: late.blocks };
     }
     let (count, blocks) = (late.differing_count, late.blocks);
     // What could not be had at all has been told.
     let block_bytes = u64::from(late.block_bytes);
-    let mut read = late.differing.iter().map(|block| block * block_bytes);
-    let Some(first) = read.find(|start| !touches(lost, *start, start + block_bytes)) else {
+    let mut read = late.differing.iter().map(|block| ArchiveOffset::of_block(*block, block_bytes));
+    let Some(first) = read.find(|start| !touches(lost, *start, *start + block_bytes)) else {
         return Checksums::Damaged { blocks: count };
     };
     let text = format!(
@@ -38,7 +43,7 @@ fn conclude_late(late: &LateOutcome, lost: &[Range<u64>], warnings: &Warnings<'_
 pub(crate) fn conclude(
     check: Option<&BlockCheck>,
     late: Option<LateOutcome>,
-    lost: &[Range<u64>],
+    lost: &[Range<ArchiveOffset>],
     options: &RestoreOptions,
     warnings: &Warnings<'_>,
 ) -> Checksums {
@@ -50,7 +55,10 @@ pub(crate) fn conclude(
     let (blocks, differing_count, mut differing) = check.outcome();
     // Whose content was not to be had has been named by whoever wanted to write it.
     let block_bytes = u64::from(check.index.trailer.block_bytes);
-    differing.retain(|block| !touches(lost, block * block_bytes, (block + 1) * block_bytes));
+    differing.retain(|block| {
+        let start = ArchiveOffset::of_block(*block, block_bytes);
+        !touches(lost, start, start + block_bytes)
+    });
     if differing_count == 0 {
         return Checksums::Hold { blocks };
     }
@@ -68,7 +76,7 @@ pub(crate) fn conclude(
 /// index knows them then.
 fn name_lost(
     check: &BlockCheck,
-    lost: &[Range<u64>],
+    lost: &[Range<ArchiveOffset>],
     selection: &mut Selection,
     warnings: &Warnings<'_>,
 ) {
@@ -87,7 +95,7 @@ fn name_lost(
 }
 
 /// Whether one of the ascending ranges has a byte in common with `from..to`.
-fn touches(ranges: &[Range<u64>], from: u64, to: u64) -> bool {
+fn touches(ranges: &[Range<ArchiveOffset>], from: ArchiveOffset, to: ArchiveOffset) -> bool {
     let at = ranges.partition_point(|range| range.end <= from);
     ranges.get(at).is_some_and(|range| range.start < to)
 }
@@ -108,9 +116,11 @@ fn name_files(
             continue;
         };
         let end_bytes = record.content_offset_bytes + stored_bytes;
-        let first = record.content_offset_bytes / block_bytes;
+        let first = record.content_offset_bytes.block(block_bytes);
         let at = differing.partition_point(|block| *block < first);
-        let inside = differing.get(at).is_some_and(|block| block * block_bytes < end_bytes);
+        let inside = differing
+            .get(at)
+            .is_some_and(|block| ArchiveOffset::of_block(*block, block_bytes) < end_bytes);
         if !inside || !selection.selects(&record.path) || named >= NAMED_MAX {
             continue;
         }

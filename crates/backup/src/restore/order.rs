@@ -30,6 +30,7 @@ use twox_hash::XxHash3_64;
 
 use super::RestoreOptions;
 use super::workers::{Job, Made, Object, Workers};
+use crate::read::Damage;
 use crate::read::block_check::KeptChecksums;
 use crate::read::late_check::{
     IndexFault, LateCheck, LateOutcome, is_trailer, read_trailer, section_of,
@@ -37,7 +38,6 @@ use crate::read::late_check::{
 use crate::read::members::{ContentPiece, Found, Item, MemberStream};
 use crate::read::ranges::StandIns;
 use crate::read::section::SectionReader;
-use crate::read::{Damage, DamageKind};
 use crate::selection::{Selection, is_absolute, normal, strip_components, without_root};
 use crate::warnings::Warnings;
 
@@ -188,7 +188,7 @@ impl<'a> Dispatcher<'a> {
         if let Err(fault) = result {
             let fault = with_causes(&fault);
             let why = format!("{fault}; what was restored could not be checked");
-            self.warnings.damage(&Damage::new(0, 0, DamageKind::Index { why }));
+            self.warnings.damage(&Damage::of_index(why));
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use archive::chunk::Compression;
 use archive::index::{FileRecord, IndexReader, RecordKind, Section, SetIdHasher, Trailer};
 use archive::member::Kind;
+use archive::stream::ArchiveOffset;
 use failures::with_causes;
 use flow::account::Account;
 use flow::budget::Loan;
@@ -49,7 +50,7 @@ pub(crate) struct Verifier<'a> {
     batch: Vec<Object>,
     batch_bytes: u64,
     /// Offset at which the archive at hand starts: offsets in its index count from there.
-    base_bytes: u64,
+    base_bytes: ArchiveOffset,
     /// How many archives there were in all.
     archives: u64,
     /// Bytes there that are no header: garbage in front, or a damaged first header.
@@ -76,7 +77,7 @@ impl<'a> Verifier<'a> {
             next_worker: 0,
             batch: Vec::new(),
             batch_bytes: 0,
-            base_bytes: 0,
+            base_bytes: ArchiveOffset::START,
             archives: 1,
             leading_bytes: 0,
             keep,
@@ -286,8 +287,7 @@ impl<'a> Verifier<'a> {
         reader.stopped()?;
         self.set_id = set_id;
         if let Err(fault) = result {
-            let why = with_causes(&fault);
-            let damage = Damage::new(0, 0, DamageKind::Index { why });
+            let damage = Damage::of_index(with_causes(&fault));
             self.report.damage(&damage, self.warnings);
             self.report.checked.index = false;
         }
@@ -317,7 +317,7 @@ impl<'a> Verifier<'a> {
     fn fits(
         &self,
         trailer: &Trailer,
-        place: u64,
+        place: ArchiveOffset,
         hash: Option<[u8; 32]>,
         set_id: [u8; 32],
     ) -> Result<(), IndexFault> {
@@ -366,7 +366,7 @@ impl<'a> Verifier<'a> {
                     Ok(None) => break,
                     Err(error) => return Ok(Err(error.into())),
                 };
-            let offset_bytes = record.header_offset_bytes + base_bytes;
+            let offset_bytes = in_stream(base_bytes, record.header_offset_bytes);
             let seen = found.take_at(offset_bytes).map_err(VerifyError::Spool)?;
             let (unknown, seen) = seen;
             if unknown > 0 {
@@ -401,15 +401,19 @@ impl<'a> Verifier<'a> {
 
     /// Where the archive that the index describes starts: behind the bytes in front that are no
     /// header, or with them, whatever fits the first members better.
-    fn choose_base(&self, head: &VecDeque<FileRecord>, found: &mut Lockstep) -> io::Result<u64> {
+    fn choose_base(
+        &self,
+        head: &VecDeque<FileRecord>,
+        found: &mut Lockstep,
+    ) -> io::Result<ArchiveOffset> {
         while found.ahead.len() < AHEAD_MAX
             && let Some(seen) = found.seen.next()?
         {
             found.ahead.push_back(seen);
         }
-        let fits = |base: u64| {
+        let fits = |base: ArchiveOffset| {
             let is_there = |record: &&FileRecord| {
-                let offset_bytes = record.header_offset_bytes + base;
+                let offset_bytes = in_stream(base, record.header_offset_bytes);
                 found.ahead.iter().any(|seen| seen.header_offset_bytes == offset_bytes)
             };
             head.iter().filter(is_there).count()
@@ -433,6 +437,11 @@ impl<'a> Verifier<'a> {
             }
         }
     }
+}
+
+/// Where in what was read a place of the archive is that begins at `base`.
+fn in_stream(base: ArchiveOffset, in_archive: ArchiveOffset) -> ArchiveOffset {
+    base + in_archive.bytes()
 }
 
 /// Puts a live object that differs where it belongs.
@@ -462,7 +471,7 @@ struct Lockstep {
 
 impl Lockstep {
     /// What was found at an offset, and how many were found before that the index does not know.
-    fn take_at(&mut self, offset_bytes: u64) -> io::Result<(u64, Option<Seen>)> {
+    fn take_at(&mut self, offset_bytes: ArchiveOffset) -> io::Result<(u64, Option<Seen>)> {
         let mut unknown = 0;
         loop {
             if self.ahead.is_empty() {
@@ -491,7 +500,7 @@ impl Lockstep {
         Ok(rest)
     }
 
-    fn candidate_at(&mut self, offset_bytes: u64) -> Option<Candidate> {
+    fn candidate_at(&mut self, offset_bytes: ArchiveOffset) -> Option<Candidate> {
         self.candidates.next_if(|candidate| candidate.header_offset_bytes == offset_bytes)
     }
 }

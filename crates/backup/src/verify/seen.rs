@@ -3,6 +3,8 @@
 
 use std::io::{self, Read};
 
+use archive::stream::ArchiveOffset;
+
 use crate::spool::{Spool, SpoolReader};
 
 /// Bytes of a record: place, whether there is a hash, hash.
@@ -11,7 +13,7 @@ const RECORD_BYTES: usize = 8 + 1 + 32;
 /// A member as found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
-    pub header_offset_bytes: u64,
+    pub header_offset_bytes: ArchiveOffset,
     /// `None` for all but files, and for files with content missing.
     pub content_hash: Option<[u8; 32]>,
 }
@@ -23,7 +25,7 @@ pub(crate) struct SeenMembers(Spool);
 impl SeenMembers {
     pub fn push(&mut self, seen: Seen) -> io::Result<()> {
         let out = self.0.buffer();
-        out.extend_from_slice(&seen.header_offset_bytes.to_le_bytes());
+        out.extend_from_slice(&seen.header_offset_bytes.bytes().to_le_bytes());
         out.push(u8::from(seen.content_hash.is_some()));
         out.extend_from_slice(&seen.content_hash.unwrap_or_default());
         self.0.settle()
@@ -55,7 +57,8 @@ impl SeenReader {
             Err(error) => return Err(error),
         }
         let (offset, rest) = record.split_at(8);
-        let header_offset_bytes = u64::from_le_bytes(offset.try_into().expect("eight bytes"));
+        let offset = u64::from_le_bytes(offset.try_into().expect("eight bytes"));
+        let header_offset_bytes = ArchiveOffset::new(offset);
         let hash: [u8; 32] = rest[1..].try_into().expect("32 bytes");
         Ok(Some(Seen { header_offset_bytes, content_hash: (rest[0] == 1).then_some(hash) }))
     }
@@ -70,7 +73,7 @@ mod tests {
         for count in [0u64, 3, 250_000] {
             let mut spool = SeenMembers::default();
             let seen = |number: u64| Seen {
-                header_offset_bytes: number * 512,
+                header_offset_bytes: ArchiveOffset::new(number * 512),
                 content_hash: number.is_multiple_of(3).then_some([number as u8; 32]),
             };
             (0..count).for_each(|number| spool.push(seen(number)).unwrap());

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive::index::ContentHasher;
 use archive::member::{Kind, Member, Timestamp};
+use archive::stream::ArchiveOffset;
 use failures::{lock, with_causes};
 use flow::account::{Account, Stage, State};
 use flow::budget::{Budget, Loan};
@@ -42,7 +43,7 @@ const DIRECTORIES_BYTES_MAX: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Object {
     pub member: Box<Member>,
-    pub header_offset_bytes: u64,
+    pub header_offset_bytes: ArchiveOffset,
     pub content: Vec<Slice>,
     pub missing_bytes: u64,
     pub loan: Loan,
@@ -61,7 +62,7 @@ pub(crate) enum Job {
 /// A live object that differs, until the index says when it was last touched before.
 #[derive(Debug)]
 pub(crate) struct Candidate {
-    pub header_offset_bytes: u64,
+    pub header_offset_bytes: ArchiveOffset,
     pub differing: Differing,
     /// Whether size and time of modification are as archived.
     pub looks_untouched: bool,
@@ -289,7 +290,7 @@ enum Compared {
 /// A member whose content goes by.
 struct Checking {
     member: Box<Member>,
-    header_offset_bytes: u64,
+    header_offset_bytes: ArchiveOffset,
     hasher: Option<ContentHasher>,
     comparison: Compared,
     live: Option<LiveFile>,
@@ -337,7 +338,7 @@ impl Checker<'_> {
     fn compare(
         &mut self,
         member: &Member,
-        header_offset_bytes: u64,
+        header_offset_bytes: ArchiveOffset,
     ) -> (Compared, Option<LiveFile>) {
         use tree::Difference;
         let Some(live) = &mut self.live else { return (Compared::NotAsked, None) };

@@ -219,7 +219,7 @@ fn holes_of_any_grain_are_kept() {
     assert_eq!(finished.warnings(), []);
     let parts = check_archive(&finished, Compression::None);
     let record = parts.files.last().unwrap();
-    let content = &parts.archive[record.content_offset_bytes as usize..][..stored.len()];
+    let content = &parts.archive[record.content_offset_bytes.bytes() as usize..][..stored.len()];
     assert!(content == stored);
 }
 

@@ -9,6 +9,7 @@ use archive::index::{
     is_index_header,
 };
 use archive::member::Extent;
+use archive::stream::{ArchiveOffset, StoredOffset};
 use twox_hash::XxHash3_64;
 
 use crate::harness::Finished;
@@ -91,7 +92,8 @@ fn check_members(parts: &Parts, plain: &Path, finished: &Finished) {
 
 /// Returns the bytes of content.
 fn check_member(record: &FileRecord, member: &PythonMember, archive: &[u8]) -> u64 {
-    let told = (&record.path, record.header_offset_bytes, record.mode, record.uid, record.gid);
+    let told =
+        (&record.path, record.header_offset_bytes.bytes(), record.mode, record.uid, record.gid);
     let seen = (&member.path, member.header_offset, member.mode, member.uid, member.gid);
     assert_eq!(told, seen);
     let flag = match &record.kind {
@@ -110,7 +112,10 @@ fn check_member(record: &FileRecord, member: &PythonMember, archive: &[u8]) -> u
     let RecordKind::File { size_bytes, stored_bytes, layout, content_hash } = &record.kind else {
         return 0;
     };
-    assert_eq!((*size_bytes, record.content_offset_bytes), (member.size, member.content_offset));
+    assert_eq!(
+        (*size_bytes, record.content_offset_bytes.bytes()),
+        (member.size, member.content_offset)
+    );
     let content = &archive[member.content_offset as usize..][..*stored_bytes as usize];
     let runs: Option<Vec<Extent>> = member.sparse.as_ref().map(|runs| {
         let extent = |&(offset_bytes, length_bytes)| Extent { offset_bytes, length_bytes };
@@ -146,21 +151,21 @@ fn check_chunks(parts: &Parts, stored: &[u8]) {
         Compression::Zstd { .. } => "zstd",
         Compression::Gzip { .. } => "gzip",
     };
-    let (mut compressed_end, mut content_end) = (0, 0);
+    let (mut compressed_end, mut content_end) = (StoredOffset::START, ArchiveOffset::START);
     for chunk in &chunks {
         let places = (chunk.compressed_offset_bytes, chunk.content_offset_bytes);
         assert_eq!(places, (compressed_end, content_end));
         compressed_end += u64::from(chunk.compressed_bytes);
         content_end += u64::from(chunk.content_bytes);
     }
-    assert_eq!(content_end, parts.archive.len() as u64);
+    assert_eq!(content_end.bytes(), parts.archive.len() as u64);
     assert_eq!(compressed_end, parts.trailer.index_compressed_offset_bytes);
     // Each chunk stands alone: some are enough to see it.
     for chunk in chunks.iter().step_by(chunks.len().div_ceil(3)) {
-        let compressed =
-            &stored[chunk.compressed_offset_bytes as usize..][..chunk.compressed_bytes as usize];
-        let content =
-            &parts.archive[chunk.content_offset_bytes as usize..][..chunk.content_bytes as usize];
+        let compressed = &stored[chunk.compressed_offset_bytes.bytes() as usize..]
+            [..chunk.compressed_bytes as usize];
+        let content = &parts.archive[chunk.content_offset_bytes.bytes() as usize..]
+            [..chunk.content_bytes as usize];
         assert!(filter(decoder, &["-dqc"], compressed) == content, "{chunk:?}");
     }
 }

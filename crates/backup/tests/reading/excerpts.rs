@@ -203,7 +203,7 @@ fn nested(harness: &Harness) -> (Vec<u8>, usize) {
     let options = backup::list::ListOptions { from: archive.clone().into(), ..Default::default() };
     backup::list::list(options, &Kept::default(), &Cancel::new(), |listed| {
         if listed.member.path.ends_with(b"inner.tar") {
-            place = Some(listed.header_offset_bytes as usize);
+            place = Some(listed.header_offset_bytes.bytes() as usize);
         }
     })
     .unwrap();

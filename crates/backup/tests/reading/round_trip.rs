@@ -201,7 +201,7 @@ fn a_member_that_is_lost_is_named_by_the_index() {
     let options = ListOptions { from: archive.clone().into(), ..Default::default() };
     backup::list::list(options, &Kept::default(), &Cancel::new(), |listed| {
         if listed.member.path.ends_with(wanted.as_bytes()) {
-            place = listed.header_offset_bytes as usize;
+            place = listed.header_offset_bytes.bytes() as usize;
         }
     })
     .unwrap();

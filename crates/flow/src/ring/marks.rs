@@ -13,48 +13,47 @@ use std::sync::Mutex;
 
 use failures::lock;
 
-/// Marks of one kind, ascending by their places; shared by reference.
+/// Marks of one kind, ascending by their places, which are offsets in one stream; shared by
+/// reference.
 #[derive(Debug)]
-pub struct Marks<T> {
-    inner: Mutex<VecDeque<(u64, T)>>,
+pub struct Marks<At, T> {
+    inner: Mutex<VecDeque<(At, T)>>,
 }
 
-impl<T> Default for Marks<T> {
-    fn default() -> Marks<T> {
+impl<At, T> Default for Marks<At, T> {
+    fn default() -> Marks<At, T> {
         Marks { inner: Mutex::default() }
     }
 }
 
-impl<T> Marks<T> {
+impl<At: Copy + Ord, T> Marks<At, T> {
     /// Puts a mark at a place, which is mostly behind all others; behind those of the same place.
-    pub fn put(&self, place_bytes: u64, mark: T) {
-        self.change(|marks| Self::sort_in(marks, place_bytes, mark));
+    pub fn put(&self, place: At, mark: T) {
+        self.change(|marks| Self::sort_in(marks, place, mark));
     }
 
     /// What [`Marks::put`] does, for a list that is held already.
-    pub fn sort_in(marks: &mut VecDeque<(u64, T)>, place_bytes: u64, mark: T) {
+    pub fn sort_in(marks: &mut VecDeque<(At, T)>, place: At, mark: T) {
         let at = match marks.back() {
-            Some((last, _)) if *last > place_bytes => {
-                marks.partition_point(|(other, _)| *other <= place_bytes)
-            }
+            Some((last, _)) if *last > place => marks.partition_point(|(other, _)| *other <= place),
             _ => marks.len(),
         };
-        marks.insert(at, (place_bytes, mark));
+        marks.insert(at, (place, mark));
     }
 
-    /// Takes the first mark, if it is in front of `end_bytes`.
-    pub fn take_before(&self, end_bytes: u64) -> Option<(u64, T)> {
-        self.change(|marks| marks.pop_front_if(|(place_bytes, _)| *place_bytes < end_bytes))
+    /// Takes the first mark, if it is in front of `end`.
+    pub fn take_before(&self, end: At) -> Option<(At, T)> {
+        self.change(|marks| marks.pop_front_if(|(place, _)| *place < end))
     }
 
     /// Takes the first mark, if it is at this place.
-    pub fn take_at(&self, place_bytes: u64) -> Option<T> {
-        let (_, mark) = self.change(|marks| marks.pop_front_if(|(at, _)| *at == place_bytes))?;
+    pub fn take_at(&self, place: At) -> Option<T> {
+        let (_, mark) = self.change(|marks| marks.pop_front_if(|(at, _)| *at == place))?;
         Some(mark)
     }
 
     /// A copy of the first mark, and its place.
-    pub fn first(&self) -> Option<(u64, T)>
+    pub fn first(&self) -> Option<(At, T)>
     where
         T: Clone,
     {
@@ -62,7 +61,7 @@ impl<T> Marks<T> {
     }
 
     /// For whoever puts marks by rules of its own: they must stay ascending.
-    pub fn change<R>(&self, act: impl FnOnce(&mut VecDeque<(u64, T)>) -> R) -> R {
+    pub fn change<R>(&self, act: impl FnOnce(&mut VecDeque<(At, T)>) -> R) -> R {
         act(&mut lock(&self.inner))
     }
 }

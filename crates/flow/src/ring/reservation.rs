@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::Shared;
 use super::region::Span;
+use super::{RingOffset, Shared};
 
 /// The next bytes of a stream, owned by whoever holds this until they are committed.
 #[derive(Debug)]
@@ -16,8 +16,8 @@ pub struct Reservation {
 
 impl Reservation {
     /// Place of the first byte in the stream.
-    pub fn start_bytes(&self) -> u64 {
-        self.start_bytes
+    pub fn start_bytes(&self) -> RingOffset {
+        RingOffset::new(self.start_bytes)
     }
 
     /// Bytes that are not handed out or filled yet.

@@ -145,7 +145,7 @@ fn write_all(
     file: &Arc<OwnedFd>,
 ) -> Result<(), Failure> {
     while let Some(block) = consumer.next(&mut account()).unwrap() {
-        let offset_bytes = block.position_bytes();
+        let offset_bytes = block.position_bytes().bytes();
         while in_flight.is_full() {
             in_flight.wait_whole()?;
         }

@@ -83,9 +83,9 @@ impl Driven {
 
     fn reserve(&mut self, bytes: usize) {
         let Some(producer) = &self.producer else { return };
-        assert_eq!(producer.position_bytes(), self.reserved_bytes);
+        assert_eq!(producer.position_bytes().bytes(), self.reserved_bytes);
         let Some(reservation) = producer.try_reserve(bytes) else { return };
-        let mut position = reservation.start_bytes();
+        let mut position = reservation.start_bytes().bytes();
         assert_eq!(position, self.reserved_bytes);
         for piece in reservation.into_pieces() {
             let length = piece.len() as u64;
@@ -107,7 +107,7 @@ impl Driven {
     }
 
     fn check(&mut self, index: usize, block: Block) {
-        assert_eq!(block.position_bytes(), self.seen_bytes[index]);
+        assert_eq!(block.position_bytes().bytes(), self.seen_bytes[index]);
         assert_eq!(block.to_vec(), bytes_at(self.seen_bytes[index], block.len()));
         self.seen_bytes[index] += block.len() as u64;
         self.held[index].push_back(block);
@@ -228,7 +228,7 @@ fn drain(consumer: &Consumer, start_fill_blocks: usize) -> u64 {
     let mut account = account();
     let mut position = 0;
     while let Some(block) = consumer.next_filled(start_fill_blocks, &mut account).unwrap() {
-        assert_eq!(block.position_bytes(), position);
+        assert_eq!(block.position_bytes().bytes(), position);
         assert!(block.iter().zip(position..).all(|(&byte, at)| byte == byte_at(at)));
         position += block.len() as u64;
     }
@@ -251,7 +251,7 @@ fn fill_with_threads<'scope>(
         .collect();
     for (number, &bytes) in sizes.iter().enumerate() {
         let reservation = producer.reserve(bytes, &mut account()).unwrap();
-        let mut position = reservation.start_bytes();
+        let mut position = reservation.start_bytes().bytes();
         for piece in reservation.into_pieces() {
             let length = piece.len() as u64;
             fillers[(number + position as usize) % 3].send((position, piece)).unwrap();

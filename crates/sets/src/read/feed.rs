@@ -4,9 +4,10 @@
 //! of a buffer. When the ring is full the drive stops and has to position again, so it is started
 //! again only when half of the ring is free: few long stops instead of many short ones.
 
+use archive::stream::{Stored, StoredOffset};
 use flow::account::Account;
 use flow::cancel::Stopped;
-use flow::ring::{Producer, Reservation};
+use flow::ring::{Producer, Reservation, RingOffset};
 
 use flow::gaps::{Gap, Gaps};
 
@@ -14,24 +15,24 @@ use flow::gaps::{Gap, Gaps};
 pub(super) struct Feed<'a> {
     producer: Producer,
     pub account: &'a mut Account,
-    gaps: &'a Gaps,
+    gaps: &'a Gaps<Stored>,
     /// The block that is being filled.
     reservation: Option<Reservation>,
     filled_bytes: usize,
-    /// Bytes of all blocks before it.
-    before_bytes: u64,
+    /// Where it begins.
+    before_bytes: RingOffset,
     /// How often the ring was full.
     pub stops: u64,
 }
 
 impl<'a> Feed<'a> {
-    pub fn new(producer: Producer, account: &'a mut Account, gaps: &'a Gaps) -> Feed<'a> {
-        let (reservation, filled_bytes, before_bytes, stops) = (None, 0, 0, 0);
+    pub fn new(producer: Producer, account: &'a mut Account, gaps: &'a Gaps<Stored>) -> Feed<'a> {
+        let (reservation, filled_bytes, before_bytes, stops) = (None, 0, RingOffset::START, 0);
         Feed { producer, account, gaps, reservation, filled_bytes, before_bytes, stops }
     }
 
     /// Offset of the next byte in the stream.
-    pub fn position_bytes(&self) -> u64 {
+    pub fn position_bytes(&self) -> RingOffset {
         self.before_bytes + self.filled_bytes as u64
     }
 
@@ -78,7 +79,12 @@ impl<'a> Feed<'a> {
 
     /// Puts zeros in the place of `bytes` that could not be had, from `start_bytes` of the stream
     /// on.
-    pub fn put_gap(&mut self, start_bytes: u64, bytes: u64, why: String) -> Result<(), Stopped> {
+    pub fn put_gap(
+        &mut self,
+        start_bytes: StoredOffset,
+        bytes: u64,
+        why: String,
+    ) -> Result<(), Stopped> {
         const ZEROS: &[u8] = &[0; 64 << 10];
         if bytes == 0 {
             return Ok(());

@@ -9,6 +9,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use archive::label::{Found, Label};
+use archive::stream::StoredOffset;
 
 use super::blocks::Met;
 use super::drive::LoadedDrive;
@@ -106,7 +107,7 @@ impl TapeFile {
             Met::Block(bytes) => feed.put(&self.buffer[..bytes])?,
             Met::Lost { why } => {
                 // Nobody knows how long it is, but that it is none.
-                feed.put_gap(0, 512, self.lost(&why))?;
+                feed.put_gap(StoredOffset::START, 512, self.lost(&why))?;
             }
             _ => return Ok(self.end(block_bytes, sign, feed)),
         }
@@ -117,7 +118,7 @@ impl TapeFile {
                 // As little as has worked: the rest of a block of the ring has room for it.
                 None => block_bytes.max(1),
             };
-            let number = feed.position_bytes() / block_bytes.max(1) as u64;
+            let number = feed.position_bytes().block(block_bytes.max(1) as u64);
             let room = feed.room(ask_bytes)?;
             let in_place = room.is_some();
             let buffer = room.unwrap_or(&mut self.buffer);
@@ -135,7 +136,8 @@ impl TapeFile {
                 Met::Block(bytes) => feed.put(&self.buffer[..bytes])?,
                 Met::Lost { why } => {
                     let why = self.lost(&why);
-                    let start_bytes = feed.position_bytes();
+                    // The ring holds the file of the tape, a stored stream, from its beginning.
+                    let start_bytes = feed.position_bytes().same_in();
                     feed.put_gap(start_bytes, block_bytes.max(512) as u64, why)?;
                 }
                 Met::Filemark | Met::EndOfData | Met::LargerBlock => break,

@@ -92,7 +92,8 @@ fn read_part(
     let first = u64::from(label.length_bytes / label.block_bytes);
     blocks.go_to(part.spot.plus(first))?;
     let mut skip_bytes = label.length_bytes as usize % block_bytes;
-    let mut at = label.stream_bytes;
+    // The stored stream of an index is the file.
+    let mut at = label.stream_bytes.bytes();
     // Parts of an index follow each other; what a label says beyond that is not worth a file.
     if at > length_before + LABEL_BYTES_MAX as u64 {
         return Ok(length_before);

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use archive::index::{ExtentRecord, INDEX_HEADER_BYTES, is_index_header};
 use archive::label::{Label, LabelKind, hex};
+use archive::stream::StoredOffset;
 
 use super::blocks::{Identity, Met};
 use super::drive::{Brought, Wanted, Which};
@@ -19,6 +20,7 @@ use super::failure::TapeReadFailure;
 use super::feed::Feed;
 use super::index_segment::{Following, TapeIndex, read_index};
 use super::label_reader::{Opening, read_opening};
+use super::part::Part;
 use super::place::Spot;
 use super::set::OpenSet;
 use super::walk::{LabelledFile, SetHere};
@@ -45,36 +47,6 @@ pub(crate) struct SetEnd {
     pub stops: u64,
 }
 
-/// Where a part lies.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    label: Spot,
-    volume: u32,
-    stream_bytes: u64,
-    length_bytes: u64,
-    block_bytes: u64,
-}
-
-impl Part {
-    fn of(file: LabelledFile) -> Part {
-        let LabelledFile { spot, label } = file;
-        Part {
-            label: spot,
-            volume: label.volume,
-            stream_bytes: label.stream_bytes,
-            length_bytes: label.length_bytes.into(),
-            block_bytes: label.block_bytes.into(),
-        }
-    }
-
-    /// The block with a byte of the stored stream, and where in it.
-    fn place_of(&self, stream_bytes: u64) -> (Spot, usize) {
-        let at = stream_bytes.saturating_sub(self.stream_bytes) + self.length_bytes;
-        let over_bytes = (at % self.block_bytes) as usize;
-        (self.label.plus(at / self.block_bytes), over_bytes)
-    }
-}
-
 /// Reads the set into the ring behind `feed`.
 pub(super) struct Stitcher<'a, 'f> {
     pub set: &'a mut OpenSet,
@@ -83,9 +55,9 @@ pub(super) struct Stitcher<'a, 'f> {
     pub stop: &'a AtomicBool,
     pub end: SetEnd,
     /// Offset in the stored stream of the next byte.
-    stream_bytes: u64,
+    stream_bytes: StoredOffset,
     /// Where the stream in the ring begins, when the first volume is not to be had.
-    base_bytes: u64,
+    base_bytes: StoredOffset,
     /// Zeros in the ring that stand for what is missing.
     zeros_bytes: u64,
     /// The volume that was read from before the one in the drive; that one, once some of it was
@@ -106,8 +78,8 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             feed,
             stop,
             end: SetEnd::default(),
-            stream_bytes: 0,
-            base_bytes: 0,
+            stream_bytes: StoredOffset::START,
+            base_bytes: StoredOffset::START,
             zeros_bytes: 0,
             volume_before: 0,
             scratch,
@@ -115,7 +87,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     }
 
     /// Reads `ranges` of the stored stream, or all of it.
-    pub fn read(&mut self, ranges: Option<&[Range<u64>]>) -> Result<(), TapeReadFailure> {
+    pub fn read(&mut self, ranges: Option<&[Range<StoredOffset>]>) -> Result<(), TapeReadFailure> {
         let index = self.set.index.clone();
         let result = match index.filter(|index| !index.extents.is_empty()) {
             Some(index) => self.read_known(&index, ranges),
@@ -147,21 +119,20 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     fn read_known(
         &mut self,
         index: &TapeIndex,
-        ranges: Option<&[Range<u64>]>,
+        ranges: Option<&[Range<StoredOffset>]>,
     ) -> Result<(), TapeReadFailure> {
         let extents = &index.extents;
-        let end_of = |extent: &ExtentRecord| extent.stream_offset_bytes + extent.stream_bytes;
-        let length_bytes = extents.iter().map(end_of).max().unwrap_or(0);
+        let end = extents.iter().map(ExtentRecord::stream_end_bytes).max().unwrap_or_default();
         self.end.last_segment = extents.last().map_or(0, |extent| extent.segment);
         self.end.index = Some(index.clone());
-        let whole = 0..length_bytes;
+        let whole = StoredOffset::START..end;
         for range in ranges.unwrap_or(std::slice::from_ref(&whole)) {
             self.stream_bytes = range.start;
             for extent in extents.iter() {
                 if self.stopped() {
                     return Ok(());
                 }
-                let to_bytes = range.end.min(end_of(extent));
+                let to_bytes = range.end.min(extent.stream_end_bytes());
                 if self.stream_bytes >= to_bytes {
                     continue;
                 }
@@ -176,7 +147,11 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     }
 
     /// Reads a part, from where the stream is to `to_bytes`.
-    fn read_extent(&mut self, extent: &ExtentRecord, to_bytes: u64) -> Result<(), TapeReadFailure> {
+    fn read_extent(
+        &mut self,
+        extent: &ExtentRecord,
+        to_bytes: StoredOffset,
+    ) -> Result<(), TapeReadFailure> {
         let fresh = self.set.drive.medium != Some(extent.medium);
         if fresh {
             let (set, volume, medium) = (self.set.id, extent.volume, Some(extent.medium));
@@ -462,7 +437,11 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     }
 
     /// Reads a part from where the stream is, to `to_bytes` or its end.
-    fn read_part(&mut self, part: Part, to_bytes: Option<u64>) -> Result<PartEnd, TapeReadFailure> {
+    fn read_part(
+        &mut self,
+        part: Part,
+        to_bytes: Option<StoredOffset>,
+    ) -> Result<PartEnd, TapeReadFailure> {
         if part.stream_bytes > self.stream_bytes {
             let missing = part.stream_bytes - self.stream_bytes;
             self.check_missing(&part, missing)?;
@@ -501,7 +480,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     /// Whether so much can be missing before a part.
     fn check_missing(&self, part: &Part, missing_bytes: u64) -> Result<(), TapeReadFailure> {
         let (before, zeros_bytes) = (self.volume_before, self.zeros_bytes);
-        let read_bytes = self.feed.position_bytes() - zeros_bytes;
+        let read_bytes = self.feed.position_bytes().bytes() - zeros_bytes;
         if missing_bytes <= missing_bytes_max(before, part.volume, read_bytes, zeros_bytes) {
             return Ok(());
         }
@@ -549,7 +528,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
 
     /// Puts a gap into the stream.
     fn lose(&mut self, bytes: u64, why: &str) -> Result<(), TapeReadFailure> {
-        let start_bytes = self.stream_bytes - self.base_bytes;
+        let start_bytes = StoredOffset::new(self.stream_bytes - self.base_bytes);
         self.feed.put_gap(start_bytes, bytes, why.to_owned())?;
         self.stream_bytes += bytes;
         self.zeros_bytes += bytes;

@@ -12,6 +12,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use archive::chunk::Compression;
 use archive::index::ExtentRecord;
 use archive::label::{Continuation, Label, LabelKind};
+use archive::stream::StoredOffset;
 use device::tape::{DriveCompression, Filemark, TapeWrite};
 use device::target::Existing;
 use failures::lock;
@@ -70,7 +71,7 @@ pub struct SetPlan {
 
 /// The part of a segment that is being written.
 struct Part {
-    stream_bytes: u64,
+    stream_bytes: StoredOffset,
     label_bytes: u32,
     file_number: u32,
     label_block: Option<u64>,
@@ -80,15 +81,15 @@ struct Part {
 struct Stream {
     kind: LabelKind,
     /// Place of the next byte to be written.
-    position_bytes: u64,
+    position_bytes: StoredOffset,
     /// Blocks that are not written yet, and those before them that may be wanted again.
     held: VecDeque<Block>,
     /// The last chunk that was looked up: its number and where it starts.
-    chunk: (usize, u64),
+    chunk: (usize, StoredOffset),
     /// Follows the members of a stream that is not compressed.
     members: Option<MemberTracker>,
     /// The place up to which some volume holds the stream.
-    reached_bytes: u64,
+    reached_bytes: StoredOffset,
 }
 
 impl Stream {
@@ -96,20 +97,18 @@ impl Stream {
         let is_plain = kind == LabelKind::Index || compression == Compression::None;
         Stream {
             kind,
-            position_bytes: 0,
+            position_bytes: StoredOffset::START,
             held: VecDeque::new(),
-            chunk: (0, 0),
+            chunk: (0, StoredOffset::START),
             members: is_plain.then(MemberTracker::new),
-            reached_bytes: 0,
+            reached_bytes: StoredOffset::START,
         }
     }
 
     /// The block that holds the next byte to be written, and where in it that byte is.
     fn next(&self) -> Option<(Block, usize)> {
-        let holds =
-            |block: &&Block| block.position_bytes() + block.len() as u64 > self.position_bytes;
-        let block = self.held.iter().find(holds)?;
-        Some((block.clone(), (self.position_bytes - block.position_bytes()) as usize))
+        let block = self.held.iter().find(|block| end_of(block) > self.position_bytes)?;
+        Some((block.clone(), (self.position_bytes - start_of(block)) as usize))
     }
 
     /// The next bytes are on the medium. True when no volume had them before.
@@ -125,7 +124,7 @@ impl Stream {
 
     /// Where the stream has to begin again on another volume: at the start of the chunk that holds
     /// the next byte.
-    fn restart_bytes(&mut self, segments: &Segments) -> u64 {
+    fn restart_bytes(&mut self, segments: &Segments) -> StoredOffset {
         if self.members.is_some() {
             return self.position_bytes;
         }
@@ -145,11 +144,20 @@ impl Stream {
     fn let_go(&mut self, segments: &Segments) {
         let wanted = self.restart_bytes(segments);
         while let Some(first) = self.held.front()
-            && first.position_bytes() + first.len() as u64 <= wanted
+            && end_of(first) <= wanted
         {
             self.held.pop_front();
         }
     }
+}
+
+/// Where a block begins in the stored stream, which is what the ring before the sink holds.
+fn start_of(block: &Block) -> StoredOffset {
+    block.position_bytes().same_in()
+}
+
+fn end_of(block: &Block) -> StoredOffset {
+    start_of(block) + block.len() as u64
 }
 
 impl<'a> TapeSink<'a> {
@@ -404,8 +412,7 @@ impl<'a> TapeSink<'a> {
     }
 
     fn take(&mut self, block: Block, account: &mut Account) -> Result<(), TapeSetError> {
-        let position = block.position_bytes();
-        if self.stream.kind == LabelKind::Data && self.segments.take_end(position) {
+        if self.stream.kind == LabelKind::Data && self.segments.take_end(start_of(&block)) {
             self.close_segment(Filemark::Immediate)?;
         }
         self.stream.held.push_back(block);

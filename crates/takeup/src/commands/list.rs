@@ -341,6 +341,6 @@ fn document(listed: &Listed<'_>) -> serde_json::Value {
         "stored_bytes": listed.stored_bytes,
         "modified_seconds": member.modified.seconds,
         "modified_nanoseconds": member.modified.nanoseconds,
-        "header_offset_bytes": listed.header_offset_bytes,
+        "header_offset_bytes": listed.header_offset_bytes.bytes(),
     })
 }

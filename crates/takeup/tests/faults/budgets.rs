@@ -17,6 +17,7 @@ use archive::index::{
     Section, SectionPlace, SectionSummary, Trailer, encode_index_header, encode_section_header,
     encode_trailer,
 };
+use archive::stream::StoredOffset;
 use tempfile::tempdir;
 
 use crate::command::{run, takeup};
@@ -382,7 +383,7 @@ fn hostile_index(out: &mut Writer, change: impl Fn(&mut Vec<u8>, &mut SectionSum
         chunk_bytes: 0,
         block_bytes: 512,
         archive_bytes,
-        index_compressed_offset_bytes: archive_bytes,
+        index_compressed_offset_bytes: StoredOffset::new(archive_bytes),
         sections: places,
     };
     index.extend_from_slice(&encode_trailer(&trailer).unwrap());

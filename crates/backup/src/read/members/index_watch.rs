@@ -8,6 +8,7 @@
 use archive::header::{UNIT_BYTES, Unit};
 use archive::index::{IndexHasher, Section, TRAILER_NAME, index_member_bytes, index_version};
 use archive::mark::Mark;
+use archive::stream::ArchiveOffset;
 
 use super::{AfterEnd, InMember, Item, MemberStream, Place};
 use crate::read::damage::DamageKind;
@@ -35,14 +36,14 @@ pub(super) struct IndexWatch {
     /// Pieces of an index without its beginning were told of.
     pub told_of_leftover: bool,
     /// Where it began.
-    pub start_bytes: u64,
+    pub start_bytes: ArchiveOffset,
     /// Members of it that came.
     members: usize,
     hasher: Option<IndexHasher>,
     hash: Option<[u8; 32]>,
     zeros_bytes_max: u64,
     /// Where the member ended behind which there are zeros, and how many.
-    zeros: Option<(u64, u64)>,
+    zeros: Option<(ArchiveOffset, u64)>,
 }
 
 impl IndexWatch {
@@ -57,7 +58,7 @@ impl IndexWatch {
             inside: false,
             whole: false,
             told_of_leftover: false,
-            start_bytes: 0,
+            start_bytes: ArchiveOffset::START,
             members: 0,
             hasher: None,
             hash: None,
@@ -72,7 +73,7 @@ impl IndexWatch {
     }
 
     /// The first unit of an index.
-    pub fn begin(&mut self, start_bytes: u64) {
+    pub fn begin(&mut self, start_bytes: ArchiveOffset) {
         self.start_bytes = start_bytes;
         (self.members, self.hash, self.zeros) = (0, None, None);
         self.hasher = Some(IndexHasher::default());
@@ -118,7 +119,7 @@ impl IndexWatch {
     }
 
     /// The end mark of an archive, whose last member ended at that offset.
-    pub fn end_of_archive(&mut self, end_bytes: u64) {
+    pub fn end_of_archive(&mut self, end_bytes: ArchiveOffset) {
         self.zeros = Some((end_bytes, 2 * UNIT_BYTES as u64));
     }
 
@@ -130,7 +131,7 @@ impl IndexWatch {
     }
 
     /// Where the zeros behind the archive begin and how many they are, if more than are usual.
-    pub fn take_zeros(&mut self) -> Option<(u64, u64)> {
+    pub fn take_zeros(&mut self) -> Option<(ArchiveOffset, u64)> {
         self.zeros.take().filter(|(_, bytes)| *bytes > self.zeros_bytes_max)
     }
 
@@ -163,7 +164,7 @@ impl MemberStream<'_> {
     }
 
     /// Where the index at hand began.
-    pub fn index_start_bytes(&self) -> u64 {
+    pub fn index_start_bytes(&self) -> ArchiveOffset {
         self.watch.start_bytes
     }
 
@@ -173,7 +174,12 @@ impl MemberStream<'_> {
     }
 
     /// Shows the watch a unit, which belongs to the header that starts at `start_bytes`.
-    pub(super) fn watch_unit(&mut self, unit: &Unit, unit_start_bytes: u64, start_bytes: u64) {
+    pub(super) fn watch_unit(
+        &mut self,
+        unit: &Unit,
+        unit_start_bytes: ArchiveOffset,
+        start_bytes: ArchiveOffset,
+    ) {
         if self.watch.inside {
             self.watch.see_unit(unit);
             return;
@@ -201,21 +207,26 @@ impl MemberStream<'_> {
     }
 
     /// Behind the end of an archive, or behind zeros that are none, begins another.
-    pub(super) fn begin_next(&mut self, offset_bytes: u64) {
+    pub(super) fn begin_next(&mut self, offset_bytes: ArchiveOffset) {
         if self.saw_header {
             self.conclude();
             self.watch.next_archive();
             self.waiting.push_back(Item::NextArchive { offset_bytes });
         } else {
             self.watch.take_zeros();
-            self.report(0, offset_bytes, DamageKind::LeadingGarbage, InMember::No);
+            self.report(
+                ArchiveOffset::START,
+                offset_bytes.bytes(),
+                DamageKind::LeadingGarbage,
+                InMember::No,
+            );
         }
         if let Some(kept) = &self.kept {
             kept.begin_at(offset_bytes);
         }
     }
 
-    pub(super) fn end_index(&mut self, at: u64) {
+    pub(super) fn end_index(&mut self, at: ArchiveOffset) {
         if !self.watch.end() {
             let why = format!("it ends at byte {at}, before its trailer");
             self.report(at, 0, DamageKind::Index { why }, InMember::No);
@@ -242,7 +253,7 @@ impl MemberStream<'_> {
         !self.watch.inside && !self.in_order && index_member_bytes(unit).is_some()
     }
 
-    pub(super) fn pass_over_leftover(&mut self, unit: &Unit, offset_bytes: u64) {
+    pub(super) fn pass_over_leftover(&mut self, unit: &Unit, offset_bytes: ArchiveOffset) {
         self.expect_content(b"", index_member_bytes(unit).unwrap_or(0));
         (self.saw_header, self.place) = (true, Place::Inside);
         self.decoder = (self.make_decoder)();

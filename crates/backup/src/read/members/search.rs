@@ -1,6 +1,7 @@
 //! The way back after damage: to the next header, by the index or by what a header looks like.
 
 use archive::header::{self, UNIT_BYTES};
+use archive::stream::{Archive, ArchiveOffset};
 use flow::account::Account;
 use flow::cancel::Stopped;
 
@@ -19,7 +20,7 @@ impl MemberStream<'_> {
     /// Looks for the next header from the position on; `start_bytes` is where the garbage began.
     pub(super) fn resynchronise(
         &mut self,
-        start_bytes: u64,
+        start_bytes: ArchiveOffset,
         why: &str,
         account: &mut Account,
     ) -> Result<(), Stopped> {
@@ -34,7 +35,7 @@ impl MemberStream<'_> {
             return Ok(());
         }
         if length_bytes > 0 {
-            let kind = if leading && start_bytes == 0 {
+            let kind = if leading && start_bytes == ArchiveOffset::START {
                 DamageKind::LeadingGarbage
             } else {
                 DamageKind::Garbage { why: why.to_owned() }
@@ -58,7 +59,7 @@ impl MemberStream<'_> {
         let mut tail: Vec<u8> = Vec::with_capacity(2 * UNIT_BYTES);
         let mut zeros_at_end = 0;
         loop {
-            let too_far = self.cursor.position_bytes() > LEADING_GARBAGE_BYTES_MAX;
+            let too_far = self.cursor.position_bytes().bytes() > LEADING_GARBAGE_BYTES_MAX;
             if self.place == Place::Start && too_far {
                 return Ok(Search::Nothing);
             }
@@ -106,20 +107,20 @@ impl MemberStream<'_> {
         }
     }
 
-    fn pass_over_gap(&mut self, gap: &Gap, account: &mut Account) -> Result<(), Stopped> {
+    fn pass_over_gap(&mut self, gap: &Gap<Archive>, account: &mut Account) -> Result<(), Stopped> {
         if gap.length_bytes == 0 {
             self.landmarks = None;
         }
         let kind = DamageKind::Lost { why: gap.why.clone() };
         self.report(gap.start_bytes, gap.length_bytes, kind, InMember::No);
-        let left_bytes = gap.end_bytes().saturating_sub(self.cursor.position_bytes());
+        let left_bytes = gap.end_bytes().saturating_since(self.cursor.position_bytes());
         self.cursor.pass_over(left_bytes, account)?;
         self.cursor.leave_gap();
         Ok(())
     }
 
     /// Whether the index has a member at this offset or behind it.
-    pub(super) fn is_member_expected(&mut self, offset_bytes: u64) -> bool {
+    pub(super) fn is_member_expected(&mut self, offset_bytes: ArchiveOffset) -> bool {
         let landmarks = self.landmarks.as_mut();
         landmarks.is_some_and(|landmarks| landmarks.has_header_from(offset_bytes))
     }

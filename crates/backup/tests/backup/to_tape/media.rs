@@ -8,6 +8,7 @@ use archive::index::{
     ChunkRecord, ExtentRecord, IndexReader, Record, Section, Trailer, find_trailer,
 };
 use archive::label::{Found, Label, LabelKind};
+use archive::stream::StoredOffset;
 use sim::tape::{Cartridge, Object};
 
 /// The blocks between two filemarks.
@@ -72,7 +73,7 @@ pub fn parts(cartridges: &[Cartridge]) -> Vec<FoundPart> {
 pub fn stitch<'a>(parts: impl Iterator<Item = &'a FoundPart>) -> Vec<u8> {
     let mut stream: Vec<u8> = Vec::new();
     for part in parts {
-        let from = part.label.stream_bytes as usize;
+        let from = part.label.stream_bytes.bytes() as usize;
         assert!(from <= stream.len(), "a gap before {:?}", part.label);
         let again = (stream.len() - from).min(part.stream().len());
         assert!(
@@ -104,7 +105,7 @@ pub fn check_set(cartridges: &[Cartridge], set: [u8; 16], compression: Compressi
     let index = stitch(of_kind(LabelKind::Index));
     let trailer = find_trailer(&index).unwrap().expect("the index ends in its trailer").trailer;
     assert_eq!(trailer.compression, compression);
-    assert_eq!(trailer.index_compressed_offset_bytes, stored.len() as u64);
+    assert_eq!(trailer.index_compressed_offset_bytes.bytes(), stored.len() as u64);
     let archive = decompress(&stored, compression, &section(&index, &trailer, Section::Chunks));
     assert_eq!(archive.len() as u64, trailer.archive_bytes);
     check_extents(&parts, &section(&index, &trailer, Section::Extents));
@@ -173,16 +174,17 @@ pub fn check_extents(parts: &[FoundPart], extents: &[ExtentRecord]) {
 fn check_segments(set: &Set) {
     let chunks: Vec<ChunkRecord> = section(&set.index, &set.trailer, Section::Chunks);
     let data = set.parts.iter().filter(|found| found.label.kind == LabelKind::Data);
-    let firsts: Vec<u64> =
+    let firsts: Vec<StoredOffset> =
         data.filter(|found| found.label.part == 1).map(|found| found.label.stream_bytes).collect();
     for (number, &start) in firsts.iter().enumerate() {
-        let end = firsts.get(number + 1).copied().unwrap_or(set.stored.len() as u64);
-        let to_archive = |stored: u64| match set.trailer.compression {
-            Compression::None => stored,
+        let end =
+            firsts.get(number + 1).copied().unwrap_or(StoredOffset::new(set.stored.len() as u64));
+        let to_archive = |stored: StoredOffset| match set.trailer.compression {
+            Compression::None => stored.bytes(),
             _ => chunks
                 .iter()
                 .find(|chunk| chunk.compressed_offset_bytes == stored)
-                .map_or(set.archive.len() as u64, |chunk| chunk.content_offset_bytes),
+                .map_or(set.archive.len() as u64, |chunk| chunk.content_offset_bytes.bytes()),
         };
         let segment = &set.archive[to_archive(start) as usize..to_archive(end) as usize];
         assert!(segment.len() >= 1024 && segment[segment.len() - 1024..] == [0; 1024]);
@@ -199,12 +201,14 @@ fn decompress(stored: &[u8], compression: Compression, chunks: &[ChunkRecord]) -
     let mut archive = Vec::new();
     let (mut decompressor, mut content) = (ChunkDecompressor::new(), Vec::new());
     for chunk in chunks {
-        let start = chunk.compressed_offset_bytes as usize;
+        let start = chunk.compressed_offset_bytes.bytes() as usize;
         let bytes = &stored[start..start + chunk.compressed_bytes as usize];
-        assert_eq!(chunk.content_offset_bytes, archive.len() as u64);
+        assert_eq!(chunk.content_offset_bytes.bytes(), archive.len() as u64);
         if chunk.content_bytes > 0 {
             let limit = chunk.content_bytes as usize;
-            decompressor.decompress(coding, bytes, 0, limit, &mut content).unwrap();
+            decompressor
+                .decompress(coding, bytes, StoredOffset::START, limit, &mut content)
+                .unwrap();
             archive.extend_from_slice(&content);
         }
     }

@@ -6,6 +6,7 @@ use archive::index::{
     encode_section_header, encode_trailer, find_trailer, padding_bytes,
 };
 use archive::label::{Continuation, Found, Label};
+use archive::stream::StoredOffset;
 use backup::read::ReadFailure;
 use backup::restore::RestoreError;
 use device::tape::{Access, BlockMode, Filemark, TapeDrive, TapeWrite};
@@ -109,7 +110,7 @@ fn extents_that_no_tape_holds_are_not_believed() {
         ("nothing changed", |_| {}),
         ("a gap of almost 2^64 bytes", |extents| {
             let last = extents.last_mut().unwrap();
-            last.stream_offset_bytes = u64::MAX - last.stream_bytes;
+            last.stream_offset_bytes = StoredOffset::MAX - last.stream_bytes;
         }),
         ("a part of almost 2^64 bytes", |extents| {
             extents.last_mut().unwrap().stream_bytes = u64::MAX - (1 << 40);
