@@ -391,7 +391,8 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         let supply = match self.after_end {
             AfterEnd::Segments => {
                 let index = &self.tape_index;
-                Box::new(ThenIndex::new(supply, index, gaps.clone())) as Box<dyn Supply>
+                let kept = self.settings.keep.clone();
+                Box::new(ThenIndex::new(supply, index, gaps.clone(), kept)) as Box<dyn Supply>
             }
             _ => supply,
         };

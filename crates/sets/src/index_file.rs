@@ -162,6 +162,17 @@ impl IndexFile {
         (!self.is_compressed() && self.holds_archive()).then(|| stored_plain(place))
     }
 
+    /// Where in the archive a place of the stored stream is, at which a chunk begins if it is
+    /// compressed; `None` where the index does not know it.
+    pub fn place_in_archive(&self, place: StoredOffset) -> Option<ArchiveOffset> {
+        if !self.is_compressed() {
+            return Some(place.same_in());
+        }
+        let mut chunks = self.chunks().ok()?.map_while(Result::ok);
+        let chunk = chunks.find(|chunk| chunk.compressed_offset_bytes >= place)?;
+        (chunk.compressed_offset_bytes == place).then_some(chunk.content_offset_bytes)
+    }
+
     /// What holds the index, and perhaps the archive.
     pub fn file(&self) -> &OwnedFd {
         &self.file

@@ -124,6 +124,11 @@ impl KeptChecksums {
         }
     }
 
+    /// Says that the blocks were not those of an archive from its beginning on.
+    pub fn forget(&self) {
+        self.lock().state = KeptState::Lost;
+    }
+
     /// Checksum of a block, once all of it has gone by.
     pub fn get(&self, number: u64) -> Option<u64> {
         self.lock().checksums.get(usize::try_from(number).ok()?).copied()

@@ -62,6 +62,10 @@ pub(crate) trait Supply {
     fn jumped_bytes(&self) -> u64 {
         0
     }
+    /// Where in its archive the stream begins, which is known when its index comes.
+    fn begins_bytes(&self) -> ArchiveOffset {
+        ArchiveOffset::START
+    }
     /// Passes over up to `bytes` of the stream without handing them out, if that is cheap.
     /// Returns how many were passed over.
     fn pass_over(&mut self, bytes: u64) -> u64;
@@ -198,6 +202,11 @@ impl<'a> Cursor<'a> {
     /// Bytes of the stream up to here, without what was jumped over.
     pub fn passed_bytes(&self) -> u64 {
         self.position_bytes.bytes() - self.jumped_bytes
+    }
+
+    /// Where in its archive the stream begins, which is known when its index comes.
+    pub fn begins_bytes(&self) -> ArchiveOffset {
+        self.supply.begins_bytes()
     }
 
     /// Offset of the next byte.

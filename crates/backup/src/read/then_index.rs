@@ -10,6 +10,7 @@ use failures::lock;
 use flow::account::Account;
 use flow::cancel::Stopped;
 
+use super::block_check::KeptChecksums;
 use super::cursor::{Lease, Supply};
 use flow::gaps::{Gap, Gaps};
 use sets::TapeIndex;
@@ -28,6 +29,9 @@ pub(crate) struct ThenIndex<'a> {
     blocks_bytes: ArchiveOffset,
     /// Bytes of the index that were handed out, once the blocks have ended.
     taken_bytes: Option<u64>,
+    /// Checksums of the blocks, which are nobody's where the first of them are missing.
+    kept: Option<Arc<KeptChecksums>>,
+    begins_bytes: ArchiveOffset,
 }
 
 impl<'a> ThenIndex<'a> {
@@ -36,8 +40,11 @@ impl<'a> ThenIndex<'a> {
         supply: Box<dyn Supply + 'a>,
         index: &'a Mutex<Option<TapeIndex>>,
         gaps: Gaps<Archive>,
+        kept: Option<Arc<KeptChecksums>>,
     ) -> ThenIndex<'a> {
-        ThenIndex { supply, index, gaps, blocks_bytes: ArchiveOffset::START, taken_bytes: None }
+        let begins_bytes = ArchiveOffset::START;
+        let (blocks_bytes, taken_bytes) = (ArchiveOffset::START, None);
+        ThenIndex { supply, index, gaps, blocks_bytes, taken_bytes, kept, begins_bytes }
     }
 }
 
@@ -49,6 +56,12 @@ impl Supply for ThenIndex<'_> {
                 return Ok(Some(lease));
             }
             self.taken_bytes = Some(0);
+            if let Some(index) = &*lock(self.index) {
+                self.begins_bytes = index.stream_begins_bytes;
+            }
+            if let Some(kept) = self.kept.take_if(|_| self.begins_bytes > ArchiveOffset::START) {
+                kept.forget();
+            }
         }
         let index = lock(self.index);
         let (Some(index), Some(taken_bytes)) = (&*index, &mut self.taken_bytes) else {
@@ -76,6 +89,10 @@ impl Supply for ThenIndex<'_> {
         }
         *taken_bytes += piece.len() as u64;
         Ok(Some(Lease::Memory(Arc::new(piece))))
+    }
+
+    fn begins_bytes(&self) -> ArchiveOffset {
+        self.begins_bytes
     }
 
     fn pass_over(&mut self, _: u64) -> u64 {
@@ -167,9 +184,11 @@ mod tests {
         let options = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
         for (file, lost) in [(good, false), (Arc::new(OwnedFd::from(options)), true)] {
             let index = index.clone();
-            let index = TapeIndex { index, extents: Arc::default(), file, length_bytes };
+            let stream_begins_bytes = ArchiveOffset::START;
+            let extents = Arc::default();
+            let index = TapeIndex { index, extents, file, length_bytes, stream_begins_bytes };
             let (index, gaps) = (Mutex::new(Some(index)), Gaps::default());
-            let mut supply = ThenIndex::new(Box::new(Nothing), &index, gaps.clone());
+            let mut supply = ThenIndex::new(Box::new(Nothing), &index, gaps.clone(), None);
             let mut account = Stage::new(StageKind::Parse).open();
             let mut found = Vec::new();
             while let Some(lease) = supply.next(&mut account).unwrap() {

@@ -263,12 +263,13 @@ impl<'a> Verifier<'a> {
         let mut set_id = std::mem::take(&mut self.set_id);
         let in_set_id = matches!(section, Some(Section::Files | Section::Blocks));
         let (place, hash) = (stream.index_start_bytes(), stream.index_hash());
+        let begins_bytes = stream.begins_bytes();
         let (promised, set_so_far) = (stream.is_marked(), set_id.finish());
         let mut reader =
             SectionReader::new(stream, account).with_set_id(in_set_id.then_some(&mut set_id));
         let buffered = io::BufReader::with_capacity(64 << 10, &mut reader);
         let result = match section {
-            Some(Section::Files) => self.files(IndexReader::new(buffered))?,
+            Some(Section::Files) => self.files(IndexReader::new(buffered), begins_bytes)?,
             Some(Section::Blocks) => match &mut self.late_check {
                 Some(check) => check.hold_against(IndexReader::new(buffered)),
                 None => read_through::<archive::index::BlockChecksum>(buffered),
@@ -279,7 +280,7 @@ impl<'a> Verifier<'a> {
             None if is_trailer(path) => read_trailer(buffered).and_then(|trailer| {
                 self.written = Some(trailer.compression);
                 self.late_blocks(&trailer, promised)?;
-                self.fits(&trailer, place, hash, set_so_far)
+                self.fits(&trailer, place + begins_bytes.bytes(), hash, set_so_far)
             }),
             // Told by whoever read its header.
             None => Ok(()),
@@ -313,7 +314,7 @@ impl<'a> Verifier<'a> {
     }
 
     /// Whether a trailer belongs to the index and the archive in front of it. `place` is where the
-    /// index began in the stream, `hash` what it came to.
+    /// index began in the stream with all that is missing in front, `hash` what it came to.
     fn fits(
         &self,
         trailer: &Trailer,
@@ -339,6 +340,7 @@ impl<'a> Verifier<'a> {
     fn files<R: Read>(
         &mut self,
         mut records: IndexReader<FileRecord, R>,
+        begins_bytes: ArchiveOffset,
     ) -> Result<Result<(), IndexFault>, VerifyError> {
         let mut results = self.workers.results();
         let seen = std::mem::take(&mut results.seen);
@@ -358,7 +360,8 @@ impl<'a> Verifier<'a> {
                 Err(error) => return Ok(Err(error.into())),
             }
         }
-        let base_bytes = self.choose_base(&head, &mut found).map_err(VerifyError::Spool)?;
+        let base_bytes =
+            self.choose_base(&head, begins_bytes, &mut found).map_err(VerifyError::Spool)?;
         loop {
             let record =
                 match head.pop_front().map_or_else(|| records.next_record(), |r| Ok(Some(r))) {
@@ -366,9 +369,11 @@ impl<'a> Verifier<'a> {
                     Ok(None) => break,
                     Err(error) => return Ok(Err(error.into())),
                 };
-            let offset_bytes = in_stream(base_bytes, record.header_offset_bytes);
-            let seen = found.take_at(offset_bytes).map_err(VerifyError::Spool)?;
-            let (unknown, seen) = seen;
+            let place = in_stream(base_bytes, begins_bytes, record.header_offset_bytes);
+            let (unknown, seen) = match place {
+                Some(place) => found.take_at(place).map_err(VerifyError::Spool)?,
+                None => (0, None),
+            };
             if unknown > 0 {
                 let what = match unknown {
                     1 => "a member of the archive is not in its index".to_owned(),
@@ -383,7 +388,7 @@ impl<'a> Verifier<'a> {
                 }
                 Some(seen) => self.hold_against(&record, &seen),
             }
-            if let Some(candidate) = found.candidate_at(offset_bytes) {
+            if let Some(candidate) = place.and_then(|place| found.candidate_at(place)) {
                 let untouched =
                     candidate.looks_untouched && candidate.live_changed == Some(record.changed);
                 sort(&mut self.report, candidate, untouched, self.warnings);
@@ -404,6 +409,7 @@ impl<'a> Verifier<'a> {
     fn choose_base(
         &self,
         head: &VecDeque<FileRecord>,
+        begins_bytes: ArchiveOffset,
         found: &mut Lockstep,
     ) -> io::Result<ArchiveOffset> {
         while found.ahead.len() < AHEAD_MAX
@@ -413,8 +419,8 @@ impl<'a> Verifier<'a> {
         }
         let fits = |base: ArchiveOffset| {
             let is_there = |record: &&FileRecord| {
-                let offset_bytes = in_stream(base, record.header_offset_bytes);
-                found.ahead.iter().any(|seen| seen.header_offset_bytes == offset_bytes)
+                let place = in_stream(base, begins_bytes, record.header_offset_bytes);
+                found.ahead.iter().any(|seen| Some(seen.header_offset_bytes) == place)
             };
             head.iter().filter(is_there).count()
         };
@@ -439,9 +445,14 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// Where in what was read a place of the archive is that begins at `base`.
-fn in_stream(base: ArchiveOffset, in_archive: ArchiveOffset) -> ArchiveOffset {
-    base + in_archive.bytes()
+/// Where in what was read a place of the archive is whose byte `begins` is at `base` there; `None`
+/// for what is missing in front of that.
+fn in_stream(
+    base: ArchiveOffset,
+    begins: ArchiveOffset,
+    place: ArchiveOffset,
+) -> Option<ArchiveOffset> {
+    place.checked_since(begins).map(|bytes| base + bytes)
 }
 
 /// Puts a live object that differs where it belongs.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use archive::index::{ExtentRecord, IndexReader, Section};
 use archive::label::{LABEL_BYTES_MAX, LabelKind};
+use archive::stream::ArchiveOffset;
 
 use super::blocks::Met;
 use super::drive::{Brought, LoadedDrive, Wanted, Which};
@@ -33,6 +34,9 @@ pub struct TapeIndex {
     pub file: Arc<OwnedFd>,
     /// Its length with the zeros behind it.
     pub length_bytes: u64,
+    /// Where in the archive the stream began that was read before it: further on where the first
+    /// volumes were not to be had.
+    pub stream_begins_bytes: ArchiveOffset,
 }
 
 /// Whether a set may go on on another volume.
@@ -59,7 +63,10 @@ pub(super) fn read_index(
         let owned = Arc::new(OwnedFd::from(file.try_clone().map_err(TapeReadFailure::Keep)?));
         if let Some(index) = IndexFile::alone(Arc::clone(&owned), length_bytes) {
             let extents = Arc::new(read_extents(&index, at.label.set, length_bytes));
-            return Ok(Some(TapeIndex { index, extents, file: owned, length_bytes }));
+            let stream_begins_bytes = ArchiveOffset::START;
+            let file = owned;
+            let index = TapeIndex { index, extents, file, length_bytes, stream_begins_bytes };
+            return Ok(Some(index));
         }
         if following == Following::AnotherSet {
             return Ok(None);

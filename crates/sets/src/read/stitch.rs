@@ -408,8 +408,12 @@ impl<'a, 'f> Stitcher<'a, 'f> {
                 None => read_index(&mut self.set.drive, found, following)?,
             };
         }
-        if self.end.index.is_none() {
-            self.end.missing.push("the index of the set cannot be read".to_owned());
+        match &mut self.end.index {
+            Some(index) => {
+                let begins = index.index.place_in_archive(self.base_bytes);
+                index.stream_begins_bytes = begins.unwrap_or_default();
+            }
+            None => self.end.missing.push("the index of the set cannot be read".to_owned()),
         }
         Ok(VolumeEnd::Done)
     }

@@ -168,6 +168,12 @@ impl MemberStream<'_> {
         self.watch.start_bytes
     }
 
+    /// Where in its archive the stream begins, which is known when its index comes: offsets count
+    /// from there.
+    pub fn begins_bytes(&self) -> ArchiveOffset {
+        self.cursor.begins_bytes()
+    }
+
     /// The hash of the index at hand up to its trailer.
     pub fn index_hash(&self) -> Option<[u8; 32]> {
         self.watch.hash()
