@@ -9,6 +9,35 @@
 //!
 //! Not here: what the bytes mean (`archive`), where they come from in a tree (`tree`), and what a
 //! path is (`device`).
+//!
+//! Bytes go through a ring in order, in blocks, whoever fills them:
+//!
+//! ```
+//! use flow::account::Stage;
+//! use flow::cancel::Cancel;
+//! use flow::ring::{RingOffset, RingOptions, ring};
+//! use flow::run::StageKind;
+//!
+//! let options = RingOptions { block_bytes: 512, blocks: 4, consumers: 1 };
+//! let (producer, consumers) = ring(options, Cancel::new())?;
+//! let mut reading = Stage::new(StageKind::Read).open();
+//! let mut first = producer.reserve(300, &mut reading)?;
+//! let mut second = producer.reserve(400, &mut reading)?;
+//! assert_eq!(second.start_bytes(), RingOffset::new(300));
+//! second.filler().put(&[2; 400]);
+//! second.commit();
+//! first.filler().put(&[1; 300]);
+//! first.commit();
+//! producer.finish();
+//!
+//! let mut writing = Stage::new(StageKind::Write).open();
+//! let mut found = Vec::new();
+//! while let Some(block) = consumers[0].next(&mut writing)? {
+//!     found.push((block.position_bytes(), block.len()));
+//! }
+//! assert_eq!(found, [(RingOffset::START, 512), (RingOffset::new(512), 188)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod account;
 pub mod backend;
