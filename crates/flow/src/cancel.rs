@@ -48,7 +48,10 @@ impl Cancel {
         let _ = self.state.compare_exchange(RUNNING, FAILED, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// `Err` once the run is to stop.
+    /// Whether the run goes on.
+    ///
+    /// # Errors
+    /// Once it is to stop.
     pub fn check(&self) -> Result<(), Stopped> {
         match self.state.load(Ordering::Acquire) {
             RUNNING => Ok(()),

@@ -40,6 +40,9 @@ impl<T> Queue<T> {
     }
 
     /// Appends an item; waits for room.
+    ///
+    /// # Errors
+    /// When the run is stopped.
     pub fn push(&self, item: T, account: &mut Account) -> Result<(), Stopped> {
         let mut inner = lock(&self.inner);
         if inner.items.len() >= self.capacity {
@@ -58,6 +61,9 @@ impl<T> Queue<T> {
     }
 
     /// Appends an item if there is room now; gives it back if there is none.
+    ///
+    /// # Errors
+    /// The item, where there is no room for it.
     pub fn try_push(&self, item: T) -> Result<(), T> {
         let mut inner = lock(&self.inner);
         if inner.items.len() >= self.capacity {
@@ -70,6 +76,9 @@ impl<T> Queue<T> {
     }
 
     /// Takes the oldest item; waits for one. `None` when the queue is closed and empty.
+    ///
+    /// # Errors
+    /// When the run is stopped.
     pub fn pop(&self, account: &mut Account) -> Result<Option<T>, Stopped> {
         let mut inner = lock(&self.inner);
         if inner.items.is_empty() && !inner.closed {

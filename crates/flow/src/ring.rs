@@ -106,6 +106,9 @@ impl Inner {
 }
 
 /// Makes a ring. Blocks of less than the full size occur only at the end of the stream.
+///
+/// # Errors
+/// When the memory is not to be had.
 pub fn ring(options: RingOptions, cancel: Cancel) -> io::Result<(Producer, Vec<Consumer>)> {
     assert!(options.blocks >= 2 && options.consumers >= 1 && options.block_bytes >= 512);
     let region = Region::new(options.block_bytes * options.blocks)?;
@@ -199,6 +202,9 @@ impl Producer {
     ///
     /// The reservation must be smaller than the ring by at least one block, or it could wait for
     /// itself.
+    ///
+    /// # Errors
+    /// When the run is stopped.
     pub fn reserve(&self, bytes: usize, account: &mut Account) -> Result<Reservation, Stopped> {
         let limit = self.shared.options.block_bytes * (self.shared.options.blocks - 1);
         assert!(bytes <= limit, "a reservation leaves one block of the ring free");
@@ -208,6 +214,9 @@ impl Producer {
 
     /// Waits until `bytes` could be reserved at once, and reserves nothing. A tape that had to stop
     /// for a full ring starts again when this much can run without another stop.
+    ///
+    /// # Errors
+    /// When the run is stopped.
     pub fn wait_for_room(&self, bytes: usize, account: &mut Account) -> Result<(), Stopped> {
         self.wait(bytes, account).map(drop)
     }
@@ -379,6 +388,9 @@ pub struct Consumer {
 
 impl Consumer {
     /// The next block, or `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// When the run is stopped.
     pub fn next(&self, account: &mut Account) -> Result<Option<Block>, Stopped> {
         self.next_filled(1, account)
     }
@@ -386,6 +398,9 @@ impl Consumer {
     /// The next block. When none is ready, waits until `start_fill_blocks` are, or the producer
     /// waits for room, or the stream ends: the writer that ran empty starts again only at a fill
     /// from which it can run for a while.
+    ///
+    /// # Errors
+    /// When the run is stopped.
     pub fn next_filled(
         &self,
         start_fill_blocks: usize,

@@ -40,6 +40,9 @@ impl From<Failure> for ReadError {
 }
 
 /// Reads a stream to its end. Returns the bytes read.
+///
+/// # Errors
+/// See [`ReadError`].
 pub fn read_stream(
     file: &OwnedFd,
     producer: Producer,
@@ -100,6 +103,9 @@ fn wait_readable(file: &OwnedFd, account: &mut Account, cancel: &Cancel) -> Resu
 
 /// Reads `length_bytes` from the start of a file or block device with several reads in flight.
 /// A file that turns out shorter is an error, since what follows would be at the wrong place.
+///
+/// # Errors
+/// See [`ReadError`].
 pub fn read_file(
     file: &Arc<OwnedFd>,
     start_bytes: u64,

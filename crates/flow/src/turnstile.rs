@@ -35,6 +35,9 @@ impl Turnstile {
     }
 
     /// Waits until all lower tickets have passed. `waiting` is how the wait is accounted.
+    ///
+    /// # Errors
+    /// When the run is stopped.
     pub fn enter(
         &self,
         ticket: u64,
