@@ -55,7 +55,7 @@ fn check<T: Record + PartialEq + std::fmt::Debug>(magic: &[u8; 8], first: u8, by
 fn one_group(magic: &[u8; 8], bytes: &[u8]) -> Vec<u8> {
     let Some((count, body)) = bytes.split_first_chunk::<2>() else { return magic.to_vec() };
     let records = u32::from(u16::from_le_bytes(*count) % 600);
-    let checksum = xxh3_64_with_seed(body, records.into());
+    let checksum = XxHash3_64::oneshot_with_seed(records.into(), body);
     let total = u64::from(records).to_le_bytes();
     let mut out = magic.to_vec();
     out.extend_from_slice(&(body.len() as u32).to_le_bytes());

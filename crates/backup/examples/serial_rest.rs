@@ -15,6 +15,7 @@ use archive::index::{
     Stretch,
 };
 use archive::member::Timestamp;
+use archive::stream::ArchiveOffset;
 use flow::account::{Account, Stage, State};
 use flow::cancel::Cancel;
 use flow::ring::{RingOptions, ring};
@@ -129,8 +130,8 @@ fn records(files: usize) -> f64 {
                 layout: FileLayout::Whole,
                 content_hash: Some([number as u8; 32]),
             },
-            header_offset_bytes: number * 10_240,
-            content_offset_bytes: number * 10_240 + 512,
+            header_offset_bytes: ArchiveOffset::new(number * 10_240),
+            content_offset_bytes: ArchiveOffset::new(number * 10_240 + 512),
             mode: 0o644,
             uid: 1000,
             gid: 1000,

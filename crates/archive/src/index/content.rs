@@ -6,6 +6,7 @@ use std::ops::Range;
 use twox_hash::XxHash3_64;
 
 use crate::member::Extent;
+use crate::stream::ArchiveOffset;
 
 /// Context of the derived key for the content of sparse files (blake3's own rule: a constant,
 /// globally unique, with date and purpose).
@@ -160,10 +161,10 @@ impl BlockHasher {
         }
     }
 
-    /// The part of a piece at `start_bytes` of the archive that is whole blocks. Their checksums
+    /// The part of a piece at `start` that is whole blocks. Their checksums
     /// may be computed anywhere ([`block_checksum`]) and given to [`BlockHasher::update_around`].
-    pub fn whole_blocks(block_bytes: usize, start_bytes: u64, length: usize) -> Range<usize> {
-        let over = (start_bytes % block_bytes as u64) as usize;
+    pub fn whole_blocks(block_bytes: usize, start: ArchiveOffset, length: usize) -> Range<usize> {
+        let over = (start % block_bytes as u64) as usize;
         let first = if over == 0 { 0 } else { block_bytes - over };
         let first = first.min(length);
         first..first + (length - first) / block_bytes * block_bytes

@@ -73,9 +73,9 @@ impl ContentTree {
 
     /// Hashes the bytes that are stored from `at_bytes` of the content on.
     ///
-    /// It goes through them in steps of up to 256 KiB, and calls `before` with the place in `stored`
-    /// at which each ends before it is hashed: who has something else to do with the same bytes
-    /// does it there, while they are in the processor's cache for both.
+    /// It goes through them in steps of up to 256 KiB, and calls `before` with the place in
+    /// `stored` at which each ends before it is hashed: who has something else to do with the same
+    /// bytes does it there, while they are in the processor's cache for both.
     pub fn hash(&self, at_bytes: u64, stored: &[u8], before: impl FnMut(usize)) -> Stretch {
         self.hash_input(self.front.len() as u64 + at_bytes, stored, before)
     }

@@ -101,7 +101,7 @@ impl<'a> Hasher<'a> {
     }
 
     fn hash(&self, block: &Block) -> Hashed {
-        let start = block.position_bytes();
+        let start = in_archive(block.position_bytes());
         let whole = BlockHasher::whole_blocks(self.block_bytes, start, block.len());
         let (mut blocks, mut checksums) = (BlockHasher::new(self.block_bytes), Vec::new());
         let mut done = whole.start;
@@ -125,7 +125,7 @@ impl<'a> Hasher<'a> {
     /// The contents of which there is something in a block. All that lies in it was announced
     /// before it was filled, and stays so until its turn has come.
     fn contents(&self, block: &Block) -> Vec<Arc<Content>> {
-        let start = block.position_bytes();
+        let start = in_archive(block.position_bytes());
         self.groups.change(|groups| {
             let first = groups.partition_point(|(end_bytes, _)| *end_bytes <= start);
             let mut before = start;
