@@ -8,12 +8,15 @@
 //!
 //! `docs/design/statistics.md` tells which is used where, and what was simulated.
 
+pub mod blocks;
 pub mod bootstrap;
 pub mod factorial;
 pub mod interval;
+pub mod moderated;
 pub mod outliers;
 pub mod ratio;
 pub mod series;
+pub mod simultaneous;
 pub mod sweep;
 
 /// Arithmetic mean; `None` of nothing.
