@@ -6,12 +6,14 @@
 //! used for what is told in `docs/design/statistics.md`.
 
 mod cells;
+mod comparer;
 mod effects;
 mod findings;
 mod pool;
 pub mod rules;
 mod sweeps;
 mod tape;
+mod verdict;
 mod words;
 
 use std::collections::BTreeMap;
@@ -21,6 +23,9 @@ use serde::Serialize;
 
 pub use effects::{Change, Effect};
 pub use findings::Seen;
+pub use verdict::Verdict;
+
+use comparer::Comparer;
 
 use crate::model::PhysicalLimit;
 use crate::record::{Cell, Factor, RunRecord};
@@ -33,6 +38,8 @@ pub struct Options {
     pub confidence: f64,
     /// Differences below this share are of no interest to anybody.
     pub indifference: f64,
+    /// Two rates whose whole interval lies within this share of each other are the same.
+    pub band: f64,
     /// Scatter of a cell that ran once only, as a share: assumed, and said.
     pub assumed_scatter: f64,
     /// What cannot be exceeded: rates that a plateau may come from.
@@ -41,7 +48,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { confidence: 0.95, indifference: 0.01, assumed_scatter: 0.02, limits: Vec::new() }
+        Options {
+            confidence: 0.95,
+            indifference: 0.01,
+            band: 0.02,
+            assumed_scatter: 0.02,
+            limits: Vec::new(),
+        }
     }
 }
 
@@ -61,6 +74,9 @@ pub struct Judgement {
     pub pooled: Option<Box<Pooled>>,
     /// The words.
     pub sentences: Vec<Sentence>,
+    /// The cells, ready to be compared.
+    #[serde(skip)]
+    comparer: Comparer,
 }
 
 /// An experiment with tape without framing, size of the file and medium: all bytes of a repeat by
@@ -71,6 +87,8 @@ pub struct Pooled {
     pub over: Vec<String>,
     /// Those that remain.
     pub factors: Vec<Factor>,
+    /// What was left out, so that all settings are compared over the same conditions.
+    pub left_out: Vec<String>,
     /// What they come to; without words of its own.
     pub judgement: Judgement,
 }
@@ -120,6 +138,12 @@ pub struct Sweep {
     pub model: Option<crate::model::Model>,
     /// Whether it passes through a recommended cell, so that it is told in words.
     pub is_told: bool,
+    /// Each level against the recommended one, or the knee; that one against itself is the same.
+    pub verdicts: Vec<Verdict>,
+    /// Whether these rest on a scatter that was assumed.
+    pub is_assumed: bool,
+    /// By what the fastest of the others may be faster than that one.
+    pub hidden: f64,
 }
 
 /// The cell to use for a load.
@@ -133,10 +157,16 @@ pub struct Recommendation {
     pub best: usize,
     /// The cell of the first levels, against which a gain is told.
     pub baseline: usize,
-    /// Gain over it, and its interval where there are repeats.
+    /// Cells that were compared.
+    pub compared: usize,
+    /// Gain over the baseline; 1 where nothing is shown to be faster.
     pub gain: f64,
-    /// Interval of the gain.
+    /// Interval of the gain as one of so many, where there are repeats.
     pub gain_interval: Option<Interval>,
+    /// The largest gain over the baseline that any cell leaves room for.
+    pub hidden: f64,
+    /// Whether the gain is there; where the baseline is kept, whether anything may be faster.
+    pub verdict: Verdict,
 }
 
 /// What a sentence is about.
@@ -175,6 +205,9 @@ pub struct Sentence {
     pub subject: Subject,
     /// The words.
     pub text: String,
+    /// What the interval behind it settles, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
     /// What was found, of which these are the words.
     #[serde(flatten)]
     pub finding: Finding,
@@ -182,7 +215,11 @@ pub struct Sentence {
 
 impl Sentence {
     fn new(subject: Subject, finding: Finding) -> Sentence {
-        Sentence { subject, text: finding.sentence(), finding }
+        Sentence { subject, text: finding.sentence(), verdict: None, finding }
+    }
+
+    fn settled(self, verdict: Verdict) -> Sentence {
+        Sentence { verdict: Some(verdict), ..self }
     }
 }
 
@@ -192,10 +229,12 @@ pub fn judge(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judge
     judgement.sentences = match pool::pool(factors, runs) {
         Some(pool) => {
             let inner = numbers(&pool.factors, &pool.runs, options);
-            let told = words::conclusions(&pool.factors, &pool.runs, &inner, options);
+            let mut told = words::conclusions(&pool.factors, &pool.runs, &inner, options);
+            told.extend(words::left_out(&pool.left_out));
             judgement.pooled = Some(Box::new(Pooled {
                 over: pool.over.iter().map(|factor| factor.name.clone()).collect(),
                 factors: pool.factors,
+                left_out: pool.left_out,
                 judgement: inner,
             }));
             told
@@ -210,10 +249,12 @@ pub fn judge(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judge
 /// Everything but the words.
 fn numbers(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judgement {
     let cells = cells::summarise(factors, runs, options);
-    let recommended = sweeps::recommend(factors, &cells, options);
+    let comparer = Comparer::new(factors, &cells, options);
+    let recommended = sweeps::recommend(factors, &cells, &comparer, options);
     Judgement {
-        sweeps: sweeps::sweeps(factors, &cells, &recommended, options),
-        effects: effects::effects(factors, &cells, options),
+        sweeps: sweeps::sweeps(factors, &cells, &recommended, &comparer, options),
+        effects: effects::effects(factors, &cells, &comparer, options),
+        comparer,
         recommended,
         cells,
         pooled: None,

@@ -6,7 +6,7 @@ mod figures;
 mod lines;
 
 use crate::compare::{Comparison, Pair};
-use crate::judgement::{CellSummary, Change, Effect, Judgement, Options};
+use crate::judgement::{CellSummary, Change, Effect, Judgement, Options, Verdict};
 use crate::quantities::{self, Unit, title};
 use crate::record::{Cell, Experiment, Factor, shown_cell};
 use report::format::{counted, duration, rate};
@@ -60,7 +60,7 @@ pub fn cell_table(factors: &[Factor], judgement: &Judgement) -> PageTable {
         };
         let mut row: Vec<String> = varied.iter().map(level).collect();
         row.push(runs_text(cell));
-        row.push(rate(cell.mean_bytes_per_second));
+        row.push(rate(cell.bytes_per_second));
         row.push(cell.standard_deviation.map_or("-".to_owned(), |deviation| {
             format!("{:.1} %", 100.0 * deviation / cell.mean_bytes_per_second)
         }));
@@ -184,14 +184,14 @@ const INTERACTIONS_MAX: usize = 8;
 
 /// Main effects and the interactions that matter.
 pub fn effect_table(judgement: &Judgement) -> PageTable {
-    let options = Options::default();
     let heads = ["times", "95 % interval", "pairs"].map(|head| (head.to_owned(), Cells::Numbers));
     let mut columns =
         vec![("change".to_owned(), Cells::Words), ("depends on".to_owned(), Cells::Words)];
     columns.extend(heads);
     let (mains, mut joint): (Vec<&Effect>, Vec<&Effect>) =
         judgement.effects.iter().partition(|effect| effect.with.is_none());
-    joint.retain(|effect| effect.is_real(&options));
+    let matters = |effect: &Effect| effect.ratio.ln().abs() > Options::default().band.ln_1p();
+    joint.retain(|effect| effect.verdict == Verdict::Differs && matters(effect));
     joint.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     let row = |effect: &&Effect| {
         vec![

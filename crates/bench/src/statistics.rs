@@ -10,7 +10,7 @@
 
 pub mod blocks;
 pub mod bootstrap;
-pub mod factorial;
+pub mod drift;
 pub mod interval;
 pub mod moderated;
 pub mod outliers;

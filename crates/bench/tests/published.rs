@@ -159,13 +159,12 @@ fn compression_costs_nothing_on_random_data() {
         }
     }
     let judgement = judged("LTO-4, from its stated ratios", &factors, &runs, &Options::default());
-    check(&judgement, Subject::Set, "data random: drive compression: no difference");
     check(&judgement, Subject::Set, "data zeros: drive compression: on");
     check(&judgement, Subject::Set, "one setting for all of them: drive compression on");
-    check(&judgement, Subject::Finding, "brings nothing with data random (0.");
+    check(&judgement, Subject::Finding, "what drive compression on brings instead of off depends");
     check(&judgement, Subject::Finding, " and 5.");
-    check(&judgement, Subject::Cost, "drive compression on costs nothing with random data");
-    check(&judgement, Subject::Finding, "they work together");
+    // With a scatter of 1.5 % three repeats cannot say "nothing", and say how little it is.
+    check(&judgement, Subject::Cost, "% at most with random data");
 }
 
 #[test]

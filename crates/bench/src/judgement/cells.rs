@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::{CellSummary, Options};
 use crate::record::{Cell, Factor, RunRecord};
 use crate::statistics::outliers::outliers;
-use crate::statistics::sweep::Level;
 use crate::statistics::{geometric_mean, harmonic_mean, interval, mean, standard_deviation};
 
 /// One summary for each cell that has at least one good run, in the order of the factors' levels.
@@ -25,16 +24,6 @@ pub fn place(factors: &[Factor], cell: &Cell) -> Vec<usize> {
         factor.levels.iter().position(|known| known == level)
     };
     factors.iter().map(|factor| index(factor).unwrap_or(usize::MAX)).collect()
-}
-
-/// Mean and standard error of a cell, with the assumed scatter where it ran only once.
-pub fn level(cell: &CellSummary, options: &Options) -> Level {
-    let mean = cell.mean_bytes_per_second;
-    let error = match cell.standard_deviation {
-        Some(deviation) => deviation / (cell.rates.len() as f64).sqrt(),
-        None => options.assumed_scatter * mean,
-    };
-    Level { mean, standard_error: error }
 }
 
 fn summary(cell: Cell, runs: &[&RunRecord], options: &Options) -> Option<CellSummary> {

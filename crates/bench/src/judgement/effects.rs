@@ -1,16 +1,18 @@
 //! What each factor does on average over everything else, and which two of them work together.
 //!
 //! Averages are of logarithms over pairs of cells that differ in nothing else, each pair counting
-//! alike; intervals come from the scatter within the cells ([`contrast`]). An average over cells
-//! that behave differently describes none of them, which is why the interactions stand beside.
+//! alike; intervals come from what is left once cells and repeats are taken out ([`Comparer`]). An
+//! average over cells that behave differently describes none of them, which is why the interactions
+//! stand beside.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::comparer::Comparer;
+use super::verdict::Verdict;
 use super::{CellSummary, Options};
 use crate::record::{Cell, Factor, Level};
-use crate::statistics::factorial::contrast;
 use crate::statistics::interval::Interval;
 
 /// A change from one level of a factor to another one.
@@ -35,24 +37,23 @@ pub struct Effect {
     pub ratio: f64,
     /// Its interval, where all cells have two runs at least.
     pub interval: Option<Interval>,
+    /// What that settles.
+    pub verdict: Verdict,
     /// Pairs of cells, or pairs of pairs, that it is an average of.
     pub pairs: usize,
-}
-
-impl Effect {
-    /// Whether chance does not explain it and anybody would care.
-    pub fn is_real(&self, options: &Options) -> bool {
-        let matters = self.ratio.ln().abs() > options.indifference.max(0.02).ln_1p();
-        matters && self.interval.is_some_and(|interval| !interval.contains(1.0))
-    }
 }
 
 /// More levels of a factor are not each compared with the first one.
 const LEVELS_MAX: usize = 6;
 
 /// All main effects, then all interactions of two factors between their extreme levels.
-pub fn effects(factors: &[Factor], cells: &[CellSummary], options: &Options) -> Vec<Effect> {
-    let design = Design::new(cells, options);
+pub fn effects(
+    factors: &[Factor],
+    cells: &[CellSummary],
+    comparer: &Comparer,
+    options: &Options,
+) -> Vec<Effect> {
+    let design = Design::new(cells, comparer, options);
     let varied: Vec<&Factor> = factors.iter().filter(|factor| factor.levels.len() > 1).collect();
     let mut all: Vec<Effect> = Vec::new();
     for factor in &varied {
@@ -85,15 +86,21 @@ fn changes(factor: &Factor) -> Vec<Change> {
 }
 
 struct Design<'a> {
-    cells: BTreeMap<&'a Cell, (Vec<f64>, f64)>,
+    /// Index and rate of each.
+    cells: BTreeMap<&'a Cell, (usize, f64)>,
+    comparer: &'a Comparer,
     options: &'a Options,
 }
 
 impl Design<'_> {
-    fn new<'a>(cells: &'a [CellSummary], options: &'a Options) -> Design<'a> {
-        let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect();
-        let entry = |cell: &'a CellSummary| (&cell.cell, (rates(cell), cell.bytes_per_second));
-        Design { cells: cells.iter().map(entry).collect(), options }
+    fn new<'a>(
+        cells: &'a [CellSummary],
+        comparer: &'a Comparer,
+        options: &'a Options,
+    ) -> Design<'a> {
+        let entry =
+            |(index, cell): (usize, &'a CellSummary)| (&cell.cell, (index, cell.bytes_per_second));
+        Design { cells: cells.iter().enumerate().map(entry).collect(), comparer, options }
     }
 
     fn main(&self, change: &Change) -> Option<Effect> {
@@ -134,13 +141,16 @@ impl Design<'_> {
         let share = 1.0 / groups.len() as f64;
         let cells = || groups.iter().flatten().map(|(sign, cell)| (sign * share, *cell));
         let plain: f64 = cells().map(|(weight, cell)| weight * self.cells[cell].1.ln()).sum();
-        let terms: Vec<(f64, &[f64])> =
-            cells().map(|(weight, cell)| (weight, &self.cells[cell].0[..])).collect();
+        let terms: Vec<(f64, usize)> =
+            cells().map(|(weight, cell)| (weight, self.cells[cell].0)).collect();
+        let contrast = self.comparer.contrast(&terms).filter(|_| !groups.is_empty());
+        let interval = contrast.and_then(|found| found.interval(self.options.confidence));
         (!groups.is_empty()).then(|| Effect {
             change: change.clone(),
             with,
-            ratio: plain.exp(),
-            interval: contrast(&terms, self.options.confidence).map(|(_, interval)| interval),
+            ratio: contrast.map_or(plain.exp(), |found| found.ratio()),
+            interval,
+            verdict: Verdict::of(interval, self.options),
             pairs: groups.len(),
         })
     }

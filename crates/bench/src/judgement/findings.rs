@@ -6,10 +6,10 @@ use finding::{Certainty, Finding, Unit};
 
 use super::{CellSummary, Judgement, Sentence, Subject, rules};
 use crate::quantities;
-use crate::record::{Factor, Level, RunRecord, shown_cell};
-use crate::statistics::interval;
-use crate::statistics::series::{regime_changes, warm_up};
-use crate::statistics::{mean, median};
+use crate::record::{Cell, Factor, Level, RunRecord, shown_cell};
+use crate::statistics::drift::{Moment, trend};
+use crate::statistics::median;
+use crate::statistics::series::{Course, course};
 
 /// A printed rate further than this from bytes by seconds is not explained by rounding, nor by
 /// units of 1000 where 1024 was meant for the sizes of files (2.4 %).
@@ -23,7 +23,7 @@ const NAMED_MAX: usize = 3;
 
 /// Everything that is odd about the runs.
 pub fn doubts(factors: &[Factor], runs: &[RunRecord], cells: &[CellSummary]) -> Vec<Sentence> {
-    let [changing, warming] = unsteady(factors, runs);
+    let [changing, dipping, warming] = unsteady(factors, runs);
     let mut doubts = Vec::new();
     let mut add = |rule, certainty, texts: Vec<String>| {
         let sentence = |text| Sentence::new(Subject::Doubt, Finding::new(rule, certainty, text));
@@ -33,9 +33,10 @@ pub fn doubts(factors: &[Factor], runs: &[RunRecord], cells: &[CellSummary]) -> 
     add(&rules::FAILED_RUNS, Certainty::Measured, Vec::from_iter(failures(factors, runs)));
     add(&rules::OUTLIERS, Certainty::Inferred, Vec::from_iter(outliers(factors, cells)));
     add(&rules::REGIME_CHANGE, Certainty::Inferred, Vec::from_iter(changing));
+    add(&rules::DIP, Certainty::Inferred, Vec::from_iter(dipping));
     add(&rules::WARM_UP, Certainty::Inferred, Vec::from_iter(warming));
     add(&rules::SHORT_RUNS, Certainty::Measured, Vec::from_iter(short_runs(runs)));
-    add(&rules::DRIFT, Certainty::Inferred, Vec::from_iter(drift(factors, runs)));
+    add(&rules::DRIFT, Certainty::Inferred, Vec::from_iter(drift(runs)));
     add(&rules::NOTE, Certainty::Told, notes(runs));
     doubts
 }
@@ -171,30 +172,30 @@ fn outliers(factors: &[Factor], cells: &[CellSummary]) -> Option<String> {
     Some(format!("{named} {verb} not look like the other repeats; no run was left out"))
 }
 
-/// Runs whose rate changes for good, and runs of which much is warm-up.
-fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> [Option<String>; 2] {
-    let (mut changing, mut warming) = (Vec::new(), Vec::new());
+/// Runs whose rate changes for good, whose rate is another one for a while, and runs of which much
+/// is warm-up.
+fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> [Option<String>; 3] {
+    let [mut changing, mut dipping, mut warming] = [const { Vec::new() }; 3];
     for run in runs {
         let Some(series) = &run.series else { continue };
         let rates = before_filemark(run, series);
         if rates.len() < 40 || run.seconds < SHORT_RUN_SECONDS {
             continue;
         }
-        let place = || format!("{} repeat {}", shown_cell(&run.cell, factors), run.repeat);
-        let cut = warm_up(&rates);
-        if cut.is_none_or(|cut| cut * 5 > rates.len()) {
-            warming.push(place());
-        }
-        let start = cut.unwrap_or(0);
-        if is_changing(&rates[start..]) {
-            changing.push(place());
-        }
+        let list = match course(&rates) {
+            Course::Steady => continue,
+            Course::Changes => &mut changing,
+            Course::Dips => &mut dipping,
+            Course::WarmsUp => &mut warming,
+        };
+        list.push(format!("{} repeat {}", shown_cell(&run.cell, factors), run.repeat));
     }
-    let changing =
-        named(&changing).map(|named| format!("the rate changes for good in mid-run: {named}"));
-    let warming = named(&warming)
-        .map(|named| format!("a fifth of the run or more is warm-up, runs are too short: {named}"));
-    [changing, warming]
+    let told = |list: &[String], what: &str| named(list).map(|named| format!("{what}: {named}"));
+    [
+        told(&changing, "the rate changes in mid-run and stays so to the end"),
+        told(&dipping, "the rate is another one for a while in mid-run, and goes back"),
+        told(&warming, "a fifth of the run or more is warm-up, runs are too short"),
+    ]
 }
 
 /// The rates of a series up to the filemark that ends a run on tape: no data pass in that time, and
@@ -219,48 +220,30 @@ fn short_runs(runs: &[RunRecord]) -> Option<String> {
     ))
 }
 
-/// A change of regime that matters: of a fifth at least, for a tenth of the run at least.
-fn is_changing(rates: &[f64]) -> bool {
-    let shortest = (rates.len() / 10).max(5);
-    let mut edges = vec![0];
-    edges.extend(regime_changes(rates, shortest));
-    edges.push(rates.len());
-    let level = |pair: &[usize]| mean(&rates[pair[0]..pair[1].min(rates.len())]);
-    let levels: Vec<f64> = edges.windows(2).filter_map(level).collect();
-    levels.windows(2).any(|pair| (pair[1] - pair[0]).abs() > 0.2 * pair[0].abs().max(pair[1].abs()))
-}
-
-/// Whether the system as a whole became faster or slower: each run against the mean of its cell,
-/// first half of the repeats against the second one.
-fn drift(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
-    let last = runs.iter().map(|run| run.repeat).max().filter(|&last| last >= 4)?;
-    let mut sums: BTreeMap<String, Vec<(u64, f64)>> = Default::default();
-    for run in runs {
-        let rate = run.bytes_per_second()?;
-        let place = shown_cell(&run.cell, factors);
-        sums.entry(place).or_default().push((run.repeat, rate.ln()));
-    }
-    // By their number, which a file may claim to be anything.
-    let mut blocks: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    for cell in sums.values().filter(|cell| cell.len() as u64 == last) {
-        let centre = mean(&cell.iter().map(|(_, log)| *log).collect::<Vec<_>>())?;
-        for (repeat, log) in cell {
-            blocks.entry(*repeat).or_default().push(log - centre);
-        }
-    }
-    let means: Vec<f64> = blocks.values().filter_map(|block| mean(block)).collect();
-    if means.len() < 4 {
-        return None;
-    }
-    let half = means.len() / 2;
-    let (early, late) = (&means[..half], &means[means.len() - half..]);
-    let differences: Vec<f64> = late.iter().zip(early).map(|(late, early)| late - early).collect();
-    let change = mean(&differences)?.exp_m1();
-    let interval = interval::of_mean(&differences, 0.99)?;
-    (!interval.contains(0.0) && change.abs() > 0.03).then(|| {
+/// Whether the system as a whole became faster or slower: a line through the runs in their order,
+/// once what the cells do is taken out.
+fn drift(runs: &[RunRecord]) -> Option<String> {
+    let has_order = runs.iter().all(|run| run.order > 0);
+    let last = runs.iter().map(|run| if has_order { run.order } else { run.repeat }).max()? as f64;
+    let mut cells: BTreeMap<&Cell, usize> = BTreeMap::new();
+    let point = |run| {
+        let run: &RunRecord = run;
+        let next = cells.len();
+        Some(Moment {
+            cell: *cells.entry(&run.cell).or_insert(next),
+            block: run.repeat,
+            time: if has_order { run.order } else { run.repeat } as f64 / last,
+            log: run.bytes_per_second()?.ln(),
+        })
+    };
+    let moments: Vec<Moment> = runs.iter().filter_map(point).collect();
+    let trend = trend(&moments)?;
+    let change = trend.ratio() - 1.0;
+    let is_settled = !trend.interval(0.99)?.contains(1.0);
+    (is_settled && change.abs() > 0.03).then(|| {
         let way = if change < 0.0 { "slower" } else { "faster" };
         format!(
-            "everything became {:.0} % {way} while the experiment ran; blocks keep comparisons \
+            "everything became {:.0} % {way} while the experiment ran; repeats keep comparisons \
              fair, the rates themselves depend on when they were measured",
             change.abs() * 100.0
         )
@@ -279,7 +262,8 @@ fn notes(runs: &[RunRecord]) -> Vec<String> {
     counts.iter().map(|(note, count)| format!("{note} ({count} of {} runs)", runs.len())).collect()
 }
 
-fn named(places: &[String]) -> Option<String> {
+/// The first few of several places, and how many more there are; `None` of none.
+pub fn named(places: &[String]) -> Option<String> {
     let shown = places.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join("; ");
     match places.len() {
         0 => None,

@@ -5,11 +5,14 @@
 //! So the runs of one repeat are put together, all their bytes by all their time, and judged by the
 //! factors that remain; what the others do by themselves is an effect, told as such. Tables and
 //! figures keep every combination.
+//!
+//! Settings are compared over conditions that all of them completed: one that failed in the slow
+//! framing would win on the others. What is left out for that is named.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::quantities;
-use crate::record::{Cell, Factor, RunRecord};
+use crate::record::{Cell, Factor, Role, RunRecord, shown_cell};
 
 /// An experiment without its conditions.
 pub struct Pool {
@@ -19,7 +22,12 @@ pub struct Pool {
     pub over: Vec<Factor>,
     /// A run for each remaining cell and repeat.
     pub runs: Vec<RunRecord>,
+    /// What was left out, so that all is compared over the same.
+    pub left_out: Vec<String>,
 }
+
+/// Runs of one remaining cell: by repeat, then by condition.
+type Repeats<'a> = BTreeMap<u64, BTreeMap<Cell, &'a RunRecord>>;
 
 /// Puts runs together; `None` where no condition was varied, or nothing would be left.
 pub fn pool(factors: &[Factor], runs: &[RunRecord]) -> Option<Pool> {
@@ -31,24 +39,79 @@ pub fn pool(factors: &[Factor], runs: &[RunRecord]) -> Option<Pool> {
     if over.is_empty() || !factors.iter().any(|factor| factor.levels.len() > 1) {
         return None;
     }
-    let mut groups: BTreeMap<Cell, BTreeMap<u64, Vec<&RunRecord>>> = BTreeMap::new();
+    let mut groups: BTreeMap<Cell, Repeats<'_>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.bytes_per_second().is_some()) {
-        let mut cell = run.cell.clone();
-        cell.retain(|name, _| !over.iter().any(|factor| factor.name == *name));
-        groups.entry(cell).or_default().entry(run.repeat).or_default().push(run);
+        let is_over = |name: &String| over.iter().any(|factor| factor.name == *name);
+        let (condition, cell) = run.cell.clone().into_iter().partition(|(name, _)| is_over(name));
+        groups.entry(cell).or_default().entry(run.repeat).or_default().insert(condition, run);
     }
-    let pooled = groups.into_iter().flat_map(|(cell, repeats)| whole_repeats(&cell, repeats));
-    Some(Pool { runs: pooled.collect(), factors, over })
+    // What is compared with each other is what has the same load.
+    let is_load =
+        |name: &String| factors.iter().any(|own| own.name == *name && own.role == Role::Load);
+    let mut by_load: BTreeMap<Cell, Vec<(Cell, Repeats<'_>)>> = BTreeMap::new();
+    for (cell, repeats) in groups {
+        let mut load = cell.clone();
+        load.retain(|name, _| is_load(name));
+        by_load.entry(load).or_default().push((cell, repeats));
+    }
+    let mut pool = Pool { factors, over, runs: Vec::new(), left_out: Vec::new() };
+    by_load.into_values().for_each(|cells| pool.add(cells));
+    Some(pool)
 }
 
-/// Repeats in which every combination of the conditions ran: others would be of another mixture.
-fn whole_repeats(cell: &Cell, repeats: BTreeMap<u64, Vec<&RunRecord>>) -> Vec<RunRecord> {
-    let all: BTreeSet<&Cell> = repeats.values().flatten().map(|run| &run.cell).collect();
-    let whole = repeats.into_iter().filter(|(_, runs)| {
-        let own: BTreeSet<&Cell> = runs.iter().map(|run| &run.cell).collect();
-        own.len() == all.len()
-    });
-    whole.map(|(repeat, runs)| together(cell.clone(), repeat, &runs)).collect()
+impl Pool {
+    /// The cells of one load, over the conditions that all of them completed.
+    fn add(&mut self, mut cells: Vec<(Cell, Repeats<'_>)>) {
+        let conditions = |repeats: &Repeats<'_>| -> BTreeSet<Cell> {
+            repeats.values().flat_map(|runs| runs.keys().cloned()).collect()
+        };
+        let shared = |cells: &[(Cell, Repeats<'_>)]| -> BTreeSet<Cell> {
+            let sets = cells.iter().map(|(_, repeats)| conditions(repeats));
+            sets.reduce(|all, own| &all & &own).unwrap_or_default()
+        };
+        // A setting that has nothing in common with the others is no setting to compare.
+        while shared(&cells).is_empty() && cells.len() > 1 {
+            let fewest = |index: &usize| conditions(&cells[*index].1).len();
+            let Some(index) = (0..cells.len()).min_by_key(fewest) else { break };
+            let (cell, _) = cells.remove(index);
+            self.left_out.push(format!(
+                "{}, which has no condition in common with the others",
+                shown_cell(&cell, &self.factors)
+            ));
+        }
+        let shared = shared(&cells);
+        let all: BTreeSet<Cell> = cells.iter().flat_map(|(_, own)| conditions(own)).collect();
+        for condition in all.difference(&shared) {
+            let lacking = cells.iter().filter(|(_, own)| !conditions(own).contains(condition));
+            let lacking: Vec<String> =
+                lacking.take(2).map(|(cell, _)| shown_cell(cell, &self.factors)).collect();
+            let condition = shown_cell(condition, &self.over);
+            let text = format!("{condition}, of which {} has no number", lacking.join(" and "));
+            self.left_out.push(text);
+        }
+        for (cell, repeats) in cells {
+            self.whole_repeats(&cell, repeats, &shared);
+        }
+    }
+
+    /// Repeats in which every combination of the conditions ran: others would be of another
+    /// mixture.
+    fn whole_repeats(&mut self, cell: &Cell, repeats: Repeats<'_>, shared: &BTreeSet<Cell>) {
+        for (repeat, mut runs) in repeats {
+            runs.retain(|condition, _| shared.contains(condition));
+            match shared.iter().find(|condition| !runs.contains_key(*condition)) {
+                None => {
+                    let runs: Vec<&RunRecord> = runs.into_values().collect();
+                    self.runs.push(together(cell.clone(), repeat, &runs));
+                }
+                Some(missing) => self.left_out.push(format!(
+                    "repeat {repeat} of {}, of which {} has no number",
+                    shown_cell(cell, &self.factors),
+                    shown_cell(missing, &self.over)
+                )),
+            }
+        }
+    }
 }
 
 fn together(cell: Cell, repeat: u64, runs: &[&RunRecord]) -> RunRecord {
@@ -72,7 +135,7 @@ fn together(cell: Cell, repeat: u64, runs: &[&RunRecord]) -> RunRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Level, Role};
+    use crate::record::Level;
 
     fn factor(name: &str, levels: &[&str]) -> Factor {
         let levels = levels.iter().map(|&level| Level::Text(level.into())).collect();
@@ -102,7 +165,24 @@ mod tests {
             pool.runs.iter().map(|run| (run.bytes, run.seconds, run.measures["x"])).collect();
         // The second repeat of "a" has one framing only; "b" never had another.
         assert_eq!(found, [(200, 4.0, 2.0), (100, 5.0, 5.0)]);
+        assert_eq!(pool.left_out, ["repeat 2 of data a, of which framing tar has no number"]);
         assert!(super::pool(&factors[1..], &runs).is_none());
         assert!(super::pool(&factors[..1], &runs).is_none());
+    }
+
+    #[test]
+    fn settings_are_compared_over_what_all_of_them_completed() {
+        let setting = Factor { role: Role::Setting, ..factor("data", &["a", "b"]) };
+        let factors = [setting, factor("framing", &["raw", "tar"])];
+        let runs = [run("a", "raw", 1, 1.0), run("a", "tar", 1, 3.0), run("b", "raw", 1, 1.2)];
+        let found = pool(&factors, &runs).unwrap();
+        let seconds: Vec<f64> = found.runs.iter().map(|run| run.seconds).collect();
+        assert_eq!(seconds, [1.0, 1.2]);
+        assert_eq!(found.left_out, ["framing tar, of which data b has no number"]);
+        // Nothing in common: the one that completed less is no setting to compare.
+        let runs = [run("a", "raw", 1, 1.0), run("a", "raw", 2, 1.0), run("b", "tar", 1, 1.2)];
+        let found = pool(&factors, &runs).unwrap();
+        assert_eq!(found.left_out.len(), 1);
+        assert!(found.left_out[0].contains("no condition in common"), "{:?}", found.left_out);
     }
 }

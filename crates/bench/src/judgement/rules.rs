@@ -8,7 +8,15 @@ finding::rules! {
     SETTING {
         id: "experiment.setting",
         looks_at: "the rates over the levels of a setting, all else as recommended",
-        speaks_when: "the setting was varied: the simplest level that is as good as the best",
+        speaks_when: "a level differs from the others, or all are the same within 2 %: what is in \
+                      force, unless another one is shown to be faster",
+        source: "docs/design/statistics.md",
+    }
+    NOT_SETTLED {
+        id: "experiment.not-settled",
+        looks_at: "the intervals of all levels and combinations against the one that is \
+                   recommended",
+        speaks_when: "none is shown to differ, and not all are the same within 2 %",
         source: "docs/design/statistics.md",
     }
     NOT_TESTED {
@@ -25,14 +33,14 @@ finding::rules! {
     }
     GAIN {
         id: "experiment.gain",
-        looks_at: "the recommended combination, and the one in force",
-        speaks_when: "they are not the same",
+        looks_at: "the recommended combination against the one in force, as one of all",
+        speaks_when: "it is shown to be faster",
         source: "docs/design/statistics.md",
     }
     NO_GAIN {
         id: "experiment.no-gain",
-        looks_at: "the recommended combination, and the one in force",
-        speaks_when: "they are the same",
+        looks_at: "all combinations against the one in force",
+        speaks_when: "none can be faster by 2 % or more",
         source: "docs/design/statistics.md",
     }
     COST {
@@ -51,7 +59,7 @@ finding::rules! {
     CURVE {
         id: "experiment.curve",
         looks_at: "the rates over more than three levels of a number",
-        speaks_when: "a fixed time for each request and a rate behind it can be fitted",
+        speaks_when: "a level differs, so that there is a curve, or all are the same within 2 %",
         source: "docs/design/statistics.md",
     }
     KNOWN_LIMIT {
@@ -69,7 +77,8 @@ finding::rules! {
     JOINT_EFFECT {
         id: "experiment.joint-effect",
         looks_at: "what a setting brings at each level of a load",
-        speaks_when: "that differs, by an interval that leaves out 1; or there is one run each",
+        speaks_when: "that differs by more than chance explains, all levels of the load taken at \
+                      once",
         source: "docs/design/statistics.md",
     }
     CONDITION {
@@ -77,6 +86,12 @@ finding::rules! {
         looks_at: "what a condition that nobody chooses does on average over all else",
         speaks_when: "conclusions are drawn over such conditions",
         source: "docs/design/statistics.md",
+    }
+    LEFT_OUT {
+        id: "experiment.left-out",
+        looks_at: "the runs of each setting over the conditions that conclusions are drawn over",
+        speaks_when: "a setting has no number under a condition or in a repeat that others have",
+        source: "the record of the runs",
     }
     SPLIT {
         id: "experiment.requests-split",
@@ -136,19 +151,28 @@ finding::rules! {
     OUTLIERS {
         id: "experiment.outliers",
         looks_at: "the repeats of each combination, from five on",
-        speaks_when: "one has a modified z-score of 3.5 or more",
-        source: "Iglewicz and Hoaglin 1993",
+        speaks_when: "the modified z-score of one is larger than in 99 % of combinations without \
+                      any, a limit that depends on the number of repeats",
+        source: "Iglewicz and Hoaglin 1993; docs/design/statistics.md",
     }
     REGIME_CHANGE {
         id: "experiment.regime-change",
         looks_at: "the rate within each run of a second and more",
-        speaks_when: "it changes by a fifth for a tenth of the run or more",
+        speaks_when: "behind the first third it changes by a fifth, and the last fifth of the run \
+                      or more has the new rate",
+        source: "Jackson et al. 2005; docs/design/statistics.md",
+    }
+    DIP {
+        id: "experiment.dip",
+        looks_at: "the rate within each run of a second and more",
+        speaks_when: "it is another one by a fifth for a tenth of the run or more, and goes back",
         source: "Jackson et al. 2005; docs/design/statistics.md",
     }
     WARM_UP {
         id: "experiment.warm-up",
         looks_at: "the rate within each run of a second and more",
-        speaks_when: "a fifth of it or more is warm-up by MSER-5",
+        speaks_when: "it changes for good by a fifth within the first third, or a fifth of a run \
+                      without such changes is warm-up by MSER-5",
         source: "White, Cobb and Spratt 2000; docs/design/statistics.md",
     }
     SHORT_RUNS {
@@ -159,8 +183,10 @@ finding::rules! {
     }
     DRIFT {
         id: "experiment.drift",
-        looks_at: "the later half of the repeats against the earlier, from four on",
-        speaks_when: "it differs by more than 3 %, and the 99 % interval leaves out none",
+        looks_at: "the rates of all runs, less their combinations, over the order of the runs, \
+                   from three repeats on",
+        speaks_when: "a straight line changes by more than 3 %, and its 99 % interval leaves out \
+                      none",
         source: "docs/design/statistics.md",
     }
     NOTE {

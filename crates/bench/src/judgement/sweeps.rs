@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use super::cells::{level, place};
+use super::cells::place;
+use super::comparer::{Against, Basis, Comparer};
+use super::verdict::Verdict;
 use super::{CellSummary, Options, Recommendation, Sweep};
 use crate::model::{Model, Point, fit};
 use crate::record::{Cell, Factor, Level, Role};
-use crate::statistics::ratio::{self, Ratio};
-use crate::statistics::sweep::{best, one_standard_error};
+use crate::statistics::sweep::{simplest_of_the_best, unimodal};
 
-/// For each combination of loads the simplest cell that is as good as the best. Simpler is what
-/// has the earlier level of the first factor in which two cells differ.
+/// For each combination of loads what is in force, unless another cell is shown to be faster: then
+/// the simplest of those that cannot be told from the fastest one. Simpler is what has the earlier
+/// level of the first factor in which two cells differ.
 pub fn recommend(
     factors: &[Factor],
     cells: &[CellSummary],
+    comparer: &Comparer,
     options: &Options,
 ) -> Vec<Recommendation> {
     let is_load =
@@ -28,44 +31,77 @@ pub fn recommend(
             .collect();
         by_load.entry((place(factors, &load), load)).or_default().push(index);
     }
-    let one = |((_, load), members): ((Vec<usize>, Cell), Vec<usize>)| {
-        let levels: Vec<_> = members.iter().map(|&index| level(&cells[index], options)).collect();
-        let best = members[best(&levels)?];
-        let cell = members[one_standard_error(&levels, options.indifference)?];
-        let is_present = |index: &usize| {
-            factors.iter().filter(|factor| factor.role == Role::Setting).all(|factor| {
-                let wanted = factor.present.as_ref().or(factor.levels.first());
-                cells[*index].cell.get(&factor.name) == wanted
-            })
-        };
-        let baseline = members.iter().copied().find(is_present).unwrap_or(members[0]);
-        let gain = gain(&cells[cell], &cells[baseline], options.confidence);
-        let plain = cells[cell].bytes_per_second / cells[baseline].bytes_per_second;
-        Some(Recommendation {
-            load,
-            cell,
-            best,
-            baseline,
-            gain: gain.map_or(plain, |gain| gain.ratio),
-            gain_interval: gain.map(|gain| gain.interval),
+    let is_present = |index: &usize| {
+        factors.iter().filter(|factor| factor.role == Role::Setting).all(|factor| {
+            let wanted = factor.present.as_ref().or(factor.levels.first());
+            cells[*index].cell.get(&factor.name) == wanted
         })
     };
-    by_load.into_iter().filter_map(one).collect()
+    let one = |((_, load), members): ((Vec<usize>, Cell), Vec<usize>)| {
+        let baseline = members.iter().copied().find(is_present).unwrap_or(members[0]);
+        let smooth = smooth(factors, &members, cells);
+        among(load, &members, &smooth, baseline, comparer, options)
+    };
+    by_load.into_iter().map(one).collect()
 }
 
-/// How many times one cell is as fast as another, block by block where both have them.
-pub fn gain(cell: &CellSummary, baseline: &CellSummary, confidence: f64) -> Option<Ratio> {
-    let other = |repeat: u64| {
-        baseline.rates.iter().find(|(theirs, _)| *theirs == repeat).map(|(_, rate)| *rate)
+fn among(
+    load: Cell,
+    members: &[usize],
+    smooth: &BTreeMap<usize, f64>,
+    baseline: usize,
+    comparer: &Comparer,
+    options: &Options,
+) -> Recommendation {
+    let speed = |index: usize| smooth[&index];
+    let others: Vec<usize> = members.iter().copied().filter(|&index| index != baseline).collect();
+    let found: Vec<(usize, Against)> =
+        others.iter().copied().zip(comparer.against(baseline, &others)).collect();
+    let is_faster = |(_, against): &&(usize, Against)| {
+        against.contrast.value > 0.0
+            && Verdict::of(Some(against.interval), options) == Verdict::Differs
     };
-    let pairs: Vec<(f64, f64)> =
-        cell.rates.iter().filter_map(|(repeat, rate)| Some((*rate, other(*repeat)?))).collect();
-    let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect::<Vec<_>>();
-    if pairs.len() >= 3 {
-        ratio::paired(&pairs, confidence)
-    } else {
-        ratio::independent(&rates(cell), &rates(baseline), confidence)
+    let faster: Vec<usize> = found.iter().filter(is_faster).map(|(index, _)| *index).collect();
+    let best = members.iter().copied().max_by(|&a, &b| speed(a).total_cmp(&speed(b)));
+    let best = best.unwrap_or(baseline);
+    let error = |index: usize| comparer.ratio(index, best).0.error;
+    let logs: Vec<(f64, f64)> = faster.iter().map(|&index| (speed(index), error(index))).collect();
+    let chosen = simplest_of_the_best(&logs, speed(best), options.band);
+    let cell = chosen.map_or(baseline, |place| faster[place]);
+    let own = found.iter().find(|(index, _)| *index == cell).map(|(_, against)| against);
+    let is_measured = |against: &&Against| against.basis == Basis::Measured;
+    let measured = own.filter(is_measured);
+    let is_no_better = |(_, against): &(usize, Against)| {
+        against.basis == Basis::Measured && against.interval.high.ln() <= options.band.ln_1p()
+    };
+    let verdict = match measured {
+        Some(against) => Verdict::of(Some(against.interval), options),
+        // Nothing is faster by what anybody would notice: what is in force is as good as all.
+        None if cell == baseline && found.iter().all(is_no_better) => Verdict::Same,
+        None => Verdict::NotSettled,
+    };
+    Recommendation {
+        load,
+        cell,
+        best,
+        baseline,
+        compared: members.len(),
+        gain: own.map_or(1.0, |against| against.contrast.ratio()),
+        gain_interval: measured.map(|against| against.interval),
+        hidden: found.iter().map(|(_, against)| against.interval.high).fold(1.0, f64::max),
+        verdict,
     }
+}
+
+/// Logarithms of the rates of cells; of one number that is varied alone, of levels that rise and
+/// fall.
+fn smooth(factors: &[Factor], members: &[usize], cells: &[CellSummary]) -> BTreeMap<usize, f64> {
+    let is_varied = |factor: &&Factor| factor.role == Role::Setting && factor.levels.len() > 1;
+    let mut varied = factors.iter().filter(is_varied);
+    let is_one_number = varied.next().is_some_and(Factor::is_numeric) && varied.next().is_none();
+    let logs: Vec<f64> = members.iter().map(|&index| cells[index].bytes_per_second.ln()).collect();
+    let logs = if is_one_number { unimodal(&logs) } else { logs };
+    members.iter().copied().zip(logs).collect()
 }
 
 /// All sweeps with at least two levels.
@@ -73,9 +109,11 @@ pub fn sweeps(
     factors: &[Factor],
     cells: &[CellSummary],
     recommended: &[Recommendation],
+    comparer: &Comparer,
     options: &Options,
 ) -> Vec<Sweep> {
     let mut found = Vec::new();
+    let sweeping = Sweeping { cells, recommended, comparer, options };
     for factor in factors.iter().filter(|factor| factor.levels.len() > 1) {
         let mut groups: BTreeMap<(Vec<usize>, Cell), Vec<usize>> = BTreeMap::new();
         for (index, cell) in cells.iter().enumerate() {
@@ -86,28 +124,65 @@ pub fn sweeps(
             }
         }
         for ((_, others), members) in groups {
-            found.extend(sweep(factor, others, members, cells, recommended, options));
+            found.extend(sweeping.sweep(factor, others, members));
         }
     }
     found
 }
 
-fn sweep(
-    factor: &Factor,
-    others: Cell,
-    mut members: Vec<usize>,
-    cells: &[CellSummary],
-    recommended: &[Recommendation],
-    options: &Options,
-) -> Option<Sweep> {
-    members.sort_by_key(|&index| place(std::slice::from_ref(factor), &cells[index].cell));
-    let levels: Vec<_> = members.iter().map(|&index| level(&cells[index], options)).collect();
-    let best = best(&levels).filter(|_| members.len() > 1)?;
-    let knee = one_standard_error(&levels, options.indifference)?;
-    let is_told = factor.role == Role::Setting
-        && recommended.iter().any(|recommendation| members.contains(&recommendation.cell));
-    let model = model(factor, &members, cells);
-    Some(Sweep { factor: factor.name.clone(), others, cells: members, best, knee, model, is_told })
+struct Sweeping<'a> {
+    cells: &'a [CellSummary],
+    recommended: &'a [Recommendation],
+    comparer: &'a Comparer,
+    options: &'a Options,
+}
+
+impl Sweeping<'_> {
+    fn sweep(&self, factor: &Factor, others: Cell, mut members: Vec<usize>) -> Option<Sweep> {
+        if members.len() < 2 {
+            return None;
+        }
+        members.sort_by_key(|&index| place(std::slice::from_ref(factor), &self.cells[index].cell));
+        let speed = |place: &usize| self.cells[members[*place]].bytes_per_second;
+        let best = (0..members.len()).max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
+        let raw: Vec<f64> =
+            members.iter().map(|&index| self.cells[index].bytes_per_second.ln()).collect();
+        let levels = if factor.is_numeric() { unimodal(&raw) } else { raw };
+        let highest = levels.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let error = |&index: &usize| self.comparer.ratio(index, members[best]).0.error;
+        let logs: Vec<(f64, f64)> = levels.iter().copied().zip(members.iter().map(error)).collect();
+        let knee = simplest_of_the_best(&logs, highest, self.options.band)?;
+        let told = self.recommended.iter().find(|found| members.contains(&found.cell));
+        let is_told = factor.role == Role::Setting && told.is_some();
+        let chosen = told.and_then(|found| members.iter().position(|&cell| cell == found.cell));
+        let (verdicts, is_assumed, hidden) = self.verdicts(&members, chosen.unwrap_or(knee));
+        Some(Sweep {
+            factor: factor.name.clone(),
+            others,
+            best,
+            knee,
+            model: model(factor, &members, self.cells),
+            is_told,
+            verdicts,
+            is_assumed,
+            hidden,
+            cells: members,
+        })
+    }
+
+    /// Each level against the one that is told; whether that rests on an assumed scatter; and the
+    /// largest ratio that is not ruled out.
+    fn verdicts(&self, members: &[usize], chosen: usize) -> (Vec<Verdict>, bool, f64) {
+        let others: Vec<usize> =
+            members.iter().copied().filter(|&index| index != members[chosen]).collect();
+        let against = self.comparer.against(members[chosen], &others);
+        let is_assumed = against.iter().any(|one| one.basis == Basis::Assumed);
+        let mut verdicts: Vec<Verdict> =
+            against.iter().map(|one| Verdict::of(Some(one.interval), self.options)).collect();
+        verdicts.insert(chosen, Verdict::Same);
+        let hidden = against.iter().map(|one| one.interval.high).fold(1.0, f64::max);
+        (verdicts, is_assumed, hidden)
+    }
 }
 
 /// The curve through the levels that are numbers above zero; what has no place on it, as no

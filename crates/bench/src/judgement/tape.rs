@@ -7,10 +7,9 @@
 use finding::{Certainty, Finding, Unit};
 use model::tape::generation::Generation;
 
-use super::{CellSummary, Judgement, Options, Sentence, Subject, rules};
+use super::{CellSummary, Judgement, Options, Sentence, Subject, Verdict, rules};
 use crate::model::PhysicalLimit;
 use crate::record::{Cell, Factor, Level, RunRecord, shown_cell};
-use crate::statistics::factorial::contrast;
 use crate::statistics::mean;
 use report::format::rate;
 
@@ -18,7 +17,7 @@ use report::format::rate;
 /// number than the host's.
 const COMPRESSING: f64 = 1.05;
 
-/// An interval that leaves room for a larger cost than this does not say that there is none.
+/// An interval that leaves room for a larger cost than this does not tell what it costs.
 const COST_SEEN: f64 = 0.05;
 
 /// A rate that lies this near below the lowest speed may be rounding.
@@ -132,32 +131,32 @@ fn compression(judgement: &Judgement, options: &Options) -> Option<Sentence> {
     let with = |cell: &CellSummary, compression: &str| {
         let mut cell = cell.cell.clone();
         cell.insert("drive_compression".to_owned(), Level::Text(compression.to_owned()));
-        judgement.cells.iter().find(|other| other.cell == cell)
+        judgement.cells.iter().position(|other| other.cell == cell)
     };
-    let pairs: Vec<(&CellSummary, &CellSummary)> = judgement
-        .cells
-        .iter()
-        .filter(|cell| {
-            level(cell, "data") == Some("random") && level(cell, "drive_compression") == Some("on")
-        })
-        .filter_map(|on| Some((on, with(on, "off")?)))
+    let is_random_with = |cell: &CellSummary| {
+        level(cell, "data") == Some("random") && level(cell, "drive_compression") == Some("on")
+    };
+    let cells = judgement.cells.iter().enumerate();
+    let pairs: Vec<(usize, usize)> = cells
+        .filter(|(_, cell)| is_random_with(cell))
+        .filter_map(|(on, cell)| Some((on, with(cell, "off")?)))
         .collect();
     let share = 1.0 / pairs.len() as f64;
-    let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect::<Vec<_>>();
-    let terms: Vec<(f64, Vec<f64>)> =
-        pairs.iter().flat_map(|(on, off)| [(share, rates(on)), (-share, rates(off))]).collect();
-    let terms: Vec<(f64, &[f64])> =
-        terms.iter().map(|(weight, rates)| (*weight, &rates[..])).collect();
-    let (ratio, interval) = contrast(&terms, options.confidence).filter(|_| !pairs.is_empty())?;
-    let cost = match () {
-        () if interval.high < 1.0 && ratio < 1.0 - options.indifference => {
-            format!("costs {:.1} %", 100.0 * (1.0 - ratio))
+    let terms: Vec<(f64, usize)> =
+        pairs.iter().flat_map(|(on, off)| [(share, *on), (-share, *off)]).collect();
+    let contrast = judgement.comparer.contrast(&terms).filter(|_| !pairs.is_empty())?;
+    let (ratio, interval) = (contrast.ratio(), contrast.interval(options.confidence)?);
+    let verdict = Verdict::of(Some(interval), options);
+    let at_most = 100.0 * (1.0 - interval.low).max(0.0);
+    let (subject, cost) = match verdict {
+        Verdict::Differs if ratio < 1.0 => {
+            (Subject::Cost, format!("costs {:.1} %", 100.0 * (1.0 - ratio)))
         }
-        () if interval.low > 1.0 - COST_SEEN => "costs nothing".to_owned(),
-        () => format!(
-            "was not seen to cost anything, though up to {:.0} % are not ruled out,",
-            100.0 * (1.0 - interval.low)
-        ),
+        Verdict::Same => (Subject::Cost, "costs nothing".to_owned()),
+        _ if interval.low > 1.0 - COST_SEEN => {
+            (Subject::Cost, format!("costs {:.0} % at most", at_most.ceil()))
+        }
+        _ => (Subject::Doubt, format!("may cost up to {:.0} %", at_most.ceil())),
     };
     let text = format!(
         "drive compression on {cost} with random data: {ratio:.3} times the rate of off, {:.3} to \
@@ -168,7 +167,7 @@ fn compression(judgement: &Judgement, options: &Options) -> Option<Sentence> {
         .with_number("on_by_off", ratio, Unit::Ratio)
         .with_number("low", interval.low, Unit::Ratio)
         .with_number("high", interval.high, Unit::Ratio);
-    Some(Sentence::new(Subject::Cost, finding))
+    Some(Sentence::new(subject, finding).settled(verdict))
 }
 
 /// What the filemark that ends each run costs it.
@@ -182,7 +181,8 @@ fn filemarks(runs: &[RunRecord]) -> Option<Sentence> {
     let (ratio, seconds) = (mean(&ratios)?, mean(&seconds)?);
     let text = if ratio - 1.0 < 0.005 {
         format!(
-            "the synchronising filemark at the end of a run makes no difference ({} on average)",
+            "the synchronising filemark at the end of a run costs less than half a per cent ({} \
+             on average)",
             report::format::duration(seconds.max(0.0))
         )
     } else {

@@ -1,23 +1,19 @@
 //! The sentences of a judgement.
 
-use super::effects::Effect;
-use super::findings::{doubts, requests};
-use super::sweeps::gain;
-use super::{CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep};
+mod curve;
+mod joint;
+
+use super::findings::{doubts, named, requests};
+use super::verdict::the_same;
+use super::{CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep, Verdict};
 use super::{rules, tape};
-use crate::model::{LARGE_RESIDUAL, Model, matching_limit};
 use crate::quantities::{self, Cost, costs, title};
-use crate::record::{Cell, Factor, Level, Role, RunRecord, shown_cell};
-use crate::statistics::factorial::two_by_two;
+use crate::record::{Cell, Factor, RunRecord, shown_cell};
 use crate::statistics::interval::Interval;
+use curve::Curve;
 use finding::{Certainty, Finding, Unit};
+use joint::{conditions, joint_effects};
 use report::format::rate;
-
-/// A plateau and a limit that are nearer than this are taken to be the same.
-const LIMIT_TOLERANCE: f64 = 0.06;
-
-/// Levels that differ by less than this, as a share, make no difference.
-const FLAT: f64 = 0.02;
 
 /// What to set, what it brings and costs, and what the numbers say about the hardware.
 pub fn conclusions(
@@ -37,7 +33,8 @@ pub fn conclusions(
     all.extend(common.iter().map(|(settings, share)| one_for_all(settings, *share, factors)));
     let drive = tape::Drive::of(runs);
     for sweep in judgement.sweeps.iter().filter(|sweep| sweep.is_told) {
-        all.extend(model_sentences(factors, sweep, judgement, drive.as_ref(), options));
+        let drive = drive.as_ref();
+        all.extend(Curve { factors, sweep, judgement, drive, options }.sentences());
     }
     let first = judgement.recommended.first().map(|found| &judgement.cells[found.cell].cell);
     if let Some(anchor) = common.as_ref().map(|(settings, _)| settings).or(first) {
@@ -61,6 +58,15 @@ pub fn about_runs(
     all
 }
 
+/// What does not count where conclusions are drawn over conditions.
+pub fn left_out(places: &[String]) -> Option<Sentence> {
+    let text = format!(
+        "left out, so that all settings are compared over the same conditions: {}",
+        named(places)?
+    );
+    Some(Sentence::new(Subject::Doubt, Finding::new(&rules::LEFT_OUT, Certainty::Measured, text)))
+}
+
 /// Where there are several loads: the settings with which the worst served of them loses least, and
 /// what share of its best that one keeps.
 fn for_all_loads(judgement: &Judgement, options: &Options) -> Option<(Cell, f64)> {
@@ -71,13 +77,13 @@ fn for_all_loads(judgement: &Judgement, options: &Options) -> Option<(Cell, f64)
     };
     let mut worst: Vec<(Cell, usize, f64)> = Vec::new();
     for found in loads.iter().filter(|_| loads.len() > 1) {
-        let best = judgement.cells[found.best].mean_bytes_per_second;
+        let best = judgement.cells[found.best].bytes_per_second;
         let of_load = judgement.cells.iter().filter(|cell| {
             found.load.iter().all(|(name, level)| cell.cell.get(name) == Some(level))
         });
         for cell in of_load {
             let settings = settings_of(&cell.cell, &found.load);
-            let share = cell.mean_bytes_per_second / best;
+            let share = cell.bytes_per_second / best;
             match worst.iter_mut().find(|(known, ..)| *known == settings) {
                 Some((_, seen, least)) => (*seen, *least) = (*seen + 1, least.min(share)),
                 None => worst.push((settings, 1, share)),
@@ -133,9 +139,7 @@ impl Words<'_> {
             }
             // The sweep through the recommended cell; what to set is that cell's level.
             let chosen = sweep.cells.iter().position(|&cell| cell == recommended).unwrap_or(0);
-            let text = format!("{load}{}", self.choice(sweep, chosen));
-            let finding = Finding::new(&rules::SETTING, Certainty::Inferred, text);
-            all.push(Sentence::new(Subject::Set, finding));
+            all.push(self.choice(&load, sweep, chosen));
             if let Some(text) = self.edge(sweep, chosen) {
                 let text = format!("{load}{text}");
                 let finding = Finding::new(&rules::NOT_TESTED, Certainty::Unknown, text);
@@ -144,35 +148,59 @@ impl Words<'_> {
         }
     }
 
-    fn choice(&self, sweep: &Sweep, chosen: usize) -> String {
-        let name = title(&sweep.factor);
-        let shown = |place: usize| self.level(sweep, place);
-        let speed = |place: usize| rate(self.cell(sweep.cells[place]).mean_bytes_per_second);
-        let last = sweep.cells.len() - 1;
+    /// What to set, and which levels are as good or cannot be told from it.
+    fn choice(&self, load: &str, sweep: &Sweep, chosen: usize) -> Sentence {
+        let name = format!("{load}{}", title(&sweep.factor));
+        let shown = self.level(sweep, chosen);
+        let has = |verdict: Verdict| sweep.verdicts.contains(&verdict);
+        let certainty = if sweep.is_assumed { Certainty::Assumed } else { Certainty::Inferred };
+        if !has(Verdict::Differs) && has(Verdict::NotSettled) {
+            let text = format!(
+                "{name}: not settled, keep {shown}: another level may still be up to {:.0} % \
+                 faster, more repeats would tell",
+                (100.0 * (sweep.hidden - 1.0)).ceil()
+            );
+            let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
+            return Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled);
+        }
+        if !has(Verdict::Differs) {
+            let same = the_same(self.options);
+            let text = format!("{name}: {same} at every level, keep {shown}");
+            let finding = Finding::new(&rules::SETTING, certainty, text);
+            return Sentence::new(Subject::Set, finding).settled(Verdict::Same);
+        }
+        let text = format!(
+            "{name}: {shown} ({}){}{}{}",
+            rate(self.cell(sweep.cells[chosen]).bytes_per_second),
+            self.place_of(sweep, chosen),
+            self.levels_that(sweep, chosen, Verdict::Same, &the_same(self.options)),
+            self.levels_that(sweep, chosen, Verdict::NotSettled, "not told apart from it"),
+        );
+        let finding = Finding::new(&rules::SETTING, certainty, text);
+        Sentence::new(Subject::Set, finding).settled(Verdict::Differs)
+    }
+
+    /// Whether it is the knee, or there is none.
+    fn place_of(&self, sweep: &Sweep, chosen: usize) -> &'static str {
         let numeric = self.factor(&sweep.factor).is_some_and(Factor::is_numeric);
-        let slowest = sweep.cells.iter().map(|&cell| self.cell(cell).mean_bytes_per_second);
-        let slowest = slowest.fold(f64::INFINITY, f64::min);
-        let best = self.cell(sweep.cells[sweep.best]).mean_bytes_per_second;
-        if slowest >= best * (1.0 - self.options.indifference.max(0.02)) {
-            return format!("{name}: no difference, keep {}", shown(chosen));
-        }
-        let flat = if chosen < sweep.best {
-            format!(", as good as the best ({} at {})", speed(sweep.best), shown(sweep.best))
-        } else {
-            String::new()
-        };
-        match (numeric, chosen == last) {
-            (true, true) => format!(
-                "{name}: {} ({}); no knee up to there, the rate still rises at the largest one \
-                 tested",
-                shown(chosen),
-                speed(chosen)
-            ),
-            (true, false) => {
-                format!("{name}: {} ({}); the knee{flat}", shown(chosen), speed(chosen))
+        let differs = |place: usize| sweep.verdicts[place] == Verdict::Differs;
+        let is_last = chosen + 1 == sweep.cells.len();
+        let is_above = (0..chosen).any(differs);
+        match (numeric && is_above, is_last) {
+            (true, true) if differs(chosen - 1) => {
+                "; no knee up to there, the rate still rises at the largest one tested"
             }
-            (false, _) => format!("{name}: {} ({}){flat}", shown(chosen), speed(chosen)),
+            (true, false) => "; the knee",
+            _ => "",
         }
+    }
+
+    /// `; the same within 2 %: 1 MiB, 2 MiB`.
+    fn levels_that(&self, sweep: &Sweep, chosen: usize, verdict: Verdict, what: &str) -> String {
+        let places = 0..sweep.cells.len();
+        let own = places.filter(|&place| place != chosen && sweep.verdicts[place] == verdict);
+        let shown: Vec<String> = own.map(|place| self.level(sweep, place)).collect();
+        if shown.is_empty() { String::new() } else { format!("; {what}: {}", shown.join(", ")) }
     }
 
     /// What lies outside of the levels.
@@ -196,15 +224,7 @@ impl Words<'_> {
     fn gain(&self, all: &mut Vec<Sentence>) {
         let found = self.recommendation;
         if found.cell == found.baseline {
-            let told = |sweep: &Sweep| sweep.is_told && sweep.cells.contains(&found.cell);
-            if !self.judgement.sweeps.iter().any(told) {
-                return;
-            }
-            let speed = rate(self.cell(found.cell).mean_bytes_per_second);
-            let load = self.load();
-            let text = format!("{load}none: what is in force ({speed}) is as good as all others");
-            let finding = Finding::new(&rules::NO_GAIN, Certainty::Inferred, text);
-            all.push(Sentence::new(Subject::Gain, finding));
+            all.extend(self.no_gain());
             return;
         }
         let (cell, baseline) = (self.cell(found.cell), self.cell(found.baseline));
@@ -214,9 +234,9 @@ impl Words<'_> {
             self.load(),
             found.gain,
             shown_cell(&differing, self.factors),
-            rate(cell.mean_bytes_per_second),
-            rate(baseline.mean_bytes_per_second),
-            shown_interval(found.gain_interval, self.options),
+            rate(cell.bytes_per_second),
+            rate(baseline.bytes_per_second),
+            shown_interval(found, self.options),
         );
         let known =
             if found.gain_interval.is_some() { Certainty::Inferred } else { Certainty::Assumed };
@@ -226,7 +246,34 @@ impl Words<'_> {
             finding = finding.with_number("low", interval.low, Unit::Ratio);
             finding = finding.with_number("high", interval.high, Unit::Ratio);
         }
-        all.push(Sentence::new(Subject::Gain, finding));
+        all.push(Sentence::new(Subject::Gain, finding).settled(found.verdict));
+    }
+
+    /// What is in force is kept: because nothing is faster, or because nothing is known.
+    fn no_gain(&self) -> Option<Sentence> {
+        let found = self.recommendation;
+        let told = |sweep: &&Sweep| sweep.is_told && sweep.cells.contains(&found.cell);
+        let sweeps = self.judgement.sweeps.iter().filter(told).count();
+        let speed = rate(self.cell(found.cell).bytes_per_second);
+        let load = self.load();
+        if found.verdict == Verdict::Same && sweeps > 0 {
+            let text = format!(
+                "{load}none: nothing is faster than what is in force ({speed}) by {:.0} % or more",
+                self.options.band * 100.0
+            );
+            let finding = Finding::new(&rules::NO_GAIN, Certainty::Inferred, text);
+            return Some(Sentence::new(Subject::Gain, finding).settled(found.verdict));
+        }
+        // Of one setting its own sentence says it.
+        (sweeps > 1).then(|| {
+            let text = format!(
+                "{load}whether anything is faster than what is in force ({speed}): another \
+                 combination may still be up to {:.0} % faster",
+                (100.0 * (found.hidden - 1.0)).ceil()
+            );
+            let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
+            Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled)
+        })
     }
 
     fn costs(&self, all: &mut Vec<Sentence>) {
@@ -265,256 +312,15 @@ fn differing(cell: &Cell, baseline: &Cell, factors: &[Factor]) -> Cell {
         .collect()
 }
 
-fn shown_interval(interval: Option<Interval>, options: &Options) -> String {
-    match interval {
-        Some(interval) => format!(
-            "; {:.0} % interval {:.2} to {:.2}{}",
-            options.confidence * 100.0,
-            interval.low,
-            interval.high,
-            if interval.contains(1.0) { ": it may be nothing" } else { "" }
-        ),
-        None => "; one run each, so no interval".to_owned(),
-    }
-}
-
-fn model_sentences(
-    factors: &[Factor],
-    sweep: &Sweep,
-    judgement: &Judgement,
-    drive: Option<&tape::Drive>,
-    options: &Options,
-) -> Vec<Sentence> {
-    let Some(model) = sweep.model.as_ref().filter(|_| sweep.cells.len() > 3) else {
-        return Vec::new();
+fn shown_interval(found: &Recommendation, options: &Options) -> String {
+    let Some(Interval { low, high }) = found.gain_interval else {
+        return "; one run each, so no interval".to_owned();
     };
-    let rates = sweep.cells.iter().map(|&index| judgement.cells[index].bytes_per_second);
-    let (least, most) = rates
-        .fold((f64::INFINITY, 0.0f64), |(least, most), rate| (least.min(rate), most.max(rate)));
-    let shape = if least >= most * (1.0 - FLAT) { Shape::Flat } else { Shape::Rising };
-    let mut found = Vec::new();
-    let mut say = |rule, text: String| {
-        let finding = Finding::new(rule, Certainty::Inferred, text);
-        found.push(Sentence::new(Subject::Finding, finding));
-    };
-    say(&rules::CURVE, curve(factors, sweep, model, shape));
-    // Where the sweep has a knee, what it comes to was measured; else the curve has to tell.
-    let highest = if sweep.knee + 1 < sweep.cells.len() {
-        judgement.cells[sweep.cells[sweep.best]].bytes_per_second
-    } else {
-        model.highest_bytes_per_second()
-    };
-    let best = &judgement.cells[sweep.cells[sweep.best]];
-    let mut limits = options.limits.clone();
-    limits.extend(drive.and_then(|drive| Some(drive.limit(tape::ratio(best)?))));
-    if let Some(limit) = matching_limit(highest, &limits, LIMIT_TOLERANCE) {
-        let text = format!(
-            "what the {} comes to, {}, is the {} ({})",
-            title(&sweep.factor),
-            rate(highest),
-            limit.name,
-            rate(limit.bytes_per_second)
-        );
-        say(&rules::KNOWN_LIMIT, text);
+    let interval = format!("; {:.0} % interval {low:.2} to {high:.2}", options.confidence * 100.0);
+    match found.compared {
+        2 => interval,
+        many => format!("{interval} as one of {many} that were compared"),
     }
-    for (&index, &residual) in sweep.cells.iter().zip(&model.residuals) {
-        if residual.abs() > LARGE_RESIDUAL {
-            let cell = &judgement.cells[index];
-            let level = cell.cell.get(&sweep.factor);
-            let text = format!(
-                "{} {}{} does not follow that curve: {}, {:.0} % {} than it says",
-                title(&sweep.factor),
-                level.map_or(String::new(), |level| level.shown(&sweep.factor)),
-                in_brackets(&sweep.others, factors),
-                rate(cell.bytes_per_second),
-                residual.abs() * 100.0,
-                if residual < 0.0 { "less" } else { "more" },
-            );
-            say(&rules::OFF_THE_CURVE, text);
-        }
-    }
-    found
-}
-
-/// ` (data zeros)`, or nothing where there is nothing else.
-fn in_brackets(others: &Cell, factors: &[Factor]) -> String {
-    match shown_cell(others, factors).as_str() {
-        "the only cell" => String::new(),
-        shown => format!(" ({shown})"),
-    }
-}
-
-/// What a sweep looks like.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    Flat,
-    Rising,
-}
-
-fn curve(factors: &[Factor], sweep: &Sweep, model: &Model, shape: Shape) -> String {
-    let others = in_brackets(&sweep.others, factors);
-    let named = format!("{}{others}", title(&sweep.factor));
-    let overhead = report_ns(model.overhead_ns);
-    let known = quantities::factor(&sweep.factor);
-    // A plateau from the first level on: that level only tells what the fixed time is below.
-    if let (Some(plateau), Shape::Flat) = (model.plateau_bytes_per_second, shape) {
-        let fixed_time = known.fixed_time;
-        return format!("{named}: flat at {}; {fixed_time} below {overhead}", rate(plateau));
-    }
-    let mut text = format!("{named}: {} {overhead}", known.fixed_time);
-    // In the steady state the kernel has the window that is read and the next one under way.
-    if known.reads_next_window {
-        let latency = report_ns(2.0 * model.overhead_ns);
-        text.push_str(&format!(" with two windows under way, that is {latency} of the device"));
-    }
-    if model.bytes_per_second.is_finite() {
-        text.push_str(&format!(", {} behind it", rate(model.bytes_per_second)));
-    }
-    if let Some(plateau) = model.plateau_bytes_per_second {
-        text.push_str(&format!(", plateau at {}", rate(plateau)));
-    }
-    text.push_str(&format!("; typical residual {:.1} %", model.typical_residual() * 100.0));
-    text
-}
-
-fn report_ns(nanoseconds: f64) -> String {
-    match nanoseconds {
-        small if small < 1e3 => format!("{small:.0} ns"),
-        middle if middle < 1e6 => format!("{:.1} us", middle / 1e3),
-        large => format!("{:.2} ms", large / 1e6),
-    }
-}
-
-/// What a setting does at each level of a load, where that differs: the interactions that matter.
-fn joint_effects(
-    factors: &[Factor],
-    anchor: &Cell,
-    judgement: &Judgement,
-    options: &Options,
-) -> Vec<Sentence> {
-    let varied =
-        |role: Role| move |factor: &&Factor| factor.role == role && factor.levels.len() > 1;
-    let mut found = Vec::new();
-    for setting in factors.iter().filter(varied(Role::Setting)) {
-        for load in factors.iter().filter(varied(Role::Load)) {
-            let joint = Joint { setting, load, anchor, judgement, options };
-            found.extend(joint.sentence());
-        }
-    }
-    found
-}
-
-/// A setting at its first and last level with each level of a load, all else as in `anchor`.
-struct Joint<'a> {
-    setting: &'a Factor,
-    load: &'a Factor,
-    anchor: &'a Cell,
-    judgement: &'a Judgement,
-    options: &'a Options,
-}
-
-/// Levels of a load that a sentence has room for.
-const LOAD_LEVELS_MAX: usize = 4;
-
-impl Joint<'_> {
-    fn sentence(&self) -> Option<Sentence> {
-        let (first, last) = (self.setting.levels.first()?, self.setting.levels.last()?);
-        let pairs: Vec<(&Level, &CellSummary, &CellSummary)> = self
-            .load
-            .levels
-            .iter()
-            .filter_map(|level| Some((level, self.find(first, level)?, self.find(last, level)?)))
-            .collect();
-        let value = |(_, from, to): &&(&Level, &CellSummary, &CellSummary)| {
-            to.bytes_per_second / from.bytes_per_second
-        };
-        let order = |a: &&_, b: &&_| value(a).total_cmp(&value(b));
-        let least = pairs.iter().min_by(|a, b| order(a, b))?;
-        let most = pairs.iter().max_by(|a, b| order(a, b)).filter(|_| pairs.len() > 1)?;
-        let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect();
-        let [aa, ba, ab, bb]: [Vec<f64>; 4] = [least.1, least.2, most.1, most.2].map(rates);
-        let joint = two_by_two(&[[&aa, &ab], [&ba, &bb]], self.options.confidence);
-        let certainty = match joint.map(|joint| joint.interaction) {
-            Some((_, interval)) if interval.contains(1.0) => return None,
-            Some((value, interval)) => format!(
-                "; they work together ({value:.2} times, {:.2} to {:.2})",
-                interval.low, interval.high
-            ),
-            None => "; one run each".to_owned(),
-        };
-        let told: Vec<String> =
-            pairs.iter().take(LOAD_LEVELS_MAX).map(|pair| self.told(pair)).collect();
-        let text = format!(
-            "{} {} instead of {} brings {}{certainty}",
-            self.setting.title(),
-            last.shown(&self.setting.name),
-            first.shown(&self.setting.name),
-            joined(&told),
-        );
-        let known = if joint.is_some() { Certainty::Inferred } else { Certainty::Assumed };
-        let finding = Finding::new(&rules::JOINT_EFFECT, known, text);
-        Some(Sentence::new(Subject::Finding, finding))
-    }
-
-    fn find(&self, setting_level: &Level, load_level: &Level) -> Option<&CellSummary> {
-        // Other loads at their first levels, where the anchor leaves them open.
-        let mut wanted = self.judgement.recommended.first()?.load.clone();
-        wanted.extend(self.anchor.clone());
-        wanted.insert(self.setting.name.clone(), setting_level.clone());
-        wanted.insert(self.load.name.clone(), load_level.clone());
-        self.judgement.cells.iter().find(|cell| cell.cell == wanted)
-    }
-
-    fn told(&self, (level, from, to): &(&Level, &CellSummary, &CellSummary)) -> String {
-        let ratio = gain(to, from, self.options.confidence);
-        let value = to.bytes_per_second / from.bytes_per_second;
-        let interval = ratio.map(|ratio| ratio.interval);
-        let certain = interval.is_none_or(|interval| !interval.contains(1.0));
-        let changes = certain && (value - 1.0).abs() > self.options.indifference.max(0.02);
-        let words = if changes { format!("{value:.2} times") } else { "nothing".to_owned() };
-        let between = interval.map_or(String::new(), |interval| {
-            format!(" ({:.2} to {:.2})", interval.low, interval.high)
-        });
-        format!("{words} with {} {}{between}", self.load.title(), level.shown(&self.load.name))
-    }
-}
-
-fn joined(parts: &[String]) -> String {
-    match parts {
-        [] => String::new(),
-        [one] => one.clone(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
-}
-
-/// What the conditions do that the conclusions are over.
-fn conditions(judgement: &Judgement, options: &Options) -> Vec<Sentence> {
-    let Some(pooled) = &judgement.pooled else { return Vec::new() };
-    let own = judgement
-        .effects
-        .iter()
-        .filter(|effect| effect.with.is_none() && pooled.over.contains(&effect.change.factor));
-    let sentence = |effect: &Effect| {
-        let change = &effect.change;
-        let between = effect.interval.map_or(", one run each".to_owned(), |interval| {
-            format!(", {:.2} to {:.2}", interval.low, interval.high)
-        });
-        let what = if effect.is_real(options) {
-            format!("changes the rate by {:+.1} %", 100.0 * (effect.ratio - 1.0))
-        } else {
-            "makes no difference".to_owned()
-        };
-        let text = format!(
-            "{} {} instead of {} {what} on average over everything else ({:.2} times{between})",
-            title(&change.factor),
-            change.to.shown(&change.factor),
-            change.from.shown(&change.factor),
-            effect.ratio,
-        );
-        let finding = Finding::new(&rules::CONDITION, Certainty::Inferred, text);
-        Sentence::new(Subject::Finding, finding.with_number("ratio", effect.ratio, Unit::Ratio))
-    };
-    own.map(sentence).collect()
 }
 
 /// Whether there were repeats at all.

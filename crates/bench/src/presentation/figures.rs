@@ -194,7 +194,7 @@ fn sweep_group(factor: &Factor, sweep: &Sweep, name: String, judgement: &Judgeme
         };
         Some(Value {
             x,
-            y: cell.mean_bytes_per_second / 1e6,
+            y: cell.bytes_per_second / 1e6,
             range: cell.interval.map(|interval| (interval.low / 1e6, interval.high / 1e6)),
             label: label(factor, level, cell),
         })
@@ -212,7 +212,7 @@ fn label(factor: &Factor, level: &Level, cell: &CellSummary) -> String {
         "{} {}: {}",
         factor.title(),
         level.shown(&factor.name),
-        rate(cell.mean_bytes_per_second)
+        rate(cell.bytes_per_second)
     );
     if let Some(interval) = cell.interval {
         text.push_str(&format!(", {} to {}", rate(interval.low), rate(interval.high)));

@@ -4,8 +4,9 @@
 //! Welch's method, which does not ask for equal scatter; runs that were interleaved in blocks are
 //! compared block by block, so that a drift over the experiment, which both feel, falls out.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
+use super::blocks::Contrast;
 use super::interval::{Interval, t_factor};
 use super::{logarithms, mean, standard_deviation};
 
@@ -45,6 +46,20 @@ pub fn paired(pairs: &[(f64, f64)], confidence: f64) -> Option<Ratio> {
     let differences: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
     let error = standard_deviation(&differences)? / (differences.len() as f64).sqrt();
     of_difference(mean(&differences)?, error, (differences.len() - 1) as f64, confidence)
+}
+
+/// Probability that several independent effects differ this much among each other when they are one
+/// and the same: the F test of their scatter against their mean squared error (Fisher 1925), each
+/// counting alike, for weights that are themselves estimated make it find too much. `None` of fewer
+/// than two.
+pub fn differ(effects: &[Contrast]) -> Option<f64> {
+    let values: Vec<f64> = effects.iter().map(|effect| effect.value).collect();
+    let squares = standard_deviation(&values)?.powi(2);
+    let errors = effects.iter().map(|effect| effect.error.max(1e-9).powi(2));
+    let error = errors.sum::<f64>() / effects.len() as f64;
+    let degrees = effects.iter().map(|effect| effect.degrees).fold(1e5, f64::min);
+    let f = FisherSnedecor::new((effects.len() - 1) as f64, degrees).ok()?;
+    Some(1.0 - f.cdf(squares / error))
 }
 
 /// p-values of a family of comparisons, each raised so that the chance of any false alarm among

@@ -2,6 +2,47 @@
 
 use super::{mean, median};
 
+/// How a series of rates goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// As it began.
+    Steady,
+    /// It begins otherwise than it goes on.
+    WarmsUp,
+    /// It goes on otherwise from somewhere in its middle.
+    Changes,
+    /// It is otherwise for a while, and ends as it began.
+    Dips,
+}
+
+/// A change of level is one from this share of the larger level on.
+const CHANGE: f64 = 0.2;
+
+/// How a series goes. Regimes are looked for first: a warm-up by itself takes whatever makes the
+/// rest look even, so that it would take all that is before a change for good. What has settled
+/// within a third of the run was warm-up; what lasts for the last fifth lasts for good.
+pub fn course(series: &[f64]) -> Course {
+    let n = series.len();
+    let mut edges = vec![0];
+    edges.extend(regime_changes(series, (n / 10).max(5)));
+    edges.push(n);
+    let level = |pair: &[usize]| mean(&series[pair[0]..pair[1]]);
+    let levels: Vec<f64> = edges.windows(2).filter_map(level).collect();
+    let Some(&last) = levels.last() else { return Course::Steady };
+    let differs = |level: &f64| (level - last).abs() > CHANGE * level.abs().max(last.abs());
+    let Some(other) = levels.iter().rposition(differs) else {
+        let is_long = warm_up(series).is_none_or(|cut| cut * 5 > n);
+        return if is_long { Course::WarmsUp } else { Course::Steady };
+    };
+    let settled = edges[other + 1];
+    match () {
+        () if !differs(&levels[0]) => Course::Dips,
+        () if settled * 3 <= n => Course::WarmsUp,
+        () if (n - settled) * 5 >= n => Course::Changes,
+        () => Course::Dips,
+    }
+}
+
 /// Warm-up of a series by MSER-5 (White 1997; White, Cobb and Spratt 2000): means of five, then
 /// the cut that makes the standard error of the rest smallest. Returns how many of the values
 /// belong to the warm-up; a cut in the second half means that the series never settles: `None`.
@@ -138,6 +179,20 @@ mod tests {
         assert!(found <= 40, "{found}");
         assert_eq!(warm_up(&noisy(&[(130, 50.0), (70, 10.0)], 5)), None);
         assert_eq!(warm_up(&[1.0, 2.0]), Some(0));
+    }
+
+    #[test]
+    fn the_course_of_a_series_is_told_by_how_it_ends() {
+        let share = |levels: &[(usize, f64)], expected: Course| {
+            (0..200).filter(|&seed| course(&noisy(levels, seed)) == expected).count()
+        };
+        let step = [(40, 50.0), (60, 30.0)];
+        let early = [(20, 20.0), (80, 50.0)];
+        let dip = [(40, 50.0), (20, 30.0), (40, 50.0)];
+        assert!(share(&step, Course::Changes) >= 198);
+        assert!(share(&early, Course::WarmsUp) >= 198);
+        assert!(share(&dip, Course::Dips) >= 198);
+        assert!(share(&[(100, 50.0)], Course::Steady) >= 150);
     }
 
     #[test]

@@ -79,10 +79,18 @@ const TWEAKS: &[fn(&mut RunRecord)] = &[
     |run| run.printed_bytes_per_second = is_first(run).then_some(1e6),
     |run| run.error = is_first(run).then(|| "no medium".to_owned()),
     |run| run.seconds *= if is_first(run) { 1.5 } else { 1.0 },
-    |run| run.seconds *= if run.repeat > 3 { 1.2 } else { 1.0 },
+    |run| run.seconds *= 1.0 + 0.05 * run.repeat as f64,
     |run| run.notes.push("somebody else was busy".to_owned()),
     |run| series(run, |step| 1000 + step as u64 % 3 + if step > 50 { 1000 } else { 0 }),
     |run| series(run, |step| 1000 + step as u64 % 3 - if step < 30 { 900 } else { 0 }),
+    |run| series(run, |step| 1000 + step as u64 % 3 - if step / 20 == 2 { 900 } else { 0 }),
+    // Every repeat another one, and every cell in another way.
+    |run| {
+        let Level::Number(bytes) = run.cell["block_bytes"] else { return };
+        let place = (bytes / BLOCKS[0]).ilog2();
+        let shift = [1.0, 3.0, 5.0, 2.0, 4.0][(run.repeat as usize * 2 + place as usize) % 5];
+        run.bytes = (100e6 * shift) as u64;
+    },
     |run| {
         run.seconds /= 10.0;
         series(run, |_| 1000);
@@ -94,7 +102,13 @@ fn every_rule_speaks_and_no_other() {
     let flat = Design { rates: [100e6; 4], repeats: 1, ..RISING };
     let dented = Design { rates: [50e6, 80e6, 30e6, 130e6], ..RISING };
     let slow = Truth { native: 25e6, ..PLAIN };
+    let all = factors();
+    let mut torn = runs(&all, &PLAIN, 3);
+    torn[7].error = Some("no medium".to_owned());
+    let torn = judge(&all, &torn, &Options::default());
+    let same = Design { rates: [100e6; 4], ..RISING };
     let mut judgements = vec![judged(&PLAIN), judged(&slow), flat.judged(), dented.judged()];
+    judgements.extend([torn, same.judged()]);
     judgements.extend(TWEAKS.iter().map(|&tweak| Design { tweak, ..RISING }.judged()));
     let sentences = judgements.iter().flat_map(|judgement| &judgement.sentences);
     let spoke: BTreeSet<&str> = sentences.map(|sentence| sentence.finding.rule.id).collect();

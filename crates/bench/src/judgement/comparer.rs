@@ -1,0 +1,155 @@
+//! Cells against each other: what differs between them, with the repeats taken out.
+//!
+//! The runs are fitted as cells and blocks ([`Fit`]). What takes a person to change, a medium, is
+//! changed once in a repeat, so that the runs on one medium of one repeat have more in common than
+//! the repeat: they are a block of their own (the whole plot of a split-plot design, Yates 1935).
+//! What differs between mediums is then known from one number for each repeat and no more, however
+//! many runs stand behind it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{CellSummary, Options};
+use crate::quantities::hard_to_change;
+use crate::record::{Factor, Level, Role};
+use crate::statistics::blocks::{Contrast, Fit, Observation};
+use crate::statistics::interval::Interval;
+use crate::statistics::simultaneous::dunnett_factor;
+
+/// What an error rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// On repeats.
+    Measured,
+    /// On a scatter that nobody measured: cells that ran once.
+    Assumed,
+}
+
+/// A cell against another one.
+#[derive(Clone, Copy, Debug)]
+pub struct Against {
+    /// The difference.
+    pub contrast: Contrast,
+    /// Interval of the ratio, right together with those of all others that were asked for.
+    pub interval: Interval,
+    /// What it rests on.
+    pub basis: Basis,
+}
+
+/// The runs of all cells, ready to be compared.
+#[derive(Clone, Debug, Default)]
+pub struct Comparer {
+    fit: Option<Fit>,
+    /// Logarithms of the rates of each cell by their repeat.
+    logs: Vec<BTreeMap<u64, f64>>,
+    /// Logarithm of the rate of each cell.
+    means: Vec<f64>,
+    /// Which whole plot of a repeat each cell belongs to.
+    plots: Vec<usize>,
+    /// Comparisons with what is in force, over all loads.
+    compared: usize,
+    assumed_scatter: f64,
+    confidence: f64,
+}
+
+impl Comparer {
+    /// Of all cells of an experiment, by their index.
+    pub fn new(factors: &[Factor], cells: &[CellSummary], options: &Options) -> Comparer {
+        let is_load = |factor: &&Factor| factor.role == Role::Load;
+        let load = |cell: &CellSummary| -> Vec<Option<Level>> {
+            let loads = factors.iter().filter(is_load);
+            loads.map(|factor| cell.cell.get(&factor.name).cloned()).collect()
+        };
+        let loads: BTreeSet<Vec<Option<Level>>> = cells.iter().map(load).collect();
+        let mut known: Vec<Vec<Option<&Level>>> = Vec::new();
+        let mut plots = Vec::with_capacity(cells.len());
+        for cell in cells {
+            let levels: Vec<Option<&Level>> =
+                hard_to_change().map(|name| cell.cell.get(name)).collect();
+            let place = known.iter().position(|other| *other == levels);
+            plots.push(place.unwrap_or(known.len()));
+            if place.is_none() {
+                known.push(levels);
+            }
+        }
+        let mut blocks: BTreeMap<(u64, usize), usize> = BTreeMap::new();
+        let mut observations = Vec::new();
+        for ((index, cell), plot) in cells.iter().enumerate().zip(&plots) {
+            for (repeat, rate) in &cell.rates {
+                let next = blocks.len();
+                let block = *blocks.entry((*repeat, *plot)).or_insert(next);
+                observations.push(Observation { cell: index, block, log: rate.ln() });
+            }
+        }
+        let logs = |cell: &CellSummary| {
+            cell.rates.iter().map(|(repeat, rate)| (*repeat, rate.ln())).collect()
+        };
+        Comparer {
+            fit: Fit::new(observations),
+            logs: cells.iter().map(logs).collect(),
+            means: cells.iter().map(|cell| cell.bytes_per_second.ln()).collect(),
+            plots,
+            compared: cells.len() - loads.len(),
+            assumed_scatter: options.assumed_scatter,
+            confidence: options.confidence,
+        }
+    }
+
+    /// A weighted sum of cells whose weights add up to 0. `None` without repeats.
+    pub fn contrast(&self, terms: &[(f64, usize)]) -> Option<Contrast> {
+        let mut by_plot: BTreeMap<usize, f64> = BTreeMap::new();
+        for &(weight, cell) in terms {
+            *by_plot.entry(self.plots[cell]).or_default() += weight;
+        }
+        if by_plot.values().all(|weight| weight.abs() < 1e-9) {
+            return self.fit.as_ref()?.contrast(terms);
+        }
+        // Whole plots: the repeat is the unit.
+        let repeats = self.logs[terms.first()?.1].keys();
+        let in_repeat = |repeat: &u64| -> Option<f64> {
+            terms.iter().map(|(weight, cell)| Some(weight * self.logs[*cell].get(repeat)?)).sum()
+        };
+        Contrast::of_blocks(&repeats.filter_map(in_repeat).collect::<Vec<_>>())
+    }
+
+    /// The same, from the assumed scatter where there are no repeats.
+    pub fn contrast_or_assumed(&self, terms: &[(f64, usize)]) -> (Contrast, Basis) {
+        if let Some(contrast) = self.contrast(terms) {
+            return (contrast, Basis::Measured);
+        }
+        let value = terms.iter().map(|(weight, cell)| weight * self.means[*cell]).sum();
+        let share =
+            |(weight, cell): &(f64, usize)| weight * weight / self.logs[*cell].len().max(1) as f64;
+        let squares: f64 = terms.iter().map(share).sum();
+        let error = self.assumed_scatter * squares.sqrt();
+        (Contrast { value, error, degrees: f64::INFINITY }, Basis::Assumed)
+    }
+
+    /// How many times one cell is as fast as another one.
+    pub fn ratio(&self, to: usize, from: usize) -> (Contrast, Basis) {
+        self.contrast_or_assumed(&[(1.0, to), (-1.0, from)])
+    }
+
+    /// All of `others` against one cell, with intervals that are right together, and together with
+    /// those of all other loads.
+    pub fn against(&self, one: usize, others: &[usize]) -> Vec<Against> {
+        let family = self.compared.max(others.len());
+        let mut known: BTreeMap<u64, f64> = BTreeMap::new();
+        let mut factor = |degrees: f64| {
+            // Few distinct numbers, each rounded to the careful side.
+            let rounded = match degrees {
+                few if few < 1.5 => few,
+                some if some < 20.0 => (some * 4.0).floor() / 4.0,
+                many => many.min(1e4).floor(),
+            };
+            *known.entry(rounded.to_bits()).or_insert_with(|| {
+                dunnett_factor(self.confidence, family, rounded).unwrap_or(f64::INFINITY)
+            })
+        };
+        let against = |&other: &usize| {
+            let (contrast, basis) = self.ratio(other, one);
+            let interval = contrast.interval_with(factor(contrast.degrees));
+            Against { contrast, interval, basis }
+        };
+        others.iter().map(against).collect()
+    }
+}

@@ -1,0 +1,182 @@
+//! The curve through a sweep in words: what the numbers say about the hardware.
+
+use finding::{Certainty, Finding};
+use report::format::rate;
+
+use super::super::tape::Drive;
+use super::super::{Judgement, Options, Sentence, Subject, Sweep, Verdict, rules, tape};
+use crate::model::{LARGE_RESIDUAL, Model, matching_limit};
+use crate::quantities::{self, title};
+use crate::record::{Cell, Factor, Level, shown_cell};
+
+/// A plateau and a limit that are nearer than this are taken to be the same.
+const LIMIT_TOLERANCE: f64 = 0.06;
+
+/// What is said of one curve.
+pub struct Curve<'a> {
+    /// All factors.
+    pub factors: &'a [Factor],
+    /// The sweep.
+    pub sweep: &'a Sweep,
+    /// The cells.
+    pub judgement: &'a Judgement,
+    /// The drive, where it is one.
+    pub drive: Option<&'a Drive>,
+    /// What the judgement rests on.
+    pub options: &'a Options,
+}
+
+/// What a sweep looks like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// All levels are the same.
+    Flat,
+    /// One differs, so that there is something for a curve to follow.
+    Curved,
+    /// Not known: no curve is seen through scatter.
+    Hidden,
+}
+
+impl Curve<'_> {
+    /// Its sentences; none of fewer than four levels.
+    pub fn sentences(&self) -> Vec<Sentence> {
+        let Some(model) = self.sweep.model.as_ref().filter(|_| self.sweep.cells.len() > 3) else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        let certainty =
+            if self.sweep.is_assumed { Certainty::Assumed } else { Certainty::Inferred };
+        let mut say = |rule, text: String| {
+            let finding = Finding::new(rule, certainty, text);
+            found.push(Sentence::new(Subject::Finding, finding));
+        };
+        match self.shape() {
+            Shape::Hidden => return Vec::new(),
+            Shape::Flat => say(&rules::CURVE, self.flat()),
+            Shape::Curved => say(&rules::CURVE, self.curved(model)),
+        }
+        say_all(&mut say, self.limit(model), self.off_the_curve(model));
+        found
+    }
+
+    fn shape(&self) -> Shape {
+        let verdicts = &self.sweep.verdicts;
+        match () {
+            () if verdicts.contains(&Verdict::Differs) => Shape::Curved,
+            () if verdicts.iter().all(|&verdict| verdict == Verdict::Same) => Shape::Flat,
+            () => Shape::Hidden,
+        }
+    }
+
+    fn named(&self) -> String {
+        format!("{}{}", title(&self.sweep.factor), in_brackets(&self.sweep.others, self.factors))
+    }
+
+    /// The smallest level only tells what the fixed time is below: all of its time.
+    fn flat(&self) -> String {
+        let fixed_time = quantities::factor(&self.sweep.factor).fixed_time;
+        let speed = |place: usize| self.judgement.cells[self.sweep.cells[place]].bytes_per_second;
+        let flat = format!("{}: flat at {}", self.named(), rate(speed(self.sweep.best)));
+        let cells = self.sweep.cells.iter().map(|&index| &self.judgement.cells[index]);
+        let times = cells.filter_map(|cell| match cell.cell.get(&self.sweep.factor)? {
+            Level::Number(number) if *number > 0 => Some(*number as f64 / cell.bytes_per_second),
+            _ => None,
+        });
+        match times.min_by(f64::total_cmp) {
+            Some(seconds) => format!("{flat}; {fixed_time} below {}", shown_ns(seconds * 1e9)),
+            None => flat,
+        }
+    }
+
+    fn curved(&self, model: &Model) -> String {
+        let known = quantities::factor(&self.sweep.factor);
+        let overhead = shown_ns(model.overhead_ns);
+        let mut text = format!("{}: {} {overhead}", self.named(), known.fixed_time);
+        // In the steady state the kernel has the window that is read and the next one under way.
+        if known.reads_next_window {
+            let latency = shown_ns(2.0 * model.overhead_ns);
+            text.push_str(&format!(" with two windows under way, that is {latency} of the device"));
+        }
+        if model.bytes_per_second.is_finite() {
+            text.push_str(&format!(", {} behind it", rate(model.bytes_per_second)));
+        }
+        // Where the rate still rises at the last level there is none.
+        let plateau = model.plateau_bytes_per_second.filter(|_| !self.rises_to_the_end());
+        if let Some(plateau) = plateau {
+            text.push_str(&format!(", plateau at {}", rate(plateau)));
+        }
+        let typical = model.typical_residual() * 100.0;
+        text + &format!("; a typical level lies {typical:.1} % off that curve")
+    }
+
+    fn rises_to_the_end(&self) -> bool {
+        self.sweep.knee + 1 == self.sweep.cells.len()
+    }
+
+    /// What the curve comes to, where that is something known.
+    fn limit(&self, model: &Model) -> Option<String> {
+        let best = &self.judgement.cells[self.sweep.cells[self.sweep.best]];
+        // Where the sweep has a knee, what it comes to was measured; else the curve has to tell.
+        let highest = if self.rises_to_the_end() {
+            model.highest_bytes_per_second()
+        } else {
+            best.bytes_per_second
+        };
+        let mut limits = self.options.limits.clone();
+        limits.extend(self.drive.and_then(|drive| Some(drive.limit(tape::ratio(best)?))));
+        let limit = matching_limit(highest, &limits, LIMIT_TOLERANCE)?;
+        Some(format!(
+            "what the {} comes to, {}, is the {} ({})",
+            title(&self.sweep.factor),
+            rate(highest),
+            limit.name,
+            rate(limit.bytes_per_second)
+        ))
+    }
+
+    fn off_the_curve(&self, model: &Model) -> Vec<String> {
+        let far = self.sweep.cells.iter().zip(&model.residuals);
+        let far = far.filter(|(_, residual)| residual.abs() > LARGE_RESIDUAL);
+        let told = |(&index, residual): (&usize, &f64)| {
+            let cell = &self.judgement.cells[index];
+            let level = cell.cell.get(&self.sweep.factor);
+            format!(
+                "{} {}{} does not follow that curve: {}, {:.0} % {} than it says",
+                title(&self.sweep.factor),
+                level.map_or(String::new(), |level| level.shown(&self.sweep.factor)),
+                in_brackets(&self.sweep.others, self.factors),
+                rate(cell.bytes_per_second),
+                residual.abs() * 100.0,
+                if *residual < 0.0 { "less" } else { "more" },
+            )
+        };
+        far.map(told).collect()
+    }
+}
+
+fn say_all(
+    say: &mut impl FnMut(&'static finding::Rule, String),
+    limit: Option<String>,
+    off: Vec<String>,
+) {
+    limit.into_iter().for_each(|text| say(&rules::KNOWN_LIMIT, text));
+    off.into_iter().for_each(|text| say(&rules::OFF_THE_CURVE, text));
+}
+
+/// ` (data zeros)`, or nothing where there is nothing else.
+fn in_brackets(others: &Cell, factors: &[Factor]) -> String {
+    match shown_cell(others, factors).as_str() {
+        "the only cell" => String::new(),
+        shown => format!(" ({shown})"),
+    }
+}
+
+fn shown_ns(nanoseconds: f64) -> String {
+    match nanoseconds {
+        small if small < 1e3 => format!("{small:.0} ns"),
+        few if few < 1e4 => format!("{:.1} us", few / 1e3),
+        middle if middle < 1e6 => format!("{:.0} us", middle / 1e3),
+        few if few < 1e7 => format!("{:.1} ms", few / 1e6),
+        large => format!("{:.0} ms", large / 1e6),
+    }
+}
