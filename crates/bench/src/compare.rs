@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use crate::judgement::{CellSummary, Judgement, Options, judge};
 use crate::record::{Cell, Experiment, Factor, RunRecord, shown_cell};
-use crate::statistics::interval::Interval;
+use crate::statistics::interval::{Interval, of_geometric_mean, t_factor};
 use crate::statistics::ratio::{holm, independent, paired};
-use crate::statistics::{geometric_mean, mean};
+use crate::statistics::{geometric_mean, median};
 use report::format::{counted, rate};
 
 /// What a difference is.
@@ -219,6 +219,22 @@ fn environment(a: &Experiment, b: &Experiment) -> Vec<(String, String, String)> 
         .collect()
 }
 
+/// The difference, as a share, that is found in four of five comparisons as one of `cells`: after
+/// Holm's correction the first to be found has to pass Bonferroni's limit. From the half width of
+/// the interval of the pair by itself.
+fn would_be_seen(pair: &Pair, cells: usize, in_turns: bool) -> Option<f64> {
+    let interval = pair.interval?;
+    let degrees = match (in_turns, pair.runs) {
+        (true, (a, b)) => a.min(b).saturating_sub(1),
+        (false, (a, b)) => (a + b).saturating_sub(2),
+    };
+    let factor = |share: f64| t_factor(share, degrees as f64);
+    let half = (interval.high / interval.low).ln() / 2.0;
+    let limit = factor(1.0 - 0.05 / cells.max(1) as f64)?;
+    // What four of five stay below is the upper end of the middle three fifths.
+    Some((half * (limit + factor(0.6)?) / factor(0.95)?).exp_m1())
+}
+
 fn sentences(comparison: &Comparison) -> Vec<String> {
     let of = |verdict| move |pair: &&Pair| pair.verdict == verdict;
     let mut texts = Vec::new();
@@ -240,16 +256,16 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
     let count = |verdict| comparison.pairs.iter().filter(of(verdict)).count();
     let noise: Vec<&Pair> = comparison.pairs.iter().filter(of(Verdict::Noise)).collect();
     if !noise.is_empty() {
-        let widths: Vec<f64> = noise
+        let seen: Vec<f64> = noise
             .iter()
-            .filter_map(|pair| pair.interval.map(|interval| interval.relative_half_width()))
+            .filter_map(|pair| would_be_seen(pair, comparison.pairs.len(), comparison.in_turns))
             .collect();
         texts.push(format!(
-            "{} of {} differ by no more than chance explains; a difference of {:.0} % would have \
-             been seen in a typical one",
+            "{} of {} are not shown to differ; in a typical one a difference of {:.0} % is found \
+             in four of five comparisons",
             noise.len(),
             counted(comparison.pairs.len() as u64, "cell", "cells"),
-            (mean(&widths).unwrap_or(0.0) * 100.0).ceil().max(1.0),
+            (median(&seen).unwrap_or(0.0) * 100.0).ceil().max(1.0),
         ));
     }
     if count(Verdict::TooFew) > 0 {
@@ -260,11 +276,18 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
     }
     let ratios: Vec<f64> = comparison.pairs.iter().map(|pair| pair.ratio).collect();
     if let Some(all) = geometric_mean(&ratios).filter(|_| ratios.len() > 1) {
-        texts.push(format!("over all {} cells B runs at {all:.2} times A", ratios.len()));
+        let between = of_geometric_mean(&ratios, 0.95).map_or(String::new(), |interval| {
+            format!(", {:.2} to {:.2} by how the cells differ", interval.low, interval.high)
+        });
+        texts.push(format!("over all {} cells B runs at {all:.2} times A{between}", ratios.len()));
     }
-    if comparison.in_turns {
-        texts.push("A and B took turns: each repeat is compared with the same one".to_owned());
-    }
+    texts.push(if comparison.in_turns {
+        "A and B took turns: each repeat is compared with the same one".to_owned()
+    } else {
+        "A and B were measured at different times, or nothing says otherwise: whatever changed in \
+         between is part of every difference; runs that take turns would tell"
+            .to_owned()
+    });
     if !comparison.passed_over.is_empty() {
         texts.push(format!("passed over: {}", comparison.passed_over.join(", ")));
     }
@@ -324,6 +347,24 @@ mod tests {
             })
             .count();
         assert!(alarms <= 50, "{alarms} of 1000");
+    }
+
+    #[test]
+    fn what_would_be_seen_is_found_in_four_of_five() {
+        let seen = |seed: u64| {
+            let (a, b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, 1.0));
+            let pairs = compare(&a, &b, &Options::default()).pairs;
+            would_be_seen(&pairs[3], pairs.len(), false).unwrap()
+        };
+        let all: Vec<f64> = (0..200).map(seen).collect();
+        let gain = 1.0 + median(&all).unwrap();
+        let found = (0..300)
+            .filter(|seed| {
+                let (a, b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, gain));
+                compare(&a, &b, &Options::default()).pairs[3].verdict == Verdict::Faster
+            })
+            .count();
+        assert!((210..=270).contains(&found), "{found} of 300 at {gain}");
     }
 
     /// Runs of A and B in turns, on a machine that becomes slower by a tenth with every repeat.
