@@ -73,11 +73,12 @@ impl ContentTree {
 
     /// Hashes the bytes that are stored from `at_bytes` of the content on.
     ///
-    /// It goes through them in steps of up to 256 KiB, and calls `before` with the place in
-    /// `stored` at which each ends before it is hashed: who has something else to do with the same
-    /// bytes does it there, while they are in the processor's cache for both.
-    pub fn hash(&self, at_bytes: u64, stored: &[u8], before: impl FnMut(usize)) -> Stretch {
-        self.hash_input(self.front.len() as u64 + at_bytes, stored, before)
+    /// It goes through them in steps of up to 256 KiB, and calls `hashed` with the place in `stored`
+    /// up to which it has come: who has something else to do with the same bytes does it there,
+    /// while they are in the processor's cache. Hashing is the slower of the two where that is a
+    /// checksum, so memory is waited for while it computes.
+    pub fn hash(&self, at_bytes: u64, stored: &[u8], hashed: impl FnMut(usize)) -> Stretch {
+        self.hash_input(self.front.len() as u64 + at_bytes, stored, hashed)
     }
 
     /// The join of all stretches, of which it has seen none.
@@ -92,7 +93,7 @@ impl ContentTree {
         joined
     }
 
-    fn hash_input(&self, start_bytes: u64, input: &[u8], mut before: impl FnMut(usize)) -> Stretch {
+    fn hash_input(&self, start_bytes: u64, input: &[u8], mut hashed: impl FnMut(usize)) -> Stretch {
         let to_chunk = start_bytes.next_multiple_of(CHUNK_BYTES) - start_bytes;
         // A single chunk is the root, which has rules of its own.
         let is_one_chunk = self.input_bytes <= CHUNK_BYTES;
@@ -104,14 +105,14 @@ impl ContentTree {
         while rest.len() >= CHUNK_LEN {
             let height = self.height(at, rest.len() as u64);
             let (own, behind) = rest.split_at(CHUNK_LEN << height);
-            before(input.len() - behind.len());
             let mut hasher = new_hasher(self.context.as_ref());
             hasher.set_input_offset(at).update(own);
             subtrees.push((height, hasher.finalize_non_root()));
             at += own.len() as u64;
             rest = behind;
+            hashed(input.len() - rest.len());
         }
-        before(input.len());
+        hashed(input.len());
         Stretch { start_bytes, head: head.to_vec(), subtrees, tail: rest.to_vec() }
     }
 
