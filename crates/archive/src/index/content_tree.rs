@@ -73,10 +73,10 @@ impl ContentTree {
 
     /// Hashes the bytes that are stored from `at_bytes` of the content on.
     ///
-    /// It goes through them in steps of up to 256 KiB, and calls `hashed` with the place in `stored`
-    /// up to which it has come: who has something else to do with the same bytes does it there,
-    /// while they are in the processor's cache. Hashing is the slower of the two where that is a
-    /// checksum, so memory is waited for while it computes.
+    /// It goes through them in steps of up to 256 KiB, and calls `hashed` with the place in
+    /// `stored` up to which it has come: who has something else to do with the same bytes does it
+    /// there, while they are in the processor's cache. Hashing is the slower of the two where that
+    /// is a checksum, so memory is waited for while it computes.
     pub fn hash(&self, at_bytes: u64, stored: &[u8], hashed: impl FnMut(usize)) -> Stretch {
         self.hash_input(self.front.len() as u64 + at_bytes, stored, hashed)
     }
