@@ -245,14 +245,20 @@ fn build_folder() -> anyhow::Result<PathBuf> {
     Ok(folder.to_path_buf())
 }
 
+/// The checkout: this crate lies two folders deep in it.
 fn repository() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap_or(own).to_path_buf()
+    own.ancestors().nth(2).unwrap_or(own).to_path_buf()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_go_beside_those_that_are_kept() {
+        assert!(repository().join("benchmarks").is_dir(), "{}", repository().display());
+    }
 
     #[test]
     fn two_campaigns_do_not_share_a_folder() {
