@@ -23,10 +23,12 @@ impl Verdict {
     pub fn of(interval: Option<Interval>, options: &Options) -> Verdict {
         let Some(interval) = interval else { return Verdict::NotSettled };
         let band = options.band.ln_1p();
-        match () {
-            () if interval.low.ln() >= -band && interval.high.ln() <= band => Verdict::Same,
-            () if interval.contains(1.0) => Verdict::NotSettled,
-            () => Verdict::Differs,
+        if interval.low.ln() >= -band && interval.high.ln() <= band {
+            Verdict::Same
+        } else if interval.contains(1.0) {
+            Verdict::NotSettled
+        } else {
+            Verdict::Differs
         }
     }
 }
