@@ -68,9 +68,12 @@ struct Inner {
     committed: VecDeque<usize>,
     /// Number of the first block that is not complete.
     complete: u64,
-    /// For each consumer: blocks handed out, and blocks let go in order.
+    /// For each consumer: blocks handed out, and blocks that have gone on to the next one, which
+    /// are all in front of the first that is still held.
     taken: Vec<u64>,
     passed: Vec<u64>,
+    /// For each consumer: which of the blocks from `passed` on are let go.
+    let_go: Vec<VecDeque<bool>>,
     /// Slot of each block from number `oldest` on, `None` for those that are freed. A write that is
     /// overtaken by others keeps its block while later ones are freed, so the numbers in use may
     /// span more than the ring.
@@ -93,6 +96,22 @@ impl Inner {
     fn slot(&self, number: u64) -> usize {
         let entry = self.slots.get((number - self.oldest) as usize);
         entry.copied().flatten().expect("a block has its slot until it is freed")
+    }
+
+    /// Notes that a consumer has let a block go; true if the next one may take more.
+    fn let_go(&mut self, consumer: usize, number: u64) -> bool {
+        let (passed, let_go) = (&mut self.passed[consumer], &mut self.let_go[consumer]);
+        let place = (number - *passed) as usize;
+        if let_go.len() <= place {
+            let_go.resize(place + 1, false);
+        }
+        let_go[place] = true;
+        let before = *passed;
+        while let_go.front() == Some(&true) {
+            let_go.pop_front();
+            *passed += 1;
+        }
+        *passed > before
     }
 
     fn free_block(&mut self, number: u64) {
@@ -122,6 +141,7 @@ pub fn ring(options: RingOptions, cancel: Cancel) -> io::Result<(Producer, Vec<C
             complete: 0,
             taken: vec![0; options.consumers],
             passed: vec![0; options.consumers],
+            let_go: vec![VecDeque::new(); options.consumers],
             slots: VecDeque::with_capacity(2 * options.blocks),
             oldest: 0,
             free: (0..options.blocks).rev().collect(),
@@ -379,7 +399,8 @@ impl Shared {
     }
 }
 
-/// One of the draining ends of a ring. Several threads may share one.
+/// One of the draining ends of a ring. Several threads may share one, and let go of their blocks in
+/// any order: the next consumer gets a block when it and all in front of it are let go.
 #[derive(Debug)]
 pub struct Consumer {
     shared: Arc<Shared>,
@@ -568,9 +589,7 @@ impl Drop for Lease {
             if state.producers_waiting > 0 {
                 self.shared.room.notify_all();
             }
-        } else {
-            // A consumer that is not the last one lets go in order: one thread, or in turns.
-            state.passed[self.consumer] = self.number + 1;
+        } else if state.let_go(self.consumer, self.number) {
             self.shared.wake_consumer(self.consumer + 1, &state);
         }
     }

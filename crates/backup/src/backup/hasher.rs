@@ -87,8 +87,6 @@ impl<'a> Hasher<'a> {
             let bytes = block.len() as u64;
             let turn = self.turnstile.enter(block.number(), account, State::Blocked)?;
             lock(&self.gathering).add(&block, hashed, self.groups)?;
-            // The next stage gets blocks in order, so this one goes before the turn does.
-            drop(block);
             drop(turn);
             account.stage().add_bytes(bytes);
         }

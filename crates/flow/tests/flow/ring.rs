@@ -119,9 +119,7 @@ impl Driven {
         if held.is_empty() {
             return;
         }
-        // All but the last consumer let go in order.
-        let place = if index + 1 == self.consumers.len() { pick.index(held.len()) } else { 0 };
-        drop(held.remove(place));
+        drop(held.remove(pick.index(held.len())));
     }
 
     fn finish(mut self) {
