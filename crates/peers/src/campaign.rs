@@ -27,6 +27,9 @@ use crate::tape::{DriveRateReport, Place, TapeRun};
 /// How many settings of the floor or of fio are tried again after the first time.
 const SEARCH_FINALISTS: usize = 3;
 
+/// Where the works go that restore into memory: a tmpfs wherever there is systemd or a container.
+const MEMORY: &str = "/dev/shm/takeup-peers";
+
 /// Everything that stays the same over a campaign.
 pub struct Campaign {
     /// Folder on a real disk for data and scratch files.
@@ -84,6 +87,7 @@ impl Campaign {
             }
         }
         let _ = fs::remove_dir_all(self.scratch());
+        let _ = fs::remove_dir_all(MEMORY);
         result
     }
 
@@ -159,25 +163,41 @@ impl Campaign {
                 None => cells.push(cell(contender)),
             }
         }
-        let searched = match (work.job, work.data, work.cache) {
-            (Job::Archive, Some((_, Recipe::SmallFiles(_))), _) => {
-                self.write_lists(data.as_ref())?;
-                Some(("floor", contenders::floor_candidates(self.size)))
-            }
-            (Job::Archive, Some((_, Recipe::OneFile(_))), Cache::Cold) => {
-                Some(("fio", contenders::fio_candidates(self.size)))
-            }
-            _ => None,
-        };
-        if let Some((name, candidates)) = searched
-            && self.takes_part(name)
-        {
-            cells.extend(self.best(work, candidates.into_iter().map(cell).collect())?);
-        }
-        if work.job == Job::Restore {
+        if work.job.is_restore() {
             self.make_archives(&mut cells)?;
+        } else if work.job == Job::Verify {
+            self.run_once(work, BACKUP_TO_FILE).context("make the archive to verify")?;
+        }
+        for (name, candidates) in self.searched(work, data.as_ref())? {
+            if self.takes_part(name) {
+                cells.extend(self.best(work, candidates.into_iter().map(cell).collect())?);
+            }
         }
         Ok(Ok(cells))
+    }
+
+    /// Whose best settings are searched, and among which.
+    fn searched(
+        &self,
+        work: &Work,
+        data: Option<&DataSet>,
+    ) -> anyhow::Result<Vec<(&'static str, Vec<Contender>)>> {
+        let mut searched = Vec::new();
+        match (work.data, work.cache) {
+            _ if !work.job.reads() => {}
+            (Some((_, Recipe::SmallFiles(_))), _) => {
+                self.write_lists(data)?;
+                searched.push(("floor", contenders::floor_candidates(self.size)));
+            }
+            (Some((_, Recipe::OneFile(_))), Cache::Cold) => {
+                searched.push(("fio", contenders::fio_candidates(self.size)));
+            }
+            _ => {}
+        }
+        if work.job == Job::Read {
+            searched.push(("takeup", contenders::bench_candidates(self.size)));
+        }
+        Ok(searched)
     }
 
     /// The fastest candidate; none if all fail. Each is run once, then the fastest few again, so
@@ -204,15 +224,20 @@ impl Campaign {
     /// Runs a cell once, counting what comes out, and refuses results that cannot be right.
     fn check(&self, cell: &Cell) -> anyhow::Result<Option<u64>> {
         let mut counted = cell.clone();
-        let is_stream = cell.contender.clock == Clock::Wall && cell.work.job != Job::Restore;
-        if is_stream && let Some(last) = counted.contender.stages.last_mut() {
-            *last = contenders::owned(COUNT);
+        let job = cell.work.job;
+        let is_stream =
+            cell.contender.clock == Clock::Wall && !job.is_restore() && job != Job::Verify;
+        if is_stream {
+            if job != Job::ArchiveToNull {
+                counted.contender.stages.pop();
+            }
+            counted.contender.stages.push(contenders::owned(COUNT));
         }
         let output = if is_stream { Output::Keep } else { Output::Discard };
         let (outcome, _) = self.execute(&counted, output)?;
         let (input_files, input_bytes) = input_of(cell);
-        if cell.work.job == Job::Restore {
-            let (files, bytes) = data::measure(&self.restored())?;
+        if job.is_restore() {
+            let (files, bytes) = data::measure(&self.restored(job))?;
             if (files, bytes) != (input_files, input_bytes) {
                 bail!("restored {files} files, {bytes} bytes; the tree has {input_files}");
             }
@@ -223,11 +248,12 @@ impl Campaign {
             return Ok(None);
         }
         let output_bytes = outcome.printed.trim().parse().context("count")?;
-        let least_bytes = match cell.work.job {
-            Job::Archive | Job::ArchiveScale | Job::Pipe(_) => input_bytes,
+        let least_bytes = match job {
+            Job::Archive | Job::ArchiveToNull | Job::ArchiveScale | Job::Pipe(_) => input_bytes,
             // A fifth is packed already, so no honest compressor gets below a tenth.
             Job::ArchiveZstd | Job::ArchiveGzip => input_bytes / 10,
-            Job::Restore | Job::Tape(_) | Job::SlowTape(_) | Job::DriveRate(_) => 0,
+            Job::Restore | Job::RestoreToMemory | Job::Verify | Job::Read => 0,
+            Job::Tape(_) | Job::SlowTape(_) | Job::DriveRate(_) => 0,
         };
         if output_bytes < least_bytes {
             bail!("{output_bytes} bytes came out, at least {least_bytes} must");
@@ -243,8 +269,8 @@ impl Campaign {
         let argvs = |values: &BTreeMap<_, _>| -> Vec<_> {
             cell.contender.stages.iter().map(|argv| contenders::fill(argv, values)).collect()
         };
-        if cell.work.job == Job::Restore {
-            self.empty_into()?;
+        if cell.work.job.is_restore() {
+            self.empty_into(cell.work.job)?;
             data::warm(&self.archive())?;
             if cell.contender.name == "takeup-own" {
                 data::warm(&self.own_archive())?;
@@ -334,21 +360,24 @@ impl Campaign {
 
     fn make_archives(&self, cells: &mut Vec<Cell>) -> anyhow::Result<()> {
         let Some(work) = cells.first().map(|cell| cell.work) else { return Ok(()) };
-        let values = self.values(&work);
-        let run = |argv: &[&str]| {
-            let argv = contenders::fill(&contenders::owned(argv), &values);
-            let folder = self.data_folder();
-            pipeline::run(&[argv], Clock::Wall, Output::Discard, &folder, &self.scratch())
-        };
-        run(TAR_TO_FILE).context("make the archive to restore")?;
-        if cells.iter().any(|cell| cell.contender.name == "takeup-own") {
-            let _ = fs::remove_file(self.own_archive());
-            if let Err(error) = run(BACKUP_TO_FILE) {
-                eprintln!("restore-small: takeup-own: no archive: {error:#}");
-                cells.retain(|cell| cell.contender.name != "takeup-own");
-            }
+        self.run_once(&work, TAR_TO_FILE).context("make the archive to restore")?;
+        if cells.iter().any(|cell| cell.contender.name == "takeup-own")
+            && let Err(error) = self.run_once(&work, BACKUP_TO_FILE)
+        {
+            eprintln!("{}: takeup-own: no archive: {error:#}", work.name);
+            cells.retain(|cell| cell.contender.name != "takeup-own");
         }
         Ok(())
+    }
+
+    /// Runs a program that prepares something; an archive of the product's own is made anew.
+    fn run_once(&self, work: &Work, argv: &[&str]) -> anyhow::Result<Outcome> {
+        if argv == BACKUP_TO_FILE {
+            let _ = fs::remove_file(self.own_archive());
+        }
+        let argv = contenders::fill(&contenders::owned(argv), &self.values(work));
+        let folder = self.data_folder();
+        pipeline::run(&[argv], Clock::Wall, Output::Discard, &folder, &self.scratch())
     }
 
     fn write_lists(&self, data: Option<&DataSet>) -> anyhow::Result<()> {
@@ -368,20 +397,28 @@ impl Campaign {
     fn values(&self, work: &Work) -> BTreeMap<&'static str, String> {
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let own = std::env::current_exe().unwrap_or_default();
+        let data = work.data.map_or_else(String::new, |(name, _)| name.to_string());
         let (bytes, seconds) = match work.job {
             Job::Pipe(bytes) | Job::SlowTape(bytes) => (bytes, 0),
             Job::DriveRate(seconds) => (0, seconds),
             _ => (0, 0),
         };
+        let length = match work.data {
+            Some((_, Recipe::OneFile(bytes))) => bytes,
+            _ => 0,
+        };
         BTreeMap::from([
             ("takeup", text(self.takeup.clone())),
             ("before", self.before.clone().map_or_else(String::new, text)),
             ("xtask", text(own)),
-            ("data", work.data.map_or_else(String::new, |(name, _)| name.to_string())),
+            ("read", if work.job == Job::Verify { text(self.own_archive()) } else { data.clone() }),
+            ("data", data),
+            ("length", length.to_string()),
+            ("bench_output", text(self.scratch().join(pipeline::BENCH_RUNS))),
             ("bytes", bytes.to_string()),
             ("archive", text(self.archive())),
             ("own_archive", text(self.own_archive())),
-            ("into", text(self.restored())),
+            ("into", text(self.restored(work.job))),
             ("path_order", text(self.scratch().join("path-order"))),
             ("directory_order", text(self.scratch().join("directory-order"))),
             ("tape", text(self.place().tape())),
@@ -415,9 +452,11 @@ impl Campaign {
         self.only_contenders.is_empty() || self.only_contenders.iter().any(|name| name == contender)
     }
 
-    fn empty_into(&self) -> anyhow::Result<()> {
-        let into = self.restored();
-        if into.exists() {
+    fn empty_into(&self, job: Job) -> anyhow::Result<()> {
+        let into = self.restored(job);
+        if into.exists() && job == Job::RestoreToMemory {
+            fs::remove_dir_all(&into).context("remove what was restored before")?;
+        } else if into.exists() {
             // Moved aside and removed at the end only: ext4 passes over inodes that were freed in
             // the last minutes, one by one, and would make every later restore many times slower
             // (`recently_deleted` in fs/ext4/ialloc.c).
@@ -444,15 +483,18 @@ impl Campaign {
     }
 
     fn archive(&self) -> PathBuf {
-        self.scratch().join("small.tar")
+        self.scratch().join("peer.tar")
     }
 
     fn own_archive(&self) -> PathBuf {
-        self.scratch().join("small-own.tar")
+        self.scratch().join("own.tar")
     }
 
-    fn restored(&self) -> PathBuf {
-        self.scratch().join("restored")
+    fn restored(&self, job: Job) -> PathBuf {
+        match job {
+            Job::RestoreToMemory => PathBuf::from(MEMORY),
+            _ => self.scratch().join("restored"),
+        }
     }
 }
 

@@ -26,6 +26,7 @@ const BACKUP_GZIP: &[&str] =
 /// Prepares the archive of the contender "takeup-own".
 pub const BACKUP_TO_FILE: &[&str] =
     &["{takeup}", "backup", "{data}", "--to", "{own_archive}", "-q"];
+const VERIFY: &[&str] = &["{takeup}", "verify", "{own_archive}", "-q"];
 // The other tools do not synchronise what they restore.
 const RESTORE: &[&str] =
     &["{takeup}", "restore", "{archive}", "--into", "{into}", "--no-sync", "-q"];
@@ -49,6 +50,7 @@ const PV: &[&str] = &["pv", "-q"];
 const ZSTD: &[&str] = &["zstd", "-q", "-T0", "-3", "-c"];
 const PIGZ: &[&str] = &["pigz", "-c"];
 const PRODUCE: &[&str] = &["{xtask}", "produce", "{bytes}"];
+const CAT_DATA: &[&str] = &["cat", "{data}"];
 /// The end of a pipe.
 pub const CAT: &[&str] = &["cat"];
 /// Takes the place of `cat` when the size of the output is wanted.
@@ -84,14 +86,22 @@ pub enum Cache {
 pub enum Job {
     /// Archive to a pipe.
     Archive,
+    /// Archive to /dev/null: what reading, hashing and encoding take, and no pipe.
+    ArchiveToNull,
     /// Archive to a pipe with a fixed ring, only the product and GNU tar.
     ArchiveScale,
     /// Archive to a pipe through zstd level 3.
     ArchiveZstd,
     /// Archive to a pipe through gzip.
     ArchiveGzip,
-    /// Restore an archive into an empty folder.
+    /// Restore an archive into an empty folder on the disk.
     Restore,
+    /// Restore an archive into an empty folder in memory.
+    RestoreToMemory,
+    /// Verify an archive of the product's own, on the disk.
+    Verify,
+    /// Read a file as `takeup bench read` does.
+    Read,
     /// Buffer a stream of so many bytes between two processes.
     Pipe(u64),
     /// Archive to a virtual drive of this generation.
@@ -103,6 +113,16 @@ pub enum Job {
 }
 
 impl Job {
+    /// Whether an archive is restored.
+    pub fn is_restore(self) -> bool {
+        matches!(self, Job::Restore | Job::RestoreToMemory)
+    }
+
+    /// Whether the floor, or fio where there is one file, is what it is held against.
+    pub fn reads(self) -> bool {
+        matches!(self, Job::Archive | Job::ArchiveToNull | Job::Verify | Job::Read)
+    }
+
     /// Whether it is about drives.
     pub fn is_tape(self) -> bool {
         matches!(self, Job::Tape(_) | Job::SlowTape(_) | Job::DriveRate(_))
@@ -136,6 +156,8 @@ pub enum Clock {
     Wall,
     /// fio's own report: its start and end take longer than a tool's.
     Fio,
+    /// The report of `takeup bench`, which prepares each run.
+    Bench,
     /// The floor's own report: the list of files is read before it starts.
     Floor,
 }
@@ -193,7 +215,14 @@ pub fn works(size: Size) -> Vec<Work> {
         work("large-warm", large, Warm, Job::Archive, Ordinary),
         work("mixed-zstd", mixed, Warm, Job::ArchiveZstd, Ordinary),
         work("mixed-gzip", mixed, Warm, Job::ArchiveGzip, Ordinary),
+        work("small-cold-null", small, Cold, Job::ArchiveToNull, Ordinary),
+        work("small-warm-null", small, Warm, Job::ArchiveToNull, Ordinary),
+        work("large-cold-null", large, Cold, Job::ArchiveToNull, Ordinary),
+        work("large-warm-null", large, Warm, Job::ArchiveToNull, Ordinary),
+        work("verify-large", large, Cold, Job::Verify, Ordinary),
+        work("read-large", large, Cold, Job::Read, Ordinary),
         work("restore-small", small, Warm, Job::Restore, Ordinary),
+        work("restore-memory", small, Warm, Job::RestoreToMemory, Ordinary),
         work("pipe", None, Warm, Job::Pipe(pipe_bytes), Ordinary),
         work("tape-lto5", packed, Warm, Job::Tape("lto5"), Tape),
         work("tape-lto7", packed, Warm, Job::Tape("lto7"), Tape),
@@ -238,7 +267,15 @@ pub fn contenders(work: &Work) -> Vec<Contender> {
             ("tar|pigz", &[TAR, PIGZ, CAT]),
             ("bsdtar|pigz", &[BSDTAR, PIGZ, CAT]),
         ],
-        Job::Restore => &[
+        Job::ArchiveToNull => match work.data {
+            // GNU tar reads nothing where its archive is /dev/null.
+            Some((_, Recipe::OneFile(_))) => &[("takeup", &[BACKUP]), ("cat", &[CAT_DATA])],
+            _ => &[("takeup", &[BACKUP])],
+        },
+        Job::Verify => &[("takeup", &[VERIFY])],
+        // Its best setting is searched, as fio's is.
+        Job::Read => &[],
+        Job::Restore | Job::RestoreToMemory => &[
             ("takeup", &[RESTORE]),
             ("takeup-own", &[RESTORE_OWN]),
             ("tar", &[TAR_EXTRACT]),
@@ -300,6 +337,28 @@ pub fn fio_candidates(size: Size) -> Vec<Contender> {
     candidates
 }
 
+/// The settings that the product's own best reading is searched among.
+pub fn bench_candidates(size: Size) -> Vec<Contender> {
+    let (blocks, depths): (&[&str], &[&str]) = match size {
+        Size::Full => (&["256k", "1M", "4M"], &["1", "4", "8", "16"]),
+        Size::Quick => (&["1M"], &["1"]),
+    };
+    let mut candidates = Vec::new();
+    for &block in blocks {
+        for &depth in depths {
+            let mut argv = owned(&["{takeup}", "bench", "read", "{read}", "-q"]);
+            argv.extend(owned(&["--engines", "io_uring", "--cache", "direct"]));
+            argv.extend(owned(&["--block-size", block, "--depth", depth, "--length", "{length}"]));
+            argv.extend(owned(&["--repeats", "1", "--repeats-max", "1", "--random-reads", "0"]));
+            argv.extend(owned(&["--output", "{bench_output}"]));
+            let name = format!("takeup io_uring {block} depth {depth}");
+            let stages = vec![argv];
+            candidates.push(Contender { name, stages, clock: Clock::Bench, drive: None });
+        }
+    }
+    candidates
+}
+
 /// Puts the values in the place of the words in braces.
 pub fn fill(argv: &[String], values: &BTreeMap<&'static str, String>) -> Vec<String> {
     argv.iter()
@@ -315,7 +374,7 @@ fn fio_argv(engine: &str, block: &str, depth: &str) -> Vec<String> {
     let mut argv = owned(&[
         "fio",
         "--name=read",
-        "--filename={data}",
+        "--filename={read}",
         "--rw=read",
         "--readonly",
         "--direct=1",
@@ -343,12 +402,14 @@ mod tests {
             for work in works(size) {
                 let all = contenders(&work);
                 let names: Vec<_> = all.iter().map(|contender| &*contender.name).collect();
-                if !matches!(work.job, Job::DriveRate(_)) {
-                    assert_eq!(names[0], "takeup", "{}", work.name);
-                }
-                assert!(names.len() >= 2, "{}", work.name);
+                let product = names.contains(&"takeup");
+                // Its settings are searched for the one, drives are compared in the other.
+                let others_only = matches!(work.job, Job::Read | Job::DriveRate(_));
+                assert_eq!(product, !others_only, "{}", work.name);
+                // The floor and fio join those that read.
+                assert!(names.len() >= 2 || work.job.reads(), "{}", work.name);
                 let before = before(&all);
-                assert_eq!(before.is_some(), names[0] == "takeup", "{}", work.name);
+                assert_eq!(before.is_some(), product, "{}", work.name);
                 if let Some(before) = before {
                     let words: Vec<&String> = before.stages.iter().flatten().collect();
                     assert!(words.iter().any(|word| *word == "{before}"), "{words:?}");
@@ -357,6 +418,7 @@ mod tests {
             }
         }
         assert_eq!(fio_candidates(Size::Full).len(), 27);
+        assert_eq!(bench_candidates(Size::Full).len(), 12);
         assert_eq!(floor_candidates(Size::Full).len(), 14);
     }
 
@@ -377,12 +439,16 @@ mod tests {
             "drive",
             "process",
             "seconds",
+            "read",
+            "length",
+            "bench_output",
         ];
         let values: BTreeMap<_, _> = names.map(|name| (name, format!("<{name}>"))).into();
         let mut all: Vec<_> = works(Size::Full).iter().flat_map(contenders).collect();
         all.extend(before(&all));
         all.extend(floor_candidates(Size::Full));
         all.extend(fio_candidates(Size::Full));
+        all.extend(bench_candidates(Size::Full));
         all.push(Contender::new("prepare", &[BACKUP_TO_FILE, TAR_TO_FILE, COUNT]));
         for argv in all.iter().flat_map(|contender| &contender.stages) {
             let filled = fill(argv, &values).join(" ");

@@ -18,6 +18,9 @@ use crate::programs::{FloorReport, StageReport};
 /// No run takes longer; the programs are killed then.
 const LIMIT_SECONDS: u64 = 1800;
 
+/// The file in the scratch folder that `takeup bench` keeps its run in.
+pub const BENCH_RUNS: &str = "bench.ndjson";
+
 /// What a run took.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -72,6 +75,7 @@ pub fn run(
     let printed_path = scratch.join("printed");
     let mut children = Vec::new();
     let mut input = Stdio::null();
+    let _ = fs::remove_file(scratch.join(BENCH_RUNS));
     for (index, argv) in stages.iter().enumerate() {
         let last = index + 1 == stages.len();
         let keep = clock != Clock::Wall || output == Output::Keep;
@@ -109,7 +113,7 @@ pub fn run(
     let stages: Vec<_> = stages.collect();
     let own_seconds: f64 = stages.iter().map(|s| s.user_seconds + s.system_seconds).sum();
     Ok(Outcome {
-        seconds: seconds(clock, &reports, &printed)?,
+        seconds: seconds(clock, &reports, &printed, scratch)?,
         stages,
         printed,
         other_cpu_seconds: (after.busy_seconds - before.busy_seconds - own_seconds).max(0.0),
@@ -117,7 +121,12 @@ pub fn run(
     })
 }
 
-fn seconds(clock: Clock, reports: &[StageReport], printed: &str) -> anyhow::Result<f64> {
+fn seconds(
+    clock: Clock,
+    reports: &[StageReport],
+    printed: &str,
+    scratch: &Path,
+) -> anyhow::Result<f64> {
     match clock {
         Clock::Wall => {
             let start_ns = reports.iter().map(|report| report.start_ns).min();
@@ -130,6 +139,7 @@ fn seconds(clock: Clock, reports: &[StageReport], printed: &str) -> anyhow::Resu
             Ok(report.seconds)
         }
         Clock::Fio => fio_seconds(printed),
+        Clock::Bench => bench_seconds(&scratch.join(BENCH_RUNS)),
     }
 }
 
@@ -147,6 +157,16 @@ fn fio_seconds(printed: &str) -> anyhow::Result<f64> {
     }
     // runtime is in whole milliseconds; the rate is computed from it, so neither says more.
     Ok(if milliseconds > 0.0 { milliseconds / 1000.0 } else { bytes / rate })
+}
+
+/// The time of the one run of `takeup bench`.
+fn bench_seconds(runs: &Path) -> anyhow::Result<f64> {
+    let experiment = bench::record::load(runs).context("the runs of bench")?;
+    let run = experiment.runs.first().context("no run of bench")?;
+    match &run.error {
+        Some(error) => bail!("{error}"),
+        None => Ok(run.seconds),
+    }
 }
 
 fn read_reports(stages: &[Vec<String>], scratch: &Path) -> anyhow::Result<Vec<StageReport>> {

@@ -24,6 +24,8 @@ pub enum Measure {
     OutputSize,
     /// Processor time of the product's whole pipeline over that of the other's.
     Cpu,
+    /// Processor time of the product, in seconds.
+    CpuSeconds,
     /// Processor time of the product alone over that of the other program alone.
     ProgramCpu,
     /// Largest resident set of the product beyond the ring, in MiB.
@@ -84,16 +86,25 @@ pub enum Verdict {
 pub const TARGETS: &[Target] = &[
     target("small-cold", "tar", Measure::Speed, Bound::AtLeast(3.5)),
     target("small-cold", "floor", Measure::Time, Bound::AtMost(1.5)),
-    target("small-warm", "tar", Measure::Speed, Bound::AtLeast(2.0)),
+    target("small-cold-null", "floor", Measure::Time, Bound::AtMost(1.3)),
+    target("small-warm", "tar", Measure::Speed, Bound::AtLeast(1.3)),
+    target("small-warm-null", "floor", Measure::Time, Bound::AtMost(1.9)),
+    target("small-warm-null", "itself", Measure::CpuSeconds, Bound::AtMost(1.0)),
     target("large-cold", "tar", Measure::Speed, Bound::AtLeast(1.8)),
     target("large-cold", "fio", Measure::Speed, Bound::AtLeast(0.9)),
+    target("large-cold-null", "fio", Measure::Speed, Bound::AtLeast(0.95)),
     target("large-warm", "tar", Measure::Speed, Bound::AtLeast(1.3)),
-    target("mixed-zstd", "tar|zstd", Measure::Speed, Bound::AtLeast(1.15)),
+    target("large-warm-null", "cat", Measure::Speed, Bound::AtLeast(0.6)),
+    target("verify-large", "fio", Measure::Speed, Bound::AtLeast(0.95)),
+    target("read-large", "fio", Measure::Speed, Bound::AtLeast(0.98)),
+    target("mixed-zstd", "tar|zstd", Measure::Speed, Bound::AtLeast(1.25)),
     target("mixed-zstd", "tar|zstd", Measure::OutputSize, Bound::AtMost(1.01)),
     target("mixed-gzip", "tar|pigz", Measure::Speed, Bound::AtLeast(2.5)),
     target("mixed-gzip", "tar|pigz", Measure::OutputSize, Bound::AtMost(1.02)),
     target("restore-small", "tar", Measure::Speed, Bound::AtLeast(2.0)),
-    target("pipe", "mbuffer", Measure::Speed, Bound::AtLeast(1.2)),
+    target("restore-memory", "tar", Measure::Speed, Bound::AtLeast(1.5)),
+    target("restore-memory", "tar", Measure::Cpu, Bound::AtMost(1.15)),
+    target("pipe", "mbuffer", Measure::Speed, Bound::AtLeast(1.4)),
     target("pipe", "mbuffer", Measure::Cpu, Bound::AtMost(1.0)),
     target("pipe", "mbuffer", Measure::ProgramCpu, Bound::AtMost(1.0)),
     target("tape-lto5", "source, drive", Measure::OverSourceAndDrive, Bound::AtMost(1.02)),
@@ -118,7 +129,7 @@ pub const TARGETS: &[Target] = &[
 impl Target {
     /// What the runs say: one number and its interval.
     pub fn measured(&self, runs: &[Run]) -> Option<Estimate> {
-        let ours = |run: &&Run| run.work == self.work && run.contender == "takeup";
+        let ours = |run: &&Run| run.work == self.work && is(&run.contender, "takeup");
         match self.measure {
             Measure::Speed => self.paired(runs, |product, other| other.seconds / product.seconds),
             Measure::Time => self.paired(runs, |product, other| product.seconds / other.seconds),
@@ -128,6 +139,9 @@ impl Target {
             Measure::ProgramCpu => self.paired(runs, |product, other| {
                 program_cpu_seconds(product, "takeup") / program_cpu_seconds(other, self.against)
             }),
+            Measure::CpuSeconds => {
+                Estimate::of(&runs.iter().filter(ours).map(Run::cpu_seconds).collect::<Vec<_>>())
+            }
             Measure::OutputSize => {
                 let size = |name: &str| {
                     let found = runs.iter().rev().find(|run| {
@@ -240,6 +254,7 @@ impl Target {
             Measure::Speed => "times as fast",
             Measure::Time => "times its time",
             Measure::OutputSize => "times its size",
+            Measure::CpuSeconds => "seconds of processor time",
             Measure::Cpu => "times its processor time, whole pipeline",
             Measure::ProgramCpu => "times its processor time, program alone",
             Measure::MemoryBeyondRing => "MiB beyond the ring",
@@ -330,7 +345,7 @@ fn back_hitches(run: &Run) -> Option<f64> {
 }
 
 /// Whether a contender goes by this name; "fio" stands for "fio io_uring 1M depth 8" too.
-fn is(contender: &str, name: &str) -> bool {
+pub fn is(contender: &str, name: &str) -> bool {
     contender.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
