@@ -91,8 +91,10 @@ impl<T> Queue<T> {
         }
         self.cancel.check()?;
         let item = inner.items.pop_front();
+        // Whoever filled the queue is woken for half of it, not for each item.
+        let half_empty = inner.items.len() <= self.capacity / 2;
         drop(inner);
-        if item.is_some() {
+        if item.is_some() && half_empty {
             self.room.notify_one();
         }
         Ok(item)

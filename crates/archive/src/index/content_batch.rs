@@ -194,14 +194,17 @@ fn in_lanes<'a, const N: usize>(
 ) {
     loop {
         let mut lanes = [const { &[0; N] }; CHUNKS_BY_THEMSELVES];
-        let mut filled = 0;
+        let mut filled = 0usize;
         for (lane, input) in lanes.iter_mut().zip(inputs.by_ref()) {
             *lane = input;
             filled += 1;
         }
         if filled > 0 {
+            // The kernel takes 16, 8, 4, 2 and 1 at a time, each as long as the other: 15 would be
+            // four passes. Empty lanes that are hashed for nothing make it one.
+            let passed = filled.next_power_of_two();
             let mut values = [0; CHUNKS_BY_THEMSELVES * size_of::<ChainingValue>()];
-            hash(&lanes[..filled], &mut values[..filled * size_of::<ChainingValue>()]);
+            hash(&lanes[..passed], &mut values[..passed * size_of::<ChainingValue>()]);
         }
         if filled < lanes.len() {
             return;

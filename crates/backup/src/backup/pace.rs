@@ -7,10 +7,10 @@
 //! computed (or waited for a core, which is the same here) lowers it.
 
 use std::sync::{Condvar, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flow::account::{Account, State};
-use flow::cancel::{Cancel, POLL, Stopped};
+use flow::cancel::{Cancel, Stopped};
 use host::counters::processor::{ThreadSchedule, thread_ns};
 
 use failures::lock;
@@ -18,6 +18,10 @@ use failures::lock;
 /// Share of the time, in percent, that a reader must have slept for the limit to rise. A little it
 /// does in any case, by contention for locks in the kernel.
 const ASLEEP_PERCENT: u64 = 15;
+
+/// How long a reader without a permit sleeps at the longest. There may be 64 of them, and nothing
+/// for them to look at: every holder of a permit notices a stop and wakes them.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
 
 /// Hands out permits to work, as many as do good.
 #[derive(Debug)]
@@ -57,14 +61,22 @@ impl Pace {
         if state.used >= state.limit {
             account.switch(State::Starved);
             while state.used >= state.limit {
-                let waited = self.changed.wait_timeout(state, POLL);
+                let waited = self.changed.wait_timeout(state, SLEEP_MAX);
                 state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
                 self.cancel.check().inspect_err(|_| account.switch(State::Working))?;
             }
             account.switch(State::Working);
         }
+        self.cancel.check()?;
         state.used += 1;
         Ok(Permit { pace: self })
+    }
+
+    /// Whether the holder of a permit may keep it for its next batch: nobody else has to be woken
+    /// for work that this one goes on with at once.
+    pub(super) fn may_stay(&self) -> bool {
+        let state = lock(&self.state);
+        state.used <= state.limit
     }
 
     /// Whether readers are waiting for the disk rather than computing.
@@ -77,8 +89,9 @@ impl Pace {
         let mut state = lock(&self.state);
         if spent.asleep_ns * 100 > (spent.asleep_ns + spent.awake_ns) * ASLEEP_PERCENT {
             state.limit = (state.limit + 4).min(self.highest);
+            let room = state.limit.saturating_sub(state.used);
             drop(state);
-            self.changed.notify_all();
+            (0..room).for_each(|_| self.changed.notify_one());
         } else {
             state.limit = (state.limit - 1).max(self.lowest);
         }
@@ -144,7 +157,9 @@ impl Drop for Permit<'_> {
         state.used -= 1;
         let may_go = state.used < state.limit;
         drop(state);
-        if may_go {
+        if self.pace.cancel.check().is_err() {
+            self.pace.changed.notify_all();
+        } else if may_go {
             self.pace.changed.notify_one();
         }
     }
@@ -182,6 +197,30 @@ mod tests {
         }
         let spent = meter.spent();
         assert!(spent.awake_ns > spent.asleep_ns, "{spent:?}");
+    }
+
+    #[test]
+    fn a_stop_reaches_everybody_who_waits_for_a_permit() {
+        let cancel = Cancel::new();
+        let pace = Pace::new(1, 1, cancel.clone());
+        let held = pace.enter(&mut Stage::new(StageKind::Read).open()).unwrap();
+        std::thread::scope(|scope| {
+            let wait = || pace.enter(&mut Stage::new(StageKind::Read).open()).is_err();
+            let waiting: Vec<_> = (0..8).map(|_| scope.spawn(wait)).collect();
+            cancel.cancel();
+            drop(held);
+            assert!(waiting.into_iter().all(|thread| thread.join().unwrap()));
+        });
+    }
+
+    #[test]
+    fn a_permit_is_kept_until_the_limit_falls() {
+        let pace = Pace::new(1, 2, Cancel::new());
+        let mut account = Stage::new(StageKind::Read).open();
+        let [_one, _two] = [(); 2].map(|()| pace.enter(&mut account).unwrap());
+        assert!(pace.may_stay());
+        pace.learn(Spent { awake_ns: 95, asleep_ns: 5 });
+        assert!(!pace.may_stay());
     }
 
     #[test]

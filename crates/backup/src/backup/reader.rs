@@ -126,10 +126,15 @@ impl<'a> Reader<'a> {
         let shared = self.shared;
         loop {
             let permit = shared.pace.enter(self.account)?;
-            let Some(batch) = shared.batches.pop(self.account)? else { return Ok(()) };
-            let spent = self.batch(batch)?;
+            loop {
+                let Some(batch) = shared.batches.pop(self.account)? else { return Ok(()) };
+                let spent = self.batch(batch)?;
+                shared.pace.learn(spent);
+                if !shared.pace.may_stay() {
+                    break;
+                }
+            }
             drop(permit);
-            shared.pace.learn(spent);
         }
     }
 
