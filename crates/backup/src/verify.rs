@@ -14,6 +14,7 @@
 //! what a backup is for, *differs although it did not change* is what nobody did.
 
 mod freshness;
+mod large;
 mod live;
 mod order;
 mod seen;

@@ -71,6 +71,11 @@ impl ContentTree {
         ContentTree { context: Some(hash_derive_key_context(SPARSE_CONTEXT)), front, input_bytes }
     }
 
+    /// Bytes that are stored of the content.
+    pub fn stored_bytes(&self) -> u64 {
+        self.input_bytes - self.front.len() as u64
+    }
+
     /// Hashes the bytes that are stored from `at_bytes` of the content on.
     ///
     /// It goes through them in steps of up to 256 KiB, and calls `hashed` with the place in

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use archive::chunk::Compression;
 use archive::index::{FileRecord, IndexReader, RecordKind, Section, SetIdHasher, Trailer};
@@ -14,11 +15,11 @@ use flow::budget::Loan;
 use flow::cancel::Stopped;
 
 use super::seen::{Seen, SeenReader};
-use super::workers::{Candidate, Job, Object, Workers, remember};
+use super::workers::{Candidate, Job, Large, Object, Workers, remember};
 use super::{VerifyError, VerifyReport, report_blocks};
 use crate::read::block_check::KeptChecksums;
 use crate::read::late_check::{IndexFault, LateCheck, is_trailer, read_trailer, section_of};
-use crate::read::members::{Found, Item, MemberStream};
+use crate::read::members::{ContentPiece, Found, Item, MemberStream};
 use crate::read::section::SectionReader;
 use crate::read::{Damage, DamageKind};
 use crate::selection::without_root;
@@ -178,7 +179,8 @@ impl<'a> Verifier<'a> {
         let stored_bytes = if member.kind == Kind::File { stored_bytes } else { 0 };
         let loan = self.borrow(member.memory_bytes(), account)?;
         let (content, missing_bytes) = (Vec::new(), 0);
-        let mut object = Object { member, header_offset_bytes, content, missing_bytes, loan };
+        let mut object =
+            Object { member, header_offset_bytes, stored_bytes, content, missing_bytes, loan };
         if stored_bytes > SMALL_BYTES_MAX {
             return self.large(object, stream, account);
         }
@@ -216,13 +218,34 @@ impl<'a> Verifier<'a> {
         account: &mut Account,
     ) -> Result<(), Stopped> {
         self.flush(account)?;
-        let worker = self.take_worker();
+        let comparer = self.take_worker();
         let ticket = self.take_ticket();
-        self.workers.push(worker, Job::Begin(ticket, object), account)?;
+        let (size_bytes, sparse) = (object.member.size_bytes, object.member.sparse.as_deref());
+        let file = Arc::new(Large::new(size_bytes, sparse, object.stored_bytes));
+        self.workers.push(comparer, Job::Begin(ticket, object), account)?;
+        let (mut number, mut at_bytes, mut missing_bytes) = (0, 0, 0);
         while let Some(piece) = stream.next_piece(account)? {
-            self.workers.push(worker, Job::Piece(piece), account)?;
+            let slice = match piece {
+                ContentPiece::Data(slice) => slice,
+                ContentPiece::Missing { bytes } => {
+                    file.miss();
+                    missing_bytes += bytes;
+                    at_bytes += bytes;
+                    continue;
+                }
+            };
+            // A live file is of no interest any more where the archived one is not whole.
+            if self.workers.compares() && missing_bytes == 0 {
+                self.workers.push(comparer, Job::Compare(slice.clone()), account)?;
+            }
+            let bytes = slice.len() as u64;
+            let (worker, file) = (self.take_worker(), Arc::clone(&file));
+            self.workers.push(worker, Job::Hash { file, number, at_bytes, slice }, account)?;
+            number += 1;
+            at_bytes += bytes;
         }
-        self.workers.push(worker, Job::End, account)
+        let end = Job::End { file, stretches: number, missing_bytes };
+        self.workers.push(comparer, end, account)
     }
 
     fn flush(&mut self, account: &mut Account) -> Result<(), Stopped> {

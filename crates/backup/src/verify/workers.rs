@@ -1,8 +1,10 @@
 //! The `hash` or `compare` stage: threads that hash what was archived and hold it against the live
 //! files.
 //!
-//! Members travel in batches, large files piece by piece to one worker. Each batch has a ticket,
-//! and results are entered in the order of the tickets, which is that of the archive.
+//! Members travel in batches, large files in stretches to whoever is free; where there is a live
+//! file, one worker compares it with all of them. Each batch and each large file has a ticket, and
+//! results are entered in the order of the tickets, which is that of the archive. A worker waits
+//! for a turn only with everything done that it was given before, so the turn comes.
 
 use std::collections::HashSet;
 use std::num::NonZero;
@@ -23,12 +25,12 @@ use flow::run::StageKind;
 use flow::turnstile::Turnstile;
 use tree::{Accounts, CompareOptions, LiveTree};
 
+use super::large::{Finished, LargeFile};
 use super::live::LiveFile;
 use super::seen::{Seen, SeenMembers};
 use super::{
     Bounded, Differing, LISTED_BYTES_MAX, LISTED_MAX, Problem, Textual, VerifyError, VerifyOptions,
 };
-use crate::read::members::ContentPiece;
 use crate::read::{MEMBERS_BYTES_MAX, Slice};
 use crate::warnings::Warnings;
 
@@ -44,6 +46,9 @@ const DIRECTORIES_BYTES_MAX: usize = 64 << 20;
 pub(crate) struct Object {
     pub member: Box<Member>,
     pub header_offset_bytes: ArchiveOffset,
+    /// Bytes of it that the archive should hold.
+    pub stored_bytes: u64,
+    /// Of a small file.
     pub content: Vec<Slice>,
     pub missing_bytes: u64,
     pub loan: Loan,
@@ -53,11 +58,27 @@ pub(crate) struct Object {
 #[derive(Debug)]
 pub(crate) enum Job {
     Batch(u64, Vec<Object>),
-    /// A large file, whose content follows.
+    /// A large file, whose content follows: it is held against the live one.
     Begin(u64, Object),
-    Piece(ContentPiece),
-    End,
+    /// The next bytes of the file that was begun, for that.
+    Compare(Slice),
+    /// The file that was begun has gone by, in so many stretches.
+    End {
+        file: Arc<Large>,
+        stretches: u64,
+        missing_bytes: u64,
+    },
+    /// A stretch of anybody's large file, to be hashed.
+    Hash {
+        file: Arc<Large>,
+        number: u64,
+        at_bytes: u64,
+        slice: Slice,
+    },
 }
+
+/// A large file, and what else comes of it.
+pub(crate) type Large = LargeFile<(u64, Outcome)>;
 
 /// A live object that differs, until the index says when it was last touched before.
 #[derive(Debug)]
@@ -147,6 +168,11 @@ impl<'a> Workers<'a> {
         self.queues.len()
     }
 
+    /// Whether live files are held against the archive's.
+    pub fn compares(&self) -> bool {
+        self.paths.is_some()
+    }
+
     /// The bytes that members under way share.
     pub fn budget(&self) -> &Budget {
         &self.budget
@@ -194,26 +220,43 @@ impl<'a> Workers<'a> {
                         objects.into_iter().map(|object| checker.check(object)).collect();
                     self.enter(ticket, outcomes, account)?;
                 }
-                Job::Begin(ticket, object) => open = Some((ticket, checker.begin(object))),
-                Job::Piece(ContentPiece::Data(slice)) => {
+                // Hashed in stretches.
+                Job::Begin(ticket, object) => open = Some((ticket, checker.begin(object, None))),
+                Job::Compare(slice) => {
                     if let Some((_, checking)) = &mut open {
-                        checker.update(checking, &slice);
+                        checker.compare_content(checking, &slice);
                     }
                 }
-                Job::Piece(ContentPiece::Missing { bytes }) => {
-                    if let Some((_, checking)) = &mut open {
-                        checking.missing_bytes += bytes;
+                Job::End { file, stretches, missing_bytes } => {
+                    if let Some((ticket, mut checking)) = open.take() {
+                        checking.missing_bytes = missing_bytes;
+                        let rest = (ticket, checker.end(checking));
+                        self.enter_large(file.end(stretches, rest), account)?;
                     }
                 }
-                Job::End => {
-                    if let Some((ticket, checking)) = open.take() {
-                        let outcome = checker.end(checking);
-                        self.enter(ticket, vec![outcome], account)?;
-                    }
+                Job::Hash { file, number, at_bytes, slice } => {
+                    self.count_content(&slice);
+                    self.enter_large(file.hash(number, at_bytes, &slice), account)?;
                 }
             }
         }
         Ok(())
+    }
+
+    fn count_content(&self, bytes: &[u8]) {
+        self.stage.add_bytes(bytes.len() as u64);
+        self.warnings.monitor().count(Counter::SourceBytes, bytes.len() as u64);
+    }
+
+    /// Enters a large file of which everything is known.
+    fn enter_large(
+        &self,
+        finished: Option<Finished<(u64, Outcome)>>,
+        account: &mut Account,
+    ) -> Result<(), VerifyError> {
+        let Some(((ticket, mut outcome), hash)) = finished else { return Ok(()) };
+        outcome.seen.content_hash = hash;
+        self.enter(ticket, vec![outcome], account)
     }
 
     fn enter(
@@ -271,7 +314,8 @@ impl Results {
 }
 
 /// What came of one member.
-struct Outcome {
+#[derive(Debug)]
+pub(crate) struct Outcome {
     member: Box<Member>,
     seen: Seen,
     comparison: Compared,
@@ -279,6 +323,7 @@ struct Outcome {
     _loan: Loan,
 }
 
+#[derive(Debug)]
 enum Compared {
     NotAsked,
     Same,
@@ -295,7 +340,7 @@ struct Checking {
     comparison: Compared,
     live: Option<LiveFile>,
     missing_bytes: u64,
-    source_bytes: u64,
+    stored_bytes: u64,
     loan: Loan,
 }
 
@@ -309,19 +354,23 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn check(&mut self, mut object: Object) -> Outcome {
         let content = std::mem::take(&mut object.content);
-        let mut checking = self.begin(object);
+        let hasher = (object.member.kind == Kind::File).then(|| match &object.member.sparse {
+            Some(runs) => ContentHasher::sparse(object.member.size_bytes, runs),
+            None => ContentHasher::whole(),
+        });
+        let mut checking = self.begin(object, hasher);
         for slice in &content {
-            self.update(&mut checking, slice);
+            self.shared.count_content(slice);
+            if let Some(hasher) = &mut checking.hasher {
+                hasher.update(slice);
+            }
+            self.compare_content(&mut checking, slice);
         }
         self.end(checking)
     }
 
-    fn begin(&mut self, object: Object) -> Checking {
-        let Object { member, header_offset_bytes, missing_bytes, loan, .. } = object;
-        let hasher = (member.kind == Kind::File).then(|| match &member.sparse {
-            Some(runs) => ContentHasher::sparse(member.size_bytes, runs),
-            None => ContentHasher::whole(),
-        });
+    fn begin(&mut self, object: Object, hasher: Option<ContentHasher>) -> Checking {
+        let Object { member, header_offset_bytes, missing_bytes, stored_bytes, loan, .. } = object;
         let (comparison, live) = self.compare(&member, header_offset_bytes);
         Checking {
             member,
@@ -330,7 +379,7 @@ impl Checker<'_> {
             comparison,
             live,
             missing_bytes,
-            source_bytes: 0,
+            stored_bytes,
             loan,
         }
     }
@@ -369,13 +418,7 @@ impl Checker<'_> {
         (Compared::Differs(candidate), file)
     }
 
-    fn update(&mut self, checking: &mut Checking, bytes: &[u8]) {
-        self.shared.stage.add_bytes(bytes.len() as u64);
-        self.shared.warnings.monitor().count(Counter::SourceBytes, bytes.len() as u64);
-        checking.source_bytes += bytes.len() as u64;
-        if let Some(hasher) = &mut checking.hasher {
-            hasher.update(bytes);
-        }
+    fn compare_content(&mut self, checking: &mut Checking, bytes: &[u8]) {
         if checking.missing_bytes == 0
             && let Some(live) = &mut checking.live
         {
@@ -408,7 +451,7 @@ impl Checker<'_> {
         }
         let content_hash = hasher.filter(|_| whole).map(|hasher| hasher.finish());
         let seen = Seen { header_offset_bytes, content_hash };
-        let source_bytes = checking.source_bytes;
+        let source_bytes = checking.stored_bytes.saturating_sub(checking.missing_bytes);
         Outcome { member, seen, comparison, source_bytes, _loan: loan }
     }
 }
