@@ -284,7 +284,7 @@ fn read_source(
     match source.length_bytes {
         Some(length_bytes) if length_bytes > 0 => {
             let mut in_flight = engine
-                .open_for(DEPTH, &source.file)
+                .open_reads(DEPTH, &source.file)
                 .map_err(|source| ReadError::Read { offset_bytes: 0, source })?;
             read_file(&source.file, 0, length_bytes, producer, &mut in_flight, account)
         }

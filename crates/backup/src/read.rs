@@ -85,7 +85,7 @@ pub(crate) const MEMBERS_BYTES_MAX: usize = 16 << 20;
 /// Zeros behind a member that tar writes at most without being told otherwise: the end mark, which
 /// begins in the last unit of a record of 10 KiB, and the record behind that.
 const RECORD_ZEROS_BYTES_MAX: u64 = 512 + 10240;
-/// Reads in flight: enough to keep a disk busy, few enough for two cores.
+/// Reads in flight at first: enough to keep a disk busy, few enough for two cores.
 const READS_IN_FLIGHT: usize = 4;
 
 /// How an archive is read.
@@ -473,7 +473,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             Some(length_bytes) => {
                 let mut in_flight = self
                     .choice
-                    .open_for(READS_IN_FLIGHT, file)
+                    .open_reads(READS_IN_FLIGHT, file)
                     .map_err(|source| ReadFailure::SetUp { what: "engine", source })?;
                 let ranges = match self.settings.excerpt {
                     Some(excerpt) => excerpt.source.clone(),

@@ -104,6 +104,9 @@ pub trait Backend: Send {
     fn wait(&mut self) -> io::Result<Completion>;
 }
 
+/// Most reads of one stream that are ever under way.
+pub const READS_MAX: usize = 32;
+
 /// Which back end to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
@@ -158,11 +161,25 @@ impl Choice {
     /// say: `fuse_direct_read_iter` leaves `ki_pos` as it was, and the rest is read from the start
     /// of the request again. Seen with Linux 6.18; a short write would go to the wrong place too.
     pub fn open_for(&self, depth: usize, file: impl AsFd) -> io::Result<InFlight> {
-        if self.io_uring && self.name_for(file) == self.name() {
-            Ok(InFlight::new(Box::new(UringBackend::new(depth)?)))
+        Ok(InFlight::new(self.backend_for(depth, file)?))
+    }
+
+    fn backend_for(&self, depth: usize, file: impl AsFd) -> io::Result<Box<dyn Backend>> {
+        Ok(if self.io_uring && self.name_for(file) == self.name() {
+            Box::new(UringBackend::new(depth)?)
         } else {
-            Ok(InFlight::new(Box::new(ThreadBackend::new(depth)?)))
-        }
+            Box::new(ThreadBackend::new(depth)?)
+        })
+    }
+
+    /// Makes a back end for one thread that is going to read `file` as a stream, with so many reads
+    /// under way at first and more where that is faster.
+    ///
+    /// # Errors
+    /// As [`Choice::open_for`].
+    pub fn open_reads(&self, least: usize, file: impl AsFd) -> io::Result<InFlight> {
+        let most = READS_MAX.max(least);
+        Ok(InFlight::from(self.backend_for(most, file)?, least))
     }
 
     /// Name of the back end that [`Choice::open_for`] makes for this file.

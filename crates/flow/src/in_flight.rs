@@ -6,15 +6,17 @@
 //! have ended too, and tells the failure that stands first in the file, since transfers end in any
 //! order.
 //!
-//! Capacity: the depth of the back end. Nothing is allocated for a transfer. Not here: in which
+//! How many may be under way follows what comes of it, where the back end takes more than a stream
+//! begins with ([`Depth`]). Capacity: the depth of the back end. Nothing is allocated for a transfer. Not here: in which
 //! order a stream is asked for, and what becomes of a place that cannot be read.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::account::Account;
 use crate::backend::{Backend, Completion, Operation};
 use crate::cancel::Stopped;
+use crate::depth::Depth;
 use crate::ring::{Piece, Producer, Reservation};
 
 /// How often in a row all that comes back may be EAGAIN before one of them is a failure.
@@ -68,12 +70,20 @@ pub struct InFlight {
     begun_bytes: u64,
     /// EAGAIN in a row.
     refusals: u32,
+    depth: Depth,
 }
 
 impl InFlight {
-    /// Nothing is under way at first.
+    /// Nothing is under way at first; as many may be as the back end takes.
     pub fn new(backend: Box<dyn Backend>) -> InFlight {
-        InFlight { backend, begun_bytes: 0, refusals: 0 }
+        let depth = backend.depth();
+        InFlight::from(backend, depth)
+    }
+
+    /// Begins with so many under way, and goes up to what the back end takes where that is faster.
+    pub fn from(backend: Box<dyn Backend>, least: usize) -> InFlight {
+        let depth = Depth::new(least, backend.depth());
+        InFlight { backend, begun_bytes: 0, refusals: 0, depth }
     }
 
     /// Name of the back end.
@@ -81,7 +91,7 @@ impl InFlight {
         self.backend.name()
     }
 
-    /// Most transfers that may be under way.
+    /// Most transfers that may be under way, at any time.
     pub fn depth(&self) -> usize {
         self.backend.depth()
     }
@@ -93,7 +103,7 @@ impl InFlight {
 
     /// Whether no more may be begun before one has ended.
     pub fn is_full(&self) -> bool {
-        self.backend.in_flight() >= self.backend.depth()
+        self.backend.in_flight() >= self.depth.now()
     }
 
     /// Room for the next read. Waits for it only when nothing is under way: else what is has to end
@@ -102,16 +112,20 @@ impl InFlight {
     /// # Errors
     /// When the run is being stopped.
     pub fn reserve(
-        &self,
+        &mut self,
         producer: &Producer,
         bytes: usize,
         account: &mut Account,
     ) -> Result<Option<Reservation>, Stopped> {
         if self.is_empty() {
-            producer.reserve(bytes, account).map(Some)
-        } else {
-            Ok(producer.try_reserve(bytes))
+            self.depth.restart();
+            return producer.reserve(bytes, account).map(Some);
         }
+        let reservation = producer.try_reserve(bytes);
+        if reservation.is_none() {
+            self.depth.held_up();
+        }
+        Ok(reservation)
     }
 
     /// Begins a transfer, or goes on with one that has failed. [`InFlight::is_full`] must not hold.
@@ -137,7 +151,10 @@ impl InFlight {
                 operation.offset_bytes += bytes as u64;
             }
             let result = match result {
-                Ok(_) if operation.done_bytes >= operation.wanted_bytes => Ok(()),
+                Ok(_) if operation.done_bytes >= operation.wanted_bytes => {
+                    self.depth.ended(operation.done_bytes as u64, Instant::now());
+                    Ok(())
+                }
                 Ok(0) => Err(operation.memory.nothing_moved().into()),
                 Ok(_) => {
                     self.begin(operation)?;

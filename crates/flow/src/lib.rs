@@ -45,6 +45,7 @@ pub mod bottleneck;
 pub mod budget;
 pub mod cancel;
 pub mod crew;
+pub mod depth;
 pub mod gaps;
 pub mod in_flight;
 pub mod monitor;

@@ -43,6 +43,7 @@
 
 pub mod compressibility;
 pub mod disk;
+pub mod engine;
 pub mod pipeline;
 pub mod plan;
 pub mod program;

@@ -15,7 +15,7 @@ use archive::member::{Extent, Kind};
 use archive::stream::ArchiveOffset;
 use device::file::Direct;
 use failures::lock;
-use flow::backend::{Memory, Operation};
+use flow::backend::{Memory, Operation, READS_MAX};
 use flow::cancel::Stopped;
 use flow::in_flight::{Failure, InFlight, Transfer};
 use flow::monitor::Counter;
@@ -26,7 +26,7 @@ use super::draft::{Draft, padded};
 use super::groups::{Content, Findings, Group, in_archive};
 use super::reader::Reader;
 
-/// Reads in flight. Eight of 1 MiB reach what a fast disk gives to one stream.
+/// Reads in flight at first. Eight of 1 MiB reach what a fast disk gives to one stream.
 const DEPTH: usize = 8;
 /// Smallest step in which the readable parts of a damaged region are looked for.
 const SALVAGE_BYTES: usize = 4096;
@@ -79,7 +79,7 @@ impl Reader<'_> {
             runs: runs.into(),
             padding_bytes: (padded(content_bytes) - content_bytes) as usize,
             direct,
-            retries_left: if direct == Direct::On { DEPTH } else { 0 },
+            retries_left: if direct == Direct::On { READS_MAX } else { 0 },
             end_bytes: draft.captured.version.size_bytes,
             lost_bytes: 0,
             first_error: None,
@@ -146,7 +146,7 @@ impl Stream<'_, '_> {
         let name = engine.name_for(&self.file);
         let mut in_flight = match self.reader.in_flight.take() {
             Some(in_flight) if in_flight.backend_name() == name => in_flight,
-            _ => engine.open_for(DEPTH, &self.file).map_err(BackupError::Engine)?,
+            _ => engine.open_reads(DEPTH, &self.file).map_err(BackupError::Engine)?,
         };
         // After an early end its drop waits for what is under way.
         self.transfer(&mut in_flight)?;
@@ -170,7 +170,7 @@ impl Stream<'_, '_> {
 
     /// Reserves the place of the next read; `None` if there is nothing to read, or no room while
     /// others are in flight.
-    fn next_operation(&mut self, in_flight: &InFlight) -> Result<Option<Operation>, Stopped> {
+    fn next_operation(&mut self, in_flight: &mut InFlight) -> Result<Option<Operation>, Stopped> {
         while self.runs.front().is_some_and(|run| run.length_bytes == 0) {
             self.runs.pop_front();
         }

@@ -14,9 +14,11 @@ use super::{Backend, Completion, Memory, Operation};
 use crate::crew::guarded;
 use crate::run::StageKind;
 
-/// Transfers through threads of its own.
+/// Transfers through threads of its own, of which there are as many as ever were wanted at once.
 pub struct ThreadBackend {
     requests: Option<SyncSender<Operation>>,
+    taken: Arc<Mutex<Receiver<Operation>>>,
+    done: SyncSender<Completion>,
     completions: Receiver<Completion>,
     threads: Vec<JoinHandle<()>>,
     depth: usize,
@@ -24,30 +26,43 @@ pub struct ThreadBackend {
 }
 
 impl ThreadBackend {
-    /// A back end with `depth` threads.
+    /// A back end with up to `depth` threads.
+    ///
+    /// # Errors
+    /// When not even one can be started.
     pub fn new(depth: usize) -> io::Result<ThreadBackend> {
         let depth = depth.max(1);
-        let (requests, taken) = sync_channel::<Operation>(depth);
+        let (requests, taken) = sync_channel(depth);
         let (done, completions) = sync_channel(depth);
-        let taken = Arc::new(Mutex::new(taken));
-        let mut threads = Vec::with_capacity(depth);
-        for _ in 0..depth {
-            let (taken, done) = (Arc::clone(&taken), done.clone());
-            let thread = std::thread::Builder::new().name("takeup-io".into()).spawn(move || {
-                loop {
-                    let next = lock(&taken).recv();
-                    let Ok(mut operation) = next else { return };
-                    // Whoever waits for the operation waits for nothing else: it has to come back.
-                    let result = guarded(StageKind::Io, || transfer(&mut operation));
-                    let result = result.unwrap_or_else(|failure| Err(io::Error::other(failure)));
-                    if done.send(Completion { operation, result }).is_err() {
-                        return;
-                    }
+        let mut backend = ThreadBackend {
+            requests: Some(requests),
+            taken: Arc::new(Mutex::new(taken)),
+            done,
+            completions,
+            threads: Vec::new(),
+            depth,
+            in_flight: 0,
+        };
+        backend.start_thread()?;
+        Ok(backend)
+    }
+
+    fn start_thread(&mut self) -> io::Result<()> {
+        let (taken, done) = (Arc::clone(&self.taken), self.done.clone());
+        let thread = std::thread::Builder::new().name("takeup-io".into()).spawn(move || {
+            loop {
+                let next = lock(&taken).recv();
+                let Ok(mut operation) = next else { return };
+                // Whoever waits for the operation waits for nothing else: it has to come back.
+                let result = guarded(StageKind::Io, || transfer(&mut operation));
+                let result = result.unwrap_or_else(|failure| Err(io::Error::other(failure)));
+                if done.send(Completion { operation, result }).is_err() {
+                    return;
                 }
-            })?;
-            threads.push(thread);
-        }
-        Ok(ThreadBackend { requests: Some(requests), completions, threads, depth, in_flight: 0 })
+            }
+        })?;
+        self.threads.push(thread);
+        Ok(())
     }
 }
 
@@ -78,6 +93,10 @@ impl Backend for ThreadBackend {
     }
 
     fn submit(&mut self, operation: Operation) -> io::Result<()> {
+        if self.in_flight >= self.threads.len() {
+            // Those that there are do it, if a little later.
+            let _ = self.start_thread();
+        }
         let requests = self.requests.as_ref().expect("requests are taken until drop");
         requests.send(operation).map_err(|_| io::ErrorKind::BrokenPipe)?;
         self.in_flight += 1;

@@ -1,0 +1,158 @@
+//! What the engine of a backup takes of processors, and what that leaves of a disk's rate.
+//!
+//! Every stage costs processor time for each byte and for each file; most of it can be done by as
+//! many cores as there are, a rest only by one at a time, since the archive has an order. A backup
+//! then takes what its slowest part takes: the source, the processors, or that rest. Where the
+//! source keeps requests under way beside the work, nothing is added up (Amdahl's law for the rest,
+//! the bottleneck law for the parts; Denning and Buzen, "The operational analysis of queueing
+//! network models", Computing Surveys 10, 1978).
+//!
+//! The costs are those of one machine, two cores of a Xeon at 2.5 GHz with AVX-512, measured by the
+//! commands that stand beside them; other processors differ by two times and more. Memory that all
+//! cores share is not in the model: `docs/design/scaling.md` says where that ends.
+
+/// Processor time in nanoseconds of one core.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StageCost {
+    /// As `-v` names it.
+    pub name: &'static str,
+    /// For each byte.
+    pub byte_ns: f64,
+    /// For each file.
+    pub file_ns: f64,
+    /// Whether one thread does it, in the order of the archive.
+    pub is_serial: bool,
+}
+
+/// Where the bytes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// From a disk, past the page cache where files are large.
+    Disk,
+    /// From memory: the page cache holds them.
+    Memory,
+}
+
+/// What is backed up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Work {
+    /// Bytes of all files.
+    pub bytes: f64,
+    /// Number of files.
+    pub files: f64,
+    /// Where they come from.
+    pub origin: Origin,
+}
+
+/// What a backup is limited by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineLimit {
+    /// The disk, or whatever the bytes come from.
+    Source,
+    /// All cores together.
+    Processors,
+    /// What is done by one thread, in order.
+    Order,
+}
+
+/// How long a backup takes, and why.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Foretold {
+    /// Seconds.
+    pub seconds: f64,
+    /// The slowest part.
+    pub limit: EngineLimit,
+}
+
+const fn parallel(name: &'static str, byte_ns: f64, file_ns: f64) -> StageCost {
+    StageCost { name, byte_ns, file_ns, is_serial: false }
+}
+
+const fn serial(name: &'static str, byte_ns: f64, file_ns: f64) -> StageCost {
+    StageCost { name, byte_ns, file_ns, is_serial: true }
+}
+
+/// Costs of the stages without compression, into `/dev/null`.
+pub fn stages(origin: Origin) -> [StageCost; 6] {
+    // Direct reads cost the kernel their requests, cached ones a copy.
+    let read_byte_ns = match origin {
+        Origin::Disk => 0.03,
+        Origin::Memory => 0.22,
+    };
+    [
+        // `cargo xtask peers --only small-warm-null`: system time for each file, the copy taken off.
+        parallel("read", read_byte_ns, 5_500.0),
+        // The same, user time, hashing taken off.
+        parallel("describe", 0.0, 4_000.0),
+        // `cargo run --release -p archive --example hash_limits`, 64 MiB.
+        parallel("hash", 0.23, 0.0),
+        // The same: the checksum of a block whose bytes the content hash has just read.
+        parallel("checksum", 0.05, 0.0),
+        // `cargo run --release -p backup --example serial_rest`.
+        serial("order", 0.0027, 130.0),
+        // The walk: one thread draws what others have listed.
+        serial("scan", 0.0, 300.0),
+    ]
+}
+
+impl Work {
+    /// Processor time of all stages and of what is done in order, in seconds.
+    pub fn processor_seconds(&self) -> (f64, f64) {
+        let seconds =
+            |stage: &StageCost| (self.bytes * stage.byte_ns + self.files * stage.file_ns) / 1e9;
+        let stages = stages(self.origin);
+        let all = stages.iter().map(seconds).sum();
+        // Each of them has one thread, so the longest counts.
+        let in_order = stages.iter().filter(|stage| stage.is_serial).map(seconds);
+        (all, in_order.fold(0.0, f64::max))
+    }
+
+    /// What it takes with so many cores, from a source of so many bytes a second.
+    pub fn foretell(&self, cores: usize, source_bytes_per_second: f64) -> Foretold {
+        let (all, in_order) = self.processor_seconds();
+        let parts = [
+            (self.bytes / source_bytes_per_second, EngineLimit::Source),
+            (all / cores.max(1) as f64, EngineLimit::Processors),
+            (in_order, EngineLimit::Order),
+        ];
+        let slowest = parts.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+        let (seconds, limit) = slowest.unwrap_or((0.0, EngineLimit::Source));
+        Foretold { seconds, limit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LARGE: Work = Work { bytes: 4294967296.0, files: 1.0, origin: Origin::Disk };
+    const SMALL: Work = Work { bytes: 9e8, files: 1e5, origin: Origin::Memory };
+
+    #[test]
+    fn the_slowest_part_is_the_limit() {
+        let foretold = LARGE.foretell(2, 1e9);
+        assert_eq!(foretold.limit, EngineLimit::Source);
+        assert!((foretold.seconds - 4.294967296).abs() < 1e-9);
+        assert_eq!(LARGE.foretell(1, 14e9).limit, EngineLimit::Processors);
+        assert_eq!(LARGE.foretell(1000, 1e15).limit, EngineLimit::Order);
+        assert_eq!(SMALL.foretell(2, f64::INFINITY).limit, EngineLimit::Processors);
+    }
+
+    #[test]
+    fn more_cores_never_take_longer_and_never_less_than_the_order() {
+        for work in [LARGE, SMALL] {
+            let (_, in_order) = work.processor_seconds();
+            let times = [1, 2, 4, 8, 16, 64].map(|cores| work.foretell(cores, 14e9).seconds);
+            assert!(times.is_sorted_by(|more, fewer| more >= fewer), "{times:?}");
+            assert!(times.iter().all(|&seconds| seconds >= in_order));
+        }
+    }
+
+    #[test]
+    fn the_order_costs_no_more_than_was_asked_for() {
+        // 20 ms of one core for each GB, one microsecond for each file.
+        for stage in stages(Origin::Disk).iter().filter(|stage| stage.is_serial) {
+            assert!(stage.byte_ns <= 0.020 && stage.file_ns <= 1000.0, "{stage:?}");
+        }
+    }
+}
