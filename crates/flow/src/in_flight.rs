@@ -7,8 +7,9 @@
 //! order.
 //!
 //! How many may be under way follows what comes of it, where the back end takes more than a stream
-//! begins with ([`Depth`]). Capacity: the depth of the back end. Nothing is allocated for a transfer. Not here: in which
-//! order a stream is asked for, and what becomes of a place that cannot be read.
+//! begins with ([`Depth`]). Capacity: the depth of the back end. Nothing is allocated for a
+//! transfer. Not here: in which order a stream is asked for, and what becomes of a place that
+//! cannot be read.
 
 use std::io;
 use std::time::{Duration, Instant};

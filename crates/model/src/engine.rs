@@ -80,7 +80,7 @@ pub fn stages(origin: Origin) -> [StageCost; 6] {
         Origin::Memory => 0.22,
     };
     [
-        // `cargo xtask peers --only small-warm-null`: system time for each file, the copy taken off.
+        // `cargo xtask peers --only small-warm-null`: system time of a file, the copy taken off.
         parallel("read", read_byte_ns, 5_500.0),
         // The same, user time, hashing taken off.
         parallel("describe", 0.0, 4_000.0),
