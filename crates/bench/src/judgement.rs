@@ -28,14 +28,18 @@ pub use verdict::Verdict;
 use comparer::Comparer;
 
 use crate::model::PhysicalLimit;
-use crate::record::{Cell, Factor, RunRecord};
+use crate::plan::Plan;
+use crate::record::{Cell, Factor, Header, RunRecord};
 use crate::statistics::interval::Interval;
+use crate::statistics::stopping::Stopping;
 
 /// What a judgement rests on besides the runs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Share of experiments whose intervals hold the truth.
     pub confidence: f64,
+    /// Who ended the repeats: nobody, or a look at the intervals.
+    pub stopping: Option<Stopping>,
     /// Differences below this share are of no interest to anybody.
     pub indifference: f64,
     /// Two rates whose whole interval lies within this share of each other are the same.
@@ -50,11 +54,20 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             confidence: 0.95,
+            stopping: None,
             indifference: 0.01,
             band: 0.02,
             assumed_scatter: 0.02,
             limits: Vec::new(),
         }
+    }
+}
+
+impl Options {
+    /// For an experiment with that first line: its plan says by which rule repeats ended.
+    pub fn of(self, header: &Header) -> Options {
+        let plan: Option<Plan> = serde_json::from_value(header.plan.clone()).ok();
+        Options { stopping: plan.map(|plan| plan.stop.rule()), ..self }
     }
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::quantities::Unit;
 use crate::random::Random;
 use crate::record::{Cell, Factor, Level};
+use crate::statistics::stopping::Stopping;
 
 /// More combinations than this are a mistake.
 const CELLS_MAX: usize = 10_000;
@@ -61,6 +62,17 @@ pub struct Stop {
 impl Default for Stop {
     fn default() -> Stop {
         Stop { repeats_min: 5, repeats_max: 20, interval_percent: 5.0, budget_seconds: 600.0 }
+    }
+}
+
+impl Stop {
+    /// The rule by which repeats end.
+    pub fn rule(&self) -> Stopping {
+        Stopping {
+            repeats_min: self.repeats_min,
+            repeats_max: self.repeats_max,
+            narrow: self.interval_percent / 100.0,
+        }
     }
 }
 

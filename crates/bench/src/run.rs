@@ -18,12 +18,7 @@ use flow::cancel::Cancel;
 use crate::plan::Plan;
 use crate::quantities::hard_to_change;
 use crate::record::{Cell, Experiment, FORMAT, Header, Level, RecordError, RunFile, RunRecord};
-use crate::statistics::interval::of_geometric_mean;
 use limit::{Estimates, Watched, watch};
-
-/// Blocks in a row in which all intervals have to be narrow. One would stop too often by luck:
-/// intervals then hold the truth in 92 % instead of 95 % (`tests/coverage.rs`).
-const NARROW_BLOCKS: u32 = 2;
 
 /// Failures in a row after which a cell is not tried again.
 const FAILURES_MAX: u32 = 2;
@@ -163,7 +158,6 @@ pub fn run<'a, E: Executor>(
         start,
         estimates: Estimates::of(&experiment.runs),
         failures: BTreeMap::new(),
-        narrow_blocks: 0,
     };
     for block in 1..=plan.stop.repeats_max {
         if let Some(ended) = course.block(block, &mut experiment.runs)? {
@@ -202,7 +196,6 @@ struct Course<'a, E> {
     start: f64,
     estimates: Estimates,
     failures: BTreeMap<Cell, u32>,
-    narrow_blocks: u32,
 }
 
 impl<E: Executor> Course<'_, E> {
@@ -235,12 +228,7 @@ impl<E: Executor> Course<'_, E> {
         if given_up == self.cells.len() {
             return Ok(Some(Ended::Failed));
         }
-        let narrow = self.widest(runs).is_some_and(|widest| {
-            block + 1 >= self.plan.stop.repeats_min
-                && widest * 100.0 <= self.plan.stop.interval_percent
-        });
-        self.narrow_blocks = if narrow { self.narrow_blocks + 1 } else { 0 };
-        let enough = block >= self.plan.stop.repeats_min && self.narrow_blocks >= NARROW_BLOCKS;
+        let enough = self.plan.stop.rule().is_enough(&self.rates(runs), block);
         Ok(enough.then_some(Ended::Narrow))
     }
 
@@ -300,23 +288,19 @@ impl<E: Executor> Course<'_, E> {
             runs: (done, sure),
             seconds_left: (self.estimates.mean_seconds())
                 .map(|mean| left(mean).min(self.seconds_left())),
-            widest_interval: self.widest(runs),
+            widest_interval: self.plan.stop.rule().widest(&self.rates(runs), block),
         }
     }
 
-    /// The widest interval of all cells that can be run; `None` as long as one has none.
-    fn widest(&self, runs: &[RunRecord]) -> Option<f64> {
-        let mut widest = None;
-        for cell in &self.cells {
-            if self.failures.get(cell).is_some_and(|&failures| failures >= FAILURES_MAX) {
-                continue;
-            }
+    /// The rates of all cells that can be run, with their repeats.
+    fn rates(&self, runs: &[RunRecord]) -> Vec<Vec<(u64, f64)>> {
+        let can_run =
+            |cell: &&Cell| self.failures.get(*cell).is_none_or(|&count| count < FAILURES_MAX);
+        let of = |cell: &Cell| {
             let own = runs.iter().filter(|run| run.cell == *cell);
-            let rates: Vec<f64> = own.filter_map(RunRecord::bytes_per_second).collect();
-            let half = of_geometric_mean(&rates, 0.95)?.relative_half_width();
-            widest = Some(half.max(widest.unwrap_or(0.0)));
-        }
-        widest
+            own.filter_map(|run| Some((run.repeat, run.bytes_per_second()?))).collect()
+        };
+        self.cells.iter().filter(can_run).map(of).collect()
     }
 }
 

@@ -17,6 +17,7 @@ pub mod outliers;
 pub mod ratio;
 pub mod series;
 pub mod simultaneous;
+pub mod stopping;
 pub mod sweep;
 
 /// Arithmetic mean; `None` of nothing.

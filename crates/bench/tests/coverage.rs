@@ -7,6 +7,7 @@
 use bench::random::Random;
 use bench::statistics::bootstrap::{Options, bca, percentile};
 use bench::statistics::interval::{Interval, of_geometric_mean, of_mean, of_median};
+use bench::statistics::stopping::Stopping;
 use bench::statistics::{mean, ratio};
 
 const EXPERIMENTS: u64 = 6000;
@@ -139,28 +140,61 @@ fn ratios_cover_the_truth() {
     assert!(share < 0.5, "{share}");
 }
 
-/// Repeating until the interval is narrow makes it a little too narrow: Chow and Robbins (1965)
-/// promise coverage only in the limit. Asking for narrowness twice in a row, from five runs on, as
-/// `bench::run` does, is enough.
-#[test]
-fn stopping_when_narrow_costs_little() {
-    for (sigma, narrow_in_a_row) in [(0.08, 1), (0.08, 2), (0.05, 2), (0.03, 2), (0.15, 2)] {
-        let what = format!("stop at +-5 % ({narrow_in_a_row} in a row), 5 to 40 runs ({sigma})");
-        let share = coverage(&what, 100.0, EXPERIMENTS, |random| {
-            let mut runs = draws(5, || log_normal(random, sigma));
-            let mut narrow = 0;
-            loop {
-                let interval = of_geometric_mean(&runs, 0.95)?;
-                let is_narrow = interval.relative_half_width() <= 0.05;
-                narrow = if is_narrow { narrow + 1 } else { 0 };
-                if narrow >= narrow_in_a_row || runs.len() >= 40 {
-                    return Some(interval);
-                }
-                runs.push(log_normal(random, sigma));
+/// Experiments of so many cells that end by the rule of `run`: the share that ends as narrow, and
+/// how many intervals hold the truth, of all and of those that ended so.
+fn stopped(rule: Stopping, cells: usize, sigma: f64, experiments: u64) -> [f64; 4] {
+    let [mut narrow, mut all, mut held_narrow, mut repeats] = [0.0; 4];
+    for seed in 0..experiments {
+        let mut random = Random::new(1_000_003 * seed + 17);
+        let mut rates: Vec<Vec<(u64, f64)>> = vec![Vec::new(); cells];
+        let mut repeat = 0;
+        let is_narrow = loop {
+            repeat += 1;
+            for own in &mut rates {
+                own.push((repeat, log_normal(&mut random, sigma)));
             }
-        });
-        let least = if narrow_in_a_row == 1 { 0.90 } else { 0.93 };
-        assert!((least..=0.97).contains(&share), "{what}: {share}");
+            match rule.is_enough(&rates, repeat) {
+                true => break true,
+                false if repeat == rule.repeats_max => break false,
+                false => {}
+            }
+        };
+        let holds = |own: &Vec<(u64, f64)>| {
+            let values: Vec<f64> = own.iter().map(|(_, rate)| *rate).collect();
+            of_geometric_mean(&values, rule.level(cells)).unwrap().contains(100.0)
+        };
+        let held = rates.iter().filter(|own| holds(own)).count() as f64 / cells as f64;
+        all += held;
+        repeats += repeat as f64;
+        if is_narrow {
+            narrow += 1.0;
+            held_narrow += held;
+        }
+    }
+    let count = experiments as f64;
+    let percent = |part: f64, whole: f64| 100.0 * part / whole;
+    [percent(narrow, count), percent(all, count), percent(held_narrow, narrow), repeats / count]
+}
+
+/// Repeating until the intervals are narrow makes them too narrow; the rule of `run` makes up for
+/// it. Where nine of ten experiments would need more repeats than there are, those that end as
+/// narrow have been lucky: what they print holds the truth less often, whatever the rule.
+#[test]
+fn stopping_when_narrow_costs_no_truth() {
+    let rule = Stopping { repeats_min: 5, repeats_max: 20, narrow: 0.05 };
+    println!("stop at +-5 %, 5 to 20 runs    ends narrow   all hold   narrow hold   repeats");
+    for cells in [1, 2, 4] {
+        for sigma in [0.02, 0.04, 0.06, 0.08, 0.10] {
+            let [narrow, all, held, repeats] = stopped(rule, cells, sigma, 2500 / cells as u64);
+            println!(
+                "{cells} cells, scatter {:>3.0} % {narrow:>18.1} % {all:>8.1} % {held:>10.1} % \
+                 {repeats:>10.1}",
+                100.0 * sigma
+            );
+            assert!(all >= 94.0, "{cells} {sigma}: {all}");
+            assert!(narrow < 75.0 || held >= 93.5, "{cells} {sigma}: {held}");
+            assert!(narrow < 30.0 || held >= 89.0, "{cells} {sigma}: {held}");
+        }
     }
 }
 

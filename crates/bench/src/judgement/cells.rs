@@ -13,7 +13,12 @@ pub fn summarise(factors: &[Factor], runs: &[RunRecord], options: &Options) -> V
     for run in runs {
         by_place.entry((place(factors, &run.cell), run.cell.clone())).or_default().push(run);
     }
-    let summaries = by_place.into_iter().map(|((_, cell), runs)| summary(cell, &runs, options));
+    let level = match &options.stopping {
+        Some(rule) => options.confidence.max(rule.level(by_place.len())),
+        None => options.confidence,
+    };
+    let summaries =
+        by_place.into_iter().map(|((_, cell), runs)| summary(cell, &runs, level, options));
     summaries.flatten().collect()
 }
 
@@ -26,7 +31,7 @@ pub fn place(factors: &[Factor], cell: &Cell) -> Vec<usize> {
     factors.iter().map(|factor| index(factor).unwrap_or(usize::MAX)).collect()
 }
 
-fn summary(cell: Cell, runs: &[&RunRecord], options: &Options) -> Option<CellSummary> {
+fn summary(cell: Cell, runs: &[&RunRecord], level: f64, options: &Options) -> Option<CellSummary> {
     let rates: Vec<(u64, f64)> =
         runs.iter().filter_map(|run| Some((run.repeat, run.bytes_per_second()?))).collect();
     let values: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
@@ -38,7 +43,7 @@ fn summary(cell: Cell, runs: &[&RunRecord], options: &Options) -> Option<CellSum
         standard_deviation: standard_deviation(&values),
         harmonic_mean_bytes_per_second: harmonic_mean(&values)?,
         bytes_per_second: geometric_mean(&values)?,
-        interval: interval::of_geometric_mean(&values, options.confidence),
+        interval: interval::of_geometric_mean(&values, level),
         median_interval: interval::of_median(&values, options.confidence),
         outliers,
         measures: measures(runs),

@@ -11,7 +11,8 @@ use crate::record::{Factor, Level, Role, load};
 /// Computes instead of running: level n runs at n x 100 MB/s with some scatter and takes a second.
 struct Fake<'a> {
     time: &'a Shared<f64>,
-    random: Random,
+    /// Runs that the file holds from before.
+    begun: u64,
     scatter: f64,
     failing: Option<u64>,
     /// Cancels in the middle of this run, from 1.
@@ -54,7 +55,9 @@ impl Executor for Fake<'_> {
         if self.failing == Some(level) {
             return Err(FakeError::NoEngine(std::io::Error::from_raw_os_error(2)));
         }
-        let rate = level as f64 * 1e8 * (self.scatter * self.random.normal()).exp();
+        // The same run scatters in the same way, also of an experiment that goes on.
+        let mut random = Random::new(5 + 977 * (self.begun + self.executed.len() as u64));
+        let rate = level as f64 * 1e8 * (self.scatter * random.normal()).exp();
         Ok(RunRecord {
             bytes: 1 << 30,
             seconds: (1u64 << 30) as f64 / rate,
@@ -89,6 +92,7 @@ fn plan(stop: Stop) -> Plan {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Setting {
     scatter: f64,
     failing: Option<u64>,
@@ -102,7 +106,7 @@ fn go(path: &Path, plan: &Plan, setting: &Setting) -> (Ended, Vec<u64>, Experime
     let time = Shared::new(0.0);
     let mut fake = Fake {
         time: &time,
-        random: Random::new(5),
+        begun: if path.exists() { load(path).unwrap().runs.len() as u64 } else { 0 },
         scatter: setting.scatter,
         failing: setting.failing,
         cancel_in: setting.cancel_in,
@@ -168,6 +172,24 @@ fn an_interrupted_experiment_runs_what_it_would_have_run() {
         assert_eq!(orders, (1..=9).collect::<Vec<u64>>());
         assert!(is_same(&plan(Stop::default()), &experiment.header));
         assert!(!is_same(&Plan { seed: 12, ..plan(stop) }, &experiment.header));
+    }
+}
+
+/// Where it is, and with which narrow intervals, does not depend on how often it was interrupted.
+#[test]
+fn an_interrupted_experiment_ends_where_it_would_have_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let stop = Stop { repeats_min: 3, repeats_max: 20, ..Stop::default() };
+    let scattering = Setting { scatter: 0.04, ..STEADY };
+    let (ended, whole, _) = go(&directory.path().join("whole"), &plan(stop), &scattering);
+    assert_eq!(ended, Ended::Narrow);
+    assert!((12..60).contains(&whole.len()), "{}", whole.len());
+    for cut in 1..=whole.len() as u64 {
+        let path = directory.path().join(format!("cut {cut}"));
+        let cancelled = Setting { cancel_in: Some(cut), ..scattering };
+        go(&path, &plan(stop), &cancelled);
+        let (ended, _, experiment) = go(&path, &plan(stop), &scattering);
+        assert_eq!((ended, experiment.runs.len()), (Ended::Narrow, whole.len()), "cut in {cut}");
     }
 }
 

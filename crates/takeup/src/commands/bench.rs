@@ -197,7 +197,8 @@ fn conclude(
     arguments: &ExperimentArgs,
     path: &Path,
 ) -> Result<Outcome, Failure> {
-    let judgement = judge(&experiment.header.factors, &experiment.runs, &arguments.judging());
+    let options = arguments.judging().of(&experiment.header);
+    let judgement = judge(&experiment.header.factors, &experiment.runs, &options);
     let failed = experiment.runs.iter().find_map(|run| run.error.clone());
     if judgement.cells.is_empty() {
         let why = failed.unwrap_or_else(|| ended.words().to_owned());

@@ -63,7 +63,7 @@ pub fn run(arguments: &ReportArgs) -> ExitCode {
 fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     let experiment = load(&arguments.runs).map_err(|error| Failure::new(&error, None))?;
     let limits = arguments.limits.iter().map(|limit| limit.0.clone()).collect();
-    let options = Options { limits, ..Options::default() };
+    let options = Options { limits, ..Options::default() }.of(&experiment.header);
     let judgement = judge(&experiment.header.factors, &experiment.runs, &options);
     let printed = write_files(arguments, &experiment, &judgement)?;
     let text = match (arguments.json, arguments.quiet) {
