@@ -1,21 +1,25 @@
 //! Two experiments side by side: which cells differ, by how much, and which differences are noise.
 //!
 //! Experiments that ran one after the other are independent samples; a drift between the two is
-//! part of the difference and cannot be told from it. Where they took turns, repeat by repeat, as
-//! `scripts/fio-agreement` makes them do, each repeat of one is set against the same repeat of the
-//! other, and a drift falls out. Many cells are many chances of a false alarm: Holm's correction
+//! part of the difference and cannot be told from it. Where they took turns, repeat by repeat and
+//! now one first and now the other, as `scripts/fio-agreement` makes them do, each repeat of one is
+//! set against the same repeat of the other, and a drift falls out. Many cells are many chances of a false alarm: Holm's correction
 //! keeps the chance of any among all at one in twenty.
 //!
 //! Experiments of different kinds have different factors. One that only one of them has, and with
-//! one level only, says how its cells were run and does not keep them apart.
+//! one level only, says how its cells were run and does not keep them apart. Nor does one that was
+//! held at one level in A and at another one in B, which is named: to compare across it may be what
+//! is wanted.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use crate::judgement::{CellSummary, Judgement, Options, judge};
 use crate::record::{Cell, Experiment, Factor, RunRecord, shown_cell};
-use crate::statistics::interval::{Interval, of_geometric_mean, t_factor};
+use crate::statistics::interval::{Interval, of_geometric_mean, of_mean, t_factor};
 use crate::statistics::ratio::{holm, independent, paired};
-use crate::statistics::{geometric_mean, median};
+use crate::statistics::{geometric_mean, median, standard_deviation};
 use report::format::{counted, rate};
 
 /// What a difference is.
@@ -79,7 +83,9 @@ pub struct Comparison {
     /// Factors with one level that only one of them has, with that level: what was passed over to
     /// find combinations in common.
     pub passed_over: Vec<String>,
-    /// Settings and versions that differ: name, in A, in B.
+    /// Factors that were held at one level in A and at another in B: name, in A, in B.
+    pub across: Vec<(String, String, String)>,
+    /// Settings and versions that differ, unless both varied them: name, in A, in B.
     pub environment: Vec<(String, String, String)>,
     /// In words.
     pub sentences: Vec<String>,
@@ -88,9 +94,11 @@ pub struct Comparison {
 /// Compares B with A.
 pub fn compare(a: &Experiment, b: &Experiment, options: &Options) -> Comparison {
     let mut passed_over = Vec::new();
+    let across = held_apart(a, b);
+    let (a, b) = (without(a, &across), without(b, &across));
     let (a, b) = (
-        &without_lonely(a, b, "A", &mut passed_over),
-        &without_lonely(b, a, "B", &mut passed_over),
+        &without_lonely(&a, &b, "A", &mut passed_over),
+        &without_lonely(&b, &a, "B", &mut passed_over),
     );
     let in_turns = took_turns(&a.runs, &b.runs);
     let judged = |one: &Experiment| judge(&a.header.factors, &one.runs, options);
@@ -114,11 +122,34 @@ pub fn compare(a: &Experiment, b: &Experiment, options: &Options) -> Comparison 
         pairs,
         in_turns,
         passed_over,
+        across,
         environment: environment(a, b),
         sentences: Vec::new(),
     };
     comparison.sentences = sentences(&comparison);
     comparison
+}
+
+/// Factors of one level in both, and not the same one.
+fn held_apart(a: &Experiment, b: &Experiment) -> Vec<(String, String, String)> {
+    let one = |factor: &Factor| match &factor.levels[..] {
+        [level] => Some(level.shown(&factor.name)),
+        _ => None,
+    };
+    let in_both = |factor: &Factor| {
+        let other = b.header.factors.iter().find(|other| other.name == factor.name)?;
+        let (in_a, in_b) = (one(factor)?, one(other)?);
+        (in_a != in_b).then(|| (factor.name.clone(), in_a, in_b))
+    };
+    a.header.factors.iter().filter_map(in_both).collect()
+}
+
+fn without(experiment: &Experiment, held: &[(String, String, String)]) -> Experiment {
+    let mut kept = experiment.clone();
+    let is_held = |name: &String| held.iter().any(|(held, ..)| held == name);
+    kept.header.factors.retain(|factor| !is_held(&factor.name));
+    kept.runs.iter_mut().for_each(|run| run.cell.retain(|name, _| !is_held(name)));
+    kept
 }
 
 /// An experiment without the factors of one level that the other one does not have.
@@ -140,7 +171,8 @@ fn without_lonely(
     kept
 }
 
-/// Whether each repeat of both began before the next one of either.
+/// Whether each repeat of both began before the next one of either, and neither was always first:
+/// who comes second all the time is later by a whole run, and a drift is part of every pair.
 fn took_turns(a: &[RunRecord], b: &[RunRecord]) -> bool {
     let last = |runs: &[RunRecord]| runs.iter().map(|run| run.repeat).max().unwrap_or(0);
     let repeats = last(a).min(last(b));
@@ -151,16 +183,20 @@ fn took_turns(a: &[RunRecord], b: &[RunRecord]) -> bool {
     };
     let mut first = None;
     let mut before = 0;
+    let (mut a_first, mut b_first) = (0, 0);
     for repeat in 1..=repeats {
         let (Some(in_a), Some(in_b)) = (began(a, repeat), began(b, repeat)) else { return false };
         if in_a.0.min(in_b.0) < before {
             return false;
         }
         before = in_a.1.max(in_b.1);
+        a_first += u64::from(in_a.0 < in_b.0);
+        b_first += u64::from(in_b.0 < in_a.0);
         first = first.or(Some(in_a.0.min(in_b.0)));
     }
+    let is_fair = a_first.min(b_first) >= (repeats / 3).max(1);
     // Of rows without times nothing is known.
-    repeats >= 2 && first.is_some_and(|first| before > first)
+    repeats >= 2 && is_fair && first.is_some_and(|first| before > first)
 }
 
 fn pair(a: &CellSummary, b: &CellSummary, in_turns: bool, options: &Options) -> Pair {
@@ -203,20 +239,34 @@ fn decide(pairs: &mut [Pair], options: &Options) {
     }
 }
 
+/// What differs, each with all its values. What both varied is what they looked at.
 fn environment(a: &Experiment, b: &Experiment) -> Vec<(String, String, String)> {
-    let (Some(first), Some(second)) = (a.runs.last(), b.runs.last()) else { return Vec::new() };
-    let value = |run: &RunRecord, name: &str| {
-        run.environment.get(name).cloned().unwrap_or_else(|| "-".to_owned())
+    let values = |experiment: &Experiment| {
+        let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (name, value) in experiment.runs.iter().flat_map(|run| &run.environment) {
+            values.entry(name.clone()).or_default().insert(value.clone());
+        }
+        values
     };
-    let mut names: Vec<&String> =
-        first.environment.keys().chain(second.environment.keys()).collect();
-    names.sort();
-    names.dedup();
-    names
-        .into_iter()
-        .map(|name| (name.clone(), value(first, name), value(second, name)))
-        .filter(|(_, a, b)| a != b)
-        .collect()
+    let (in_a, in_b) = (values(a), values(b));
+    if in_a.is_empty() || in_b.is_empty() {
+        return Vec::new();
+    }
+    let none = BTreeSet::new();
+    let names: BTreeSet<&String> = in_a.keys().chain(in_b.keys()).collect();
+    let differs = |name: &&String| -> Option<(String, String, String)> {
+        let of = |values: &BTreeMap<String, BTreeSet<String>>| {
+            values.get(*name).unwrap_or(&none).clone()
+        };
+        let (a, b) = (of(&in_a), of(&in_b));
+        let are_varied = a.len() > 1 && b.len() > 1;
+        let shown = |values: BTreeSet<String>| match values.len() {
+            0 => "-".to_owned(),
+            _ => Vec::from_iter(values).join(", "),
+        };
+        (a != b && !are_varied).then(|| ((*name).clone(), shown(a), shown(b)))
+    };
+    names.iter().filter_map(differs).collect()
 }
 
 /// The difference, as a share, that is found in four of five comparisons as one of `cells`: after
@@ -288,6 +338,14 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
          between is part of every difference; runs that take turns would tell"
             .to_owned()
     });
+    texts.extend(shifted(comparison));
+    if !comparison.across.is_empty() {
+        let told = |(name, a, b): &(String, String, String)| {
+            format!("{} {a} in A and {b} in B", crate::quantities::title(name))
+        };
+        let across: Vec<String> = comparison.across.iter().map(told).collect();
+        texts.push(format!("compared across {}", across.join(", ")));
+    }
     if !comparison.passed_over.is_empty() {
         texts.push(format!("passed over: {}", comparison.passed_over.join(", ")));
     }
@@ -298,6 +356,25 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
         ));
     }
     texts
+}
+
+/// All cells differ by as much as each other: what a change does, and what another day does.
+fn shifted(comparison: &Comparison) -> Option<String> {
+    let logs: Vec<f64> = comparison.pairs.iter().map(|pair| pair.ratio.ln()).collect();
+    let half = |pair: &Pair| Some((pair.interval?.high / pair.interval?.low).ln() / 2.0);
+    let halves: Option<Vec<f64>> = comparison.pairs.iter().map(half).collect();
+    let typical = median(&halves?)?;
+    if comparison.in_turns || logs.len() < 3 || standard_deviation(&logs)? > typical {
+        return None;
+    }
+    let all = of_mean(&logs, 0.95)?.map(f64::exp);
+    (!all.contains(1.0)).then(|| {
+        format!(
+            "the cells differ by about as much as each other ({:.2} to {:.2} times): a machine \
+             that is faster or slower on another day looks like that, too",
+            all.low, all.high
+        )
+    })
 }
 
 #[cfg(test)]
@@ -370,7 +447,9 @@ mod tests {
     /// Runs of A and B in turns, on a machine that becomes slower by a tenth with every repeat.
     fn in_turns(experiment: &mut Experiment, begins: u64) {
         for run in &mut experiment.runs {
-            run.started_unix_seconds = begins + 100 * run.repeat;
+            // Every second time the other one is first.
+            let swapped = if run.repeat % 2 == 0 { 2040 - begins } else { begins };
+            run.started_unix_seconds = swapped + 100 * run.repeat;
             run.seconds *= 1.1f64.powi(run.repeat as i32);
         }
     }
@@ -390,7 +469,15 @@ mod tests {
         assert!(found >= 80, "{found} of 100");
         let (mut a, mut b) = (experiment(1, 1.0), experiment(2, 1.0));
         in_turns(&mut a, 1000);
-        in_turns(&mut b, 2000);
+        in_turns(&mut b, 1040);
+        for run in &mut b.runs {
+            run.started_unix_seconds = 1040 + 100 * run.repeat;
+        }
+        for run in &mut a.runs {
+            run.started_unix_seconds = 1000 + 100 * run.repeat;
+        }
+        assert!(!compare(&a, &b, &Options::default()).in_turns, "A is always first");
+        b.runs.iter_mut().for_each(|run| run.started_unix_seconds += 960);
         assert!(!compare(&a, &b, &Options::default()).in_turns, "one after the other");
         in_turns(&mut b, 1000);
         b.runs.iter_mut().for_each(|run| run.started_unix_seconds = 0);

@@ -7,10 +7,12 @@
 
 mod cells;
 mod comparer;
+mod costs;
 mod effects;
 mod findings;
 mod pool;
 pub mod rules;
+mod sampling;
 mod sweeps;
 mod tape;
 mod verdict;
@@ -131,6 +133,9 @@ pub struct CellSummary {
     pub outliers: Vec<u64>,
     /// Means of the further numbers of its runs.
     pub measures: BTreeMap<String, f64>,
+    /// The same by the number of the repeat.
+    #[serde(skip)]
+    pub measured: BTreeMap<String, BTreeMap<u64, f64>>,
 }
 
 /// One factor over its levels, everything else fixed.

@@ -14,6 +14,8 @@
 //! proportion, and robust (Huber 1964), so that one level that follows another law (a drive that
 //! stops and starts) does not bend the curve for all: it is shown as what it is, a large residual.
 
+pub mod known;
+
 use crate::statistics::median;
 
 /// What is known of one level.
@@ -35,6 +37,8 @@ pub struct Model {
     pub bytes_per_second: f64,
     /// Where something else holds it: the rate that larger levels do not exceed.
     pub plateau_bytes_per_second: Option<f64>,
+    /// Levels before the plateau; all of them where there is none.
+    pub rising: usize,
     /// Measured by predicted, less one, for each point.
     pub residuals: Vec<f64>,
 }
@@ -99,6 +103,7 @@ fn candidate(points: &[Point], split: usize) -> Option<(Model, usize)> {
         overhead_ns: overhead * 1e9,
         bytes_per_second: if per_byte > 0.0 { 1.0 / per_byte } else { f64::INFINITY },
         plateau_bytes_per_second: plateau,
+        rising: split,
         residuals: Vec::new(),
     };
     model.residuals = points
@@ -116,7 +121,12 @@ fn robust_line(points: &[Point]) -> Option<(f64, f64)> {
     let mut weights = vec![1.0; points.len()];
     let mut line = (0.0, 0.0);
     for _ in 0..ROUNDS {
+        let before = line;
         line = relative_line(points, &weights)?;
+        let stays = |a: f64, b: f64| (a - b).abs() <= 1e-10 * a.abs();
+        if stays(line.0, before.0) && stays(line.1, before.1) {
+            break;
+        }
         let residuals: Vec<f64> = points
             .iter()
             .map(|point| point.bytes_per_second * (line.0 + line.1 / point.level) - 1.0)

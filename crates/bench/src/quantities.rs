@@ -105,7 +105,24 @@ pub struct Cost {
     pub growth: f64,
     /// Whether one is what was asked for, so that more than that is told by itself.
     pub is_of_one: bool,
+    /// Whether it counts what the whole host does with its disks and caches.
+    pub is_of_the_host: bool,
+    /// Whether it is set and not measured, so that one run knows it.
+    pub is_exact: bool,
+    /// The factors that can act on it, where those are known.
+    only: Option<&'static [&'static str]>,
 }
+
+impl Cost {
+    /// Whether a factor can act on it at all.
+    pub fn acts(&self, factor: &str) -> bool {
+        self.only.is_none_or(|only| only.contains(&factor))
+    }
+}
+
+/// What decides whether data are kept in the page cache, and how much is read in vain.
+const CACHE_SETTINGS: &[&str] =
+    &["engine", "cache", "pages", "jobs", "readers", "read_ahead_bytes"];
 
 const fn column(name: &'static str, head: &'static str) -> Measure {
     Measure { name, head: Some(head), cost: None }
@@ -117,18 +134,38 @@ const fn hidden(name: &'static str) -> Measure {
 
 impl Measure {
     const fn costs(self, growth: f64, what: &'static str) -> Measure {
-        Measure { cost: Some(Cost { what, growth, is_of_one: false }), ..self }
+        let cost = Cost {
+            what,
+            growth,
+            is_of_one: false,
+            is_of_the_host: false,
+            is_exact: false,
+            only: None,
+        };
+        Measure { cost: Some(cost), ..self }
+    }
+
+    const fn of_the_host(self, only: Option<&'static [&'static str]>) -> Measure {
+        let Some(cost) = self.cost else { return self };
+        Measure { cost: Some(Cost { is_of_the_host: true, only, ..cost }), ..self }
+    }
+
+    const fn exact(self) -> Measure {
+        let Some(cost) = self.cost else { return self };
+        Measure { cost: Some(Cost { is_exact: true, ..cost }), ..self }
     }
 
     const fn costs_above_one(self, growth: f64, what: &'static str) -> Measure {
-        Measure { cost: Some(Cost { what, growth, is_of_one: true }), ..self }
+        let Some(cost) = self.costs(growth, what).cost else { return self };
+        Measure { cost: Some(Cost { is_of_one: true, ..cost }), ..self }
     }
 }
 
 /// In the order of their columns.
 const MEASURES: &[Measure] = &[
     column("device_bytes_per_byte", "device/asked")
-        .costs_above_one(1.05, "bytes read from the device for each byte asked for"),
+        .costs_above_one(1.05, "bytes that the device moves for each byte asked for")
+        .of_the_host(None),
     column("fio_iops", "IOPS"),
     column("fio_clat_p50_ns", "fio p50"),
     column("fio_clat_p99_ns", "fio p99"),
@@ -142,12 +179,16 @@ const MEASURES: &[Measure] = &[
     column("drive_back_hitches", "back-hitches")
         .costs(1.0, "stops of the drive in a run, on average"),
     column("random_read_p50_ns", "random read")
-        .costs(1.15, "median latency of a random read meanwhile set like this"),
-    hidden("random_read_device_bytes").costs(1.15, "bytes read from the device for a random read"),
+        .costs(1.15, "median latency of a random read meanwhile set like this")
+        .of_the_host(None),
+    hidden("random_read_device_bytes")
+        .costs(1.15, "bytes read from the device for a random read")
+        .of_the_host(None),
     hidden("reclaimed_bytes_per_byte")
-        .costs(1.15, "bytes pushed out of the page cache for each byte read"),
+        .costs(1.15, "bytes pushed out of the page cache for each byte read")
+        .of_the_host(Some(CACHE_SETTINGS)),
     column("processor_ns_per_byte", "processor/byte").costs(1.15, "processor time for each byte"),
-    hidden("memory_bytes").costs(1.15, "memory for buffers"),
+    hidden("memory_bytes").costs(1.15, "memory for buffers").exact(),
 ];
 
 /// The measures that have a column, with its head, in the order of the columns.

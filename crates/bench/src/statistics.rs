@@ -15,6 +15,7 @@ pub mod interval;
 pub mod moderated;
 pub mod outliers;
 pub mod ratio;
+pub mod sample;
 pub mod series;
 pub mod simultaneous;
 pub mod stopping;

@@ -161,7 +161,8 @@ fn stopped(rule: Stopping, cells: usize, sigma: f64, experiments: u64) -> [f64; 
         };
         let holds = |own: &Vec<(u64, f64)>| {
             let values: Vec<f64> = own.iter().map(|(_, rate)| *rate).collect();
-            of_geometric_mean(&values, rule.level(cells)).unwrap().contains(100.0)
+            let interval = of_geometric_mean(&values, rule.level(cells));
+            interval.is_some_and(|interval| interval.contains(100.0))
         };
         let held = rates.iter().filter(|own| holds(own)).count() as f64 / cells as f64;
         all += held;

@@ -36,6 +36,11 @@ fn summary(cell: Cell, runs: &[&RunRecord], level: f64, options: &Options) -> Op
         runs.iter().filter_map(|run| Some((run.repeat, run.bytes_per_second()?))).collect();
     let values: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
     let outliers = outliers(&values).into_iter().map(|index| rates[index].0).collect();
+    let measured = measured(runs);
+    let typical = |(name, values): (&String, &BTreeMap<u64, f64>)| {
+        let values: Vec<f64> = values.values().copied().collect();
+        Some((name.clone(), mean(&values)?))
+    };
     Some(CellSummary {
         cell,
         failed: runs.len() - rates.len(),
@@ -46,17 +51,19 @@ fn summary(cell: Cell, runs: &[&RunRecord], level: f64, options: &Options) -> Op
         interval: interval::of_geometric_mean(&values, level),
         median_interval: interval::of_median(&values, options.confidence),
         outliers,
-        measures: measures(runs),
+        measures: measured.iter().filter_map(typical).collect(),
+        measured,
         rates,
     })
 }
 
-fn measures(runs: &[&RunRecord]) -> BTreeMap<String, f64> {
-    let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+/// The further numbers of all good runs, by their repeat.
+fn measured(runs: &[&RunRecord]) -> BTreeMap<String, BTreeMap<u64, f64>> {
+    let mut values: BTreeMap<String, BTreeMap<u64, f64>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.error.is_none()) {
         for (name, value) in &run.measures {
-            values.entry(name.clone()).or_default().push(*value);
+            values.entry(name.clone()).or_default().insert(run.repeat, *value);
         }
     }
-    values.into_iter().filter_map(|(name, values)| Some((name, mean(&values)?))).collect()
+    values
 }

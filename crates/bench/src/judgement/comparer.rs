@@ -9,11 +9,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CellSummary, Options};
+use crate::model::known::Errors;
 use crate::quantities::hard_to_change;
 use crate::record::{Factor, Level, Role};
 use crate::statistics::blocks::{Contrast, Fit, Observation};
 use crate::statistics::interval::Interval;
 use crate::statistics::simultaneous::dunnett_factor;
+use crate::statistics::{mean, standard_deviation};
 
 /// What an error rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +129,34 @@ impl Comparer {
     /// How many times one cell is as fast as another one.
     pub fn ratio(&self, to: usize, from: usize) -> (Contrast, Basis) {
         self.contrast_or_assumed(&[(1.0, to), (-1.0, from)])
+    }
+
+    /// How well the levels of several groups of cells are known, each the mean of its cells.
+    pub fn errors(&self, groups: &[Vec<usize>]) -> Errors {
+        let of_cell = |cell: &usize| -> (f64, f64, f64) {
+            let logs: Vec<f64> = self.logs[*cell].values().copied().collect();
+            let count = logs.len().max(1) as f64;
+            match self.fit.as_ref().and_then(|fit| fit.error(*cell)) {
+                Some((own, degrees)) => {
+                    let whole = standard_deviation(&logs).unwrap_or(0.0).powi(2) / count;
+                    (own * own, whole - own * own, degrees)
+                }
+                None => (self.assumed_scatter.powi(2) / count, 0.0, f64::INFINITY),
+            }
+        };
+        let mut errors = Errors { own: Vec::new(), common: 0.0, degrees: f64::INFINITY };
+        let mut common = Vec::new();
+        for group in groups {
+            let cells: Vec<(f64, f64, f64)> = group.iter().map(of_cell).collect();
+            let count = cells.len().max(1) as f64;
+            let variance: f64 = cells.iter().map(|(own, ..)| own).sum();
+            errors.own.push(variance.sqrt() / count);
+            common.extend(cells.iter().map(|(_, common, _)| common));
+            let least = cells.iter().map(|(.., degrees)| *degrees).fold(f64::INFINITY, f64::min);
+            errors.degrees = errors.degrees.min(least);
+        }
+        errors.common = mean(&common).unwrap_or(0.0).max(0.0).sqrt();
+        errors
     }
 
     /// All of `others` against one cell, with intervals that are right together, and together with

@@ -47,7 +47,8 @@ finding::rules! {
         id: "experiment.cost",
         looks_at: "memory, processor, page cache, device and others, recommended against in force",
         speaks_when: "one grows by more than 15 %, the device gives 5 % more than was asked for, \
-                      or a drive stops more often",
+                      or a drive stops more often; its 99 % interval over the repeats leaves out \
+                      that it does not, and what differs can act on it",
         source: "the counters of the kernel and the drive during the runs",
     }
     DRIVE_COMPRESSION {
@@ -59,7 +60,8 @@ finding::rules! {
     CURVE {
         id: "experiment.curve",
         looks_at: "the rates over more than three levels of a number",
-        speaks_when: "a level differs, so that there is a curve, or all are the same within 2 %",
+        speaks_when: "a level differs, so that there is a curve, or all are the same within 2 %; \
+                      its numbers are told as values, ranges or bounds, as they are known",
         source: "docs/design/statistics.md",
     }
     KNOWN_LIMIT {
@@ -85,6 +87,14 @@ finding::rules! {
         id: "experiment.condition",
         looks_at: "what a condition that nobody chooses does on average over all else",
         speaks_when: "conclusions are drawn over such conditions",
+        source: "docs/design/statistics.md",
+    }
+    LENGTH {
+        id: "experiment.file-length",
+        looks_at: "the rates over the lengths of files, as a fixed time of each and a rate behind \
+                   it",
+        speaks_when: "the longest are shown to be faster than the shortest, no length lies more \
+                      than 5 % off, and the fixed time is not only bounded from above",
         source: "docs/design/statistics.md",
     }
     LEFT_OUT {
@@ -187,6 +197,27 @@ finding::rules! {
                    from three repeats on",
         speaks_when: "a straight line changes by more than 3 %, and its 99 % interval leaves out \
                       none",
+        source: "docs/design/statistics.md",
+    }
+    DEPENDENT_REPEATS {
+        id: "experiment.dependent-repeats",
+        looks_at: "the repeats of each combination beside those before them, from five repeats \
+                   on and nine pairs of neighbours over all combinations",
+        speaks_when: "fewer than 2 % of other orders of the repeats look as alike, and the \
+                      machine does not drift",
+        source: "Wald and Wolfowitz 1943; docs/design/statistics.md",
+    }
+    TWO_KINDS {
+        id: "experiment.two-kinds",
+        looks_at: "the repeats of each combination, cut in two, from six on",
+        speaks_when: "that explains more than in 98 % of samples of one kind, over all \
+                      combinations, or than in 99.9 % in one; and the machine does not drift",
+        source: "docs/design/statistics.md",
+    }
+    NOT_TESTABLE {
+        id: "experiment.not-testable",
+        looks_at: "how many repeats there are",
+        speaks_when: "they are too few for one of the two above",
         source: "docs/design/statistics.md",
     }
     NOTE {

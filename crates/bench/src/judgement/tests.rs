@@ -120,14 +120,14 @@ fn the_whole_design_comes_to_few_sentences() {
         Subject::Set,
         &["data random: block size: the same within 2 % at every level, keep 64 KiB"],
     );
-    check(Subject::Set, &["data zeros: block size: 1 MiB", "the knee"]);
-    check(Subject::Set, &["data zeros: drive compression: on"]);
-    check(Subject::Set, &["one setting for all of them", "1 MiB, drive compression on"]);
+    // Zeros are data that nobody has.
+    let is_zeros = |one: &Sentence| one.text.contains("zeros") && one.subject < Subject::Finding;
+    assert!(!judgement.sentences.iter().any(is_zeros), "{:#?}", judgement.sentences);
     check(Subject::Cost, &["drive compression on costs nothing with random data: 0.999"]);
     check(Subject::Finding, &["is the native rate of an LTO-4 drive (120 MB/s)"]);
     check(
         Subject::Finding,
-        &["block size 2 MiB brings instead of 64 KiB", "the same within 2 % with random", "1.6"],
+        &["drive compression on brings instead of off depends", "the same within 2 % with random"],
     );
     check(Subject::Finding, &["framing bacula instead of raw is the same within 2 %"]);
     check(Subject::Finding, &["takes 400 ms on average", "% higher"]);

@@ -2,13 +2,15 @@
 
 mod curve;
 mod joint;
+mod length;
 
+use super::costs::{Grown, grown};
 use super::findings::{doubts, named, requests};
 use super::verdict::the_same;
 use super::{CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep, Verdict};
 use super::{rules, tape};
-use crate::quantities::{self, Cost, costs, title};
-use crate::record::{Cell, Factor, RunRecord, shown_cell};
+use crate::quantities::{self, title};
+use crate::record::{Cell, Factor, Level, RunRecord, shown_cell};
 use crate::statistics::interval::Interval;
 use curve::Curve;
 use finding::{Certainty, Finding, Unit};
@@ -23,7 +25,16 @@ pub fn conclusions(
     options: &Options,
 ) -> Vec<Sentence> {
     let mut all = Vec::new();
-    for recommendation in &judgement.recommended {
+    let somebodys: Vec<&Recommendation> =
+        judgement.recommended.iter().filter(|found| !is_nobodys(&found.load)).collect();
+    if somebodys.is_empty() && !judgement.recommended.is_empty() {
+        let text = "what to set: zeros are data that nobody has, and no reason for a setting; \
+                    other --data would tell"
+            .to_owned();
+        let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
+        all.push(Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled));
+    }
+    for recommendation in somebodys {
         let words = Words { factors, judgement, options, recommendation };
         words.settings(&mut all);
         words.gain(&mut all);
@@ -53,6 +64,16 @@ pub fn about_runs(
     options: &Options,
 ) -> Vec<Sentence> {
     let mut all = conditions(judgement, options);
+    let over_lengths = length::over_lengths(factors, judgement, options);
+    if over_lengths.is_some() {
+        // One voice: two lengths against each other say the same less well.
+        let is_of_length = |one: &Sentence| {
+            one.finding.rule.id == rules::CONDITION.id
+                && one.text.starts_with(&format!("{} ", title(length::LENGTH)))
+        };
+        all.retain(|sentence| !is_of_length(sentence));
+    }
+    all.extend(over_lengths);
     all.extend(doubts(factors, runs, &judgement.cells));
     all.extend(repeats(judgement, options));
     all
@@ -67,10 +88,16 @@ pub fn left_out(places: &[String]) -> Option<Sentence> {
     Some(Sentence::new(Subject::Doubt, Finding::new(&rules::LEFT_OUT, Certainty::Measured, text)))
 }
 
+/// Whether a load is one that only measures the hardware: a drive makes nothing of zeros.
+fn is_nobodys(load: &Cell) -> bool {
+    load.get("data") == Some(&Level::Text("zeros".to_owned()))
+}
+
 /// Where there are several loads: the settings with which the worst served of them loses least, and
 /// what share of its best that one keeps.
 fn for_all_loads(judgement: &Judgement, options: &Options) -> Option<(Cell, f64)> {
-    let loads = &judgement.recommended;
+    let loads: Vec<&Recommendation> =
+        judgement.recommended.iter().filter(|found| !is_nobodys(&found.load)).collect();
     let settings_of = |cell: &Cell, load: &Cell| -> Cell {
         let own = cell.iter().filter(|(name, _)| !load.contains_key(*name));
         own.map(|(name, level)| (name.clone(), level.clone())).collect()
@@ -234,19 +261,23 @@ impl Words<'_> {
             self.load(),
             found.gain,
             shown_cell(&differing, self.factors),
-            rate(cell.bytes_per_second),
+            // One mean: where runs are missing the gain is not the ratio of the plain ones.
+            rate(found.gain * baseline.bytes_per_second),
             rate(baseline.bytes_per_second),
             shown_interval(found, self.options),
         );
-        let known =
-            if found.gain_interval.is_some() { Certainty::Inferred } else { Certainty::Assumed };
+        // A gain from one run each is not shown.
+        let (subject, known) = match found.gain_interval {
+            Some(_) => (Subject::Gain, Certainty::Inferred),
+            None => (Subject::Doubt, Certainty::Assumed),
+        };
         let mut finding = Finding::new(&rules::GAIN, known, text);
         finding = finding.with_number("gain", found.gain, Unit::Ratio);
         if let Some(interval) = found.gain_interval {
             finding = finding.with_number("low", interval.low, Unit::Ratio);
             finding = finding.with_number("high", interval.high, Unit::Ratio);
         }
-        all.push(Sentence::new(Subject::Gain, finding).settled(found.verdict));
+        all.push(Sentence::new(subject, finding).settled(found.verdict));
     }
 
     /// What is in force is kept: because nothing is faster, or because nothing is known.
@@ -279,24 +310,14 @@ impl Words<'_> {
     fn costs(&self, all: &mut Vec<Sentence>) {
         let (cell, baseline) =
             (self.cell(self.recommendation.cell), self.cell(self.recommendation.baseline));
-        for (measure, Cost { what, growth, is_of_one }) in costs() {
-            let (Some(&now), Some(&then)) =
-                (cell.measures.get(measure), baseline.measures.get(measure))
-            else {
-                continue;
-            };
+        for Grown { measure, what, now, then } in grown(cell, baseline) {
             let shown = |value| quantities::Unit::of(measure).shown(value);
             // Nothing that rounds to the same is a cost.
-            let differs = shown(now) != shown(then);
-            let grows = now > then * growth && differs;
-            let is_excess = is_of_one && now > growth;
-            if grows || is_excess {
-                let instead =
-                    if grows { format!(" instead of {}", shown(then)) } else { String::new() };
-                let text = format!("{}{what}: {}{instead}", self.load(), shown(now));
-                let finding = Finding::new(&rules::COST, Certainty::Measured, text);
-                all.push(Sentence::new(Subject::Cost, finding));
-            }
+            let then = then.map(shown).filter(|then| *then != shown(now));
+            let instead = then.map_or(String::new(), |then| format!(" instead of {then}"));
+            let text = format!("{}{what}: {}{instead}", self.load(), shown(now));
+            let finding = Finding::new(&rules::COST, Certainty::Measured, text);
+            all.push(Sentence::new(Subject::Cost, finding));
         }
     }
 }

@@ -166,6 +166,14 @@ impl Fit {
         ((sum / self.scatter.variances.len() as f64).sqrt(), self.scatter.degrees)
     }
 
+    /// Standard error of the level of a cell without what its repeats have in common, and the
+    /// degrees of freedom of that. `None` of a cell that did not run.
+    pub fn error(&self, cell: usize) -> Option<(f64, f64)> {
+        let (runs, _) = *self.cells.get(cell)?;
+        let (variance, degrees) = *self.scatter.variances.get(cell)?;
+        (runs > 0.0).then(|| ((variance / runs).sqrt(), degrees.min(self.scatter.degrees)))
+    }
+
     /// A weighted sum of cells, the weights adding up to 0. `None` where a cell ran less than
     /// twice, or where the blocks do not cancel: cells that have no block in common.
     pub fn contrast(&self, terms: &[(f64, usize)]) -> Option<Contrast> {

@@ -1,13 +1,13 @@
 //! What the design of an experiment knows and a list of rates does not: repeats, mediums,
 //! conditions, and the order of the runs.
 
-use bench::judgement::{Effect, Judgement, Verdict};
+use bench::judgement::{Effect, Verdict};
 use bench::random::Random;
 use bench::record::{Cell, RunRecord};
 use bench::statistics::blocks::{Fit, Observation};
 
 use crate::world::{
-    Table, World, block_sizes, chance, doublings, experiments, is, percent, quiet, words,
+    Table, World, block_sizes, chance, doublings, experiments, is, percent, quiet, says, words,
 };
 
 const REPEATS: [u64; 3] = [3, 5, 10];
@@ -150,10 +150,6 @@ fn a_setting_that_failed_in_the_slow_framing_does_not_win() {
     });
     table.row("block size 128 KiB", &wins, 0.0..=5.0 + chance(5.0, count));
     table.check();
-}
-
-fn says(judgement: &Judgement, rule: &str) -> bool {
-    judgement.sentences.iter().any(|sentence| sentence.finding.rule.id == rule)
 }
 
 /// A machine that becomes slower is one that is seen, with a failed run or without.

@@ -6,6 +6,10 @@
 #![expect(clippy::print_stdout, reason = "the tables of the document")]
 
 mod choices;
+mod comparisons;
+mod costs;
+mod curves;
 mod designs;
 mod differences;
+mod repeats;
 mod world;

@@ -140,6 +140,11 @@ pub fn says_nothing(sentence: &Sentence) -> bool {
     phrases.iter().any(|phrase| sentence.text.contains(phrase))
 }
 
+/// Whether a rule has spoken.
+pub fn says(judgement: &Judgement, rule: &str) -> bool {
+    judgement.sentences.iter().any(|sentence| sentence.finding.rule.id == rule)
+}
+
 /// Experiments in a hundred, of as many as are simulated.
 pub fn percent(experiments: u64, counts: impl Fn(u64) -> bool) -> f64 {
     100.0 * (0..experiments).filter(|&seed| counts(seed)).count() as f64 / experiments as f64

@@ -97,6 +97,44 @@ const TWEAKS: &[fn(&mut RunRecord)] = &[
     },
 ];
 
+/// Two loads that somebody has; and files of three lengths, each of which has a fixed time.
+fn two_loads() -> Judgement {
+    let mut all = Vec::new();
+    for (index, data) in ["random", "text:2"].iter().enumerate() {
+        for mut run in RISING.runs() {
+            run.cell.insert("data".to_owned(), Level::Text((*data).to_owned()));
+            run.seconds /= 1.0 + index as f64;
+            all.push(run);
+        }
+    }
+    let levels = ["random", "text:2"].map(|data| Level::Text(data.into())).to_vec();
+    let blocks = BLOCKS[..4].iter().map(|&level| Level::Number(level)).collect();
+    let factors = [Factor::new("data", levels), Factor::new("block_bytes", blocks)];
+    judge(&factors, &all, &Options::default())
+}
+
+fn three_lengths() -> Judgement {
+    let mut all = RISING.runs();
+    all.retain(|run| run.cell["block_bytes"] != Level::Number(BLOCKS[3]));
+    for run in &mut all {
+        let Some(Level::Number(bytes)) = run.cell.remove("block_bytes") else { continue };
+        run.cell.insert("file_bytes".to_owned(), Level::Number(bytes));
+        run.seconds *= 1e-3 + bytes as f64 / 1e9;
+        run.bytes = bytes;
+    }
+    let levels = BLOCKS[..3].iter().map(|&level| Level::Number(level)).collect();
+    judge(&[Factor::new("file_bytes", levels)], &all, &Options::default())
+}
+
+/// Repeats that rise and fall slowly, in all cells, and such of two speeds.
+fn wavy(run: &mut RunRecord) {
+    run.seconds *= 1.0 + 0.1 * (std::f64::consts::TAU * (run.repeat as f64 - 0.5) / 12.0).cos();
+}
+
+fn two_speeds(run: &mut RunRecord) {
+    run.seconds *= if [2, 3, 5, 8, 11].contains(&run.repeat) { 1.3 } else { 1.0 };
+}
+
 #[test]
 fn every_rule_speaks_and_no_other() {
     let flat = Design { rates: [100e6; 4], repeats: 1, ..RISING };
@@ -108,7 +146,9 @@ fn every_rule_speaks_and_no_other() {
     let torn = judge(&all, &torn, &Options::default());
     let same = Design { rates: [100e6; 4], ..RISING };
     let mut judgements = vec![judged(&PLAIN), judged(&slow), flat.judged(), dented.judged()];
-    judgements.extend([torn, same.judged()]);
+    judgements.extend([torn, same.judged(), two_loads(), three_lengths()]);
+    let long = |tweak: fn(&mut RunRecord)| Design { repeats: 12, tweak, ..RISING }.judged();
+    judgements.extend([long(wavy), long(two_speeds)]);
     judgements.extend(TWEAKS.iter().map(|&tweak| Design { tweak, ..RISING }.judged()));
     let sentences = judgements.iter().flat_map(|judgement| &judgement.sentences);
     let spoke: BTreeSet<&str> = sentences.map(|sentence| sentence.finding.rule.id).collect();

@@ -5,9 +5,11 @@ use report::format::rate;
 
 use super::super::tape::Drive;
 use super::super::{Judgement, Options, Sentence, Subject, Sweep, Verdict, rules, tape};
-use crate::model::{LARGE_RESIDUAL, Model, matching_limit};
+use crate::model::known::Known;
+use crate::model::{LARGE_RESIDUAL, Model, PhysicalLimit, Point, matching_limit};
 use crate::quantities::{self, title};
 use crate::record::{Cell, Factor, Level, shown_cell};
+use crate::statistics::interval::Interval;
 
 /// A plateau and a limit that are nearer than this are taken to be the same.
 const LIMIT_TOLERANCE: f64 = 0.06;
@@ -44,18 +46,30 @@ impl Curve<'_> {
             return Vec::new();
         };
         let mut found = Vec::new();
-        let certainty =
-            if self.sweep.is_assumed { Certainty::Assumed } else { Certainty::Inferred };
+        // Of cells that ran once nothing is found, however good the guess is.
+        let (subject, certainty) = if self.sweep.is_assumed {
+            (Subject::Doubt, Certainty::Assumed)
+        } else {
+            (Subject::Finding, Certainty::Inferred)
+        };
         let mut say = |rule, text: String| {
             let finding = Finding::new(rule, certainty, text);
-            found.push(Sentence::new(Subject::Finding, finding));
+            found.push(Sentence::new(subject, finding));
         };
-        match self.shape() {
+        let known = match self.shape() {
             Shape::Hidden => return Vec::new(),
-            Shape::Flat => say(&rules::CURVE, self.flat()),
-            Shape::Curved => say(&rules::CURVE, self.curved(model)),
-        }
-        say_all(&mut say, self.limit(model), self.off_the_curve(model));
+            Shape::Flat => {
+                say(&rules::CURVE, self.flat());
+                None
+            }
+            Shape::Curved => {
+                let known = self.known();
+                known.iter().for_each(|known| say(&rules::CURVE, self.curved(model, known)));
+                known
+            }
+        };
+        let plateau = known.and_then(|known| known.plateau);
+        say_all(&mut say, self.limit(model, plateau), self.off_the_curve(model));
         found
     }
 
@@ -88,42 +102,75 @@ impl Curve<'_> {
         }
     }
 
-    fn curved(&self, model: &Model) -> String {
-        let known = quantities::factor(&self.sweep.factor);
-        let overhead = shown_ns(model.overhead_ns);
-        let mut text = format!("{}: {} {overhead}", self.named(), known.fixed_time);
+    /// What is known of the curve.
+    fn known(&self) -> Option<Known> {
+        let point = |&cell: &usize| {
+            let summary = &self.judgement.cells[cell];
+            match summary.cell.get(&self.sweep.factor)? {
+                Level::Number(number) if *number > 0 => {
+                    let rate = summary.bytes_per_second;
+                    let point = Point { level: *number as f64, bytes_per_second: rate };
+                    Some((point, vec![cell]))
+                }
+                _ => None,
+            }
+        };
+        let (points, groups): (Vec<Point>, Vec<Vec<usize>>) =
+            self.sweep.cells.iter().filter_map(point).unzip();
+        let errors = self.judgement.comparer.errors(&groups);
+        Known::of(&points, &errors, self.options.confidence)
+    }
+
+    fn curved(&self, model: &Model, known: &Known) -> String {
+        let about = quantities::factor(&self.sweep.factor);
+        let fixed = fixed_time(model.overhead_ns, known.overhead_ns, 1.0);
+        let mut text = format!("{}: {} {fixed}", self.named(), about.fixed_time);
         // In the steady state the kernel has the window that is read and the next one under way.
-        if known.reads_next_window {
-            let latency = shown_ns(2.0 * model.overhead_ns);
+        if about.reads_next_window {
+            let latency = fixed_time(model.overhead_ns, known.overhead_ns, 2.0);
             text.push_str(&format!(" with two windows under way, that is {latency} of the device"));
         }
-        if model.bytes_per_second.is_finite() {
-            text.push_str(&format!(", {} behind it", rate(model.bytes_per_second)));
+        let behind = known.bytes_per_second;
+        // Nothing passes faster than what is known to hold it.
+        let highest = self.limits().iter().map(|limit| limit.bytes_per_second).reduce(f64::max);
+        let is_possible = highest.is_none_or(|most| behind.high <= most * (1.0 + LIMIT_TOLERANCE));
+        if behind.high < 3.0 * behind.low && is_possible {
+            let between = between(behind, rate);
+            text.push_str(&format!(", {} behind it{between}", rate(model.bytes_per_second)));
         }
         // Where the rate still rises at the last level there is none.
-        let plateau = model.plateau_bytes_per_second.filter(|_| !self.rises_to_the_end());
-        if let Some(plateau) = plateau {
-            text.push_str(&format!(", plateau at {}", rate(plateau)));
+        let plateau = known.plateau.filter(|_| !self.rises_to_the_end());
+        if let Some((plateau, value)) = plateau.zip(model.plateau_bytes_per_second) {
+            text.push_str(&format!(", plateau at {}{}", rate(value), between(plateau, rate)));
         }
         let typical = model.typical_residual() * 100.0;
         text + &format!("; a typical level lies {typical:.1} % off that curve")
     }
 
+    /// Whether what is told to be set, or the knee, is the last level.
     fn rises_to_the_end(&self) -> bool {
-        self.sweep.knee + 1 == self.sweep.cells.len()
+        let last = self.sweep.cells.last();
+        let is_set = self.judgement.recommended.iter().any(|found| Some(&found.cell) == last);
+        is_set || self.sweep.knee + 1 == self.sweep.cells.len()
+    }
+
+    fn limits(&self) -> Vec<PhysicalLimit> {
+        let best = &self.judgement.cells[self.sweep.cells[self.sweep.best]];
+        let mut limits = self.options.limits.clone();
+        limits.extend(self.drive.and_then(|drive| Some(drive.limit(tape::ratio(best)?))));
+        limits
     }
 
     /// What the curve comes to, where that is something known.
-    fn limit(&self, model: &Model) -> Option<String> {
+    fn limit(&self, model: &Model, plateau: Option<Interval>) -> Option<String> {
         let best = &self.judgement.cells[self.sweep.cells[self.sweep.best]];
-        // Where the sweep has a knee, what it comes to was measured; else the curve has to tell.
-        let highest = if self.rises_to_the_end() {
-            model.highest_bytes_per_second()
-        } else {
-            best.bytes_per_second
+        // Where the sweep has a knee, what it comes to was measured; else the curve has to tell,
+        // with a plateau that is there for certain.
+        let highest = match (self.rises_to_the_end(), plateau) {
+            (true, Some(_)) => model.highest_bytes_per_second(),
+            _ => best.bytes_per_second,
         };
-        let mut limits = self.options.limits.clone();
-        limits.extend(self.drive.and_then(|drive| Some(drive.limit(tape::ratio(best)?))));
+        let limits = self.limits();
         let limit = matching_limit(highest, &limits, LIMIT_TOLERANCE)?;
         Some(format!(
             "what the {} comes to, {}, is the {} ({})",
@@ -169,6 +216,23 @@ fn in_brackets(others: &Cell, factors: &[Factor]) -> String {
         "the only cell" => String::new(),
         shown => format!(" ({shown})"),
     }
+}
+
+/// A time and its interval; a bound where nothing else is known, a range where that is wide.
+fn fixed_time(value: f64, known: Interval, times: f64) -> String {
+    let shown = |nanoseconds: f64| shown_ns(times * nanoseconds);
+    match known {
+        Interval { low, high } if low < 0.05 * high => format!("below {}", shown(high)),
+        Interval { low, high } if high > 3.0 * low => {
+            format!("between {} and {}", shown(low), shown(high))
+        }
+        _ => format!("{}{}", shown(value), between(known, shown)),
+    }
+}
+
+/// ` (110 us to 140 us)`
+pub fn between(interval: Interval, shown: impl Fn(f64) -> String) -> String {
+    format!(" ({} to {})", shown(interval.low), shown(interval.high))
 }
 
 fn shown_ns(nanoseconds: f64) -> String {
