@@ -10,8 +10,8 @@ use super::interval::t_factor;
 
 /// Nodes of the two integrals: on smooth functions that vanish at both ends the rule of trapezia
 /// is exact to more digits than are used.
-const SCALES: u32 = 40;
-const CENTRES: u32 = 14;
+const SCALES: u32 = 48;
+const CENTRES: u32 = 18;
 
 /// The factor of a standard error with which the intervals of `others` cells against one hold the
 /// truth all together (Dunnett 1955): the two-sided quantile of the largest of that many t values
@@ -36,10 +36,10 @@ pub fn dunnett_factor(confidence: f64, others: usize, degrees: f64) -> Option<f6
     let (mut low, mut high) = (usual, t_factor(bonferroni, degrees.min(1e5))?);
     let missing = |factor: f64| (1.0 - confidence).ln() - (1.0 - holds(factor)).max(1e-12).ln();
     let (mut below, mut above) = (missing(low), missing(high));
-    for _ in 0..20 {
+    for _ in 0..40 {
         let at = (low * above - high * below) / (above - below);
         let value = missing(at);
-        if value.abs() < 1e-4 || high - low < 1e-4 {
+        if value.abs() < 1e-8 || high - low < 1e-8 {
             return Some(at);
         }
         if value < 0.0 {
