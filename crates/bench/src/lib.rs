@@ -21,6 +21,7 @@ pub mod model;
 pub mod observed;
 pub mod payload;
 pub mod plan;
+pub mod power;
 pub mod presentation;
 pub mod quantities;
 pub mod random;

@@ -2,6 +2,7 @@
 
 mod disk;
 mod options;
+mod power;
 mod progress;
 mod read;
 mod tape;
@@ -43,6 +44,7 @@ enum BenchCommand {
     Read(read::ReadArgs),
     Disk(disk::DiskArgs),
     Tape(tape::TapeArgs),
+    Power(power::PowerArgs),
     PutBack(PutBackArgs),
 }
 
@@ -58,6 +60,7 @@ pub fn run(arguments: &BenchArgs) -> ExitCode {
         BenchCommand::Read(arguments) => read::run(arguments),
         BenchCommand::Disk(arguments) => disk::run(arguments),
         BenchCommand::Tape(arguments) => tape::run(arguments),
+        BenchCommand::Power(arguments) => power::run(arguments),
         BenchCommand::PutBack(_) => {
             let result = put_back();
             finish(result, "bench put-back", Form::Text)

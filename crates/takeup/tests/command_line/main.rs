@@ -7,6 +7,7 @@ mod failures;
 #[allow(dead_code, clippy::print_stderr)]
 mod fuse;
 mod plan;
+mod power;
 mod reference;
 mod runs;
 mod signals;
