@@ -124,6 +124,8 @@ pub struct TapeModel {
     parameters: TapeParameters,
     buffer: Nanobytes,
     threshold: Nanobytes,
+    /// Slack at which a drive in motion looks at its speed at once.
+    low: Nanobytes,
     wrap: Nanobytes,
     now_ns: u64,
     motion: Motion,
@@ -153,6 +155,7 @@ impl TapeModel {
         TapeModel {
             buffer,
             threshold: buffer * u128::from(restart) / 100,
+            low: buffer * u128::from(speed::LOW_PERCENT) / 100,
             wrap: capacity.div_ceil(wraps).max(1),
             now_ns: 0,
             motion: Motion::Still,
@@ -476,8 +479,13 @@ impl TapeModel {
             Until::Slack(most) => room.min(self.slack - most),
             Until::Time(_) => room,
         };
-        let needs_ns = u64::try_from(wanted.div_ceil(speed)).unwrap_or(u64::MAX);
-        let to_ns = self.now_ns.saturating_add(needs_ns).min(decide_at_ns).min(limit_ns);
+        let needs_ns = |bytes: Nanobytes| u64::try_from(bytes.div_ceil(speed)).unwrap_or(u64::MAX);
+        let mut decide_at_ns = decide_at_ns;
+        if step > 0 && !self.flushing && self.slack > self.low {
+            let low_at_ns = self.now_ns.saturating_add(needs_ns(self.slack - self.low));
+            decide_at_ns = decide_at_ns.min(low_at_ns);
+        }
+        let to_ns = self.now_ns.saturating_add(needs_ns(wanted)).min(decide_at_ns).min(limit_ns);
         let passed_ns = to_ns - self.now_ns;
         let moved = (u128::from(passed_ns) * speed).min(room);
         self.now_ns = to_ns;

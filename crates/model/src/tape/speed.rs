@@ -4,14 +4,21 @@
 //! and the highest step the drive does not stop, and it does not hunt for a speed for minutes. The
 //! offered rate is what the host delivers while it is not made to wait, so that a drive that is the
 //! limit sees how much faster the host could be.
+//!
+//! That rate is a memory, and a burst stays in it: what piled up before the drive while it turned at
+//! the end of a wrap comes as fast as the interface, and a small buffer is empty before the burst is
+//! forgotten. So a drive whose buffer runs low goes by its buffer alone and takes its lowest step,
+//! at which any source that it can keep up with fills the buffer again.
 
 use super::Nanobytes;
 
 /// Host time after which older data count half.
 const MEMORY_NS: u64 = 2_000_000_000;
-/// Above this the drive takes the step over the offered rate, below the other one that under it.
+/// Above this the drive takes the step over the offered rate.
 const HIGH_PERCENT: u8 = 75;
-const LOW_PERCENT: u8 = 25;
+/// At this and below it takes its lowest step, and it looks as soon as the buffer has come down to
+/// it.
+pub const LOW_PERCENT: u8 = 25;
 
 /// The rate at which the host delivers (or takes) native bytes while it does not wait.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,7 +82,7 @@ pub fn best_step(speeds: &[u64], current: usize, offered: u64, fill_percent: u8)
     let under = speeds.iter().rposition(|speed| *speed <= offered).unwrap_or(0);
     match fill_percent {
         percent if percent >= HIGH_PERCENT => over,
-        percent if percent <= LOW_PERCENT => under,
+        percent if percent <= LOW_PERCENT => 0,
         _ => current.clamp(under.min(over), over),
     }
 }

@@ -4,3 +4,4 @@
 mod disk;
 mod drive;
 mod plan;
+mod speed;

@@ -97,6 +97,19 @@ fn waiting_for_a_full_ring_is_for_slow_sources_only() {
     assert!(hitches(Refill::Always) > 500);
 }
 
+/// A drive that matches its speed to the source is not said to stop, with a ring or without.
+#[test]
+fn a_source_between_the_speeds_is_planned_without_stops() {
+    for (number, source_mb) in [(3, 45), (3, 63), (4, 57), (4, 70), (5, 60), (9, 200)] {
+        for ring_bytes in [64 << 20, 1 << 30, 16 << 30] {
+            let setup = Setup { ring_bytes, ..setup(number, source_mb, 2 * TB) };
+            let plan = plan(&setup).unwrap();
+            assert_eq!(plan.back_hitches, 0, "LTO-{number} at {source_mb} MB/s, {ring_bytes}");
+            assert_eq!(plan.limit, Limit::Source);
+        }
+    }
+}
+
 #[test]
 fn each_part_can_be_the_limit() {
     let check = |setup: Setup, limit| assert_eq!(plan(&setup).unwrap().limit, limit);
