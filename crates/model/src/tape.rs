@@ -17,6 +17,7 @@
 
 pub mod counters;
 pub mod generation;
+pub mod maker;
 mod mechanics;
 pub mod parameters;
 mod speed;

@@ -547,7 +547,9 @@ impl Medium for Tape {
 }
 
 fn generation(tape: &mut Tape) -> Option<&'static Generation> {
-    Generation::of_density(tape.status().ok()?.density)
+    let medium = Generation::of_density(tape.status().ok()?.density)?;
+    let product = tape.inquiry().map(|names| names.product).unwrap_or_default();
+    Some(medium.in_drive(&product))
 }
 
 fn compression(tape: &mut Tape, status: Option<&StatusFile>) -> Option<Compression> {

@@ -151,9 +151,10 @@ pub enum SurveyError {
 }
 
 impl Survey {
-    /// Generation of the medium.
+    /// Generation of the medium, with the speeds that a drive of this maker has.
     pub fn medium_generation(&self) -> Option<&'static Generation> {
-        Generation::of_density(self.answers.as_ref()?.status.density)
+        let medium = Generation::of_density(self.answers.as_ref()?.status.density)?;
+        Some(self.names().map_or(medium, |names| medium.in_drive(&names.product)))
     }
 
     /// Generation of the drive.

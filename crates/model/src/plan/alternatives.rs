@@ -43,6 +43,8 @@ pub struct Alternative {
     pub name: String,
     /// What it takes.
     pub effort: Effort,
+    /// Options of `takeup backup` that do it, where it is a setting.
+    pub options: Option<String>,
     /// What is to be expected.
     pub plan: Plan,
 }
@@ -61,6 +63,7 @@ pub struct Choices<'a> {
 }
 
 const RINGS_GIB: [u64; 3] = [4, 16, 64];
+const MEGABYTE: u64 = 1_000_000;
 /// Times this close are the same.
 const SAME: f64 = 1.02;
 /// And hours of motion.
@@ -75,69 +78,94 @@ pub fn alternatives(
     name: &str,
     choices: &Choices<'_>,
 ) -> Result<Vec<Alternative>, PlanError> {
-    let mut list = Vec::new();
-    let mut add = |name: String, effort: Effort, setup: &Setup| {
-        list.push(Alternative { name, effort, plan: plan(setup)? });
-        Ok::<(), PlanError>(())
+    let asked = Alternative {
+        name: name.to_owned(),
+        effort: Effort::Asked,
+        options: None,
+        plan: plan(setup)?,
     };
-    add(name.to_owned(), Effort::Asked, setup)?;
-    for (name, compression) in compressions(setup, choices) {
+    let mut list = vec![asked];
+    for (name, options, setup) in settings(setup, choices) {
+        let plan = plan(&setup)?;
+        list.push(Alternative { name, effort: Effort::Setting, options, plan });
+    }
+    let other = |name: String, effort, setup: &Setup| {
+        Ok::<_, PlanError>(Alternative { name, effort, options: None, plan: plan(setup)? })
+    };
+    let mut twice = setup.clone();
+    twice.source.bytes_per_second *= 2;
+    twice.source.file_ns /= 2;
+    list.push(other("two such sources at once".to_owned(), Effort::Procedure, &twice)?);
+    list.push(staged(setup, choices)?);
+    if is_limited_by_drives(list[0].plan.limit) {
+        let more = Setup { drives: setup.drives * 2, ..setup.clone() };
+        list.push(other(format!("{} drives", more.drives), Effort::Hardware, &more)?);
+    }
+    for generation in choices.generations {
+        let drive = TapeParameters::of(generation);
+        let setup = Setup { drive, ..setup.clone() };
+        list.push(other(generation.title(), Effort::Hardware, &setup)?);
+    }
+    Ok(list)
+}
+
+/// Everything that is a setting: what it is called, what is typed, what it makes of the setup.
+fn settings(setup: &Setup, choices: &Choices<'_>) -> Vec<(String, Option<String>, Setup)> {
+    let mut list = Vec::new();
+    for (name, options, compression) in compressions(setup, choices) {
         if std::mem::discriminant(&compression) != std::mem::discriminant(&setup.compression) {
-            add(name.to_owned(), Effort::Setting, &Setup { compression, ..setup.clone() })?;
+            let setup = Setup { compression, ..setup.clone() };
+            list.push((name.to_owned(), Some(options.to_owned()), setup));
         }
     }
+    let (is_slow, lowest) = (setup.is_slow(), setup.lowest_archive_rate() / MEGABYTE);
     // A source that keeps the drive streaming must not be slowed down to its lowest step.
-    let drain = if setup.is_slow() { Drain::LowestStep } else { Drain::Unlimited };
+    let drain = if is_slow { Drain::LowestStep } else { Drain::Unlimited };
     let refill = Refill::WhenSlow;
     for gib in RINGS_GIB {
         let ring_bytes = gib << 30;
         let ring = Setup { ring_bytes, start_fill_percent: 100, refill, drain, ..setup.clone() };
-        add(format!("ring of {gib} GiB, paced"), Effort::Setting, &ring)?;
+        let (name, options) = if is_slow {
+            let held = format!("--ring {gib}G --start-fill 100 --rate-limit {lowest}MB");
+            (format!("{gib} GiB of memory, long runs"), held)
+        } else {
+            (format!("{gib} GiB of memory"), format!("--ring {gib}G"))
+        };
+        list.push((name, Some(options), ring));
     }
-    if setup.is_slow() {
-        let limit = setup.lowest_archive_rate() as f64 / 1e6;
+    if is_slow {
         let held = Setup { refill, drain, ..setup.clone() };
-        add(format!("rate limit of {limit:.0} MB/s"), Effort::Setting, &held)?;
+        let options = format!("--rate-limit {lowest}MB");
+        list.push((format!("at most {lowest} MB/s"), Some(options), held));
         let never = Setup { refill: Refill::Never, ..setup.clone() };
-        add("writer never waits".to_owned(), Effort::Setting, &never)?;
+        list.push(("each block as it comes".into(), Some("--start-fill 0".into()), never));
     }
     if setup.drives > 1 {
-        add("one drive".to_owned(), Effort::Setting, &Setup { drives: 1, ..setup.clone() })?;
+        list.push(("one drive".to_owned(), None, Setup { drives: 1, ..setup.clone() }));
     }
-    let mut twice = setup.clone();
-    twice.source.bytes_per_second *= 2;
-    twice.source.file_ns /= 2;
-    add("two such sources at once".to_owned(), Effort::Procedure, &twice)?;
-    list.push(staged(setup, choices)?);
-    if is_limited_by_drives(list[0].plan.limit) {
-        let more = Setup { drives: setup.drives * 2, ..setup.clone() };
-        let (name, plan) = (format!("{} drives", more.drives), plan(&more)?);
-        list.push(Alternative { name, effort: Effort::Hardware, plan });
-    }
-    for generation in choices.generations {
-        let drive = TapeParameters::of(generation);
-        let other = Setup { drive, ..setup.clone() };
-        let plan = plan(&other)?;
-        list.push(Alternative { name: generation.name.to_owned(), effort: Effort::Hardware, plan });
-    }
-    Ok(list)
+    list
 }
 
 fn is_limited_by_drives(limit: Limit) -> bool {
     matches!(limit, Limit::Commands | Limit::Interface | Limit::Medium)
 }
 
-fn compressions(setup: &Setup, choices: &Choices<'_>) -> Vec<(&'static str, Compression)> {
+fn compressions(
+    setup: &Setup,
+    choices: &Choices<'_>,
+) -> Vec<(&'static str, &'static str, Compression)> {
     let none = match setup.compression {
         Compression::Software { .. } => "no compression",
         Compression::None | Compression::Drive(_) => "drive compression off",
     };
+    let drive = Compression::Drive(choices.drive_ratio);
     let mut list = vec![
-        (none, Compression::None),
-        ("drive compression on", Compression::Drive(choices.drive_ratio)),
+        (none, "--drive-compression off", Compression::None),
+        ("drive compression on", "--drive-compression on", drive),
     ];
     if let Some((ratio, bytes_per_second)) = choices.software {
-        list.push(("compression in software", Compression::Software { ratio, bytes_per_second }));
+        let software = Compression::Software { ratio, bytes_per_second };
+        list.push(("compression in software", "--compress zstd", software));
     }
     list
 }
@@ -164,7 +192,7 @@ fn staged(setup: &Setup, choices: &Choices<'_>) -> Result<Alternative, PlanError
     plan.seconds += staging_seconds;
     plan.bytes_per_second = setup.source.size_bytes as f64 / plan.seconds;
     let name = "staged to disk first".to_owned();
-    Ok(Alternative { name, effort: Effort::Procedure, plan })
+    Ok(Alternative { name, effort: Effort::Procedure, options: None, plan })
 }
 
 /// The best of those that take no more than `most`.

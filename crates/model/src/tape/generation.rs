@@ -6,9 +6,13 @@
 //! generations and only the ends of the range for others; each number says where it comes from.
 //!
 //! Rates and capacities are native: bytes on the medium, which compression by the drive makes fewer
-//! than the host sent. Not here: the time that a stop takes, which is a model's business.
+//! than the host sent. Where makers differ, the rows of [`Generation::all`] have IBM's speeds, and
+//! [`Generation::made_by`] leads to those of one maker. Not here: the time that a stop takes, which
+//! is a model's business.
 
 use std::fmt;
+
+use super::maker::Maker;
 
 /// Where a number comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +51,8 @@ pub struct Generation {
     pub name: &'static str,
     /// 1 for LTO-1.
     pub number: u8,
+    /// Whose drive it is, where that is known and makes a difference.
+    pub maker: Option<Maker>,
     /// What MODE SENSE answers for a medium of this generation (`mt_dsreg`, high byte).
     pub density_code: u8,
     /// How sure the density code is.
@@ -83,9 +89,33 @@ impl Generation {
         GENERATIONS.iter().find(|generation| generation.density_code == code)
     }
 
+    /// The same for a drive by this maker, where its speeds are other ones.
+    pub fn made_by(&'static self, maker: Maker) -> &'static Generation {
+        self.by_maker().find(|row| row.maker == Some(maker)).unwrap_or(self)
+    }
+
+    /// The same in the drive of this product name, where that tells the maker.
+    pub fn in_drive(&'static self, product: &str) -> &'static Generation {
+        Maker::of_product(product).map_or(self, |maker| self.made_by(maker))
+    }
+
+    /// A row for each maker, where they differ.
+    pub fn by_maker(&self) -> impl Iterator<Item = &'static Generation> {
+        BY_MAKER.iter().filter(|row| row.name == self.name)
+    }
+
+    /// Name and maker: `LTO-3 by HP`.
+    pub fn title(&self) -> String {
+        match self.maker {
+            Some(maker) => format!("{} by {maker}", self.name),
+            None => self.name.to_owned(),
+        }
+    }
+
     /// The generation of a drive, from the product name of INQUIRY: `ULTRIUM-TD8`, `ULT3580-HH7`,
     /// `Ultrium 6-SCSI`, `LTO-5 HH`.
     pub fn of_product(product: &str) -> Option<&'static Generation> {
+        let given = product;
         let product = product.to_ascii_uppercase();
         let marks = ["ULTRIUM-TD", "ULTRIUM-HH", "ULT3580-TD", "ULT3580-HH", "ULTRIUM ", "LTO-"];
         let number = marks.iter().find_map(|mark| {
@@ -94,7 +124,8 @@ impl Generation {
             digits.parse::<u8>().ok()
         })?;
         let name = format!("LTO-{number}");
-        GENERATIONS.iter().find(|generation| generation.name == name)
+        let found = GENERATIONS.iter().find(|generation| generation.name == name)?;
+        Some(found.in_drive(given))
     }
 
     /// All of them, oldest first.
@@ -113,6 +144,9 @@ const MB: u64 = 1_000_000;
 
 const LTO_2: &[u64] = &[mega(1750), mega(2190), mega(2625), mega(3063), mega(3500)];
 const LTO_3: &[u64] = &[mega(4000), mega(5000), mega(6000), mega(7000), mega(8000)];
+const LTO_4: &[u64] = &[mega(3000), mega(12000)];
+const LTO_5: &[u64] = &[mega(4000), mega(14000)];
+const LTO_6: &[u64] = &[mega(4000), mega(16000)];
 const LTO_7: &[u64] = &[
     mega(10146),
     mega(12011),
@@ -180,28 +214,11 @@ const GENERATIONS: &[Generation] = &[
         steps: Steps::Ends,
         ..row("LTO-1", 1, 0x40, 100 * GB, &[mega(750), mega(1500)], 32 * MB)
     },
-    row("LTO-2", 2, 0x42, 200 * GB, LTO_2, 64 * MB),
-    // The buffer, and 27 to 80 MB/s for its own drives, by HP.
-    Generation {
-        buffer_certainty: Certainty::Maker,
-        ..row("LTO-3", 3, 0x44, 400 * GB, LTO_3, 64 * MB)
-    },
-    Generation {
-        speed_certainty: Certainty::Assumed,
-        steps: Steps::Ends,
-        ..row("LTO-4", 4, 0x46, 800 * GB, &[mega(3000), mega(12000)], 128 * MB)
-    },
-    Generation {
-        speed_certainty: Certainty::Assumed,
-        steps: Steps::Ends,
-        ..row("LTO-5", 5, 0x58, 1500 * GB, &[mega(4000), mega(14000)], 256 * MB)
-    },
-    Generation {
-        speed_certainty: Certainty::Assumed,
-        steps: Steps::Ends,
-        buffer_certainty: Certainty::Reported,
-        ..row("LTO-6", 6, 0x5a, 2500 * GB, &[mega(4000), mega(16000)], 418 * MB)
-    },
+    second(),
+    third(),
+    fourth(),
+    fifth(),
+    sixth(),
     row("LTO-7", 7, 0x5c, 6000 * GB, LTO_7, 1000 * MB),
     // An LTO-7 cartridge that an LTO-8 drive wrote from its beginning.
     Generation {
@@ -222,6 +239,74 @@ const GENERATIONS: &[Generation] = &[
     },
 ];
 
+/// Where makers differ. IBM: five steps for LTO-2 and 3, by its manuals; of LTO-4 to 6 the ends, as
+/// assumed. HP: 27 to 80 MB/s with LTO-3 media and 10 to 30 with LTO-2, a range of 1:3 (HP Ultrium
+/// drives, technical reference manual, generation 3, volume 4, December 2004; the second for an
+/// LTO-3 drive, and so only reported of an LTO-2 one); of LTO-4 to 6 the same 1:3, as assumed.
+const BY_MAKER: &[Generation] = &[
+    by_ibm(second()),
+    by_hp(second(), &[mega(1000), mega(3000)], Certainty::Reported),
+    by_ibm(third()),
+    by_hp(third(), &[mega(2700), mega(8000)], Certainty::Maker),
+    by_ibm(fourth()),
+    by_hp(fourth(), &[mega(4000), mega(12000)], Certainty::Assumed),
+    by_ibm(fifth()),
+    by_hp(fifth(), &[mega(4700), mega(14000)], Certainty::Assumed),
+    by_ibm(sixth()),
+    by_hp(sixth(), &[mega(5400), mega(16000)], Certainty::Assumed),
+];
+
+const fn by_ibm(row: Generation) -> Generation {
+    Generation { maker: Some(Maker::Ibm), ..row }
+}
+
+const fn by_hp(row: Generation, ends: &'static [u64], sure: Certainty) -> Generation {
+    Generation {
+        maker: Some(Maker::Hp),
+        speeds: ends,
+        steps: Steps::Ends,
+        speed_certainty: sure,
+        ..row
+    }
+}
+
+const fn second() -> Generation {
+    row("LTO-2", 2, 0x42, 200 * GB, LTO_2, 64 * MB)
+}
+
+/// The buffer by HP.
+const fn third() -> Generation {
+    Generation {
+        buffer_certainty: Certainty::Maker,
+        ..row("LTO-3", 3, 0x44, 400 * GB, LTO_3, 64 * MB)
+    }
+}
+
+const fn fourth() -> Generation {
+    Generation {
+        speed_certainty: Certainty::Assumed,
+        steps: Steps::Ends,
+        ..row("LTO-4", 4, 0x46, 800 * GB, LTO_4, 128 * MB)
+    }
+}
+
+const fn fifth() -> Generation {
+    Generation {
+        speed_certainty: Certainty::Assumed,
+        steps: Steps::Ends,
+        ..row("LTO-5", 5, 0x58, 1500 * GB, LTO_5, 256 * MB)
+    }
+}
+
+const fn sixth() -> Generation {
+    Generation {
+        speed_certainty: Certainty::Assumed,
+        steps: Steps::Ends,
+        buffer_certainty: Certainty::Reported,
+        ..row("LTO-6", 6, 0x5a, 2500 * GB, LTO_6, 418 * MB)
+    }
+}
+
 /// A row with what holds for most of them.
 const fn row(
     name: &'static str,
@@ -234,6 +319,7 @@ const fn row(
     Generation {
         name,
         number,
+        maker: None,
         density_code,
         density_certainty: Certainty::Maker,
         capacity_bytes,
@@ -272,6 +358,28 @@ mod tests {
         assert_eq!(name(0), None);
         let lowest = Generation::of_density(0x60).unwrap().lowest_speed();
         assert_eq!(lowest, 177_000_000);
+    }
+
+    #[test]
+    fn makers_have_speeds_of_their_own() {
+        let ends = |product: &str| {
+            let found = Generation::of_product(product).unwrap();
+            (found.title(), found.lowest_speed() / MB, found.highest_speed() / MB)
+        };
+        assert_eq!(ends("ULTRIUM-TD3"), ("LTO-3 by IBM".to_owned(), 40, 80));
+        assert_eq!(ends("Ultrium 3-SCSI"), ("LTO-3 by HP".to_owned(), 27, 80));
+        assert_eq!(ends("LTO-3 HH"), ("LTO-3".to_owned(), 40, 80));
+        assert_eq!(ends("Ultrium 9-SCSI"), ("LTO-9".to_owned(), 177, 408));
+        let medium = Generation::of_density(0x58).unwrap();
+        assert_eq!(medium.in_drive("Ultrium 5-SCSI").lowest_speed(), 47 * MB);
+        assert_eq!(medium.in_drive("VIRTUAL-TD5"), medium);
+        for row in BY_MAKER {
+            let base = Generation::all().iter().find(|base| base.name == row.name).unwrap();
+            assert_eq!((base.maker, base.capacity_bytes), (None, row.capacity_bytes));
+            assert_eq!(base.by_maker().count(), 2, "{}", row.name);
+            assert!(row.speeds.is_sorted_by(|a, b| a < b));
+            assert_eq!(row.steps == Steps::Ends, row.speeds.len() == 2);
+        }
     }
 
     #[test]

@@ -5,10 +5,10 @@
 //! offered rate is what the host delivers while it is not made to wait, so that a drive that is the
 //! limit sees how much faster the host could be.
 //!
-//! That rate is a memory, and a burst stays in it: what piled up before the drive while it turned at
-//! the end of a wrap comes as fast as the interface, and a small buffer is empty before the burst is
-//! forgotten. So a drive whose buffer runs low goes by its buffer alone and takes its lowest step,
-//! at which any source that it can keep up with fills the buffer again.
+//! That rate is a memory, and a burst stays in it: what piled up before the drive while it turned
+//! at the end of a wrap comes as fast as the interface, and a small buffer is empty before the
+//! burst is forgotten. So a drive whose buffer runs low goes by its buffer alone and takes its
+//! lowest step, at which any source that it can keep up with fills the buffer again.
 
 use super::Nanobytes;
 

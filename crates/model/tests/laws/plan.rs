@@ -181,23 +181,31 @@ fn the_list_has_what_was_promised() {
         "asked",
         "drive compression on",
         "compression in software",
-        "ring of 4 GiB, paced",
-        "ring of 16 GiB, paced",
-        "ring of 64 GiB, paced",
-        "rate limit of 101 MB/s",
-        "writer never waits",
+        "4 GiB of memory, long runs",
+        "16 GiB of memory, long runs",
+        "64 GiB of memory, long runs",
+        "at most 101 MB/s",
+        "each block as it comes",
         "two such sources at once",
         "staged to disk first",
         "LTO-6",
         "LTO-8",
     ];
     assert_eq!(names, expected);
+    // What is a setting ends in something to type.
+    let typed = |name: &str| list.iter().find(|one| one.name == name).unwrap().options.clone();
+    let is_setting = |one: &&Alternative| one.effort == Effort::Setting;
+    assert!(list.iter().filter(is_setting).all(|one| one.options.is_some()));
+    assert_eq!(
+        typed("4 GiB of memory, long runs").as_deref(),
+        Some("--ring 4G --start-fill 100 --rate-limit 101MB")
+    );
     // 60 MB/s is below the lowest step of LTO-7, and within those of LTO-6.
     assert_eq!(best(&list, Effort::Asked).unwrap().name, "asked");
     let plan_of = |name: &str| list.iter().find(|one| one.name == name).unwrap().plan;
     let hitches = |name: &str| plan_of(name).back_hitches;
     assert_eq!((hitches("LTO-6"), hitches("staged to disk first")), (0, 0));
-    assert!(hitches("ring of 64 GiB, paced") < hitches("ring of 4 GiB, paced"));
+    assert!(hitches("64 GiB of memory, long runs") < hitches("4 GiB of memory, long runs"));
     // Compression halves what comes to the medium, so each of its bytes sees more stops.
     let per_byte = |name: &str| hitches(name) as f64 / plan_of(name).medium_bytes as f64;
     assert!(per_byte("drive compression on") > 1.5 * per_byte("asked"));

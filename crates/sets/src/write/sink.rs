@@ -180,6 +180,9 @@ impl<'a> TapeSink<'a> {
         };
         let generation =
             volume.tape.status().ok().and_then(|status| Generation::of_density(status.density));
+        // Makers stream at different speeds; who does not say whose drive it is has the table's.
+        let product = volume.tape.inquiry().map(|names| names.product).unwrap_or_default();
+        let generation = generation.map(|known| known.in_drive(&product));
         let set = super::random_id()?;
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let segment_bytes = target

@@ -16,6 +16,7 @@ use model::plan::{Compression, Drain, PlanError, Refill, Setup, Source};
 use model::program::Ratio;
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use model::tape::generation::Generation;
+use model::tape::maker::Maker;
 use model::tape::parameters::TapeParameters;
 use report::figure;
 
@@ -38,6 +39,7 @@ pub use setting::Setting;
 Examples:
   takeup plan --drive lto8 --source-rate 60MB --size 20TB --ratio 1.5
   takeup plan --drive lto9 /srv
+  takeup plan --drive hp-lto3 --source-rate 35MB --size 1TB
   takeup plan --drive lto7 --drive lto9 --source-disk array:12 --size 40TB --files 3000000
   takeup plan --drive lto6 --source-rate 35MB --size 2TB --chart plan.svg
   takeup plan --drive lto8 --source-rate 80MB --size 1TB --set back_hitch_ns=3.5s")]
@@ -45,7 +47,8 @@ pub struct PlanArgs {
     /// What would be backed up: it is walked for its size, and read for a few seconds
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Generation of the drive, lto1 to lto10; more of them are compared with the first
+    /// Generation of the drive, lto1 to lto10, with its maker where that makes a difference
+    /// (hp-lto3, ibm-lto3); more of them are compared with the first
     #[arg(long = "drive", required = true, value_name = "NAME")]
     drives: Vec<DriveName>,
     /// Drives that write at the same time
@@ -174,8 +177,18 @@ impl FromStr for DriveName {
             let kept = name.chars().filter(char::is_ascii_alphanumeric);
             kept.collect::<String>().to_ascii_lowercase()
         };
-        let found = Generation::all().iter().find(|one| plain(one.name) == plain(text));
-        let known = || "known are lto1 to lto10, and \"lto7 type m\"".to_owned();
+        let typed = plain(text);
+        let (maker, name) = match (typed.strip_prefix("hp"), typed.strip_prefix("ibm")) {
+            (Some(name), _) => (Some(Maker::Hp), name),
+            (_, Some(name)) => (Some(Maker::Ibm), name),
+            _ => (None, &typed[..]),
+        };
+        let found = Generation::all().iter().find(|one| plain(one.name) == name);
+        let found = found.map(|one| maker.map_or(one, |maker| one.made_by(maker)));
+        let known = || {
+            "known are lto1 to lto10 and \"lto7 type m\", with the maker hp-lto3 and ibm-lto3"
+                .to_owned()
+        };
         found.map(DriveName).ok_or_else(known)
     }
 }
@@ -234,7 +247,7 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
     let list = alternatives(&setup, "as asked", &choices)?;
     let others: Vec<_> = arguments.drives[1..].iter().map(|drive| drive.0).collect();
     let presentation = Presentation {
-        drive: first.name,
+        drive: first,
         others: &others,
         setup: &setup,
         list: &list,

@@ -55,7 +55,29 @@ fn the_document_holds_the_plan_and_its_parameters() {
     let names: Vec<_> = document["alternatives"].as_array().unwrap().iter().collect();
     assert!(names.iter().any(|one| one["name"] == "staged to disk first"));
     let best = document["best"]["with_settings"].as_str().unwrap();
-    assert!(best.starts_with("ring of"), "{best}");
+    assert!(best.ends_with("of memory, long runs"), "{best}");
+}
+
+/// An LTO-3 of HP goes on at 30 MB/s where one of IBM stops; without the maker both are told.
+#[test]
+fn makers_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let told = |drive: &str| {
+        let common = ["--source-rate", "30MB", "--size", "1TB", "--compression", "none"];
+        let arguments = [&["plan", "--json", "--drive", drive][..], &common].concat();
+        let document = document(directory.path(), &arguments);
+        let stops = document["plan"]["back_hitches"].as_u64().unwrap();
+        let of = |one: &serde_json::Value| {
+            (one["maker"].as_str().unwrap().to_owned(), one["back_hitches"].as_u64().unwrap() > 0)
+        };
+        let makers: Vec<_> = document["makers"].as_array().unwrap().iter().map(of).collect();
+        (document["maker"].as_str().map(str::to_owned), stops > 0, makers)
+    };
+    let both = vec![("IBM".to_owned(), true), ("HP".to_owned(), false)];
+    assert_eq!(told("lto3"), (None, true, both));
+    assert_eq!(told("ibm-lto3"), (Some("IBM".to_owned()), true, Vec::new()));
+    assert_eq!(told("HP LTO-3"), (Some("HP".to_owned()), false, Vec::new()));
+    assert_eq!(told("lto8").2, []);
 }
 
 /// The same arguments, the same bytes; a source below the lowest step shows its stops.

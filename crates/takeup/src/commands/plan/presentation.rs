@@ -22,8 +22,8 @@ pub enum Details {
 
 /// What there is to tell.
 pub struct Presentation<'a> {
-    /// Name of the generation.
-    pub drive: &'static str,
+    /// The generation, and whose it is where that was said.
+    pub drive: &'static Generation,
     /// Others that were named, to compare it with.
     pub others: &'a [&'static Generation],
     /// As it was asked.
@@ -64,6 +64,7 @@ impl Presentation<'_> {
         text.push('\n');
         self.advice().iter().for_each(|words| text.push_str(&format!("{words}\n")));
         text.push_str(&self.doubts());
+        text.push_str(&self.told_makers());
         if details == Details::Parameters {
             text.push('\n');
             text.push_str(&self.parameters().render(colour));
@@ -88,7 +89,9 @@ impl Presentation<'_> {
             .collect();
         json!({
             "command": "plan",
-            "drive": self.drive,
+            "drive": self.drive.name,
+            "maker": self.drive.maker.map(|maker| maker.to_string()),
+            "makers": self.makers().iter().map(maker_document).collect::<Vec<_>>(),
             "drives": setup.drives,
             "source": {
                 "size_bytes": setup.source.size_bytes,
@@ -158,8 +161,8 @@ impl Presentation<'_> {
             groups,
         };
         let ratio = self.choices.drive_ratio.as_f64();
-        let title = format!("{}: throughput, data that compress {ratio:.2}:1", self.drive);
-        let stops_title = format!("{}: back-hitches for each TB", self.drive);
+        let title = format!("{}: throughput, data that compress {ratio:.2}:1", self.drive.title());
+        let stops_title = format!("{}: back-hitches for each TB", self.drive.title());
         Ok([chart(title, "MB/s", rates), chart(stops_title, "back-hitches", stops)])
     }
 
@@ -180,8 +183,8 @@ impl Presentation<'_> {
             number => format!(" in {}", counted(number, "file", "files")),
         };
         let drives = match setup.drives {
-            1 => format!("to {}", self.drive),
-            number => format!("to {number} drives of {}", self.drive),
+            1 => format!("to {}", self.drive.title()),
+            number => format!("to {number} drives of {}", self.drive.title()),
         };
         let compression = match setup.compression {
             Compression::None => "no compression".to_owned(),
@@ -197,7 +200,7 @@ impl Presentation<'_> {
         let from = rate(setup.source.bytes_per_second as f64);
         let bytes = size(setup.source.size_bytes);
         let ring = size(setup.ring_bytes);
-        format!("{bytes}{files} at {from} {drives}, {compression}, ring of {ring}")
+        format!("{bytes}{files} at {from} {drives}, {compression}, {ring} of memory between")
     }
 
     fn result(&self) -> String {
@@ -206,7 +209,7 @@ impl Presentation<'_> {
             "{} on {}, {}, {:.1} hours of tape in motion",
             duration(plan.seconds),
             counted(plan.volumes, "volume", "volumes"),
-            counted(plan.back_hitches, "back-hitch", "back-hitches"),
+            stops(plan.back_hitches),
             plan.motion_hours
         )
     }
@@ -260,7 +263,7 @@ impl Presentation<'_> {
                 duration(plan.seconds),
                 rate(plan.bytes_per_second),
                 count(plan.volumes),
-                count(plan.back_hitches),
+                count(foretold(plan.back_hitches)),
                 format!("{:.1} h", plan.motion_hours),
                 plan.limit.name().to_owned(),
             ];
@@ -287,11 +290,13 @@ impl Presentation<'_> {
             if told.is_some_and(|told| told.name == one.name) {
                 continue;
             }
+            let typed = one.options.as_ref();
             lines.push(format!(
-                "{words}: {}, {} and {}",
+                "{words}: {}, {} and {}{}",
                 one.name,
                 duration(one.plan.seconds),
-                counted(one.plan.back_hitches, "back-hitch", "back-hitches")
+                stops(one.plan.back_hitches),
+                typed.map_or(String::new(), |options| format!("; takeup backup {options}")),
             ));
             told = Some(one);
         }
@@ -320,12 +325,60 @@ impl Presentation<'_> {
         lines
     }
 
+    /// The same backup with the drive of each maker, where it was not said whose it is and they
+    /// stream at different speeds.
+    fn makers(&self) -> Vec<(&'static Generation, Plan)> {
+        let setup = self.setup;
+        if self.drive.maker.is_some() || setup.drive.speeds_origin == Origin::Given {
+            return Vec::new();
+        }
+        let planned = |row: &'static Generation| {
+            let own = TapeParameters::of(row);
+            let drive = TapeParameters {
+                speeds_bytes_per_second: own.speeds_bytes_per_second,
+                speeds_origin: own.speeds_origin,
+                ..setup.drive.clone()
+            };
+            Some((row, plan(&Setup { drive, ..setup.clone() }).ok()?))
+        };
+        self.drive.by_maker().filter_map(planned).collect()
+    }
+
+    fn told_makers(&self) -> String {
+        let makers = self.makers();
+        let (Some((first, _)), Some((last, _))) = (makers.first(), makers.last()) else {
+            return String::new();
+        };
+        let told = |(row, plan): &(&'static Generation, Plan)| {
+            let (maker, [low, high]) = (row.title(), [row.lowest_speed(), row.highest_speed()]);
+            format!(
+                "{maker} streams at {} to {} ({}): {} and {}",
+                rate(low as f64),
+                rate(high as f64),
+                row.speed_certainty,
+                duration(plan.seconds),
+                stops(plan.back_hitches)
+            )
+        };
+        let lines: Vec<String> = makers.iter().map(told).collect();
+        let typed = |row: &Generation| row.name.to_ascii_lowercase().replace('-', "");
+        format!(
+            "whose drive it is was not said, and above the speeds are those of IBM: --drive \
+             ibm-{}, --drive hp-{}\n  {}\n",
+            typed(first),
+            typed(last),
+            lines.join("\n  ")
+        )
+    }
+
     /// Two columns for each drive that was named.
     fn parameters(&self) -> Table {
         let others: Vec<_> = self.others.iter().map(|other| TapeParameters::of(other)).collect();
         let mut columns = vec![("parameter", Align::Left)];
-        for name in std::iter::once(self.drive).chain(self.others.iter().map(|other| other.name)) {
-            columns.extend([(name, Align::Right), ("known", Align::Left)]);
+        let titles = std::iter::once(&self.drive).chain(self.others);
+        let titles: Vec<String> = titles.map(|drive| drive.title()).collect();
+        for name in &titles {
+            columns.extend([(name.as_str(), Align::Right), ("known", Align::Left)]);
         }
         let mut table = Table::new(&columns);
         let rows: Vec<_> =
@@ -355,6 +408,16 @@ impl Presentation<'_> {
             }),
         }
     }
+}
+
+/// Two digits: more than the assumed time of a stop and the assumed buffer let anybody foretell.
+fn foretold(number: u64) -> u64 {
+    let unit = 10u64.pow(number.max(1).ilog10().saturating_sub(1));
+    (number + unit / 2) / unit * unit
+}
+
+fn stops(number: u64) -> String {
+    counted(foretold(number), "back-hitch", "back-hitches")
 }
 
 fn point_at(x: f64, y: f64) -> Point {
@@ -409,6 +472,22 @@ fn plan_document(plan: &Plan) -> Value {
     })
 }
 
+fn maker_document((row, plan): &(&'static Generation, Plan)) -> Value {
+    json!({
+        "maker": row.maker.map(|maker| maker.to_string()),
+        "lowest_bytes_per_second": row.lowest_speed(),
+        "highest_bytes_per_second": row.highest_speed(),
+        "speeds_certainty": row.speed_certainty.to_string(),
+        "seconds": plan.seconds,
+        "back_hitches": plan.back_hitches,
+    })
+}
+
 fn alternative_document(one: &Alternative) -> Value {
-    json!({ "name": one.name, "effort": one.effort.name(), "plan": plan_document(&one.plan) })
+    json!({
+        "name": one.name,
+        "effort": one.effort.name(),
+        "options": one.options,
+        "plan": plan_document(&one.plan),
+    })
 }
