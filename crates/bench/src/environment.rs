@@ -9,11 +9,12 @@ use host::layers::Storage;
 const QUEUE_SETTINGS: &[&str] =
     &["scheduler", "max_sectors_kb", "nr_requests", "nomerges", "rotational", "read_ahead_kb"];
 
-/// Kernel, processors and this program.
+/// Host, kernel, processors and this program.
 pub fn of_this_machine() -> BTreeMap<String, String> {
     let system = rustix::system::uname();
     let cores = flow::crew::cores();
     let found = [
+        ("host", system.nodename().to_string_lossy().into_owned()),
         ("kernel", system.release().to_string_lossy().into_owned()),
         ("machine", system.machine().to_string_lossy().into_owned()),
         ("cores", cores.to_string()),

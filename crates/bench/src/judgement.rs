@@ -15,6 +15,7 @@ pub mod rules;
 mod sampling;
 mod sweeps;
 mod tape;
+mod typed;
 mod verdict;
 mod words;
 
@@ -25,6 +26,7 @@ use serde::Serialize;
 
 pub use effects::{Change, Effect};
 pub use findings::Seen;
+pub use typed::Typed;
 pub use verdict::Verdict;
 
 use comparer::Comparer;
@@ -226,6 +228,12 @@ pub struct Sentence {
     /// What the interval behind it settles, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
+    /// What is typed to set it, by program.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub typed: Vec<Typed>,
+    /// What it says to change.
+    #[serde(skip)]
+    change: Option<typed::Change>,
     /// What was found, of which these are the words.
     #[serde(flatten)]
     pub finding: Finding,
@@ -233,7 +241,8 @@ pub struct Sentence {
 
 impl Sentence {
     fn new(subject: Subject, finding: Finding) -> Sentence {
-        Sentence { subject, text: finding.sentence(), verdict: None, finding }
+        let text = finding.sentence();
+        Sentence { subject, text, verdict: None, typed: Vec::new(), change: None, finding }
     }
 
     fn settled(self, verdict: Verdict) -> Sentence {
@@ -260,6 +269,7 @@ pub fn judge(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judge
         None => words::conclusions(factors, runs, &judgement, options),
     };
     judgement.sentences.extend(words::about_runs(factors, runs, &judgement, options));
+    typed::attach(&mut judgement.sentences, runs);
     judgement.sentences.sort_by_key(|sentence| sentence.subject);
     judgement
 }

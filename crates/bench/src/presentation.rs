@@ -2,17 +2,19 @@
 //!
 //! What is shown comes from the judgement; nothing is computed here but places and words.
 
+mod comparison;
 mod figures;
 mod lines;
+mod settled;
 
-use crate::compare::{Comparison, Pair};
-use crate::judgement::{CellSummary, Change, Effect, Judgement, Options, Verdict};
+use crate::judgement::{CellSummary, Change, Effect, Judgement, Options, Sentence, Verdict};
 use crate::quantities::{self, Unit, title};
-use crate::record::{Cell, Experiment, Factor, shown_cell};
+use crate::record::{Cell, Experiment, Factor};
 use report::format::{counted, duration, rate};
-use report::page::{Cells, Folding, Page, PageTable, Section};
+use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
 use report::table::{Align, Colour, Emphasis, Table};
 
+pub use comparison::{comparison_page, comparison_table, comparison_text};
 pub use figures::figures;
 pub use lines::ndjson;
 
@@ -33,9 +35,26 @@ pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> S
         shown.row(row.clone(), emphasis);
     }
     let mut text = shown.render(colour);
-    let headed = judgement.sentences.iter().map(|one| (one.subject.name(), &one.finding));
-    text.push_str(&report::findings::under_heads(headed));
+    let told = |one: &Sentence| {
+        let typed =
+            one.typed.iter().map(|it| format!("{}: {}   (back: {})", it.program, it.line, it.undo));
+        let mut lines = vec![report::findings::line(&one.finding)];
+        lines.extend(typed);
+        (one.subject.name(), lines)
+    };
+    let headed: Vec<(&str, Vec<String>)> = judgement.sentences.iter().map(told).collect();
+    text.push_str(&report::findings::lines_under_heads(&headed));
     text
+}
+
+fn conclusion(one: &Sentence) -> Conclusion {
+    let typed = one.typed.iter();
+    Conclusion {
+        subject: one.subject.name().to_owned(),
+        text: report::findings::line(&one.finding),
+        verdict: one.verdict.map(|verdict| settled::name(verdict, &Options::default())),
+        typed: typed.map(|it| [it.program.into(), it.line.clone(), it.undo.clone()]).collect(),
+    }
 }
 
 /// One row for each cell: its levels and its numbers.
@@ -150,18 +169,16 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
         duration(seconds),
         header.seed
     );
-    let sentences = judgement
-        .sentences
-        .iter()
-        .map(|one| (one.subject.name().to_owned(), one.text.clone()))
-        .collect();
-    let mut sections = figures(experiment, judgement);
+    let sentences = judgement.sentences.iter().map(conclusion).collect();
+    let mut sections: Vec<Section> = settled::section(experiment, judgement).into_iter().collect();
+    sections.extend(figures(experiment, judgement));
     let effects = effect_table(judgement);
     if effects.rows.len() > 1 {
         sections.push(Section {
             title: "Effects".to_owned(),
             text: "What a change does on average over everything else, and what it depends on."
                 .to_owned(),
+            forests: Vec::new(),
             figures: Vec::new(),
             tables: vec![(effects, Folding::Open)],
         });
@@ -169,6 +186,7 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
     sections.push(Section {
         title: "Numbers".to_owned(),
         text: "Intervals are of the geometric mean. Of outliers none was left out.".to_owned(),
+        forests: Vec::new(),
         figures: Vec::new(),
         tables: vec![
             (cell_table(&header.factors, judgement), Folding::Open),
@@ -176,7 +194,7 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
             (environment_table(experiment), Folding::Folded),
         ],
     });
-    Page { title, subtitle, sentences, sections }
+    Page { title, subtitle, facts: settled::facts(experiment), sentences, sections }
 }
 
 /// Interactions that are told; those that chance does not explain, the largest first.
@@ -227,56 +245,6 @@ fn environment_table(experiment: &Experiment) -> PageTable {
     PageTable { caption: "Environment".to_owned(), columns, rows }
 }
 
-/// Pairs as a table.
-pub fn comparison_table(comparison: &Comparison) -> PageTable {
-    let heads = ["runs", "A", "B", "B / A", "95 % interval", "p", ""];
-    let mut columns = vec![("combination".to_owned(), Cells::Words)];
-    columns.extend(heads.map(|head| (head.to_owned(), Cells::Numbers)));
-    columns[7].1 = Cells::Words;
-    let row = |pair: &Pair| {
-        vec![
-            shown_cell(&pair.cell, &comparison.factors),
-            format!("{}, {}", pair.runs.0, pair.runs.1),
-            rate(pair.bytes_per_second.0),
-            rate(pair.bytes_per_second.1),
-            format!("{:.3}", pair.ratio),
-            pair.interval.map_or("-".to_owned(), |interval| {
-                format!("{:.3} to {:.3}", interval.low, interval.high)
-            }),
-            pair.p_value.map_or("-".to_owned(), |p| {
-                if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
-            }),
-            pair.verdict.name().to_owned(),
-        ]
-    };
-    let rows = comparison.pairs.iter().map(row).collect();
-    PageTable { caption: "Combination by combination".to_owned(), columns, rows }
-}
-
-/// The comparison for the terminal.
-pub fn comparison_text(comparison: &Comparison, colour: Colour) -> String {
-    let table = comparison_table(comparison);
-    let heads: Vec<(&str, Align)> = table
-        .columns
-        .iter()
-        .map(|(name, cells)| {
-            (name.as_str(), if *cells == Cells::Words { Align::Left } else { Align::Right })
-        })
-        .collect();
-    let mut shown = Table::new(&heads);
-    for row in table.rows {
-        shown.row(row, Emphasis::None);
-    }
-    let mut text = shown.render(colour);
-    for sentence in &comparison.sentences {
-        text.push_str(&format!("{sentence}\n"));
-    }
-    for (name, a, b) in &comparison.environment {
-        text.push_str(&format!("differs  {name}: {a} in A, {b} in B\n"));
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,8 +269,9 @@ mod tests {
         let judgement = judge(&experiment.header.factors, &experiment.runs, &Options::default());
         let page = page(&experiment, &judgement);
         let titles: Vec<&str> = page.sections.iter().map(|section| &section.title[..]).collect();
-        assert_eq!(titles, ["Overview", "Rate by block size", "Effects", "Numbers"]);
-        let [overview, panels, ..] = &page.sections[..] else { panic!("no sections") };
+        let expected = ["What is settled", "Overview", "Rate by block size", "Effects", "Numbers"];
+        assert_eq!(titles, expected);
+        let [_, overview, panels, ..] = &page.sections[..] else { panic!("no sections") };
         assert_eq!(overview.figures.len(), 1);
         let names: Vec<&str> =
             overview.figures[0].groups.iter().map(|group| &group.name[..]).collect();

@@ -79,6 +79,12 @@ pub fn hard_to_change() -> impl Iterator<Item = &'static str> {
     FACTORS.iter().filter(|known| known.is_hard_to_change).map(|known| known.name)
 }
 
+/// The factors that may be recommended: those that a user chooses.
+pub fn settings() -> impl Iterator<Item = &'static str> {
+    let chosen = |known: &&KnownFactor| known.role == Role::Setting && !known.is_condition;
+    FACTORS.iter().filter(chosen).map(|known| known.name)
+}
+
 /// A factor's name in words: `block_bytes` is the block size.
 pub fn title(name: &str) -> String {
     let plain = || name.strip_suffix("_bytes").unwrap_or(name).replace('_', " ");
@@ -251,6 +257,13 @@ impl Unit {
             Unit::Nanoseconds => duration(value / 1e9),
             Unit::NanosecondsPerByte => format!("{value:.3} ns"),
             Unit::Percent => format!("{value:.0} %"),
+            // Three digits, as everywhere: 29130.80 requests a second were never counted so finely.
+            Unit::PerByte | Unit::Number if value >= 1000.0 => {
+                let unit = 10f64.powf(value.log10().floor() - 2.0);
+                report::format::count(((value / unit).round() * unit) as u64)
+            }
+            Unit::PerByte | Unit::Number if value >= 100.0 => format!("{value:.0}"),
+            Unit::PerByte | Unit::Number if value >= 10.0 => format!("{value:.1}"),
             Unit::PerByte | Unit::Number => format!("{value:.2}"),
         }
     }
@@ -281,6 +294,8 @@ mod tests {
         assert_eq!(shown("random_read_p50_ns", 250_000.0), "250 us");
         assert_eq!(shown("device_merged_percent", 12.4), "12 %");
         assert_eq!(shown("fio_iops", 7.0), "7.00");
+        assert_eq!(shown("fio_iops", 29_130.80), "29 100");
+        assert_eq!(shown("fio_iops", 179.72), "180");
     }
 
     #[test]

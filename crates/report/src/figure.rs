@@ -10,6 +10,7 @@ use std::fmt::Write;
 
 use scale::{Scale, VALUES_MAX, number_text};
 
+pub mod forest;
 mod scale;
 
 /// What the horizontal axis is.
@@ -47,7 +48,8 @@ pub struct Group {
     pub name: String,
     /// The values, in the order of x.
     pub values: Vec<Value>,
-    /// A curve through them, in the same colour; without one the values are joined by lines.
+    /// A curve through them, in the same colour; without one the values are joined by lines, but
+    /// for those over words, between which there is nothing.
     pub curve: Vec<(f64, f64)>,
     /// Whether each value is marked, or only the line through them is drawn.
     pub marks: Marks,
@@ -184,7 +186,11 @@ impl Figure {
         for (number, group) in self.groups.iter().enumerate() {
             let aside = (number as f64 - (self.groups.len() as f64 - 1.0) / 2.0) * ASIDE;
             let aside = if self.has_bars() { aside.clamp(-12.0, 12.0) } else { 0.0 };
-            group.draw(&mut text, &scale, number % GROUPS_MAX, aside);
+            let joins = !matches!(self.axis, Axis::Words(_)) || !group.curve.is_empty();
+            if joins {
+                group.draw_line(&mut text, &scale, number % GROUPS_MAX, aside);
+            }
+            group.draw_values(&mut text, &scale, number % GROUPS_MAX, aside);
         }
         self.draw_legend(&mut text, &legend);
         text.push_str("</svg>\n");
@@ -294,10 +300,12 @@ impl Figure {
         for (number, (group, (x, line))) in self.groups.iter().zip(places).enumerate() {
             let y = TOP + PLOT_HEIGHT + BOTTOM + LEGEND_LINE * *line as f64 + 6.0;
             let class = number % GROUPS_MAX;
+            if !matches!(self.axis, Axis::Words(_)) {
+                let _ = write!(text, "<path class=\"line s{class}\" d=\"M{x:.1} {y:.1}h26\"/>");
+            }
             let _ = write!(
                 text,
-                "<path class=\"line s{class}\" d=\"M{x:.1} {y:.1}h26\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                 x + 34.0,
                 y + 4.0,
                 escaped(&group.name)
@@ -338,7 +346,7 @@ fn bytes_text(value: f64) -> String {
 
 impl Group {
     /// `aside` moves values to the right, so that those of several groups do not hide each other.
-    fn draw(&self, text: &mut String, scale: &Scale, class: usize, aside: f64) {
+    fn draw_line(&self, text: &mut String, scale: &Scale, class: usize, aside: f64) {
         let drawable = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite() && *y >= 0.0;
         let values = self.values.iter().map(|value| (value.x, value.y));
         let through: Vec<(f64, f64)> = if self.curve.is_empty() {
@@ -353,6 +361,10 @@ impl Group {
             let places: Vec<String> = through.iter().map(place).collect();
             let _ = writeln!(text, "<path class=\"line s{class}\" d=\"M{}\"/>", places.join("L"));
         }
+    }
+
+    fn draw_values(&self, text: &mut String, scale: &Scale, class: usize, aside: f64) {
+        let drawable = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite() && *y >= 0.0;
         if self.marks == Marks::None {
             return;
         }
@@ -475,6 +487,19 @@ mod tests {
         check(Axis::Log2, &[1.0, 64.0], &["1", "64"]);
         check(Axis::Words(vec!["sync".into(), "io_uring".into()]), &[0.0], &["sync", "io_uring"]);
         check(Axis::Linear, &[3.0], &["0"]);
+    }
+
+    #[test]
+    fn words_are_not_joined() {
+        let lines = |axis| {
+            let values = vec![value(0.0, 20.0), value(1.0, 60.0)];
+            let mut figure = figure(axis, values);
+            figure.groups.iter_mut().for_each(|group| group.curve.clear());
+            figure.to_part().matches("class=\"line").count()
+        };
+        assert_eq!(lines(Axis::Words(vec!["sync".into(), "io_uring".into()])), 0);
+        // Each of two groups, and its entry in the legend.
+        assert_eq!(lines(Axis::Linear), 4);
     }
 
     proptest! {

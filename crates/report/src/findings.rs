@@ -34,14 +34,19 @@ pub fn list(findings: &[Finding]) -> String {
     text
 }
 
-/// One finding a line behind the head that it stands under, which is written once.
-pub fn under_heads<'a>(findings: impl Iterator<Item = (&'a str, &'a Finding)> + Clone) -> String {
-    let width = findings.clone().map(|(head, _)| head.len()).max().unwrap_or(0);
+/// Lines behind the head that they stand under, which is written once; of several lines of one
+/// finding those behind the first are set in.
+pub fn lines_under_heads(findings: &[(&str, Vec<String>)]) -> String {
+    let width = findings.iter().map(|(head, _)| head.len()).max().unwrap_or(0);
     let mut text = String::new();
     let mut last = "";
-    for (head, finding) in findings {
-        let shown = if head == last { "" } else { head };
-        text.push_str(&format!("{shown:<width$}  {}\n", line(finding)));
+    for (head, lines) in findings {
+        let mut shown = if *head == last { "" } else { head };
+        for (number, line) in lines.iter().enumerate() {
+            let set_in = if number == 0 { "" } else { "  " };
+            text.push_str(&format!("{shown:<width$}  {set_in}{line}\n"));
+            shown = "";
+        }
         last = head;
     }
     text

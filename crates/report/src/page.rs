@@ -7,6 +7,7 @@
 
 use std::fmt::Write;
 
+use crate::figure::forest::Forest;
 use crate::figure::{Figure, STYLE, escaped};
 
 /// A table.
@@ -37,6 +38,8 @@ pub struct Section {
     pub title: String,
     /// Under it.
     pub text: String,
+    /// Ratios against the band in which nobody notices a difference, over the whole width.
+    pub forests: Vec<Forest>,
     /// The figures, beside each other where there is room.
     pub figures: Vec<Figure>,
     /// Tables; those marked are folded until somebody opens them.
@@ -59,10 +62,25 @@ pub struct Page {
     pub title: String,
     /// Under it.
     pub subtitle: String,
-    /// Conclusions: what they are about, and the words.
-    pub sentences: Vec<(String, String)>,
+    /// What was measured where and when, and what was asked for: name and value.
+    pub facts: Vec<(String, String)>,
+    /// Conclusions.
+    pub sentences: Vec<Conclusion>,
     /// The rest.
     pub sections: Vec<Section>,
+}
+
+/// A sentence, and what belongs to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conclusion {
+    /// What it is about.
+    pub subject: String,
+    /// The words.
+    pub text: String,
+    /// What is settled, in a word or two.
+    pub verdict: Option<String>,
+    /// What is typed: by which program, the line, and what sets it back.
+    pub typed: Vec<[String; 3]>,
 }
 
 const PAGE_STYLE: &str = include_str!("page/page.css");
@@ -86,6 +104,7 @@ impl Page {
              {skip}<main>\n<h1>{title}</h1>\n<p class=\"dim\">{}</p>\n",
             escaped(&self.subtitle)
         );
+        self.put_facts(&mut text);
         self.put_sentences(&mut text);
         for section in &self.sections {
             section.put(&mut text);
@@ -98,26 +117,73 @@ impl Page {
         text
     }
 
+    fn put_facts(&self, text: &mut String) {
+        if self.facts.is_empty() {
+            return;
+        }
+        text.push_str("<dl class=\"facts\">\n");
+        for (name, value) in &self.facts {
+            let _ = writeln!(text, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(value));
+        }
+        text.push_str("</dl>\n");
+    }
+
     fn put_sentences(&self, text: &mut String) {
         if self.sentences.is_empty() {
             return;
         }
         text.push_str("<h2 id=\"conclusions\">Conclusions</h2>\n<div class=\"card\"><dl>\n");
         let mut last = "";
-        for (subject, sentence) in &self.sentences {
-            let head = if *subject == last { "" } else { subject };
-            last = subject;
-            let _ = writeln!(text, "<dt>{}</dt><dd>{}</dd>", escaped(head), escaped(sentence));
+        for one in &self.sentences {
+            let head = if one.subject == last { "" } else { &one.subject };
+            last = &one.subject;
+            let _ = write!(text, "<dt>{}</dt><dd>{}", escaped(head), escaped(&one.text));
+            if let Some(verdict) = &one.verdict {
+                let _ = write!(text, " <span class=\"verdict\">{}</span>", escaped(verdict));
+            }
+            if !one.typed.is_empty() {
+                text.push_str(
+                    "<table class=\"typed\"><thead><tr><th scope=\"col\">with</th>\
+                    <th scope=\"col\">type</th><th scope=\"col\">and back</th></tr></thead><tbody>",
+                );
+            }
+            for [program, line, undo] in &one.typed {
+                let _ = write!(
+                    text,
+                    "<tr><td>{}</td><td><code>{}</code></td><td><code>{}</code></td></tr>",
+                    escaped(program),
+                    escaped(line),
+                    escaped(undo)
+                );
+            }
+            if !one.typed.is_empty() {
+                text.push_str("</tbody></table>");
+            }
+            text.push_str("</dd>\n");
         }
         text.push_str("</dl></div>\n");
     }
 }
 
 impl Section {
+    /// Everything that is drawn in it, each as a file that stands for itself.
+    pub fn files(&self) -> Vec<String> {
+        let forests = self.forests.iter().filter(|forest| !forest.rows.is_empty());
+        let figures = self.figures.iter().map(Figure::to_file);
+        forests.map(Forest::to_file).chain(figures).collect()
+    }
+
     fn put(&self, text: &mut String) {
         let _ = writeln!(text, "<section>\n<h2>{}</h2>", escaped(&self.title));
         if !self.text.is_empty() {
             let _ = writeln!(text, "<p class=\"dim\">{}</p>", escaped(&self.text));
+        }
+        for forest in self.forests.iter().filter(|forest| !forest.rows.is_empty()) {
+            let _ = writeln!(
+                text,
+                "<figure class=\"card wide\"><div class=\"scroll\">{}</div></figure>",
+                forest.to_part()
+            );
         }
         if !self.figures.is_empty() {
             text.push_str("<div class=\"figures\">\n");
@@ -198,10 +264,17 @@ mod tests {
         let page = Page {
             title: evil.to_owned(),
             subtitle: evil.to_owned(),
-            sentences: vec![(evil.to_owned(), evil.to_owned())],
+            facts: vec![(evil.to_owned(), evil.to_owned())],
+            sentences: vec![Conclusion {
+                subject: evil.to_owned(),
+                text: evil.to_owned(),
+                verdict: Some(evil.to_owned()),
+                typed: vec![[evil.to_owned(), evil.to_owned(), evil.to_owned()]],
+            }],
             sections: vec![Section {
                 title: evil.to_owned(),
                 text: evil.to_owned(),
+                forests: Vec::new(),
                 figures: Vec::new(),
                 tables: vec![(table, Folding::Folded)],
             }],
@@ -217,7 +290,9 @@ mod tests {
     #[test]
     fn without_conclusions_there_is_no_place_for_them() {
         let with = |sentences| Page { sentences, ..Page::default() }.to_html();
-        assert!(with(vec![("set".into(), "1 MiB".into())]).contains(">Conclusions<"));
+        let one =
+            Conclusion { subject: "set".into(), text: "1 MiB".into(), ..Conclusion::default() };
+        assert!(with(vec![one]).contains(">Conclusions<"));
         assert!(!with(Vec::new()).contains("onclusions"));
     }
 

@@ -6,6 +6,7 @@ mod length;
 
 use super::costs::{Grown, grown};
 use super::findings::{doubts, named, requests};
+use super::typed::Change;
 use super::verdict::the_same;
 use super::{CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep, Verdict};
 use super::{rules, tape};
@@ -181,9 +182,17 @@ impl Words<'_> {
         let shown = self.level(sweep, chosen);
         let has = |verdict: Verdict| sweep.verdicts.contains(&verdict);
         let certainty = if sweep.is_assumed { Certainty::Assumed } else { Certainty::Inferred };
+        let change = self.change(sweep, chosen);
+        // What is not in force cannot be kept: it came with what is recommended.
+        let keeps = change.as_ref().is_none_or(|change| change.from == change.to);
+        let stay = if keeps {
+            format!("keep {shown}")
+        } else {
+            format!("the gain was measured with {shown}")
+        };
         if !has(Verdict::Differs) && has(Verdict::NotSettled) {
             let text = format!(
-                "{name}: not settled, keep {shown}: another level may still be up to {:.0} % \
+                "{name}: not settled, {stay}: another level may still be up to {:.0} % \
                  faster, more repeats would tell",
                 (100.0 * (sweep.hidden - 1.0)).ceil()
             );
@@ -192,7 +201,7 @@ impl Words<'_> {
         }
         if !has(Verdict::Differs) {
             let same = the_same(self.options);
-            let text = format!("{name}: {same} at every level, keep {shown}");
+            let text = format!("{name}: {same} at every level, {stay}");
             let finding = Finding::new(&rules::SETTING, certainty, text);
             return Sentence::new(Subject::Set, finding).settled(Verdict::Same);
         }
@@ -204,7 +213,14 @@ impl Words<'_> {
             self.levels_that(sweep, chosen, Verdict::NotSettled, "not told apart from it"),
         );
         let finding = Finding::new(&rules::SETTING, certainty, text);
-        Sentence::new(Subject::Set, finding).settled(Verdict::Differs)
+        Sentence { change, ..Sentence::new(Subject::Set, finding).settled(Verdict::Differs) }
+    }
+
+    /// From the level in force to the one that is recommended.
+    fn change(&self, sweep: &Sweep, chosen: usize) -> Option<Change> {
+        let level = |cell: usize| self.cell(cell).cell.get(&sweep.factor).cloned();
+        let (from, to) = (level(self.recommendation.baseline)?, level(sweep.cells[chosen])?);
+        Some(Change { factor: sweep.factor.clone(), from, to })
     }
 
     /// Whether it is the knee, or there is none.

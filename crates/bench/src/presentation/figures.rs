@@ -52,7 +52,7 @@ fn beside(heading: &str, sections: Vec<Section>) -> Vec<Section> {
         title: heading.to_owned(),
         text: texts.join(" "),
         figures: sections.into_iter().flat_map(|section| section.figures).collect(),
-        tables: Vec::new(),
+        ..Section::default()
     }]
 }
 
@@ -131,7 +131,7 @@ impl Sweeps<'_> {
             .collect();
         share_scale(&mut figures);
         let title = format!("Rate by {}", self.factor.title());
-        Some(Section { title, text, figures, tables: Vec::new() })
+        Some(Section { title, text, figures, ..Section::default() })
     }
 
     fn figure(&self, panel: &Cell, sweeps: &[&Sweep]) -> Figure {
@@ -262,7 +262,7 @@ fn series_section(experiment: &Experiment, judgement: &Judgement) -> Option<Sect
             None => "Each line is a run.".to_owned(),
         },
         figures,
-        tables: Vec::new(),
+        ..Section::default()
     })
 }
 
@@ -315,7 +315,7 @@ fn latency_section(experiment: &Experiment, judgement: &Judgement) -> Option<Sec
             places: Vec::new(),
             groups,
         }],
-        tables: Vec::new(),
+        ..Section::default()
     })
 }
 

@@ -61,9 +61,10 @@ mod tests {
     #[test]
     fn every_line_is_an_object_with_one_key() {
         let levels = vec![Level::Number(1), Level::Number(2)];
-        let factor = Factor { name: "depth".into(), levels, role: Role::Setting, present: None };
+        let factor =
+            Factor { name: "block_bytes".into(), levels, role: Role::Setting, present: None };
         let run = |depth: u64, repeat: u64, bytes: u64| RunRecord {
-            cell: [("depth".to_owned(), Level::Number(depth))].into(),
+            cell: [("block_bytes".to_owned(), Level::Number(depth))].into(),
             repeat,
             bytes,
             seconds: 2.0,
@@ -95,7 +96,7 @@ mod tests {
         let recommended: Vec<&Value> =
             of("cell").into_iter().map(|cell| &cell["is_recommended"]).collect();
         assert_eq!(recommended, [false, true]);
-        assert_eq!(of("effect")[0]["change"]["factor"], "depth");
+        assert_eq!(of("effect")[0]["change"]["factor"], "block_bytes");
         assert!(of("sentence").iter().any(|sentence| sentence["subject"] == "set"));
     }
 }

@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use bench::compare::compare;
 use bench::judgement::Options;
-use bench::presentation::comparison_text;
+use bench::presentation::{comparison_page, comparison_text};
 use bench::record::load;
 use clap::Args;
 use serde_json::json;
 
 use crate::commands::bench::{Form, finish};
+use crate::commands::report::write;
 use crate::failure::Failure;
 use crate::outcome::{Outcome, to_standard_output};
 use crate::terminal::colour;
@@ -26,6 +27,7 @@ Examples:
   takeup bench read big.img --output before.ndjson
   takeup bench read big.img --output after.ndjson
   takeup compare before.ndjson after.ndjson
+  takeup compare before.ndjson after.ndjson --html compare.html
 
 Where the same runs were made at different times, what changed in between is part of the
 difference. Two settings of one machine are better compared as levels of one experiment.")]
@@ -36,6 +38,9 @@ pub struct CompareArgs {
     /// The second one
     #[arg(value_name = "B")]
     b: PathBuf,
+    /// Write one page of HTML that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print a JSON document
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -56,6 +61,9 @@ fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
             "the two experiments have no combination in common",
             Some("`takeup report` shows the combinations of each"),
         ));
+    }
+    if let Some(path) = &arguments.html {
+        write(path, &comparison_page(&a, &b, &comparison).to_html())?;
     }
     let text = if arguments.json {
         format!("{:#}\n", json!({ "command": "compare", "comparison": comparison }))

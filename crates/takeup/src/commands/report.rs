@@ -7,6 +7,7 @@ use bench::judgement::{Judgement, Options, judge};
 use bench::presentation;
 use bench::record::{Experiment, load};
 use clap::Args;
+use report::page::Section;
 use serde_json::json;
 
 use crate::commands::bench::{Form, NamedRate, finish};
@@ -109,10 +110,9 @@ fn write_files(
     }
     if let Some(directory) = &arguments.svg {
         std::fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
-        let sections = presentation::figures(experiment, judgement);
-        let figures = sections.iter().flat_map(|section| &section.figures);
-        for (number, figure) in (1..).zip(figures) {
-            write(&directory.join(format!("{number:02}.svg")), &figure.to_file())?;
+        let page = presentation::page(experiment, judgement);
+        for (number, drawn) in (1..).zip(page.sections.iter().flat_map(Section::files)) {
+            write(&directory.join(format!("{number:02}.svg")), &drawn)?;
         }
     }
     Ok(printed)
@@ -122,7 +122,8 @@ fn is_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+/// Writes a file; one that exists is replaced.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).map_err(|error| cannot(path, &error))
 }
 

@@ -50,6 +50,26 @@ fn the_page_opens_without_a_word_on_the_console() {
     assert!(document.contains("<caption>All runs</caption>"));
 }
 
+/// Two experiments side by side: a row for each combination, drawn against the band.
+#[test]
+fn a_comparison_has_a_page() {
+    needs::require!(Chromium);
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = small_experiment(directory.path());
+    for output in ["a.ndjson", "b.ndjson"] {
+        succeeds(directory.path(), &[&arguments[..], &["-o", output]].concat());
+    }
+    succeeds(directory.path(), &["compare", "a.ndjson", "b.ndjson", "--html", "page.html"]);
+    let page = directory.path().join("page.html");
+    let written = fs::read_to_string(&page).unwrap();
+    assert!(written.contains("<dt>A: host</dt>") && written.contains("<dt>B: date</dt>"));
+    assert_eq!(written.matches("class=\"band\"").count(), 1);
+    let (document, console) = opened(&page);
+    assert_eq!(console, "");
+    assert_eq!(document.matches("class=\"value\"").count(), 4);
+    assert!(document.contains("<caption>Combination by combination</caption>"));
+}
+
 /// A design with four factors: an overview, small multiples, and no more width than there is.
 #[test]
 fn the_page_of_a_whole_design_fits_a_narrow_window() {

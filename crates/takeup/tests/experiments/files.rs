@@ -90,6 +90,10 @@ fn reports_and_comparisons_come_from_the_files() {
     assert!(
         page.matches("<svg").count() >= 3 && !page.contains("http:") && !page.contains("https:")
     );
+    // Where and when it was measured, and what was asked for, stand at its head.
+    for fact in ["device", "host", "kernel", "date", "asked for"] {
+        assert!(page.contains(&format!("<dt>{fact}</dt>")), "{fact} in {page}");
+    }
     let table = fs::read_to_string(directory.path().join("a.csv")).unwrap();
     assert_eq!(table.lines().count(), 13);
     let printed = succeeds(directory.path(), &["report", "a.ndjson", "--csv", "-"]);

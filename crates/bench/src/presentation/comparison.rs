@@ -1,0 +1,128 @@
+//! Two experiments side by side, for the terminal and as a page.
+
+use super::settled;
+use crate::compare::{Comparison, Pair, Verdict};
+use crate::judgement::Options;
+use crate::record::{Experiment, shown_cell};
+use report::figure::forest::{Forest, Row, Settled};
+use report::format::{counted, rate};
+use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
+use report::table::{Align, Colour, Emphasis, Table};
+
+/// Pairs as a table.
+pub fn comparison_table(comparison: &Comparison) -> PageTable {
+    let heads = ["runs", "A", "B", "B / A", "95 % interval", "p", ""];
+    let mut columns = vec![("combination".to_owned(), Cells::Words)];
+    columns.extend(heads.map(|head| (head.to_owned(), Cells::Numbers)));
+    columns[7].1 = Cells::Words;
+    let row = |pair: &Pair| {
+        vec![
+            shown_cell(&pair.cell, &comparison.factors),
+            format!("{}, {}", pair.runs.0, pair.runs.1),
+            rate(pair.bytes_per_second.0),
+            rate(pair.bytes_per_second.1),
+            format!("{:.3}", pair.ratio),
+            pair.interval.map_or("-".to_owned(), |interval| {
+                format!("{:.3} to {:.3}", interval.low, interval.high)
+            }),
+            pair.p_value.map_or("-".to_owned(), |p| {
+                if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
+            }),
+            pair.verdict.name().to_owned(),
+        ]
+    };
+    let rows = comparison.pairs.iter().map(row).collect();
+    PageTable { caption: "Combination by combination".to_owned(), columns, rows }
+}
+
+/// The comparison for the terminal.
+pub fn comparison_text(comparison: &Comparison, colour: Colour) -> String {
+    let table = comparison_table(comparison);
+    let heads: Vec<(&str, Align)> = table
+        .columns
+        .iter()
+        .map(|(name, cells)| {
+            (name.as_str(), if *cells == Cells::Words { Align::Left } else { Align::Right })
+        })
+        .collect();
+    let mut shown = Table::new(&heads);
+    for row in table.rows {
+        shown.row(row, Emphasis::None);
+    }
+    let mut text = shown.render(colour);
+    for sentence in &comparison.sentences {
+        text.push_str(&format!("{sentence}\n"));
+    }
+    for (name, a, b) in &comparison.environment {
+        text.push_str(&format!("differs  {name}: {a} in A, {b} in B\n"));
+    }
+    text
+}
+
+/// The page of a comparison.
+pub fn comparison_page(a: &Experiment, b: &Experiment, comparison: &Comparison) -> Page {
+    let row = |pair: &Pair| Row {
+        name: shown_cell(&pair.cell, &comparison.factors),
+        ratio: pair.ratio,
+        interval: pair.interval.map(|interval| (interval.low, interval.high)),
+        settled: match pair.verdict {
+            Verdict::Faster | Verdict::Slower => Settled::Differs,
+            Verdict::Noise | Verdict::TooFew => settled::by_band(pair.interval),
+        },
+    };
+    let forest = Forest {
+        title: "B against A, combination by combination".to_owned(),
+        x_name: "rate of B by rate of A, each with its own 95 % interval".to_owned(),
+        band: Options::default().band,
+        rows: comparison.pairs.iter().take(ROWS_MAX).map(row).collect(),
+    };
+    let mut text =
+        "Bars are 95 % intervals, each for itself. One that is all in the grey band shows \
+                    that the two are the same as far as anybody would notice (dot). A difference \
+                    (square) is one that chance does not explain among so many combinations: a bar \
+                    may leave out 1 and still not be one (ring)."
+            .to_owned();
+    if comparison.pairs.len() > ROWS_MAX {
+        let more = (comparison.pairs.len() - ROWS_MAX) as u64;
+        text.push_str(&format!(" {} more stand in the table.", counted(more, "row", "rows")));
+    }
+    let plain = |text: &String| Conclusion {
+        subject: "finding".to_owned(),
+        text: text.clone(),
+        ..Conclusion::default()
+    };
+    let facts = [("A", a), ("B", b)].into_iter().flat_map(|(name, experiment)| {
+        let own = settled::facts(experiment).into_iter();
+        own.map(move |(fact, value)| (format!("{name}: {fact}"), value))
+    });
+    let environment = comparison.environment.iter();
+    let columns = ["setting", "in A", "in B"].map(|name| (name.to_owned(), Cells::Words));
+    let differing = PageTable {
+        caption: "What differs between A and B besides".to_owned(),
+        columns: columns.to_vec(),
+        rows: environment.map(|(name, a, b)| vec![name.clone(), a.clone(), b.clone()]).collect(),
+    };
+    let mut tables = vec![(comparison_table(comparison), Folding::Open)];
+    if !differing.rows.is_empty() {
+        tables.push((differing, Folding::Open));
+    }
+    let pairs = counted(comparison.pairs.len() as u64, "combination", "combinations");
+    Page {
+        title: "takeup compare".to_owned(),
+        subtitle: format!("{pairs} that both experiments have"),
+        facts: facts.collect(),
+        sentences: comparison.sentences.iter().map(plain).collect(),
+        sections: vec![
+            Section {
+                title: "What is settled".to_owned(),
+                text,
+                forests: vec![forest],
+                ..Section::default()
+            },
+            Section { title: "Numbers".to_owned(), tables, ..Section::default() },
+        ],
+    }
+}
+
+/// Rows that can be taken in at a look.
+const ROWS_MAX: usize = 40;

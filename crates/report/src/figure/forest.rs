@@ -1,0 +1,248 @@
+//! Ratios with their intervals against a band in which nobody would notice a difference: one row
+//! each, so that what an interval settles is seen and not believed.
+//!
+//! The verdict is in the form of the mark and in a word beside the interval, never in a colour
+//! alone: a filled square where the two differ, a filled circle inside of the band, a ring where it
+//! is not settled.
+
+use std::fmt::Write;
+
+use super::{STYLE, cut, escaped};
+
+/// What an interval settles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It leaves out that there is no difference.
+    Differs,
+    /// All of it is in the band.
+    Same,
+    /// Neither.
+    Not,
+}
+
+/// One ratio.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// What is compared.
+    pub name: String,
+    /// How many times as fast.
+    pub ratio: f64,
+    /// Its interval; without one nothing is known of how sure it is.
+    pub interval: Option<(f64, f64)>,
+    /// What that settles.
+    pub settled: Settled,
+}
+
+/// Rows below each other on one logarithmic axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forest {
+    /// Above it.
+    pub title: String,
+    /// Below the axis: what the ratio is of.
+    pub x_name: String,
+    /// Differences below this share are noticed by nobody.
+    pub band: f64,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+const WIDTH: f64 = 900.0;
+const LEFT: f64 = 330.0;
+const RIGHT: f64 = 150.0;
+const TOP: f64 = 34.0;
+const ROW: f64 = 26.0;
+const BOTTOM: f64 = 44.0;
+const LETTER: f64 = 6.0;
+/// Intervals that end further out than this are drawn to the edge.
+const FACTOR_MAX: f64 = 32.0;
+const TICKS: [f64; 17] =
+    [0.03, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25, 2.0, 5.0, 10.0, 30.0];
+/// Nearer than this two numbers at the axis would touch.
+const APART: f64 = 38.0;
+
+impl Forest {
+    /// A part of a page that has [`STYLE`].
+    pub fn to_part(&self) -> String {
+        self.drawn("", "")
+    }
+
+    /// A file that stands for itself.
+    pub fn to_file(&self) -> String {
+        let attributes = format!(" xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\"");
+        self.drawn(&attributes, &format!("<style>{STYLE}</style>"))
+    }
+
+    /// How far the axis goes to both sides of 1.
+    fn reach(&self) -> f64 {
+        let ends = self.rows.iter().flat_map(|row| {
+            let (low, high) = row.interval.unwrap_or((row.ratio, row.ratio));
+            [row.ratio, low, high]
+        });
+        let far = ends.filter(|end| end.is_finite() && *end > 0.0).map(|end| end.ln().abs());
+        let least = 2.5 * self.band.ln_1p();
+        far.fold(least, f64::max).min(FACTOR_MAX.ln()) * 1.06
+    }
+
+    fn drawn(&self, attributes: &str, style: &str) -> String {
+        let bottom = TOP + ROW * self.rows.len() as f64;
+        let height = bottom + BOTTOM;
+        let reach = self.reach();
+        let place = |ratio: f64| {
+            let log = ratio.max(1e-9).ln().clamp(-reach, reach);
+            LEFT + (WIDTH - LEFT - RIGHT) * (log / reach + 1.0) / 2.0
+        };
+        let title = escaped(&self.title);
+        let mut text = format!(
+            "<svg class=\"fig\"{attributes} viewBox=\"0 0 {WIDTH} {height}\" role=\"group\" \
+             aria-label=\"{title}\">{style}<rect class=\"ground\" width=\"{WIDTH}\" \
+             height=\"{height}\"/><text class=\"title\" x=\"8\" y=\"20\">{title}</text>\n"
+        );
+        let (low, high) = (place(1.0 / (1.0 + self.band)), place(1.0 + self.band));
+        let _ = writeln!(
+            text,
+            "<rect class=\"band\" x=\"{low:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/>\
+             <path class=\"axis\" d=\"M{:.1} {TOP}V{bottom}M{LEFT} {bottom}H{:.1}\"/>",
+            high - low,
+            bottom - TOP,
+            place(1.0),
+            WIDTH - RIGHT
+        );
+        draw_ticks(&mut text, reach, bottom, place);
+        for (number, row) in self.rows.iter().enumerate() {
+            row.draw(&mut text, TOP + ROW * (number as f64 + 0.5), self.band, place);
+        }
+        let _ = writeln!(
+            text,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}; grey: within {:.0} %</text>\
+             </svg>",
+            place(1.0),
+            bottom + 36.0,
+            escaped(&self.x_name),
+            self.band * 100.0
+        );
+        text
+    }
+}
+
+/// Numbers at the axis: 1 first, and no other where it would touch.
+fn draw_ticks(text: &mut String, reach: f64, bottom: f64, place: impl Fn(f64) -> f64) {
+    let mut told: Vec<f64> = Vec::new();
+    let mut ticks = TICKS.to_vec();
+    ticks.sort_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()));
+    for tick in ticks.into_iter().filter(|tick| tick.ln().abs() <= reach) {
+        let x = place(tick);
+        if told.iter().any(|other| (other - x).abs() < APART) {
+            continue;
+        }
+        told.push(x);
+        let _ = writeln!(
+            text,
+            "<path class=\"axis\" d=\"M{x:.1} {bottom}v4\"/>\
+             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{tick}</text>",
+            bottom + 17.0
+        );
+    }
+}
+
+impl Row {
+    /// The verdict in words.
+    fn verdict(&self, band: f64) -> String {
+        match self.settled {
+            Settled::Differs if self.ratio > 1.0 => "differs: faster".to_owned(),
+            Settled::Differs => "differs: slower".to_owned(),
+            Settled::Same => format!("same within {:.0} %", band * 100.0),
+            Settled::Not => "not settled".to_owned(),
+        }
+    }
+
+    fn draw(&self, text: &mut String, y: f64, band: f64, place: impl Fn(f64) -> f64) {
+        let verdict = self.verdict(band);
+        let numbers = match self.interval {
+            Some((low, high)) => format!(", {low:.2} to {high:.2}"),
+            None => ", no interval".to_owned(),
+        };
+        let label = escaped(&format!("{}: {:.2} times{numbers}: {verdict}", self.name, self.ratio));
+        let _ = write!(
+            text,
+            "<text x=\"8\" y=\"{:.1}\">{}</text><g class=\"value\" tabindex=\"0\" role=\"img\" \
+             aria-label=\"{label}\"><title>{label}</title>",
+            y + 4.0,
+            escaped(&cut(&self.name, (LEFT - 16.0) / LETTER)),
+        );
+        if let Some((low, high)) = self.interval {
+            let (left, right) = (place(low), place(high));
+            let _ = write!(
+                text,
+                "<path class=\"bar ink\" d=\"M{left:.1} {y:.1}H{right:.1}M{left:.1} {:.1}v8\
+                 M{right:.1} {:.1}v8\"/>",
+                y - 4.0,
+                y - 4.0
+            );
+        }
+        let x = place(self.ratio);
+        let (form, class) = match self.settled {
+            Settled::Differs => (format!("M{:.1} {:.1}h9v9h-9Z", x - 4.5, y - 4.5), "mark full"),
+            Settled::Same => (circle(x, y), "mark full"),
+            Settled::Not => (circle(x, y), "mark ring"),
+        };
+        let _ = writeln!(
+            text,
+            "<path class=\"{class}\" d=\"{form}\"/></g>\
+             <text class=\"word\" x=\"{:.1}\" y=\"{:.1}\">{verdict}</text>",
+            WIDTH - RIGHT + 12.0,
+            y + 4.0
+        );
+    }
+}
+
+fn circle(x: f64, y: f64) -> String {
+    format!("M{:.1} {y:.1}a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0Z", x - 4.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn forest(rows: Vec<Row>) -> Forest {
+        let (title, x_name) = ("what <is> settled".to_owned(), "B by A".to_owned());
+        Forest { title, x_name, band: 0.02, rows }
+    }
+
+    fn row(ratio: f64, interval: Option<(f64, f64)>, settled: Settled) -> Row {
+        Row { name: "block size 1 MiB & more".to_owned(), ratio, interval, settled }
+    }
+
+    #[test]
+    fn three_verdicts_are_told_by_form_and_word() {
+        let text = forest(vec![
+            row(1.3, Some((1.2, 1.4)), Settled::Differs),
+            row(1.0, Some((0.99, 1.01)), Settled::Same),
+            row(0.9, Some((0.7, 1.1)), Settled::Not),
+            row(0.8, None, Settled::Not),
+        ])
+        .to_part();
+        for word in ["differs: faster", "same within 2 %", "not settled", "no interval"] {
+            assert!(text.contains(word), "{word} in {text}");
+        }
+        assert_eq!(text.matches("mark full").count(), 2);
+        assert_eq!(text.matches("mark ring").count(), 2);
+        assert_eq!(text.matches("class=\"band\"").count(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_drawn_stays_in_the_figure(
+            rows in prop::collection::vec((any::<f64>(), any::<f64>(), any::<f64>()), 0..8),
+        ) {
+            let rows = rows.into_iter().map(|(ratio, low, high)| {
+                row(ratio, Some((low, high)), Settled::Not)
+            });
+            let text = forest(rows.collect()).to_file();
+            prop_assert!(!text.contains("<is>") && text.ends_with("</svg>\n"));
+            for tag in text.split('<').filter(|tag| tag.starts_with("path")) {
+                prop_assert!(!tag.contains("NaN") && !tag.contains("inf"), "{}", tag);
+            }
+        }
+    }
+}
