@@ -292,6 +292,13 @@ pub struct Experiment {
     pub torn_bytes: u64,
 }
 
+impl Experiment {
+    /// Whether any of its runs tells something: a number.
+    pub fn tells_something(&self) -> bool {
+        self.runs.iter().any(|run| run.bytes_per_second().is_some())
+    }
+}
+
 /// Why a file of runs cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
@@ -421,6 +428,12 @@ impl RunFile {
         let length = file.seek(SeekFrom::End(0)).map_err(error)?;
         file.set_len(length - experiment.torn_bytes.min(length)).map_err(error)?;
         Ok(RunFile { file, path: path.to_owned() })
+    }
+
+    /// Removes a file that holds nothing to be kept.
+    pub fn remove(self) -> Result<(), RecordError> {
+        let removed = std::fs::remove_file(&self.path);
+        removed.map_err(|source| RecordError::File { what: "remove", path: self.path, source })
     }
 
     /// Appends a run, and waits until it is on the disk.

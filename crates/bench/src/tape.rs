@@ -39,9 +39,11 @@ use std::path::Path;
 use device::tape::TapeDrive;
 use flow::cancel::Cancel;
 use flow::run::StageKind;
+use rustix::fs::FileType;
 
 use crate::environment;
 use crate::observed::{About, Before, Measures};
+use crate::payload::{Data, Payload};
 use crate::plan::Plan;
 use crate::random::Random;
 use crate::record::{Cell, RunRecord};
@@ -88,6 +90,7 @@ impl TapeExecutor {
             return TapeExecutor::on(Box::new(drive), status, plan, options);
         }
         let jobs = jobs_of(plan)?;
+        check_data(&jobs, path)?;
         if jobs.iter().any(|job| job.compression.is_some()) {
             return Err(TapeBenchError::NoCompression);
         }
@@ -116,6 +119,7 @@ impl TapeExecutor {
         options: TapeOptions,
     ) -> Result<TapeExecutor, TapeBenchError> {
         let jobs = jobs_of(plan)?;
+        check_data(&jobs, Path::new(drive.name()))?;
         let TapeOptions { begin, occupied, changer } = options;
         let several = media(&jobs).len() > 1;
         if several && begin == Begin::BehindData {
@@ -362,6 +366,36 @@ fn jobs_of(plan: &Plan) -> Result<Vec<TapeJob>, TapeBenchError> {
         Ok(job)
     };
     plan.cells().iter().map(one).collect()
+}
+
+/// Opens all data of a plan and looks at them, before the target is as much as opened: a run that
+/// finds none has cost what the medium held.
+fn check_data(jobs: &[TapeJob], target: &Path) -> Result<(), TapeBenchError> {
+    let mut checked: Vec<&Data> = Vec::new();
+    for job in jobs {
+        if checked.contains(&&job.data) {
+            continue;
+        }
+        if let Data::File(path) = &job.data
+            && is_same(path, target)
+        {
+            return Err(TapeBenchError::DataAreTarget { path: path.clone() });
+        }
+        Payload::open(&job.data, 0)?;
+        checked.push(&job.data);
+    }
+    Ok(())
+}
+
+/// Whether two paths lead to one file, or to one device.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let (Ok(a), Ok(b)) = (rustix::fs::stat(a), rustix::fs::stat(b)) else { return false };
+    let file = (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino);
+    let is_device = |mode| {
+        let kind = FileType::from_raw_mode(mode);
+        matches!(kind, FileType::CharacterDevice | FileType::BlockDevice)
+    };
+    file || (is_device(a.st_mode) && a.st_mode == b.st_mode && a.st_rdev == b.st_rdev)
 }
 
 /// The media of a plan, each once.

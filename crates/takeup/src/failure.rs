@@ -180,6 +180,9 @@ fn tape_set_hint(error: &TapeSetError) -> Option<String> {
         TapeSetError::EndOfMedium { .. } => {
             "a filemark closes what is on it; `takeup backup` goes on on another medium"
         }
+        TapeSetError::Nothing { .. } => {
+            "was the command in front of the pipe mistyped? `mt weof` writes a filemark alone"
+        }
         TapeSetError::Compression(_) => "leave --drive-compression out",
         _ => return None,
     };

@@ -9,6 +9,7 @@ mod failure;
 mod interrupt;
 mod options;
 mod outcome;
+mod output_file;
 mod quantity;
 mod standard_output;
 mod tape_source;

@@ -131,6 +131,12 @@ pub enum TapeBenchError {
     /// There is nothing to write.
     #[error(transparent)]
     Payload(#[from] PayloadError),
+    /// What is to be written is what is written to.
+    #[error("{} is both the data and the target", path.display())]
+    DataAreTarget {
+        /// The path of the data.
+        path: PathBuf,
+    },
     /// No memory for the blocks.
     #[error("no memory for the ring")]
     Memory(#[source] io::Error),

@@ -32,6 +32,12 @@ pub enum TapeSetError {
         /// Why.
         refused: Refused,
     },
+    /// A stream without a byte, in front of data that its filemark would cost.
+    #[error("nothing came, and data follow in {device}: they are as they were")]
+    Nothing {
+        /// The drive.
+        device: String,
+    },
     /// Blocks of this size do not go through.
     #[error("cannot write to {device}")]
     BlockSize {

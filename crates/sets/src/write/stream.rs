@@ -6,7 +6,9 @@
 //! whatever whoever brought it to its place believes. Nothing is known of what
 //! the stream holds, so it cannot go on on another medium.
 
-use device::tape::{Access, BlockMode, Filemark, Tape, TapeDrive, TapeError, TapeRead, TapeWrite};
+use device::tape::{
+    Access, BlockMode, Filemark, Place, Tape, TapeDrive, TapeError, TapeRead, TapeWrite,
+};
 use device::target::Existing;
 use flow::account::Account;
 use flow::ring::Block;
@@ -20,6 +22,9 @@ use crate::change::Refused;
 pub struct TapeStream {
     tape: Tape,
     bytes: u64,
+    /// Whether what follows may be written over; then nobody has looked for it.
+    existing: Existing,
+    block_bytes_max: u64,
     is_closed: bool,
 }
 
@@ -44,7 +49,8 @@ impl TapeStream {
             let refused = Refused::DataFollow;
             return Err(TapeSetError::Refused { device: device(), refused });
         }
-        Ok(TapeStream { tape, bytes: 0, is_closed: false })
+        let block_bytes_max = limits.block_bytes_max;
+        Ok(TapeStream { tape, bytes: 0, existing, block_bytes_max, is_closed: false })
     }
 
     fn take(&mut self, block: &[u8]) -> Result<(), TapeSetError> {
@@ -63,15 +69,39 @@ impl TapeStream {
 
     fn close(&mut self) -> Result<(), TapeSetError> {
         if !std::mem::replace(&mut self.is_closed, true) {
+            self.check_not_for_nothing()?;
             self.tape.write_filemark(Filemark::Synchronising)?;
         }
         Ok(())
     }
+
+    /// A stream without a byte is what a mistyped command in front of a pipe gives; its filemark
+    /// would cost what follows.
+    fn check_not_for_nothing(&mut self) -> Result<(), TapeSetError> {
+        let for_nothing = self.bytes == 0
+            && self.existing == Existing::Replace
+            && data_follow(&mut self.tape, self.block_bytes_max)?;
+        match for_nothing {
+            true => Err(TapeSetError::Nothing { device: self.tape.name().to_owned() }),
+            false => Ok(()),
+        }
+    }
 }
 
-/// Whether anything is recorded where the tape stands; it stays there if not.
+/// Whether anything is recorded where the tape stands. It stays there: whoever is told, and then
+/// allows that it is written over, means from the same place.
 fn data_follow(tape: &mut Tape, block_bytes_max: u64) -> Result<bool, TapeError> {
-    let at_beginning = tape.status()?.at_beginning;
+    let here = tape.status()?;
+    let absolute = tape.position().ok();
+    let follow = look(tape, block_bytes_max, here.at_beginning)?;
+    if follow {
+        let (file_number, block_in_file) = (here.file_number, here.block_in_file);
+        tape.go_to(Place { file_number, block_in_file }, absolute)?;
+    }
+    Ok(follow)
+}
+
+fn look(tape: &mut Tape, block_bytes_max: u64, at_beginning: bool) -> Result<bool, TapeError> {
     let bytes = usize::try_from(block_bytes_max)
         .map_or(FIRST_BUFFER_BYTES, |most| most.min(FIRST_BUFFER_BYTES));
     let numbered = tape.position().is_ok();

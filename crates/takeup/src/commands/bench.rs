@@ -130,9 +130,19 @@ pub fn experiment<E: Executor>(
     let path = arguments.output_path(&plan.kind);
     let begun = begun(&mut plan, &path)?;
     let cancel = Cancel::new();
-    let mut executor = make(&plan, &cancel)?;
-    // Only now, so that an experiment that cannot begin leaves no file.
+    // A place that takes no file is found out before the executor writes anywhere.
+    let is_new = begun.is_none();
     let (mut experiment, mut file) = open(&plan, &path, begun)?;
+    let mut executor = match make(&plan, &cancel) {
+        Ok(executor) => executor,
+        Err(failure) => {
+            // An experiment that cannot begin leaves no file.
+            if is_new {
+                file.remove().map_err(|error| Failure::new(&error, None))?;
+            }
+            return Err(failure);
+        }
+    };
     crate::interrupt::watch(&cancel);
     let progress = Progress::new(arguments, &plan.factors);
     let start = std::time::Instant::now();
@@ -151,6 +161,10 @@ pub fn experiment<E: Executor>(
     let hint = (plan.kind == "read").then(|| PUT_BACK.to_owned());
     executor.finish().map_err(|error| Failure::new(&error, hint))?;
     let ended = ended.map_err(|error| Failure::new(&error, None))?;
+    if is_new && !experiment.tells_something() {
+        // What went wrong is said now; a file of it would only refuse the next experiment.
+        file.remove().map_err(|error| Failure::new(&error, None))?;
+    }
     conclude(&experiment, ended, arguments, &path)
 }
 
@@ -163,8 +177,16 @@ fn begun(plan: &mut Plan, path: &Path) -> Result<Option<Experiment>, Failure> {
     }
     let experiment = load(path).map_err(|error| Failure::new(&error, None))?;
     // Whoever does not care for the seed goes on with the one there is.
+    let seed = plan.seed;
     plan.seed = experiment.header.seed;
     if !is_same(plan, &experiment.header) {
+        if !experiment.tells_something() {
+            std::fs::remove_file(path).map_err(|error| {
+                Failure::of(format!("remove {}: {error}", path.display()), None)
+            })?;
+            plan.seed = seed;
+            return Ok(None);
+        }
         return Err(Failure::of(
             format!("{} holds another experiment", path.display()),
             Some("--output NAME begins a new one beside it"),

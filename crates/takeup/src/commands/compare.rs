@@ -11,9 +11,9 @@ use clap::Args;
 use serde_json::json;
 
 use crate::commands::bench::{Form, finish};
-use crate::commands::report::write;
 use crate::failure::Failure;
 use crate::outcome::{Outcome, to_standard_output};
+use crate::output_file::{OutputFile, is_same};
 use crate::terminal::colour;
 
 /// Compare two experiments, and say which differences are noise
@@ -53,6 +53,13 @@ pub fn run(arguments: &CompareArgs) -> ExitCode {
 }
 
 fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
+    let page = arguments.html.as_deref();
+    if let Some(path) = page
+        && [&arguments.a, &arguments.b].iter().any(|runs| is_same(path, runs))
+    {
+        return Err(Failure::of(format!("{} holds runs", path.display()), None));
+    }
+    let page = page.map(OutputFile::open).transpose()?;
     let read = |path| load(path).map_err(|error| Failure::new(&error, None));
     let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
     let comparison = compare(&a, &b, &Options::default());
@@ -62,8 +69,9 @@ fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
             Some("`takeup report` shows the combinations of each"),
         ));
     }
-    if let Some(path) = &arguments.html {
-        write(path, &comparison_page(&a, &b, &comparison).to_html())?;
+    if let Some(mut page) = page {
+        page.write(&comparison_page(&a, &b, &comparison).to_html())?;
+        page.complete()?;
     }
     let text = if arguments.json {
         format!("{:#}\n", json!({ "command": "compare", "comparison": comparison }))

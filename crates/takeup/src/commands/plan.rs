@@ -23,6 +23,7 @@ use report::figure;
 use crate::failure::Failure;
 use crate::options::CommonArgs;
 use crate::outcome::{Outcome, SummaryPlace, finish, to_standard_output};
+use crate::output_file::OutputFile;
 use crate::quantity::{Rate, Size};
 use measure::{Measured, measure};
 use presentation::{Details, Presentation};
@@ -230,6 +231,7 @@ pub fn run(arguments: &PlanArgs) -> ExitCode {
 }
 
 fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
+    let chart = arguments.chart.as_deref().map(OutputFile::open).transpose()?;
     let measured = if arguments.paths.is_empty() {
         None
     } else {
@@ -255,12 +257,9 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
         choices: &choices,
         is_ratio_assumed: arguments.data.ratio.is_none() && measured.is_none(),
     };
-    if let Some(path) = &arguments.chart {
-        let charts = presentation.charts()?;
-        std::fs::write(path, figure::document(&charts)).map_err(|error| {
-            let what = format!("cannot write {}: {error}", path.display());
-            Failure::of(what, None)
-        })?;
+    if let Some(mut file) = chart {
+        file.write(&figure::document(&presentation.charts()?))?;
+        file.complete()?;
     }
     if arguments.common.json {
         to_standard_output(format!("{:#}\n", presentation.document()).as_bytes())?;

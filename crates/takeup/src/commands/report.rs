@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::commands::bench::{Form, NamedRate, finish};
 use crate::failure::{Failure, with_causes};
 use crate::outcome::{Outcome, to_standard_output};
+use crate::output_file::{OutputFile, is_same};
 use crate::terminal::colour;
 
 /// Show what an experiment came to: tables, figures, a page
@@ -62,6 +63,7 @@ pub fn run(arguments: &ReportArgs) -> ExitCode {
 }
 
 fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
+    check_outputs(arguments)?;
     let experiment = load(&arguments.runs).map_err(|error| Failure::new(&error, None))?;
     let limits = arguments.limits.iter().map(|limit| limit.0.clone()).collect();
     let options = Options { limits, ..Options::default() }.of(&experiment.header);
@@ -85,46 +87,67 @@ fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Returns what is to go to standard output in the place of the text.
+/// That no file is asked for twice, and none in the place of the runs.
+fn check_outputs(arguments: &ReportArgs) -> Result<(), Failure> {
+    let to_print = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| is_output(path));
+    let claims = [to_print(&arguments.csv), to_print(&arguments.ndjson), arguments.json];
+    if claims.iter().filter(|claim| **claim).count() > 1 {
+        return Err(Failure::of("one thing at a time can go to standard output", None));
+    }
+    let named = [&arguments.html, &arguments.csv, &arguments.ndjson, &arguments.svg];
+    let named: Vec<&PathBuf> =
+        named.into_iter().flatten().filter(|path| !is_output(path)).collect();
+    for (number, path) in named.iter().enumerate() {
+        let shown = path.display();
+        if is_same(path, &arguments.runs) {
+            return Err(Failure::of(format!("{shown} holds the runs"), None));
+        }
+        if named[..number].iter().any(|other| is_same(path, other)) {
+            return Err(Failure::of(format!("{shown} is named twice"), None));
+        }
+    }
+    Ok(())
+}
+
+/// Returns what is to go to standard output in the place of the text. No file gets its name before
+/// all are written.
 fn write_files(
     arguments: &ReportArgs,
     experiment: &Experiment,
     judgement: &Judgement,
 ) -> Result<Option<String>, Failure> {
     let mut printed = None;
-    let to_print = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| is_output(path));
-    let claims = [to_print(&arguments.csv), to_print(&arguments.ndjson), arguments.json];
-    if claims.iter().filter(|claim| **claim).count() > 1 {
-        return Err(Failure::of("one thing at a time can go to standard output", None));
-    }
+    let mut texts: Vec<(PathBuf, String)> = Vec::new();
     if let Some(path) = &arguments.html {
-        write(path, &presentation::page(experiment, judgement).to_html())?;
+        texts.push((path.clone(), presentation::page(experiment, judgement).to_html()));
     }
     if let Some(path) = &arguments.csv {
         let text = presentation::run_table(experiment).to_csv();
-        if is_output(path) { printed = Some(text) } else { write(path, &text)? }
+        if is_output(path) { printed = Some(text) } else { texts.push((path.clone(), text)) }
     }
     if let Some(path) = &arguments.ndjson {
         let text = presentation::ndjson(experiment, judgement);
-        if is_output(path) { printed = Some(text) } else { write(path, &text)? }
+        if is_output(path) { printed = Some(text) } else { texts.push((path.clone(), text)) }
     }
     if let Some(directory) = &arguments.svg {
         std::fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
         let page = presentation::page(experiment, judgement);
         for (number, drawn) in (1..).zip(page.sections.iter().flat_map(Section::files)) {
-            write(&directory.join(format!("{number:02}.svg")), &drawn)?;
+            texts.push((directory.join(format!("{number:02}.svg")), drawn));
         }
     }
+    let mut files = Vec::new();
+    for (path, text) in texts {
+        let mut file = OutputFile::open(&path)?;
+        file.write(&text)?;
+        files.push(file);
+    }
+    files.into_iter().try_for_each(OutputFile::complete)?;
     Ok(printed)
 }
 
 fn is_output(path: &Path) -> bool {
     path == Path::new("-")
-}
-
-/// Writes a file; one that exists is replaced.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| cannot(path, &error))
 }
 
 fn cannot(path: &Path, error: &std::io::Error) -> Failure {

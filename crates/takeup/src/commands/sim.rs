@@ -18,7 +18,7 @@ use sim::tape::real_time::{Gauge, Ratio, RealTime};
 use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, MediumFileError, VirtualDrive};
 
 use super::plan::Setting;
-use crate::failure::{FAILED, Failure};
+use crate::failure::{FAILED, Failure, with_causes};
 use crate::interrupt::listen;
 use crate::outcome::to_standard_output;
 use crate::quantity::Size;
@@ -189,6 +189,11 @@ fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
     };
     let new_medium = new_cartridge(generation, capacity_bytes, &parameters);
     let medium = arguments.medium.as_deref().map(absolute).transpose()?;
+    // Before a medium is made.
+    for setting in &arguments.settings {
+        setting.apply(&mut parameters.clone())?;
+    }
+    check_mountpoint("drive", &arguments.mountpoint)?;
     let cartridge = match &medium {
         Some(path) => Cartridge::in_file(path, new_medium.clone())
             .map_err(|error| Failure::new(&error, medium_hint(&error)))?,
@@ -216,6 +221,20 @@ fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
     unmount_on_signal("drive", move || unmounter.unmount());
     to_standard_error(&greeting(arguments, mount.block_bytes_max()));
     mount.run().map_err(|error| Failure::new(&error, None))
+}
+
+/// Whether `what` can be mounted there: a file takes a mount, too, and nobody finds a drive in it.
+fn check_mountpoint(what: &str, mountpoint: &Path) -> Result<(), Failure> {
+    let failed = |why: &str| {
+        let path = mountpoint.display();
+        let message = format!("cannot mount a virtual {what} on {path}: {why}");
+        Failure::of(message, Some(&mount_hint(what, mountpoint)))
+    };
+    match std::fs::metadata(mountpoint) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(failed("not a folder")),
+        Err(error) => Err(failed(&with_causes(&error))),
+    }
 }
 
 fn take_time(

@@ -140,3 +140,46 @@ fn what_cannot_be_measured_is_said_and_leaves_nothing() {
     let left = fs::read_dir(directory.path()).unwrap().count();
     assert_eq!(left, 2, "no file of runs is left");
 }
+
+#[test]
+fn a_report_replaces_nothing_that_it_reads_and_nothing_in_part() {
+    let directory = tempfile::tempdir().unwrap();
+    succeeds(directory.path(), &small_experiment(directory.path()));
+    let runs = fs::read(directory.path().join(FILE)).unwrap();
+    fs::write(directory.path().join("page"), "precious").unwrap();
+    std::os::unix::fs::symlink(FILE, directory.path().join("link")).unwrap();
+    let check = |options: &[&str], expected: &str| {
+        let output = run(directory.path(), &[&["report", FILE], options].concat());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(fs::read(directory.path().join(FILE)).unwrap(), runs, "{options:?}");
+        assert_eq!(fs::read(directory.path().join("page")).unwrap(), b"precious", "{options:?}");
+    };
+    for option in ["--html", "--csv", "--ndjson"] {
+        check(&[option, FILE], "holds the runs");
+        check(&[option, "link"], "holds the runs");
+    }
+    check(&["--html", "page", "--csv", "nowhere/runs.csv"], "nowhere/runs.csv");
+    check(&["--html", "page", "--svg", "page/figures"], "page/figures");
+    check(&["--html", "page", "--csv", "page"], "page is named twice");
+}
+
+#[test]
+fn an_experiment_without_a_number_stands_in_nobodys_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = small_experiment(directory.path());
+    let failed = run(directory.path(), &["bench", "tape", "/dev/full", "--length", "1M"]);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    let error = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(error.contains("no run gave a number"), "{error}");
+    assert!(!directory.path().join("takeup-bench-tape.ndjson").exists(), "{error}");
+    // What a kill before the first run leaves holds nothing either.
+    succeeds(directory.path(), &arguments);
+    let whole = fs::read_to_string(directory.path().join(FILE)).unwrap();
+    let header = whole.lines().next().unwrap();
+    let header = header.replace("\"length_bytes\":8388608", "\"length_bytes\":1");
+    fs::write(directory.path().join(FILE), header + "\n").unwrap();
+    let begun = run(directory.path(), &arguments);
+    assert!(begun.status.success(), "{begun:?}");
+}

@@ -11,6 +11,7 @@ mod drive;
 mod failures;
 mod findings;
 mod programs;
+mod typos;
 
 use serde_json::Value;
 

@@ -12,7 +12,7 @@ use sim::mount::disk::{
     DiskSettings, LoopChoice, LoopError, parameters,
 };
 
-use super::{absolute, mount_hint, speed_up, unmount_on_signal};
+use super::{absolute, check_mountpoint, mount_hint, speed_up, unmount_on_signal};
 use crate::failure::Failure;
 use crate::outcome::to_standard_output;
 use crate::quantity::{Rate, Size};
@@ -124,6 +124,8 @@ impl FromStr for Time {
 pub(super) fn run(arguments: &DiskArgs) -> Result<(), Failure> {
     let parameters = disk_parameters(arguments);
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
+    // Before the backing file is made.
+    check_mountpoint("disk", &arguments.mountpoint)?;
     let path = absolute(&arguments.backing)?;
     let backing = Backing::open(&path, arguments.size.map(|size| size.0), access)
         .map_err(|error| Failure::new(&error, backing_hint(&error)))?;

@@ -1,0 +1,69 @@
+//! A file that a command writes beside what it prints: a page, a table, a chart.
+//!
+//! It is opened before anything is measured or judged, and gets its name when it is whole, so that
+//! a name that cannot be written costs no work and a command that fails leaves what was there.
+
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use device::target::{Existing, FileMode, Target};
+
+use crate::failure::{Failure, with_causes};
+
+/// Such a file, open.
+pub struct OutputFile {
+    target: Target,
+    path: PathBuf,
+}
+
+impl OutputFile {
+    /// Opens the file that is to have this name, in the place of one that has it.
+    ///
+    /// # Errors
+    /// Where no such file can be made.
+    pub fn open(path: &Path) -> Result<OutputFile, Failure> {
+        let mode = if path.exists() { FileMode::Usual } else { FileMode::Exactly(usual_mode()) };
+        let target = Target::open(path.as_os_str(), Existing::Replace, mode)
+            .map_err(|error| Failure::new(&error, None))?;
+        Ok(OutputFile { target, path: path.to_owned() })
+    }
+
+    /// Writes all of it. It has no name yet.
+    ///
+    /// # Errors
+    /// Where there is no room.
+    pub fn write(&mut self, text: &str) -> Result<(), Failure> {
+        let descriptor: &OwnedFd = &self.target.file;
+        let file = descriptor.try_clone().map(std::fs::File::from);
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| {
+            let why = with_causes(&error);
+            Failure::of(format!("write {}: {why}", self.path.display()), None)
+        })
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// Where it cannot be synchronised or renamed.
+    pub fn complete(self) -> Result<(), Failure> {
+        self.target.complete().map(drop).map_err(|error| Failure::new(&error, None))
+    }
+}
+
+/// A page is for everybody whom the umask lets, unlike an archive.
+fn usual_mode() -> u32 {
+    let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    rustix::process::umask(mask);
+    0o666 & !mask.bits()
+}
+
+/// Whether two paths lead to one file.
+pub fn is_same(a: &Path, b: &Path) -> bool {
+    match (rustix::fs::stat(a), rustix::fs::stat(b)) {
+        (Ok(a), Ok(b)) => (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino),
+        (Err(_), Err(_)) => a == b,
+        _ => false,
+    }
+}
