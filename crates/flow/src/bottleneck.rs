@@ -10,6 +10,12 @@
 //! Two cases need more than that. Stages that share too few cores are all busy at once, since
 //! waiting for a core looks like work from inside: there the processor is the limit. And when no
 //! stage is busy for most of the run they take turns, as they do with a ring that is too small.
+//!
+//! A limit is a claim, and held against what its stage waited for. What it does on a core, what it
+//! waits for one (the kernel counts that for each thread), and the rest, in which it waits for a
+//! device or for another program, are three things: cores that others use up are no limit of a run
+//! that waits for its disk. And no promise goes below what the run itself has seen as a bound: while
+//! requests were in flight to a device, more of them would have found it as slow.
 
 use crate::run::{RunReport, StageKind};
 
@@ -41,8 +47,8 @@ pub const SHORTEST_SECONDS: f64 = 0.02;
 pub const BUSY_SHARE: f64 = 0.6;
 /// Share of the time of all cores from which on they count as used up.
 pub const PROCESSOR_SHARE: f64 = 0.85;
-/// A stage that had no core for this share of its busy time, and had or wanted one for
-/// [`CORE_WANTED_SHARE`] of it, is limited by the processor, if the cores are used to
+/// The stage that held the run back, and had no core for this share of its busy time, and had or
+/// wanted one for [`CORE_WANTED_SHARE`] of it, is limited by the processor, if the cores are used to
 /// [`CORE_WAIT_PROCESSOR_SHARE`] at least. One that is woken often, for a slow reader for example,
 /// waits for a core each time and yet for the reader most of the time.
 pub const CORE_WAIT_SHARE: f64 = 0.25;
@@ -68,6 +74,8 @@ pub struct StageShare {
     pub bytes_per_second: f64,
     /// Share of its busy time in which it had a core.
     pub on_core_share: f64,
+    /// Share of its busy time in which it could have run and had none.
+    pub core_wait_share: f64,
     /// Its share of the processor time that all stages used.
     pub processor_share: f64,
 }
@@ -85,7 +93,10 @@ pub struct Analysis {
     pub next: Option<usize>,
     /// Wall time of the run, without changes of volume.
     pub seconds: f64,
-    /// What it would have taken if the bottleneck cost nothing, at least.
+    /// The processor was the limit, and other programs had more of it than the stages.
+    pub is_foreign: bool,
+    /// What it would have taken if the bottleneck cost nothing, at least; where that is the use that
+    /// other programs made of the cores, with the cores for itself.
     pub seconds_without: f64,
     /// What the stages would have taken more, one after the other.
     pub saved_seconds: f64,
@@ -119,13 +130,17 @@ pub fn analyse(run: &RunReport) -> Analysis {
             } else {
                 0.0
             },
-            on_core_share: share(stage.processor_seconds, stage.busy_seconds * stage.threads),
+            on_core_share: share(stage.processor_seconds, stage.thread_seconds()),
+            core_wait_share: share(stage.core_wait_seconds, stage.thread_seconds()),
             processor_share: share(stage.processor_seconds, processor_seconds),
         })
         .collect();
     let all_cores_seconds = seconds * run.cores.max(1) as f64;
     let others_share = share(sane(run.others_seconds.unwrap_or(0.0)), all_cores_seconds);
-    let (cause, bottleneck) = find(run, &times, [processor_share, others_share]);
+    let cores = CoreUse { own_share: processor_share, others_share };
+    let (cause, bottleneck) = find(run, &times, cores);
+    let is_foreign = cause == Cause::Processor && cores.is_foreign();
+    let free = if is_foreign { None } else { bottleneck };
     let others = |index: &usize| Some(*index) != bottleneck;
     let next = (0..times.len()).filter(others).max_by(|a, b| order(&times, *a, *b));
     Analysis {
@@ -134,7 +149,11 @@ pub fn analyse(run: &RunReport) -> Analysis {
         bottleneck,
         next,
         seconds,
-        seconds_without: seconds_without(run, &times, bottleneck, seconds),
+        is_foreign,
+        seconds_without: match bottleneck {
+            Some(_) => seconds_without(run, &times, free, seconds),
+            None => seconds,
+        },
         saved_seconds: saved_seconds(&times, seconds),
         processor_share,
         others_share,
@@ -177,7 +196,10 @@ impl Times {
         }
         let synchronise = if is_last { sane(run.synchronise_seconds) } else { 0.0 };
         let busy_seconds = working + outside_seconds + synchronise;
-        let core_wait_seconds = sane(report.core_wait_seconds).min(busy_seconds * threads);
+        // What it waited for a core when it was woken is no part of its work.
+        let processor_seconds = sane(report.processor_seconds);
+        let off_core_seconds = (busy_seconds * threads - processor_seconds).max(0.0);
+        let core_wait_seconds = sane(report.core_wait_seconds).min(off_core_seconds);
         Times {
             threads,
             whole_seconds: working + starved + blocked + synchronise,
@@ -186,17 +208,51 @@ impl Times {
             starved_seconds: starved,
             outside_seconds,
             alone_seconds: busy_seconds - core_wait_seconds / threads,
-            processor_seconds: sane(report.processor_seconds),
+            processor_seconds,
             core_wait_seconds,
         }
     }
+
+    /// Of being busy, all threads together.
+    fn thread_seconds(&self) -> f64 {
+        self.busy_seconds * self.threads
+    }
+
+    /// The least that it would have taken with nobody in its way: its work spread over its threads,
+    /// and not less than the time in which one of them waited for what is at its end. Of a device
+    /// with requests in flight all the time, more at once would not have got more.
+    fn least_seconds(&self) -> f64 {
+        let wanted = share(self.processor_seconds + self.core_wait_seconds, self.thread_seconds());
+        self.alone_seconds.max(self.occupied_seconds * (1.0 - wanted))
+    }
 }
 
-fn find(
-    run: &RunReport,
-    times: &[Times],
-    [own_share, others_share]: [f64; 2],
-) -> (Cause, Option<usize>) {
+/// Shares of the time of all cores.
+#[derive(Clone, Copy)]
+struct CoreUse {
+    own_share: f64,
+    others_share: f64,
+}
+
+impl CoreUse {
+    /// Whether others have more of them.
+    fn is_foreign(self) -> bool {
+        self.others_share > self.own_share
+    }
+
+    /// Whether stages with these times had no core when they wanted one.
+    fn is_short_for(self, times: &[&Times]) -> bool {
+        let sum = |part: fn(&Times) -> f64| times.iter().map(|stage| part(stage)).sum::<f64>();
+        let busy = sum(Times::thread_seconds);
+        let waited = sum(|stage| stage.core_wait_seconds);
+        let had = sum(|stage| stage.processor_seconds);
+        share(waited, busy) >= CORE_WAIT_SHARE
+            && share(waited + had, busy) >= CORE_WANTED_SHARE
+            && self.own_share + self.others_share >= CORE_WAIT_PROCESSOR_SHARE
+    }
+}
+
+fn find(run: &RunReport, times: &[Times], cores: CoreUse) -> (Cause, Option<usize>) {
     let seconds = overlapping_seconds(run);
     let Some(busiest) = (0..times.len()).max_by(|a, b| order(times, *a, *b)) else {
         return (Cause::Unknown, None);
@@ -204,42 +260,53 @@ fn find(
     if seconds < SHORTEST_SECONDS {
         return (Cause::Unknown, Some(busiest));
     }
-    let stage = &times[busiest];
-    let thread_seconds = stage.busy_seconds * stage.threads;
-    let core_wait_share = share(stage.core_wait_seconds, thread_seconds);
-    let core_wanted_seconds = stage.core_wait_seconds + stage.processor_seconds;
-    let crowded = core_wait_share >= CORE_WAIT_SHARE
-        && share(core_wanted_seconds, thread_seconds) >= CORE_WANTED_SHARE
-        && own_share + others_share >= CORE_WAIT_PROCESSOR_SHARE;
-    if own_share >= PROCESSOR_SHARE || crowded {
-        return processor_limit(times, own_share);
+    if cores.own_share >= PROCESSOR_SHARE {
+        return processor_limit(times, cores.own_share);
     }
-    if share(stage.busy_seconds, seconds) < BUSY_SHARE {
-        return match few_of_many(times, seconds) {
-            Some(index) => (Cause::FewThreads, Some(index)),
-            None => (Cause::Turns, Some(busiest)),
-        };
-    }
-    let mostly_outside = stage.outside_seconds > stage.busy_seconds / 2.0;
-    let is_last = busiest + 1 == run.stages.len() && run.stages.len() > 1;
-    let cause = if mostly_outside && is_last {
-        Cause::RateLimit
-    } else if mostly_outside {
-        Cause::Source
-    } else {
-        Cause::Stage
+    let is_busy = share(times[busiest].busy_seconds, seconds) >= BUSY_SHARE;
+    let few = if is_busy { None } else { few_of_many(times, seconds) };
+    let held_back = if is_busy { Some(busiest) } else { few };
+    let asked: Vec<&Times> = match held_back {
+        Some(index) => vec![&times[index]],
+        None => times.iter().collect(),
     };
-    (cause, Some(busiest))
+    match held_back {
+        _ if cores.is_short_for(&asked) && cores.is_foreign() => {
+            (Cause::Processor, held_back.or(Some(busiest)))
+        }
+        _ if cores.is_short_for(&asked) => processor_limit(times, cores.own_share),
+        None => (Cause::Turns, Some(busiest)),
+        Some(index) if !is_busy => (Cause::FewThreads, Some(index)),
+        Some(index) => (stage_or_outside(run, times, index), Some(index)),
+    }
 }
 
-/// The stage of which some thread is busy nearly always, while everything behind it starves.
+/// Whether a stage that is busy works, or waits for what is no stage.
+fn stage_or_outside(run: &RunReport, times: &[Times], index: usize) -> Cause {
+    let stage = &times[index];
+    let mostly_outside = stage.outside_seconds > stage.busy_seconds / 2.0;
+    let is_last = index + 1 == run.stages.len() && run.stages.len() > 1;
+    match (mostly_outside, is_last) {
+        (true, true) => Cause::RateLimit,
+        (true, false) => Cause::Source,
+        (false, _) => Cause::Stage,
+    }
+}
+
+/// The stage of which some thread is busy nearly always, while everything behind it starves. Of
+/// several such the one that is so for longest: what trickles out of it keeps threads behind it
+/// busy in turn, too.
 fn few_of_many(times: &[Times], seconds: f64) -> Option<usize> {
     let starves = |stage: &Times| share(stage.starved_seconds, stage.whole_seconds) >= 0.5;
-    (0..times.len()).rev().find(|&index| {
-        times[index].threads > 1.0
-            && share(times[index].occupied_seconds, seconds) >= BUSY_SHARE
+    let is_one = |index: &usize| {
+        times[*index].threads > 1.0
+            && share(times[*index].occupied_seconds, seconds) >= BUSY_SHARE
             && times[index + 1..].iter().all(starves)
-    })
+    };
+    let occupied = |index: &usize| times[*index].occupied_seconds;
+    (0..times.len())
+        .filter(is_one)
+        .max_by(|a, b| occupied(a).total_cmp(&occupied(b)).then(b.cmp(a)))
 }
 
 /// The cores are used up: by one stage nearly alone, or by several.
@@ -254,17 +321,12 @@ fn processor_limit(times: &[Times], own_share: f64) -> (Cause, Option<usize>) {
     (cause, Some(most))
 }
 
-fn seconds_without(
-    run: &RunReport,
-    times: &[Times],
-    bottleneck: Option<usize>,
-    seconds: f64,
-) -> f64 {
-    let Some(bottleneck) = bottleneck else { return seconds };
+/// With the stage `free` for nothing, or with all of them and the cores for themselves.
+fn seconds_without(run: &RunReport, times: &[Times], free: Option<usize>, seconds: f64) -> f64 {
     let longest = times.iter().map(|stage| stage.whole_seconds).fold(0.0, f64::max);
     let serial_seconds = (seconds - longest).max(0.0);
-    let others = || times.iter().enumerate().filter(|(index, _)| *index != bottleneck);
-    let busiest = others().map(|(_, stage)| stage.alone_seconds).fold(0.0, f64::max);
+    let others = || times.iter().enumerate().filter(|(index, _)| Some(*index) != free);
+    let busiest = others().map(|(_, stage)| stage.least_seconds()).fold(0.0, f64::max);
     let processor: f64 = others().map(|(_, stage)| stage.processor_seconds).sum();
     let shortest = busiest.max(processor / run.cores.max(1) as f64);
     (serial_seconds + shortest).min(seconds)
@@ -296,219 +358,4 @@ fn share(part: f64, whole: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::run::StageReport;
-    use proptest::prelude::*;
-
-    fn stage(kind: StageKind, states: [f64; 3], processor_seconds: f64) -> StageReport {
-        let bytes = 1_000_000_000;
-        StageReport { processor_seconds, bytes, ..StageReport::of_one_thread(kind, states) }
-    }
-
-    fn run(stages: &[StageReport]) -> RunReport {
-        RunReport { stages: stages.to_vec(), seconds: 10.0, cores: 2, ..RunReport::default() }
-    }
-
-    fn check(stages: &[StageReport], expected: (Cause, StageKind)) -> Analysis {
-        check_run(&run(stages), expected)
-    }
-
-    #[track_caller]
-    fn check_run(run: &RunReport, expected: (Cause, StageKind)) -> Analysis {
-        let analysis = analyse(run);
-        let stage = analysis.bottleneck.map(|index| analysis.stages[index].kind);
-        assert_eq!((analysis.cause, stage), (expected.0, Some(expected.1)), "{analysis:?}");
-        analysis
-    }
-
-    #[test]
-    fn the_stage_that_works_while_the_others_wait_is_the_limit() {
-        let analysis = check(
-            &[
-                stage(StageKind::Read, [2.0, 0.0, 8.0], 1.0),
-                stage(StageKind::Compress, [9.8, 0.2, 0.0], 9.5),
-                stage(StageKind::Write, [4.0, 6.0, 0.0], 1.0),
-            ],
-            (Cause::Stage, StageKind::Compress),
-        );
-        assert_eq!(analysis.next, Some(2));
-        assert!((analysis.seconds_without - 4.0).abs() < 0.3);
-        assert!((analysis.saved_seconds - 5.8).abs() < 1e-6);
-    }
-
-    #[test]
-    fn a_first_stage_that_starves_waits_for_the_source() {
-        let read = stage(StageKind::Read, [0.5, 9.5, 0.0], 0.5);
-        check(
-            &[read, stage(StageKind::Write, [0.4, 9.6, 0.0], 0.4)],
-            (Cause::Source, StageKind::Read),
-        );
-    }
-
-    #[test]
-    fn a_writer_that_is_blocked_is_held_to_the_limit_of_the_user() {
-        let write = stage(StageKind::Write, [0.4, 0.1, 9.5], 0.4);
-        let stages = [stage(StageKind::Read, [0.5, 0.0, 9.5], 0.5), write];
-        let limited = RunReport { rate_limit_bytes_per_second: Some(100_000_000), ..run(&stages) };
-        check_run(&limited, (Cause::RateLimit, StageKind::Write));
-        let analysis = analyse(&run(&stages));
-        assert_ne!(analysis.cause, Cause::RateLimit, "the user set none");
-    }
-
-    #[test]
-    fn no_other_last_stage_is_held_to_a_rate() {
-        // Three of four threads wait for their turn behind the fourth, which has a large file.
-        for kind in [
-            StageKind::Compare,
-            StageKind::Hash,
-            StageKind::Check,
-            StageKind::Parse,
-            StageKind::Decompress,
-            StageKind::Create,
-        ] {
-            let mut last = stage(kind, [2.5, 0.1, 7.4], 2.4);
-            (last.threads, last.occupied_seconds) = (4, 9.8);
-            let stages = [stage(StageKind::Read, [1.0, 0.0, 9.0], 0.5), last];
-            check(&stages, (Cause::FewThreads, kind));
-            let limited = RunReport { rate_limit_bytes_per_second: Some(1), ..run(&stages) };
-            check_run(&limited, (Cause::FewThreads, kind));
-            let alone =
-                [stage(StageKind::Read, [6.5, 0.0, 3.5], 0.5), stage(kind, [1.0, 0.1, 8.9], 0.9)];
-            check(&alone, (Cause::Stage, StageKind::Read));
-        }
-    }
-
-    #[test]
-    fn stages_that_share_all_cores_are_limited_by_the_processor() {
-        let analysis = check(
-            &[
-                stage(StageKind::Read, [9.0, 0.0, 1.0], 7.4),
-                stage(StageKind::Compress, [9.9, 0.1, 0.0], 9.9),
-                stage(StageKind::Write, [3.0, 7.0, 0.0], 2.0),
-            ],
-            (Cause::Processor, StageKind::Compress),
-        );
-        assert!((analysis.processor_share - 0.965).abs() < 1e-6);
-    }
-
-    #[test]
-    fn one_stage_that_uses_all_cores_is_the_limit_itself() {
-        let mut compress = stage(StageKind::Compress, [9.9, 0.1, 0.0], 19.0);
-        compress.threads = 2;
-        let read = stage(StageKind::Read, [1.0, 0.0, 9.0], 0.5);
-        check(
-            &[read, compress, stage(StageKind::Write, [1.0, 9.0, 0.0], 0.3)],
-            (Cause::Stage, StageKind::Compress),
-        );
-    }
-
-    #[test]
-    fn synchronising_counts_for_the_last_stage() {
-        let stages = [
-            stage(StageKind::Read, [3.0, 0.0, 1.0], 1.0),
-            stage(StageKind::Write, [2.0, 2.0, 0.0], 1.0),
-        ];
-        let run = RunReport { synchronise_seconds: 6.0, ..run(&stages) };
-        let analysis = analyse(&run);
-        assert_eq!((analysis.cause, analysis.bottleneck), (Cause::Stage, Some(1)));
-        assert!((analysis.seconds_without - 3.0).abs() < 1e-6, "{analysis:?}");
-    }
-
-    #[test]
-    fn stages_that_take_turns_are_told() {
-        let read = stage(StageKind::Read, [5.0, 0.0, 5.0], 1.0);
-        check(
-            &[read, stage(StageKind::Write, [5.0, 5.0, 0.0], 1.0)],
-            (Cause::Turns, StageKind::Read),
-        );
-    }
-
-    #[test]
-    fn one_busy_thread_of_many_is_found() {
-        let mut read = stage(StageKind::Read, [0.5, 9.5, 0.0], 0.3);
-        (read.threads, read.occupied_seconds) = (20, 9.8);
-        let scan = stage(StageKind::Scan, [0.1, 0.0, 0.0], 0.1);
-        let analysis = check(
-            &[scan, read, stage(StageKind::Write, [0.3, 9.7, 0.0], 0.2)],
-            (Cause::FewThreads, StageKind::Read),
-        );
-        assert!(analysis.seconds_without < 1.0, "{analysis:?}");
-    }
-
-    #[test]
-    fn a_stage_that_waits_for_a_core_is_limited_by_the_processor() {
-        let mut read = stage(StageKind::Read, [9.5, 0.0, 0.5], 4.0);
-        read.core_wait_seconds = 5.0;
-        let stages = [read, stage(StageKind::Write, [3.0, 7.0, 0.0], 2.0)];
-        let mut run = RunReport { others_seconds: Some(12.0), ..run(&stages) };
-        let analysis = analyse(&run);
-        assert_eq!((analysis.cause, analysis.bottleneck), (Cause::Processor, Some(0)));
-        assert!((analysis.others_share - 0.6).abs() < 1e-6);
-        run.others_seconds = Some(0.0);
-        assert_eq!(analyse(&run).cause, Cause::Stage, "it waits, but the cores are free");
-    }
-
-    fn any_seconds() -> impl Strategy<Value = f64> {
-        prop_oneof![
-            Just(0.0),
-            0.0..1e-9f64,
-            0.0..100.0f64,
-            Just(f64::NAN),
-            Just(f64::INFINITY),
-            Just(-1.0),
-            Just(f64::MAX)
-        ]
-    }
-
-    prop_compose! {
-        fn any_stage()(
-            threads in 0u64..64, working_seconds in any_seconds(),
-            starved_seconds in any_seconds(), blocked_seconds in any_seconds(),
-            processor_seconds in any_seconds(), core_wait_seconds in any_seconds(),
-            occupied_seconds in any_seconds(), bytes in any::<u64>(),
-        ) -> StageReport {
-            StageReport {
-                kind: StageKind::Write, threads, working_seconds, starved_seconds, blocked_seconds,
-                processor_seconds, core_wait_seconds, occupied_seconds, bytes,
-                apart_seconds: 0.0,
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn every_input_has_a_sensible_answer(
-            stages in proptest::collection::vec(any_stage(), 0..6),
-            seconds in any_seconds(), synchronise_seconds in any_seconds(),
-            change_seconds in any_seconds(), cores in 0usize..130,
-            others_seconds in proptest::option::of(any_seconds()),
-            rate_limit_bytes_per_second in proptest::option::of(any::<u64>()),
-        ) {
-            let count = stages.len();
-            let analysis = analyse(&RunReport {
-                stages,
-                seconds,
-                synchronise_seconds,
-                change_seconds,
-                rate_limit_bytes_per_second,
-                cores,
-                others_seconds,
-                ..RunReport::default()
-            });
-            prop_assert_eq!(analysis.bottleneck.is_some(), count > 0);
-            prop_assert_eq!(analysis.next.is_some(), count > 1);
-            prop_assert!(analysis.next.is_none() || analysis.next != analysis.bottleneck);
-            prop_assert!(analysis.seconds_without.is_finite());
-            prop_assert!((0.0..=analysis.seconds).contains(&analysis.seconds_without));
-            prop_assert!(analysis.saved_seconds.is_finite() && analysis.saved_seconds >= 0.0);
-            prop_assert!((0.0..=1.0).contains(&analysis.processor_share));
-            for stage in &analysis.stages {
-                for share in [stage.busy_share, stage.on_core_share, stage.processor_share] {
-                    prop_assert!((0.0..=1.0).contains(&share));
-                }
-                prop_assert!(stage.busy_seconds.is_finite() && stage.bytes_per_second.is_finite());
-            }
-        }
-    }
-}
+mod tests;

@@ -180,6 +180,12 @@ pub struct RunReport {
     /// Processor time that other programs used meanwhile, where that is known.
     #[serde(skip)]
     pub others_seconds: Option<f64>,
+    /// Bytes that other programs moved on the disk of the source meanwhile, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others_on_source_bytes: Option<u64>,
+    /// The same of the target's disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others_on_target_bytes: Option<u64>,
     /// The user's limit on the rate, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit_bytes_per_second: Option<u64>,

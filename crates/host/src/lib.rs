@@ -25,6 +25,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod counters;
+mod disk_watch;
 pub mod layers;
 pub mod mounts;
 pub mod processes;
@@ -32,4 +33,5 @@ pub mod settings;
 mod table;
 mod unnamed_file;
 
+pub use disk_watch::DiskWatch;
 pub use unnamed_file::unnamed_file;

@@ -8,17 +8,49 @@ use finding::{Certainty, Finding, Rule, Unit};
 use flow::bottleneck::{Analysis, Cause, StageShare};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
-use crate::format::{duration, percent, rate};
+use crate::format::{duration, percent, rate, size};
 use crate::rules;
 
 /// Changes of volume that took less are not worth a word.
 const CHANGES_WORTH_NAMING_SECONDS: f64 = 0.1;
 
-/// What the limit is not said of: the changes of volume of the run.
-fn caveat(run: &RunReport) -> Option<String> {
-    let took = duration(run.change_seconds);
-    (run.change_seconds >= CHANGES_WORTH_NAMING_SECONDS)
-        .then(|| format!("changes of volume took {took} and are left out here"))
+/// Share of the cores that others have without holding anything back, and yet worth a word.
+const OTHERS_WORTH_NAMING: f64 = 0.25;
+/// Share of what passes a disk that is worth one.
+const DISK_SHARE_WORTH_NAMING: f64 = 0.1;
+
+/// What the limit is not said of: the changes of volume of the run, and what other programs did that
+/// is seen in the numbers and not in the limit.
+fn caveat(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<String> {
+    let mut caveats = Vec::new();
+    if run.change_seconds >= CHANGES_WORTH_NAMING_SECONDS {
+        let took = duration(run.change_seconds);
+        caveats.push(format!("changes of volume took {took} and are left out here"));
+    }
+    if analysis.cause != Cause::Processor && analysis.others_share >= OTHERS_WORTH_NAMING {
+        let (theirs, wait) = (percent(analysis.others_share), percent(stage.core_wait_share));
+        let name = stage.kind;
+        caveats.push(format!(
+            "other programs took {theirs} of the cores, for which {name} waited {wait} of its time"
+        ));
+    }
+    if let Some(theirs) = others_on_disk(analysis, stage, run) {
+        caveats.push(format!("other programs moved {} on that disk meanwhile", size(theirs)));
+    }
+    (!caveats.is_empty()).then(|| caveats.join(", and "))
+}
+
+/// What others moved on the disk that was the limit, where that is worth a word.
+fn others_on_disk(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<u64> {
+    let (theirs, own) = match stage.kind {
+        StageKind::Scan | StageKind::Read => (run.others_on_source_bytes?, run.source_bytes),
+        StageKind::Write => (run.others_on_target_bytes?, run.target_bytes),
+        StageKind::Create => (run.others_on_target_bytes?, run.source_bytes),
+        _ => return None,
+    };
+    let waits = stage.on_core_share < ON_CORE && analysis.cause != Cause::Processor;
+    let share = theirs as f64 / (theirs.saturating_add(own) as f64).max(1.0);
+    (waits && share >= DISK_SHARE_WORTH_NAMING).then_some(theirs)
 }
 
 fn rule(cause: Cause) -> &'static Rule {
@@ -46,7 +78,7 @@ pub fn explain(analysis: &Analysis, run: &RunReport) -> Finding {
     };
     let what = limit_sentence(analysis, stage, run);
     let found = Finding {
-        caveat: caveat(run),
+        caveat: caveat(analysis, stage, run),
         gain: Some(gain(analysis, stage)),
         action: advice(analysis, stage, run),
         ..Finding::new(rule(analysis.cause), Certainty::Measured, what)
@@ -154,6 +186,7 @@ fn gain(analysis: &Analysis, stage: &StageShare) -> String {
     let without = duration(analysis.seconds_without);
     let whole = duration(analysis.seconds);
     let whose = match analysis.cause {
+        _ if analysis.is_foreign => "with the cores for itself".to_owned(),
         Cause::Source => "with a source that costs nothing".to_owned(),
         Cause::RateLimit => "without that limit".to_owned(),
         _ => format!("if {} cost nothing", stage.kind),
@@ -179,12 +212,15 @@ fn advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
             "so little was moved that opening and closing took the time".to_owned()
         }
         Cause::Turns => "a larger --ring lets the stages overlap more".to_owned(),
-        Cause::Processor if analysis.others_share > analysis.processor_share => {
+        Cause::Processor if analysis.is_foreign => {
             if run.command == Command::Pipe {
                 return Some("the programs of the pipeline need more or faster cores".to_owned());
             }
             "other programs use the cores: run it when they do not, or let it go first with nice"
                 .to_owned()
+        }
+        _ if others_on_disk(analysis, stage, run).is_some() => {
+            "other programs use that disk: run it when they do not".to_owned()
         }
         Cause::Processor | Cause::Stage | Cause::FewThreads => stage_advice(analysis, stage, run),
     };

@@ -39,8 +39,9 @@ finding::rules! {
     PROCESSOR {
         id: "limit.processor",
         looks_at: "the cores, and how long stages wait for one",
-        speaks_when: "the stages use 85 % of all cores; or the busiest had none for 25 % of its \
-                      time, had or wanted one for 75 % of it, and 60 % of the cores are in use",
+        speaks_when: "the stages use 85 % of all cores; or the one that holds the run back, or \
+                      all together where none does, had none for 25 % of its time, had or wanted \
+                      one for 75 % of it, and 60 % of the cores are in use",
         source: "docs/explanation.md; /proc/thread-self/schedstat, /proc/stat",
     }
     TURNS {

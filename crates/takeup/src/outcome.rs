@@ -38,7 +38,9 @@ pub enum SummaryPlace {
 
 /// Makes the document of a run.
 pub fn summarise(run: RunReport, terminal: &Terminal) -> RunSummary {
-    let run = RunReport { others_seconds: terminal.others_processor_seconds(), ..run };
+    let [others_on_source_bytes, others_on_target_bytes] = terminal.others_on_disks();
+    let others_seconds = terminal.others_processor_seconds();
+    let run = RunReport { others_seconds, others_on_source_bytes, others_on_target_bytes, ..run };
     RunSummary::new(run, terminal.warnings(), terminal.warnings_total())
 }
 

@@ -7,6 +7,7 @@
 //! that cannot be written is dropped: nobody is there to read about it.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use failures::lock;
 use flow::monitor::{Counter, Level, Monitor, Notice};
+use host::DiskWatch;
 use host::counters::processor::ProcessorClock;
 use report::escape::escape;
 use report::format::{count, counted, duration, percent, rate, size};
@@ -108,6 +110,8 @@ pub struct Terminal {
     shared: Arc<Shared>,
     live: Option<JoinHandle<()>>,
     processor: Option<ProcessorClock>,
+    /// The disks of the two ends, source first.
+    disks: [Option<DiskWatch>; 2],
 }
 
 struct Shared {
@@ -150,7 +154,7 @@ impl Terminal {
                 std::thread::Builder::new().name(name).spawn(move || shared.live_line()).ok()
             })
             .flatten();
-        Terminal { detail, shared, live, processor: ProcessorClock::start() }
+        Terminal { detail, shared, live, processor: ProcessorClock::start(), disks: [None, None] }
     }
 
     /// Of many warnings that differ only in their object, prints a few and their number. For runs
@@ -174,6 +178,17 @@ impl Terminal {
         if !not_printed.is_empty() {
             self.shared.print(&not_printed);
         }
+    }
+
+    /// Watches what others move on the disks of the two ends, where these have one.
+    pub fn watching(mut self, source: Option<&Path>, target: Option<&Path>) -> Terminal {
+        self.disks = [source, target].map(|path| path.and_then(DiskWatch::start));
+        self
+    }
+
+    /// Bytes that others have moved on the disks of source and target since, where that is known.
+    pub fn others_on_disks(&self) -> [Option<u64>; 2] {
+        [0, 1].map(|end| self.disks[end].as_ref().and_then(DiskWatch::others_bytes))
     }
 
     /// Processor time of other programs since the start.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use archive::chunk::Compression;
@@ -128,7 +128,10 @@ fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failu
     let changer = Changer::new(&arguments.tape.change, &cancel);
     let to = destination(&arguments.to, tape_options(&arguments.tape), changer);
     let options = options(arguments, to);
-    let mut terminal = Terminal::new(&arguments.common);
+    let folder = std::path::absolute(&arguments.to).ok();
+    let folder = folder.as_deref().and_then(Path::parent).filter(|_| arguments.to != "-");
+    let source = arguments.sources.first().map(PathBuf::as_path);
+    let mut terminal = Terminal::new(&arguments.common).watching(source, folder);
     let result = backup(&options, &terminal, &cancel);
     terminal.close();
     let report = result?;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use backup::restore::{Checksums, RestoreOptions, Synchronise, restore};
@@ -120,7 +120,9 @@ pub fn run(arguments: &RestoreArgs) -> ExitCode {
 fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
-    let mut terminal = Terminal::new(&arguments.common).folding_repeats();
+    let mut terminal = Terminal::new(&arguments.common)
+        .folding_repeats()
+        .watching(Some(Path::new(&arguments.from)), Some(&arguments.into));
     let options = options(arguments, &cancel)?;
     let result = restore(options, &terminal, &cancel);
     terminal.close();

@@ -1,7 +1,7 @@
 //! `takeup verify`: reads everything back, and compares it with the live files.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use backup::verify::{
@@ -78,7 +78,8 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
         engine: arguments.common.engine.into(),
         ring_bytes,
     };
-    let mut terminal = Terminal::new(&arguments.common);
+    let mut terminal =
+        Terminal::new(&arguments.common).watching(Some(Path::new(&arguments.from)), None);
     let result = verify(options, &terminal, &cancel);
     terminal.close();
     let report = result?;

@@ -19,7 +19,7 @@ use crate::drive::{LIMIT, run, takeup, unmount};
 const MIB: usize = 1 << 20;
 
 /// `takeup sim disk` on a folder of its own, until it is dropped.
-struct Disk {
+pub struct Disk {
     folder: TempDir,
     program: Child,
     told: Value,
@@ -33,7 +33,7 @@ impl Disk {
         Disk::on(folder, &backing, &[&["--size", "8M"], options].concat())
     }
 
-    fn on(folder: TempDir, backing: &Path, options: &[&str]) -> Disk {
+    pub fn on(folder: TempDir, backing: &Path, options: &[&str]) -> Disk {
         let mountpoint = folder.path().join("disk");
         fs::create_dir_all(&mountpoint).unwrap();
         let mut program = takeup()
@@ -56,7 +56,7 @@ impl Disk {
         panic!("no disk: {text}");
     }
 
-    fn told(&self, name: &str) -> PathBuf {
+    pub fn told(&self, name: &str) -> PathBuf {
         PathBuf::from(self.told[name].as_str().unwrap())
     }
 

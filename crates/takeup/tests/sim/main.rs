@@ -10,6 +10,7 @@ mod disk;
 mod drive;
 mod failures;
 mod findings;
+mod limits;
 mod programs;
 mod typos;
 
