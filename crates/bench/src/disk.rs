@@ -9,6 +9,7 @@ pub mod fio;
 mod job;
 mod load;
 mod process;
+mod ramp;
 pub mod safety;
 
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ use host::layers::Storage;
 
 use crate::environment;
 use crate::memory;
-use crate::observed::{About, Before};
+use crate::observed::About;
 use crate::plan::Plan;
 use crate::read::Pages;
 use crate::record::{Cell, CellError, RunRecord};
@@ -31,6 +32,7 @@ use crate::run::Executor;
 use fio::{Direction, FioRun};
 use job::Job;
 use load::Load;
+use ramp::{Ramp, Watch};
 use safety::{Access, Found, Permission, Permit, SafetyError};
 
 pub use error::DiskError;
@@ -150,6 +152,7 @@ impl Executor for DiskExecutor {
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, DiskError> {
         let arguments = self.arguments(cell)?;
         let about = match Load::from_cell(cell) {
+            Ok(load) if self.job.is_none() && load.trims() => About::Discarding,
             Ok(load) if self.job.is_none() && !load.writes() => About::Reading,
             Ok(load) if self.job.is_none() && !load.reads() => About::Writing,
             _ => About::Mixed,
@@ -164,16 +167,16 @@ impl Executor for DiskExecutor {
         let mut environment = environment::of(&self.path, &self.device);
         environment.insert("fio".to_owned(), self.version.clone());
         let pages = self.pages(cell)?;
-        let before = Before::look(&self.device);
-        let output =
-            process::run(&arguments, self.job.as_ref().map(|job| &*job.text), pages, cancel)?;
+        let mut watch = Watch::new(&self.device, self.job.as_ref().map_or(Ramp::None, Job::ramp));
+        let text = self.job.as_ref().map(|job| &*job.text);
+        let output = process::run(&arguments, text, pages, &mut || watch.look(), cancel)?;
         let run = FioRun::parse(&output.document)?;
-        let mut measures = before.measures(&self.device, about, run.bytes());
+        let (mut measures, told) = watch.measures(about, run.bytes());
         // Of this process, which only waits.
         measures.remove("processor_ns_per_byte");
         let seconds = run.seconds();
         put_fio(&mut measures, &run, seconds);
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = told.map(str::to_owned).into_iter().collect();
         if let (Pages::Huge, Some(bytes)) = (pages, output.huge_page_bytes) {
             measures.insert("huge_page_bytes".to_owned(), bytes as f64);
             if bytes == 0 {
@@ -182,6 +185,7 @@ impl Executor for DiskExecutor {
         }
         let mut latency = run.read.latency.clone();
         latency.merge(&run.write.latency);
+        latency.merge(&run.trim.latency);
         Ok(RunRecord {
             bytes: run.bytes(),
             seconds,
@@ -208,18 +212,15 @@ fn put_fio(measures: &mut BTreeMap<String, f64>, run: &FioRun, seconds: f64) {
     let mut put = |name: String, value: f64| {
         measures.insert(name, value);
     };
-    let both = Direction {
-        bytes: run.bytes(),
-        requests: run.read.requests.saturating_add(run.write.requests),
-        seconds,
-        latency: {
-            let mut both = run.read.latency.clone();
-            both.merge(&run.write.latency);
-            both
-        },
-        latency_sum_ns: run.read.latency_sum_ns + run.write.latency_sum_ns,
-    };
-    for (prefix, direction) in [("", &both), ("read_", &run.read), ("write_", &run.write)] {
+    let mut all = Direction { seconds, ..Direction::default() };
+    for direction in run.directions() {
+        all.bytes = all.bytes.saturating_add(direction.bytes);
+        all.requests = all.requests.saturating_add(direction.requests);
+        all.latency.merge(&direction.latency);
+        all.latency_sum_ns += direction.latency_sum_ns;
+    }
+    let named = [("", &all), ("read_", &run.read), ("write_", &run.write), ("trim_", &run.trim)];
+    for (prefix, direction) in named {
         if direction.requests == 0 {
             continue;
         }

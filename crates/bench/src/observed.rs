@@ -30,6 +30,8 @@ pub enum About {
     Writing,
     /// Both.
     Mixed,
+    /// Discards.
+    Discarding,
 }
 
 impl Before {
@@ -45,6 +47,18 @@ impl Before {
             reclaimed_pages: reclaimed_pages().ok(),
             processor_ns: process_ns(),
             start: Instant::now(),
+        }
+    }
+
+    /// Whether the device has served a request since.
+    pub fn is_busy_since(&self, device: &Storage) -> bool {
+        let requests = |counters: DiskCounters| {
+            let [read, write, discard] = [counters.read, counters.write, counters.discard];
+            [read, write, discard].map(|direction| direction.requests)
+        };
+        match (self.counters, device.counters()) {
+            (Some(before), Some(now)) => requests(now) != requests(before),
+            _ => false,
         }
     }
 
@@ -72,6 +86,7 @@ impl Before {
             let direction = match about {
                 About::Reading => counted.read,
                 About::Writing => counted.write,
+                About::Discarding => counted.discard,
                 About::Mixed => counted.read.plus(counted.write),
             };
             if about == About::Mixed {

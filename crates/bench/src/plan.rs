@@ -57,11 +57,21 @@ pub struct Stop {
     pub interval_percent: f64,
     /// Time after which no run is begun.
     pub budget_seconds: f64,
+    /// Time after which a run is stopped; without one, its share of the budget, or three times what
+    /// others took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_seconds_max: Option<f64>,
 }
 
 impl Default for Stop {
     fn default() -> Stop {
-        Stop { repeats_min: 5, repeats_max: 20, interval_percent: 5.0, budget_seconds: 600.0 }
+        Stop {
+            repeats_min: 5,
+            repeats_max: 20,
+            interval_percent: 5.0,
+            budget_seconds: 600.0,
+            run_seconds_max: None,
+        }
     }
 }
 

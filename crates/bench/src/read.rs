@@ -18,6 +18,7 @@ mod reading;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use device::file::{DirectAlignment, cached_bytes, drop_cached};
 use flow::cancel::Cancel;
@@ -31,7 +32,7 @@ use crate::memory;
 use crate::observed::{About, Before};
 use crate::plan::Plan;
 use crate::record::{Cell, Factor, Level, RunRecord};
-use crate::run::Executor;
+use crate::run::{Executor, Unfinished};
 use pages::PagesInForce;
 
 pub use engine::{Measured, StreamError, Watched, read};
@@ -83,6 +84,8 @@ pub struct ReadExecutor {
     standing_read_ahead: Option<u64>,
     length_bytes: u64,
     random_reads: u64,
+    /// The measured part of the last run, where it did not end.
+    unfinished: Option<Unfinished>,
 }
 
 impl ReadExecutor {
@@ -108,6 +111,7 @@ impl ReadExecutor {
             subjects,
             length_bytes: plan.length_bytes,
             random_reads: plan.random_reads,
+            unfinished: None,
         })
     }
 
@@ -139,6 +143,10 @@ pub fn path_factor(paths: &[String]) -> Option<Factor> {
 impl Executor for ReadExecutor {
     type Error = ReadError;
 
+    fn unfinished(&self) -> Option<Unfinished> {
+        self.unfinished
+    }
+
     fn finish(&mut self) -> Result<(), ReadError> {
         Ok(self.guard.put_back()?)
     }
@@ -149,6 +157,7 @@ impl Executor for ReadExecutor {
 
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, ReadError> {
         let reading = Reading::from_cell(cell)?;
+        self.unfinished = None;
         let pages = PagesInForce::set(reading.pages)?;
         if let Some(bytes) = reading.read_ahead_bytes {
             let setting = self.subject(cell).read_ahead()?;
@@ -165,7 +174,14 @@ impl Executor for ReadExecutor {
         }
         let environment = environment::of(&subject.path, &subject.device);
         let before = Before::look(&subject.device);
-        let measured = engine::read(&reading, &files, length_bytes, Watched::InFull, cancel)?;
+        let begun = Instant::now();
+        let measured = engine::read(&reading, &files, length_bytes, Watched::InFull, cancel);
+        if measured.is_err() {
+            let seconds = begun.elapsed().as_secs_f64();
+            self.unfinished = Some(Unfinished { bytes: length_bytes, seconds });
+        }
+        let measured = measured?;
+        let subject = self.subject(cell);
         let mut measures = before.measures(&subject.device, About::Reading, measured.bytes);
         measures.insert("memory_bytes".to_owned(), measured.memory_bytes as f64);
         if reading.cache == Cache::Buffered && self.random_reads > 0 {

@@ -175,6 +175,12 @@ pub struct RunRecord {
     /// Why it gave no number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Seconds after which it was stopped, of a run that took longer than it may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_after_seconds: Option<f64>,
+    /// What its rate is below, as far as that is known of such a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slower_than_bytes_per_second: Option<f64>,
 }
 
 impl RunRecord {
@@ -293,9 +299,12 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Whether any of its runs tells something: a number.
+    /// Whether any of its runs tells something: a number, or a bound.
     pub fn tells_something(&self) -> bool {
-        self.runs.iter().any(|run| run.bytes_per_second().is_some())
+        let tells = |run: &RunRecord| {
+            run.bytes_per_second().is_some() || run.slower_than_bytes_per_second.is_some()
+        };
+        self.runs.iter().any(tells)
     }
 }
 

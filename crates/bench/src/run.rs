@@ -7,18 +7,19 @@
 //!
 //! What a run is, is the [`Executor`]'s; the tests have one that only computes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 mod limit;
 
 use flow::cancel::Cancel;
+use report::format::{counted, duration, rate};
 
-use crate::plan::Plan;
+use crate::plan::{Plan, Stop};
 use crate::quantities::hard_to_change;
 use crate::record::{Cell, Experiment, FORMAT, Header, Level, RecordError, RunFile, RunRecord};
-use limit::{Estimates, Watched, watch};
+use limit::{Estimates, Room, Watched, watch};
 
 /// Failures in a row after which a cell is not tried again.
 const FAILURES_MAX: u32 = 2;
@@ -38,6 +39,16 @@ pub trait Executor {
     /// the next cell.
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, Self::Error>;
 
+    /// How far the last run was in its measured part when it was stopped, if it had come to that.
+    fn unfinished(&self) -> Option<Unfinished> {
+        None
+    }
+
+    /// What can be said of runs of these cells before the first one, `stop` being when it is enough.
+    fn foretell(&mut self, _cells: &[Cell], _stop: &Stop) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Puts back what was changed for the runs.
     ///
     /// # Errors
@@ -47,8 +58,26 @@ pub trait Executor {
     }
 }
 
+/// The measured part of a run that did not end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unfinished {
+    /// Bytes that it was to move.
+    pub bytes: u64,
+    /// For how long it had been at it.
+    pub seconds: f64,
+}
+
+impl Unfinished {
+    /// What its rate is below: more would have let it end.
+    pub fn bound_bytes_per_second(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.bytes as f64 / self.seconds)
+    }
+}
+
 /// Hears how the experiment goes on.
 pub trait Observer {
+    /// Something is known before it happens.
+    fn foretold(&self, _what: &str) {}
     /// A run begins.
     fn begins(&self, progress: &Progress<'_>);
     /// A run has ended, and is in the file.
@@ -79,8 +108,8 @@ pub enum Ended {
     Repeats,
     /// No time is left.
     Budget,
-    /// No time is left, and a run that did not end was stopped.
-    Overrun,
+    /// Every cell that did not fail has taken longer than it may.
+    Cut,
     /// The user stopped it.
     Cancelled,
     /// No cell can be run.
@@ -94,9 +123,7 @@ impl Ended {
             Ended::Narrow => "all intervals are as narrow as asked",
             Ended::Repeats => "every cell has its repeats",
             Ended::Budget => "the time budget is used up",
-            Ended::Overrun => {
-                "the time budget is used up; a run that went on beyond it was stopped and left out"
-            }
+            Ended::Cut => "every run took longer than it may, and was stopped",
             Ended::Cancelled => "stopped; the same command goes on",
             Ended::Failed => "no cell could be run",
         }
@@ -128,6 +155,13 @@ pub fn is_same(plan: &Plan, header: &Header) -> bool {
     known.is_ok_and(|known| Plan { stop: plan.stop, ..known } == *plan)
 }
 
+/// The cells of a plan that mean something and of which there is no run at all.
+pub fn not_run(plan: &Plan, executor: &impl Executor, runs: &[RunRecord]) -> Vec<Cell> {
+    let has_run = |cell: &Cell| runs.iter().any(|run| run.cell == *cell);
+    let missing = |cell: &Cell| executor.applies(cell) && !has_run(cell);
+    plan.cells().into_iter().filter(missing).collect()
+}
+
 /// What a run of an experiment needs besides its plan.
 pub struct Parts<'a, E> {
     /// Does the runs.
@@ -151,6 +185,11 @@ pub fn run<'a, E: Executor>(
     let cells: Vec<Cell> =
         plan.cells().into_iter().filter(|cell| parts.executor.applies(cell)).collect();
     let start = (parts.clock)();
+    for what in parts.executor.foretell(&cells, &plan.stop) {
+        parts.observer.foretold(&what);
+    }
+    let cut = experiment.runs.iter().filter(|run| run.cut_after_seconds.is_some());
+    let cut = cut.map(|run| run.cell.clone()).collect();
     let mut course = Course {
         plan,
         cells,
@@ -158,6 +197,7 @@ pub fn run<'a, E: Executor>(
         start,
         estimates: Estimates::of(&experiment.runs),
         failures: BTreeMap::new(),
+        cut,
     };
     for block in 1..=plan.stop.repeats_max {
         if let Some(ended) = course.block(block, &mut experiment.runs)? {
@@ -196,6 +236,8 @@ struct Course<'a, E> {
     start: f64,
     estimates: Estimates,
     failures: BTreeMap<Cell, u32>,
+    /// Cells of which a run was stopped. Another one would cost as much and tell nothing new.
+    cut: BTreeSet<Cell>,
 }
 
 impl<E: Executor> Course<'_, E> {
@@ -206,47 +248,77 @@ impl<E: Executor> Course<'_, E> {
     ) -> Result<Option<Ended>, RecordError> {
         let mut order = self.plan.order(self.cells.len(), block);
         keep_together(&mut order, &self.cells);
-        for index in order {
+        let has_run = |cell: &Cell| runs.iter().any(|run| run.repeat == block && run.cell == *cell);
+        order
+            .retain(|&index| !has_run(&self.cells[index]) && !self.is_given_up(&self.cells[index]));
+        for (done, &index) in order.iter().enumerate() {
             let cell = self.cells[index].clone();
-            if runs.iter().any(|run| run.repeat == block && run.cell == cell) {
-                continue;
-            }
-            if self.failures.get(&cell).is_some_and(|&failures| failures >= FAILURES_MAX) {
-                continue;
-            }
             if self.parts.cancel.check().is_err() {
                 return Ok(Some(Ended::Cancelled));
             }
-            if self.estimates.seconds(&cell) > self.seconds_left() {
+            let known = self.estimates.known_seconds(&cell).unwrap_or(0.0);
+            if self.seconds_left() <= 0.0 || known > self.seconds_left() {
                 return Ok(Some(Ended::Budget));
             }
-            if let Some(ended) = self.one(&cell, block, runs)? {
+            let waiting = order.len() - done;
+            if let Some(ended) = self.one(&cell, block, waiting, runs)? {
                 return Ok(Some(ended));
             }
         }
-        let given_up = self.failures.values().filter(|&&count| count >= FAILURES_MAX).count();
-        if given_up == self.cells.len() {
-            return Ok(Some(Ended::Failed));
+        self.tell_repeats(block);
+        if self.cells.iter().all(|cell| self.is_given_up(cell)) {
+            return Ok(Some(if self.cut.is_empty() { Ended::Failed } else { Ended::Cut }));
         }
         let enough = self.plan.stop.rule().is_enough(&self.rates(runs), block);
         Ok(enough.then_some(Ended::Narrow))
     }
 
-    /// Runs one cell; how it ended when it was stopped in its middle, which leaves no record.
+    /// Whether a cell is not run any more.
+    fn is_given_up(&self, cell: &Cell) -> bool {
+        let failures = self.failures.get(cell).copied().unwrap_or(0);
+        failures >= FAILURES_MAX || self.cut.contains(cell)
+    }
+
+    /// After the first block it is known how many there will be; said where these are too few.
+    fn tell_repeats(&self, block: u64) {
+        let (took, stop) = (self.seconds(), self.plan.stop);
+        let repeats = (stop.budget_seconds / took.max(1e-9)).floor();
+        if block != 1 || repeats >= stop.repeats_min as f64 {
+            return;
+        }
+        let (took, budget) = (duration(took), duration(stop.budget_seconds));
+        let (repeats, wanted) = (counted(repeats as u64, "repeat", "repeats"), stop.repeats_min);
+        self.parts.observer.foretold(&format!(
+            "a round took {took}: the budget of {budget} gives {repeats}, and {wanted} were asked \
+             for; --budget gives more"
+        ));
+    }
+
+    /// Runs one cell; how it ended when the user stopped it in its middle, which leaves no record.
     fn one(
         &mut self,
         cell: &Cell,
         block: u64,
+        waiting: usize,
         runs: &mut Vec<RunRecord>,
     ) -> Result<Option<Ended>, RecordError> {
         self.parts.observer.begins(&self.progress(cell, block, runs));
         let started_unix_seconds = unix_seconds();
         let begun = self.seconds();
-        let (left, budget) = (self.seconds_left(), self.plan.stop.budget_seconds);
+        let room = Room {
+            left_seconds: self.seconds_left(),
+            budget_seconds: self.plan.stop.budget_seconds,
+            waiting,
+            run_seconds_max: self.plan.stop.run_seconds_max,
+        };
+        let allowed = self.estimates.allowed_seconds(cell, room);
         let work = |cancel: &Cancel| self.parts.executor.execute(cell, cancel);
-        let mut run = match watch(left, budget, self.parts.cancel, work) {
+        let mut run = match watch(allowed, self.parts.cancel, work) {
             Watched::Cancelled => return Ok(Some(Ended::Cancelled)),
-            Watched::Overrun => return Ok(Some(Ended::Overrun)),
+            Watched::Cut(seconds) => {
+                self.cut.insert(cell.clone());
+                cut_run(seconds, self.parts.executor.unfinished())
+            }
             Watched::Done(Ok(run)) => {
                 self.failures.remove(cell);
                 run
@@ -256,6 +328,9 @@ impl<E: Executor> Course<'_, E> {
                 RunRecord { error: Some(in_words(&error)), ..RunRecord::default() }
             }
         };
+        if run.error.is_none() && run.bytes_per_second().is_none() {
+            run.error = Some("nothing was moved".to_owned());
+        }
         run.cell = cell.clone();
         run.repeat = block;
         run.order = runs.len() as u64 + 1;
@@ -294,13 +369,27 @@ impl<E: Executor> Course<'_, E> {
 
     /// The rates of all cells that can be run, with their repeats.
     fn rates(&self, runs: &[RunRecord]) -> Vec<Vec<(u64, f64)>> {
-        let can_run =
-            |cell: &&Cell| self.failures.get(*cell).is_none_or(|&count| count < FAILURES_MAX);
         let of = |cell: &Cell| {
             let own = runs.iter().filter(|run| run.cell == *cell);
             own.filter_map(|run| Some((run.repeat, run.bytes_per_second()?))).collect()
         };
-        self.cells.iter().filter(can_run).map(of).collect()
+        self.cells.iter().filter(|cell| !self.is_given_up(cell)).map(of).collect()
+    }
+}
+
+/// The record of a run that was stopped because it took too long.
+fn cut_run(seconds: f64, unfinished: Option<Unfinished>) -> RunRecord {
+    let bound = unfinished.and_then(|unfinished| unfinished.bound_bytes_per_second());
+    let took = duration(seconds);
+    let error = match bound {
+        Some(bound) => format!("slower than {}: stopped after {took}", rate(bound)),
+        None => format!("stopped after {took}, which is longer than a run may take"),
+    };
+    RunRecord {
+        error: Some(error),
+        cut_after_seconds: Some(seconds),
+        slower_than_bytes_per_second: bound,
+        ..RunRecord::default()
     }
 }
 

@@ -25,6 +25,7 @@ mod checksum;
 mod counters;
 mod drive;
 mod error;
+mod foretold;
 mod found;
 mod job;
 mod label;
@@ -35,6 +36,7 @@ mod transfer;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Instant;
 
 use device::tape::TapeDrive;
 use flow::cancel::Cancel;
@@ -44,10 +46,10 @@ use rustix::fs::FileType;
 use crate::environment;
 use crate::observed::{About, Before, Measures};
 use crate::payload::{Data, Payload};
-use crate::plan::Plan;
+use crate::plan::{Plan, Stop};
 use crate::random::Random;
 use crate::record::{Cell, RunRecord};
-use crate::run::Executor;
+use crate::run::{Executor, Unfinished};
 use counters::{Counters, StatusFile};
 use drive::MeasuredDrive;
 use plain::Plain;
@@ -74,6 +76,8 @@ pub struct TapeExecutor {
     length_bytes: u64,
     standing_ring_bytes: Option<u64>,
     seeds: Random,
+    /// The measured part of the last run, where it did not end.
+    unfinished: Option<Unfinished>,
 }
 
 impl TapeExecutor {
@@ -150,12 +154,14 @@ impl TapeExecutor {
             length_bytes: plan.length_bytes,
             standing_ring_bytes: job::standing_ring_bytes(&plan.factors),
             seeds: Random::new(seed),
+            unfinished: None,
         }
     }
 
     /// One file, from the settings to the counters.
     fn run(&mut self, job: &TapeJob, cancel: &Cancel) -> Result<RunRecord, Ended> {
         let seed = self.seeds.bits();
+        self.unfinished = None;
         let mut notes = self.prepare(job, cancel)?;
         let mark = match &mut self.place {
             Place::Drive(drive) => Some(drive.mark()?),
@@ -165,7 +171,9 @@ impl TapeExecutor {
         let (measured, measures) = match job.operation {
             Operation::Write => {
                 let before = self.look()?;
-                let measured = self.write(job, seed, Summing::LeftOut, cancel)?;
+                let begun = Instant::now();
+                let measured = self.write(job, seed, Summing::LeftOut, cancel);
+                let measured = measured.inspect_err(|_| self.has_not_ended(job, begun))?;
                 let measured = measured.in_time_of(self.clock_ratio());
                 let measures = self.measures(&before, About::Writing, &measured)?;
                 (measured, measures)
@@ -178,7 +186,9 @@ impl TapeExecutor {
                     (Place::Plain(plain), _) => plain.rewind()?,
                 }
                 let before = self.look()?;
-                let measured = transfer::read(job, self.medium()?, cancel)?;
+                let begun = Instant::now();
+                let measured = transfer::read(job, self.medium()?, cancel);
+                let measured = measured.inspect_err(|_| self.has_not_ended(job, begun))?;
                 let measured = measured.in_time_of(self.clock_ratio());
                 if measured.checksum != written.checksum {
                     return Err(TapeBenchError::NotWhatWasWritten.into());
@@ -191,6 +201,11 @@ impl TapeExecutor {
         notes.extend(self.cautions(job, &measured, &measures));
         notes.extend(measured.cautions.iter().cloned());
         Ok(record(job.operation, measured, measures, environment, notes))
+    }
+
+    fn has_not_ended(&mut self, job: &TapeJob, begun: Instant) {
+        let seconds = begun.elapsed().as_secs_f64() * f64::from(self.clock_ratio());
+        self.unfinished = Some(Unfinished { bytes: job.bytes(), seconds });
     }
 
     fn prepare(&mut self, job: &TapeJob, cancel: &Cancel) -> Result<Vec<String>, TapeBenchError> {
@@ -349,6 +364,18 @@ impl Executor for TapeExecutor {
             Err(Ended::Failed(_)) => drive.lose(),
         }
         Ok(result?)
+    }
+
+    fn unfinished(&self) -> Option<Unfinished> {
+        self.unfinished
+    }
+
+    fn foretell(&mut self, cells: &[Cell], stop: &Stop) -> Vec<String> {
+        let Place::Drive(drive) = &mut self.place else { return Vec::new() };
+        let rates = drive.rates();
+        let jobs = cells.iter().filter_map(|cell| TapeJob::from_cell(cell, self.length_bytes).ok());
+        let jobs: Vec<TapeJob> = jobs.collect();
+        foretold::sentences(&jobs, &rates, drive.clock_ratio(), stop)
     }
 
     fn finish(&mut self) -> Result<(), TapeBenchError> {

@@ -46,6 +46,8 @@ pub struct FioRun {
     pub read: Direction,
     /// What was written.
     pub write: Direction,
+    /// What was discarded.
+    pub trim: Direction,
     /// Processor time by time, all jobs together, in per cent of a core.
     pub processor_percent: f64,
 }
@@ -79,6 +81,7 @@ impl FioRun {
             version: document.version,
             read: Direction::default(),
             write: Direction::default(),
+            trim: Direction::default(),
             processor_percent: 0.0,
         };
         if document.jobs.is_empty() {
@@ -90,19 +93,27 @@ impl FioRun {
             }
             run.read.add(&job.read)?;
             run.write.add(&job.write)?;
+            if let Some(trim) = &job.trim {
+                run.trim.add(trim)?;
+            }
             run.processor_percent += job.usr_cpu + job.sys_cpu;
         }
         Ok(run)
     }
 
-    /// Bytes of both directions.
+    /// All that was done.
+    pub fn directions(&self) -> [&Direction; 3] {
+        [&self.read, &self.write, &self.trim]
+    }
+
+    /// Bytes of all directions.
     pub fn bytes(&self) -> u64 {
-        self.read.bytes.saturating_add(self.write.bytes)
+        self.directions().iter().fold(0, |sum, one| sum.saturating_add(one.bytes))
     }
 
     /// Time of the longest job.
     pub fn seconds(&self) -> f64 {
-        self.read.seconds.max(self.write.seconds)
+        self.directions().iter().fold(0.0, |longest, one| longest.max(one.seconds))
     }
 }
 
@@ -138,6 +149,7 @@ struct Job {
     error: i64,
     read: Told,
     write: Told,
+    trim: Option<Told>,
     #[serde(default)]
     usr_cpu: f64,
     #[serde(default)]

@@ -7,6 +7,9 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::time::Duration;
+
+use super::ramp::Ramp;
 
 /// What a job does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +24,11 @@ pub struct Job {
     pub size: Extent,
     /// See `size`.
     pub offset: Extent,
+    /// Ramps as they are written, each with the number of its section.
+    ramps: Vec<(usize, String)>,
+    /// Sections other than the one that holds for all, and whether one of them waits for another.
+    sections: usize,
+    is_in_turn: bool,
 }
 
 /// Why a job is not run.
@@ -100,6 +108,24 @@ impl Job {
         self.size.of_file(file_bytes).saturating_add(self.offset.of_file(file_bytes))
     }
 
+    /// What its parts do before they are counted.
+    #[must_use]
+    pub fn ramp(&self) -> Ramp {
+        let is_global = |section: usize| section == 0;
+        match &self.ramps[..] {
+            [] => Ramp::None,
+            [(section, text)]
+                if !self.is_in_turn && (is_global(*section) || self.sections == 1) =>
+            {
+                time(text).map_or(Ramp::Several, |ramp| match ramp.is_zero() {
+                    true => Ramp::None,
+                    false => Ramp::For(ramp),
+                })
+            }
+            _ => Ramp::Several,
+        }
+    }
+
     /// Reads a job file of fio (fio(1), "job file format").
     ///
     /// # Errors
@@ -125,6 +151,7 @@ impl Job {
         // fio takes the name of a section for that of a file, too.
         let is_plain = |name: &&str| !name.is_empty() && name.chars().all(is_plain_letter);
         let name = name.filter(is_plain).ok_or(LineFault::Section)?;
+        self.sections += usize::from(name != "global");
         let _ = writeln!(self.text, "[{name}]");
         Ok(())
     }
@@ -143,6 +170,8 @@ impl Job {
             }
             "size" => self.size.add(text)?,
             "offset" => self.offset.add(text)?,
+            "ramp_time" => self.ramps.push((self.sections, text.to_owned())),
+            "stonewall" | "wait_for_previous" | "startdelay" => self.is_in_turn = true,
             "ioengine" if !ENGINES.contains(&text) => {
                 return Err(LineFault::Engine);
             }
@@ -182,6 +211,21 @@ fn bytes(text: &str) -> Option<u64> {
         _ => return None,
     };
     number.checked_mul(1024u64.pow(power))
+}
+
+/// fio's times (fio(1), "parameter types"): seconds, unless a unit says otherwise.
+fn time(text: &str) -> Option<Duration> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let number: u32 = text[..end].parse().ok()?;
+    let unit = match &text[end..] {
+        "" | "s" => Duration::from_secs(1),
+        "ms" => Duration::from_millis(1),
+        "us" => Duration::from_micros(1),
+        "m" => Duration::from_secs(60),
+        "h" => Duration::from_secs(3600),
+        _ => return None,
+    };
+    unit.checked_mul(number)
 }
 
 /// Engines that do nothing but read and write the one file.
@@ -316,6 +360,19 @@ mod tests {
             let error = Job::read(&format!("[a]\nrw=read\n{line}\n")).unwrap_err().to_string();
             assert!(error.contains(&format!("{line:?}")), "{line}: {error}");
         }
+    }
+
+    #[test]
+    fn ramps_of_parts_that_begin_together() {
+        let ramp = |text: &str| Job::read(text).unwrap().ramp();
+        assert_eq!(ramp("[a]\nrw=read\n"), Ramp::None);
+        assert_eq!(ramp("[a]\nramp_time=0\n"), Ramp::None);
+        let second = Ramp::For(Duration::from_secs(1));
+        assert_eq!(ramp("[a]\nrw=read\nramp_time=1\n"), second);
+        assert_eq!(ramp("[global]\nramp_time=1000ms\n[a]\nrw=read\n[b]\nrw=read\n"), second);
+        assert_eq!(ramp("[a]\nramp_time=1\n[b]\nrw=read\n"), Ramp::Several);
+        assert_eq!(ramp("[global]\nramp_time=1\n[a]\n[b]\nstonewall\n"), Ramp::Several);
+        assert_eq!(ramp("[a]\nramp_time=1y\n"), Ramp::Several);
     }
 
     #[test]

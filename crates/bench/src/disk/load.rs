@@ -70,6 +70,11 @@ impl Load {
         !matches!(self.pattern.as_str(), "read" | "randread")
     }
 
+    /// Whether all that is done is to discard.
+    pub fn trims(&self) -> bool {
+        matches!(self.pattern.as_str(), "trim" | "randtrim")
+    }
+
     /// Whether anything is read.
     pub fn reads(&self) -> bool {
         matches!(self.pattern.as_str(), "read" | "randread" | "rw" | "randrw")

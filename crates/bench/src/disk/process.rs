@@ -33,11 +33,12 @@ pub fn version() -> Result<String, DiskError> {
 }
 
 /// Runs fio and returns what it printed; it is ended when the experiment is. A `job` is given to it
-/// on standard input.
+/// on standard input. `look` is called every few milliseconds meanwhile.
 pub fn run(
     arguments: &[OsString],
     job: Option<&str>,
     pages: Pages,
+    look: &mut dyn FnMut(),
     cancel: &Cancel,
 ) -> Result<Output, DiskError> {
     let mut command = Command::new("fio");
@@ -58,7 +59,7 @@ pub fn run(
     let output = reader(child.stdout.take());
     let errors = reader(child.stderr.take());
     let mut huge = HugePages::default();
-    let status = wait(&mut child, &mut huge, cancel)?;
+    let status = wait(&mut child, &mut huge, look, cancel)?;
     let join = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
     let (output, errors) = (join(output), join(errors));
     if status.success() {
@@ -81,7 +82,12 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<V
     })
 }
 
-fn wait(child: &mut Child, huge: &mut HugePages, cancel: &Cancel) -> Result<ExitStatus, DiskError> {
+fn wait(
+    child: &mut Child,
+    huge: &mut HugePages,
+    look: &mut dyn FnMut(),
+    cancel: &Cancel,
+) -> Result<ExitStatus, DiskError> {
     const STEP: Duration = Duration::from_millis(20);
     let mut step = 0u64;
     loop {
@@ -95,6 +101,7 @@ fn wait(child: &mut Child, huge: &mut HugePages, cancel: &Cancel) -> Result<Exit
             let _ = child.wait();
             return Err(stopped.into());
         }
+        look();
         huge.look(step, child.id());
         step += 1;
         std::thread::sleep(STEP);

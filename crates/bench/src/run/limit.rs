@@ -2,8 +2,9 @@
 //!
 //! Cells of one experiment differ by orders of magnitude (a disk without read-ahead, small blocks
 //! on a tape), so each has an estimate of its own as soon as it has run. One that has not may turn
-//! out to be longer than what is left of the budget; it is stopped when it exceeds that by a tenth
-//! of the whole.
+//! out to be longer than all others together: it gets its share of the budget, or three times what
+//! the others took, whichever is more, and is stopped then. What it would have moved by its time is
+//! a bound of its rate, which is kept.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -15,6 +16,23 @@ use crate::record::{Cell, RunRecord};
 
 /// Share of the budget by which a run may exceed it.
 const OVERRUN_SHARE: f64 = 0.1;
+/// Share of it that the first run of all may take, of which nothing is known.
+const FIRST_SHARE: f64 = 0.25;
+/// How many times as long as others a run may take, also where that is more than its share.
+const LONGER: f64 = 3.0;
+
+/// The time that there is for a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// What is left of the budget, and all of it.
+    pub left_seconds: f64,
+    /// All of it.
+    pub budget_seconds: f64,
+    /// Runs of this block that wait for their turn, this one included.
+    pub waiting: usize,
+    /// What the user allows a run.
+    pub run_seconds_max: Option<f64>,
+}
 
 /// Time that runs took with all that belongs to them.
 #[derive(Debug, Default)]
@@ -44,9 +62,30 @@ impl Estimates {
         *known = known.max(seconds);
     }
 
-    /// The longest run of the cell so far, or the mean of all where it has not run.
-    pub fn seconds(&self, cell: &Cell) -> f64 {
-        self.longest.get(cell).copied().unwrap_or_else(|| self.mean_seconds().unwrap_or(0.0))
+    /// The longest run of the cell so far.
+    pub fn known_seconds(&self, cell: &Cell) -> Option<f64> {
+        self.longest.get(cell).copied()
+    }
+
+    /// How long a run of the cell may take. One that has run may take what is left.
+    pub fn allowed_seconds(&self, cell: &Cell, room: Room) -> f64 {
+        let most = (room.left_seconds + OVERRUN_SHARE * room.budget_seconds).max(0.0);
+        if let Some(given) = room.run_seconds_max {
+            return given.min(most);
+        }
+        if self.longest.contains_key(cell) {
+            return most;
+        }
+        let share = room.left_seconds / room.waiting.max(1) as f64;
+        let usual = self.median().map_or(FIRST_SHARE * room.budget_seconds, |one| LONGER * one);
+        most.min(share.max(usual))
+    }
+
+    /// The median of the longest runs of all cells that have run.
+    fn median(&self) -> Option<f64> {
+        let mut all: Vec<f64> = self.longest.values().copied().collect();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied()
     }
 
     /// Mean of the runs that were counted.
@@ -61,22 +100,20 @@ pub enum Watched<T> {
     Done(T),
     /// The user stopped it.
     Cancelled,
-    /// It took too long.
-    Overrun,
+    /// It took too long, and was stopped after so many seconds.
+    Cut(f64),
 }
 
 /// Runs `work`, which looks at the token it gets, until it ends, the user cancels or time is up.
-pub fn watch<T>(
-    seconds_left: f64,
-    budget_seconds: f64,
+pub fn watch<T, E>(
+    allowed_seconds: f64,
     user: &Cancel,
-    work: impl FnOnce(&Cancel) -> T,
-) -> Watched<T> {
+    work: impl FnOnce(&Cancel) -> Result<T, E>,
+) -> Watched<Result<T, E>> {
     let own = Cancel::new();
-    let allowed = (seconds_left + OVERRUN_SHARE * budget_seconds).max(0.0);
     let begun = Instant::now();
     // Too long for a Duration is for ever.
-    let allowed = Duration::try_from_secs_f64(allowed).unwrap_or(Duration::MAX);
+    let allowed = Duration::try_from_secs_f64(allowed_seconds).unwrap_or(Duration::MAX);
     let result = std::thread::scope(|scope| {
         let (done, wait) = channel::<()>();
         let token = &own;
@@ -93,7 +130,8 @@ pub fn watch<T>(
     });
     match (user.check(), own.check()) {
         (Err(_), _) => Watched::Cancelled,
-        (Ok(()), Err(_)) => Watched::Overrun,
-        (Ok(()), Ok(())) => Watched::Done(result),
+        // One that ended just then has its number.
+        (Ok(()), Err(_)) if result.is_err() => Watched::Cut(begun.elapsed().as_secs_f64()),
+        (Ok(()), _) => Watched::Done(result),
     }
 }

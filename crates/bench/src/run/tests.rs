@@ -260,7 +260,7 @@ impl Executor for Uneven<'_> {
         self.executed.push(level);
         match level {
             1 => self.time.set(self.time.get() + 1.0),
-            2 => self.time.set(self.time.get() + 20.0),
+            2 | 5 | 6 => self.time.set(self.time.get() + 20.0),
             _ => {
                 while cancel.check().is_ok() {
                     std::thread::sleep(std::time::Duration::from_millis(5));
@@ -270,9 +270,13 @@ impl Executor for Uneven<'_> {
         }
         Ok(RunRecord { bytes: 1000, seconds: 1.0, ..RunRecord::default() })
     }
+
+    fn unfinished(&self) -> Option<Unfinished> {
+        Some(Unfinished { bytes: 7_000_000_000, seconds: 10.0 })
+    }
 }
 
-fn go_uneven(levels: &[u64], budget_seconds: f64) -> (Ended, Vec<u64>, usize) {
+fn go_uneven(levels: &[u64], budget_seconds: f64) -> (Ended, Vec<u64>, Vec<RunRecord>) {
     let directory = tempfile::tempdir().unwrap();
     let stop = Stop { repeats_min: 50, repeats_max: 50, budget_seconds, ..Stop::default() };
     let mut plan = plan(stop);
@@ -290,7 +294,9 @@ fn go_uneven(levels: &[u64], budget_seconds: f64) -> (Ended, Vec<u64>, usize) {
     };
     let ended = run(&plan, &mut experiment, parts).unwrap();
     assert!(time.get() <= budget_seconds || levels.contains(&3));
-    (ended, executor.executed, experiment.runs.len())
+    let missing = not_run(&plan, &executor, &experiment.runs);
+    assert_eq!(missing.is_empty(), levels.iter().all(|level| executor.executed.contains(level)));
+    (ended, executor.executed, experiment.runs)
 }
 
 #[test]
@@ -302,7 +308,52 @@ fn a_slow_cell_is_not_begun_when_its_own_time_is_not_left() {
 }
 
 #[test]
-fn a_run_that_does_not_end_is_stopped_with_the_budget() {
-    let (ended, executed, recorded) = go_uneven(&[3], 0.05);
-    assert_eq!((ended, executed, recorded), (Ended::Overrun, vec![3], 0));
+fn a_run_that_does_not_end_is_kept_as_a_bound() {
+    let (ended, executed, runs) = go_uneven(&[3], 0.05);
+    assert_eq!((ended, executed, runs.len()), (Ended::Cut, vec![3], 1));
+    let run = &runs[0];
+    assert!(run.cut_after_seconds.unwrap() >= 0.05, "{run:?}");
+    // It was to move 7 GB, and had been at it for 10 s.
+    assert_eq!(run.slower_than_bytes_per_second, Some(7e8));
+    assert!(run.error.as_ref().unwrap().starts_with("slower than 700 MB/s: stopped after"));
+    assert_eq!(run.bytes_per_second(), None);
+}
+
+#[test]
+fn what_was_asked_for_and_did_not_run_is_known() {
+    let (ended, executed, runs) = go_uneven(&[2, 5, 6], 20.0);
+    assert_eq!(ended, Ended::Budget);
+    assert_eq!((executed.len(), runs.len()), (1, 1), "level 2 and more take all of the budget");
+}
+
+#[test]
+fn a_slow_cell_costs_the_others_nothing() {
+    // By the budget alone level 3 would have had all of the real time that there is.
+    let begun = std::time::Instant::now();
+    let (ended, executed, runs) = go_uneven(&[3, 1], 6.0);
+    assert_eq!(ended, Ended::Budget, "{executed:?}");
+    assert_eq!(executed.iter().filter(|&&level| level == 3).count(), 1, "it is not tried again");
+    assert!(executed.iter().filter(|&&level| level == 1).count() >= 3, "{executed:?}");
+    assert_eq!(runs.iter().filter(|run| run.cut_after_seconds.is_some()).count(), 1);
+    assert!(begun.elapsed().as_secs() < 60, "bounded");
+}
+
+#[test]
+fn shares_of_the_budget_and_what_others_took() {
+    let room = |left_seconds, waiting| limit::Room {
+        left_seconds,
+        budget_seconds: 600.0,
+        waiting,
+        run_seconds_max: None,
+    };
+    let cell = |level| Cell::from([("level".to_owned(), Level::Number(level))]);
+    let mut estimates = Estimates::of(&[]);
+    assert_eq!(estimates.allowed_seconds(&cell(1), room(600.0, 40)), 150.0, "nothing is known");
+    assert_eq!(estimates.allowed_seconds(&cell(1), room(600.0, 2)), 300.0, "its share");
+    estimates.add(&cell(1), 27.0);
+    assert_eq!(estimates.allowed_seconds(&cell(2), room(573.0, 39)), 81.0, "three times");
+    assert_eq!(estimates.allowed_seconds(&cell(1), room(40.0, 39)), 100.0, "it has run");
+    assert_eq!(estimates.allowed_seconds(&cell(2), room(10.0, 1)), 70.0, "and no more");
+    let given = limit::Room { run_seconds_max: Some(5.0), ..room(600.0, 2) };
+    assert_eq!(estimates.allowed_seconds(&cell(2), given), 5.0);
 }

@@ -12,6 +12,8 @@ pub struct DiskCounters {
     pub read: Direction,
     /// The same of writes.
     pub write: Direction,
+    /// The same of discards, which Linux counts since 4.18.
+    pub discard: Direction,
     /// Milliseconds with at least one request in flight.
     pub busy_ms: u32,
     /// Sum of the times of all requests in milliseconds.
@@ -89,6 +91,7 @@ impl DiskCounters {
         DiskCounters {
             read: self.read.combined(other.read, with),
             write: self.write.combined(other.write, with),
+            discard: self.discard.combined(other.discard, with),
             busy_ms: with.narrow(self.busy_ms, other.busy_ms),
             weighted_ms: with.narrow(self.weighted_ms, other.weighted_ms),
         }
@@ -119,13 +122,19 @@ pub fn sum(all: &[(String, DiskCounters)], names: &[&str]) -> Option<DiskCounter
     wanted.map(|(_, counters)| *counters).reduce(DiskCounters::plus)
 }
 
+/// Counters of kernels that count no discards.
+const OLD_FIELDS: usize = 11;
+
 fn parse_line(line: &str, number: usize) -> Result<(String, DiskCounters), CounterError> {
     let error = |what| CounterError::Malformed { file: DISKSTATS, line: number, what };
     let mut words = line.split_ascii_whitespace().skip(2);
     let name = words.next().ok_or(error("name"))?.to_owned();
-    let mut fields = [0u64; 11];
-    for field in &mut fields {
-        let word = words.next().ok_or(error("eleven counters"))?;
+    let mut fields = [0u64; 15];
+    for (index, field) in fields.iter_mut().enumerate() {
+        let Some(word) = words.next() else {
+            // Older kernels end here.
+            if index >= OLD_FIELDS { break } else { return Err(error("eleven counters")) }
+        };
         *field = word.parse().map_err(|_| error("number"))?;
     }
     #[expect(clippy::cast_possible_truncation, reason = "the kernel prints 32 bits of its times")]
@@ -139,6 +148,7 @@ fn parse_line(line: &str, number: usize) -> Result<(String, DiskCounters), Count
     let counters = DiskCounters {
         read: direction(0),
         write: direction(4),
+        discard: direction(11),
         busy_ms: milliseconds(9),
         weighted_ms: milliseconds(10),
     };
@@ -157,6 +167,7 @@ mod tests {
         assert_eq!(found[0].0, "sda");
         assert_eq!(found[0].1.read.bytes(), 160 * 512);
         assert_eq!((found[1].1.write.requests, found[1].1.busy_ms), (5, 10));
+        assert_eq!((found[0].1.discard.requests, found[1].1.discard.sectors), (0, 14));
         let error = |text: &[u8]| parse(text).unwrap_err().to_string();
         assert_eq!(error(b"8 0 sda 1 2\n"), "line 1 of /proc/diskstats has no eleven counters");
         assert_eq!(error(b"8 0\n"), "line 1 of /proc/diskstats has no name");

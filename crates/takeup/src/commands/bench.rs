@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 use bench::judgement::{Judgement, judge};
 use bench::plan::Plan;
-use bench::record::{Experiment, RunFile, load};
-use bench::run::{Ended, Executor, Parts, header, is_same};
+use bench::record::{Cell, Experiment, Factor, RunFile, load, shown_cell};
+use bench::run::{Ended, Executor, Parts, header, is_same, not_run};
 use clap::{Args, Subcommand};
 use flow::cancel::Cancel;
 use host::settings::GuardError;
@@ -165,7 +165,8 @@ pub fn experiment<E: Executor>(
         // What went wrong is said now; a file of it would only refuse the next experiment.
         file.remove().map_err(|error| Failure::new(&error, None))?;
     }
-    conclude(&experiment, ended, arguments, &path)
+    let not_run = not_run(&plan, &executor, &experiment.runs);
+    conclude(&experiment, End { ended, not_run }, arguments, &path)
 }
 
 const PUT_BACK: &str = "`takeup bench put-back` tries again";
@@ -216,44 +217,69 @@ fn open(
     }
 }
 
+/// How an experiment ended.
+struct End {
+    ended: Ended,
+    /// What was asked for and never came to its turn.
+    not_run: Vec<Cell>,
+}
+
+impl End {
+    /// A line for each of the first combinations that did not run, and one for the rest.
+    fn not_run_text(&self, factors: &[Factor]) -> String {
+        const NAMED: usize = 10;
+        let line = |cell: &Cell| format!("not run  {}\n", shown_cell(cell, factors));
+        let mut text: String = self.not_run.iter().take(NAMED).map(line).collect();
+        if let Some(more) = self.not_run.len().checked_sub(NAMED).filter(|&more| more > 0) {
+            text.push_str(&format!("not run  and {more} more\n"));
+        }
+        text
+    }
+}
+
 fn conclude(
     experiment: &Experiment,
-    ended: Ended,
+    end: End,
     arguments: &ExperimentArgs,
     path: &Path,
 ) -> Result<Outcome, Failure> {
     let options = arguments.judging().of(&experiment.header);
     let judgement = judge(&experiment.header.factors, &experiment.runs, &options);
     let failed = experiment.runs.iter().find_map(|run| run.error.clone());
+    let ended = end.ended;
+    let factors = &experiment.header.factors;
     if judgement.cells.is_empty() {
         let why = failed.unwrap_or_else(|| ended.words().to_owned());
         return Err(Failure::of(format!("no run gave a number: {why}"), None));
     }
     let text = match (arguments.json, arguments.quiet) {
-        (true, _) => document(experiment, &judgement, ended, path),
+        (true, _) => document(experiment, &judgement, &end, path),
         (false, true) => String::new(),
         (false, false) => {
             let colour = colour(&std::io::stdout());
             let judged = bench::presentation::text(experiment, &judgement, colour);
             let runs = experiment.runs.len();
             let file = path.display();
-            format!("{judged}{}; {runs} runs in {file}\n", ended.words())
+            let missing = end.not_run_text(factors);
+            format!("{judged}{missing}{}; {runs} runs in {file}\n", ended.words())
         }
     };
     to_standard_output(text.as_bytes())?;
     match (ended, failed) {
         (Ended::Cancelled, _) => Err(Failure::of("stopped", None)),
         (_, Some(_)) => Ok(Outcome::Warned),
+        _ if !end.not_run.is_empty() => Ok(Outcome::Warned),
         _ => Ok(Outcome::Done),
     }
 }
 
-fn document(experiment: &Experiment, judgement: &Judgement, ended: Ended, path: &Path) -> String {
+fn document(experiment: &Experiment, judgement: &Judgement, end: &End, path: &Path) -> String {
     let document = json!({
         "command": format!("bench {}", experiment.header.kind),
         "runs": experiment.runs.len(),
         "file": path.display().to_string(),
-        "ended": ended.words(),
+        "ended": end.ended.words(),
+        "not_run": end.not_run,
         "judgement": judgement,
     });
     format!("{document:#}\n")

@@ -183,3 +183,25 @@ fn an_experiment_without_a_number_stands_in_nobodys_way() {
     let begun = run(directory.path(), &arguments);
     assert!(begun.status.success(), "{begun:?}");
 }
+
+#[test]
+fn what_was_asked_for_and_did_not_run_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = small_experiment(directory.path());
+    succeeds(directory.path(), &arguments);
+    let path = directory.path().join(FILE);
+    let whole = fs::read_to_string(&path).unwrap();
+    // Stopped after its first run, and no time for any other.
+    let first: Vec<&str> = whole.lines().take(2).collect();
+    fs::write(&path, first.join("\n") + "\n").unwrap();
+    let arguments = [&arguments[..], &["--budget", "0.000001"]].concat();
+    let output = run(directory.path(), &arguments);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text.matches("not run  engine ").count(), 3, "{text}");
+    assert!(text.contains("the time budget is used up"), "{text}");
+    let output = run(directory.path(), &[&arguments[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["not_run"].as_array().unwrap().len(), 3, "{document}");
+}

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod browser;
+mod disks;
 mod files;
 mod journals;
 mod settings;

@@ -198,3 +198,23 @@ fn a_stop_leaves_a_filemark_and_the_settings() {
         assert_eq!(status["block_number"], 0, "{status}");
     }
 }
+
+#[test]
+fn a_run_that_is_cut_leaves_a_bound() {
+    needs::require!(Fuse);
+    // A first-generation drive takes 15 MB/s: 48 MiB behind its buffer are seconds.
+    let drive = Drive::with(&["--drive", "lto1", "--compression", "off"]);
+    let options = ["--block-size", "64k", "--length", "48M", "--run-limit", "0.3s"];
+    let output = bench(&drive, &[&options[..], &["--repeats", "2", "--no-progress"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(errors.contains("no run gave a number: slower than "), "{errors}");
+    // What can be known is said before the first run.
+    assert!(errors.contains("a round of 1 run takes 3.36 s at the drive's native"), "{errors}");
+    let lines = lines(&drive);
+    assert_eq!(lines.len(), 2, "it is not tried again: {lines:?}");
+    let run = &lines[1]["run"];
+    let (cut, bound) = (&run["cut_after_seconds"], &run["slower_than_bytes_per_second"]);
+    assert!(cut.as_f64().unwrap() >= 0.3, "{run}");
+    assert!(bound.as_f64().unwrap() > 1e6, "{run}");
+}

@@ -37,10 +37,13 @@ pub struct ExperimentArgs {
     /// End when half of the width of every 95 % interval is below this share of the rate
     #[arg(long, default_value_t = 5.0, value_name = "PERCENT", help_heading = "Experiment")]
     pub interval: f64,
-    /// Begin no run that would not end within this time; one that exceeds it by a tenth is stopped
-    /// [default: 10m]
+    /// Begin no run that would not end within this time [default: 10m]
     #[arg(long, value_name = "TIME", help_heading = "Experiment")]
     pub budget: Option<Span>,
+    /// Stop a run after this time and keep what it was slower than; by default after its share of
+    /// the budget, or three times what others took
+    #[arg(long, value_name = "TIME", help_heading = "Experiment")]
+    pub run_limit: Option<Span>,
     /// Seed of the order of the runs; by default one of its own for each experiment
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub seed: Option<u64>,
@@ -95,6 +98,7 @@ impl ExperimentArgs {
             repeats_max: self.repeats_max.unwrap_or(usual.repeats_max).max(repeats_min),
             interval_percent: self.interval,
             budget_seconds: self.budget.map_or(usual.budget_seconds, |budget| budget.0),
+            run_seconds_max: self.run_limit.map(|limit| limit.0),
         }
     }
 

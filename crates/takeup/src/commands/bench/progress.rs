@@ -15,6 +15,7 @@ pub struct Progress<'a> {
     factors: &'a [Factor],
     live: bool,
     lines: bool,
+    quiet: bool,
     drawn: Shared<bool>,
 }
 
@@ -25,7 +26,8 @@ impl<'a> Progress<'a> {
     /// Decides what is shown.
     pub fn new(arguments: &ExperimentArgs, factors: &'a [Factor]) -> Progress<'a> {
         let live = !arguments.quiet && !arguments.no_progress && std::io::stderr().is_terminal();
-        Progress { factors, live, lines: arguments.verbose, drawn: Shared::new(false) }
+        let (lines, quiet) = (arguments.verbose, arguments.quiet);
+        Progress { factors, live, lines, quiet, drawn: Shared::new(false) }
     }
 
     /// Takes the live line off the terminal.
@@ -50,6 +52,13 @@ impl<'a> Progress<'a> {
 }
 
 impl Observer for Progress<'_> {
+    fn foretold(&self, what: &str) {
+        if !self.quiet {
+            self.close();
+            to_standard_error(&format!("takeup: {what}\n"));
+        }
+    }
+
     fn begins(&self, progress: &bench::run::Progress<'_>) {
         if self.live {
             let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())

@@ -1,0 +1,88 @@
+//! `takeup bench disk` on a loop device: discards, and jobs with a ramp.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{run, succeeds};
+
+/// A loop device over a file, until it is dropped.
+struct Loop(PathBuf);
+
+impl Loop {
+    fn over(directory: &Path, bytes: u64) -> Loop {
+        let path = directory.join("backing");
+        File::create(&path).unwrap().set_len(bytes).unwrap();
+        let attached = Command::new("losetup").args(["--find", "--show"]).arg(&path).output();
+        let attached = attached.unwrap();
+        assert!(attached.status.success(), "{attached:?}");
+        Loop(String::from_utf8(attached.stdout).unwrap().trim().into())
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.0).status();
+    }
+}
+
+fn runs(directory: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(directory.join("takeup-bench-disk.ndjson")).unwrap();
+    let lines = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.map(|line| line["run"].clone()).collect()
+}
+
+const ONCE: [&str; 5] = ["--repeats", "1", "--repeats-max", "1", "--no-progress"];
+
+#[test]
+fn discards_have_a_rate() {
+    needs::require!(Fio, LoopDevices);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::over(directory.path(), 64 << 20);
+    let load = ["--load", "trim,randtrim", "--engines", "psync", "--block-size", "64k"];
+    let length = ["--length", "16M", "--runtime", "once", "--destructive"];
+    let command = ["bench", "disk", device.path()];
+    succeeds(directory.path(), &[&command[..], &load, &length, &ONCE].concat());
+    let runs = runs(directory.path());
+    assert_eq!(runs.len(), 2);
+    for run in &runs {
+        assert!(run["error"].is_null() && run["seconds"].as_f64().unwrap() > 0.0, "{run}");
+        assert_eq!(run["bytes"], 16 << 20, "{run}");
+        assert!(run["measures"]["fio_trim_iops"].as_f64().unwrap() > 0.0, "{run}");
+    }
+}
+
+#[test]
+fn a_ramp_is_not_counted_at_the_device_either() {
+    needs::require!(Fio, LoopDevices);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::over(directory.path(), 64 << 20);
+    let job = "[a]\nrw=randread\nioengine=psync\ndirect=1\nbs=64k\nsize=64m\ntime_based\n\
+               rate=20m\nruntime=1500ms\nramp_time=1500ms\n";
+    fs::write(directory.path().join("job.fio"), job).unwrap();
+    let command = ["bench", "disk", device.path(), "--job", "job.fio"];
+    succeeds(directory.path(), &[&command[..], &ONCE].concat());
+    let run = &runs(directory.path())[0];
+    let ratio = run["measures"]["device_bytes_per_byte"].as_f64().unwrap();
+    // With the ramp it would be 2.
+    assert!((0.8..1.3).contains(&ratio), "{run}");
+}
+
+#[test]
+fn a_run_that_moves_nothing_has_a_reason() {
+    needs::require!(Fio);
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("file"), vec![1; 1 << 20]).unwrap();
+    let load = ["bench", "disk", "file", "--load", "trim", "--destructive", "--length", "1M"];
+    let output = run(directory.path(), &[&load[..], &["--runtime", "once"], &ONCE].concat());
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("no run gave a number: "), "{error}");
+    assert!(!error.contains("repeats"), "{error}");
+}
