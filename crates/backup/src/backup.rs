@@ -277,6 +277,7 @@ pub fn backup(
     let mut run = RunReport { seconds, synchronise_seconds, target, ..run.report(&done) };
     if let Some(tape) = &tape {
         run.change_seconds = tape.change_seconds;
+        run.ready_seconds = tape.ready_seconds;
         run.target_bytes = tape.blocks * tape.block_bytes;
     }
     Ok(BackupReport { run, tape })

@@ -91,7 +91,7 @@ pub struct Analysis {
     pub bottleneck: Option<usize>,
     /// Index of the stage that would be to blame without it.
     pub next: Option<usize>,
-    /// Wall time of the run, without changes of volume.
+    /// Wall time of the run, without the time until the target was ready and changes of volume.
     pub seconds: f64,
     /// The processor was the limit, and other programs had more of it than the stages.
     pub is_foreign: bool,
@@ -343,9 +343,10 @@ fn order(times: &[Times], a: usize, b: usize) -> std::cmp::Ordering {
     times[a].busy_seconds.total_cmp(&times[b].busy_seconds).then(b.cmp(&a))
 }
 
-/// Wall time without the changes of volume, which no stage can be blamed for and none can save.
+/// Wall time without what no stage can be blamed for and none can save: a target that is made ready,
+/// changes of volume.
 fn overlapping_seconds(run: &RunReport) -> f64 {
-    (sane(run.seconds) - sane(run.change_seconds)).max(0.0)
+    (sane(run.seconds) - sane(run.ready_seconds) - sane(run.change_seconds)).max(0.0)
 }
 
 fn sane(seconds: f64) -> f64 {

@@ -165,6 +165,9 @@ pub struct RunReport {
     pub seconds: f64,
     /// Part of it spent in the final synchronisation of the target.
     pub synchronise_seconds: f64,
+    /// Part of it until the target could be written: a tape is wound, and its label is read. No
+    /// stage runs yet.
+    pub ready_seconds: f64,
     /// Part of it in which another volume was asked for: no stage can be blamed for it.
     pub change_seconds: f64,
     /// The stages in the order in which data pass through them.
@@ -181,10 +184,10 @@ pub struct RunReport {
     #[serde(skip)]
     pub others_seconds: Option<f64>,
     /// Bytes that other programs moved on the disk of the source meanwhile, where that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip)]
     pub others_on_source_bytes: Option<u64>,
     /// The same of the target's disk.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip)]
     pub others_on_target_bytes: Option<u64>,
     /// The user's limit on the rate, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]

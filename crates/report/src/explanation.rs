@@ -8,12 +8,14 @@ use finding::{Certainty, Finding, Rule, Unit};
 use flow::bottleneck::{Analysis, Cause, StageShare};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
-use crate::format::{duration, percent, rate, size};
+use crate::format::{counted, duration, percent, rate, size};
 use crate::rules;
 
 /// Changes of volume that took less are not worth a word.
 const CHANGES_WORTH_NAMING_SECONDS: f64 = 0.1;
 
+/// Share of a stage's time that the end of the run may take without a word.
+const SYNCHRONISE_WORTH_NAMING: f64 = 0.1;
 /// Share of the cores that others have without holding anything back, and yet worth a word.
 const OTHERS_WORTH_NAMING: f64 = 0.25;
 /// Share of what passes a disk that is worth one.
@@ -26,6 +28,10 @@ fn caveat(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
     if run.change_seconds >= CHANGES_WORTH_NAMING_SECONDS {
         let took = duration(run.change_seconds);
         caveats.push(format!("changes of volume took {took} and are left out here"));
+    }
+    if run.ready_seconds >= CHANGES_WORTH_NAMING_SECONDS {
+        let took = duration(run.ready_seconds);
+        caveats.push(format!("{took} until the tape was wound and its label read are left out"));
     }
     if analysis.cause != Cause::Processor && analysis.others_share >= OTHERS_WORTH_NAMING {
         let (theirs, wait) = (percent(analysis.others_share), percent(stage.core_wait_share));
@@ -100,7 +106,8 @@ fn limit_sentence(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> S
         Cause::Unknown => String::new(),
         Cause::Stage => {
             let rate = rate_clause(stage);
-            format!("{name} was the limit: busy for {share} of {whole}{rate}{next}")
+            let end = synchronise_clause(stage, run);
+            format!("{name} was the limit: busy for {share} of {whole}{rate}{end}{next}")
         }
         Cause::FewThreads => {
             let (threads, share) = (stage.threads, percent(stage.occupied_share));
@@ -171,6 +178,17 @@ fn rate_clause(stage: &StageShare) -> String {
         format!(", at {}{threads}", rate(stage.bytes_per_second))
     } else {
         threads
+    }
+}
+
+/// What of its time a last stage did not write, but waited until the medium had all.
+fn synchronise_clause(stage: &StageShare, run: &RunReport) -> String {
+    let is_last = run.stages.last().is_some_and(|last| last.kind == stage.kind);
+    if is_last && run.synchronise_seconds >= SYNCHRONISE_WORTH_NAMING * stage.busy_seconds {
+        let took = duration(run.synchronise_seconds);
+        format!(", {took} of it until all was on the medium")
+    } else {
+        String::new()
     }
 }
 
@@ -250,6 +268,11 @@ fn stage_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Str
         StageKind::Compare => {
             "the disk of the live files gives no more: a faster one would help".into()
         }
+        StageKind::Write if run.target == Endpoint::Tape && run.times_ran_empty > 0 => format!(
+            "the drive takes no more while it is given something, but the ring ran empty {}: a \
+             faster source or a larger --ring spares it the stops",
+            counted(run.times_ran_empty, "time", "times")
+        ),
         StageKind::Write => write_advice(on_core, run).to_owned(),
         StageKind::Index
         | StageKind::Generate

@@ -48,6 +48,8 @@ pub struct TapeSummary {
     pub filemarks: u64,
     /// Time that the drive took for writes, as the kernel counts it.
     pub write_seconds: Option<f64>,
+    /// Time until the first medium could be written: it is wound, and its label is read.
+    pub ready_seconds: f64,
     /// Time of the last filemark, which waits until everything is on the medium.
     pub synchronise_seconds: f64,
     /// Time for changes of volume.
@@ -96,13 +98,18 @@ impl TapeSummary {
             Some(seconds) => format!(", {} in writes", duration(seconds)),
             None => String::new(),
         };
+        let ready = if self.ready_seconds >= 0.1 {
+            format!(", {} for winding and reading its label", duration(self.ready_seconds))
+        } else {
+            String::new()
+        };
         let changed = if self.change_seconds > 0.0 {
             format!(", {} for changes of volume", duration(self.change_seconds))
         } else {
             String::new()
         };
         format!(
-            "tape: set {set} from file {}{volumes}: {}, {} of {} ({}){waited}{changed}, {} until \
+            "tape: set {set} from file {}{volumes}: {}, {} of {} ({}){ready}{waited}{changed}, {} until \
              all was on the medium\n{}\n",
             self.file_number,
             counted(self.segments.into(), "segment", "segments"),

@@ -36,6 +36,11 @@ pub struct RunSummary {
     pub overlap_saved_seconds: f64,
     /// Share of their time that other programs used meanwhile.
     pub others_processor_share: f64,
+    /// Bytes that other programs moved on the disk of the source meanwhile; zero where that is not
+    /// known.
+    pub others_on_source_bytes: u64,
+    /// The same of the target's disk.
+    pub others_on_target_bytes: u64,
     /// All of it in words.
     pub explanation: String,
     /// The same by its parts; what else was found comes behind it.
@@ -70,6 +75,8 @@ impl RunSummary {
             seconds_without_bottleneck: analysis.seconds_without,
             overlap_saved_seconds: analysis.saved_seconds,
             others_processor_share: analysis.others_share,
+            others_on_source_bytes: run.others_on_source_bytes.unwrap_or(0),
+            others_on_target_bytes: run.others_on_target_bytes.unwrap_or(0),
             explanation: line(&limit),
             findings: vec![limit],
             busy_bytes_per_second: analysis.stages.iter().map(|it| it.bytes_per_second).collect(),

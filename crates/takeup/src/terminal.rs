@@ -118,6 +118,8 @@ struct Shared {
     counters: [AtomicU64; 4],
     ready_blocks: AtomicU64,
     capacity_blocks: AtomicU64,
+    /// What goes on before the first block has passed.
+    before_first: Mutex<Option<&'static str>>,
     warnings: Mutex<Warnings>,
     warnings_total: AtomicU64,
     notes_total: AtomicU64,
@@ -139,6 +141,7 @@ impl Terminal {
             counters: Default::default(),
             ready_blocks: AtomicU64::new(0),
             capacity_blocks: AtomicU64::new(0),
+            before_first: Mutex::new(None),
             warnings: Mutex::default(),
             warnings_total: AtomicU64::new(0),
             notes_total: AtomicU64::new(0),
@@ -178,6 +181,11 @@ impl Terminal {
         if !not_printed.is_empty() {
             self.shared.print(&not_printed);
         }
+    }
+
+    /// What the live line says until the first block passes, in the place of rates of nothing.
+    pub fn says_before_the_first_block(&self, what: &'static str) {
+        *lock(&self.shared.before_first) = Some(what);
     }
 
     /// Watches what others move on the disks of the two ends, where these have one.
@@ -290,6 +298,9 @@ impl Shared {
         let (rate_in, rate_out) = speed.update(read, written, Instant::now());
         let mut parts = vec![format!("in {}", rate(rate_in)), format!("out {}", rate(rate_out))];
         let capacity = self.capacity_blocks.load(Ordering::Relaxed);
+        if let (0, 0, Some(what)) = (capacity, written, *lock(&self.before_first)) {
+            return format!("{what}, {}", duration(start.elapsed().as_secs_f64()));
+        }
         if capacity > 0 {
             let ready = self.ready_blocks.load(Ordering::Relaxed);
             parts.push(format!("ring {}", percent(ready as f64 / capacity as f64)));

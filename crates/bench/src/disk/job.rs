@@ -117,9 +117,8 @@ impl Job {
             [(section, text)]
                 if !self.is_in_turn && (is_global(*section) || self.sections == 1) =>
             {
-                time(text).map_or(Ramp::Several, |ramp| match ramp.is_zero() {
-                    true => Ramp::None,
-                    false => Ramp::For(ramp),
+                time(text).map_or(Ramp::Several, |ramp| {
+                    if ramp.is_zero() { Ramp::None } else { Ramp::For(ramp) }
                 })
             }
             _ => Ramp::Several,

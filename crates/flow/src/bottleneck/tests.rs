@@ -268,6 +268,18 @@ fn what_is_waited_for_on_being_woken_is_no_work() {
     assert!(analysis.stages[1].core_wait_share <= 0.11, "{analysis:?}");
 }
 
+#[test]
+fn a_target_that_is_made_ready_is_nobodys_fault() {
+    let stages = [
+        stage(StageKind::Read, [1.0, 0.0, 0.5], 0.5),
+        stage(StageKind::Write, [1.4, 0.1, 0.0], 0.2),
+    ];
+    let ready = RunReport { ready_seconds: 8.5, ..run(&stages) };
+    let analysis = check_run(&ready, (Cause::Stage, StageKind::Write));
+    assert!((analysis.seconds - 1.5).abs() < 1e-9, "{analysis:?}");
+    check_run(&run(&stages), (Cause::Turns, StageKind::Write));
+}
+
 fn any_seconds() -> impl Strategy<Value = f64> {
     prop_oneof![
         Just(0.0),

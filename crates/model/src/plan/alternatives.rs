@@ -64,6 +64,7 @@ pub struct Choices<'a> {
 
 const RINGS_GIB: [u64; 3] = [4, 16, 64];
 const MEGABYTE: u64 = 1_000_000;
+const BLOCKS_BYTES: [u64; 3] = [64 << 10, 256 << 10, 1 << 20];
 /// Times this close are the same.
 const SAME: f64 = 1.02;
 /// And hours of motion.
@@ -84,8 +85,9 @@ pub fn alternatives(
         options: None,
         plan: plan(setup)?,
     };
+    let limit = asked.plan.limit;
     let mut list = vec![asked];
-    for (name, options, setup) in settings(setup, choices) {
+    for (name, options, setup) in settings(setup, limit, choices) {
         let plan = plan(&setup)?;
         list.push(Alternative { name, effort: Effort::Setting, options, plan });
     }
@@ -110,13 +112,22 @@ pub fn alternatives(
 }
 
 /// Everything that is a setting: what it is called, what is typed, what it makes of the setup.
-fn settings(setup: &Setup, choices: &Choices<'_>) -> Vec<(String, Option<String>, Setup)> {
+fn settings(
+    setup: &Setup,
+    limit: Limit,
+    choices: &Choices<'_>,
+) -> Vec<(String, Option<String>, Setup)> {
     let mut list = Vec::new();
     for (name, options, compression) in compressions(setup, choices) {
         if std::mem::discriminant(&compression) != std::mem::discriminant(&setup.compression) {
             let setup = Setup { compression, ..setup.clone() };
             list.push((name.to_owned(), Some(options.to_owned()), setup));
         }
+    }
+    for block_bytes in larger_blocks(setup, limit) {
+        let larger = Setup { block_bytes, ..setup.clone() };
+        let kib = block_bytes >> 10;
+        list.push((format!("blocks of {kib} KiB"), Some(format!("--block-size {kib}k")), larger));
     }
     let (is_slow, lowest) = (setup.is_slow(), setup.lowest_archive_rate() / MEGABYTE);
     // A source that keeps the drive streaming must not be slowed down to its lowest step.
@@ -144,6 +155,13 @@ fn settings(setup: &Setup, choices: &Choices<'_>) -> Vec<(String, Option<String>
         list.push(("one drive".to_owned(), None, Setup { drives: 1, ..setup.clone() }));
     }
     list
+}
+
+/// Sizes to try where the drive is busy with commands more than with what they carry: each is
+/// several times the one before, up to what every drive and driver takes.
+fn larger_blocks(setup: &Setup, limit: Limit) -> Vec<u64> {
+    let is_larger = |bytes: &u64| limit == Limit::Commands && *bytes > setup.block_bytes;
+    BLOCKS_BYTES.into_iter().filter(is_larger).collect()
 }
 
 fn is_limited_by_drives(limit: Limit) -> bool {

@@ -247,3 +247,17 @@ proptest! {
         prop_assert!(plan.volumes * setup.drive.capacity_bytes.value >= plan.medium_bytes);
     }
 }
+
+/// 10 KiB blocks keep an LTO-7 busy with commands; the list has larger ones, and they are better.
+#[test]
+fn larger_blocks_are_weighed_where_commands_are_the_limit() {
+    let small = Setup { block_bytes: 10 << 10, ..setup(7, 1000, TB) };
+    let list = alternatives(&small, "as asked", &choices(&[])).unwrap();
+    assert_eq!(list[0].plan.limit, Limit::Commands);
+    let named = |name: &str| list.iter().find(|one| one.name == name).unwrap();
+    assert!(named("blocks of 64 KiB").plan.seconds < list[0].plan.seconds * 0.8);
+    let (smaller, larger) = (named("blocks of 256 KiB"), named("blocks of 1024 KiB"));
+    assert!(larger.plan.seconds <= smaller.plan.seconds, "{larger:?}");
+    let large = alternatives(&setup(7, 1000, TB), "as asked", &choices(&[])).unwrap();
+    assert!(large.iter().all(|one| !one.name.starts_with("blocks of ")));
+}

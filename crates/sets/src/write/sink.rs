@@ -171,6 +171,7 @@ impl<'a> TapeSink<'a> {
         monitor: &'a dyn Monitor,
         plan: SetPlan,
     ) -> Result<TapeSink<'a>, TapeSetError> {
+        let begun = Instant::now();
         let SetPlan { block_bytes, compression, .. } = plan;
         let device = target.drive.name().to_owned();
         let mut volume = match open_volume(target, &plan, &[], 1) {
@@ -197,6 +198,7 @@ impl<'a> TapeSink<'a> {
             generation,
             block_bytes: block_bytes as u64,
             file_number: volume.file_number,
+            ready_seconds: begun.elapsed().as_secs_f64(),
             ..TapeReport::default()
         };
         Ok(TapeSink {

@@ -81,9 +81,10 @@ impl TapeStream {
         let for_nothing = self.bytes == 0
             && self.existing == Existing::Replace
             && data_follow(&mut self.tape, self.block_bytes_max)?;
-        match for_nothing {
-            true => Err(TapeSetError::Nothing { device: self.tape.name().to_owned() }),
-            false => Ok(()),
+        if for_nothing {
+            Err(TapeSetError::Nothing { device: self.tape.name().to_owned() })
+        } else {
+            Ok(())
         }
     }
 }

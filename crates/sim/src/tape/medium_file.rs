@@ -137,6 +137,26 @@ impl Cartridge {
     }
 }
 
+/// What a medium leaves of the disk that it is on: whoever plays a tape must not fill the disk of
+/// the machine.
+const RESERVE_BYTES_MAX: u64 = 1 << 30;
+/// The same as a share of a small disk.
+const RESERVE_PARTS: u64 = 20;
+
+/// Bytes that a medium may still take of the disk that `file` is on, and what it leaves there.
+fn room(file: &File) -> io::Result<(u64, u64)> {
+    let status = rustix::fs::fstatvfs(file)?;
+    let bytes = |blocks: u64| blocks.saturating_mul(status.f_frsize);
+    let reserve = RESERVE_BYTES_MAX.min(bytes(status.f_blocks) / RESERVE_PARTS);
+    Ok((bytes(status.f_bavail).saturating_sub(reserve), reserve))
+}
+
+/// Bytes that the disk of a medium file has for it, if that can be told.
+#[must_use]
+pub fn room_for_medium(path: &Path) -> Option<u64> {
+    Some(room(&File::open(path).ok()?).ok()?.0)
+}
+
 /// Blocks in a file.
 struct FileStorage {
     file: File,
@@ -144,6 +164,8 @@ struct FileStorage {
     /// Where each record begins; the last is where the next one goes.
     offsets: Vec<u64>,
     packer: Packer,
+    /// Bytes that may be written before the room on the disk is looked at again.
+    looked_for_bytes: u64,
     /// What is stored of a block, and a block of which a part is wanted.
     stored: Vec<u8>,
     whole: Vec<u8>,
@@ -152,7 +174,24 @@ struct FileStorage {
 impl FileStorage {
     fn new(file: File, version: Version, offsets: Vec<u64>) -> FileStorage {
         let (stored, whole) = (Vec::new(), Vec::new());
-        FileStorage { file, version, offsets, packer: Packer::new(), stored, whole }
+        let (packer, looked_for_bytes) = (Packer::new(), 0);
+        FileStorage { file, version, offsets, packer, looked_for_bytes, stored, whole }
+    }
+
+    /// Sees to it that the disk keeps its reserve behind a record of so many bytes. Others write
+    /// there, too, so half of what there is room for is believed at most.
+    fn keep_reserve(&mut self, bytes: u64) -> io::Result<()> {
+        if self.looked_for_bytes < bytes {
+            let (room, reserve) = room(&self.file)?;
+            if room < bytes {
+                let text =
+                    format!("No space left on device but {reserve} bytes that are kept free");
+                return Err(io::Error::new(io::ErrorKind::StorageFull, text));
+            }
+            self.looked_for_bytes = (room / 2).max(bytes);
+        }
+        self.looked_for_bytes -= bytes;
+        Ok(())
     }
 
     fn end(&self) -> u64 {
@@ -188,6 +227,9 @@ impl Storage for FileStorage {
         packing: Packing,
     ) -> io::Result<()> {
         let begin = self.end();
+        if let ObjectRef::Block(block) = object {
+            self.keep_reserve(block.len() as u64 + RECORD_BYTES as u64)?;
+        }
         let (content, stored) = match object {
             ObjectRef::Filemark => (Content::Filemark, &[][..]),
             ObjectRef::Block(block) => {

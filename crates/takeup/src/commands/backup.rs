@@ -11,6 +11,7 @@ use backup::destination::Destination;
 use clap::{Args, ValueEnum};
 use device::tape::DriveCompression;
 use device::target::Existing;
+use finding::Certainty;
 use flow::cancel::Cancel;
 use flow::run::RunReport;
 use model::tape::generation::Generation;
@@ -116,6 +117,9 @@ enum Switch {
     Off,
 }
 
+/// What the live line has to say as long as nothing passes.
+const WINDING: &str = "the tape is wound and its label read";
+
 /// Runs the command.
 pub fn run(arguments: &BackupArgs) -> ExitCode {
     let place = if arguments.to == "-" { SummaryPlace::Error } else { SummaryPlace::Output };
@@ -132,6 +136,9 @@ fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failu
     let folder = folder.as_deref().and_then(Path::parent).filter(|_| arguments.to != "-");
     let source = arguments.sources.first().map(PathBuf::as_path);
     let mut terminal = Terminal::new(&arguments.common).watching(source, folder);
+    if options.target.is_tape() {
+        terminal.says_before_the_first_block(WINDING);
+    }
     let result = backup(&options, &terminal, &cancel);
     terminal.close();
     let report = result?;
@@ -201,7 +208,31 @@ fn pace_for_tape(options: &mut BackupOptions, target: &TargetArgs) {
     }
 }
 
+/// What a virtual drive is taken to be: other numbers than those of its generation, where its user
+/// has set them (`sim tape --set`). `None` of a real one.
+fn virtual_drive(device: &str) -> Option<Value> {
+    let mut status: Value =
+        serde_json::from_slice(&std::fs::read(Path::new(device).parent()?.join("status")).ok()?)
+            .ok()?;
+    status.get("drive")?;
+    status.get_mut("time").map(Value::take).filter(Value::is_object)
+}
+
 fn tape_summary(run: &RunReport, tape: &TapeReport) -> TapeSummary {
+    let mut summary = summary_of_generation(run, tape);
+    if let Some(time) = virtual_drive(&tape.device) {
+        let number = |name: &str| time.get(name)?.as_u64();
+        summary.drive_buffer_bytes = number("buffer_bytes").or(summary.drive_buffer_bytes);
+        if let Some(lowest) = number("lowest_bytes_per_second") {
+            summary.lowest_bytes_per_second = Some(lowest);
+            summary.lowest_certainty = Some("as the virtual drive is set".to_owned());
+            summary.certainty = Some(Certainty::Told);
+        }
+    }
+    summary.judged()
+}
+
+fn summary_of_generation(run: &RunReport, tape: &TapeReport) -> TapeSummary {
     let waited_seconds = tape.synchronise_seconds + tape.change_seconds;
     TapeSummary {
         device: tape.device.clone(),
@@ -224,9 +255,9 @@ fn tape_summary(run: &RunReport, tape: &TapeReport) -> TapeSummary {
         change_seconds: tape.change_seconds,
         streaming_seconds: (tape.seconds - waited_seconds).max(0.0),
         ring_ran_empty: run.times_ran_empty,
+        ready_seconds: tape.ready_seconds,
         ..TapeSummary::default()
     }
-    .judged()
 }
 
 /// Three quarters of the ring are for chunks on their way to the compressors, of which there have

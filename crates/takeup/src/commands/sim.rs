@@ -15,7 +15,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sim::mount::drive::{DriveMount, DriveMountSettings};
 use sim::tape::pace::Compression;
 use sim::tape::real_time::{Gauge, Ratio, RealTime};
-use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, MediumFileError, VirtualDrive};
+use sim::tape::{
+    Cartridge, CartridgeSettings, DriveSettings, MediumFileError, VirtualDrive, room_for_medium,
+};
 
 use super::plan::Setting;
 use crate::failure::{FAILED, Failure, with_causes};
@@ -23,6 +25,7 @@ use crate::interrupt::listen;
 use crate::outcome::to_standard_output;
 use crate::quantity::Size;
 use crate::terminal::to_standard_error;
+use report::format::size;
 
 /// Play a tape drive or a disk in a folder, true in time
 ///
@@ -213,13 +216,16 @@ fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
     let gauge = (arguments.time == TimeChoice::True)
         .then(|| take_time(arguments, parameters, recorded_bytes, &drive));
     let generation = generation.name.to_owned();
+    let medium_path = medium.clone();
     let settings =
         DriveMountSettings { drive, gauge: gauge.clone(), generation, medium, new_medium };
     let mut mount = DriveMount::new(settings, &arguments.mountpoint, BLOCK_BYTES_MAX)
         .map_err(|error| Failure::new(&error, Some(mount_hint("drive", &arguments.mountpoint))))?;
     let mut unmounter = mount.unmounter(gauge);
     unmount_on_signal("drive", move || unmounter.unmount());
+    let room = medium_path.as_deref().and_then(room_for_medium);
     to_standard_error(&greeting(arguments, mount.block_bytes_max()));
+    to_standard_error(&room_warning(capacity_bytes.saturating_sub(recorded_bytes), room));
     mount.run().map_err(|error| Failure::new(&error, None))
 }
 
@@ -295,6 +301,19 @@ fn greeting(arguments: &TapeArgs, block_bytes_max: u64) -> String {
         ));
     }
     text
+}
+
+/// A medium holds what is written to it: a drive's capacity is more than most disks have.
+fn room_warning(wanted_bytes: u64, room_bytes: Option<u64>) -> String {
+    match room_bytes {
+        Some(room) if room < wanted_bytes => format!(
+            "takeup: the medium is a file that may grow by {}, and its disk has room for {}: what \
+             is more fails with an I/O error\nhint: --capacity makes a smaller one\n",
+            size(wanted_bytes),
+            size(room)
+        ),
+        _ => String::new(),
+    }
 }
 
 /// How long programs that hold the drive have after a signal, before it goes away from under them.

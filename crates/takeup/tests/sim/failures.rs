@@ -249,3 +249,31 @@ fn no_room_for_the_medium() {
     drop(drive);
     unmount(&small);
 }
+
+#[test]
+fn a_medium_leaves_its_disk_a_reserve() {
+    needs::require!(Fuse, Mounts);
+    let drive = Drive::with(&["--time", "none", "--compression", "off"]);
+    let small = drive.folder().join("small");
+    fs::create_dir(&small).unwrap();
+    let mount = ["-t", "tmpfs", "-o", "size=40m", "tmpfs"];
+    assert!(Command::new("mount").args(mount).arg(&small).status().unwrap().success());
+    let mut load = crate::takeup();
+    load.args(["sim", "load"]).arg(drive.path()).arg(small.join("medium"));
+    assert!(load.status().unwrap().success());
+    let mut tape = open(&drive);
+    let block = samples::noise(3, BLOCK);
+    let mut written = 0;
+    while tape.write(&block).is_ok() {
+        written += 1;
+        assert!(written < 40 * 16, "there is room for less than 40 MiB");
+    }
+    assert!(written > 30 * 16, "{written}");
+    let free = rustix::fs::statvfs(&small).unwrap();
+    assert!(free.f_bavail * free.f_frsize >= 2 << 20, "a twentieth is left");
+    let trouble = drive.status()["trouble"].as_str().unwrap().to_owned();
+    assert!(trouble.contains("kept free"), "{trouble}");
+    drop(tape);
+    drop(drive);
+    unmount(&small);
+}

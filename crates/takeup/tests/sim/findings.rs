@@ -40,3 +40,27 @@ fn findings_of_a_backup_and_of_probe_are_of_listed_rules() {
     let mut rules = of_probe.iter().map(|finding| &finding["rule"]);
     assert!(rules.any(|rule| rule == "drive.lowest-speed"), "{of_probe:#?}");
 }
+
+/// Whoever says what a drive is gets a verdict on that drive, and the time in which nothing passes
+/// has a word.
+#[test]
+fn a_backup_is_judged_by_the_drive_that_was_set() {
+    needs::require!(Fuse);
+    let set = ["--set", "speeds_bytes_per_second=20MB,40MB", "--speed-up", "4"];
+    let drive = Drive::with(&set);
+    let file = drive.folder().join("file");
+    std::fs::write(&file, samples::noise(5, 8 << 20)).unwrap();
+    let backup = |format: &[&str]| {
+        let mut command = takeup();
+        command.arg("backup").arg(&file).arg("--to").arg(drive.tape());
+        let output = command.args(["--ring", "32M", "--overwrite"]).args(format).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let document: serde_json::Value = serde_json::from_str(&backup(&["--json"])).unwrap();
+    assert_eq!(document["tape"]["lowest_bytes_per_second"], 20_000_000, "{document}");
+    assert!(document["ready_seconds"].as_f64().unwrap() > 0.0, "{document}");
+    let text = backup(&[]);
+    assert!(text.contains("for winding and reading its label"), "{text}");
+    assert!(!text.contains("opening and closing took the time"), "{text}");
+}

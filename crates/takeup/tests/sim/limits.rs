@@ -34,7 +34,7 @@ enum Limit {
     /// Who fills the pipe.
     PipeWriter,
     /// The user's own limit.
-    RateLimit,
+    Rate,
 }
 
 /// What somebody else does meanwhile.
@@ -57,7 +57,7 @@ const LONG_LIMITS: [Limit; 6] = [
     Limit::Processor,
     Limit::PipeReader,
     Limit::PipeWriter,
-    Limit::RateLimit,
+    Limit::Rate,
 ];
 
 /// Rate of the virtual disk, and of what takes and fills pipes.
@@ -124,7 +124,7 @@ impl Bench {
             }
             Limit::PipeReader => command.arg("backup").arg(self.fast()).args(["--to", "-"]),
             Limit::PipeWriter => command.args(["pipe", "--to", "/dev/null"]),
-            Limit::RateLimit => {
+            Limit::Rate => {
                 let rate = RATE.to_string();
                 command.args(["pipe", "--to", "/dev/null", "--rate-limit", &rate, "--from"]);
                 command.arg(self.fast())
@@ -248,7 +248,7 @@ fn expected(limit: Limit) -> (&'static [&'static str], &'static [&'static str]) 
         Limit::TargetDisk | Limit::PipeReader => (&["write"], &["stage"]),
         Limit::Processor => (&["compress"], &["stage", "few threads", "processor"]),
         Limit::PipeWriter => (&["read"], &["source"]),
-        Limit::RateLimit => (&["write"], &["rate limit"]),
+        Limit::Rate => (&["write"], &["rate limit"]),
     }
 }
 
