@@ -3,8 +3,8 @@
 //! Experiments that ran one after the other are independent samples; a drift between the two is
 //! part of the difference and cannot be told from it. Where they took turns, repeat by repeat and
 //! now one first and now the other, as `scripts/fio-agreement` makes them do, each repeat of one is
-//! set against the same repeat of the other, and a drift falls out. Many cells are many chances of a false alarm: Holm's correction
-//! keeps the chance of any among all at one in twenty.
+//! set against the same repeat of the other, and a drift falls out. Many cells are many chances of
+//! a false alarm: Holm's correction keeps the chance of any among all at one in twenty.
 //!
 //! Experiments of different kinds have different factors. One that only one of them has, and with
 //! one level only, says how its cells were run and does not keep them apart. Nor does one that was
@@ -304,20 +304,7 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
         }
     }
     let count = |verdict| comparison.pairs.iter().filter(of(verdict)).count();
-    let noise: Vec<&Pair> = comparison.pairs.iter().filter(of(Verdict::Noise)).collect();
-    if !noise.is_empty() {
-        let seen: Vec<f64> = noise
-            .iter()
-            .filter_map(|pair| would_be_seen(pair, comparison.pairs.len(), comparison.in_turns))
-            .collect();
-        texts.push(format!(
-            "{} of {} are not shown to differ; in a typical one a difference of {:.0} % is found \
-             in four of five comparisons",
-            noise.len(),
-            counted(comparison.pairs.len() as u64, "cell", "cells"),
-            (median(&seen).unwrap_or(0.0) * 100.0).ceil().max(1.0),
-        ));
-    }
+    texts.extend(not_shown(comparison));
     if count(Verdict::TooFew) > 0 {
         texts.push(format!(
             "{} with fewer than two runs in A or B: nothing can be said there",
@@ -356,6 +343,23 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
         ));
     }
     texts
+}
+
+/// How many are not shown to differ, and what would have been found.
+fn not_shown(comparison: &Comparison) -> Option<String> {
+    let all = comparison.pairs.len();
+    let noise = comparison.pairs.iter().filter(|pair| pair.verdict == Verdict::Noise);
+    let count = noise.clone().count();
+    let seen: Vec<f64> =
+        noise.filter_map(|pair| would_be_seen(pair, all, comparison.in_turns)).collect();
+    (count > 0).then(|| {
+        format!(
+            "{count} of {} are not shown to differ; in a typical one a difference of {:.0} % is \
+             found in four of five comparisons",
+            counted(all as u64, "cell", "cells"),
+            (median(&seen).unwrap_or(0.0) * 100.0).ceil().max(1.0),
+        )
+    })
 }
 
 /// All cells differ by as much as each other: what a change does, and what another day does.

@@ -44,7 +44,7 @@ pub trait Executor {
         None
     }
 
-    /// What can be said of runs of these cells before the first one, `stop` being when it is enough.
+    /// What can be said of runs of these cells before the first one; `stop` is when it is enough.
     fn foretell(&mut self, _cells: &[Cell], _stop: &Stop) -> Vec<String> {
         Vec::new()
     }

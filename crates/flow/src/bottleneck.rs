@@ -14,8 +14,8 @@
 //! A limit is a claim, and held against what its stage waited for. What it does on a core, what it
 //! waits for one (the kernel counts that for each thread), and the rest, in which it waits for a
 //! device or for another program, are three things: cores that others use up are no limit of a run
-//! that waits for its disk. And no promise goes below what the run itself has seen as a bound: while
-//! requests were in flight to a device, more of them would have found it as slow.
+//! that waits for its disk. And no promise goes below what the run itself has seen as a bound:
+//! while requests were in flight to a device, more of them would have found it as slow.
 
 use crate::run::{RunReport, StageKind};
 
@@ -48,9 +48,9 @@ pub const BUSY_SHARE: f64 = 0.6;
 /// Share of the time of all cores from which on they count as used up.
 pub const PROCESSOR_SHARE: f64 = 0.85;
 /// The stage that held the run back, and had no core for this share of its busy time, and had or
-/// wanted one for [`CORE_WANTED_SHARE`] of it, is limited by the processor, if the cores are used to
-/// [`CORE_WAIT_PROCESSOR_SHARE`] at least. One that is woken often, for a slow reader for example,
-/// waits for a core each time and yet for the reader most of the time.
+/// wanted one for [`CORE_WANTED_SHARE`] of it, is limited by the processor, if the cores are used
+/// to [`CORE_WAIT_PROCESSOR_SHARE`] at least. One that is woken often, for a slow reader for
+/// example, waits for a core each time and yet for the reader most of the time.
 pub const CORE_WAIT_SHARE: f64 = 0.25;
 /// See [`CORE_WAIT_SHARE`].
 pub const CORE_WANTED_SHARE: f64 = 0.75;
@@ -95,8 +95,8 @@ pub struct Analysis {
     pub seconds: f64,
     /// The processor was the limit, and other programs had more of it than the stages.
     pub is_foreign: bool,
-    /// What it would have taken if the bottleneck cost nothing, at least; where that is the use that
-    /// other programs made of the cores, with the cores for itself.
+    /// What it would have taken if the bottleneck cost nothing, at least; where that is the use
+    /// that other programs made of the cores, with the cores for itself.
     pub seconds_without: f64,
     /// What the stages would have taken more, one after the other.
     pub saved_seconds: f64,
@@ -343,8 +343,8 @@ fn order(times: &[Times], a: usize, b: usize) -> std::cmp::Ordering {
     times[a].busy_seconds.total_cmp(&times[b].busy_seconds).then(b.cmp(&a))
 }
 
-/// Wall time without what no stage can be blamed for and none can save: a target that is made ready,
-/// changes of volume.
+/// Wall time without what no stage can be blamed for and none can save: a target that is made
+/// ready, changes of volume.
 fn overlapping_seconds(run: &RunReport) -> f64 {
     (sane(run.seconds) - sane(run.ready_seconds) - sane(run.change_seconds)).max(0.0)
 }

@@ -109,8 +109,8 @@ impl TapeSummary {
             String::new()
         };
         format!(
-            "tape: set {set} from file {}{volumes}: {}, {} of {} ({}){ready}{waited}{changed}, {} until \
-             all was on the medium\n{}\n",
+            "tape: set {set} from file {}{volumes}: {}, {} of {} ({}){ready}{waited}{changed}, {} \
+             until all was on the medium\n{}\n",
             self.file_number,
             counted(self.segments.into(), "segment", "segments"),
             counted(self.blocks, "block", "blocks"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use finding::{Certainty, Finding, Unit};
 
-use super::sampling::sampling;
+use super::sampling::{Machine, sampling};
 use super::{CellSummary, Judgement, Sentence, Subject, rules};
 use crate::quantities;
 use crate::record::{Cell, Factor, Level, RunRecord, shown_cell};
@@ -38,10 +38,10 @@ pub fn doubts(factors: &[Factor], runs: &[RunRecord], cells: &[CellSummary]) -> 
     add(&rules::WARM_UP, Certainty::Inferred, Vec::from_iter(warming));
     add(&rules::SHORT_RUNS, Certainty::Measured, Vec::from_iter(short_runs(runs)));
     let drift = drift(runs);
-    let drifts = drift.is_some();
+    let machine = if drift.is_some() { Machine::Drifts } else { Machine::Stays };
     add(&rules::DRIFT, Certainty::Inferred, Vec::from_iter(drift));
     add(&rules::NOTE, Certainty::Told, notes(runs));
-    doubts.extend(sampling(factors, cells, drifts));
+    doubts.extend(sampling(factors, cells, machine));
     doubts
 }
 

@@ -12,10 +12,20 @@ use crate::statistics::sample::{KINDS_MIN, like_the_one_before, of_two_kinds, te
 /// What chance explains less often than this is told.
 const CHANCE: f64 = 0.02;
 
+/// What is known of the machine over the experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// Its rates have a trend.
+    Drifts,
+    /// None was seen.
+    Stays,
+}
+
 /// Repeats that depend on each other, cells with two speeds, and what of that cannot be known from
 /// so few repeats. A machine that drifts has repeats like the one before: that is told as what it
 /// is.
-pub fn sampling(factors: &[Factor], cells: &[CellSummary], drifts: bool) -> Vec<Sentence> {
+pub fn sampling(factors: &[Factor], cells: &[CellSummary], machine: Machine) -> Vec<Sentence> {
+    let drifts = machine == Machine::Drifts;
     let logs = |cell: &CellSummary| -> Vec<f64> {
         let by_repeat: BTreeMap<u64, f64> = cell.rates.iter().copied().collect();
         by_repeat.values().map(|rate| rate.ln()).collect()

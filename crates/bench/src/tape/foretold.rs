@@ -51,8 +51,8 @@ fn buffer(jobs: &[TapeJob], rates: &Rates) -> Vec<String> {
     let mut said = Vec::new();
     if inside > 0 {
         said.push(format!(
-            "{inside} of {all} runs fit into the drive's buffer ({buffer}): they measure the way to \
-             the drive; --length makes them longer"
+            "{inside} of {all} runs fit into the drive's buffer ({buffer}): they measure the way \
+             to the drive; --length makes them longer"
         ));
     }
     if short > 0 {
@@ -87,7 +87,7 @@ mod tests {
             text.contains("a round of 3 runs takes 1 min 07 s at the drive's native"),
             "{text}"
         );
-        assert!(text.contains("5 repeats take 5 min 35 s"), "{text}");
+        assert!(text.contains("5 repeats take 5 min 36 s"), "{text}");
         assert!(text.contains("1 of 3 runs fit into the drive's buffer"), "{text}");
         assert!(text.contains("1 of 3 runs are shorter than 3 of the drive's buffers"), "{text}");
         assert!(said(150.0).contains("the budget of 2 min 30 s gives 2 of 5 repeats"));

@@ -146,8 +146,8 @@ fn a_stage_that_waits_for_a_core_is_limited_by_the_processor() {
     assert_eq!(analyse(&run).cause, Cause::Stage, "it waits, but the cores are free");
 }
 
-/// Stages as runs have recorded them: name, threads, then seconds per thread of working, starved and
-/// blocked, occupied seconds, and processor and core wait of all threads together.
+/// Stages as runs have recorded them: name, threads, then seconds per thread of working, starved
+/// and blocked, occupied seconds, and processor and core wait of all threads together.
 type Recorded = (StageKind, u64, [f64; 3], f64, [f64; 2]);
 
 fn recorded(seconds: f64, others_seconds: f64, stages: &[Recorded]) -> RunReport {

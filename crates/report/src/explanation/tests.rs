@@ -1,0 +1,250 @@
+//! Sentences of runs whose limit is known.
+
+use super::*;
+use crate::findings::line;
+use flow::bottleneck::{BUSY_SHARE, CORE_WAIT_PROCESSOR_SHARE, CORE_WAIT_SHARE};
+use flow::bottleneck::{CORE_WANTED_SHARE, PROCESSOR_SHARE, SHORTEST_SECONDS, analyse};
+use flow::run::StageReport;
+use std::collections::BTreeSet;
+
+fn stage(kind: StageKind, states: [f64; 3], processor_seconds: f64) -> StageReport {
+    let threads = if kind == StageKind::Compress { 2 } else { 1 };
+    let one = StageReport::of_one_thread(kind, states);
+    StageReport { threads, processor_seconds, bytes: 2_000_000_000, ..one }
+}
+
+fn pipe() -> RunReport {
+    RunReport {
+        command: Command::Pipe,
+        source: Endpoint::Pipe,
+        target: Endpoint::Pipe,
+        compression: "none".to_owned(),
+        archive_bytes: 2_000_000_000,
+        ring_bytes: 64 << 20,
+        seconds: 10.0,
+        cores: 2,
+        ..RunReport::default()
+    }
+}
+
+fn backup(compression: &str, file_bytes: u64) -> RunReport {
+    RunReport {
+        command: Command::Backup,
+        source: Endpoint::Tree,
+        target: Endpoint::File,
+        compression: compression.to_owned(),
+        files: 100,
+        source_bytes: 100 * file_bytes,
+        ..pipe()
+    }
+}
+
+fn verify(compression: &str) -> RunReport {
+    RunReport {
+        command: Command::Verify,
+        source: Endpoint::File,
+        target: Endpoint::Check,
+        ..backup(compression, SMALL)
+    }
+}
+
+const SMALL: u64 = 9_000;
+
+fn words(stages: &[StageReport], run: &RunReport) -> String {
+    let run = RunReport { stages: stages.to_vec(), ..run.clone() };
+    line(&explain(&analyse(&run), &run))
+}
+
+#[test]
+fn sentences() {
+    let mut text = String::new();
+    let mut case = |name: &str, stages: &[StageReport], run: &RunReport| {
+        text.push_str(&format!("{name}\n    {}\n", words(stages, run)));
+    };
+    let run = backup("zstd:9", SMALL);
+    let (slow, fast) = ([9.7, 0.3, 0.0], [2.0, 8.0, 0.0]);
+    case("no stages", &[], &pipe());
+    let full = [2.0, 0.0, 8.0];
+    case(
+        "slow reader",
+        &[stage(StageKind::Read, full, 1.0), stage(StageKind::Write, slow, 1.0)],
+        &pipe(),
+    );
+    let held = [0.3, 0.1, 9.6];
+    let limited = RunReport { rate_limit_bytes_per_second: Some(200_000_000), ..pipe() };
+    case(
+        "rate",
+        &[stage(StageKind::Read, [0.4, 0.0, 9.6], 0.4), stage(StageKind::Write, held, 0.3)],
+        &limited,
+    );
+    let starved = [0.3, 9.7, 0.0];
+    case(
+        "source",
+        &[stage(StageKind::Read, starved, 0.3), stage(StageKind::Write, starved, 0.3)],
+        &pipe(),
+    );
+    let tree = |read, compress, write| {
+        [
+            stage(StageKind::Scan, [0.4, 0.0, 9.6], 0.3),
+            stage(StageKind::Read, read, read[0] / 3.0),
+            stage(StageKind::Compress, compress, compress[0] * 1.2),
+            stage(StageKind::Write, write, write[0] / 2.0),
+        ]
+    };
+    case("level", &tree(fast, slow, fast), &run);
+    let gzip = backup("gzip:6", SMALL);
+    case("gzip", &tree(fast, slow, fast), &gzip);
+    case("small files", &tree(slow, fast, fast), &run);
+    let large = backup("zstd:9", 4_000_000_000);
+    case("large files", &tree(slow, fast, fast), &large);
+    case("slow disk", &tree(fast, fast, slow), &run);
+    let share = [
+        stage(StageKind::Read, [9.0, 0.0, 1.0], 5.0),
+        stage(StageKind::Compress, slow, 11.0),
+        stage(StageKind::Write, [5.0, 5.0, 0.0], 2.0),
+    ];
+    let share = share.map(|stage| {
+        let core_wait_seconds = stage.working_seconds * 0.4 * stage.threads as f64;
+        StageReport { core_wait_seconds, ..stage }
+    });
+    case("shared cores", &share, &run);
+    let others = RunReport { cores: 4, others_seconds: Some(24.0), ..run.clone() };
+    case("others", &share, &others);
+    let turns = [
+        stage(StageKind::Read, [4.9, 0.0, 5.1], 1.0),
+        stage(StageKind::Write, [5.0, 5.0, 0.0], 1.0),
+    ];
+    case("turns", &turns, &pipe());
+    case("turns of little", &turns, &RunReport { archive_bytes: 1 << 20, ..pipe() });
+    insta::assert_snapshot!(text);
+}
+
+fn verified(last: StageReport, decompress: [f64; 3], run: &RunReport) -> String {
+    let decompress = stage(StageKind::Decompress, decompress, decompress[0] * 0.9);
+    words(&[stage(StageKind::Read, [1.0, 0.0, 9.0], 0.5), decompress, last], run)
+}
+
+#[test]
+fn whoever_has_zstd_is_not_told_to_take_it() {
+    let hash = || stage(StageKind::Hash, [1.0, 9.0, 0.0], 0.9);
+    let slow = [9.8, 0.2, 0.0];
+    for (compression, advised) in [("zstd", false), ("zstd:9", false), ("gzip", true)] {
+        let text = verified(hash(), slow, &verify(compression));
+        assert!(text.starts_with("decompress was the limit"), "{text}");
+        assert_eq!(text.contains("zstd for the next backup"), advised, "{text}");
+        assert!(text.contains("cores would help"), "{text}");
+    }
+}
+
+#[test]
+fn hashing_takes_all_cores_in_a_backup_and_those_asked_for_in_verify() {
+    let hash = |threads| StageReport { threads, ..stage(StageKind::Hash, [9.8, 0.2, 0.0], 9.5) };
+    let idle = [1.0, 9.0, 0.0];
+    let text = verified(hash(2), idle, &verify("zstd"));
+    assert!(text.ends_with("more or faster cores would help"), "{text}");
+    let text = verified(hash(1), idle, &verify("zstd"));
+    assert!(text.ends_with("more --threads would help"), "{text}");
+    let text = verified(hash(1), idle, &backup("zstd:9", SMALL));
+    assert!(text.ends_with("more or faster cores would help"), "{text}");
+    let few = StageReport {
+        threads: 4,
+        occupied_seconds: 9.8,
+        ..stage(StageKind::Hash, [2.5, 0.1, 7.4], 2.4)
+    };
+    let text = verified(few, idle, &verify("zstd"));
+    assert!(text.contains("some of its 4 threads"), "{text}");
+    assert!(text.contains("one thread hashes all of a file"), "{text}");
+}
+
+#[test]
+fn nobody_is_told_of_a_rate_limit_that_was_not_set() {
+    for kind in [
+        StageKind::Compare,
+        StageKind::Hash,
+        StageKind::Check,
+        StageKind::Parse,
+        StageKind::Decompress,
+        StageKind::Create,
+        StageKind::Write,
+    ] {
+        for states in [[0.3, 0.1, 9.6], [2.5, 0.1, 7.4], [9.5, 0.1, 0.4]] {
+            let last = StageReport { threads: 4, ..stage(kind, states, states[0]) };
+            let text = verified(last, [1.0, 0.0, 9.0], &verify("zstd"));
+            assert!(!text.contains("rate"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn every_rule_speaks_and_no_other() {
+    let cases = |kind, states: [f64; 3], run: &RunReport| {
+        let last = stage(StageKind::Write, [0.3, 9.7, 0.0], 0.1);
+        let first = StageReport { occupied_seconds: 9.0, ..stage(kind, states, states[0]) };
+        let run = RunReport { stages: vec![first, last], ..run.clone() };
+        explain(&analyse(&run), &run).rule.id
+    };
+    let (busy, run) = ([9.0, 0.0, 1.0], pipe());
+    let one_core = RunReport { cores: 1, ..run.clone() };
+    let held = stage(StageKind::Write, [0.3, 0.1, 9.6], 0.1);
+    let limited = RunReport {
+        rate_limit_bytes_per_second: Some(1),
+        stages: vec![stage(StageKind::Read, [0.3, 0.0, 9.7], 0.1), held],
+        ..run.clone()
+    };
+    let shared = RunReport {
+        stages: [StageKind::Read, StageKind::Write]
+            .map(|kind| stage(kind, [9.0, 1.0, 0.0], 5.0))
+            .to_vec(),
+        ..one_core
+    };
+    let spoke = BTreeSet::from([
+        cases(StageKind::Read, busy, &RunReport { seconds: 0.01, ..run.clone() }),
+        cases(StageKind::Read, busy, &run),
+        cases(StageKind::Read, [0.3, 9.7, 0.0], &run),
+        cases(StageKind::Compress, [4.0, 0.0, 6.0], &run),
+        cases(StageKind::Read, [4.0, 0.0, 6.0], &run),
+        explain(&analyse(&limited), &limited).rule.id,
+        explain(&analyse(&shared), &shared).rule.id,
+    ]);
+    let listed: BTreeSet<&str> = rules::LIMIT.rules.iter().map(|rule| rule.id).collect();
+    assert_eq!(spoke, listed);
+}
+
+#[test]
+fn the_list_says_what_is_gone_by() {
+    let says = |rule: &Rule, share: f64| {
+        let share = percent(share);
+        assert!(rule.speaks_when.contains(&share), "{} does not say {share}", rule.id);
+    };
+    for rule in [&rules::STAGE, &rules::FEW_THREADS, &rules::TURNS] {
+        says(rule, BUSY_SHARE);
+    }
+    for rule in [&rules::STAGE, &rules::PROCESSOR] {
+        says(rule, PROCESSOR_SHARE);
+    }
+    for share in [CORE_WAIT_SHARE, CORE_WANTED_SHARE, CORE_WAIT_PROCESSOR_SHARE] {
+        says(&rules::PROCESSOR, share);
+    }
+    assert!(rules::UNKNOWN.speaks_when.contains(&duration(SHORTEST_SECONDS)));
+}
+
+#[test]
+fn changes_of_volume_are_left_out_and_that_is_said() {
+    let stages = [
+        stage(StageKind::Read, [9.0, 0.0, 1.0], 1.0),
+        stage(StageKind::Write, [2.0, 8.0, 0.0], 1.0),
+    ];
+    let plain = words(&stages, &pipe());
+    assert!(!plain.contains("volume"), "{plain}");
+    let changed = words(&stages, &RunReport { seconds: 105.0, change_seconds: 95.0, ..pipe() });
+    let said = "; changes of volume took 1 min 35 s and are left out here; ";
+    assert_eq!(changed.replacen(said, "; ", 1), plain);
+    assert_ne!(changed, plain);
+}
+
+#[test]
+fn a_run_of_no_length_has_a_sentence() {
+    let stages = [stage(StageKind::Read, [0.0; 3], 0.0)];
+    let text = words(&stages, &RunReport { seconds: 0.0, ..pipe() });
+    assert_eq!(text, "the run was too short to say what its limit was");
+}
