@@ -2,6 +2,9 @@
 //! `docs/design/scaling.md`.
 //!
 //! `cargo run --release -p model --example scaling`
+//!
+//! With `BYTES FILES disk|memory CORES RATE` it prints the seconds that one backup to `/dev/null`
+//! takes, and what limits it (`scripts/check-scaling` sets them beside what is measured).
 #![allow(clippy::print_stdout)]
 
 use model::engine::{EngineLimit, Origin, Work, stages};
@@ -10,6 +13,15 @@ const CORES: [usize; 6] = [1, 2, 4, 8, 16, 64];
 const DISKS_GB: [f64; 5] = [0.5, 1.0, 3.5, 7.0, 14.0];
 
 fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [bytes, files, origin, cores, rate] = &arguments[..] {
+        let number = |text: &String| text.parse::<f64>().expect("a number");
+        let origin = if origin == "memory" { Origin::Memory } else { Origin::Disk };
+        let work = Work { bytes: number(bytes), files: number(files), origin };
+        let foretold = work.foretell(number(cores) as usize, number(rate));
+        println!("{:.2} {:?}", foretold.seconds, foretold.limit);
+        return;
+    }
     for (name, origin) in [("from a disk", Origin::Disk), ("from memory", Origin::Memory)] {
         println!("| stage, {name} | ns a byte | us a file | threads |");
         println!("|---|---|---|---|");

@@ -17,8 +17,10 @@ use host::mounts;
 /// When /proc cannot be read.
 pub fn describe(folder: &Path, takeup: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let mut found = bench::environment::of(folder, &Storage::of(folder)?);
-    // No paths of the machine.
-    found.remove("path");
+    // These records are published: no paths of the machine, and not its name.
+    for name in ["path", "host"] {
+        found.remove(name);
+    }
     let information = fs::read_to_string("/proc/cpuinfo").context("read /proc/cpuinfo")?;
     let processor = field(&information, "model name").unwrap_or("unknown");
     let mut put = |name: &str, value: String| found.insert(name.to_owned(), value);

@@ -58,6 +58,8 @@ pub struct Choices<'a> {
     pub software: Option<(Ratio, u64)>,
     /// Rate of a disk to stage on.
     pub staging_bytes_per_second: u64,
+    /// What the host takes from all its sources together, where that is known.
+    pub host_bytes_per_second: Option<u64>,
     /// Generations to compare with.
     pub generations: &'a [&'static Generation],
 }
@@ -95,7 +97,8 @@ pub fn alternatives(
         Ok::<_, PlanError>(Alternative { name, effort, options: None, plan: plan(setup)? })
     };
     let mut twice = setup.clone();
-    twice.source.bytes_per_second *= 2;
+    let host = choices.host_bytes_per_second.unwrap_or(u64::MAX);
+    twice.source.bytes_per_second = (2 * setup.source.bytes_per_second).min(host);
     twice.source.file_ns /= 2;
     list.push(other("two such sources at once".to_owned(), Effort::Procedure, &twice)?);
     list.push(staged(setup, choices)?);

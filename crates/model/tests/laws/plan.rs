@@ -35,6 +35,7 @@ fn choices<'a>(generations: &'a [&'static Generation]) -> Choices<'a> {
         drive_ratio: Ratio::of(2.0),
         software: Some((Ratio::of(2.5), 800 * MB)),
         staging_bytes_per_second: 400 * MB,
+        host_bytes_per_second: None,
         generations,
     }
 }

@@ -11,6 +11,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use model::disk::DiskParameters;
+use model::engine::{Origin, Work};
 use model::plan::alternatives::{Choices, alternatives};
 use model::plan::{Compression, Drain, PlanError, Refill, Setup, Source};
 use model::program::Ratio;
@@ -111,6 +112,10 @@ struct SourceArgs {
     /// come to
     #[arg(long, value_name = "MICROSECONDS")]
     per_file: Option<u32>,
+    /// Cores of the machine that makes the backup: a source is not read faster than they hash; by
+    /// default those of this one
+    #[arg(long, value_name = "N")]
+    cores: Option<NonZero<usize>>,
     /// How long PATH is read to find its rate
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     measure: u16,
@@ -244,6 +249,7 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
         drive_ratio: drive_ratio(arguments, measured.as_ref()),
         software: software(arguments, measured.as_ref()),
         staging_bytes_per_second: arguments.source.staging_rate.0,
+        host_bytes_per_second: processor_bound(&arguments.source, setup.source.size_bytes, None),
         generations: &generations,
     };
     let list = alternatives(&setup, "as asked", &choices)?;
@@ -255,6 +261,7 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
         list: &list,
         measured: measured.as_ref(),
         choices: &choices,
+        bounded_by_cores: bounded_by_host(arguments, &setup),
         is_ratio_assumed: arguments.data.ratio.is_none() && measured.is_none(),
     };
     if let Some(mut file) = chart {
@@ -332,9 +339,34 @@ fn source(arguments: &PlanArgs, measured: Option<&Measured>) -> Result<Source, F
             return Err(missing("the rate of the source", hint));
         }
     };
+    let bound = processor_bound(given, size_bytes, measured);
+    let bytes_per_second = bound.map_or(bytes_per_second, |bound| bytes_per_second.min(bound));
     let per_file_ns = given.per_file.map(|us| u64::from(us) * 1000).or(disk_file_ns);
     let file_ns = per_file_ns.unwrap_or(u64::from(PER_FILE_US) * 1000);
     Ok(Source { size_bytes, files, bytes_per_second, file_ns })
+}
+
+/// What the cores of the host make of the fastest source, in bytes a second; nothing where the
+/// source was measured through them. Compression in software has a rate of its own.
+fn processor_bound(
+    given: &SourceArgs,
+    size_bytes: u64,
+    measured: Option<&Measured>,
+) -> Option<u64> {
+    let is_measured =
+        measured.is_some() && given.source_rate.is_none() && given.source_disk.is_none();
+    let cores = given.cores.map_or_else(flow::crew::cores, NonZero::get);
+    let work = Work { bytes: size_bytes as f64, files: 0.0, origin: Origin::Disk };
+    let foretold = work.foretell(cores, f64::INFINITY);
+    let bound = (size_bytes as f64 / foretold.seconds) as u64;
+    (!is_measured && size_bytes > 0).then_some(bound)
+}
+
+/// Says so where the host is what bounds the source.
+fn bounded_by_host(arguments: &PlanArgs, setup: &Setup) -> Option<usize> {
+    let bound = processor_bound(&arguments.source, setup.source.size_bytes, None)?;
+    let is_bounded = setup.source.bytes_per_second == bound;
+    is_bounded.then(|| arguments.source.cores.map_or_else(flow::crew::cores, NonZero::get))
 }
 
 /// One stream through the page cache with the kernel's own read-ahead.

@@ -25,6 +25,8 @@ fn a_slow_source_and_its_alternatives() {
         "40TB",
         "--files",
         "3000000",
+        "--cores",
+        "64",
         "--parameters",
     ];
     let output = run(directory.path(), &fast);
@@ -81,6 +83,30 @@ fn makers_are_told_apart() {
 }
 
 /// The same arguments, the same bytes; a source below the lowest step shows its stops.
+#[test]
+fn no_source_is_faster_than_the_cores_that_hash_it() {
+    let arguments = ["plan", "--drive", "lto9", "--count", "24", "--compression", "none"];
+    let arguments = [&arguments[..], &["--source-rate", "20GB", "--size", "50TB"]].concat();
+    let directory = tempfile::tempdir().unwrap();
+    let bound = |cores: &str| {
+        let all = [&arguments[..], &["--cores", cores, "--json"]].concat();
+        let source = &document(directory.path(), &all)["source"];
+        (source["bytes_per_second"].as_u64().unwrap(), source["bounded_by_cores"].as_u64())
+    };
+    let (one, two, many) = (bound("1"), bound("2"), bound("64"));
+    assert_eq!((one.1, two.1, many), (Some(1), Some(2), (20_000_000_000, None)));
+    assert!((one.0 * 2).abs_diff(two.0) <= 1, "{one:?} {two:?}");
+    let one_core = [&arguments[..], &["--cores", "1"]].concat();
+    let document = document(directory.path(), &[&one_core[..], &["--json"]].concat());
+    let two = document["alternatives"].as_array().unwrap().iter();
+    let two = two.into_iter().find(|way| way["name"] == "two such sources at once").unwrap();
+    let seconds = |plan: &serde_json::Value| plan["seconds"].as_f64().unwrap();
+    assert_eq!(seconds(&two["plan"]), seconds(&document["plan"]), "the cores are the same");
+    let output = run(directory.path(), &one_core);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("which is what 1 core can read and hash: --cores"), "{text}");
+}
+
 #[test]
 fn a_chart_is_drawn() {
     let directory = tempfile::tempdir().unwrap();

@@ -34,6 +34,8 @@ pub struct Presentation<'a> {
     pub measured: Option<&'a Measured>,
     /// What the alternatives were made of.
     pub choices: &'a Choices<'a>,
+    /// How many cores there are, where the host cannot read the source any faster.
+    pub bounded_by_cores: Option<usize>,
     /// Whether the ratio of compression is a guess.
     pub is_ratio_assumed: bool,
 }
@@ -98,6 +100,7 @@ impl Presentation<'_> {
                 "files": setup.source.files,
                 "bytes_per_second": setup.source.bytes_per_second,
                 "file_ns": setup.source.file_ns,
+                "bounded_by_cores": self.bounded_by_cores,
             },
             "measured": self.measured.map(|measured| json!({
                 "read_bytes": measured.read_bytes,
@@ -319,6 +322,13 @@ impl Presentation<'_> {
         } else {
             format!("{}: --parameters, --set\n", told.join(", "))
         };
+        if let Some(cores) = self.bounded_by_cores {
+            lines.push_str(&format!(
+                "the source is planned at {}, which is what {} and hash: --cores\n",
+                rate(self.setup.source.bytes_per_second as f64),
+                counted(cores as u64, "core can read", "cores can read"),
+            ));
+        }
         if self.is_ratio_assumed && matches!(self.setup.compression, Compression::Drive(_)) {
             lines.push_str("the ratio of compression is assumed: --ratio, or a PATH to sample\n");
         }
