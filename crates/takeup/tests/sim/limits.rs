@@ -197,7 +197,8 @@ impl Loaded {
         let count = match load {
             Load::Nothing => 0,
             Load::Cores | Load::Memory => cores,
-            Load::Disk => 1,
+            // As many as hold their own against a backup, which asks ahead.
+            Load::Disk => 8,
         };
         let threads = (0..count).map(|_| {
             let (stop, other) = (Arc::clone(&stop), other.to_owned());
@@ -268,9 +269,11 @@ fn check(bench: &Bench, limit: Limit, load: Load) {
         assert!(explanation.contains("other programs"), "{place}");
     }
     if limit == Limit::SourceDisk && load == Load::Disk {
-        let moved = document["others_on_source_bytes"].as_u64().unwrap();
-        assert!(moved > 0, "{place}");
-        assert!(explanation.contains("on that disk"), "{place}");
+        let bytes = |name: &str| document[name].as_u64().unwrap() as f64;
+        let (theirs, own) = (bytes("others_on_source_bytes"), bytes("source_bytes"));
+        // Where cores are short the others may hardly come to it, and that is not worth a word.
+        let worth_a_word = theirs / (theirs + own) >= 0.1;
+        assert_eq!(explanation.contains("on that disk"), worth_a_word, "{place}");
     }
     // Compression aside, a device with a known rate is the bound of everything that is promised
     // of other stages: the same record with the named stage free is asked in `flow`'s own tests.
