@@ -139,6 +139,7 @@ impl<'a> Reader<'a> {
     }
 
     fn batch(&mut self, batch: Batch) -> Result<Spent, BackupError> {
+        self.meter.next_batch(&self.shared.pace);
         self.meter.start();
         self.headers.clear();
         let mut rest = std::mem::take(&mut self.drafts);
