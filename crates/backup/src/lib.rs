@@ -8,6 +8,7 @@ pub mod backup;
 pub mod destination;
 pub mod list;
 pub mod origin;
+mod past_cache;
 pub mod pipe;
 pub mod read;
 pub mod report;

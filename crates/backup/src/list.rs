@@ -21,6 +21,7 @@ use flow::monitor::{Counter, Monitor};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
 use crate::origin::Origin;
+use crate::past_cache::Way;
 use crate::read::cross_check::cross_check;
 use crate::read::members::{Item, MemberStream};
 use crate::read::{
@@ -195,6 +196,7 @@ pub fn list(
     };
     let settings = ReadSettings {
         engine: options.engine,
+        way: Way::Fastest,
         ring_bytes: options.ring_bytes,
         threads: options.threads,
         make_decoder: plain_decoder,

@@ -66,6 +66,8 @@ use source::SourceReader;
 use summary::ReadSummary;
 use then_index::ThenIndex;
 
+use crate::past_cache::{PastCache, Way};
+
 pub(crate) use cursor::Slice;
 pub use damage::{Damage, DamageKind};
 pub use failure::ReadFailure;
@@ -85,12 +87,16 @@ pub(crate) const MEMBERS_BYTES_MAX: usize = 16 << 20;
 /// Zeros behind a member that tar writes at most without being told otherwise: the end mark, which
 /// begins in the last unit of a record of 10 KiB, and the record behind that.
 const RECORD_ZEROS_BYTES_MAX: u64 = 512 + 10240;
-/// Reads in flight at first: enough to keep a disk busy, few enough for two cores.
+/// Reads in flight at first, through the page cache: enough to keep a disk busy, few enough for two
+/// cores.
 const READS_IN_FLIGHT: usize = 4;
+/// The same past it, where nobody reads ahead.
+const DIRECT_READS_IN_FLIGHT: usize = 8;
 
 /// How an archive is read.
 pub(crate) struct ReadSettings<'a> {
     pub engine: Engine,
+    pub way: Way,
     /// Bytes of both rings together.
     pub ring_bytes: usize,
     /// Decompressing threads; as many as there are cores when `None`.
@@ -170,6 +176,8 @@ struct Pipeline<'a, E> {
     stop: AtomicBool,
     ring_bytes: AtomicU64,
     trailing_bytes: AtomicU64,
+    /// Whether all of the source came past the page cache.
+    past_cache: AtomicBool,
     table: Mutex<TableState>,
     /// The index of a set on tape, once it is known.
     tape_index: Mutex<Option<TapeIndex>>,
@@ -224,6 +232,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             stop: AtomicBool::new(false),
             ring_bytes: AtomicU64::new(0),
             trailing_bytes: AtomicU64::new(0),
+            past_cache: AtomicBool::new(false),
             table: Mutex::default(),
             tape_index: Mutex::new(None),
             tape_end: Mutex::new(None),
@@ -468,29 +477,35 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             Input::File(source) => source,
             Input::Tape(tape) => return self.read_tape(tape, producer, account),
         };
-        let file = &source.file;
         match source.length_bytes {
             Some(length_bytes) => {
-                let mut in_flight = self
-                    .choice
-                    .open_reads(READS_IN_FLIGHT, file)
-                    .map_err(|source| ReadFailure::SetUp { what: "engine", source })?;
                 let ranges = match self.settings.excerpt {
                     Some(excerpt) => excerpt.source.clone(),
                     None => std::iter::once(StoredOffset::range(0..length_bytes)).collect(),
                 };
+                let past_cache =
+                    PastCache::of_source(&source, &ranges, length_bytes, self.settings.way);
+                let file = past_cache.file();
+                let depth =
+                    if past_cache.is_on() { DIRECT_READS_IN_FLIGHT } else { READS_IN_FLIGHT };
+                let mut in_flight = self
+                    .choice
+                    .open_reads(depth, &file)
+                    .map_err(|source| ReadFailure::SetUp { what: "engine", source })?;
                 let reader = SourceReader {
-                    file,
+                    file: &file,
+                    past_cache,
                     ranges,
                     in_flight: &mut in_flight,
                     stop: &self.stop,
                     gaps: &self.source_gaps,
                     bad_steps: 0,
                 };
-                reader.read(producer, account).map_err(failed)?;
+                let past_cache = reader.read(producer, account).map_err(failed)?;
+                self.past_cache.store(past_cache, Ordering::Relaxed);
             }
             None => {
-                read_stream(file, producer, account, self.cancel).map_err(failed)?;
+                read_stream(&source.file, producer, account, self.cancel).map_err(failed)?;
             }
         }
         Ok(())
@@ -569,6 +584,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             compression,
             ring_bytes: self.ring_bytes.load(Ordering::Relaxed),
             trailing_bytes: self.trailing_bytes.load(Ordering::Relaxed),
+            past_cache: self.past_cache.load(Ordering::Relaxed),
             table: *lock(&self.table),
             stages,
             tape: lock(&self.tape_end).take(),

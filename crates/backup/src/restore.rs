@@ -38,6 +38,7 @@ use tree::{
 };
 
 use crate::origin::Origin;
+use crate::past_cache::Way;
 use crate::read::cross_check::set_id_holds;
 use crate::read::excerpt::Excerpt;
 use crate::read::members::MemberStream;
@@ -211,6 +212,7 @@ pub fn restore(
     let stand_ins = plan.map_or_else(StandIns::default, |plan| plan.stand_ins);
     let settings = ReadSettings {
         engine: options.engine,
+        way: Way::Fastest,
         ring_bytes: options.ring_bytes,
         threads: options.threads,
         make_decoder: naming_decoder,

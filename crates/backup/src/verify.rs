@@ -34,6 +34,7 @@ use flow::run::{Command, Endpoint, RunReport, StageKind};
 use tree::{Attributes, CompareOwners, Difference};
 
 use crate::origin::Origin;
+use crate::past_cache::Way;
 use crate::read::block_check::{BlockCheck, KeptChecksums};
 use crate::read::members::MemberStream;
 use crate::read::{
@@ -293,6 +294,10 @@ pub fn verify(
     let keep = check.is_none().then(Arc::<KeptChecksums>::default);
     let settings = ReadSettings {
         engine: options.engine,
+        way: match options.cache {
+            PageCache::Dropped => Way::Fastest,
+            PageCache::Used => Way::Cache,
+        },
         ring_bytes: options.ring_bytes,
         threads: options.threads,
         make_decoder: plain_decoder,
@@ -315,7 +320,7 @@ pub fn verify(
     let ((mut report, from_end, written), mut summary) =
         read_archive::<_, VerifyError>(input, &settings, &parse, monitor, &crew, body)?;
     let endpoint = summary.endpoint;
-    report.read_from = read_from;
+    report.read_from = if summary.past_cache { ReadFrom::Disk } else { read_from };
     // Who has compressed it anew, or decompressed it, has changed nothing that matters.
     let as_written = written.is_some_and(|was| was.to_string().starts_with(summary.compression));
     let has_table = as_written && summary.compression == "zstd" && endpoint != Endpoint::Tape;

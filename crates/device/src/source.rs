@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -82,5 +82,12 @@ impl Source {
             _ => None,
         };
         Ok(Source { file: Arc::new(file), name, length_bytes })
+    }
+
+    /// The same file by a descriptor with flags of its own, if it can be opened again.
+    pub fn reopen(&self) -> io::Result<OwnedFd> {
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+        Ok(interruptible::open(&*path, flags, Mode::empty())?)
     }
 }

@@ -20,7 +20,7 @@ use super::BackupError;
 use super::draft::{Content, Draft, fill_content, fill_direct};
 use super::groups::{Findings, in_archive};
 use super::reader::{Shared, tell_warnings};
-use super::stream::choose_direct;
+use crate::past_cache::choose_direct;
 
 /// Content from which on a file is handed on.
 pub(super) const PLACED_BYTES_MIN: u64 = 128 << 10;

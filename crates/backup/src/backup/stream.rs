@@ -1,21 +1,19 @@
 //! One large file, streamed into the archive with several reads in flight.
 //!
 //! The worker holds its turn all the while, since the file takes more than a reservation may. Each
-//! read goes to its place in a block. A file that the page cache does not hold is read past it:
-//! that is faster (one copy less, and the depth is ours to choose instead of read-ahead's), and it
-//! leaves the cache to those who work on the machine.
+//! read goes to its place in a block. A file that the page cache does not hold is read past it
+//! ([`crate::past_cache`]).
 
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 use archive::member::{Extent, Kind};
 use archive::stream::ArchiveOffset;
-use device::file::Direct;
 use failures::lock;
-use flow::backend::{Memory, Operation, READS_MAX};
+use flow::backend::{Memory, Operation};
 use flow::cancel::Stopped;
 use flow::in_flight::{Failure, InFlight, Transfer};
 use flow::monitor::Counter;
@@ -25,6 +23,7 @@ use super::BackupError;
 use super::draft::{Draft, padded};
 use super::groups::{Content, Findings, Group, in_archive};
 use super::reader::Reader;
+use crate::past_cache::PastCache;
 
 /// Reads in flight at first. Eight of 1 MiB reach what a fast disk gives to one stream.
 const DEPTH: usize = 8;
@@ -41,10 +40,7 @@ struct Stream<'a, 'b> {
     runs: VecDeque<Extent>,
     /// Bytes of padding that follow the last run.
     padding_bytes: usize,
-    direct: Direct,
-    /// How many reads may yet be made again through the cache: as many as can be under way past it
-    /// when the first one says that direct I/O does not take it.
-    retries_left: usize,
+    past_cache: PastCache,
     /// Size of the file when it was opened.
     end_bytes: u64,
     lost_bytes: u64,
@@ -72,23 +68,22 @@ impl Reader<'_> {
         let whole = Extent { offset_bytes: 0, length_bytes: content_bytes };
         let runs = draft.captured.member.sparse.clone().unwrap_or_else(|| vec![whole]);
         let file = Arc::new(file);
-        let direct = choose_direct(file.as_fd(), &runs, content_bytes);
+        let past_cache = PastCache::choose(&file, &runs, content_bytes);
+        if past_cache.is_on() {
+            self.shared.producer.set_reuse(Reuse::Coldest);
+        }
         let mut stream = Stream {
             reader: self,
             file: Arc::clone(&file),
             runs: runs.into(),
             padding_bytes: (padded(content_bytes) - content_bytes) as usize,
-            direct,
-            retries_left: if direct == Direct::On { READS_MAX } else { 0 },
+            past_cache,
             end_bytes: draft.captured.version.size_bytes,
             lost_bytes: 0,
             first_error: None,
             shrank_at: None,
             held: None,
         };
-        if direct == Direct::On {
-            stream.reader.shared.producer.set_reuse(Reuse::Coldest);
-        }
         stream.run()?;
         stream.reader.shared.producer.set_reuse(Reuse::Warmest);
         let held = stream.held.take();
@@ -207,9 +202,7 @@ impl Stream<'_, '_> {
     /// the cache, and so is the rest of the file.
     fn completed(&mut self, done: Transfer) -> Option<Operation> {
         let Transfer { operation, result } = done;
-        if result.as_ref().is_err_and(is_invalid) && self.retries_left > 0 {
-            self.retries_left -= 1;
-            self.leave_direct();
+        if self.past_cache.is_refused(&result) {
             return Some(operation);
         }
         let Operation { offset_bytes, done_bytes, wanted_bytes, memory, .. } = operation;
@@ -231,14 +224,6 @@ impl Stream<'_, '_> {
         None
     }
 
-    fn leave_direct(&mut self) {
-        if self.direct == Direct::On {
-            self.direct = Direct::Off;
-            // Where this fails the reads do too, and they are told of.
-            let _ = device::file::set_direct(&self.file, Direct::Off);
-        }
-    }
-
     fn finish_piece(&mut self, mut piece: Piece, filled: usize) {
         piece.bytes_mut()[filled..].fill(0);
         let bytes = piece.len() as u64;
@@ -254,7 +239,7 @@ impl Stream<'_, '_> {
     /// Reads a region that failed as a whole in small steps, which are aligned in the file as pages
     /// and sectors are, and leaves zeros where that fails too.
     fn salvage(&mut self, region: &mut [u8], offset_bytes: u64, error: io::Error) {
-        self.leave_direct();
+        self.past_cache.leave();
         let (mut at, mut failures) = (0, 0);
         let mut first_lost_bytes = None;
         while at < region.len() {
@@ -294,40 +279,7 @@ impl Stream<'_, '_> {
     }
 }
 
-/// Past the page cache, if the file system can and the cache does not hold most of the file.
-pub(super) fn choose_direct(file: BorrowedFd<'_>, runs: &[Extent], content_bytes: u64) -> Direct {
-    let aligned = |alignment: u64| {
-        let (last, others) = match runs.split_last() {
-            Some((last, others)) => (last.offset_bytes, others),
-            None => (0, runs),
-        };
-        last.is_multiple_of(alignment)
-            && others.iter().all(|run| {
-                run.offset_bytes.is_multiple_of(alignment)
-                    && run.length_bytes.is_multiple_of(alignment)
-            })
-    };
-    // The place in the archive is a multiple of 512, and so is the place in memory.
-    let possible = device::file::direct_alignment(file).is_some_and(|alignment| {
-        alignment.memory_bytes <= 512
-            && alignment.offset_bytes <= 512
-            && aligned(alignment.offset_bytes.into())
-    });
-    if !possible {
-        return Direct::Off;
-    }
-    let cached = device::file::cached_bytes(file, content_bytes).unwrap_or(0);
-    if cached * 2 > content_bytes || device::file::set_direct(file, Direct::On).is_err() {
-        return Direct::Off;
-    }
-    Direct::On
-}
-
 /// Bytes read before the first error, or the end of the file.
 fn read_as_far_as_possible(file: &OwnedFd, slice: &mut [u8], offset_bytes: u64) -> usize {
     interruptible::read_at(file, slice, offset_bytes).unwrap_or(0)
-}
-
-fn is_invalid(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error())
 }

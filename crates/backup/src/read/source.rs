@@ -16,11 +16,13 @@ use archive::stream::{Stored, StoredOffset};
 use flow::account::Account;
 use flow::backend::{Memory, Operation};
 use flow::in_flight::{InFlight, Transfer};
-use flow::ring::{Piece, Producer};
+use flow::ring::{Piece, Producer, Reuse};
 use flow::source::ReadError;
 
 use flow::gaps::{Gap, Gaps};
 use interruptible::read_exact_at;
+
+use crate::past_cache::PastCache;
 
 /// Bytes of a second attempt at an unreadable place: one page.
 const STEP_BYTES: usize = 4096;
@@ -30,6 +32,7 @@ const BAD_STEPS_MAX: usize = 4096;
 /// What a reading thread works with.
 pub(crate) struct SourceReader<'a> {
     pub file: &'a Arc<OwnedFd>,
+    pub past_cache: PastCache,
     /// What is read, in this order: the whole source, or parts of it.
     pub ranges: Vec<Range<StoredOffset>>,
     pub in_flight: &'a mut InFlight,
@@ -40,8 +43,12 @@ pub(crate) struct SourceReader<'a> {
 }
 
 impl SourceReader<'_> {
-    /// Reads the ranges into the ring, one behind the other. Returns the bytes asked for.
-    pub fn read(mut self, producer: Producer, account: &mut Account) -> Result<u64, ReadError> {
+    /// Reads the ranges into the ring, one behind the other. Returns whether all of them came past
+    /// the page cache.
+    pub fn read(mut self, producer: Producer, account: &mut Account) -> Result<bool, ReadError> {
+        if self.past_cache.is_on() {
+            producer.set_reuse(Reuse::Coldest);
+        }
         let mut asked = 0u64;
         let block_bytes = producer.block_bytes() as u64;
         let mut ranges = std::mem::take(&mut self.ranges).into_iter();
@@ -72,8 +79,12 @@ impl SourceReader<'_> {
             }
             let Some(done) = self.in_flight.wait()? else {
                 producer.finish();
-                return Ok(asked);
+                return Ok(self.past_cache.is_on());
             };
+            if self.past_cache.is_refused(&done.result) {
+                self.in_flight.begin(done.operation)?;
+                continue;
+            }
             account.stage().add_bytes(done.done_bytes() as u64);
             self.complete(done)?;
         }
@@ -109,6 +120,7 @@ impl SourceReader<'_> {
         done_bytes: usize,
         first: &io::Error,
     ) -> Result<(), ReadError> {
+        self.past_cache.leave();
         let mut at = offset_bytes;
         for step in piece.bytes_mut()[done_bytes..].chunks_mut(STEP_BYTES) {
             if let Err(source) = read_exact_at(self.file, step, at) {
@@ -186,6 +198,7 @@ mod tests {
         let mut account = Stage::new(StageKind::Read).open();
         let reader = SourceReader {
             file: &file,
+            past_cache: PastCache::choose(&file, &[], 0),
             ranges: [0..BLOCK as u64, BLOCK as u64..content.len() as u64]
                 .map(StoredOffset::range)
                 .to_vec(),
@@ -194,7 +207,7 @@ mod tests {
             gaps: &gaps,
             bad_steps: 0,
         };
-        assert_eq!(reader.read(producer, &mut account).unwrap(), content.len() as u64);
+        reader.read(producer, &mut account).unwrap();
         let mut found = Vec::new();
         while let Some(block) = consumers[0].next(&mut account).unwrap() {
             found.extend_from_slice(&block);

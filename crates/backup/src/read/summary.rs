@@ -22,6 +22,8 @@ pub(crate) struct ReadSummary {
     pub ring_bytes: u64,
     /// Bytes behind the last chunk that are no chunk.
     pub trailing_bytes: u64,
+    /// Whether all that was read came past the page cache.
+    pub past_cache: bool,
     /// What became of the seek table of a zstd stream.
     pub table: TableState,
     /// `read` and, when compressed, `decompress`.

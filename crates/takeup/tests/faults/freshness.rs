@@ -1,7 +1,9 @@
 //! A verification says something of the disk: what is cached is dropped before it is read.
 
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -37,6 +39,46 @@ fn what_was_written_just_now_is_read_from_the_disk() {
         let (_, told) = verify(&target, &[options, &["--cached"]].concat());
         assert_eq!(told["what"], "page cache");
     }
+}
+
+/// Holds the first mebibyte of a file in the page cache until its standard input ends.
+const HOLD: &str = "import ctypes, mmap, sys
+file = open(sys.argv[1], 'r+b')
+memory = mmap.mmap(file.fileno(), 1 << 20)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.mlock(ctypes.c_void_p(address), ctypes.c_size_t(1 << 20)) != 0:
+    sys.exit(f'mlock: {ctypes.get_errno()}')
+print('held', flush=True)
+sys.stdin.read()";
+
+/// What others hold of the archive in the page cache cannot be dropped, and is read from the disk
+/// all the same.
+#[test]
+fn what_somebody_else_holds_in_the_page_cache_is_read_from_the_disk() {
+    let case = Case::new(8, 1 << 20);
+    let target = case.target();
+    assert_eq!(run(&mut case.backup(&target)).code, Some(0));
+    let archive = std::fs::File::open(&target).unwrap();
+    let archive_bytes = archive.metadata().unwrap().len();
+    if device::file::direct_alignment(&archive).is_none() {
+        needs::does_not_apply!("no direct I/O on this disk");
+    }
+    let cached_bytes = || device::file::cached_bytes(archive.as_fd(), archive_bytes).unwrap();
+    let mut holder = Command::new("python3");
+    holder.args(["-c", HOLD]).arg(&target).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut holder = holder.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "held\n");
+    let (read_bytes, told) = verify(&target, &[]);
+    let left_bytes = cached_bytes();
+    drop(holder.stdin.take());
+    assert!(holder.wait().unwrap().success());
+    assert_eq!(told["what"], "disk", "{told}");
+    assert!(read_bytes >= archive_bytes, "{read_bytes} of {archive_bytes} bytes");
+    // What is left is what was held, and the index at the end, which is read in small pieces.
+    assert!((1 << 20..2 << 20).contains(&left_bytes), "{left_bytes} bytes are cached");
 }
 
 #[test]

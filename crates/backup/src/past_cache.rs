@@ -1,0 +1,128 @@
+//! Reading a file past the page cache for as long as that works.
+//!
+//! That is faster where the cache does not hold the file (one copy less, and the depth is ours to
+//! choose instead of read-ahead's), and it leaves the cache to those who work on the machine. What
+//! direct I/O does not take, such as the end of a file that is no multiple of a sector, is read
+//! through the cache, and so is all that follows.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use archive::member::Extent;
+use archive::stream::StoredOffset;
+use device::file::Direct;
+use device::source::Source;
+use flow::backend::READS_MAX;
+
+/// What an archive may be read by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Whichever is faster.
+    Fastest,
+    /// The page cache, whatever it holds.
+    Cache,
+}
+
+/// A file of which some runs are read. The descriptor is nobody else's while they are.
+#[derive(Debug)]
+pub(crate) struct PastCache {
+    file: Arc<OwnedFd>,
+    direct: Direct,
+    /// How many reads may yet be made again through the cache: as many as can be under way past it
+    /// when the first one says that direct I/O does not take it.
+    retries_left: usize,
+}
+
+impl PastCache {
+    /// Past the cache, if that can be done with these runs of the file and the cache does not hold
+    /// most of its `length_bytes`.
+    pub fn choose(file: &Arc<OwnedFd>, runs: &[Extent], length_bytes: u64) -> PastCache {
+        let direct = choose_direct(file.as_fd(), runs, length_bytes);
+        let retries_left = if direct == Direct::On { READS_MAX } else { 0 };
+        PastCache { file: Arc::clone(file), direct, retries_left }
+    }
+
+    /// The same for what an archive is read from, through a descriptor of its own: others read the
+    /// index through the one that is there, in pieces of any length.
+    pub fn of_source(
+        source: &Source,
+        ranges: &[Range<StoredOffset>],
+        length_bytes: u64,
+        way: Way,
+    ) -> PastCache {
+        let can = way == Way::Fastest && device::file::direct_alignment(&source.file).is_some();
+        if can && let Ok(own) = source.reopen() {
+            let run = |range: &Range<StoredOffset>| Extent {
+                offset_bytes: range.start.bytes(),
+                length_bytes: range.end - range.start,
+            };
+            let runs: Vec<Extent> = ranges.iter().map(run).collect();
+            return PastCache::choose(&Arc::new(own), &runs, length_bytes);
+        }
+        PastCache { file: Arc::clone(&source.file), direct: Direct::Off, retries_left: 0 }
+    }
+
+    /// What is to be read through.
+    pub fn file(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.file)
+    }
+
+    /// Whether it has come past the cache so far.
+    pub fn is_on(&self) -> bool {
+        self.direct == Direct::On
+    }
+
+    /// Whether a read is to be made again: direct I/O did not take it, and now it is off.
+    pub fn is_refused<T>(&mut self, result: &io::Result<T>) -> bool {
+        let refused = result.as_ref().is_err_and(is_invalid) && self.retries_left > 0;
+        if refused {
+            self.retries_left -= 1;
+            self.leave();
+        }
+        refused
+    }
+
+    /// Through the cache from here on.
+    pub fn leave(&mut self) {
+        if self.direct == Direct::On {
+            self.direct = Direct::Off;
+            // Where this fails the reads do too, and they are told of.
+            let _ = device::file::set_direct(&self.file, Direct::Off);
+        }
+    }
+}
+
+/// Switches direct I/O on, if the file system can and the cache does not hold most of the file.
+pub(crate) fn choose_direct(file: BorrowedFd<'_>, runs: &[Extent], length_bytes: u64) -> Direct {
+    let aligned = |alignment: u64| {
+        let (last, others) = match runs.split_last() {
+            Some((last, others)) => (last.offset_bytes, others),
+            None => (0, runs),
+        };
+        last.is_multiple_of(alignment)
+            && others.iter().all(|run| {
+                run.offset_bytes.is_multiple_of(alignment)
+                    && run.length_bytes.is_multiple_of(alignment)
+            })
+    };
+    // The place in the archive is a multiple of 512, and so is the place in memory.
+    let possible = device::file::direct_alignment(file).is_some_and(|alignment| {
+        alignment.memory_bytes <= 512
+            && alignment.offset_bytes <= 512
+            && aligned(alignment.offset_bytes.into())
+    });
+    if !possible {
+        return Direct::Off;
+    }
+    let cached = device::file::cached_bytes(file, length_bytes).unwrap_or(0);
+    if cached * 2 > length_bytes || device::file::set_direct(file, Direct::On).is_err() {
+        return Direct::Off;
+    }
+    Direct::On
+}
+
+fn is_invalid(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error())
+}
