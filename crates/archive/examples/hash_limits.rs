@@ -1,15 +1,23 @@
 //! What one core and all cores give to hashing and to copying memory, in the processor's cache and
 //! out of it: the bound of whatever reads, hashes and writes.
 //!
-//! `cargo run --release -p archive --example hash_limits`
+//! `cargo run --release -p archive --example hash_limits [FILE]`
 //!
 //! Prints GB/s of the content hash, of the block checksum and of a copy, over pieces of 256 KiB,
 //! 1 MiB and 64 MiB, on one thread and on as many as there are cores; and beside the last the
 //! seconds of processor time that 4 GiB take by it. Each figure is the median of five rounds of a
 //! fifth of a second, the rounds of all taken in turns.
+//!
+//! With FILE, which the page cache should hold (`cat FILE >/dev/null`), also the seconds that it
+//! takes to read it and to read and hash it, by one thread and by all cores, each with one buffer
+//! of 1 MiB and nothing else to do: no ring, no order, no index. Medians of five in turns. No
+//! backup of that file can be faster.
 #![allow(clippy::print_stdout)]
 
+use std::fs::File;
 use std::hint::black_box;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use archive::index::{ContentHasher, block_checksum};
@@ -49,6 +57,58 @@ fn main() {
             let seconds = (4u64 << 30) as f64 / one / 1e9;
             let piece = format!("{} KiB", bytes >> 10);
             println!("{name:15} {piece:>10} {one:>10.1} {all:>10.1}  {seconds:.2} s");
+        }
+    }
+    if let Some(path) = std::env::args_os().nth(1) {
+        read_whole(&File::open(path).expect("FILE can be opened"), cores);
+    }
+}
+
+/// Prints the seconds of reading FILE, and of reading and hashing it in steps.
+fn read_whole(file: &File, cores: usize) {
+    const STEPS: [Option<usize>; 3] = [None, Some(256 << 10), Some(1 << 20)];
+    let mut seconds = vec![Vec::new(); STEPS.len() * 2];
+    for _ in 0..ROUNDS {
+        let mut seconds = seconds.iter_mut();
+        for step in STEPS {
+            for threads in [1, cores] {
+                let started = Instant::now();
+                let next = AtomicU64::new(0);
+                std::thread::scope(|scope| {
+                    (0..threads).for_each(|_| drop(scope.spawn(|| read_some(file, &next, step))));
+                });
+                seconds.next().expect("one for each").push(started.elapsed().as_secs_f64());
+            }
+        }
+    }
+    let mut seconds = seconds.into_iter().map(median);
+    for step in STEPS {
+        let name = match step {
+            None => "read".to_owned(),
+            Some(bytes) => format!("read and hash by {} KiB", bytes >> 10),
+        };
+        let (one, all) = (seconds.next().unwrap_or(0.0), seconds.next().unwrap_or(0.0));
+        println!("{name:25} {one:>9.2} s {all:>8.2} s");
+    }
+}
+
+/// Reads the blocks that nobody has taken yet, in steps, and hashes each step right behind.
+fn read_some(file: &File, next: &AtomicU64, step: Option<usize>) {
+    const BLOCK: u64 = 1 << 20;
+    let mut buffer = vec![0; BLOCK as usize];
+    loop {
+        let at = next.fetch_add(BLOCK, Ordering::Relaxed);
+        let mut end = 0;
+        for part in buffer.chunks_mut(step.unwrap_or(BLOCK as usize)) {
+            let bytes = file.read_at(part, at + end).expect("FILE can be read");
+            end += bytes as u64;
+            if step.is_some() {
+                black_box(ContentHasher::hash_whole(black_box(&part[..bytes])));
+                black_box(block_checksum(black_box(&part[..bytes])));
+            }
+        }
+        if end == 0 {
+            return;
         }
     }
 }
