@@ -278,6 +278,7 @@ pub fn backup(
     if let Some(tape) = &tape {
         run.change_seconds = tape.change_seconds;
         run.ready_seconds = tape.ready_seconds;
+        run.label_seconds = tape.label_seconds;
         run.target_bytes = tape.blocks * tape.block_bytes;
     }
     Ok(BackupReport { run, tape })

@@ -10,6 +10,7 @@
 
 pub mod drive;
 pub mod limits;
+pub mod played;
 mod positioning;
 mod questions;
 pub mod raw;

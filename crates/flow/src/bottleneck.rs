@@ -91,7 +91,8 @@ pub struct Analysis {
     pub bottleneck: Option<usize>,
     /// Index of the stage that would be to blame without it.
     pub next: Option<usize>,
-    /// Wall time of the run, without the time until the target was ready and changes of volume.
+    /// Wall time of the run, that until the target was ready and changes of volume included: what
+    /// is told of a run is of all of it, as its table is. The limit is looked for in the rest.
     pub seconds: f64,
     /// The processor was the limit, and other programs had more of it than the stages.
     pub is_foreign: bool,
@@ -110,10 +111,11 @@ pub struct Analysis {
 
 /// Looks for the limit of a run.
 pub fn analyse(run: &RunReport) -> Analysis {
-    let seconds = overlapping_seconds(run);
+    let seconds = sane(run.seconds);
+    let aside_seconds = seconds - overlapping_seconds(run);
     let times: Vec<Times> = (0..run.stages.len()).map(|index| Times::new(run, index)).collect();
     let processor_seconds: f64 = times.iter().map(|stage| stage.processor_seconds).sum();
-    let overlapped_seconds = (seconds - sane(run.synchronise_seconds)).max(0.0);
+    let overlapped_seconds = (seconds - aside_seconds - sane(run.synchronise_seconds)).max(0.0);
     let processor_share = share(processor_seconds, overlapped_seconds * run.cores.max(1) as f64);
     let stages = run
         .stages
@@ -151,10 +153,10 @@ pub fn analyse(run: &RunReport) -> Analysis {
         seconds,
         is_foreign,
         seconds_without: match bottleneck {
-            Some(_) => seconds_without(run, &times, free, seconds),
+            Some(_) => aside_seconds + seconds_without(run, &times, free, seconds - aside_seconds),
             None => seconds,
         },
-        saved_seconds: saved_seconds(&times, seconds),
+        saved_seconds: saved_seconds(&times, seconds - aside_seconds),
         processor_share,
         others_share,
         cores: run.cores,

@@ -37,6 +37,31 @@ pub enum Level {
     Warning,
 }
 
+/// What a run does while no bytes pass, and no rate says anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// A tape is on its way to where it will be written.
+    Winding,
+    /// What stands on the medium is read.
+    ReadingLabel,
+    /// Another volume is asked for and made ready.
+    Changing,
+    /// Everything was handed over, and the drive puts what it holds on the medium.
+    Flushing,
+}
+
+impl Pause {
+    /// In tables and on the live line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pause::Winding => "winding",
+            Pause::ReadingLabel => "reading the label",
+            Pause::Changing => "changing the volume",
+            Pause::Flushing => "flushing the drive",
+        }
+    }
+}
+
 /// Receives what a run counts and notices. Called from many threads at once.
 pub trait Monitor: Send + Sync {
     /// Adds to a counter.
@@ -46,6 +71,10 @@ pub trait Monitor: Send + Sync {
     /// Tells how many blocks of the ring before the writer are ready, of how many.
     fn fill(&self, ready_blocks: usize, capacity_blocks: usize) {
         let _ = (ready_blocks, capacity_blocks);
+    }
+    /// Tells what goes on while no bytes pass; `None` when they pass again.
+    fn pause(&self, pause: Option<Pause>) {
+        let _ = pause;
     }
 }
 

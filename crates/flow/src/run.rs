@@ -168,6 +168,8 @@ pub struct RunReport {
     /// Part of it until the target could be written: a tape is wound, and its label is read. No
     /// stage runs yet.
     pub ready_seconds: f64,
+    /// Part of that for reading the label; the rest is winding.
+    pub label_seconds: f64,
     /// Part of it in which another volume was asked for: no stage can be blamed for it.
     pub change_seconds: f64,
     /// The stages in the order in which data pass through them.

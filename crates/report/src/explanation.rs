@@ -27,11 +27,14 @@ fn caveat(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
     let mut caveats = Vec::new();
     if run.change_seconds >= CHANGES_WORTH_NAMING_SECONDS {
         let took = duration(run.change_seconds);
-        caveats.push(format!("changes of volume took {took} and are left out here"));
+        caveats.push(format!("changes of volume took {took} of it and are no stage's"));
     }
     if run.ready_seconds >= CHANGES_WORTH_NAMING_SECONDS {
-        let took = duration(run.ready_seconds);
-        caveats.push(format!("{took} until the tape was wound and its label read are left out"));
+        let wound = duration((run.ready_seconds - run.label_seconds).max(0.0));
+        let label = duration(run.label_seconds);
+        caveats.push(format!(
+            "winding took {wound} of it, reading the label {label}, and both are no stage's"
+        ));
     }
     if analysis.cause != Cause::Processor && analysis.others_share >= OTHERS_WORTH_NAMING {
         let (theirs, wait) = (percent(analysis.others_share), percent(stage.core_wait_share));
@@ -186,10 +189,16 @@ fn synchronise_clause(stage: &StageShare, run: &RunReport) -> String {
     let is_last = run.stages.last().is_some_and(|last| last.kind == stage.kind);
     if is_last && run.synchronise_seconds >= SYNCHRONISE_WORTH_NAMING * stage.busy_seconds {
         let took = duration(run.synchronise_seconds);
-        format!(", {took} of it until all was on the medium")
+        let share = percent(run.synchronise_seconds / run.seconds.max(f64::MIN_POSITIVE));
+        format!(", {share} of it flushing, {took} until all was on the medium")
     } else {
         String::new()
     }
+}
+
+/// Whether a tape had most of its writer's time behind the last block: its buffer took the run.
+fn is_mostly_flushing(stage: &StageShare, run: &RunReport) -> bool {
+    run.target == Endpoint::Tape && run.synchronise_seconds >= stage.busy_seconds / 2.0
 }
 
 fn next_clause(analysis: &Analysis) -> String {
@@ -267,6 +276,11 @@ fn stage_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Str
         }
         StageKind::Compare => {
             "the disk of the live files gives no more: a faster one would help".into()
+        }
+        StageKind::Write if is_mostly_flushing(stage, run) => {
+            "most of that the drive emptied its buffer behind the last block: a longer run shows \
+             more of how it streams"
+                .to_owned()
         }
         StageKind::Write if run.target == Endpoint::Tape && run.times_ran_empty > 0 => format!(
             "the drive takes no more while it is given something, but the ring ran empty {}: a \

@@ -50,6 +50,8 @@ pub struct TapeSummary {
     pub write_seconds: Option<f64>,
     /// Time until the first medium could be written: it is wound, and its label is read.
     pub ready_seconds: f64,
+    /// Part of that for reading its label; the rest is winding.
+    pub label_seconds: f64,
     /// Time of the last filemark, which waits until everything is on the medium.
     pub synchronise_seconds: f64,
     /// Time for changes of volume.
@@ -99,7 +101,8 @@ impl TapeSummary {
             None => String::new(),
         };
         let ready = if self.ready_seconds >= 0.1 {
-            format!(", {} for winding and reading its label", duration(self.ready_seconds))
+            let wound = duration((self.ready_seconds - self.label_seconds).max(0.0));
+            format!(", {wound} for winding, {} for reading its label", duration(self.label_seconds))
         } else {
             String::new()
         };
@@ -110,7 +113,7 @@ impl TapeSummary {
         };
         format!(
             "tape: set {set} from file {}{volumes}: {}, {} of {} ({}){ready}{waited}{changed}, {} \
-             until all was on the medium\n{}\n",
+             for flushing until all was on the medium\n{}\n",
             self.file_number,
             counted(self.segments.into(), "segment", "segments"),
             counted(self.blocks, "block", "blocks"),

@@ -34,6 +34,9 @@ pub struct RunSummary {
     pub seconds_without_bottleneck: f64,
     /// Time that the stages would have taken more, one after the other.
     pub overlap_saved_seconds: f64,
+    /// Part of `seconds` in which data could move: without what a tape took to be ready
+    /// (`ready_seconds`), changes of volume and the final synchronisation.
+    pub moving_seconds: f64,
     /// Share of their time that other programs used meanwhile.
     pub others_processor_share: f64,
     /// Bytes that other programs moved on the disk of the source meanwhile; zero where that is not
@@ -74,6 +77,7 @@ impl RunSummary {
             limit: cause_name(analysis.cause),
             seconds_without_bottleneck: analysis.seconds_without,
             overlap_saved_seconds: analysis.saved_seconds,
+            moving_seconds: moving_seconds(&run),
             others_processor_share: analysis.others_share,
             others_on_source_bytes: run.others_on_source_bytes.unwrap_or(0),
             others_on_target_bytes: run.others_on_target_bytes.unwrap_or(0),
@@ -89,8 +93,13 @@ impl RunSummary {
         let mut document =
             serde_json::to_value(self).expect("strings and numbers can be written as JSON");
         let stages = document["stages"].as_array_mut().into_iter().flatten();
-        for (stage, rate) in stages.zip(&self.busy_bytes_per_second) {
+        for (number, (stage, rate)) in stages.zip(&self.busy_bytes_per_second).enumerate() {
             stage["busy_bytes_per_second"] = json!(rate);
+            for (kind, seconds) in self.times(number).named() {
+                if let Some(field) = kind.field() {
+                    stage[field] = json!(seconds);
+                }
+            }
         }
         document
     }
@@ -110,41 +119,37 @@ impl RunSummary {
         format!("{what}{size} in {time}: {}", rate(self.bytes_per_second))
     }
 
-    /// The table of the stages, times as shares of the run.
+    /// The table of the stages, times as shares of the run. Those of a row add up to all of it; a
+    /// kind of time that no stage has a share of has no column.
     pub fn stage_table(&self, colour: Colour) -> String {
-        let mut table = Table::new(&[
-            ("stage", Align::Left),
-            ("threads", Align::Right),
-            ("working", Align::Right),
-            ("starved", Align::Right),
-            ("blocked", Align::Right),
-            ("processor", Align::Right),
-            ("bytes", Align::Right),
-            ("rate while busy", Align::Right),
-        ]);
-        for (stage, busy_rate) in self.run.stages.iter().zip(&self.busy_bytes_per_second) {
-            let share = |seconds: f64| {
-                if self.run.seconds > 0.0 {
-                    percent(seconds / self.run.seconds)
-                } else {
-                    percent(0.0)
-                }
-            };
+        let times: Vec<Times> = (0..self.run.stages.len()).map(|at| self.times(at)).collect();
+        let share = |seconds: f64| seconds / self.run.seconds.max(f64::MIN_POSITIVE);
+        let has_share = |kind: &Kind| {
+            kind.is_always_shown()
+                || times.iter().any(|row| share(row.seconds(*kind)) >= LEAST_SHARE)
+        };
+        let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(has_share).collect();
+        let mut columns = vec![("stage", Align::Left), ("threads", Align::Right)];
+        columns.extend(kinds.iter().map(|kind| (kind.name(), Align::Right)));
+        columns.extend(["processor", "bytes", "rate while busy"].map(|name| (name, Align::Right)));
+        let mut table = Table::new(&columns);
+        for (number, stage) in self.run.stages.iter().enumerate() {
             let emphasis =
                 if self.bottleneck == Some(stage.kind) { Emphasis::Strong } else { Emphasis::None };
-            let cells = vec![
-                stage.kind.to_string(),
-                stage.threads.to_string(),
-                share(stage.working_seconds),
-                share(stage.starved_seconds),
-                share(stage.blocked_seconds),
+            let mut cells = vec![stage.kind.to_string(), stage.threads.to_string()];
+            cells.extend(kinds.iter().map(|kind| percent(share(times[number].seconds(*kind)))));
+            cells.extend([
                 duration(stage.processor_seconds),
                 size(stage.bytes),
-                rate(*busy_rate),
-            ];
+                rate(self.busy_bytes_per_second[number]),
+            ]);
             table.row(cells, emphasis);
         }
         table.render(colour)
+    }
+
+    fn times(&self, stage: usize) -> Times {
+        Times::of(&self.run, stage)
     }
 
     /// Headline, table and explanation, for people.
@@ -159,6 +164,109 @@ impl RunSummary {
         }
         text
     }
+}
+
+/// A kind of time with less of the run has no column.
+const LEAST_SHARE: f64 = 0.005;
+
+/// What becomes of a stage's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Working,
+    Starved,
+    Blocked,
+    /// A tape is on its way to where it is written; no stage runs.
+    Winding,
+    /// The label there is read; no stage runs.
+    Label,
+    /// Another volume is put in.
+    Changing,
+    /// The last stage waits until the medium has everything.
+    Flushing,
+    /// Its threads are not there: not yet, or not any more.
+    Idle,
+}
+
+impl Kind {
+    const ALL: [Kind; 8] = [
+        Kind::Winding,
+        Kind::Label,
+        Kind::Working,
+        Kind::Starved,
+        Kind::Blocked,
+        Kind::Changing,
+        Kind::Flushing,
+        Kind::Idle,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Working => "working",
+            Kind::Starved => "starved",
+            Kind::Blocked => "blocked",
+            Kind::Winding => "winding",
+            Kind::Label => "label",
+            Kind::Changing => "changing",
+            Kind::Flushing => "flushing",
+            Kind::Idle => "idle",
+        }
+    }
+
+    /// Its name in the document, where that does not have it by itself.
+    fn field(self) -> Option<&'static str> {
+        match self {
+            Kind::Working | Kind::Starved | Kind::Blocked => None,
+            Kind::Winding => Some("winding_seconds"),
+            Kind::Label => Some("label_seconds"),
+            Kind::Changing => Some("changing_seconds"),
+            Kind::Flushing => Some("flushing_seconds"),
+            Kind::Idle => Some("idle_seconds"),
+        }
+    }
+
+    fn is_always_shown(self) -> bool {
+        matches!(self, Kind::Working | Kind::Starved | Kind::Blocked)
+    }
+}
+
+/// The time of a stage by kinds, which add up to that of the run.
+struct Times([f64; 8]);
+
+impl Times {
+    fn of(run: &RunReport, number: usize) -> Times {
+        let stage = &run.stages[number];
+        let is_last = number + 1 == run.stages.len();
+        let at_end = |seconds: f64| if is_last { seconds } else { 0.0 };
+        let known = |kind: Kind| match kind {
+            Kind::Working => stage.working_seconds,
+            Kind::Starved => stage.starved_seconds,
+            Kind::Blocked => stage.blocked_seconds,
+            Kind::Winding => run.ready_seconds - run.label_seconds,
+            Kind::Label => run.label_seconds,
+            Kind::Changing => at_end(run.change_seconds),
+            Kind::Flushing => at_end(run.synchronise_seconds),
+            Kind::Idle => 0.0,
+        };
+        let mut seconds = Kind::ALL.map(|kind| known(kind).max(0.0));
+        let told: f64 = seconds.iter().sum();
+        // The last one, as it stands in the list.
+        seconds[Kind::ALL.len() - 1] = (run.seconds - told).max(0.0);
+        Times(seconds)
+    }
+
+    fn named(&self) -> impl Iterator<Item = (Kind, f64)> + '_ {
+        Kind::ALL.into_iter().zip(self.0)
+    }
+
+    fn seconds(&self, wanted: Kind) -> f64 {
+        self.named().find(|(kind, _)| *kind == wanted).map_or(0.0, |(_, seconds)| seconds)
+    }
+}
+
+/// Wall time in which data could move.
+fn moving_seconds(run: &RunReport) -> f64 {
+    let apart = run.ready_seconds + run.change_seconds + run.synchronise_seconds;
+    (run.seconds - apart).max(0.0)
 }
 
 fn cause_name(cause: Cause) -> &'static str {
@@ -220,6 +328,37 @@ mod tests {
     #[test]
     fn for_people() {
         insta::assert_snapshot!(summary(run()).to_text(Colour::Plain));
+    }
+
+    /// An LTO-1 that winds for half of the run: each row has all of it.
+    #[test]
+    fn the_times_of_a_stage_add_up_to_the_run() {
+        let write = StageReport {
+            apart_seconds: 6.5,
+            ..StageReport::of_one_thread(StageKind::Write, [2.9, 0.1, 0.0])
+        };
+        let tape = RunReport {
+            target: Endpoint::Tape,
+            seconds: 18.0,
+            ready_seconds: 8.25,
+            label_seconds: 0.25,
+            change_seconds: 1.5,
+            synchronise_seconds: 5.0,
+            stages: vec![StageReport::of_one_thread(StageKind::Read, [0.5, 0.0, 2.5]), write],
+            ..run()
+        };
+        let summary = summary(tape);
+        let document = summary.to_document();
+        for stage in document["stages"].as_array().unwrap() {
+            let own = ["working", "starved", "blocked", "winding", "label", "changing"];
+            let seconds = |kind: &str| stage[format!("{kind}_seconds")].as_f64().unwrap();
+            let sum: f64 = own.into_iter().chain(["flushing", "idle"]).map(seconds).sum();
+            assert!((sum - 18.0).abs() < 1e-9, "{stage:#}");
+        }
+        let kinds = ["ready", "moving", "change", "synchronise"];
+        let seconds = kinds.map(|kind| document[format!("{kind}_seconds")].as_f64().unwrap());
+        assert!((seconds.iter().sum::<f64>() - 18.0).abs() < 1e-9, "{document:#}");
+        insta::assert_snapshot!(summary.to_text(Colour::Plain));
     }
 
     #[test]

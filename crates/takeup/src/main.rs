@@ -14,6 +14,7 @@ mod quantity;
 mod standard_output;
 mod tape_source;
 mod terminal;
+mod virtual_drive;
 
 use std::process::ExitCode;
 

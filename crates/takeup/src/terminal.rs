@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use failures::lock;
-use flow::monitor::{Counter, Level, Monitor, Notice};
+use flow::monitor::{Counter, Level, Monitor, Notice, Pause};
 use host::DiskWatch;
 use host::counters::processor::ProcessorClock;
 use report::escape::escape;
@@ -118,8 +118,8 @@ struct Shared {
     counters: [AtomicU64; 4],
     ready_blocks: AtomicU64,
     capacity_blocks: AtomicU64,
-    /// What goes on before the first block has passed.
-    before_first: Mutex<Option<&'static str>>,
+    /// What goes on while no bytes pass, and since when.
+    pause: Mutex<Option<(Pause, Instant)>>,
     warnings: Mutex<Warnings>,
     warnings_total: AtomicU64,
     notes_total: AtomicU64,
@@ -127,6 +127,23 @@ struct Shared {
     line: Mutex<bool>,
     done: AtomicBool,
     wake: Condvar,
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared {
+            counters: Default::default(),
+            ready_blocks: AtomicU64::new(0),
+            capacity_blocks: AtomicU64::new(0),
+            pause: Mutex::new(None),
+            warnings: Mutex::default(),
+            warnings_total: AtomicU64::new(0),
+            notes_total: AtomicU64::new(0),
+            line: Mutex::new(false),
+            done: AtomicBool::new(false),
+            wake: Condvar::new(),
+        }
+    }
 }
 
 impl Terminal {
@@ -137,18 +154,7 @@ impl Terminal {
             (_, true) => Detail::Verbose,
             _ => Detail::Normal,
         };
-        let shared = Arc::new(Shared {
-            counters: Default::default(),
-            ready_blocks: AtomicU64::new(0),
-            capacity_blocks: AtomicU64::new(0),
-            before_first: Mutex::new(None),
-            warnings: Mutex::default(),
-            warnings_total: AtomicU64::new(0),
-            notes_total: AtomicU64::new(0),
-            line: Mutex::new(false),
-            done: AtomicBool::new(false),
-            wake: Condvar::new(),
-        });
+        let shared = Arc::new(Shared::default());
         let wanted = detail > Detail::Quiet && !common.no_progress;
         let live = (wanted && std::io::stderr().is_terminal())
             .then(|| {
@@ -181,11 +187,6 @@ impl Terminal {
         if !not_printed.is_empty() {
             self.shared.print(&not_printed);
         }
-    }
-
-    /// What the live line says until the first block passes, in the place of rates of nothing.
-    pub fn says_before_the_first_block(&self, what: &'static str) {
-        *lock(&self.shared.before_first) = Some(what);
     }
 
     /// Watches what others move on the disks of the two ends, where these have one.
@@ -260,6 +261,10 @@ impl Monitor for Terminal {
         self.shared.ready_blocks.store(ready_blocks as u64, Ordering::Relaxed);
         self.shared.capacity_blocks.store(capacity_blocks as u64, Ordering::Relaxed);
     }
+
+    fn pause(&self, pause: Option<Pause>) {
+        *lock(&self.shared.pause) = pause.map(|pause| (pause, Instant::now()));
+    }
 }
 
 impl Shared {
@@ -296,11 +301,14 @@ impl Shared {
     fn live_text(&self, speed: &mut Speed, start: Instant) -> String {
         let (read, written) = (self.value(Counter::SourceBytes), self.value(Counter::TargetBytes));
         let (rate_in, rate_out) = speed.update(read, written, Instant::now());
-        let mut parts = vec![format!("in {}", rate(rate_in)), format!("out {}", rate(rate_out))];
+        let mut parts = match *lock(&self.pause) {
+            // A rate of nothing would say that something is wrong.
+            Some((pause, since)) => {
+                vec![format!("{} for {}", pause.name(), duration(since.elapsed().as_secs_f64()))]
+            }
+            None => vec![format!("in {}", rate(rate_in)), format!("out {}", rate(rate_out))],
+        };
         let capacity = self.capacity_blocks.load(Ordering::Relaxed);
-        if let (0, 0, Some(what)) = (capacity, written, *lock(&self.before_first)) {
-            return format!("{what}, {}", duration(start.elapsed().as_secs_f64()));
-        }
         if capacity > 0 {
             let ready = self.ready_blocks.load(Ordering::Relaxed);
             parts.push(format!("ring {}", percent(ready as f64 / capacity as f64)));
@@ -395,5 +403,25 @@ mod tests {
         let mixed = same(3000).chain((0..1500).map(|number| format!("lost {number} bytes")));
         let more = format!("{more}takeup: and 520 more warnings, 4 500 in all\n");
         check(&mut folding(), mixed, (1000, &more));
+    }
+
+    #[test]
+    fn the_live_line_says_what_goes_on_while_nothing_passes() {
+        let shared = Shared::default();
+        let begun = Instant::now();
+        let text = || shared.live_text(&mut Speed::new(begun), begun);
+        assert!(text().starts_with("in 0.000 MB/s  out 0.000 MB/s"), "{}", text());
+        for (pause, expected) in [
+            (Pause::Winding, "winding for "),
+            (Pause::ReadingLabel, "reading the label for "),
+            (Pause::Changing, "changing the volume for "),
+            (Pause::Flushing, "flushing the drive for "),
+        ] {
+            *lock(&shared.pause) = Some((pause, begun));
+            let text = text();
+            assert!(text.starts_with(expected) && !text.contains("MB/s"), "{text}");
+        }
+        *lock(&shared.pause) = None;
+        assert!(text().contains("MB/s"));
     }
 }

@@ -27,6 +27,7 @@ pub use sysfs::TapeFolder;
 
 use super::drive::{Access, Holder, OpenError, TAPE_MAJOR, TapeDrive};
 use super::limits::Way;
+use super::played;
 use super::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
 use super::sense::Sense;
 use super::survey::options;
@@ -179,7 +180,7 @@ impl StTape {
 
     fn send(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
         if self.folder.is_none() {
-            return Err(CommandError::NoGenericDevice);
+            return self.send_to_played(command, data);
         }
         let own = self.file.try_clone().map_err(CommandError::System)?;
         // The tape driver takes SG_IO as well, from root (`st_ioctl`).
@@ -201,6 +202,18 @@ impl StTape {
             }
         }
         Ok(result.moved_bytes)
+    }
+}
+
+impl StTape {
+    /// To a drive in user space.
+    fn send_to_played(&self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
+        let mut bytes = played::encode_request(command, data.len());
+        match ioctl::ask_played(self.file.as_fd(), &mut bytes) {
+            Ok(()) => played::decode_answer(&bytes, data),
+            Err(error) if is_unknown_request(&error) => Err(CommandError::NoGenericDevice),
+            Err(error) => Err(CommandError::System(error)),
+        }
     }
 }
 

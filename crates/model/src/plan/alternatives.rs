@@ -64,7 +64,8 @@ pub struct Choices<'a> {
     pub generations: &'a [&'static Generation],
 }
 
-const RINGS_GIB: [u64; 3] = [4, 16, 64];
+const RINGS_MIB: [u64; 5] = [256, 1 << 10, 4 << 10, 16 << 10, 64 << 10];
+const START_FILLS: [u8; 3] = [25, 50, 100];
 const MEGABYTE: u64 = 1_000_000;
 const BLOCKS_BYTES: [u64; 3] = [64 << 10, 256 << 10, 1 << 20];
 /// Times this close are the same.
@@ -136,14 +137,17 @@ fn settings(
     // A source that keeps the drive streaming must not be slowed down to its lowest step.
     let drain = if is_slow { Drain::LowestStep } else { Drain::Unlimited };
     let refill = Refill::WhenSlow;
-    for gib in RINGS_GIB {
-        let ring_bytes = gib << 30;
+    for ring_bytes in RINGS_MIB.map(|mib| mib << 20) {
+        if ring_bytes == setup.ring_bytes && !is_slow {
+            continue;
+        }
         let ring = Setup { ring_bytes, start_fill_percent: 100, refill, drain, ..setup.clone() };
+        let (told, typed) = memory(ring_bytes);
         let (name, options) = if is_slow {
-            let held = format!("--ring {gib}G --start-fill 100 --rate-limit {lowest}MB");
-            (format!("{gib} GiB of memory, long runs"), held)
+            let held = format!("--ring {typed} --start-fill 100 --rate-limit {lowest}MB");
+            (format!("{told} of memory, long runs"), held)
         } else {
-            (format!("{gib} GiB of memory"), format!("--ring {gib}G"))
+            (format!("{told} of memory"), format!("--ring {typed}"))
         };
         list.push((name, Some(options), ring));
     }
@@ -153,6 +157,15 @@ fn settings(
         list.push((format!("at most {lowest} MB/s"), Some(options), held));
         let never = Setup { refill: Refill::Never, ..setup.clone() };
         list.push(("each block as it comes".into(), Some("--start-fill 0".into()), never));
+        for start_fill_percent in START_FILLS {
+            let is_asked = setup.start_fill_percent == start_fill_percent;
+            if !(is_asked && setup.refill != Refill::Never) {
+                let filled = Setup { start_fill_percent, refill, ..setup.clone() };
+                let options = format!("--start-fill {start_fill_percent}");
+                let name = format!("start at {start_fill_percent} % of the memory");
+                list.push((name, Some(options), filled));
+            }
+        }
     }
     if setup.drives > 1 {
         list.push(("one drive".to_owned(), None, Setup { drives: 1, ..setup.clone() }));
@@ -160,11 +173,21 @@ fn settings(
     list
 }
 
-/// Sizes to try where the drive is busy with commands more than with what they carry: each is
-/// several times the one before, up to what every drive and driver takes.
+/// Sizes to try where the drive is busy with commands more than with what they carry, or blocks are
+/// so small that it might be: each is several times the one before, up to what every drive and
+/// driver takes.
 fn larger_blocks(setup: &Setup, limit: Limit) -> Vec<u64> {
-    let is_larger = |bytes: &u64| limit == Limit::Commands && *bytes > setup.block_bytes;
+    let is_worth_it = limit == Limit::Commands || setup.block_bytes < BLOCKS_BYTES[0];
+    let is_larger = |bytes: &u64| is_worth_it && *bytes > setup.block_bytes;
     BLOCKS_BYTES.into_iter().filter(is_larger).collect()
+}
+
+/// A ring in a name, and as it is typed.
+fn memory(bytes: u64) -> (String, String) {
+    match bytes >> 30 {
+        0 => (format!("{} MiB", bytes >> 20), format!("{}M", bytes >> 20)),
+        gib => (format!("{gib} GiB"), format!("{gib}G")),
+    }
 }
 
 fn is_limited_by_drives(limit: Limit) -> bool {

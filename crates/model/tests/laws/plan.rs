@@ -182,11 +182,16 @@ fn the_list_has_what_was_promised() {
         "asked",
         "drive compression on",
         "compression in software",
+        "256 MiB of memory, long runs",
+        "1 GiB of memory, long runs",
         "4 GiB of memory, long runs",
         "16 GiB of memory, long runs",
         "64 GiB of memory, long runs",
         "at most 101 MB/s",
         "each block as it comes",
+        "start at 25 % of the memory",
+        "start at 50 % of the memory",
+        "start at 100 % of the memory",
         "two such sources at once",
         "staged to disk first",
         "LTO-6",
@@ -247,6 +252,48 @@ proptest! {
         prop_assert!(writing_s <= least_s * 1.2 + fixed_s, "{} {}", writing_s, least_s);
         prop_assert!(plan.volumes * setup.drive.capacity_bytes.value >= plan.medium_bytes);
     }
+}
+
+/// What may be typed is weighed in both directions: memory, when to start, and blocks that are
+/// small also where the source hides it.
+#[test]
+fn memory_start_fill_and_blocks_are_alternatives_like_others() {
+    let names = |setup: &Setup| -> Vec<String> {
+        let list = alternatives(setup, "as asked", &choices(&[])).unwrap();
+        list.into_iter().map(|one| one.name).collect()
+    };
+    let slow = Setup { ring_bytes: 4 << 30, block_bytes: 10 << 10, ..setup(8, 60, TB) };
+    let list = names(&slow);
+    let wanted = [
+        "256 MiB of memory, long runs",
+        "16 GiB of memory, long runs",
+        "each block as it comes",
+        "start at 25 % of the memory",
+        "start at 100 % of the memory",
+        "blocks of 64 KiB",
+    ];
+    for name in wanted {
+        assert!(list.iter().any(|one| one == name), "{name}: {list:?}");
+    }
+    let asked = Setup { start_fill_percent: 50, ..slow };
+    assert!(!names(&asked).iter().any(|one| one == "start at 50 % of the memory"));
+    let fast = names(&Setup { ring_bytes: 4 << 30, ..setup(7, 1000, TB) });
+    assert!(fast.iter().any(|one| one == "1 GiB of memory"), "{fast:?}");
+    assert!(!fast.iter().any(|one| one == "4 GiB of memory"), "{fast:?}");
+    assert!(!fast.iter().any(|one| one.starts_with("start at")), "{fast:?}");
+}
+
+/// A larger ring, and one that is filled further before the tape starts, stop it less often.
+#[test]
+fn a_ring_that_is_smaller_or_starts_earlier_stops_more_often() {
+    let slow = Setup { ring_bytes: 4 << 30, start_fill_percent: 95, ..setup(8, 60, TB) };
+    let list = alternatives(&slow, "as asked", &choices(&[])).unwrap();
+    let stops = |name: &str| {
+        list.iter().find(|one| one.name == name).map(|one| one.plan.back_hitches).unwrap()
+    };
+    assert!(stops("256 MiB of memory, long runs") > stops("1 GiB of memory, long runs"));
+    assert!(stops("1 GiB of memory, long runs") > stops("16 GiB of memory, long runs"));
+    assert!(stops("start at 25 % of the memory") > stops("start at 100 % of the memory"));
 }
 
 /// 10 KiB blocks keep an LTO-7 busy with commands; the list has larger ones, and they are better.

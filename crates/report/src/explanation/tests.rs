@@ -237,7 +237,7 @@ fn changes_of_volume_are_left_out_and_that_is_said() {
     let plain = words(&stages, &pipe());
     assert!(!plain.contains("volume"), "{plain}");
     let changed = words(&stages, &RunReport { seconds: 105.0, change_seconds: 95.0, ..pipe() });
-    let said = "; changes of volume took 1 min 35 s and are left out here; ";
+    let said = "; changes of volume took 1 min 35 s of it and are no stage's; ";
     assert_eq!(changed.replacen(said, "; ", 1), plain);
     assert_ne!(changed, plain);
 }

@@ -10,9 +10,12 @@
 //! is read, and from there to the first block that is written no command may fail, be it one whose
 //! answer could be done without.
 
+use std::time::Instant;
+
 use archive::label::{Found, LABEL_BYTES_MAX, Label};
 use device::tape::{Access, BlockMode, DriveCompression, OpenError, Tape, TapeError, TapeRead};
 use device::target::Existing;
+use flow::monitor::{Monitor, Pause};
 
 use super::TapeDestination;
 use super::end::{Medium, behind_the_last_set};
@@ -86,9 +89,24 @@ impl Numbers {
     }
 }
 
-/// Opens the drive and makes the medium in it ready to take the next block.
+/// Opens the drive and makes the medium in it ready to take the next block. `monitor` hears what it
+/// does meanwhile.
 pub(super) fn open_volume(
     target: &TapeDestination,
+    monitor: &dyn Monitor,
+    plan: &SetPlan,
+    used: &[UsedMedium],
+    number: u32,
+) -> Result<Volume, Unfit> {
+    monitor.pause(Some(Pause::Winding));
+    let opened = make_ready(target, monitor, plan, used, number);
+    monitor.pause(None);
+    opened
+}
+
+fn make_ready(
+    target: &TapeDestination,
+    monitor: &dyn Monitor,
     plan: &SetPlan,
     used: &[UsedMedium],
     number: u32,
@@ -118,7 +136,12 @@ pub(super) fn open_volume(
     let numbers = Numbers::of(&mut tape);
     tape.rewind()?;
     let existing = if used.is_empty() { plan.existing } else { target.options.later_volumes };
-    let first = match look(&mut tape, block_bytes_max) {
+    monitor.pause(Some(Pause::ReadingLabel));
+    let begun = Instant::now();
+    let looked = look(&mut tape, block_bytes_max);
+    let label_seconds = begun.elapsed().as_secs_f64();
+    monitor.pause(Some(Pause::Winding));
+    let first = match looked {
         Ok((first, _)) => first,
         // Of the first medium nothing has to be known that is to be written over.
         Err(error) if is_given_away(&error, used, existing) => First::Foreign,
@@ -145,6 +168,7 @@ pub(super) fn open_volume(
         }
     };
     volume.tape.set_block_mode(block_mode)?;
+    volume.label_seconds = label_seconds;
     Ok(volume)
 }
 

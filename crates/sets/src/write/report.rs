@@ -27,6 +27,8 @@ pub struct TapeReport {
     pub filemarks: u64,
     /// Time until the first medium could be written: it is wound, and its label is read.
     pub ready_seconds: f64,
+    /// Part of it for reading what stands at the beginning of the medium; the rest is winding.
+    pub label_seconds: f64,
     /// Time that the drive took for writes, where the kernel counts it.
     pub drive_write_ns: Option<u64>,
     /// Time of the last filemark, which waits until everything is on the medium.

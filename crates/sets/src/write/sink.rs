@@ -17,7 +17,7 @@ use device::tape::{DriveCompression, Filemark, TapeWrite};
 use device::target::Existing;
 use failures::lock;
 use flow::account::{Account, State};
-use flow::monitor::{Level, Monitor, Notice};
+use flow::monitor::{Level, Monitor, Notice, Pause};
 use flow::restart::Restart;
 use flow::ring::Block;
 use flow::sink::Sink;
@@ -174,7 +174,7 @@ impl<'a> TapeSink<'a> {
         let begun = Instant::now();
         let SetPlan { block_bytes, compression, .. } = plan;
         let device = target.drive.name().to_owned();
-        let mut volume = match open_volume(target, &plan, &[], 1) {
+        let mut volume = match open_volume(target, monitor, &plan, &[], 1) {
             Ok(volume) => volume,
             Err(Unfit::Failed(error)) => return Err(error),
             Err(Unfit::Refused(refused)) => return Err(TapeSetError::Refused { device, refused }),
@@ -199,6 +199,7 @@ impl<'a> TapeSink<'a> {
             block_bytes: block_bytes as u64,
             file_number: volume.file_number,
             ready_seconds: begun.elapsed().as_secs_f64(),
+            label_seconds: volume.label_seconds,
             ..TapeReport::default()
         };
         Ok(TapeSink {
@@ -358,7 +359,9 @@ impl<'a> TapeSink<'a> {
     /// Has the next volume put into the drive.
     fn next_volume(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         let started = Instant::now();
+        self.monitor.pause(Some(Pause::Changing));
         let changed = account.during(State::Apart, || self.change_volume());
+        self.monitor.pause(None);
         self.report.change_seconds += started.elapsed().as_secs_f64();
         changed
     }
@@ -379,7 +382,7 @@ impl<'a> TapeSink<'a> {
                 volume: number,
                 source,
             })?;
-            match open_volume(self.target, &self.plan, &self.used, number) {
+            match open_volume(self.target, self.monitor, &self.plan, &self.used, number) {
                 Ok(volume) => {
                     self.safe.volumes = number;
                     self.volume = Some(volume);
@@ -437,7 +440,9 @@ impl<'a> TapeSink<'a> {
             }
             LabelKind::Index => {
                 let started = Instant::now();
+                self.monitor.pause(Some(Pause::Flushing));
                 account.during(State::Apart, || self.close_segment(Filemark::Synchronising))?;
+                self.monitor.pause(None);
                 self.report.synchronise_seconds = started.elapsed().as_secs_f64();
                 self.safe.segments = self.segment - 1;
                 let seconds = self.started.map(|started| started.elapsed().as_secs_f64());

@@ -33,6 +33,8 @@ pub(super) struct Volume {
     pub(super) blocks: u64,
     /// Filemarks written.
     pub(super) filemarks: u64,
+    /// How long it took to read what stands at its beginning.
+    pub(super) label_seconds: f64,
     before: Option<Statistics>,
 }
 
@@ -82,6 +84,7 @@ impl Volume {
             object_number,
             blocks: 0,
             filemarks: 0,
+            label_seconds: 0.0,
             before,
         }
     }

@@ -26,6 +26,7 @@ use crate::options::{CommonArgs, TargetArgs, destination};
 use crate::outcome::{Outcome, SummaryPlace, certainty, finish, print_with, summarise};
 use crate::quantity::Size;
 use crate::terminal::Terminal;
+use crate::virtual_drive::{self, VirtualDrive};
 
 /// Write files and directories into an archive
 ///
@@ -117,9 +118,6 @@ enum Switch {
     Off,
 }
 
-/// What the live line has to say as long as nothing passes.
-const WINDING: &str = "the tape is wound and its label read";
-
 /// Runs the command.
 pub fn run(arguments: &BackupArgs) -> ExitCode {
     let place = if arguments.to == "-" { SummaryPlace::Error } else { SummaryPlace::Output };
@@ -136,9 +134,6 @@ fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failu
     let folder = folder.as_deref().and_then(Path::parent).filter(|_| arguments.to != "-");
     let source = arguments.sources.first().map(PathBuf::as_path);
     let mut terminal = Terminal::new(&arguments.common).watching(source, folder);
-    if options.target.is_tape() {
-        terminal.says_before_the_first_block(WINDING);
-    }
     let result = backup(&options, &terminal, &cancel);
     terminal.close();
     let report = result?;
@@ -208,26 +203,13 @@ fn pace_for_tape(options: &mut BackupOptions, target: &TargetArgs) {
     }
 }
 
-/// What a virtual drive is taken to be: other numbers than those of its generation, where its user
-/// has set them (`sim tape --set`). `None` of a real one.
-fn virtual_drive(device: &str) -> Option<Value> {
-    let mut status: Value =
-        serde_json::from_slice(&std::fs::read(Path::new(device).parent()?.join("status")).ok()?)
-            .ok()?;
-    status.get("drive")?;
-    status.get_mut("time").map(Value::take).filter(Value::is_object)
-}
-
 fn tape_summary(run: &RunReport, tape: &TapeReport) -> TapeSummary {
     let mut summary = summary_of_generation(run, tape);
-    if let Some(time) = virtual_drive(&tape.device) {
-        let number = |name: &str| time.get(name)?.as_u64();
-        summary.drive_buffer_bytes = number("buffer_bytes").or(summary.drive_buffer_bytes);
-        if let Some(lowest) = number("lowest_bytes_per_second") {
-            summary.lowest_bytes_per_second = Some(lowest);
-            summary.lowest_certainty = Some("as the virtual drive is set".to_owned());
-            summary.certainty = Some(Certainty::Told);
-        }
+    if let Some(drive) = VirtualDrive::of_tape(&tape.device) {
+        summary.drive_buffer_bytes = Some(drive.buffer_bytes);
+        summary.lowest_bytes_per_second = Some(drive.lowest_bytes_per_second);
+        summary.lowest_certainty = Some(virtual_drive::AS_SET.to_owned());
+        summary.certainty = Some(Certainty::Told);
     }
     summary.judged()
 }
@@ -256,6 +238,7 @@ fn summary_of_generation(run: &RunReport, tape: &TapeReport) -> TapeSummary {
         streaming_seconds: (tape.seconds - waited_seconds).max(0.0),
         ring_ran_empty: run.times_ran_empty,
         ready_seconds: tape.ready_seconds,
+        label_seconds: tape.label_seconds,
         ..TapeSummary::default()
     }
 }

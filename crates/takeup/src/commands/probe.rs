@@ -22,6 +22,7 @@ use rustix::fs::FileType;
 use crate::failure::{FAILED, Failure};
 use crate::outcome::to_standard_output;
 use crate::terminal::to_standard_error;
+use crate::virtual_drive::VirtualDrive;
 
 /// Say what a tape drive is, how it is set, and what stands out
 ///
@@ -59,11 +60,12 @@ fn probe(arguments: &ProbeArgs) -> Result<(), Failure> {
     let path = Path::new(&arguments.path);
     let drive = tape::find(path).ok_or_else(|| no_tape(path))?;
     let survey = survey(&drive).map_err(survey_failure)?;
-    let findings = findings::findings(&survey);
+    let played = VirtualDrive::of_tape(&survey.node);
+    let findings = findings::findings(&survey, played.as_ref());
     let text = if arguments.json {
-        format!("{:#}\n", document::document(&survey, &findings))
+        format!("{:#}\n", document::document(&survey, played.as_ref(), &findings))
     } else {
-        text::text(&survey, &findings)
+        text::text(&survey, played.as_ref(), &findings)
     };
     to_standard_output(text.as_bytes())
 }

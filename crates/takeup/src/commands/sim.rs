@@ -283,7 +283,7 @@ fn fit_length(parameters: &mut TapeParameters, capacity_bytes: u64) {
 
 fn settings(generation: &Generation) -> DriveSettings {
     DriveSettings {
-        product: format!("VIRTUAL-TD{}", generation.number),
+        product: format!("VIRTUAL {}", generation.name),
         block_bytes_max: BLOCK_BYTES_MAX as u32,
         ..DriveSettings::default()
     }

@@ -110,6 +110,27 @@ fn a_drive_that_cannot_be_mounted_leaves_no_medium() {
     }
 }
 
+/// Neither is a file a place for a drive, nor the folder of one that was killed: the one stays as it
+/// is, of the other is said how to get rid of it, and no medium is made for either.
+#[test]
+fn a_drive_is_not_mounted_on_a_file_or_over_a_broken_mount() {
+    needs::require!(Fuse);
+    let mut drive = Drive::new();
+    fs::write(drive.folder().join("file"), PRECIOUS).unwrap();
+    drive.signal("KILL");
+    drive.wait();
+    for (place, expected) in [("file", "not a folder"), ("drive", "umount")] {
+        let mut command = takeup();
+        command.args(["sim", "tape", "--time", "none", "--medium"]);
+        command.arg(drive.folder().join("another")).arg(drive.folder().join(place));
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{place}: {output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(expected), "{place}: {output:?}");
+        assert!(!drive.folder().join("another").exists(), "{place}");
+    }
+    assert_eq!(fs::read(drive.folder().join("file")).unwrap(), PRECIOUS);
+}
+
 /// What is refused has moved nothing: what is allowed then goes where it was meant to go.
 #[test]
 fn a_refused_stream_leaves_the_tape_where_it_stood() {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::ioctl::opcode;
 
+use crate::tape::played::{PLAYED_BYTES, PLAYED_REQUEST};
 use crate::tape::raw::{Operation, RawStatus};
 
 /// `struct mtop`.
@@ -173,6 +174,13 @@ pub fn command(
         sense_bytes: usize::from(header.sense_bytes).min(sense.len()),
         moved_bytes: data.len().saturating_sub(residual),
     })
+}
+
+/// A command to a drive that is played in user space: the answer takes the place of the request.
+pub fn ask_played(file: BorrowedFd<'_>, bytes: &mut [u8; PLAYED_BYTES]) -> io::Result<()> {
+    // SAFETY: the request says by its number that so many bytes are read and written, and they
+    // live across the call.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), PLAYED_REQUEST as _, bytes.as_mut_ptr()) })
 }
 
 /// Most bytes of one transfer through a generic device.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use device::tape::played::{self, PLAYED_REQUEST};
 use device::tape::raw::RawTape;
 use failures::{lock, with_causes};
 use fuser::{Errno, OpenAccMode, OpenFlags, ReplyData};
@@ -180,6 +181,12 @@ impl SharedDrive {
                 }
                 MTIOCGET => Ok(mtio::encode_status(&tape.status()?)),
                 MTIOCPOS => Ok(mtio::encode_position(tape.position()?)),
+                PLAYED_REQUEST => {
+                    let (command, wanted) = played::decode_request(input).ok_or(Errno::EINVAL)?;
+                    let mut data = vec![0; wanted];
+                    let answer = tape.command(&command, &mut data);
+                    Ok(played::encode_answer(&answer, &data))
+                }
                 _ => Err(Errno::ENOTTY),
             }
         })

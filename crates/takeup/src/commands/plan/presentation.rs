@@ -44,6 +44,8 @@ pub struct Presentation<'a> {
 const CHART_POINTS: u64 = 60;
 /// Content of which stops are counted in the chart.
 const TERABYTE: f64 = 1e12;
+/// Times by less of each other are not set side by side.
+const WORTH_COMPARING: f64 = 1.02;
 
 impl Presentation<'_> {
     fn asked(&self) -> &Plan {
@@ -294,8 +296,14 @@ impl Presentation<'_> {
                 continue;
             }
             let typed = one.options.as_ref();
+            let asked = self.asked().seconds;
+            let instead = if asked > one.plan.seconds * WORTH_COMPARING {
+                format!(" instead of {}", duration(asked))
+            } else {
+                String::new()
+            };
             lines.push(format!(
-                "{words}: {}, {} and {}{}",
+                "{words}: {}, {}{instead} and {}{}",
                 one.name,
                 duration(one.plan.seconds),
                 stops(one.plan.back_hitches),

@@ -8,9 +8,10 @@ use model::tape::generation::{Generation, Steps};
 use serde_json::{Value, json};
 
 use super::findings::recommended;
+use crate::virtual_drive::VirtualDrive;
 
 /// The whole answer.
-pub fn document(survey: &Survey, findings: &[Finding]) -> Value {
+pub fn document(survey: &Survey, played: Option<&VirtualDrive>, findings: &[Finding]) -> Value {
     let answers = survey.answers.as_ref();
     let names = survey.names();
     let holder = match &survey.readiness {
@@ -35,6 +36,7 @@ pub fn document(survey: &Survey, findings: &[Finding]) -> Value {
                 .and_then(|page| page.buffer_bytes),
             "compression": answers.and_then(|answers| answers.compression).map(compression),
             "tape_alerts": answers.and_then(alerts),
+            "as_set": played.map(VirtualDrive::document),
         },
         "medium": answers.filter(|answers| answers.status.online).map(|answers| {
             medium(survey, answers)

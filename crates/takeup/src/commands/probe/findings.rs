@@ -9,6 +9,7 @@ use finding::{Certainty, Finding, Rule, Severity, Unit};
 use report::format::rate;
 
 use crate::outcome::certainty;
+use crate::virtual_drive::VirtualDrive;
 
 use super::rules;
 use super::text::block;
@@ -24,13 +25,13 @@ fn warning(rule: &'static Rule, what: impl Into<String>, why: impl Into<String>)
 }
 
 /// All that stands out, the worst first.
-pub fn findings(survey: &Survey) -> Vec<Finding> {
+pub fn findings(survey: &Survey, played: Option<&VirtualDrive>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = readiness(survey).into_iter().collect();
     findings.extend(driver(survey));
     if let Some(answers) = &survey.answers {
         findings.extend(alerts(answers));
         findings.extend(medium(survey, answers));
-        findings.extend(streaming(survey, answers));
+        findings.extend(streaming(survey, played, answers));
         findings.extend(blocks(survey, answers));
         findings.extend(answers.unanswered.iter().map(|(what, why)| {
             told(&rules::NO_ANSWER, format!("no answer about {what}"), why.clone())
@@ -159,15 +160,19 @@ fn medium(survey: &Survey, answers: &Answers) -> Vec<Finding> {
     findings
 }
 
-fn streaming(survey: &Survey, answers: &Answers) -> Vec<Finding> {
+fn streaming(survey: &Survey, played: Option<&VirtualDrive>, answers: &Answers) -> Vec<Finding> {
     let mut findings = Vec::new();
     if answers.mode.is_some_and(|mode| mode.buffered_mode == 0) && answers.status.online {
         let why = "every block waits for the medium, so that the drive stops after each";
         let finding = warning(&rules::NOT_BUFFERED, "writes are not buffered", why);
         findings.push(finding.with_command(format!("mt -f {} drvbuffer 1", survey.node)));
     }
-    let Some(generation) = survey.medium_generation() else { return findings };
-    let lowest = generation.lowest_speed() as f64;
+    let by_generation = survey
+        .medium_generation()
+        .map(|generation| (generation.lowest_speed(), certainty(generation.speed_certainty)));
+    let by_itself = played.map(|drive| (drive.lowest_bytes_per_second, Certainty::Told));
+    let Some((lowest, how_sure)) = by_itself.or(by_generation) else { return findings };
+    let lowest = lowest as f64;
     let compresses = answers.compression == Some(Compression::On);
     let what = if compresses {
         format!(
@@ -181,7 +186,7 @@ fn streaming(survey: &Survey, answers: &Answers) -> Vec<Finding> {
     let why = "below that the drive stops and goes back again and again";
     let mut finding =
         told(&rules::LOWEST_SPEED, what, why).with_number("lowest", lowest, Unit::BytesPerSecond);
-    finding.certainty = certainty(generation.speed_certainty);
+    finding.certainty = how_sure;
     if compresses {
         let action = "a source that is slower: --drive-compression off, or --compress zstd";
         finding = finding.with_action(action);

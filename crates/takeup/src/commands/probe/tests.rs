@@ -107,23 +107,23 @@ fn troubled() -> Survey {
 #[test]
 fn a_healthy_drive() {
     let survey = healthy();
-    insta::assert_snapshot!("healthy", text(&survey, &findings(&survey)));
-    let document = document(&survey, &findings(&survey));
+    insta::assert_snapshot!("healthy", text(&survey, None, &findings(&survey, None)));
+    let document = document(&survey, None, &findings(&survey, None));
     insta::assert_snapshot!("healthy_document", format!("{document:#}"));
 }
 
 #[test]
 fn everything_that_can_be_wrong() {
     let survey = troubled();
-    insta::assert_snapshot!("troubled", text(&survey, &findings(&survey)));
+    insta::assert_snapshot!("troubled", text(&survey, None, &findings(&survey, None)));
 }
 
 #[test]
 fn a_drive_that_somebody_uses() {
     let holder = Holder { process: 4242, name: "tar".to_owned() };
     let survey = Survey { readiness: Readiness::Busy(Some(holder)), answers: None, ..healthy() };
-    insta::assert_snapshot!("busy", text(&survey, &findings(&survey)));
-    let document = document(&survey, &findings(&survey));
+    insta::assert_snapshot!("busy", text(&survey, None, &findings(&survey, None)));
+    let document = document(&survey, None, &findings(&survey, None));
     assert_eq!(document["holder"]["process"], 4242);
     assert!(document["blocks"].is_null() && document["recommended_block_bytes"].is_null());
 }
@@ -146,8 +146,8 @@ fn empty() -> Survey {
 #[test]
 fn an_empty_drive_that_cannot_be_asked() {
     let survey = empty();
-    insta::assert_snapshot!("empty", text(&survey, &findings(&survey)));
-    assert!(document(&survey, &findings(&survey))["medium"].is_null());
+    insta::assert_snapshot!("empty", text(&survey, None, &findings(&survey, None)));
+    assert!(document(&survey, None, &findings(&survey, None))["medium"].is_null());
 }
 
 #[test]
@@ -160,8 +160,11 @@ fn every_rule_speaks_and_no_other() {
     answers.limits = Limits::new(answers.limits.drive, Found::Tried, None, None, 4096);
     answers.volume = Some(VolumeStatistics { write_once: Some(true), ..Default::default() });
     let surveys = [healthy(), troubled(), busy, empty(), loading];
-    let spoke: BTreeSet<&str> =
-        surveys.iter().flat_map(findings).map(|finding| finding.rule.id).collect();
+    let spoke: BTreeSet<&str> = surveys
+        .iter()
+        .flat_map(|survey| findings(survey, None))
+        .map(|finding| finding.rule.id)
+        .collect();
     let listed: BTreeSet<&str> = DRIVE.rules.iter().map(|rule| rule.id).collect();
     assert_eq!(spoke, listed);
 }
@@ -169,7 +172,7 @@ fn every_rule_speaks_and_no_other() {
 #[test]
 fn what_to_type_stands_by_itself() {
     let commands: Vec<String> =
-        findings(&troubled()).into_iter().filter_map(|finding| finding.command).collect();
+        findings(&troubled(), None).into_iter().filter_map(|finding| finding.command).collect();
     let expected = [
         "mt -f /dev/nst0 stclearoptions 0x8000",
         "mt -f /dev/nst0 stclearoptions no-wait",
@@ -185,5 +188,5 @@ fn names_of_a_drive_cannot_steer_a_terminal() {
     let mut survey = healthy();
     let answers = survey.answers.as_mut().unwrap();
     answers.serial_number = Some("\u{1b}[2J".to_owned());
-    assert!(!text(&survey, &findings(&survey)).contains('\u{1b}'));
+    assert!(!text(&survey, None, &findings(&survey, None)).contains('\u{1b}'));
 }

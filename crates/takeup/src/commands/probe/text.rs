@@ -10,10 +10,11 @@ use report::findings::list;
 use report::format::{rate, size};
 
 use super::findings::recommended;
+use crate::virtual_drive::VirtualDrive;
 
 /// The whole answer.
-pub fn text(survey: &Survey, findings: &[Finding]) -> String {
-    let mut rows = drive_rows(survey);
+pub fn text(survey: &Survey, played: Option<&VirtualDrive>, findings: &[Finding]) -> String {
+    let mut rows = drive_rows(survey, played);
     if let Some(answers) = &survey.answers {
         rows.extend(medium_rows(survey, answers));
         rows.extend(block_rows(answers));
@@ -70,7 +71,7 @@ fn speeds(generation: &Generation, product: &str) -> String {
 
 type Row = (&'static str, String);
 
-fn drive_rows(survey: &Survey) -> Vec<Row> {
+fn drive_rows(survey: &Survey, played: Option<&VirtualDrive>) -> Vec<Row> {
     let mut rows = Vec::new();
     let device = if survey.node == survey.device {
         survey.device.clone()
@@ -89,14 +90,20 @@ fn drive_rows(survey: &Survey) -> Vec<Row> {
     if let Some(generation) = survey.drive_generation() {
         rows.push(("generation", format!("{}, by the drive's name", generation.name)));
     }
-    if let Some(bytes) = answers.and_then(|a| a.sequential).and_then(|page| page.buffer_bytes) {
+    if let Some(drive) = played {
+        rows.push(("drive's buffer", drive.buffer()));
+    } else if let Some(bytes) =
+        answers.and_then(|a| a.sequential).and_then(|page| page.buffer_bytes)
+    {
         rows.push(("drive's buffer", format!("{}, as the drive says", size(bytes))));
     } else if let Some(generation) = survey.drive_generation() {
         let (bytes, sure) = (generation.buffer_bytes, generation.buffer_certainty);
         rows.push(("drive's buffer", format!("{}, {sure}", size(bytes))));
     }
     let streaming = survey.medium_generation().or(survey.drive_generation());
-    if let Some(generation) = streaming {
+    if let Some(drive) = played {
+        rows.push(("streams at", drive.speeds()));
+    } else if let Some(generation) = streaming {
         let product = survey.names().map_or("", |names| names.product.as_str());
         rows.push(("streams at", speeds(generation, product)));
     }

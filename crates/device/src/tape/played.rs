@@ -1,0 +1,121 @@
+//! A command to a drive that is played in user space, as bytes.
+//!
+//! Such a drive has no generic device, and `SG_IO` is full of pointers, which FUSE does not follow.
+//! So the same command goes to the tape file itself, in an ioctl of one fixed length, whose answer
+//! comes back in its place. Who plays the drive answers it (`sim::mount::drive`); the kernel's own
+//! tape driver never gets it.
+//!
+//! Layout, in the byte order of the machine: 16 bytes of command, 4 of the length of the data that
+//! are wanted. In the answer: outcome, sense key, code, qualifier, whether it is deferred, 11
+//! bytes of nothing, 4 of the length of the data, the data.
+
+use super::raw::CommandError;
+use super::sense::Sense;
+
+/// Bytes of request and answer.
+pub const PLAYED_BYTES: usize = HEAD_BYTES + DATA_BYTES_MAX;
+/// The ioctl: `_IOWR('m', 0x54, char[PLAYED_BYTES])`.
+pub const PLAYED_REQUEST: u32 = 0xc000_6d54 | ((PLAYED_BYTES as u32) << 16);
+
+/// In front of the data.
+const HEAD_BYTES: usize = 20;
+/// The longest answer that is asked for is a log page.
+const DATA_BYTES_MAX: usize = super::scsi::log::LOG_BYTES_MAX;
+const COMMAND_BYTES: usize = 16;
+
+const DONE: u8 = 0;
+const REFUSED: u8 = 1;
+const UNREACHABLE: u8 = 2;
+
+/// A command as bytes, none longer than 16 of which the rest is zeros.
+pub fn encode_request(command: &[u8], data_bytes_max: usize) -> [u8; PLAYED_BYTES] {
+    let mut bytes = [0; PLAYED_BYTES];
+    let length = command.len().min(COMMAND_BYTES);
+    bytes[..length].copy_from_slice(&command[..length]);
+    let wanted = data_bytes_max.min(DATA_BYTES_MAX) as u32;
+    bytes[COMMAND_BYTES..HEAD_BYTES].copy_from_slice(&wanted.to_ne_bytes());
+    bytes
+}
+
+/// The command and how many bytes of data are wanted; `None` of what is too short.
+pub fn decode_request(bytes: &[u8]) -> Option<([u8; COMMAND_BYTES], usize)> {
+    let command = bytes.get(..COMMAND_BYTES)?.try_into().ok()?;
+    let wanted = u32::from_ne_bytes(bytes.get(COMMAND_BYTES..HEAD_BYTES)?.try_into().ok()?);
+    Some((command, (wanted as usize).min(DATA_BYTES_MAX)))
+}
+
+/// What became of it.
+pub fn encode_answer(answer: &Result<usize, CommandError>, data: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; PLAYED_BYTES];
+    match answer {
+        Ok(length) => {
+            let length = (*length).min(data.len()).min(DATA_BYTES_MAX);
+            bytes[0] = DONE;
+            bytes[COMMAND_BYTES..HEAD_BYTES].copy_from_slice(&(length as u32).to_ne_bytes());
+            bytes[HEAD_BYTES..HEAD_BYTES + length].copy_from_slice(&data[..length]);
+        }
+        Err(CommandError::Refused(sense)) => {
+            let Sense { key, code, qualifier, deferred } = *sense;
+            bytes[..5].copy_from_slice(&[REFUSED, key, code, qualifier, deferred.into()]);
+        }
+        Err(_) => bytes[0] = UNREACHABLE,
+    }
+    bytes
+}
+
+/// The same on the other side: the data go to the front of `data`; how many there are.
+///
+/// # Errors
+/// When the drive refused the command, or cannot be sent any.
+pub fn decode_answer(bytes: &[u8; PLAYED_BYTES], data: &mut [u8]) -> Result<usize, CommandError> {
+    let [outcome, key, code, qualifier, deferred, ..] = *bytes;
+    match outcome {
+        DONE => {
+            let mut length = [0; 4];
+            length.copy_from_slice(&bytes[COMMAND_BYTES..HEAD_BYTES]);
+            let told = (u32::from_ne_bytes(length) as usize).min(DATA_BYTES_MAX).min(data.len());
+            data[..told].copy_from_slice(&bytes[HEAD_BYTES..HEAD_BYTES + told]);
+            Ok(told)
+        }
+        REFUSED => {
+            let sense = Sense { key, code, qualifier, deferred: deferred != 0 };
+            Err(CommandError::Refused(sense))
+        }
+        _ => Err(CommandError::NoGenericDevice),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn there_and_back(answer: Result<usize, CommandError>, data: &[u8]) -> (String, Vec<u8>) {
+        let bytes: [u8; PLAYED_BYTES] = encode_answer(&answer, data).try_into().unwrap();
+        let mut got = vec![0; 300];
+        let result = decode_answer(&bytes, &mut got);
+        got.truncate(*result.as_ref().unwrap_or(&0));
+        (format!("{result:?}"), got)
+    }
+
+    #[test]
+    fn commands_and_answers_come_back_as_they_went() {
+        let request = encode_request(&[0x12, 1, 0x80, 0, 0xff, 0], 255);
+        let (command, wanted) = decode_request(&request).unwrap();
+        assert_eq!((&command[..6], wanted), (&[0x12, 1, 0x80, 0, 0xff, 0][..], 255));
+        assert_eq!(decode_request(&request[..19]), None);
+        assert_eq!(there_and_back(Ok(3), b"abcd"), ("Ok(3)".into(), b"abc".to_vec()));
+        let sense = Sense { key: 6, code: 0x28, qualifier: 1, deferred: true };
+        let (refused, _) = there_and_back(Err(CommandError::Refused(sense)), &[]);
+        assert_eq!(refused, format!("Err({:?})", CommandError::Refused(sense)));
+        let (unreachable, _) = there_and_back(Err(CommandError::NoGenericDevice), &[]);
+        assert_eq!(unreachable, "Err(NoGenericDevice)");
+    }
+
+    #[test]
+    fn lengths_that_are_told_are_not_believed() {
+        let mut bytes = [0xff; PLAYED_BYTES];
+        bytes[0] = DONE;
+        assert_eq!(decode_answer(&bytes, &mut [0; 7]).unwrap(), 7);
+        assert_eq!(decode_request(&bytes).unwrap().1, DATA_BYTES_MAX);
+    }
+}
