@@ -40,6 +40,67 @@ impl ProcessTimes {
     }
 }
 
+/// The name of a process' program, cut off at 15 bytes by the kernel (proc_pid_comm(5)).
+pub fn name(process: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{process}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
+}
+
+/// The processes that a process has started and that are still its children, of all its threads;
+/// none where the kernel keeps no such list (`CONFIG_PROC_CHILDREN`).
+pub fn children(process: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    let lists =
+        threads.flatten().filter_map(|it| fs::read_to_string(it.path().join("children")).ok());
+    let numbers = |list: String| -> Vec<u32> {
+        list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
+    };
+    lists.flat_map(numbers).collect()
+}
+
+/// The processes of a group that have not ended, found by looking at all there are.
+pub fn of_group(group: u32) -> Vec<u32> {
+    let Ok(all) = fs::read_dir("/proc") else { return Vec::new() };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    let is_in_it = |process: &u32| {
+        let text = fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
+        group_of_living(&text) == Some(group)
+    };
+    all.flatten().filter_map(number).filter(is_in_it).collect()
+}
+
+/// The group of a process from its `/proc/PID/stat`; `None` of one that has ended.
+fn group_of_living(text: &[u8]) -> Option<u32> {
+    let end = text.iter().rposition(|byte| *byte == b')')?;
+    let mut fields = std::str::from_utf8(&text[end + 1..]).ok()?.split_ascii_whitespace();
+    let state = fields.next()?;
+    let group = fields.nth(1)?.parse().ok()?;
+    (!matches!(state, "Z" | "X")).then_some(group)
+}
+
+/// Bytes that a process has moved, with those of its children that it has waited for
+/// (proc_pid_io(5)). What is mapped or spliced is not among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessBytes {
+    /// Asked of files, pipes and devices by calls that read.
+    pub read_bytes: u64,
+    /// Given to calls that write.
+    pub written_bytes: u64,
+}
+
+impl ProcessBytes {
+    /// Of a process, also of one that has ended and was not waited for, if this one may look.
+    pub fn of(process: u32) -> Option<ProcessBytes> {
+        ProcessBytes::parse(&fs::read_to_string(format!("/proc/{process}/io")).ok()?)
+    }
+
+    /// From the text of `/proc/PID/io`.
+    pub fn parse(text: &str) -> Option<ProcessBytes> {
+        let number = |name: &str| table::field(text, name)?.parse().ok();
+        Some(ProcessBytes { read_bytes: number("rchar")?, written_bytes: number("wchar")? })
+    }
+}
+
 /// A line of this process' status by its name, `Umask` or `SigIgn` (proc_pid_status(5)).
 pub fn own_status(name: &str) -> Option<String> {
     let text = fs::read("/proc/self/status").ok()?;
@@ -64,6 +125,32 @@ mod tests {
         assert_eq!(ProcessTimes::parse(text), Some(expected));
         assert_eq!(ProcessTimes::parse(b"71 (a) R 1"), None);
         assert_eq!(ProcessTimes::parse(b""), None);
+    }
+
+    #[test]
+    fn the_group_is_the_fifth_field_of_what_has_not_ended() {
+        assert_eq!(group_of_living(b"71 (a) R 9 (b\n) S 1 70 71 0"), Some(70));
+        assert_eq!(group_of_living(b"71 (a) Z 1 70 71 0"), None);
+        assert_eq!(group_of_living(b"71 (a"), None);
+    }
+
+    #[test]
+    fn bytes_are_those_of_calls() {
+        let text = "rchar: 70\nwchar: 50\nsyscr: 2\nsyscw: 1\nread_bytes: 4096\n";
+        let expected = ProcessBytes { read_bytes: 70, written_bytes: 50 };
+        assert_eq!(ProcessBytes::parse(text), Some(expected));
+        assert_eq!(ProcessBytes::parse("rchar: 70"), None);
+        assert!(ProcessBytes::of(std::process::id()).is_some());
+    }
+
+    #[test]
+    fn a_child_has_its_parent_and_its_name() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(children(std::process::id()).contains(&child.id()));
+        assert_eq!(name(child.id()).as_deref(), Some("sleep"));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(name(child.id()), None);
     }
 
     #[test]

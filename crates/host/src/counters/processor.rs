@@ -4,8 +4,10 @@
 //! counters of the whole machine tell.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 
+use nix::sys::resource::{UsageWho, getrusage};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{CounterError, read};
@@ -83,6 +85,18 @@ impl ProcessorClock {
 /// Processor time of this process so far, all threads, user and system, in nanoseconds.
 pub fn process_ns() -> u64 {
     clock_ns(ClockId::ProcessCPUTime)
+}
+
+/// Processor time of all children of this process that it has waited for, with what these have
+/// waited for, user and system, in nanoseconds.
+///
+/// # Errors
+/// Never on a kernel as it should be.
+pub fn children_ns() -> io::Result<u64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let time = [usage.user_time(), usage.system_time()];
+    let ns = time.map(|time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_usec() as u64 * 1000);
+    Ok(ns.iter().sum())
 }
 
 /// Processor time of the calling thread so far, in nanoseconds.
