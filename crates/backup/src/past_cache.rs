@@ -16,6 +16,9 @@ use device::file::Direct;
 use device::source::Source;
 use flow::backend::READS_MAX;
 
+/// Every ring begins at a page.
+const PAGE_BYTES: u32 = 4096;
+
 /// What an archive may be read by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -38,8 +41,14 @@ pub(crate) struct PastCache {
 impl PastCache {
     /// Past the cache, if that can be done with these runs of the file and the cache does not hold
     /// most of its `length_bytes`.
-    pub fn choose(file: &Arc<OwnedFd>, runs: &[Extent], length_bytes: u64) -> PastCache {
-        let direct = choose_direct(file.as_fd(), runs, length_bytes);
+    /// Where the first run begins in memory is a multiple of `place_bytes`.
+    pub fn choose(
+        file: &Arc<OwnedFd>,
+        runs: &[Extent],
+        length_bytes: u64,
+        place_bytes: u32,
+    ) -> PastCache {
+        let direct = choose_direct(file.as_fd(), runs, length_bytes, place_bytes);
         let retries_left = if direct == Direct::On { READS_MAX } else { 0 };
         PastCache { file: Arc::clone(file), direct, retries_left }
     }
@@ -59,7 +68,7 @@ impl PastCache {
                 length_bytes: range.end - range.start,
             };
             let runs: Vec<Extent> = ranges.iter().map(run).collect();
-            return PastCache::choose(&Arc::new(own), &runs, length_bytes);
+            return PastCache::choose(&Arc::new(own), &runs, length_bytes, PAGE_BYTES);
         }
         PastCache { file: Arc::clone(&source.file), direct: Direct::Off, retries_left: 0 }
     }
@@ -95,7 +104,13 @@ impl PastCache {
 }
 
 /// Switches direct I/O on, if the file system can and the cache does not hold most of the file.
-pub(crate) fn choose_direct(file: BorrowedFd<'_>, runs: &[Extent], length_bytes: u64) -> Direct {
+/// Where the first run begins in memory is a multiple of `place_bytes`.
+pub(crate) fn choose_direct(
+    file: BorrowedFd<'_>,
+    runs: &[Extent],
+    length_bytes: u64,
+    place_bytes: u32,
+) -> Direct {
     let aligned = |alignment: u64| {
         let (last, others) = match runs.split_last() {
             Some((last, others)) => (last.offset_bytes, others),
@@ -107,11 +122,9 @@ pub(crate) fn choose_direct(file: BorrowedFd<'_>, runs: &[Extent], length_bytes:
                     && run.length_bytes.is_multiple_of(alignment)
             })
     };
-    // The place in the archive is a multiple of 512, and so is the place in memory.
     let possible = device::file::direct_alignment(file).is_some_and(|alignment| {
-        alignment.memory_bytes <= 512
-            && alignment.offset_bytes <= 512
-            && aligned(alignment.offset_bytes.into())
+        let larger_bytes = alignment.offset_bytes.max(alignment.memory_bytes);
+        larger_bytes <= place_bytes && aligned(larger_bytes.into())
     });
     if !possible {
         return Direct::Off;

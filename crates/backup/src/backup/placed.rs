@@ -8,6 +8,7 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use archive::header::UNIT_BYTES;
 use archive::member::Extent;
 use archive::stream::ArchiveOffset;
 use device::file::Direct;
@@ -92,5 +93,5 @@ fn is_direct(draft: &Draft) -> bool {
         return false;
     }
     let whole = [Extent { offset_bytes: 0, length_bytes: draft.content_bytes }];
-    choose_direct(file.as_fd(), &whole, draft.content_bytes) == Direct::On
+    choose_direct(file.as_fd(), &whole, draft.content_bytes, UNIT_BYTES as u32) == Direct::On
 }

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
+use archive::header::UNIT_BYTES;
 use archive::member::{Extent, Kind};
 use archive::stream::ArchiveOffset;
 use failures::lock;
@@ -68,7 +69,7 @@ impl Reader<'_> {
         let whole = Extent { offset_bytes: 0, length_bytes: content_bytes };
         let runs = draft.captured.member.sparse.clone().unwrap_or_else(|| vec![whole]);
         let file = Arc::new(file);
-        let past_cache = PastCache::choose(&file, &runs, content_bytes);
+        let past_cache = PastCache::choose(&file, &runs, content_bytes, UNIT_BYTES as u32);
         if past_cache.is_on() {
             self.shared.producer.set_reuse(Reuse::Coldest);
         }

@@ -198,7 +198,7 @@ mod tests {
         let mut account = Stage::new(StageKind::Read).open();
         let reader = SourceReader {
             file: &file,
-            past_cache: PastCache::choose(&file, &[], 0),
+            past_cache: PastCache::choose(&file, &[], 0, 512),
             ranges: [0..BLOCK as u64, BLOCK as u64..content.len() as u64]
                 .map(StoredOffset::range)
                 .to_vec(),

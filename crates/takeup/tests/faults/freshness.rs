@@ -81,6 +81,40 @@ fn what_somebody_else_holds_in_the_page_cache_is_read_from_the_disk() {
     assert!((1 << 20..2 << 20).contains(&left_bytes), "{left_bytes} bytes are cached");
 }
 
+/// A disk of 4 KiB sectors is read past the page cache, too.
+#[test]
+fn sectors_of_4_kib_are_read_from_the_disk() {
+    needs::require!(Mounts, LoopDevices);
+    let case = Case::new(4, 1 << 20);
+    let (at, image) = (case.targets(), tempfile::NamedTempFile::new().unwrap());
+    image.as_file().set_len(64 << 20).unwrap();
+    let shell = |text: &str| {
+        let mut command = Command::new("sh");
+        let done = command.args(["-euc", text, "sh"]).arg(image.path()).arg(&at).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    shell(
+        "device=$(losetup --find --show --sector-size 4096 --direct-io=on \"$1\")
+         trap 'losetup --detach \"$device\"' EXIT
+         mkfs.ext4 -q \"$device\"
+         mount \"$device\" \"$2\"",
+    );
+    let backup = run(&mut case.backup(&case.target()));
+    let verified = std::panic::catch_unwind(|| verify(&case.target(), &[]));
+    let archive = std::fs::File::open(case.target()).unwrap();
+    let alignment = device::file::direct_alignment(&archive);
+    let archive_bytes = archive.metadata().unwrap().len();
+    let cached_bytes = device::file::cached_bytes(archive.as_fd(), archive_bytes);
+    drop(archive);
+    shell("umount \"$2\"");
+    assert_eq!(backup.code, Some(0), "{}", backup.errors);
+    let (read_bytes, told) = verified.unwrap();
+    assert_eq!(alignment.map(|it| it.offset_bytes), Some(4096));
+    assert_eq!(told["what"], "disk", "{told}");
+    assert!(read_bytes >= archive_bytes, "{read_bytes} of {archive_bytes} bytes");
+    assert!(cached_bytes.unwrap() < 1 << 20, "{cached_bytes:?}");
+}
+
 #[test]
 fn a_file_that_lives_in_memory_is_said_to_come_from_there() {
     needs::require!(Mounts);
