@@ -18,6 +18,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use flow::cancel::Cancel;
 use host::layers::Storage;
@@ -28,7 +29,7 @@ use crate::observed::About;
 use crate::plan::Plan;
 use crate::read::Pages;
 use crate::record::{Cell, CellError, RunRecord};
-use crate::run::Executor;
+use crate::run::{Executor, Unfinished};
 use fio::{Direction, FioRun};
 use job::Job;
 use load::Load;
@@ -51,7 +52,13 @@ pub struct DiskExecutor {
     run_seconds: f64,
     job: Option<Job>,
     version: String,
+    /// What is known of the last run, where it did not end.
+    unfinished: Option<Unfinished>,
 }
+
+/// fio takes a part of a second to start and to end, in which nothing moves. What is known of a run
+/// that was stopped leaves that out, so that its bound is never too low.
+const FIO_START_SECONDS: f64 = 0.5;
 
 impl DiskExecutor {
     /// Looks whether all that a plan asks for may be done. `job` is the user's own job file, which
@@ -102,6 +109,7 @@ impl DiskExecutor {
             run_seconds: plan.run_seconds,
             job,
             version: process::version()?,
+            unfinished: None,
         })
     }
 
@@ -112,6 +120,26 @@ impl DiskExecutor {
     /// Of fio's memory; a job of one's own gets what it gets.
     fn pages(&self, cell: &Cell) -> Result<Pages, CellError> {
         if self.job.is_some() { Ok(Pages::Small) } else { Pages::from_cell(cell) }
+    }
+
+    /// What is known of a run that was stopped after so many seconds: what it was to move, and of
+    /// direct requests no more than the device has moved. A file that fio makes first takes a time
+    /// that nobody knows, and what a job of one's own was to move, it says itself and too late.
+    fn unfinished_of(
+        &self,
+        cell: &Cell,
+        seconds: f64,
+        device_bytes: Option<u64>,
+    ) -> Option<Unfinished> {
+        let load = Load::from_cell(cell).ok().filter(|_| self.job.is_none())?;
+        if self.found == Found::Nothing && load.reads() {
+            return None;
+        }
+        let seconds = seconds - FIO_START_SECONDS;
+        let whole = (self.run_seconds <= 0.0).then(|| load.bytes_of(self.length_bytes));
+        let device = device_bytes.filter(|_| load.direct);
+        let bytes = whole.into_iter().chain(device).min()?;
+        (seconds > 0.0 && bytes > 0).then_some(Unfinished { bytes, seconds })
     }
 
     fn arguments(&self, cell: &Cell) -> Result<Vec<OsString>, DiskError> {
@@ -149,7 +177,12 @@ impl Executor for DiskExecutor {
         Load::from_cell(cell).is_ok_and(|load| load.is_sensible())
     }
 
+    fn unfinished(&self) -> Option<Unfinished> {
+        self.unfinished
+    }
+
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, DiskError> {
+        self.unfinished = None;
         let arguments = self.arguments(cell)?;
         let about = match Load::from_cell(cell) {
             Ok(load) if self.job.is_none() && load.trims() => About::Discarding,
@@ -169,7 +202,13 @@ impl Executor for DiskExecutor {
         let pages = self.pages(cell)?;
         let mut watch = Watch::new(&self.device, self.job.as_ref().map_or(Ramp::None, Job::ramp));
         let text = self.job.as_ref().map(|job| &*job.text);
-        let output = process::run(&arguments, text, pages, &mut || watch.look(), cancel)?;
+        let begun = Instant::now();
+        let output = process::run(&arguments, text, pages, &mut || watch.look(), cancel);
+        if output.is_err() {
+            let moved = watch.device_bytes();
+            self.unfinished = self.unfinished_of(cell, begun.elapsed().as_secs_f64(), moved);
+        }
+        let output = output?;
         let run = FioRun::parse(&output.document)?;
         let (mut measures, told) = watch.measures(about, run.bytes());
         // Of this process, which only waits.

@@ -5,12 +5,14 @@
 //! and the JSON document say the same. The methods are those of [`crate::statistics`]; which is
 //! used for what is told in `docs/design/statistics.md`.
 
+mod bounds;
 mod cells;
 mod comparer;
 mod costs;
 mod effects;
 mod findings;
 mod pool;
+mod read_ahead;
 pub mod rules;
 mod sampling;
 mod sweeps;

@@ -62,6 +62,12 @@ impl Before {
         }
     }
 
+    /// Bytes that the device has moved since, in all directions.
+    pub fn device_bytes(&self, device: &Storage) -> Option<u64> {
+        let counted = device.counters()?.since(self.counters?);
+        Some(counted.read.plus(counted.write).plus(counted.discard).bytes())
+    }
+
     /// Looks again and gives the differences of this machine, for a run that moved `bytes`.
     pub fn measures_of_this_machine(&self, bytes: u64) -> Measures {
         let bytes = bytes.max(1) as f64;

@@ -9,7 +9,7 @@ mod settled;
 
 use crate::judgement::{CellSummary, Change, Effect, Judgement, Options, Sentence, Verdict};
 use crate::quantities::{self, Unit, title};
-use crate::record::{Cell, Experiment, Factor, RunRecord, shown_cell};
+use crate::record::{Cell, Experiment, Factor};
 use report::format::{counted, duration, rate};
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
 use report::table::{Align, Colour, Emphasis, Table};
@@ -35,7 +35,6 @@ pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> S
         shown.row(row.clone(), emphasis);
     }
     let mut text = shown.render(colour);
-    text.push_str(&bounds_text(experiment, judgement));
     let told = |one: &Sentence| {
         let typed =
             one.typed.iter().map(|it| format!("{}: {}   (back: {})", it.program, it.line, it.undo));
@@ -56,29 +55,6 @@ fn conclusion(one: &Sentence) -> Conclusion {
         verdict: one.verdict.map(|verdict| settled::name(verdict, &Options::default())),
         typed: typed.map(|it| [it.program.into(), it.line.clone(), it.undo.clone()]).collect(),
     }
-}
-
-/// A line for each cell that is known by a bound alone: its runs were stopped.
-fn bounds_text(experiment: &Experiment, judgement: &Judgement) -> String {
-    let best = judgement.cells.iter().map(|cell| cell.bytes_per_second).fold(0.0, f64::max);
-    let has_number = |run: &RunRecord| judgement.cells.iter().any(|cell| cell.cell == run.cell);
-    let cut = experiment.runs.iter().filter(|run| run.cut_after_seconds.is_some());
-    let line = |run: &RunRecord| {
-        let cell = shown_cell(&run.cell, &experiment.header.factors);
-        let took = duration(run.cut_after_seconds.unwrap_or_default());
-        match run.slower_than_bytes_per_second {
-            Some(bound) if best > 0.0 && bound > best => format!(
-                "stopped  {cell}: slower than {} after {took}, which settles nothing: --run-limit \
-                 gives it longer\n",
-                rate(bound)
-            ),
-            Some(bound) => {
-                format!("stopped  {cell}: slower than {}, stopped after {took}\n", rate(bound))
-            }
-            None => format!("stopped  {cell}: after {took}, without a bound\n"),
-        }
-    };
-    cut.filter(|run| !has_number(run)).map(line).collect()
 }
 
 /// One row for each cell: its levels and its numbers.

@@ -85,6 +85,11 @@ impl Load {
         self.depth == 1 || matches!(self.engine.as_str(), "libaio" | "io_uring")
     }
 
+    /// Bytes that all jobs together move when a run goes once through `length_bytes`.
+    pub fn bytes_of(&self, length_bytes: u64) -> u64 {
+        (length_bytes / self.block_bytes * self.block_bytes).saturating_mul(self.jobs)
+    }
+
     /// The command line of fio.
     pub fn arguments(&self, length_bytes: u64, seconds: f64) -> Vec<OsString> {
         let mut all = vec![

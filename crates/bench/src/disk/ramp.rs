@@ -57,6 +57,11 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Bytes that the device has moved since the beginning.
+    pub fn device_bytes(&self) -> Option<u64> {
+        self.before.device_bytes(self.device)
+    }
+
     /// What was counted of a run that moved `bytes`, and what should be known of it.
     pub fn measures(&self, about: About, bytes: u64) -> (Measures, Option<&'static str>) {
         let of_this_machine = || self.before.measures_of_this_machine(bytes);

@@ -156,7 +156,9 @@ fn printed_rates(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {
 }
 
 fn failures(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
-    let failed: Vec<&RunRecord> = runs.iter().filter(|run| run.error.is_some()).collect();
+    // One that was stopped has a bound, and a sentence of its own.
+    let is_failure = |run: &&RunRecord| run.error.is_some() && run.cut_after_seconds.is_none();
+    let failed: Vec<&RunRecord> = runs.iter().filter(is_failure).collect();
     let first = failed.first()?;
     let why = first.error.as_deref().unwrap_or_default();
     let place = shown_cell(&first.cell, factors);

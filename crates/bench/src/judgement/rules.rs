@@ -103,6 +103,35 @@ finding::rules! {
         speaks_when: "a setting has no number under a condition or in a repeat that others have",
         source: "the record of the runs",
     }
+    BOUND {
+        id: "experiment.bound",
+        looks_at: "runs that were stopped, whose rate is below what it would have been had they \
+                   ended then, and the recommended rate of their load",
+        speaks_when: "there were any: one that is below the interval of that rate has lost, of \
+                      all others nothing is settled",
+        source: "docs/design/statistics.md",
+    }
+    READ_AHEAD_TOO_SMALL {
+        id: "experiment.read-ahead-too-small",
+        looks_at: "the rate with a read-ahead below the program's request, against the first that \
+                   holds one",
+        speaks_when: "it is shown to be slower",
+        source: "mm/readahead.c; docs/design/statistics.md",
+    }
+    READ_AHEAD_TOO_LARGE {
+        id: "experiment.read-ahead-too-large",
+        looks_at: "the largest read-ahead against the knee, and what random reads and the page \
+                   cache pay for each",
+        speaks_when: "it is not shown to be faster, and one of these grows by more than 15 %",
+        source: "random reads and counters of the kernel with each setting in force",
+    }
+    READ_AHEAD_CONFLICT {
+        id: "experiment.read-ahead-conflict",
+        looks_at: "the rate at the largest of three read-aheads and more, against the fastest",
+        speaks_when: "always: what a conflict with the read-ahead of an array would look like, and \
+                      whether the rate does fall",
+        source: "a published account of read_pref_io and read_nstream; docs/bench.md",
+    }
     SPLIT {
         id: "experiment.requests-split",
         looks_at: "bytes of a request of the program, at the device, and max_sectors_kb",

@@ -4,8 +4,10 @@ mod curve;
 mod joint;
 mod length;
 
+use super::bounds::bounds;
 use super::costs::{Grown, grown};
 use super::findings::{doubts, named, requests};
+use super::read_ahead::read_ahead;
 use super::typed::Change;
 use super::verdict::the_same;
 use super::{CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep, Verdict};
@@ -53,6 +55,7 @@ pub fn conclusions(
         all.extend(joint_effects(factors, anchor, judgement, options));
     }
     all.extend(requests(judgement, factors, runs));
+    all.extend(read_ahead(judgement, options));
     all.extend(tape::findings(factors, runs, judgement, options));
     all
 }
@@ -75,6 +78,7 @@ pub fn about_runs(
         all.retain(|sentence| !is_of_length(sentence));
     }
     all.extend(over_lengths);
+    all.extend(bounds(factors, runs, judgement));
     all.extend(doubts(factors, runs, &judgement.cells));
     all.extend(repeats(judgement, options));
     all

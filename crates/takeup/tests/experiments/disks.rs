@@ -74,6 +74,39 @@ fn a_ramp_is_not_counted_at_the_device_either() {
     assert!((0.8..1.3).contains(&ratio), "{run}");
 }
 
+/// A run that is stopped is known to be slower than what it would have been: by what it was to move,
+/// or, where that is a time, by what the device has moved. It is told as that, in all forms.
+#[test]
+fn a_run_that_is_stopped_leaves_a_bound() {
+    needs::require!(Fio, LoopDevices);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::over(directory.path(), 512 << 20);
+    let command = ["bench", "disk", device.path(), "--load", "randread", "--engines", "psync"];
+    let blocks = ["--block-size", "512,1M", "--run-limit", "3s"];
+    let whole = ["--length", "512M", "--runtime", "once"];
+    let output = run(directory.path(), &[&command[..], &blocks, &whole, &ONCE].concat());
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    // A size of blocks is a load here, and other loads say nothing of it.
+    assert!(text.contains("block size 512 B, depth 1: slower than "), "{text}");
+    assert!(text.contains("no run of its load ended"), "{text}");
+    assert!(!text.contains("gave no number"), "{text}");
+    let runs = runs(directory.path());
+    let cut = runs.iter().find(|run| run["cell"]["block_bytes"] == 512).unwrap();
+    let bound = cut["slower_than_bytes_per_second"].as_f64().unwrap();
+    // 512 MiB in what is left of three seconds once fio has started, or what the device has moved.
+    assert!(bound > 0.0 && bound <= 250e6, "{cut}");
+    let report = ["report", "takeup-bench-disk.ndjson", "--json"];
+    let document: Value = serde_json::from_str(&succeeds(directory.path(), &report)).unwrap();
+    let sentences = document["judgement"]["sentences"].as_array().unwrap();
+    assert!(sentences.iter().any(|one| one["rule"] == "experiment.bound"), "{document:#}");
+    fs::remove_file(directory.path().join("takeup-bench-disk.ndjson")).unwrap();
+    let timed = ["--block-size", "4k", "--run-limit", "2s", "--runtime", "30s"];
+    let output = run(directory.path(), &[&command[..], &timed, &ONCE].concat());
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("no run gave a number: slower than "), "{error}");
+}
+
 #[test]
 fn a_run_that_moves_nothing_has_a_reason() {
     needs::require!(Fio);

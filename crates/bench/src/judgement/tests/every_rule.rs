@@ -78,6 +78,13 @@ const TWEAKS: &[fn(&mut RunRecord)] = &[
     },
     |run| run.printed_bytes_per_second = is_first(run).then_some(1e6),
     |run| run.error = is_first(run).then(|| "no medium".to_owned()),
+    |run| {
+        if run.cell["block_bytes"] == Level::Number(BLOCKS[0]) {
+            run.error = Some("slower than 5.00 MB/s".to_owned());
+            run.cut_after_seconds = Some(30.0);
+            run.slower_than_bytes_per_second = Some(5e6);
+        }
+    },
     |run| run.seconds *= if is_first(run) { 1.5 } else { 1.0 },
     |run| run.seconds *= 1.0 + 0.05 * run.repeat as f64,
     |run| run.notes.push("somebody else was busy".to_owned()),
@@ -126,6 +133,24 @@ fn three_lengths() -> Judgement {
     judge(&[Factor::new("file_bytes", levels)], &all, &Options::default())
 }
 
+/// Windows of which the smallest does not hold a request and the largest costs others.
+fn three_windows() -> Judgement {
+    let mut all = RISING.runs();
+    all.retain(|run| run.cell["block_bytes"] != Level::Number(BLOCKS[3]));
+    for run in &mut all {
+        let Level::Number(window) = run.cell["block_bytes"] else { continue };
+        run.cell.insert("read_ahead_bytes".to_owned(), Level::Number(window));
+        run.cell.insert("block_bytes".to_owned(), Level::Number(BLOCKS[1]));
+        run.bytes = if window < BLOCKS[1] { 50_000_000 } else { 100_000_000 };
+        let paid = if window > BLOCKS[1] { 9e6 } else { 5e6 };
+        measured(run, &[("random_read_p50_ns", paid)]);
+    }
+    let levels = BLOCKS[..3].iter().map(|&level| Level::Number(level)).collect();
+    let request = vec![Level::Number(BLOCKS[1])];
+    let factors = [Factor::new("read_ahead_bytes", levels), Factor::new("block_bytes", request)];
+    judge(&factors, &all, &Options::default())
+}
+
 /// Repeats that rise and fall slowly, in all cells, and such of two speeds.
 fn wavy(run: &mut RunRecord) {
     run.seconds *= 1.0 + 0.1 * (std::f64::consts::TAU * (run.repeat as f64 - 0.5) / 12.0).cos();
@@ -146,7 +171,7 @@ fn every_rule_speaks_and_no_other() {
     let torn = judge(&all, &torn, &Options::default());
     let same = Design { rates: [100e6; 4], ..RISING };
     let mut judgements = vec![judged(&PLAIN), judged(&slow), flat.judged(), dented.judged()];
-    judgements.extend([torn, same.judged(), two_loads(), three_lengths()]);
+    judgements.extend([torn, same.judged(), two_loads(), three_lengths(), three_windows()]);
     let long = |tweak: fn(&mut RunRecord)| Design { repeats: 12, tweak, ..RISING }.judged();
     judgements.extend([long(wavy), long(two_speeds)]);
     judgements.extend(TWEAKS.iter().map(|&tweak| Design { tweak, ..RISING }.judged()));

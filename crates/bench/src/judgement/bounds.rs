@@ -1,0 +1,148 @@
+//! Levels that are known by a bound alone: their runs were stopped since they took too long.
+//!
+//! Such a run is a censored observation: its rate is below what it would have had if it had ended
+//! just then. Against a level that is faster than that it has lost, whatever its rate is; of any
+//! other nothing is settled. It is recommended in no case, and named in each.
+
+use std::collections::BTreeMap;
+
+use finding::{Certainty, Finding, Unit};
+use report::format::{duration, rate};
+
+use super::{Judgement, Recommendation, Sentence, Subject, Verdict, rules};
+use crate::record::{Cell, Factor, RunRecord, shown_cell};
+
+/// A combination of which a run was stopped.
+struct Stopped {
+    /// The lowest rate that it is known to be below.
+    below: Option<f64>,
+    /// Of the run that says so.
+    seconds: f64,
+}
+
+/// A sentence for each combination of which a run was stopped.
+pub fn bounds(factors: &[Factor], runs: &[RunRecord], judgement: &Judgement) -> Vec<Sentence> {
+    let mut cells: BTreeMap<&Cell, Stopped> = BTreeMap::new();
+    for run in runs {
+        let Some(seconds) = run.cut_after_seconds else { continue };
+        let below = run.slower_than_bytes_per_second;
+        let known = cells.entry(&run.cell).or_insert(Stopped { below: None, seconds });
+        if below.is_some_and(|below| known.below.is_none_or(|known| below < known)) {
+            *known = Stopped { below, seconds };
+        }
+    }
+    let told = |(cell, stopped): (&Cell, Stopped)| sentence(factors, cell, &stopped, judgement);
+    cells.into_iter().map(told).collect()
+}
+
+fn sentence(factors: &[Factor], cell: &Cell, stopped: &Stopped, judgement: &Judgement) -> Sentence {
+    let name = shown_cell(cell, factors);
+    let took = duration(stopped.seconds);
+    let doubt = |text: String| {
+        let finding = Finding::new(&rules::BOUND, Certainty::Unknown, text);
+        Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled)
+    };
+    let Some(below) = stopped.below else {
+        return doubt(format!("{name}: stopped after {took}, and nothing is known of its rate"));
+    };
+    let slower = format!("{name}: slower than {}, stopped after {took}", rate(below));
+    let Some(recommended) = of_load(cell, judgement) else {
+        return doubt(format!("{slower}; no run of its load ended that it could be held against"));
+    };
+    let best = &judgement.cells[recommended.cell];
+    let least = best.interval.map_or(best.bytes_per_second, |interval| interval.low);
+    let against = format!("{} ({})", shown_cell(&best.cell, factors), rate(best.bytes_per_second));
+    if below >= least {
+        return doubt(format!(
+            "{slower}, which does not say whether it is slower than {against}: --run-limit gives \
+             it longer"
+        ));
+    }
+    let times = least / below;
+    let text = format!("{slower}: it loses against {against}, by {times:.1} times at least");
+    // One that alone has a number is told by nobody else.
+    let subject = if recommended.compared == 1 { Subject::Set } else { Subject::Finding };
+    let finding = Finding::new(&rules::BOUND, Certainty::Measured, text)
+        .with_number("slower_than", below, Unit::BytesPerSecond)
+        .with_number("stopped_after", stopped.seconds, Unit::Seconds)
+        .with_number("times", times, Unit::Ratio);
+    Sentence::new(subject, finding).settled(Verdict::Differs)
+}
+
+/// What is recommended for the load of a combination.
+fn of_load<'a>(cell: &Cell, judgement: &'a Judgement) -> Option<&'a Recommendation> {
+    let is_of_load = |found: &&Recommendation| {
+        found.load.iter().all(|(name, level)| cell.get(name) == Some(level))
+    };
+    judgement.recommended.iter().find(is_of_load)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Options, judge};
+    use super::*;
+    use crate::record::{Level, Role};
+
+    const BLOCKS: [u64; 3] = [512, 65536, 1 << 20];
+
+    /// Runs of 64 KiB and 1 MiB at 80 and 100 MB/s, and one of 512 bytes that was stopped.
+    fn judged(blocks: &[u64], below: Option<f64>) -> Judgement {
+        let levels = blocks.iter().map(|&block| Level::Number(block)).collect();
+        let name = "block_bytes".to_owned();
+        let factor = Factor { name, levels, role: Role::Setting, present: None };
+        let mut runs = Vec::new();
+        for repeat in 1..=5 {
+            for (block, rate) in [(65536, 80e6), (1 << 20, 100e6)] {
+                if blocks.contains(&block) {
+                    runs.push(RunRecord {
+                        cell: [("block_bytes".to_owned(), Level::Number(block))].into(),
+                        repeat,
+                        bytes: rate as u64,
+                        seconds: 1.0 + 0.001 * (repeat % 3) as f64,
+                        ..RunRecord::default()
+                    });
+                }
+            }
+        }
+        runs.push(RunRecord {
+            cell: [("block_bytes".to_owned(), Level::Number(512))].into(),
+            repeat: 1,
+            error: Some("stopped".to_owned()),
+            cut_after_seconds: Some(30.0),
+            slower_than_bytes_per_second: below,
+            ..RunRecord::default()
+        });
+        judge(&[factor], &runs, &Options::default())
+    }
+
+    #[track_caller]
+    fn check(judgement: &Judgement, subject: Subject, verdict: Verdict, expected: &str) {
+        let own = |one: &&Sentence| one.finding.rule.id == rules::BOUND.id;
+        let told: Vec<&Sentence> = judgement.sentences.iter().filter(own).collect();
+        let [told] = told[..] else { panic!("{:#?}", judgement.sentences) };
+        assert!(told.text.contains(expected), "{}", told.text);
+        assert_eq!((told.subject, told.verdict), (subject, Some(verdict)));
+        // It is told once, and recommended by nobody.
+        let is_failure = |one: &Sentence| one.finding.rule.id == rules::FAILED_RUNS.id;
+        assert!(!judgement.sentences.iter().any(is_failure), "{:#?}", judgement.sentences);
+        let least = Level::Number(512);
+        for found in &judgement.recommended {
+            assert_ne!(judgement.cells[found.cell].cell["block_bytes"], least);
+        }
+    }
+
+    #[test]
+    fn a_bound_loses_against_what_is_faster_and_says_nothing_of_the_rest() {
+        let (differs, open) = (Verdict::Differs, Verdict::NotSettled);
+        let lost = judged(&BLOCKS, Some(2e6));
+        check(&lost, Subject::Finding, differs, "block size 512 B: slower than 2.00 MB/s");
+        check(&lost, Subject::Finding, differs, "it loses against block size 1 MiB (");
+        let near = judged(&BLOCKS, Some(300e6));
+        check(&near, Subject::Doubt, open, "does not say whether it is slower than block size 1");
+        check(&judged(&BLOCKS, None), Subject::Doubt, open, "nothing is known of its rate");
+        // Of one that alone has a number nobody else says that it is the one to set.
+        let alone = judged(&BLOCKS[..2], Some(2e6));
+        check(&alone, Subject::Set, differs, "loses against block size 64 KiB (");
+        check(&judged(&BLOCKS[..1], Some(2e6)), Subject::Doubt, open, "no run of its load ended");
+    }
+}
