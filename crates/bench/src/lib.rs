@@ -15,6 +15,7 @@ pub mod disk;
 pub mod environment;
 pub mod framing;
 pub mod histogram;
+pub mod import;
 pub mod judgement;
 pub mod memory;
 pub mod model;

@@ -1,6 +1,7 @@
 //! `takeup bench`: experiments. One file for each kind; what they share is here and in `options`.
 
 mod disk;
+mod import;
 mod options;
 mod power;
 mod progress;
@@ -44,6 +45,7 @@ enum BenchCommand {
     Read(read::ReadArgs),
     Disk(disk::DiskArgs),
     Tape(tape::TapeArgs),
+    Import(import::ImportArgs),
     Power(power::PowerArgs),
     PutBack(PutBackArgs),
 }
@@ -60,6 +62,7 @@ pub fn run(arguments: &BenchArgs) -> ExitCode {
         BenchCommand::Read(arguments) => read::run(arguments),
         BenchCommand::Disk(arguments) => disk::run(arguments),
         BenchCommand::Tape(arguments) => tape::run(arguments),
+        BenchCommand::Import(arguments) => import::run(arguments),
         BenchCommand::Power(arguments) => power::run(arguments),
         BenchCommand::PutBack(_) => {
             let result = put_back();

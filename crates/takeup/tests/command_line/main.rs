@@ -6,6 +6,7 @@ mod failures;
 #[path = "../../../backup/tests/backup/fuse.rs"]
 #[allow(dead_code, clippy::print_stderr)]
 mod fuse;
+mod import;
 mod plan;
 mod power;
 mod reference;
