@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::judgement::{CellSummary, Judgement, Options, judge};
-use crate::record::{Cell, Experiment, Factor, RunRecord, shown_cell};
+use crate::record::{Cell, Experiment, Factor, RunRecord, Value, shown_cell};
 use crate::statistics::interval::{Interval, of_geometric_mean, of_mean, t_factor};
 use crate::statistics::ratio::{holm, independent, paired};
 use crate::statistics::{geometric_mean, median, standard_deviation};
-use report::format::{counted, rate};
+use report::format::counted;
 
 /// What a difference is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -87,6 +87,9 @@ pub struct Comparison {
     pub across: Vec<(String, String, String)>,
     /// Settings and versions that differ, unless both varied them: name, in A, in B.
     pub environment: Vec<(String, String, String)>,
+    /// What was compared.
+    #[serde(skip_serializing_if = "Value::is_rate")]
+    pub value: Value,
     /// In words.
     pub sentences: Vec<String>,
 }
@@ -124,6 +127,7 @@ pub fn compare(a: &Experiment, b: &Experiment, options: &Options) -> Comparison 
         passed_over,
         across,
         environment: environment(a, b),
+        value: options.value,
         sentences: Vec::new(),
     };
     comparison.sentences = sentences(&comparison);
@@ -294,8 +298,8 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
                 "{}: B is {} ({} against {}): {:.2} times{}",
                 shown_cell(&pair.cell, &comparison.factors),
                 verdict.name(),
-                rate(pair.bytes_per_second.1),
-                rate(pair.bytes_per_second.0),
+                comparison.value.shown(pair.bytes_per_second.1),
+                comparison.value.shown(pair.bytes_per_second.0),
                 pair.ratio,
                 pair.interval.map_or(String::new(), |interval| {
                     format!(", {:.2} to {:.2}", interval.low, interval.high)
@@ -405,6 +409,7 @@ mod tests {
             format: FORMAT,
             kind: "read".into(),
             title: String::new(),
+            value: Value::Rate,
             factors: vec![Factor {
                 name: "block_bytes".into(),
                 levels,

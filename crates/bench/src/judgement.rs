@@ -11,6 +11,7 @@ mod comparer;
 mod costs;
 mod effects;
 mod findings;
+mod pipes;
 mod pool;
 mod read_ahead;
 pub mod rules;
@@ -35,7 +36,7 @@ use comparer::Comparer;
 
 use crate::model::PhysicalLimit;
 use crate::plan::Plan;
-use crate::record::{Cell, Factor, Header, RunRecord};
+use crate::record::{Cell, Factor, Header, RunRecord, Value};
 use crate::statistics::interval::Interval;
 use crate::statistics::stopping::Stopping;
 
@@ -54,6 +55,8 @@ pub struct Options {
     pub assumed_scatter: f64,
     /// What cannot be exceeded: rates that a plateau may come from.
     pub limits: Vec<PhysicalLimit>,
+    /// What is compared: told as rates, or as times.
+    pub value: Value,
 }
 
 impl Default for Options {
@@ -65,6 +68,7 @@ impl Default for Options {
             band: 0.02,
             assumed_scatter: 0.02,
             limits: Vec::new(),
+            value: Value::Rate,
         }
     }
 }
@@ -73,7 +77,7 @@ impl Options {
     /// For an experiment with that first line: its plan says by which rule repeats ended.
     pub fn of(self, header: &Header) -> Options {
         let plan: Option<Plan> = serde_json::from_value(header.plan.clone()).ok();
-        Options { stopping: plan.map(|plan| plan.stop.rule()), ..self }
+        Options { stopping: plan.map(|plan| plan.stop.rule()), value: header.value, ..self }
     }
 }
 
@@ -117,7 +121,8 @@ pub struct Pooled {
 pub struct CellSummary {
     /// The combination.
     pub cell: Cell,
-    /// Rates of its runs, with the number of the repeat.
+    /// Rates of its runs, with the number of the repeat; runs by seconds where times are
+    /// compared, here and in all that follows.
     pub rates: Vec<(u64, f64)>,
     /// Runs that gave no number.
     pub failed: usize,

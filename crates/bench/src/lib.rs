@@ -5,8 +5,8 @@
 //! numbers mean is found later and from the file alone: [`statistics`] holds the methods, each with
 //! its citation, [`model`] the curves that are fitted, [`judgement`] turns both into sentences, and
 //! [`compare`] sets two experiments side by side; what is known of factors and measures by name is
-//! in [`quantities`]. [`read`], [`disk`] and [`tape`] are
-//! the executors; [`payload`] and [`framing`] make what the last one writes.
+//! in [`quantities`]. [`read`], [`disk`], [`tape`] and
+//! [`programs`] are the executors; [`payload`] and [`framing`] make what the last one writes.
 //!
 //! Not here: drawing, which is `report`'s, and arguments, which are the binary's.
 
@@ -24,6 +24,7 @@ pub mod payload;
 pub mod plan;
 pub mod power;
 pub mod presentation;
+pub mod programs;
 pub mod quantities;
 pub mod random;
 pub mod read;

@@ -8,9 +8,10 @@ use std::error::Error;
 
 use serde::{Deserialize, Serialize};
 
+use crate::programs::commands::Commands;
 use crate::quantities::Unit;
 use crate::random::Random;
-use crate::record::{Cell, Factor, Level};
+use crate::record::{Cell, Factor, Level, Value};
 use crate::statistics::stopping::Stopping;
 
 /// More combinations than this are a mistake.
@@ -20,14 +21,14 @@ const CELLS_MAX: usize = 10_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Which command runs it: `read`, `disk`, `tape`.
+    /// Which command runs it: `read`, `disk`, `tape`, `run`.
     pub kind: String,
     /// In words.
     #[serde(default)]
     pub title: String,
-    /// What it works on.
+    /// What it works on; of commands, the devices that are watched.
     pub paths: Vec<String>,
-    /// Most bytes of one run.
+    /// Most bytes of one run; 0 where nobody knows what a command moves.
     pub length_bytes: u64,
     /// Seed of the order of the runs.
     pub seed: u64,
@@ -40,6 +41,9 @@ pub struct Plan {
     /// Length of one run where it is a time and not a number of bytes.
     #[serde(default)]
     pub run_seconds: f64,
+    /// What is run, where that is given as commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Commands>,
     /// What is varied, the slowest changing first.
     #[serde(rename = "factor", default)]
     pub factors: Vec<Factor>,
@@ -177,10 +181,10 @@ impl Plan {
 
     /// Whether it can be run at all.
     pub fn check(&self) -> Result<(), PlanError> {
-        if self.paths.is_empty() {
+        if self.paths.is_empty() && self.commands.is_none() {
             return Err(PlanError::NoPath);
         }
-        if self.length_bytes == 0 {
+        if self.length_bytes == 0 && self.commands.is_none() {
             return Err(PlanError::NoBytes);
         }
         let all = self.factors.iter().flat_map(|factor| &factor.levels);
@@ -214,6 +218,11 @@ impl Plan {
             Some(cells) if cells <= CELLS_MAX => Ok(()),
             _ => Err(PlanError::TooMany),
         }
+    }
+
+    /// What its runs are compared by.
+    pub fn value(&self) -> Value {
+        if self.length_bytes == 0 { Value::Time } else { Value::Rate }
     }
 
     /// All combinations, in the order of the factors' levels.

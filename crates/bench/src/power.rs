@@ -40,7 +40,7 @@ impl Noise {
         let mut blocks: BTreeMap<u64, usize> = BTreeMap::new();
         let mut observations = Vec::new();
         for run in runs {
-            let Some(rate) = run.bytes_per_second() else { continue };
+            let Some(rate) = run.speed() else { continue };
             let next = cells.len();
             let cell = *cells.entry(&run.cell).or_insert(next);
             let next = blocks.len();

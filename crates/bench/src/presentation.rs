@@ -5,11 +5,13 @@
 mod comparison;
 mod figures;
 mod lines;
+mod programs;
 mod settled;
+mod times;
 
 use crate::judgement::{CellSummary, Change, Effect, Judgement, Options, Sentence, Verdict};
 use crate::quantities::{self, Unit, title};
-use crate::record::{Cell, Experiment, Factor};
+use crate::record::{Cell, Experiment, Factor, Header, Value};
 use report::format::{counted, duration, rate};
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
 use report::table::{Align, Colour, Emphasis, Table};
@@ -17,24 +19,16 @@ use report::table::{Align, Colour, Emphasis, Table};
 pub use comparison::{comparison_page, comparison_table, comparison_text};
 pub use figures::figures;
 pub use lines::ndjson;
+pub use times::document;
 
 /// Cells as a table for the terminal, then the sentences.
 pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> String {
-    let factors = &experiment.header.factors;
-    let table = cell_table(factors, judgement);
-    let align = |cells: &Cells| match cells {
-        Cells::Words => Align::Left,
-        Cells::Numbers => Align::Right,
-    };
-    let heads: Vec<(&str, Align)> =
-        table.columns.iter().map(|(name, cells)| (name.as_str(), align(cells))).collect();
-    let mut shown = Table::new(&heads);
-    for (row, index) in table.rows.iter().zip(0..) {
-        let chosen = judgement.recommended.iter().any(|found| found.cell == index);
-        let emphasis = if chosen { Emphasis::Strong } else { Emphasis::None };
-        shown.row(row.clone(), emphasis);
+    let table = cell_table(experiment, judgement);
+    let recommended: Vec<usize> = judgement.recommended.iter().map(|found| found.cell).collect();
+    let mut text = terminal_table(&table, &recommended, colour);
+    if let Some(table) = programs::table(experiment, judgement) {
+        text.push_str(&terminal_table(&table, &[], colour));
     }
-    let mut text = shown.render(colour);
     let told = |one: &Sentence| {
         let typed =
             one.typed.iter().map(|it| format!("{}: {}   (back: {})", it.program, it.line, it.undo));
@@ -45,6 +39,21 @@ pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> S
     let headed: Vec<(&str, Vec<String>)> = judgement.sentences.iter().map(told).collect();
     text.push_str(&report::findings::lines_under_heads(&headed));
     text
+}
+
+fn terminal_table(table: &PageTable, strong: &[usize], colour: Colour) -> String {
+    let align = |cells: &Cells| match cells {
+        Cells::Words => Align::Left,
+        Cells::Numbers => Align::Right,
+    };
+    let heads: Vec<(&str, Align)> =
+        table.columns.iter().map(|(name, cells)| (name.as_str(), align(cells))).collect();
+    let mut shown = Table::new(&heads);
+    for (row, index) in table.rows.iter().zip(0..) {
+        let emphasis = if strong.contains(&index) { Emphasis::Strong } else { Emphasis::None };
+        shown.row(row.clone(), emphasis);
+    }
+    shown.render(colour)
 }
 
 fn conclusion(one: &Sentence) -> Conclusion {
@@ -58,7 +67,8 @@ fn conclusion(one: &Sentence) -> Conclusion {
 }
 
 /// One row for each cell: its levels and its numbers.
-pub fn cell_table(factors: &[Factor], judgement: &Judgement) -> PageTable {
+pub fn cell_table(experiment: &Experiment, judgement: &Judgement) -> PageTable {
+    let Header { factors, value, .. } = &experiment.header;
     let varied: Vec<&Factor> = factors.iter().filter(|factor| factor.levels.len() > 1).collect();
     let measured: Vec<(&str, &str)> = quantities::columns()
         .filter(|(name, _)| judgement.cells.iter().any(|cell| cell.measures.contains_key(*name)))
@@ -79,11 +89,11 @@ pub fn cell_table(factors: &[Factor], judgement: &Judgement) -> PageTable {
         };
         let mut row: Vec<String> = varied.iter().map(level).collect();
         row.push(runs_text(cell));
-        row.push(rate(cell.bytes_per_second));
+        row.push(value.shown(cell.bytes_per_second));
         row.push(cell.standard_deviation.map_or("-".to_owned(), |deviation| {
             format!("{:.1} %", 100.0 * deviation / cell.mean_bytes_per_second)
         }));
-        row.push(interval_text(cell));
+        row.push(interval_text(cell, *value));
         row.push(match cell.outliers.len() {
             0 => "-".to_owned(),
             some => some.to_string(),
@@ -104,8 +114,12 @@ fn runs_text(cell: &CellSummary) -> String {
     }
 }
 
-fn interval_text(cell: &CellSummary) -> String {
+fn interval_text(cell: &CellSummary, value: Value) -> String {
     match cell.interval {
+        // The longest time is that of the lowest speed.
+        Some(interval) if value == Value::Time => {
+            format!("{} to {}", value.shown(interval.high), value.shown(interval.low))
+        }
         Some(interval) => {
             let number = |value: f64| rate(value).trim_end_matches(" MB/s").to_owned();
             format!("{} to {}", number(interval.low), number(interval.high))
@@ -188,11 +202,15 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
         text: "Intervals are of the geometric mean. Of outliers none was left out.".to_owned(),
         forests: Vec::new(),
         figures: Vec::new(),
-        tables: vec![
-            (cell_table(&header.factors, judgement), Folding::Open),
-            (run_table(experiment), Folding::Folded),
-            (environment_table(experiment), Folding::Folded),
-        ],
+        tables: programs::table(experiment, judgement)
+            .map(|table| (table, Folding::Open))
+            .into_iter()
+            .chain([
+                (cell_table(experiment, judgement), Folding::Open),
+                (run_table(experiment), Folding::Folded),
+                (environment_table(experiment), Folding::Folded),
+            ])
+            .collect(),
     });
     Page { title, subtitle, facts: settled::facts(experiment), sentences, sections }
 }
@@ -250,7 +268,6 @@ mod tests {
     use super::*;
     use crate::judgement::judge;
     use crate::judgement::tests::{PLAIN, factors, runs};
-    use crate::record::Header;
 
     /// 144 combinations: an overview, eight panels on one scale, and tables with all the rest.
     #[test]
@@ -259,6 +276,7 @@ mod tests {
             format: 1,
             kind: "tape".into(),
             title: String::new(),
+            value: Value::Rate,
             factors: factors(),
             plan: serde_json::Value::Null,
             seed: 1,

@@ -193,6 +193,7 @@ const MEASURES: &[Measure] = &[
     hidden("reclaimed_bytes_per_byte")
         .costs(1.15, "bytes pushed out of the page cache for each byte read")
         .of_the_host(Some(CACHE_SETTINGS)),
+    column("processor_seconds", "processor").costs(1.15, "processor time of a run"),
     column("processor_ns_per_byte", "processor/byte").costs(1.15, "processor time for each byte"),
     hidden("memory_bytes").costs(1.15, "memory for buffers").exact(),
 ];

@@ -14,6 +14,7 @@ use flow::run::StageReport;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
+use crate::programs::{PipeUse, ProgramUse};
 use crate::quantities::{self, Unit};
 
 /// Version of the lines. Fields are added without a new one.
@@ -129,6 +130,9 @@ pub struct Header {
     pub kind: String,
     /// In words.
     pub title: String,
+    /// What is compared.
+    #[serde(default, skip_serializing_if = "Value::is_rate")]
+    pub value: Value,
     /// What is varied.
     pub factors: Vec<Factor>,
     /// The plan as it was typed, for the record and for going on.
@@ -137,6 +141,32 @@ pub struct Header {
     pub seed: u64,
     /// When the experiment began, seconds of Unix time.
     pub started_unix_seconds: u64,
+}
+
+/// What is compared of runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// Bytes by seconds.
+    #[default]
+    Rate,
+    /// The time of a run, where nobody knows how many bytes it moves.
+    Time,
+}
+
+impl Value {
+    /// Whether it is the usual one, which is not written down.
+    pub fn is_rate(&self) -> bool {
+        *self == Value::Rate
+    }
+
+    /// A speed as people read it: a rate, or the time of one run.
+    pub fn shown(self, speed: f64) -> String {
+        match self {
+            Value::Rate => report::format::rate(speed),
+            Value::Time => report::format::duration(1.0 / speed),
+        }
+    }
 }
 
 /// One run.
@@ -155,6 +185,9 @@ pub struct RunRecord {
     pub bytes: u64,
     /// Time that it took.
     pub seconds: f64,
+    /// What is compared with that of other runs.
+    #[serde(skip_serializing_if = "Value::is_rate")]
+    pub value: Value,
     /// A rate that somebody else printed for it, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub printed_bytes_per_second: Option<f64>,
@@ -168,6 +201,12 @@ pub struct RunRecord {
     pub measures: BTreeMap<String, f64>,
     /// The stages, as in the document of a backup.
     pub stages: Vec<StageReport>,
+    /// The programs of a command.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramUse>,
+    /// The pipes between them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pipes: Vec<PipeUse>,
     /// Kernel, device, firmware, settings, versions.
     pub environment: BTreeMap<String, String>,
     /// What should be known when it is judged.
@@ -181,6 +220,9 @@ pub struct RunRecord {
     /// What its rate is below, as far as that is known of such a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slower_than_bytes_per_second: Option<f64>,
+    /// What its time is above, where its bytes are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longer_than_seconds: Option<f64>,
 }
 
 impl RunRecord {
@@ -188,6 +230,15 @@ impl RunRecord {
     pub fn bytes_per_second(&self) -> Option<f64> {
         let good = self.error.is_none() && self.seconds > 0.0 && self.bytes > 0;
         good.then(|| self.bytes as f64 / self.seconds)
+    }
+
+    /// What is compared, more of it being better: bytes by seconds, or runs by seconds where times
+    /// are compared; `None` of a run that failed.
+    pub fn speed(&self) -> Option<f64> {
+        match self.value {
+            Value::Rate => self.bytes_per_second(),
+            Value::Time => (self.error.is_none() && self.seconds > 0.0).then(|| 1.0 / self.seconds),
+        }
     }
 }
 
@@ -302,7 +353,8 @@ impl Experiment {
     /// Whether any of its runs tells something: a number, or a bound.
     pub fn tells_something(&self) -> bool {
         let tells = |run: &RunRecord| {
-            run.bytes_per_second().is_some() || run.slower_than_bytes_per_second.is_some()
+            let bounds = [run.slower_than_bytes_per_second, run.longer_than_seconds];
+            run.speed().is_some() || bounds.iter().any(Option::is_some)
         };
         self.runs.iter().any(tells)
     }
@@ -469,6 +521,7 @@ mod tests {
             format: FORMAT,
             kind: "read".into(),
             title: "t".into(),
+            value: Value::Rate,
             factors: vec![factor],
             plan: serde_json::json!({ "paths": ["/x"] }),
             seed: 7,

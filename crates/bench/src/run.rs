@@ -14,11 +14,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 mod limit;
 
 use flow::cancel::Cancel;
-use report::format::{counted, duration, rate};
+use report::format::{counted, duration};
 
 use crate::plan::{Plan, Stop};
 use crate::quantities::hard_to_change;
-use crate::record::{Cell, Experiment, FORMAT, Header, Level, RecordError, RunFile, RunRecord};
+use crate::record::{
+    Cell, Experiment, FORMAT, Header, Level, RecordError, RunFile, RunRecord, Value,
+};
 use limit::{Estimates, Room, Watched, watch};
 
 /// Failures in a row after which a cell is not tried again.
@@ -61,7 +63,7 @@ pub trait Executor {
 /// The measured part of a run that did not end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unfinished {
-    /// Bytes that it was to move.
+    /// Bytes that it was to move; 0 where nobody knows.
     pub bytes: u64,
     /// For how long it had been at it.
     pub seconds: f64,
@@ -70,7 +72,7 @@ pub struct Unfinished {
 impl Unfinished {
     /// What its rate is below: more would have let it end.
     pub fn bound_bytes_per_second(&self) -> Option<f64> {
-        (self.seconds > 0.0).then(|| self.bytes as f64 / self.seconds)
+        (self.seconds > 0.0 && self.bytes > 0).then(|| self.bytes as f64 / self.seconds)
     }
 }
 
@@ -136,6 +138,7 @@ pub fn header(plan: &Plan) -> Header {
         format: FORMAT,
         kind: plan.kind.clone(),
         title: plan.title.clone(),
+        value: plan.value(),
         factors: plan.factors.clone(),
         plan: serde_json::to_value(plan).expect("a plan is made of strings and numbers"),
         seed: plan.seed,
@@ -317,7 +320,7 @@ impl<E: Executor> Course<'_, E> {
             Watched::Cancelled => return Ok(Some(Ended::Cancelled)),
             Watched::Cut(seconds) => {
                 self.cut.insert(cell.clone());
-                cut_run(seconds, self.parts.executor.unfinished())
+                cut_run(seconds, self.parts.executor.unfinished(), self.plan.value())
             }
             Watched::Done(Ok(run)) => {
                 self.failures.remove(cell);
@@ -325,10 +328,14 @@ impl<E: Executor> Course<'_, E> {
             }
             Watched::Done(Err(error)) => {
                 *self.failures.entry(cell.clone()).or_default() += 1;
-                RunRecord { error: Some(in_words(&error)), ..RunRecord::default() }
+                RunRecord {
+                    error: Some(in_words(&error)),
+                    value: self.plan.value(),
+                    ..RunRecord::default()
+                }
             }
         };
-        if run.error.is_none() && run.bytes_per_second().is_none() {
+        if run.error.is_none() && run.speed().is_none() {
             run.error = Some("nothing was moved".to_owned());
         }
         run.cell = cell.clone();
@@ -371,24 +378,32 @@ impl<E: Executor> Course<'_, E> {
     fn rates(&self, runs: &[RunRecord]) -> Vec<Vec<(u64, f64)>> {
         let of = |cell: &Cell| {
             let own = runs.iter().filter(|run| run.cell == *cell);
-            own.filter_map(|run| Some((run.repeat, run.bytes_per_second()?))).collect()
+            own.filter_map(|run| Some((run.repeat, run.speed()?))).collect()
         };
         self.cells.iter().filter(|cell| !self.is_given_up(cell)).map(of).collect()
     }
 }
 
 /// The record of a run that was stopped because it took too long.
-fn cut_run(seconds: f64, unfinished: Option<Unfinished>) -> RunRecord {
+fn cut_run(seconds: f64, unfinished: Option<Unfinished>, value: Value) -> RunRecord {
     let bound = unfinished.and_then(|unfinished| unfinished.bound_bytes_per_second());
+    let longer = unfinished.filter(|_| value == Value::Time).map(|it| it.seconds);
     let took = duration(seconds);
-    let error = match bound {
-        Some(bound) => format!("slower than {}: stopped after {took}", rate(bound)),
-        None => format!("stopped after {took}, which is longer than a run may take"),
+    let error = match (bound, longer) {
+        (Some(bound), _) => {
+            format!("slower than {}: stopped after {took}", value.shown(bound))
+        }
+        (None, Some(longer)) => {
+            format!("longer than {}: stopped after {took}", duration(longer))
+        }
+        (None, None) => format!("stopped after {took}, which is longer than a run may take"),
     };
     RunRecord {
         error: Some(error),
         cut_after_seconds: Some(seconds),
         slower_than_bytes_per_second: bound,
+        longer_than_seconds: longer,
+        value,
         ..RunRecord::default()
     }
 }

@@ -22,7 +22,7 @@
 //! labels and rules are `backup`'s.
 
 mod checksum;
-mod counters;
+pub(crate) mod counters;
 mod drive;
 mod error;
 mod foretold;

@@ -2,8 +2,8 @@
 //!
 //! [`counters`] is what the kernel counts: looked at twice, the difference is what happened in
 //! between. [`layers`] is the storage below a path, [`settings`] what of the kernel can be set,
-//! [`mounts`] what is mounted where, [`processes`] what is told of one process, and [`pipes`] how full
-//! those between programs are.
+//! [`mounts`] what is mounted where, [`processes`] what is told of one process, and [`pipes`]
+//! how full those between programs are.
 //! [`unnamed_file()`] is a place on its disk for what nobody needs behind the run.
 //!
 //! A parser takes the text of a file, or a folder, and gives plain data, so that what was recorded

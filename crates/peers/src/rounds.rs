@@ -45,6 +45,7 @@ pub fn plan(kind: &str, works: &[&str], contenders: &[&str], bytes: u64) -> Plan
         stop: Stop { budget_seconds: BUDGET_SECONDS, ..Stop::default() },
         random_reads: 0,
         run_seconds: 0.0,
+        commands: None,
         factors: vec![factor(WORK, works), factor(CONTENDER, contenders)],
     }
 }

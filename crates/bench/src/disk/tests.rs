@@ -22,6 +22,7 @@ fn plan(path: &Path, levels: &[(&str, Level)]) -> Plan {
         stop: Stop::default(),
         random_reads: 0,
         run_seconds: 0.0,
+        commands: None,
         factors: levels.iter().map(factor).collect(),
     }
 }

@@ -33,7 +33,7 @@ pub fn place(factors: &[Factor], cell: &Cell) -> Vec<usize> {
 
 fn summary(cell: Cell, runs: &[&RunRecord], level: f64, options: &Options) -> Option<CellSummary> {
     let rates: Vec<(u64, f64)> =
-        runs.iter().filter_map(|run| Some((run.repeat, run.bytes_per_second()?))).collect();
+        runs.iter().filter_map(|run| Some((run.repeat, run.speed()?))).collect();
     let values: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
     let outliers = outliers(&values).into_iter().map(|index| rates[index].0).collect();
     let measured = measured(runs);

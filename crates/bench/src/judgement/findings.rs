@@ -239,7 +239,7 @@ fn drift(runs: &[RunRecord]) -> Option<String> {
             cell: *cells.entry(&run.cell).or_insert(next),
             block: run.repeat,
             time: if has_order { run.order } else { run.repeat } as f64 / last,
-            log: run.bytes_per_second()?.ln(),
+            log: run.speed()?.ln(),
         })
     };
     let moments: Vec<Moment> = runs.iter().filter_map(point).collect();

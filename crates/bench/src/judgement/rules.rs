@@ -138,6 +138,13 @@ finding::rules! {
         speaks_when: "the program's are 5 % larger than that limit, and the device's are not",
         source: "/proc/diskstats during the runs",
     }
+    SLOW_PROGRAM {
+        id: "experiment.slow-program",
+        looks_at: "how full the pipes between the programs of a command are, every 10 ms",
+        speaks_when: "one program alone has its pipe before it full and the one behind it empty in \
+                      60 % of at least 20 looks each",
+        source: "FIONREAD at the read end of each pipe",
+    }
     MERGED {
         id: "experiment.requests-merged",
         looks_at: "the share of requests that joined another one",

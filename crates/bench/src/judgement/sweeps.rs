@@ -161,7 +161,8 @@ impl Sweeping<'_> {
             others,
             best,
             knee,
-            model: model(factor, &members, self.cells),
+            // The curves are of bytes.
+            model: model(factor, &members, self.cells).filter(|_| self.options.value.is_rate()),
             is_told,
             verdicts,
             is_assumed,

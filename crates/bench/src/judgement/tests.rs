@@ -57,6 +57,7 @@ pub(crate) fn runs(factors: &[Factor], truth: &Truth, repeats: u64) -> Vec<RunRe
         stop: crate::plan::Stop::default(),
         random_reads: 0,
         run_seconds: 0.0,
+        commands: None,
         factors: factors.to_vec(),
     };
     let mut all = Vec::new();

@@ -37,6 +37,8 @@ pub struct Typed {
 /// What was measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
+    /// Whether commands were run: what is typed is what was typed.
+    is_of_commands: bool,
     /// `tape` where the runs kept a drive, else `disk`.
     is_tape: bool,
     path: String,
@@ -52,6 +54,7 @@ impl Place {
         let get = |name: &str| kept.get(name).cloned();
         let has_queue = kept.contains_key("queue read_ahead_kb");
         Place {
+            is_of_commands: kept.contains_key("start of the shell"),
             is_tape: kept.contains_key("drive block bytes max")
                 || runs.iter().any(|run| run.measures.contains_key("filemark_seconds")),
             path: get("path").unwrap_or_default(),
@@ -183,6 +186,9 @@ pub fn typed(change: &Change, place: &Place) -> Vec<Typed> {
 /// Puts to each sentence of what to set what is typed for it; what nobody can set is a finding.
 pub fn attach(sentences: &mut [Sentence], runs: &[RunRecord]) {
     let place = Place::of(runs);
+    if place.is_of_commands {
+        return;
+    }
     for sentence in sentences.iter_mut() {
         let Some(change) = sentence.change.as_ref().filter(|change| change.from != change.to)
         else {
@@ -233,11 +239,11 @@ mod tests {
     use super::*;
 
     fn tape() -> Place {
-        Place { is_tape: true, path: "/dev/nst0".into(), device: None }
+        Place { is_tape: true, path: "/dev/nst0".into(), ..Place::default() }
     }
 
     fn disk() -> Place {
-        Place { is_tape: false, path: "/srv/big file".into(), device: Some("sdb".into()) }
+        Place { path: "/srv/big file".into(), device: Some("sdb".into()), ..Place::default() }
     }
 
     fn lines(factor: &str, from: Level, to: Level, place: &Place) -> Vec<(String, String)> {

@@ -7,18 +7,18 @@ mod length;
 use super::bounds::bounds;
 use super::costs::{Grown, grown};
 use super::findings::{doubts, named, requests};
+use super::pipes::slow_programs;
 use super::read_ahead::read_ahead;
 use super::typed::Change;
 use super::verdict::the_same;
 use super::{CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep, Verdict};
 use super::{rules, tape};
 use crate::quantities::{self, title};
-use crate::record::{Cell, Factor, Level, RunRecord, shown_cell};
+use crate::record::{Cell, Factor, Level, RunRecord, Value, shown_cell};
 use crate::statistics::interval::Interval;
 use curve::Curve;
 use finding::{Certainty, Finding, Unit};
 use joint::{conditions, joint_effects};
-use report::format::rate;
 
 /// What to set, what it brings and costs, and what the numbers say about the hardware.
 pub fn conclusions(
@@ -79,6 +79,7 @@ pub fn about_runs(
     }
     all.extend(over_lengths);
     all.extend(bounds(factors, runs, judgement));
+    all.extend(slow_programs(factors, runs, judgement));
     all.extend(doubts(factors, runs, &judgement.cells));
     all.extend(repeats(judgement, options));
     all
@@ -211,7 +212,7 @@ impl Words<'_> {
         }
         let text = format!(
             "{name}: {shown} ({}){}{}{}",
-            rate(self.cell(sweep.cells[chosen]).bytes_per_second),
+            self.options.value.shown(self.cell(sweep.cells[chosen]).bytes_per_second),
             self.place_of(sweep, chosen),
             self.levels_that(sweep, chosen, Verdict::Same, &the_same(self.options)),
             self.levels_that(sweep, chosen, Verdict::NotSettled, "not told apart from it"),
@@ -234,9 +235,14 @@ impl Words<'_> {
         let is_last = chosen + 1 == sweep.cells.len();
         let is_above = (0..chosen).any(differs);
         match (numeric && is_above, is_last) {
-            (true, true) if differs(chosen - 1) => {
-                "; no knee up to there, the rate still rises at the largest one tested"
-            }
+            (true, true) if differs(chosen - 1) => match self.options.value {
+                Value::Rate => {
+                    "; no knee up to there, the rate still rises at the largest one tested"
+                }
+                Value::Time => {
+                    "; no knee up to there, the time still falls at the largest one tested"
+                }
+            },
             (true, false) => "; the knee",
             _ => "",
         }
@@ -277,13 +283,17 @@ impl Words<'_> {
         let (cell, baseline) = (self.cell(found.cell), self.cell(found.baseline));
         let differing = differing(&cell.cell, &baseline.cell, self.factors);
         let text = format!(
-            "{}{:.2} times the rate of {} ({} against {}){}",
+            "{}{:.2} times {} {} ({} against {}){}",
             self.load(),
             found.gain,
+            match self.options.value {
+                Value::Rate => "the rate of",
+                Value::Time => "as fast as",
+            },
             shown_cell(&differing, self.factors),
             // One mean: where runs are missing the gain is not the ratio of the plain ones.
-            rate(found.gain * baseline.bytes_per_second),
-            rate(baseline.bytes_per_second),
+            self.options.value.shown(found.gain * baseline.bytes_per_second),
+            self.options.value.shown(baseline.bytes_per_second),
             shown_interval(found, self.options),
         );
         // A gain from one run each is not shown.
@@ -305,7 +315,7 @@ impl Words<'_> {
         let found = self.recommendation;
         let told = |sweep: &&Sweep| sweep.is_told && sweep.cells.contains(&found.cell);
         let sweeps = self.judgement.sweeps.iter().filter(told).count();
-        let speed = rate(self.cell(found.cell).bytes_per_second);
+        let speed = self.options.value.shown(self.cell(found.cell).bytes_per_second);
         let load = self.load();
         if found.verdict == Verdict::Same && sweeps > 0 {
             let text = format!(

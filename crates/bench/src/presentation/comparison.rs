@@ -3,9 +3,9 @@
 use super::settled;
 use crate::compare::{Comparison, Pair, Verdict};
 use crate::judgement::Options;
-use crate::record::{Experiment, shown_cell};
+use crate::record::{Experiment, Value, shown_cell};
 use report::figure::forest::{Forest, Row, Settled};
-use report::format::{counted, rate};
+use report::format::counted;
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
 use report::table::{Align, Colour, Emphasis, Table};
 
@@ -19,8 +19,8 @@ pub fn comparison_table(comparison: &Comparison) -> PageTable {
         vec![
             shown_cell(&pair.cell, &comparison.factors),
             format!("{}, {}", pair.runs.0, pair.runs.1),
-            rate(pair.bytes_per_second.0),
-            rate(pair.bytes_per_second.1),
+            comparison.value.shown(pair.bytes_per_second.0),
+            comparison.value.shown(pair.bytes_per_second.1),
             format!("{:.3}", pair.ratio),
             pair.interval.map_or("-".to_owned(), |interval| {
                 format!("{:.3} to {:.3}", interval.low, interval.high)
@@ -72,7 +72,11 @@ pub fn comparison_page(a: &Experiment, b: &Experiment, comparison: &Comparison) 
     };
     let forest = Forest {
         title: "B against A, combination by combination".to_owned(),
-        x_name: "rate of B by rate of A, each with its own 95 % interval".to_owned(),
+        x_name: match comparison.value {
+            Value::Rate => "rate of B by rate of A, each with its own 95 % interval",
+            Value::Time => "times as fast as A, each with its own 95 % interval",
+        }
+        .to_owned(),
         band: Options::default().band,
         rows: comparison.pairs.iter().take(ROWS_MAX).map(row).collect(),
     };

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use crate::judgement::{CellSummary, Judgement, Pooled, Sweep};
 use crate::model::Model;
 use crate::quantities::{Unit, title};
-use crate::record::{Cell, Experiment, Factor, Level, Role, RunRecord, shown_cell};
+use crate::record::shown_cell;
+use crate::record::{Cell, Experiment, Factor, Level, Role, RunRecord, Value as Compared};
+use crate::statistics::interval::Interval;
 use report::figure::{Axis, Figure, GROUPS_MAX, Group, Marks, Value};
-use report::format::{duration, rate};
+use report::format::duration;
 use report::page::Section;
 
 /// Small multiples under one heading; the rest is in the tables.
@@ -22,8 +24,9 @@ const STEPS_SHOWN_MAX: usize = 50;
 /// All sections with figures.
 pub fn figures(experiment: &Experiment, judgement: &Judgement) -> Vec<Section> {
     let factors = &experiment.header.factors;
+    let compared = experiment.header.value;
     let mut rates: Vec<Section> = match &judgement.pooled {
-        Some(pooled) => overview(pooled).into_iter().collect(),
+        Some(pooled) => overview(pooled, compared).into_iter().collect(),
         None => Vec::new(),
     };
     let varied: Vec<&Factor> = factors.iter().filter(|factor| factor.levels.len() > 1).collect();
@@ -34,11 +37,12 @@ pub fn figures(experiment: &Experiment, judgement: &Judgement) -> Vec<Section> {
             Some(pooled) => pooled_lines(pooled, &varied),
             None => usual_line(factor, &varied),
         };
-        rates.extend(Sweeps { factor, lines, factors, judgement }.section());
+        rates.extend(Sweeps { factor, lines, factors, judgement, compared }.section());
     }
     let runs = series_section(experiment, judgement).into_iter();
     let runs: Vec<Section> = runs.chain(latency_section(experiment, judgement)).collect();
-    [beside("Rates", rates), beside("Runs", runs)].concat()
+    let heading = if compared.is_rate() { "Rates" } else { "Times" };
+    [beside(heading, rates), beside("Runs", runs)].concat()
 }
 
 /// Sections of a figure each stand beside each other under one heading.
@@ -58,7 +62,7 @@ fn beside(heading: &str, sections: Vec<Section>) -> Vec<Section> {
 
 /// Rates over the conditions that were pooled: as many of the remaining factors as lines as there
 /// are forms for.
-fn overview(pooled: &Pooled) -> Option<Section> {
+fn overview(pooled: &Pooled, compared: Compared) -> Option<Section> {
     let varied: Vec<&Factor> =
         pooled.factors.iter().filter(|factor| factor.levels.len() > 1).collect();
     let factor = varied
@@ -72,7 +76,8 @@ fn overview(pooled: &Pooled) -> Option<Section> {
             lines.push(other);
         }
     }
-    let sweeps = Sweeps { factor, lines, factors: &pooled.factors, judgement: &pooled.judgement };
+    let sweeps =
+        Sweeps { factor, lines, factors: &pooled.factors, judgement: &pooled.judgement, compared };
     let mut section = sweeps.section()?;
     let over: Vec<String> = pooled.over.iter().map(|name| title(name)).collect();
     section.title = "Overview".to_owned();
@@ -100,6 +105,7 @@ struct Sweeps<'a> {
     lines: Vec<&'a Factor>,
     factors: &'a [Factor],
     judgement: &'a Judgement,
+    compared: Compared,
 }
 
 impl Sweeps<'_> {
@@ -130,7 +136,8 @@ impl Sweeps<'_> {
             .map(|(cell, sweeps)| self.figure(cell, sweeps))
             .collect();
         share_scale(&mut figures);
-        let title = format!("Rate by {}", self.factor.title());
+        let what = if self.compared.is_rate() { "Rate" } else { "Time" };
+        let title = format!("{what} by {}", self.factor.title());
         Some(Section { title, text, figures, ..Section::default() })
     }
 
@@ -141,15 +148,18 @@ impl Sweeps<'_> {
             } else {
                 shown_cell(&self.of_lines(sweep), self.factors)
             };
-            sweep_group(self.factor, sweep, name, self.judgement)
+            sweep_group(self.factor, sweep, name, self.judgement, self.compared)
         };
         Figure {
             title: match shown_cell(panel, self.factors).as_str() {
-                "the only cell" => format!("rate by {}", self.factor.title()),
+                "the only cell" if self.compared.is_rate() => {
+                    format!("rate by {}", self.factor.title())
+                }
+                "the only cell" => format!("time by {}", self.factor.title()),
                 shown => shown.to_owned(),
             },
             x_name: self.factor.title(),
-            y_name: "MB/s".to_owned(),
+            y_name: if self.compared.is_rate() { "MB/s" } else { "seconds" }.to_owned(),
             axis: axis(self.factor),
             y_least: 0.0,
             places: Vec::new(),
@@ -182,7 +192,13 @@ fn axis(factor: &Factor) -> Axis {
     }
 }
 
-fn sweep_group(factor: &Factor, sweep: &Sweep, name: String, judgement: &Judgement) -> Group {
+fn sweep_group(
+    factor: &Factor,
+    sweep: &Sweep,
+    name: String,
+    judgement: &Judgement,
+    compared: Compared,
+) -> Group {
     let axis = axis(factor);
     let value = |&index: &usize| {
         let cell = &judgement.cells[index];
@@ -194,9 +210,9 @@ fn sweep_group(factor: &Factor, sweep: &Sweep, name: String, judgement: &Judgeme
         };
         Some(Value {
             x,
-            y: cell.bytes_per_second / 1e6,
-            range: cell.interval.map(|interval| (interval.low / 1e6, interval.high / 1e6)),
-            label: label(factor, level, cell),
+            y: height(cell.bytes_per_second, compared),
+            range: cell.interval.map(|interval| range(interval, compared)),
+            label: label(factor, level, cell, compared),
         })
     };
     let values: Vec<Value> = sweep.cells.iter().filter_map(value).collect();
@@ -207,15 +223,29 @@ fn sweep_group(factor: &Factor, sweep: &Sweep, name: String, judgement: &Judgeme
     Group { name, values, curve, marks: Marks::Each }
 }
 
-fn label(factor: &Factor, level: &Level, cell: &CellSummary) -> String {
+/// Of a point: millions of bytes a second, or seconds.
+fn height(speed: f64, compared: Compared) -> f64 {
+    if compared.is_rate() { speed / 1e6 } else { 1.0 / speed }
+}
+
+fn range(interval: Interval, compared: Compared) -> (f64, f64) {
+    let (low, high) = (height(interval.low, compared), height(interval.high, compared));
+    (low.min(high), low.max(high))
+}
+
+fn label(factor: &Factor, level: &Level, cell: &CellSummary, compared: Compared) -> String {
     let mut text = format!(
         "{} {}: {}",
         factor.title(),
         level.shown(&factor.name),
-        rate(cell.bytes_per_second)
+        compared.shown(cell.bytes_per_second)
     );
     if let Some(interval) = cell.interval {
-        text.push_str(&format!(", {} to {}", rate(interval.low), rate(interval.high)));
+        text.push_str(&format!(
+            ", {} to {}",
+            compared.shown(interval.low),
+            compared.shown(interval.high)
+        ));
     }
     text + &format!(", {} runs", cell.rates.len())
 }

@@ -7,6 +7,7 @@
 
 use serde_json::{Value, json};
 
+use super::document;
 use crate::judgement::{CellSummary, Judgement};
 use crate::record::{Experiment, RunRecord};
 
@@ -22,7 +23,7 @@ pub fn ndjson(experiment: &Experiment, judgement: &Judgement) -> String {
         put("run", run_object(run, cell));
     }
     for (index, cell) in judgement.cells.iter().enumerate() {
-        let mut object = json!(cell);
+        let mut object = document(cell, experiment.header.value);
         object["is_recommended"] =
             judgement.recommended.iter().any(|found| found.cell == index).into();
         put("cell", object);
@@ -47,6 +48,8 @@ fn run_object(run: &RunRecord, cell: Option<&CellSummary>) -> Value {
         "is_outlier": cell.is_some_and(|cell| cell.outliers.contains(&run.repeat)),
         "measures": run.measures,
         "stages": run.stages,
+        "programs": run.programs,
+        "pipes": run.pipes,
         "notes": run.notes,
         "error": run.error,
     })
@@ -56,7 +59,7 @@ fn run_object(run: &RunRecord, cell: Option<&CellSummary>) -> Value {
 mod tests {
     use super::*;
     use crate::judgement::{Options, judge};
-    use crate::record::{Factor, Header, Level, Role};
+    use crate::record::{Factor, Header, Level, Role, Value as Compared};
 
     #[test]
     fn every_line_is_an_object_with_one_key() {
@@ -77,6 +80,7 @@ mod tests {
             format: 1,
             kind: "read".into(),
             title: String::new(),
+            value: Compared::Rate,
             factors: vec![factor],
             plan: Value::Null,
             seed: 1,

@@ -60,6 +60,7 @@ pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<
         row(shown_change(&effect.change), effect.ratio, effect.interval, effect.verdict)
     };
     let band = Options::default().band;
+    let is_rate = experiment.header.value.is_rate();
     let forest = |title: &str, x_name: &str, rows: Vec<Row>| Forest {
         title: title.to_owned(),
         x_name: x_name.to_owned(),
@@ -69,12 +70,12 @@ pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<
     let forests = vec![
         forest(
             "Recommended, against what is in force",
-            "times the rate of what is in force",
+            if is_rate { "times the rate of what is in force" } else { "times as fast as now" },
             gains.map(gain).take(ROWS_MAX).collect(),
         ),
         forest(
             "Each change, on average over everything else",
-            "times the rate before the change",
+            if is_rate { "times the rate before the change" } else { "times as fast as before" },
             mains.map(main).take(ROWS_MAX).collect(),
         ),
     ];

@@ -88,6 +88,7 @@ fn plan(stop: Stop) -> Plan {
         stop,
         random_reads: 0,
         run_seconds: 0.0,
+        commands: None,
         factors: vec![Factor { name: "level".into(), levels, role: Role::Setting, present: None }],
     }
 }

@@ -23,13 +23,13 @@ const CLOCK_TOLERANCE: f64 = 0.01;
 
 /// The status file that a virtual drive has beside its tape files.
 #[derive(Clone, Debug)]
-pub(super) struct StatusFile {
+pub(crate) struct StatusFile {
     path: PathBuf,
 }
 
 impl StatusFile {
     /// The one beside a tape file in user space, if it is one of ours.
-    pub(super) fn beside(tape: &Path) -> Option<StatusFile> {
+    pub(crate) fn beside(tape: &Path) -> Option<StatusFile> {
         let status = StatusFile { path: tape.parent()?.join("status") };
         status.read()?.get("drive")?;
         Some(status)
@@ -37,7 +37,7 @@ impl StatusFile {
 
     /// How many times as fast as ours its clock runs: a whole number (`sim tape --speed-up`), 1 of
     /// a drive that takes no time.
-    pub(super) fn clock_ratio(&self) -> u32 {
+    pub(crate) fn clock_ratio(&self) -> u32 {
         let mut watch = CLOCK_WATCH;
         let mut ratio = 1.0;
         for _ in 0..CLOCK_TRIES_MAX {
@@ -62,7 +62,7 @@ impl StatusFile {
     }
 
     /// What it says now.
-    pub(super) fn read(&self) -> Option<Value> {
+    pub(crate) fn read(&self) -> Option<Value> {
         let file = std::fs::File::open(&self.path).ok()?;
         let mut text = Vec::new();
         file.take(STATUS_BYTES_MAX).read_to_end(&mut text).ok()?;
@@ -89,19 +89,19 @@ impl ClockLook {
 
 /// Counters at one moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counters {
+pub(crate) struct Counters {
     /// The kernel's, of a real drive.
-    pub(super) kernel: Option<Statistics>,
+    pub(crate) kernel: Option<Statistics>,
     /// The drive's own, where it keeps them (log page 0Ch).
-    pub(super) log: Option<SequentialAccess>,
+    pub(crate) log: Option<SequentialAccess>,
     /// What a virtual drive says of its time.
-    pub(super) time: Option<Value>,
+    pub(crate) time: Option<Value>,
 }
 
 impl Counters {
     /// The differences to an earlier moment, over a run of `seconds`. Those of a virtual drive are
     /// in its own time.
-    pub(super) fn since(&self, before: &Counters, seconds: f64) -> Measures {
+    pub(crate) fn since(&self, before: &Counters, seconds: f64) -> Measures {
         let mut measures = Measures::new();
         if let (Some(now), Some(before)) = (self.kernel, before.kernel) {
             put_kernel(&mut measures, now, before, seconds);

@@ -45,6 +45,7 @@ pub fn plan(path: &str, factors: &[(&str, &[&str])]) -> Plan {
         stop: Stop::default(),
         random_reads: 0,
         run_seconds: 0.0,
+        commands: None,
         factors: all.iter().map(factor).collect(),
     }
 }

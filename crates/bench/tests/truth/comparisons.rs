@@ -13,6 +13,7 @@ fn experiment(factors: &[Factor], runs: Vec<RunRecord>) -> Experiment {
         format: FORMAT,
         kind: "read".into(),
         title: String::new(),
+        value: bench::record::Value::Rate,
         factors: factors.to_vec(),
         plan: serde_json::Value::Null,
         seed: 1,

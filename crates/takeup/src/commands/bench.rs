@@ -6,6 +6,7 @@ mod options;
 mod power;
 mod progress;
 mod read;
+mod run;
 mod tape;
 
 use std::path::{Path, PathBuf};
@@ -46,6 +47,7 @@ enum BenchCommand {
     Disk(disk::DiskArgs),
     Tape(tape::TapeArgs),
     Import(import::ImportArgs),
+    Run(run::RunArgs),
     Power(power::PowerArgs),
     PutBack(PutBackArgs),
 }
@@ -63,6 +65,7 @@ pub fn run(arguments: &BenchArgs) -> ExitCode {
         BenchCommand::Disk(arguments) => disk::run(arguments),
         BenchCommand::Tape(arguments) => tape::run(arguments),
         BenchCommand::Import(arguments) => import::run(arguments),
+        BenchCommand::Run(arguments) => run::run(arguments),
         BenchCommand::Power(arguments) => power::run(arguments),
         BenchCommand::PutBack(_) => {
             let result = put_back();
@@ -283,7 +286,7 @@ fn document(experiment: &Experiment, judgement: &Judgement, end: &End, path: &Pa
         "file": path.display().to_string(),
         "ended": end.ended.words(),
         "not_run": end.not_run,
-        "judgement": judgement,
+        "judgement": bench::presentation::document(judgement, experiment.header.value),
     });
     format!("{document:#}\n")
 }

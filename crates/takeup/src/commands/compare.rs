@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use bench::compare::compare;
 use bench::judgement::Options;
-use bench::presentation::{comparison_page, comparison_text};
+use bench::presentation::{comparison_page, comparison_text, document};
 use bench::record::load;
 use clap::Args;
 use serde_json::json;
@@ -62,7 +62,14 @@ fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
     let page = page.map(OutputFile::open).transpose()?;
     let read = |path| load(path).map_err(|error| Failure::new(&error, None));
     let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
-    let comparison = compare(&a, &b, &Options::default());
+    if a.header.value != b.header.value {
+        return Err(Failure::of(
+            "rates are compared in one of the two experiments and times in the other",
+            Some("with --bytes or --bytes-of, bench run compares rates"),
+        ));
+    }
+    let options = Options { value: a.header.value, ..Options::default() };
+    let comparison = compare(&a, &b, &options);
     if comparison.pairs.is_empty() {
         return Err(Failure::of(
             "the two experiments have no combination in common",
@@ -74,7 +81,10 @@ fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
         page.complete()?;
     }
     let text = if arguments.json {
-        format!("{:#}\n", json!({ "command": "compare", "comparison": comparison }))
+        format!(
+            "{:#}\n",
+            json!({ "command": "compare", "comparison": document(&comparison, a.header.value) })
+        )
     } else {
         comparison_text(&comparison, colour(&std::io::stdout()))
     };

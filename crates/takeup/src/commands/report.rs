@@ -76,7 +76,7 @@ fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
                 "command": "report",
                 "experiment": experiment.header,
                 "runs": experiment.runs.len(),
-                "judgement": judgement,
+                "judgement": presentation::document(&judgement, experiment.header.value),
             });
             format!("{document:#}\n")
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::programs::PipeUse;
 use crate::record::Series;
 
 /// Rates of one number over four levels, and what a run has besides.
@@ -88,6 +89,16 @@ const TWEAKS: &[fn(&mut RunRecord)] = &[
     |run| run.seconds *= if is_first(run) { 1.5 } else { 1.0 },
     |run| run.seconds *= 1.0 + 0.05 * run.repeat as f64,
     |run| run.notes.push("somebody else was busy".to_owned()),
+    |run| {
+        run.pipes = vec![PipeUse {
+            from: "tar".to_owned(),
+            to: "dd".to_owned(),
+            looks: 50,
+            full_percent: Some(90.0),
+            empty_percent: Some(5.0),
+            ..PipeUse::default()
+        }];
+    },
     |run| series(run, |step| 1000 + step as u64 % 3 + if step > 50 { 1000 } else { 0 }),
     |run| series(run, |step| 1000 + step as u64 % 3 - if step < 30 { 900 } else { 0 }),
     |run| series(run, |step| 1000 + step as u64 % 3 - if step / 20 == 2 { 900 } else { 0 }),

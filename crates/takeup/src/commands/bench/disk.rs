@@ -205,6 +205,7 @@ fn plan(arguments: &DiskArgs) -> Plan {
             Runtime::Once => 0.0,
             Runtime::For(span) => span.0,
         },
+        commands: None,
         factors,
     }
 }

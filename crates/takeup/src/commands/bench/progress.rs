@@ -3,7 +3,7 @@
 use std::cell::Cell as Shared;
 use std::io::IsTerminal;
 
-use bench::record::{Factor, RunRecord, shown_cell};
+use bench::record::{Factor, RunRecord, Value, shown_cell};
 use bench::run::Observer;
 use report::format::{duration, rate};
 
@@ -74,7 +74,8 @@ impl Observer for Progress<'_> {
             return;
         }
         self.close();
-        let what = match (run.bytes_per_second(), &run.error) {
+        let what = match (run.speed(), &run.error) {
+            (Some(_), _) if run.value == Value::Time => duration(run.seconds),
             (Some(speed), _) => format!("{} in {}", rate(speed), duration(run.seconds)),
             (None, Some(error)) => report::escape::escape(error.as_bytes()),
             (None, None) => "nothing".to_owned(),

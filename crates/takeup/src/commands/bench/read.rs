@@ -157,6 +157,7 @@ fn plan(arguments: &ReadArgs) -> Result<Plan, Failure> {
         stop: arguments.experiment.stop(),
         random_reads: arguments.random_reads,
         run_seconds: 0.0,
+        commands: None,
         factors,
     })
 }

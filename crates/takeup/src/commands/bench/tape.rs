@@ -169,6 +169,7 @@ fn plan(arguments: &TapeArgs) -> Result<Plan, Failure> {
         stop: arguments.experiment.stop_or(usual),
         random_reads: 0,
         run_seconds: 0.0,
+        commands: None,
         factors,
     })
 }

@@ -1,0 +1,65 @@
+//! The programs of commands as a table: what each used, and how full the pipe behind it was.
+
+use crate::judgement::Judgement;
+use crate::programs::{PipeUse, ProgramUse};
+use crate::record::{Experiment, RunRecord, shown_cell};
+use crate::statistics::mean;
+use report::format::size;
+use report::page::{Cells, PageTable};
+
+/// Rows that a table has room for.
+const ROWS_MAX: usize = 60;
+
+/// One row for each program of each combination, means over its good runs; `None` where no run
+/// has programs.
+pub(super) fn table(experiment: &Experiment, judgement: &Judgement) -> Option<PageTable> {
+    let mut rows = Vec::new();
+    for cell in &judgement.cells {
+        let own = |run: &&RunRecord| run.cell == cell.cell && run.error.is_none();
+        let runs: Vec<&RunRecord> = experiment.runs.iter().filter(own).collect();
+        let shown = shown_cell(&cell.cell, &experiment.header.factors);
+        let mut names: Vec<&String> = Vec::new();
+        for program in runs.iter().flat_map(|run| &run.programs) {
+            if !names.contains(&&program.name) {
+                names.push(&program.name);
+            }
+        }
+        rows.extend(names.iter().map(|name| row(&shown, name, &runs)));
+    }
+    rows.truncate(ROWS_MAX);
+    let numbers = ["processor", "read", "written", "pipe behind it", "full", "empty"];
+    let words = ["programs of", "program"].map(|name| (name.to_owned(), Cells::Words));
+    let mut columns = words.to_vec();
+    columns.extend(numbers.map(|name| (name.to_owned(), Cells::Numbers)));
+    (!rows.is_empty()).then(|| PageTable { caption: "Programs".to_owned(), columns, rows })
+}
+
+fn row(shown: &str, name: &str, runs: &[&RunRecord]) -> Vec<String> {
+    let of = |value: &dyn Fn(&RunRecord) -> Option<f64>| {
+        mean(&runs.iter().filter_map(|run| value(run)).collect::<Vec<f64>>())
+    };
+    let program = |run: &RunRecord, value: &dyn Fn(&ProgramUse) -> Option<f64>| {
+        value(run.programs.iter().find(|program| program.name == name)?)
+    };
+    let pipe = |run: &RunRecord, value: &dyn Fn(&PipeUse) -> Option<f64>| {
+        value(run.pipes.iter().find(|pipe| pipe.from == name)?)
+    };
+    let percent = |value: Option<f64>| value.map_or("-".to_owned(), |it| format!("{it:.0} %"));
+    let bytes = |value: Option<f64>| value.map_or("-".to_owned(), |it| size(it as u64));
+    let used = of(&|run| {
+        program(run, &|program| Some(100.0 * program.processor_seconds / run.seconds.max(1e-9)))
+    });
+    let of_bytes = |value: fn(&ProgramUse) -> Option<u64>| {
+        of(&|run| program(run, &|program| value(program).map(|bytes| bytes as f64)))
+    };
+    vec![
+        shown.to_owned(),
+        name.to_owned(),
+        percent(used),
+        bytes(of_bytes(|program| program.read_bytes)),
+        bytes(of_bytes(|program| program.written_bytes)),
+        percent(of(&|run| pipe(run, &|pipe| pipe.fill_percent))),
+        percent(of(&|run| pipe(run, &|pipe| pipe.full_percent))),
+        percent(of(&|run| pipe(run, &|pipe| pipe.empty_percent))),
+    ]
+}

@@ -1,0 +1,345 @@
+//! Commands as they are typed, with the levels of factors in them, and what is wrong with them
+//! before any of them runs.
+//!
+//! `{block}` in a command is the level of the factor `block` or `block_bytes`, `{block/512}` a part
+//! of it, which GNU tar counts its blocks in. Braces of the shell hold no single word as a rule; in
+//! front of one that does, as in awk's `{print}`, a second brace keeps it: `{{print}`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Cell, Factor, Level};
+
+/// The factor whose levels are the names of commands.
+pub const COMMAND: &str = "command";
+
+/// What a run does: commands by name, and what happens before and behind each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Commands {
+    /// The shell that runs them.
+    pub shell: String,
+    /// Which programs of a pipeline have to succeed.
+    #[serde(default)]
+    pub failing: Failing,
+    /// Before every run, in this order.
+    #[serde(default)]
+    pub before: Vec<String>,
+    /// Behind every run, in this order: the check of what came of it.
+    #[serde(default)]
+    pub after: Vec<String>,
+    /// What is compared.
+    #[serde(rename = "command")]
+    pub commands: Vec<Command>,
+}
+
+/// Which program of a pipeline makes a run a failed one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failing {
+    /// Any of them, where the shell can tell (`set -o pipefail`).
+    #[default]
+    AnyProgram,
+    /// The last one, as a shell has it by itself.
+    LastProgram,
+}
+
+/// One command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// Its name, which is a level of [`COMMAND`].
+    pub name: String,
+    /// What the shell gets.
+    pub line: String,
+    /// Before each of its runs, behind what comes before all.
+    #[serde(default)]
+    pub before: Vec<String>,
+}
+
+/// What is wrong with a command.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// There is none.
+    #[error("no command to run")]
+    None,
+    /// A name that is no word.
+    #[error("{name:?} is no name for a command: letters, digits and any of _ . + - are")]
+    Name {
+        /// As typed.
+        name: String,
+    },
+    /// A name that is there twice.
+    #[error("command {name} is there twice")]
+    Twice {
+        /// The name.
+        name: String,
+    },
+    /// Nothing but space.
+    #[error("{what} is empty")]
+    Empty {
+        /// Which line.
+        what: String,
+    },
+    /// A placeholder that no factor fills.
+    #[error("{what}: {{{name}}} is not known")]
+    Unknown {
+        /// Which line.
+        what: String,
+        /// The word in the braces.
+        name: String,
+    },
+    /// A part of a level that is no whole number.
+    #[error("{what}: {level} is no number that {divisor} divides")]
+    NotDivided {
+        /// Which line.
+        what: String,
+        /// The level.
+        level: String,
+        /// By what.
+        divisor: u64,
+    },
+    /// A factor that a command does not depend on: its runs would be the same ones, told as
+    /// different.
+    #[error("command {command} has no {{{factor}}}")]
+    NotVaried {
+        /// The command.
+        command: String,
+        /// The factor.
+        factor: String,
+    },
+    /// A cell that names no command.
+    #[error("no command {name:?}")]
+    NotThere {
+        /// What it names.
+        name: String,
+    },
+}
+
+impl Commands {
+    /// The factor of the commands, in their order.
+    pub fn factor(&self) -> Factor {
+        let name = |command: &Command| Level::Text(command.name.clone());
+        Factor::new(COMMAND, self.commands.iter().map(name).collect())
+    }
+
+    /// Whether every line is whole and has all that it needs in every cell.
+    pub fn check(&self, factors: &[Factor], cells: &[Cell]) -> Result<(), CommandError> {
+        if self.commands.is_empty() {
+            return Err(CommandError::None);
+        }
+        for (index, command) in self.commands.iter().enumerate() {
+            let name = command.name.clone();
+            let is_plain = |letter: char| letter.is_alphanumeric() || "_.+-".contains(letter);
+            if name.is_empty() || !name.chars().all(is_plain) {
+                return Err(CommandError::Name { name });
+            }
+            if self.commands[..index].iter().any(|known| known.name == name) {
+                return Err(CommandError::Twice { name });
+            }
+            let varied = factors.iter().filter(|factor| factor.name != COMMAND);
+            for factor in varied.filter(|factor| factor.levels.len() > 1) {
+                let mut found = Vec::new();
+                parts(&command.line, |place| found.push(place.name.to_owned()));
+                if !found.iter().any(|name| is_called(&factor.name, name)) {
+                    let factor = factor.name.trim_end_matches("_bytes").to_owned();
+                    return Err(CommandError::NotVaried { command: name, factor });
+                }
+            }
+        }
+        cells.iter().try_for_each(|cell| self.lines(cell).map(drop))
+    }
+
+    /// What runs for a cell.
+    pub fn lines(&self, cell: &Cell) -> Result<Lines, CommandError> {
+        let name = match cell.get(COMMAND) {
+            Some(level) => level.shown(COMMAND),
+            None => self.commands.first().map(|one| one.name.clone()).unwrap_or_default(),
+        };
+        let command = self.commands.iter().find(|command| command.name == name);
+        let command = command.ok_or(CommandError::NotThere { name })?;
+        let fill = |what: &str, lines: &[String]| -> Result<Vec<String>, CommandError> {
+            lines.iter().map(|line| filled(what, line, cell)).collect()
+        };
+        let own = format!("what comes before {}", command.name);
+        let mut before = fill("what comes before a run", &self.before)?;
+        before.extend(fill(&own, &command.before)?);
+        Ok(Lines {
+            before,
+            line: filled(&format!("command {}", command.name), &command.line, cell)?,
+            after: fill("what comes behind a run", &self.after)?,
+        })
+    }
+}
+
+/// What the shell gets for one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// Before the run.
+    pub before: Vec<String>,
+    /// The command.
+    pub line: String,
+    /// Behind it.
+    pub after: Vec<String>,
+}
+
+/// A word in braces.
+struct Placeholder<'a> {
+    name: &'a str,
+    divisor: u64,
+}
+
+impl<'a> Placeholder<'a> {
+    /// At the beginning of a text behind an opening brace, with the text behind the closing one.
+    fn at(text: &'a str) -> Option<(Placeholder<'a>, &'a str)> {
+        let (inside, rest) = text.split_once('}')?;
+        let (name, divisor) = match inside.split_once('/') {
+            Some((name, divisor)) => (name, divisor.parse().ok().filter(|&by| by > 0)?),
+            None => (inside, 1),
+        };
+        let is_plain = |letter: char| letter.is_ascii_lowercase() || "_0123456789".contains(letter);
+        let is_word = name.starts_with(|first: char| first.is_ascii_lowercase());
+        (is_word && name.chars().all(is_plain)).then_some((Placeholder { name, divisor }, rest))
+    }
+}
+
+/// Hands over each placeholder of a line; the pieces of text around them are returned.
+fn parts(line: &str, mut found: impl FnMut(&Placeholder<'_>)) -> Vec<String> {
+    let mut texts = vec![String::new()];
+    let mut rest = line;
+    while let Some(at) = rest.find('{') {
+        let (before, behind) = (&rest[..at], &rest[at + 1..]);
+        let kept = behind.strip_prefix('{').filter(|behind| Placeholder::at(behind).is_some());
+        let last = texts.last_mut().expect("there is one from the beginning");
+        last.push_str(before);
+        match (kept, Placeholder::at(behind)) {
+            (Some(behind), _) => {
+                last.push('{');
+                rest = behind;
+                // The word is text, too.
+                let end = rest.find('}').map_or(rest.len(), |end| end + 1);
+                last.push_str(&rest[..end]);
+                rest = &rest[end..];
+            }
+            // ${name} is the shell's.
+            (None, Some((place, behind))) if !before.ends_with('$') => {
+                found(&place);
+                texts.push(String::new());
+                rest = behind;
+            }
+            _ => {
+                last.push('{');
+                rest = behind;
+            }
+        }
+    }
+    texts.last_mut().expect("there is one from the beginning").push_str(rest);
+    texts
+}
+
+/// Whether a placeholder means a factor, with its unit or without.
+fn is_called(factor: &str, name: &str) -> bool {
+    factor == name || factor.strip_suffix("_bytes") == Some(name)
+}
+
+/// A line with the levels of a cell in the place of its placeholders.
+fn filled(what: &str, line: &str, cell: &Cell) -> Result<String, CommandError> {
+    if line.trim().is_empty() {
+        return Err(CommandError::Empty { what: what.to_owned() });
+    }
+    let mut values = Vec::new();
+    let texts = parts(line, |place| values.push(value(what, place, cell)));
+    let mut whole = String::new();
+    let mut values = values.into_iter();
+    for text in texts {
+        whole.push_str(&text);
+        if let Some(value) = values.next() {
+            whole.push_str(&value?);
+        }
+    }
+    Ok(whole)
+}
+
+fn value(what: &str, place: &Placeholder<'_>, cell: &Cell) -> Result<String, CommandError> {
+    let level = cell.iter().find(|(factor, _)| is_called(factor, place.name));
+    let Some((_, level)) = level else {
+        let name = place.name.to_owned();
+        return Err(CommandError::Unknown { what: what.to_owned(), name });
+    };
+    match (level, place.divisor) {
+        (Level::Text(text), 1) => Ok(text.clone()),
+        (Level::Number(number), by) if number.is_multiple_of(by) => Ok((number / by).to_string()),
+        (level, divisor) => {
+            let level = level.shown("");
+            Err(CommandError::NotDivided { what: what.to_owned(), level, divisor })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::cell;
+
+    fn commands(lines: &[(&str, &str)]) -> Commands {
+        let command = |(name, line): &(&str, &str)| Command {
+            name: (*name).to_owned(),
+            line: (*line).to_owned(),
+            before: Vec::new(),
+        };
+        Commands {
+            shell: "sh".into(),
+            failing: Failing::AnyProgram,
+            before: Vec::new(),
+            after: Vec::new(),
+            commands: lines.iter().map(command).collect(),
+        }
+    }
+
+    #[test]
+    fn levels_stand_in_the_place_of_words_in_braces() {
+        let check = |line: &str, expected: &str| {
+            let cell = cell(&[("block_bytes", "65536"), ("way", "fast"), ("command", "a")]);
+            assert_eq!(filled("it", line, &cell).as_deref(), Ok(expected), "{line}");
+        };
+        check("dd bs={block} of={way}", "dd bs=65536 of=fast");
+        check("tar -b {block/512} {block_bytes}", "tar -b 128 65536");
+        check("cmp out-{command}", "cmp out-a");
+        // What is the shell's or a program's stays.
+        check("find -exec {} + ; { a; }", "find -exec {} + ; { a; }");
+        check("echo ${way} {a,b} {1..3} {", "echo ${way} {a,b} {1..3} {");
+        check("awk '{{print}' {way}", "awk '{print}' fast");
+        check("awk '{print $1}'", "awk '{print $1}'");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_before_anything_runs() {
+        let levels = vec![Level::Number(10_240), Level::Number(700)];
+        let factors = [Factor::new("block_bytes", levels)];
+        let check = |lines: &[(&str, &str)], expected: &str| {
+            let cells = [cell(&[("command", lines[0].0), ("block_bytes", "700")])];
+            let error = commands(lines).check(&factors, &cells).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check(&[("a", " \t")], "command a has no {block}");
+        check(&[("a", "dd bs={block} of={off}")], "command a: {off} is not known");
+        check(&[("a", "tar -b {block/512}")], "command a: 700 is no number that 512 divides");
+        check(&[("a b", "dd bs={block}")], "\"a b\" is no name");
+        check(&[("a", "{block}"), ("a", "{block}")], "command a is there twice");
+        let empty = commands(&[("a", "")]);
+        let error = empty.check(&[], &[cell(&[("command", "a")])]).unwrap_err();
+        assert_eq!(error.to_string(), "command a is empty");
+        assert_eq!(commands(&[]).check(&[], &[]), Err(CommandError::None));
+    }
+
+    #[test]
+    fn what_comes_before_one_command_comes_behind_what_comes_before_all() {
+        let mut all = commands(&[("a", "x"), ("b", "y")]);
+        all.before = vec!["first {command}".into()];
+        all.commands[1].before = vec!["second".into()];
+        all.after = vec!["check".into()];
+        let lines = all.lines(&cell(&[("command", "b")])).unwrap();
+        assert_eq!(lines.before, ["first b", "second"]);
+        assert_eq!((lines.line.as_str(), &lines.after[..]), ("y", &["check".to_owned()][..]));
+        assert_eq!(all.lines(&cell(&[("command", "a")])).unwrap().before, ["first a"]);
+    }
+}

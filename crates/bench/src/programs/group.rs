@@ -1,0 +1,346 @@
+//! A command in a process group of its own, of which nothing stays behind.
+//!
+//! The group is led by a guard: a shell that waits for the end of its standard input, which only
+//! this process holds open, and then kills the group. So the group goes with this process however
+//! that ends, also by SIGKILL, and its number cannot become somebody else's while it is in use.
+//! What leaves the group by itself (`setsid`, a daemon) was meant to stay, and does.
+
+use std::io::{self, Read, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flow::cancel::Cancel;
+use host::counters::processor::children_ns;
+use host::processes::{ProcessBytes, of_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use super::error::ProgramsError;
+
+/// Between two looks at what runs.
+const STEP: Duration = Duration::from_millis(10);
+/// How long programs have to end by themselves once they are told to.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a killed one may take: the kernel may have it wait for a device.
+const KILLED: Duration = Duration::from_secs(10);
+/// Of what a command says the end is kept.
+const SAID_BYTES_MAX: usize = 4096;
+/// How much of that is told, in lines and letters.
+const SAID_LINES: usize = 3;
+const SAID_LETTERS: usize = 300;
+/// How long the rest of what was said may take, where a program outside of the group holds on.
+const REST: Duration = Duration::from_millis(200);
+
+/// The signals that end the rest are not for the guard.
+const GUARD: &str = "trap '' TERM INT HUP QUIT; read -r line; kill -KILL 0";
+
+/// Where what commands print goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// Nowhere.
+    #[default]
+    Discarded,
+    /// To standard error of this process.
+    Shown,
+}
+
+/// What is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The shell, its options, and the line.
+    pub arguments: &'a [String],
+    /// Where what it prints goes.
+    pub output: Output,
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// How.
+    pub status: ExitStatus,
+    /// From its start to the end of its last program.
+    pub seconds: f64,
+    /// By how much its last program outlived the shell.
+    pub behind_seconds: f64,
+    /// Processor time of all its programs.
+    pub processor_ns: Option<u64>,
+    /// Bytes that calls of all its programs moved.
+    pub bytes: Option<ProcessBytes>,
+    /// The end of what it wrote to standard error.
+    pub said: String,
+}
+
+impl Ended {
+    /// How it ended, in words.
+    pub fn how(&self) -> String {
+        match (self.status.code(), self.status.signal()) {
+            (Some(127), _) => "status 127, a program was not found".to_owned(),
+            (Some(141), _) => "status 141, a program wrote to one that had ended".to_owned(),
+            (Some(code), _) => format!("status {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "in no known way".to_owned(),
+        }
+    }
+}
+
+/// Runs a command to its end; `look` gets the number of its shell every few milliseconds.
+///
+/// # Errors
+/// When it cannot be started or has to be stopped; not when it fails.
+pub fn run(
+    job: Job<'_>,
+    cancel: &Cancel,
+    look: &mut dyn FnMut(u32),
+) -> Result<Ended, ProgramsError> {
+    let group = Group::start()?;
+    let used_before = children_ns().ok();
+    let start = Instant::now();
+    let mut child = group.spawn(job)?;
+    let process = child.id();
+    let said = Said::of(child.stderr.take(), job.output);
+    let shell_ended = match wait_for(process, &group, cancel, look) {
+        Ok(moment) => moment,
+        Err(error) => {
+            if matches!(error, ProgramsError::Stopped(_)) {
+                let _ = child.wait();
+            }
+            return Err(error);
+        }
+    };
+    // What it waited for is told until it is waited for itself.
+    let bytes = ProcessBytes::of(process);
+    let status = child.wait().map_err(ProgramsError::Wait)?;
+    let ended = group.wait_for_the_rest(cancel)?.unwrap_or(shell_ended);
+    let used = children_ns().ok();
+    let processor_ns = used_before.zip(used).map(|(before, now)| now.saturating_sub(before));
+    drop(group);
+    Ok(Ended {
+        status,
+        seconds: ended.duration_since(start).as_secs_f64(),
+        behind_seconds: ended.saturating_duration_since(shell_ended).as_secs_f64(),
+        processor_ns,
+        bytes,
+        said: said.end(),
+    })
+}
+
+/// Until the shell has ended; the moment at which it did.
+fn wait_for(
+    process: u32,
+    group: &Group,
+    cancel: &Cancel,
+    look: &mut dyn FnMut(u32),
+) -> Result<Instant, ProgramsError> {
+    let ended = watch_end(process)?;
+    loop {
+        match ended.recv_timeout(STEP) {
+            Ok(moment) => return Ok(moment),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(ProgramsError::Wait(io::ErrorKind::NotFound.into()));
+            }
+        }
+        if let Err(stopped) = cancel.check() {
+            group.tell(Signal::TERM);
+            let mut end = ended.recv_timeout(PATIENCE);
+            group.tell(Signal::KILL);
+            if end.is_err() {
+                end = ended.recv_timeout(KILLED);
+            }
+            return Err(end.map_or(ProgramsError::DoesNotEnd, |_| stopped.into()));
+        }
+        look(process);
+    }
+}
+
+/// A thread that waits for a process without taking its end away, and tells when that was.
+fn watch_end(process: u32) -> Result<Receiver<Instant>, ProgramsError> {
+    let (tell, told) = channel();
+    let number = Pid::from_raw(process.cast_signed()).ok_or(io::ErrorKind::NotFound);
+    let number = number.map_err(|kind| ProgramsError::Wait(kind.into()))?;
+    let wait = move || loop {
+        match waitid(WaitId::Pid(number), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+            Ok(_) => {
+                let _ = tell.send(Instant::now());
+                return;
+            }
+        }
+    };
+    thread::Builder::new().spawn(wait).map_err(ProgramsError::Wait)?;
+    Ok(told)
+}
+
+/// The group of one command, with its guard.
+struct Group {
+    guard: Child,
+    number: Pid,
+}
+
+impl Group {
+    fn start() -> Result<Group, ProgramsError> {
+        let failed = |source| ProgramsError::Start { what: "/bin/sh".to_owned(), source };
+        let guard = Command::new("/bin/sh")
+            .args(["-c", GUARD])
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(failed)?;
+        let number = Pid::from_child(&guard);
+        Ok(Group { guard, number })
+    }
+
+    fn spawn(&self, job: Job<'_>) -> Result<Child, ProgramsError> {
+        let (shell, arguments) = job.arguments.split_first().expect("a job has a shell");
+        let stdout = match job.output {
+            Output::Discarded => Stdio::null(),
+            // Both go to where people look; standard output is for the result.
+            Output::Shown => {
+                rustix::io::dup(rustix::stdio::stderr()).map_or_else(|_| Stdio::null(), Stdio::from)
+            }
+        };
+        Command::new(shell)
+            .args(arguments)
+            .process_group(self.number.as_raw_nonzero().get())
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|source| ProgramsError::Start { what: shell.clone(), source })
+    }
+
+    fn tell(&self, signal: Signal) {
+        // Whoever has ended meanwhile needs no signal.
+        let _ = kill_process_group(self.number, signal);
+    }
+
+    /// Programs that a shell does not wait for, as those of a process substitution, belong to the
+    /// command all the same; when the last of them ended, if there were any.
+    fn wait_for_the_rest(&self, cancel: &Cancel) -> Result<Option<Instant>, ProgramsError> {
+        let group = self.number.as_raw_nonzero().get().cast_unsigned();
+        let mut ended = None;
+        while of_group(group).iter().any(|&process| process != group) {
+            if let Err(stopped) = cancel.check() {
+                self.tell(Signal::TERM);
+                thread::sleep(STEP);
+                return Err(stopped.into());
+            }
+            thread::sleep(STEP);
+            ended = Some(Instant::now());
+        }
+        Ok(ended)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.tell(Signal::KILL);
+        drop(self.guard.stdin.take());
+        let _ = self.guard.wait();
+    }
+}
+
+/// What a command says, as it comes: the end of it.
+struct Said {
+    tail: Arc<Mutex<Vec<u8>>>,
+    ended: Receiver<()>,
+}
+
+impl Said {
+    fn of(pipe: Option<impl Read + Send + 'static>, output: Output) -> Said {
+        let tail = Arc::new(Mutex::new(Vec::new()));
+        let (tell, ended) = channel();
+        let own = Arc::clone(&tail);
+        // It ends with the last program that holds the pipe.
+        thread::spawn(move || {
+            let Some(mut pipe) = pipe else { return };
+            let mut bytes = [0; 4096];
+            while let Ok(count) = pipe.read(&mut bytes) {
+                if count == 0 {
+                    break;
+                }
+                if output == Output::Shown {
+                    let _ = io::stderr().write_all(&bytes[..count]);
+                }
+                let mut tail = own.lock().unwrap_or_else(PoisonError::into_inner);
+                tail.extend_from_slice(&bytes[..count]);
+                let over = tail.len().saturating_sub(SAID_BYTES_MAX);
+                tail.drain(..over);
+            }
+            drop(tell);
+        });
+        Said { tail, ended }
+    }
+
+    /// Its last lines, in one.
+    fn end(self) -> String {
+        let _ = self.ended.recv_timeout(REST);
+        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&tail);
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(SAID_LINES)..].join("; ");
+        let over = last.chars().count().saturating_sub(SAID_LETTERS);
+        let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
+        let shown: String = last.chars().skip(over).map(plain).collect();
+        if over > 0 { format!("... {shown}") } else { shown }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_line(line: &str, cancel: &Cancel) -> Result<Ended, ProgramsError> {
+        let arguments = ["sh", "-c", line].map(str::to_owned);
+        let job = Job { arguments: &arguments, output: Output::Discarded };
+        run(job, cancel, &mut |_| {})
+    }
+
+    #[test]
+    fn what_a_command_says_at_its_end_is_kept() {
+        let ended =
+            run_line("seq 100000 >&2; echo last words >&2; exit 3", &Cancel::new()).unwrap();
+        assert_eq!(ended.how(), "status 3");
+        assert_eq!(ended.said, "99999; 100000; last words");
+        assert!(ended.bytes.unwrap().written_bytes > 500_000);
+        let killed = run_line("kill -9 $$", &Cancel::new()).unwrap();
+        assert_eq!(killed.how(), "signal 9");
+    }
+
+    #[test]
+    fn processor_time_is_that_of_all_programs() {
+        let line = "head -c 1G /dev/zero | cat >/dev/null; true";
+        let ended = run_line(line, &Cancel::new()).unwrap();
+        // A gigabyte through a pipe takes more than a fiftieth of a second of any processor.
+        assert!(ended.processor_ns.unwrap() > 20_000_000, "{ended:?}");
+    }
+
+    /// A shell that has ended is not the end while its programs work.
+    #[test]
+    fn a_program_that_the_shell_does_not_wait_for_belongs_to_the_run() {
+        let ended = run_line("sleep 0.4 & exit 0", &Cancel::new()).unwrap();
+        assert!(ended.seconds >= 0.4 && ended.behind_seconds > 0.2, "{ended:?}");
+    }
+
+    #[test]
+    fn what_is_stopped_is_gone_also_what_does_not_listen() {
+        let cancel = Cancel::new();
+        let stop = cancel.clone();
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(200));
+            stop.cancel();
+        });
+        let line = "trap '' TERM; sleep 1357911 | cat & sleep 1357912 & while :; do sleep 1; done";
+        let error = run_line(line, &cancel).unwrap_err();
+        assert!(matches!(error, ProgramsError::Stopped(_)), "{error}");
+        let left = Command::new("pgrep").args(["-f", "sleep 135791[12]"]).output().unwrap();
+        assert!(left.stdout.is_empty(), "{left:?}");
+    }
+}
