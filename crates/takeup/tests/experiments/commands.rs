@@ -139,13 +139,11 @@ fn a_killed_experiment_leaves_no_program_and_goes_on() {
     let mut child =
         takeup(directory.path()).args(&arguments).stderr(Stdio::null()).spawn().unwrap();
     let until = |what: &dyn Fn() -> bool| {
-        for _ in 0..600 {
-            if what() {
-                return;
-            }
+        let pause = || {
             std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("it never came");
+            false
+        };
+        assert!((0..600).any(|_| what() || pause()), "it never came");
     };
     until(&|| !runs(directory.path()).is_empty() || directory.path().join(FILE).exists());
     fs::write(directory.path().join("slow"), "").unwrap();
