@@ -15,7 +15,10 @@
 //! waits for one (the kernel counts that for each thread), and the rest, in which it waits for a
 //! device or for another program, are three things: cores that others use up are no limit of a run
 //! that waits for its disk. And no promise goes below what the run itself has seen as a bound:
-//! while requests were in flight to a device, more of them would have found it as slow.
+//! while requests were in flight to a device, more of them would have found it as slow. Where others
+//! have the cores, a wait for the disk hides behind the wait for a core, and the disk itself is
+//! asked: one that had requests for most of the run is the limit, and the time that it took for what the run
+//! read is in every promise.
 
 use crate::run::{RunReport, StageKind};
 
@@ -153,6 +156,11 @@ pub fn analyse(run: &RunReport) -> Analysis {
         seconds,
         is_foreign,
         seconds_without: match bottleneck {
+            Some(_) if is_foreign => {
+                let others = seconds_without(run, &times, free, seconds - aside_seconds);
+                let disk = sane(run.source_disk_own_seconds.unwrap_or(0.0));
+                aside_seconds + others.max(disk).min(seconds - aside_seconds)
+            }
             Some(_) => aside_seconds + seconds_without(run, &times, free, seconds - aside_seconds),
             None => seconds,
         },
@@ -273,6 +281,13 @@ fn find(run: &RunReport, times: &[Times], cores: CoreUse) -> (Cause, Option<usiz
         None => times.iter().collect(),
     };
     match held_back {
+        _ if cores.is_short_for(&asked)
+            && cores.is_foreign()
+            && let Some(read) = kept_the_disk_busy(run, times, seconds) =>
+        {
+            let is_busy = share(times[read].busy_seconds, seconds) >= BUSY_SHARE;
+            (if is_busy { Cause::Stage } else { Cause::FewThreads }, Some(read))
+        }
         _ if cores.is_short_for(&asked) && cores.is_foreign() => {
             (Cause::Processor, held_back.or(Some(busiest)))
         }
@@ -281,6 +296,16 @@ fn find(run: &RunReport, times: &[Times], cores: CoreUse) -> (Cause, Option<usiz
         Some(index) if !is_busy => (Cause::FewThreads, Some(index)),
         Some(index) => (stage_or_outside(run, times, index), Some(index)),
     }
+}
+
+/// The stage that reads, where the disk of the source had requests for as much of the run as makes
+/// any stage its limit, and all that is behind it starved.
+fn kept_the_disk_busy(run: &RunReport, times: &[Times], seconds: f64) -> Option<usize> {
+    let busy = share(sane(run.source_disk_seconds?), seconds);
+    let read = run.stages.iter().position(|stage| stage.kind == StageKind::Read)?;
+    let starves = |stage: &Times| share(stage.starved_seconds, stage.whole_seconds) >= 0.5;
+    let is_waited_for = times[read + 1..].iter().all(starves);
+    (busy >= BUSY_SHARE && is_waited_for).then_some(read)
 }
 
 /// Whether a stage that is busy works, or waits for what is no stage.

@@ -188,7 +188,13 @@ pub struct RunReport {
     /// Bytes that other programs moved on the disk of the source meanwhile, where that is known.
     #[serde(skip)]
     pub others_on_source_bytes: Option<u64>,
-    /// The same of the target's disk.
+    /// Time in which the disk of the source had requests of anybody, where that is known.
+    #[serde(skip)]
+    pub source_disk_seconds: Option<f64>,
+    /// The part of it that what this run read took.
+    #[serde(skip)]
+    pub source_disk_own_seconds: Option<f64>,
+    /// The same of the target's disk as `others_on_source_bytes`.
     #[serde(skip)]
     pub others_on_target_bytes: Option<u64>,
     /// The user's limit on the rate, if there is one.

@@ -1,5 +1,5 @@
 //! What other programs move on the disk of a run: what the kernel counts of the disk, less what it
-//! counts of this process.
+//! counts of this process. And how long the disk was busy, which no foreign use of cores hides.
 
 use std::path::Path;
 
@@ -13,6 +13,15 @@ pub struct DiskWatch {
     storage: Storage,
     before: DiskCounters,
     own_before: OwnTransfers,
+}
+
+/// Time in which a disk had requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DiskTime {
+    /// Of anybody.
+    pub busy_seconds: f64,
+    /// The part of it that this process has a right to, by what it read.
+    pub own_seconds: f64,
 }
 
 /// What this process had from disks and gave to them, all disks together (proc_pid_io(5)).
@@ -29,6 +38,16 @@ impl DiskWatch {
         let storage = Storage::of(path).ok().filter(|storage| storage.disks().len() == 1)?;
         let before = storage.counters()?;
         Some(DiskWatch { storage, before, own_before: OwnTransfers::now()? })
+    }
+
+    /// How long it was busy since, and for how much of that with what this process reads.
+    pub fn time(&self) -> Option<DiskTime> {
+        let disk = self.storage.counters()?.since(self.before);
+        let own = OwnTransfers::now()?.read_bytes.saturating_sub(self.own_before.read_bytes);
+        let busy_seconds = f64::from(disk.busy_ms) / 1e3;
+        let all = disk.read.plus(disk.write).bytes();
+        let share = if all > 0 { (own as f64 / all as f64).min(1.0) } else { 0.0 };
+        Some(DiskTime { busy_seconds, own_seconds: busy_seconds * share })
     }
 
     /// Bytes that others have moved on it since. Rather too few than too many: what this process

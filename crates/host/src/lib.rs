@@ -35,5 +35,5 @@ pub mod settings;
 mod table;
 mod unnamed_file;
 
-pub use disk_watch::DiskWatch;
+pub use disk_watch::{DiskTime, DiskWatch};
 pub use unnamed_file::unnamed_file;

@@ -40,7 +40,15 @@ pub enum SummaryPlace {
 pub fn summarise(run: RunReport, terminal: &Terminal) -> RunSummary {
     let [others_on_source_bytes, others_on_target_bytes] = terminal.others_on_disks();
     let others_seconds = terminal.others_processor_seconds();
-    let run = RunReport { others_seconds, others_on_source_bytes, others_on_target_bytes, ..run };
+    let time = terminal.source_disk_time();
+    let run = RunReport {
+        others_seconds,
+        others_on_source_bytes,
+        others_on_target_bytes,
+        source_disk_seconds: time.map(|time| time.busy_seconds),
+        source_disk_own_seconds: time.map(|time| time.own_seconds),
+        ..run
+    };
     RunSummary::new(run, terminal.warnings(), terminal.warnings_total())
 }
 

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use failures::lock;
 use flow::monitor::{Counter, Level, Monitor, Notice, Pause};
-use host::DiskWatch;
 use host::counters::processor::ProcessorClock;
+use host::{DiskTime, DiskWatch};
 use report::escape::escape;
 use report::format::{count, counted, duration, percent, rate, size};
 use report::summary::Warning;
@@ -198,6 +198,11 @@ impl Terminal {
     /// Bytes that others have moved on the disks of source and target since, where that is known.
     pub fn others_on_disks(&self) -> [Option<u64>; 2] {
         [0, 1].map(|end| self.disks[end].as_ref().and_then(DiskWatch::others_bytes))
+    }
+
+    /// How long the disk of the source has been busy since, where that is known.
+    pub fn source_disk_time(&self) -> Option<DiskTime> {
+        self.disks[0].as_ref().and_then(DiskWatch::time)
     }
 
     /// Processor time of other programs since the start.

@@ -253,6 +253,30 @@ fn cores_that_others_have_are_the_limit_of_what_wants_them() {
     assert_ne!(analyse(&alone).cause, Cause::Processor, "it waits, but the cores are free");
 }
 
+/// Others have all cores, so that a wait for the disk looks like one for a core; the disk knows.
+#[test]
+fn a_disk_that_was_busy_all_the_time_is_the_limit_whoever_has_the_cores() {
+    let run = recorded(
+        3.44,
+        6.7,
+        &[
+            (StageKind::Scan, 1, [0.04, 0.0, 0.0], 0.04, [0.0, 0.022]),
+            (StageKind::Read, 32, [0.089, 0.101, 0.0], 2.85, [0.071, 2.54]),
+            (StageKind::Hash, 2, [0.102, 3.13, 0.0], 0.2, [0.094, 1.36]),
+            (StageKind::Write, 1, [0.002, 3.06, 0.0], 0.002, [0.003, 0.35]),
+        ],
+    );
+    let disk = |busy: f64, own: f64| RunReport {
+        source_disk_seconds: Some(busy),
+        source_disk_own_seconds: Some(own),
+        ..run.clone()
+    };
+    check_run(&disk(3.3, 1.8), (Cause::FewThreads, StageKind::Read));
+    // A disk that had rests is not, and is in the promise all the same.
+    let analysis = check_run(&disk(2.0, 1.8), (Cause::Processor, StageKind::Read));
+    assert!((1.8..3.44).contains(&analysis.seconds_without), "{analysis:?}");
+}
+
 #[test]
 fn what_is_waited_for_on_being_woken_is_no_work() {
     // Of a stage that is woken for each block the kernel counts a wait for a core each time.

@@ -74,8 +74,8 @@ fn a_ramp_is_not_counted_at_the_device_either() {
     assert!((0.8..1.3).contains(&ratio), "{run}");
 }
 
-/// A run that is stopped is known to be slower than what it would have been: by what it was to move,
-/// or, where that is a time, by what the device has moved. It is told as that, in all forms.
+/// A run that is stopped is known to be slower than what it would have been: by what it was to
+/// move, or, where that is a time, by what the device has moved. It is told as that, in all forms.
 #[test]
 fn a_run_that_is_stopped_leaves_a_bound() {
     needs::require!(Fio, LoopDevices);

@@ -63,6 +63,8 @@ const LONG_LIMITS: [Limit; 6] = [
 /// Rate of the virtual disk, and of what takes and fills pipes.
 const RATE: u64 = 60_000_000;
 const MIB: u64 = 1 << 20;
+/// A run that takes so many times what its limit gives is held back by something else, too.
+const STARVED: f64 = 1.5;
 
 /// A slow disk with a file system and one large file on it, and that file once more on a fast one.
 struct Bench {
@@ -258,13 +260,23 @@ fn check(bench: &Bench, limit: Limit, load: Load) {
     let place = format!("{limit:?} under {load:?}: {document:#}");
     let (stages, kinds) = expected(limit);
     let named = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
-    assert!(stages.contains(&&*named("bottleneck")), "{place}");
-    assert!(kinds.contains(&&*named("limit")), "{place}");
     let without = document["seconds_without_bottleneck"].as_f64().unwrap();
     let seconds = document["seconds"].as_f64().unwrap();
     assert!(without <= seconds, "{place}");
     let explanation = named("explanation");
     let theirs = document["others_processor_share"].as_f64().unwrap();
+    let by_construction = bench.bytes as f64 / RATE as f64;
+    let is_longer = limit != Limit::Processor && seconds > STARVED * by_construction;
+    if is_longer && theirs > 0.3 && named("limit") == "processor" {
+        // Somebody has the cores so much that they are the limit, and not what was built to be it.
+        // It is named as theirs, and the disk is still in what is promised.
+        assert!(explanation.contains("other programs"), "{place}");
+        let is_bound = limit != Limit::SourceDisk || without >= 0.75 * by_construction;
+        assert!(is_bound, "{place}");
+        return;
+    }
+    assert!(stages.contains(&&*named("bottleneck")), "{place}");
+    assert!(kinds.contains(&&*named("limit")), "{place}");
     if matches!(load, Load::Cores | Load::Memory) && theirs > 0.3 {
         assert!(explanation.contains("other programs"), "{place}");
     }

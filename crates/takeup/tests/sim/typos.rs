@@ -110,8 +110,8 @@ fn a_drive_that_cannot_be_mounted_leaves_no_medium() {
     }
 }
 
-/// Neither is a file a place for a drive, nor the folder of one that was killed: the one stays as it
-/// is, of the other is said how to get rid of it, and no medium is made for either.
+/// Neither is a file a place for a drive, nor the folder of one that was killed: the one stays as
+/// it is, of the other is said how to get rid of it, and no medium is made for either.
 #[test]
 fn a_drive_is_not_mounted_on_a_file_or_over_a_broken_mount() {
     needs::require!(Fuse);
