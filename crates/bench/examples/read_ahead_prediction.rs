@@ -11,7 +11,7 @@
 use model::disk::DiskParameters;
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 
-/// What nobody would notice: the judgement's indifference and the scatter that it assumes.
+/// What nobody would notice: the band of the judgement.
 const AS_GOOD: f64 = 0.98;
 
 fn main() {

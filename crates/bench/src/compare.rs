@@ -15,35 +15,30 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::judgement::{CellSummary, Judgement, Options, judge};
+use crate::judgement::{CellSummary, Judgement, Options, Verdict, judge, the_same};
 use crate::record::{Cell, Experiment, Factor, RunRecord, Value, shown_cell};
 use crate::statistics::interval::{Interval, of_geometric_mean, of_mean, t_factor};
 use crate::statistics::ratio::{holm, independent, paired};
 use crate::statistics::{geometric_mean, median, standard_deviation};
 use report::format::counted;
+use report::rounding::Rounding;
 
-/// What a difference is.
+/// Which of two rates that differ is the higher one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Direction {
     /// B is faster.
     Faster,
     /// B is slower.
     Slower,
-    /// Nothing that is not explained by chance, or nothing that anybody would notice.
-    Noise,
-    /// A cell with fewer than two runs: nothing is known about its scatter.
-    TooFew,
 }
 
-impl Verdict {
-    /// In a word or two.
+impl Direction {
+    /// In a word.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Faster => "faster",
-            Verdict::Slower => "slower",
-            Verdict::Noise => "noise",
-            Verdict::TooFew => "too few runs",
+            Direction::Faster => "faster",
+            Direction::Slower => "slower",
         }
     }
 }
@@ -63,8 +58,16 @@ pub struct Pair {
     pub interval: Option<Interval>,
     /// Probability of a ratio this far from 1 without a difference, corrected for all cells.
     pub p_value: Option<f64>,
-    /// What that means.
+    /// What that settles.
     pub verdict: Verdict,
+    /// Of two that differ, which way.
+    pub direction: Option<Direction>,
+}
+
+impl Pair {
+    fn ran_once(&self) -> bool {
+        self.runs.0.min(self.runs.1) < 2
+    }
 }
 
 /// Two experiments side by side.
@@ -217,7 +220,8 @@ fn pair(a: &CellSummary, b: &CellSummary, in_turns: bool, options: &Options) -> 
         ratio: ratio.map_or(b.bytes_per_second / a.bytes_per_second, |ratio| ratio.ratio),
         interval: ratio.map(|ratio| ratio.interval),
         p_value: ratio.map(|ratio| ratio.p_value),
-        verdict: Verdict::TooFew,
+        verdict: Verdict::NotSettled,
+        direction: None,
     }
 }
 
@@ -234,12 +238,13 @@ fn decide(pairs: &mut [Pair], options: &Options) {
     for (&at, corrected) in known.iter().zip(holm(&raw)) {
         let pair = &mut pairs[at];
         pair.p_value = Some(corrected);
-        let noticeable = (pair.ratio - 1.0).abs() > options.indifference;
-        pair.verdict = match corrected < 1.0 - options.confidence && noticeable {
-            false => Verdict::Noise,
-            true if pair.ratio > 1.0 => Verdict::Faster,
-            true => Verdict::Slower,
+        pair.verdict = match Verdict::of(pair.interval, options) {
+            Verdict::Same => Verdict::Same,
+            _ if corrected < 1.0 - options.confidence => Verdict::Differs,
+            _ => Verdict::NotSettled,
         };
+        let way = if pair.ratio > 1.0 { Direction::Faster } else { Direction::Slower };
+        pair.direction = (pair.verdict == Verdict::Differs).then_some(way);
     }
 }
 
@@ -290,40 +295,31 @@ fn would_be_seen(pair: &Pair, cells: usize, in_turns: bool) -> Option<f64> {
 }
 
 fn sentences(comparison: &Comparison) -> Vec<String> {
-    let of = |verdict| move |pair: &&Pair| pair.verdict == verdict;
     let mut texts = Vec::new();
-    for verdict in [Verdict::Faster, Verdict::Slower] {
-        for pair in comparison.pairs.iter().filter(of(verdict)) {
-            texts.push(format!(
-                "{}: B is {} ({} against {}): {:.2} times{}",
-                shown_cell(&pair.cell, &comparison.factors),
-                verdict.name(),
-                comparison.value.shown(pair.bytes_per_second.1),
-                comparison.value.shown(pair.bytes_per_second.0),
-                pair.ratio,
-                pair.interval.map_or(String::new(), |interval| {
-                    format!(", {:.2} to {:.2}", interval.low, interval.high)
-                }),
-            ));
-        }
+    for direction in [Direction::Faster, Direction::Slower] {
+        let own = comparison.pairs.iter().filter(|pair| pair.direction == Some(direction));
+        texts.extend(own.map(|pair| differing(pair, direction, comparison)));
     }
-    let count = |verdict| comparison.pairs.iter().filter(of(verdict)).count();
-    texts.extend(not_shown(comparison));
-    if count(Verdict::TooFew) > 0 {
+    texts.extend(same(comparison));
+    texts.extend(not_settled(comparison));
+    let few = comparison.pairs.iter().filter(|pair| pair.ran_once()).count() as u64;
+    if few > 0 {
         texts.push(format!(
-            "{} with fewer than two runs in A or B: nothing can be said there",
-            counted(count(Verdict::TooFew) as u64, "cell", "cells")
+            "{} ran fewer than twice in A or B: one run settles nothing, repeat them (--repeats 5)",
+            counted(few, "combination", "combinations")
         ));
     }
     let ratios: Vec<f64> = comparison.pairs.iter().map(|pair| pair.ratio).collect();
     if let Some(all) = geometric_mean(&ratios).filter(|_| ratios.len() > 1) {
-        let between = of_geometric_mean(&ratios, 0.95).map_or(String::new(), |interval| {
-            format!(", {:.2} to {:.2} by how the cells differ", interval.low, interval.high)
-        });
-        texts.push(format!("over all {} cells B runs at {all:.2} times A{between}", ratios.len()));
+        let interval = of_geometric_mean(&ratios, 0.95);
+        let (all, between) = told(all, interval);
+        texts.push(format!(
+            "over all {} combinations B runs at {all} times the rate of A{between}",
+            ratios.len()
+        ));
     }
     texts.push(if comparison.in_turns {
-        "A and B took turns: each repeat is compared with the same one".to_owned()
+        "A and B took turns: each repeat of B is compared with the same repeat of A".to_owned()
     } else {
         "A and B were measured at different times, or nothing says otherwise: whatever changed in \
          between is part of every difference; runs that take turns would tell"
@@ -342,25 +338,61 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
     }
     if comparison.only_in_a + comparison.only_in_b > 0 {
         texts.push(format!(
-            "{} cells are in A only, {} in B only",
-            comparison.only_in_a, comparison.only_in_b
+            "not compared: {} only A has, {} only B has",
+            counted(comparison.only_in_a as u64, "combination that", "combinations that"),
+            counted(comparison.only_in_b as u64, "combination that", "combinations that"),
         ));
     }
     texts
 }
 
-/// How many are not shown to differ, and what would have been found.
-fn not_shown(comparison: &Comparison) -> Option<String> {
+/// A ratio with the digits that its interval supports, and that interval.
+fn told(ratio: f64, interval: Option<Interval>) -> (String, String) {
+    let digits = Rounding::of(interval.map(|interval| (interval.low, interval.high)));
+    let between = interval.map_or(String::new(), |Interval { low, high }| {
+        format!(" ({} to {})", digits.number(low), digits.number(high))
+    });
+    (digits.number(ratio), between)
+}
+
+fn differing(pair: &Pair, direction: Direction, comparison: &Comparison) -> String {
+    let (ratio, between) = told(pair.ratio, pair.interval);
+    format!(
+        "{}: B is {}, {ratio} times {} A{between}: {} against {}",
+        shown_cell(&pair.cell, &comparison.factors),
+        direction.name(),
+        match comparison.value {
+            Value::Rate => "the rate of",
+            Value::Time => "as fast as",
+        },
+        comparison.value.shown(pair.bytes_per_second.1),
+        comparison.value.shown(pair.bytes_per_second.0),
+    )
+}
+
+/// How many are shown to be the same.
+fn same(comparison: &Comparison) -> Option<String> {
+    let count = comparison.pairs.iter().filter(|pair| pair.verdict == Verdict::Same).count();
+    (count > 0).then(|| {
+        let all = counted(comparison.pairs.len() as u64, "combination", "combinations");
+        let is = if count == 1 { "is" } else { "are" };
+        format!("{count} of {all} {is} {}", the_same(&Options::default()))
+    })
+}
+
+/// How many are not settled, and what would have been found.
+fn not_settled(comparison: &Comparison) -> Option<String> {
     let all = comparison.pairs.len();
-    let noise = comparison.pairs.iter().filter(|pair| pair.verdict == Verdict::Noise);
-    let count = noise.clone().count();
+    let open = comparison.pairs.iter();
+    let open = open.filter(|pair| pair.verdict == Verdict::NotSettled && !pair.ran_once());
+    let count = open.clone().count();
     let seen: Vec<f64> =
-        noise.filter_map(|pair| would_be_seen(pair, all, comparison.in_turns)).collect();
+        open.filter_map(|pair| would_be_seen(pair, all, comparison.in_turns)).collect();
     (count > 0).then(|| {
         format!(
-            "{count} of {} are not shown to differ; in a typical one a difference of {:.0} % is \
-             found in four of five comparisons",
-            counted(all as u64, "cell", "cells"),
+            "{count} of {} not settled: with as many runs a difference of {:.0} % is found in four \
+             of five comparisons, a smaller one takes more repeats",
+            counted(all as u64, "combination is", "combinations are"),
             (median(&seen).unwrap_or(0.0) * 100.0).ceil().max(1.0),
         )
     })
@@ -377,10 +409,12 @@ fn shifted(comparison: &Comparison) -> Option<String> {
     }
     let all = of_mean(&logs, 0.95)?.map(f64::exp);
     (!all.contains(1.0)).then(|| {
+        let digits = Rounding::within(all.low, all.high);
         format!(
-            "the cells differ by about as much as each other ({:.2} to {:.2} times): a machine \
+            "all combinations differ by about as much as each other ({} to {} times): a machine \
              that is faster or slower on another day looks like that, too",
-            all.low, all.high
+            digits.number(all.low),
+            digits.number(all.high)
         )
     })
 }
@@ -429,7 +463,7 @@ mod tests {
             .filter(|seed| {
                 let (a, b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, 1.0));
                 let comparison = compare(&a, &b, &Options::default());
-                comparison.pairs.iter().any(|pair| pair.verdict != Verdict::Noise)
+                comparison.pairs.iter().any(|pair| pair.verdict == Verdict::Differs)
             })
             .count();
         assert!(alarms <= 50, "{alarms} of 1000");
@@ -447,7 +481,7 @@ mod tests {
         let found = (0..300)
             .filter(|seed| {
                 let (a, b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, gain));
-                compare(&a, &b, &Options::default()).pairs[3].verdict == Verdict::Faster
+                compare(&a, &b, &Options::default()).pairs[3].direction == Some(Direction::Faster)
             })
             .count();
         assert!((210..=270).contains(&found), "{found} of 300 at {gain}");
@@ -472,7 +506,7 @@ mod tests {
                 in_turns(&mut b, 1040);
                 let comparison = compare(&a, &b, &Options::default());
                 assert!(comparison.in_turns);
-                comparison.pairs[3].verdict == Verdict::Faster
+                comparison.pairs[3].direction == Some(Direction::Faster)
             })
             .count();
         assert!(found >= 80, "{found} of 100");
@@ -516,16 +550,27 @@ mod tests {
             .filter(|seed| {
                 let (a, b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, 1.6));
                 let comparison = compare(&a, &b, &Options::default());
-                comparison.pairs[3].verdict == Verdict::Faster
+                comparison.pairs[3].direction == Some(Direction::Faster)
             })
             .count();
         assert!(found >= 190, "{found} of 200");
         let (mut a, b) = (experiment(1, 1.6), experiment(2, 1.0));
         let comparison = compare(&a, &b, &Options::default());
-        assert_eq!(comparison.pairs[3].verdict, Verdict::Slower);
+        assert_eq!(comparison.pairs[3].verdict, Verdict::Differs);
+        assert_eq!(comparison.pairs[3].direction, Some(Direction::Slower));
         assert!(comparison.sentences[0].starts_with("block size 32 KiB: B is slower"));
         a.runs.retain(|run| run.repeat == 1);
         let comparison = compare(&a, &b, &Options::default());
-        assert!(comparison.pairs.iter().all(|pair| pair.verdict == Verdict::TooFew));
+        assert!(comparison.pairs.iter().all(|pair| pair.verdict == Verdict::NotSettled));
+        assert!(comparison.sentences[0].starts_with("6 combinations ran fewer than twice"));
+        // Quiet runs of one system settle that it is the same.
+        let quiet = |seed| {
+            let mut one = experiment(seed, 1.0);
+            one.runs.iter_mut().for_each(|run| run.seconds = 10.0 + 0.01 * (run.seconds - 10.0));
+            one
+        };
+        let comparison = compare(&quiet(3), &quiet(4), &Options::default());
+        assert!(comparison.pairs.iter().all(|pair| pair.verdict == Verdict::Same));
+        assert_eq!(comparison.sentences[0], "6 of 6 combinations are the same within 2 %");
     }
 }

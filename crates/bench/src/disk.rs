@@ -62,7 +62,7 @@ const FIO_START_SECONDS: f64 = 0.5;
 
 impl DiskExecutor {
     /// Looks whether all that a plan asks for may be done. `job` is the user's own job file, which
-    /// then is the only cell.
+    /// then is the only combination.
     pub fn new(
         plan: &Plan,
         job: Option<&Path>,

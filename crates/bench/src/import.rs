@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use crate::quantities::Unit;
-use crate::record::{Cell, Experiment, FORMAT, Factor, Header, Level, Role, RunRecord};
+use crate::record::{Cell, Experiment, FORMAT, Factor, Header, Level, Role, RunRecord, Value};
 
 /// Longest table that is read.
 pub const TABLE_BYTES_MAX: u64 = 64 << 20;
@@ -145,6 +145,7 @@ pub fn import<E: std::fmt::Display>(
         kind: "import".to_owned(),
         title: options.title.clone(),
         factors: table.factors(&runs, &size)?,
+        value: Value::Rate,
         plan: serde_json::Value::Null,
         seed: 0,
         started_unix_seconds: 0,

@@ -25,12 +25,15 @@ mod words;
 use std::collections::BTreeMap;
 
 use finding::Finding;
+use report::rounding::Rounding;
 use serde::Serialize;
 
+pub use comparer::Basis;
 pub use effects::{Change, Effect};
 pub use findings::Seen;
+pub use sampling::Dependence;
 pub use typed::Typed;
-pub use verdict::Verdict;
+pub use verdict::{Verdict, the_same};
 
 use comparer::Comparer;
 
@@ -47,12 +50,8 @@ pub struct Options {
     pub confidence: f64,
     /// Who ended the repeats: nobody, or a look at the intervals.
     pub stopping: Option<Stopping>,
-    /// Differences below this share are of no interest to anybody.
-    pub indifference: f64,
     /// Two rates whose whole interval lies within this share of each other are the same.
     pub band: f64,
-    /// Scatter of a cell that ran once only, as a share: assumed, and said.
-    pub assumed_scatter: f64,
     /// What cannot be exceeded: rates that a plateau may come from.
     pub limits: Vec<PhysicalLimit>,
     /// What is compared: told as rates, or as times.
@@ -64,9 +63,7 @@ impl Default for Options {
         Options {
             confidence: 0.95,
             stopping: None,
-            indifference: 0.01,
             band: 0.02,
-            assumed_scatter: 0.02,
             limits: Vec::new(),
             value: Value::Rate,
         }
@@ -95,6 +92,8 @@ pub struct Judgement {
     /// The same over conditions that nobody chooses, from which the words come where there are
     /// such.
     pub pooled: Option<Box<Pooled>>,
+    /// Repeats that are like the one before, for which the intervals here are wider.
+    pub dependence: Option<Dependence>,
     /// The words.
     pub sentences: Vec<Sentence>,
     /// The cells, ready to be compared.
@@ -147,6 +146,19 @@ pub struct CellSummary {
     pub measured: BTreeMap<String, BTreeMap<u64, f64>>,
 }
 
+impl CellSummary {
+    /// The digits that its rate is known to.
+    pub fn digits(&self) -> Rounding {
+        Rounding::of(self.interval.map(|interval| (interval.low, interval.high)))
+    }
+
+    /// Its rate or time as it is told: of one run as it was measured.
+    pub fn told(&self, value: Value) -> String {
+        let interval = self.interval.map(|interval| (interval.low, interval.high));
+        value.told(self.bytes_per_second, interval)
+    }
+}
+
 /// One factor over its levels, everything else fixed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sweep {
@@ -167,9 +179,9 @@ pub struct Sweep {
     pub is_told: bool,
     /// Each level against the recommended one, or the knee; that one against itself is the same.
     pub verdicts: Vec<Verdict>,
-    /// Whether these rest on a scatter that was assumed.
-    pub is_assumed: bool,
-    /// By what the fastest of the others may be faster than that one.
+    /// Whether all of these rest on repeats.
+    pub basis: Basis,
+    /// How many times as fast as that one another may be; without a limit where one ran once.
     pub hidden: f64,
 }
 
@@ -190,10 +202,25 @@ pub struct Recommendation {
     pub gain: f64,
     /// Interval of the gain as one of so many, where there are repeats.
     pub gain_interval: Option<Interval>,
-    /// The largest gain over the baseline that any cell leaves room for.
+    /// The largest gain over the baseline that any cell leaves room for; without a limit where one
+    /// ran once.
     pub hidden: f64,
+    /// Whether the gain rests on repeats; what single runs showed is to be repeated and not set.
+    pub basis: Basis,
     /// Whether the gain is there; where the baseline is kept, whether anything may be faster.
     pub verdict: Verdict,
+}
+
+impl Recommendation {
+    /// Whether a cell is the one to use; what was seen in single runs is none.
+    pub fn is(&self, cell: usize) -> bool {
+        self.cell == cell && self.basis == Basis::Repeats
+    }
+
+    /// Whether it is for data that nobody has, which only measure the hardware.
+    pub fn is_nobodys(&self) -> bool {
+        words::is_nobodys(&self.load)
+    }
 }
 
 /// What a sentence is about.
@@ -208,6 +235,8 @@ pub enum Subject {
     Cost,
     /// What the numbers say about the hardware.
     Finding,
+    /// What single runs showed: no finding, however large.
+    Seen,
     /// What is not known, or not right.
     Doubt,
 }
@@ -220,6 +249,7 @@ impl Subject {
             Subject::Gain => "gain",
             Subject::Cost => "cost",
             Subject::Finding => "finding",
+            Subject::Seen => "seen once",
             Subject::Doubt => "not known",
         }
     }
@@ -276,15 +306,38 @@ pub fn judge(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judge
         None => words::conclusions(factors, runs, &judgement, options),
     };
     judgement.sentences.extend(words::about_runs(factors, runs, &judgement, options));
+    never_a_finding(&mut judgement);
     typed::attach(&mut judgement.sentences, runs);
     judgement.sentences.sort_by_key(|sentence| sentence.subject);
     judgement
 }
 
+/// One run is never a finding: where every combination ran once, whatever is said was seen once.
+fn never_a_finding(judgement: &mut Judgement) {
+    if judgement.cells.iter().any(|cell| cell.rates.len() > 1) {
+        return;
+    }
+    for sentence in &mut judgement.sentences {
+        if sentence.subject < Subject::Seen {
+            sentence.subject = Subject::Seen;
+            sentence.verdict = None;
+            sentence.change = None;
+        }
+    }
+}
+
 /// Everything but the words.
 fn numbers(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judgement {
-    let cells = cells::summarise(factors, runs, options);
-    let comparer = Comparer::new(factors, &cells, options);
+    let mut cells = cells::summarise(factors, runs, options);
+    let mut comparer = Comparer::new(factors, &cells, options);
+    let dependence = sampling::dependence(&cells, findings::machine(runs));
+    if let Some(Dependence { widened, .. }) = dependence {
+        comparer.widen();
+        for cell in &mut cells {
+            cell.interval = cell.interval.map(|interval| interval.widened(widened));
+            cell.median_interval = cell.median_interval.map(|interval| interval.widened(widened));
+        }
+    }
     let recommended = sweeps::recommend(factors, &cells, &comparer, options);
     Judgement {
         sweeps: sweeps::sweeps(factors, &cells, &recommended, &comparer, options),
@@ -293,6 +346,7 @@ fn numbers(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judgeme
         recommended,
         cells,
         pooled: None,
+        dependence,
         sentences: Vec::new(),
     }
 }

@@ -12,8 +12,10 @@ mod times;
 use crate::judgement::{CellSummary, Change, Effect, Judgement, Options, Sentence, Verdict};
 use crate::quantities::{self, Unit, title};
 use crate::record::{Cell, Experiment, Factor, Header, Value};
-use report::format::{counted, duration, rate};
+use crate::statistics::interval::Interval;
+use report::format::{counted, duration};
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
+use report::rounding::Rounding;
 use report::table::{Align, Colour, Emphasis, Table};
 
 pub use comparison::{comparison_page, comparison_table, comparison_text};
@@ -24,7 +26,9 @@ pub use times::document;
 /// Cells as a table for the terminal, then the sentences.
 pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> String {
     let table = cell_table(experiment, judgement);
-    let recommended: Vec<usize> = judgement.recommended.iter().map(|found| found.cell).collect();
+    let recommended: Vec<usize> = (0..judgement.cells.len())
+        .filter(|&index| judgement.recommended.iter().any(|found| found.is(index)))
+        .collect();
     let mut text = terminal_table(&table, &recommended, colour);
     if let Some(table) = programs::table(experiment, judgement) {
         text.push_str(&terminal_table(&table, &[], colour));
@@ -80,7 +84,7 @@ pub fn cell_table(experiment: &Experiment, judgement: &Judgement) -> PageTable {
             (factor.title(), cells)
         })
         .collect();
-    let numbers = ["runs", "mean", "sd", "95 % interval", "outliers"];
+    let numbers = ["runs", "mean", "scatter", "95 % interval", "unlike"];
     columns.extend(numbers.map(|name| (name.to_owned(), Cells::Numbers)));
     columns.extend(measured.iter().map(|(_, head)| ((*head).to_owned(), Cells::Numbers)));
     let row = |cell: &CellSummary| {
@@ -89,7 +93,7 @@ pub fn cell_table(experiment: &Experiment, judgement: &Judgement) -> PageTable {
         };
         let mut row: Vec<String> = varied.iter().map(level).collect();
         row.push(runs_text(cell));
-        row.push(value.shown(cell.bytes_per_second));
+        row.push(cell.told(*value));
         row.push(cell.standard_deviation.map_or("-".to_owned(), |deviation| {
             format!("{:.1} %", 100.0 * deviation / cell.mean_bytes_per_second)
         }));
@@ -121,7 +125,7 @@ fn interval_text(cell: &CellSummary, value: Value) -> String {
             format!("{} to {}", value.shown(interval.high), value.shown(interval.low))
         }
         Some(interval) => {
-            let number = |value: f64| rate(value).trim_end_matches(" MB/s").to_owned();
+            let number = |value: f64| cell.digits().rate_digits(value);
             format!("{} to {}", number(interval.low), number(interval.high))
         }
         None => "-".to_owned(),
@@ -199,7 +203,8 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
     }
     sections.push(Section {
         title: "Numbers".to_owned(),
-        text: "Intervals are of the geometric mean. Of outliers none was left out.".to_owned(),
+        text: "Scatter is the standard deviation of the runs of a combination. The interval is of their \
+               geometric mean. Unlike are runs that do not look like the others; none was left out.".to_owned(),
         forests: Vec::new(),
         figures: Vec::new(),
         tables: programs::table(experiment, judgement)
@@ -218,6 +223,16 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
 /// Interactions that are told; those that chance does not explain, the largest first.
 const INTERACTIONS_MAX: usize = 8;
 
+/// The digits of a ratio with that interval.
+fn digits(interval: Option<Interval>) -> Rounding {
+    Rounding::of(interval.map(|interval| (interval.low, interval.high)))
+}
+
+fn between(interval: Interval) -> String {
+    let digits = digits(Some(interval));
+    format!("{} to {}", digits.number(interval.low), digits.number(interval.high))
+}
+
 /// Main effects and the interactions that matter.
 pub fn effect_table(judgement: &Judgement) -> PageTable {
     let heads = ["times", "95 % interval", "pairs"].map(|head| (head.to_owned(), Cells::Numbers));
@@ -233,10 +248,8 @@ pub fn effect_table(judgement: &Judgement) -> PageTable {
         vec![
             shown_change(&effect.change),
             effect.with.as_ref().map_or("-".to_owned(), shown_change),
-            format!("{:.3}", effect.ratio),
-            effect.interval.map_or("-".to_owned(), |interval| {
-                format!("{:.3} to {:.3}", interval.low, interval.high)
-            }),
+            digits(effect.interval).number(effect.ratio),
+            effect.interval.map_or("-".to_owned(), between),
             effect.pairs.to_string(),
         ]
     };

@@ -4,6 +4,7 @@
 //! setting like any other, or a number that is kept and drawn on request.
 
 use report::format::{duration, rate, size};
+use report::rounding::Rounding;
 
 use crate::record::Role;
 
@@ -20,11 +21,28 @@ pub struct KnownFactor {
     pub is_condition: bool,
     /// Whether it takes a person or an arm to change, so that it is changed as seldom as can be.
     pub is_hard_to_change: bool,
-    /// What the time is that each request takes however much it moves.
-    pub fixed_time: &'static str,
+    /// The words around what a curve through its levels comes to.
+    pub curve: CurveWords,
     /// Whether, while one window of it is read, the kernel has the next one under way.
     pub reads_next_window: bool,
 }
+
+/// The words around a fixed time and the rate that there would be without it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CurveWords {
+    /// In front of the time.
+    pub time: &'static str,
+    /// Behind it.
+    pub besides: &'static str,
+    /// In front of the rate.
+    pub rate: &'static str,
+}
+
+const REQUESTS: CurveWords = CurveWords {
+    time: "each request takes",
+    besides: " besides its data",
+    rate: "the data alone pass at",
+};
 
 const fn setting(name: &'static str) -> KnownFactor {
     KnownFactor {
@@ -33,7 +51,7 @@ const fn setting(name: &'static str) -> KnownFactor {
         role: Role::Setting,
         is_condition: false,
         is_hard_to_change: false,
-        fixed_time: "fixed time of each request",
+        curve: REQUESTS,
         reads_next_window: false,
     }
 }
@@ -59,10 +77,21 @@ const FACTORS: &[KnownFactor] = &[
     setting("pages"),
     setting("jobs"),
     setting("readers"),
-    KnownFactor { fixed_time: "service time of a request", ..setting("depth") },
+    KnownFactor {
+        curve: CurveWords {
+            time: "a request is answered after",
+            besides: "",
+            rate: "with enough of them at once the rate comes to",
+        },
+        ..setting("depth")
+    },
     KnownFactor {
         title: Some("read-ahead"),
-        fixed_time: "latency that the window has to bridge",
+        curve: CurveWords {
+            time: "the read-ahead has to bridge",
+            besides: "",
+            rate: "a large one comes to",
+        },
         reads_next_window: true,
         ..setting("read_ahead_bytes")
     },
@@ -169,20 +198,20 @@ impl Measure {
 
 /// In the order of their columns.
 const MEASURES: &[Measure] = &[
-    column("device_bytes_per_byte", "device/asked")
+    column("device_bytes_per_byte", "moved per byte")
         .costs_above_one(1.05, "bytes that the device moves for each byte asked for")
         .of_the_host(None),
-    column("fio_iops", "IOPS"),
-    column("fio_clat_p50_ns", "fio p50"),
-    column("fio_clat_p99_ns", "fio p99"),
-    column("device_await_ns", "device await"),
-    column("device_request_bytes", "request"),
-    column("device_merged_percent", "merged"),
-    column("device_depth", "depth"),
+    column("fio_iops", "requests/s"),
+    column("fio_clat_p50_ns", "half within"),
+    column("fio_clat_p99_ns", "99 % within"),
+    column("device_await_ns", "at the device"),
+    column("device_request_bytes", "device request"),
+    column("device_merged_percent", "joined"),
+    column("device_depth", "at once"),
     column("without_filemark_bytes_per_second", "without filemark"),
     column("filemark_seconds", "filemark"),
-    column("drive_compression_ratio", "ratio"),
-    column("drive_back_hitches", "back-hitches")
+    column("drive_compression_ratio", "compressed"),
+    column("drive_back_hitches", "drive stops")
         .costs(1.0, "stops of the drive in a run, on average"),
     column("random_read_p50_ns", "random read")
         .costs(1.15, "median latency of a random read meanwhile set like this")
@@ -194,7 +223,8 @@ const MEASURES: &[Measure] = &[
         .costs(1.15, "bytes pushed out of the page cache for each byte read")
         .of_the_host(Some(CACHE_SETTINGS)),
     column("processor_seconds", "processor").costs(1.15, "processor time of a run"),
-    column("processor_ns_per_byte", "processor/byte").costs(1.15, "processor time for each byte"),
+    column("processor_ns_per_byte", "processor per byte")
+        .costs(1.15, "processor time for each byte"),
     hidden("memory_bytes").costs(1.15, "memory for buffers").exact(),
 ];
 
@@ -260,12 +290,9 @@ impl Unit {
             Unit::Percent => format!("{value:.0} %"),
             // Three digits, as everywhere: 29130.80 requests a second were never counted so finely.
             Unit::PerByte | Unit::Number if value >= 1000.0 => {
-                let unit = 10f64.powf(value.log10().floor() - 2.0);
-                report::format::count(((value / unit).round() * unit) as u64)
+                report::format::count(Rounding::digits(3).number(value).parse().unwrap_or(0))
             }
-            Unit::PerByte | Unit::Number if value >= 100.0 => format!("{value:.0}"),
-            Unit::PerByte | Unit::Number if value >= 10.0 => format!("{value:.1}"),
-            Unit::PerByte | Unit::Number => format!("{value:.2}"),
+            Unit::PerByte | Unit::Number => Rounding::digits(3).number(value),
         }
     }
 }

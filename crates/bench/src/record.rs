@@ -11,6 +11,7 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use flow::run::StageReport;
+use report::rounding::Rounding;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
@@ -74,7 +75,7 @@ pub fn shown_cell(cell: &Cell, factors: &[Factor]) -> String {
             Some(format!("{} {}", factor.title(), cell.get(&factor.name)?.shown(&factor.name)))
         })
         .collect();
-    if parts.is_empty() { "the only cell".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() { "the only combination".to_owned() } else { parts.join(", ") }
 }
 
 /// What is varied.
@@ -165,6 +166,18 @@ impl Value {
         match self {
             Value::Rate => report::format::rate(speed),
             Value::Time => report::format::duration(1.0 / speed),
+        }
+    }
+
+    /// The same with the digits that an interval of the speed supports.
+    pub fn told(self, speed: f64, interval: Option<(f64, f64)>) -> String {
+        match (self, interval) {
+            (_, None) => self.shown(speed),
+            (Value::Rate, Some((low, high))) => Rounding::within(low, high).rate(speed),
+            // The longest time is that of the lowest speed.
+            (Value::Time, Some((low, high))) => {
+                Rounding::within(1.0 / high, 1.0 / low).seconds(1.0 / speed)
+            }
         }
     }
 }

@@ -123,11 +123,11 @@ impl Ended {
     pub fn words(self) -> &'static str {
         match self {
             Ended::Narrow => "all intervals are as narrow as asked",
-            Ended::Repeats => "every cell has its repeats",
+            Ended::Repeats => "every combination has its repeats",
             Ended::Budget => "the time budget is used up",
             Ended::Cut => "every run took longer than it may, and was stopped",
             Ended::Cancelled => "stopped; the same command goes on",
-            Ended::Failed => "no cell could be run",
+            Ended::Failed => "no combination could be run",
         }
     }
 }

@@ -192,6 +192,12 @@ fn stopping_when_narrow_costs_no_truth() {
                  {repeats:>10.1}",
                 100.0 * sigma
             );
+            // The line of `cargo xtask statistics`.
+            println!(
+                "@row 12 | scatter {:.0} %, cells {cells} | end as narrow, %: {narrow:.1}, those \
+                 hold the truth, %: {held:.1}",
+                100.0 * sigma
+            );
             assert!(all >= 94.0, "{cells} {sigma}: {all}");
             assert!(narrow < 75.0 || held >= 93.5, "{cells} {sigma}: {held}");
             assert!(narrow < 30.0 || held >= 89.0, "{cells} {sigma}: {held}");

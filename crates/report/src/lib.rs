@@ -11,6 +11,7 @@ pub mod figure;
 pub mod findings;
 pub mod format;
 pub mod page;
+pub mod rounding;
 pub mod rules;
 pub mod streaming;
 pub mod summary;

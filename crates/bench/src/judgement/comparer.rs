@@ -8,22 +8,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
 use super::{CellSummary, Options};
 use crate::model::known::Errors;
 use crate::quantities::hard_to_change;
 use crate::record::{Factor, Level, Role};
 use crate::statistics::blocks::{Contrast, Fit, Observation};
 use crate::statistics::interval::Interval;
+use crate::statistics::sample::widening;
 use crate::statistics::simultaneous::dunnett_factor;
 use crate::statistics::{mean, standard_deviation};
 
 /// What an error rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// On repeats.
-    Measured,
-    /// On a scatter that nobody measured: cells that ran once.
-    Assumed,
+    Repeats,
+    /// On cells that ran once: nothing is known of their scatter.
+    SingleRuns,
 }
 
 /// A cell against another one.
@@ -49,7 +53,8 @@ pub struct Comparer {
     plots: Vec<usize>,
     /// Comparisons with what is in force, over all loads.
     compared: usize,
-    assumed_scatter: f64,
+    /// By what errors are multiplied, where repeats depend on each other.
+    widened: f64,
     confidence: f64,
 }
 
@@ -91,13 +96,31 @@ impl Comparer {
             means: cells.iter().map(|cell| cell.bytes_per_second.ln()).collect(),
             plots,
             compared: cells.len() - loads.len(),
-            assumed_scatter: options.assumed_scatter,
+            widened: 1.0,
             confidence: options.confidence,
         }
     }
 
+    /// Takes it that repeats are like the one before, as far as what is left of the runs of a cell
+    /// without those of its repeat shows it: what a whole repeat has in common falls out.
+    pub fn widen(&mut self) {
+        let Some(fit) = &self.fit else { return };
+        let mut left = fit.residuals().iter();
+        let of_cell = |own: &BTreeMap<u64, f64>| -> Vec<f64> {
+            left.by_ref().take(own.len()).copied().collect()
+        };
+        let residuals: Vec<Vec<f64>> = self.logs.iter().map(of_cell).collect();
+        self.widened = widening(&residuals);
+    }
+
     /// A weighted sum of cells whose weights add up to 0. `None` without repeats.
     pub fn contrast(&self, terms: &[(f64, usize)]) -> Option<Contrast> {
+        let found = self.independent_contrast(terms)?;
+        Some(Contrast { error: self.widened * found.error, ..found })
+    }
+
+    /// The same, of repeats that have nothing to do with each other.
+    fn independent_contrast(&self, terms: &[(f64, usize)]) -> Option<Contrast> {
         let mut by_plot: BTreeMap<usize, f64> = BTreeMap::new();
         for &(weight, cell) in terms {
             *by_plot.entry(self.plots[cell]).or_default() += weight;
@@ -113,25 +136,36 @@ impl Comparer {
         Contrast::of_blocks(&repeats.filter_map(in_repeat).collect::<Vec<_>>())
     }
 
-    /// The same, from the assumed scatter where there are no repeats.
-    pub fn contrast_or_assumed(&self, terms: &[(f64, usize)]) -> (Contrast, Basis) {
-        if let Some(contrast) = self.contrast(terms) {
-            return (contrast, Basis::Measured);
-        }
-        let value = terms.iter().map(|(weight, cell)| weight * self.means[*cell]).sum();
-        let share =
-            |(weight, cell): &(f64, usize)| weight * weight / self.logs[*cell].len().max(1) as f64;
-        let squares: f64 = terms.iter().map(share).sum();
-        let error = self.assumed_scatter * squares.sqrt();
-        (Contrast { value, error, degrees: f64::INFINITY }, Basis::Assumed)
-    }
-
-    /// How many times one cell is as fast as another one.
+    /// How many times one cell is as fast as another one. Where one of them ran once its error is
+    /// without a limit: the scatter of other cells is not its own.
     pub fn ratio(&self, to: usize, from: usize) -> (Contrast, Basis) {
-        self.contrast_or_assumed(&[(1.0, to), (-1.0, from)])
+        let ran_once = [to, from].iter().any(|&cell| self.logs[cell].len() < 2);
+        match self.contrast(&[(1.0, to), (-1.0, from)]).filter(|_| !ran_once) {
+            Some(contrast) => (contrast, Basis::Repeats),
+            None => {
+                let value = self.means[to] - self.means[from];
+                let unknown = Contrast { value, error: f64::INFINITY, degrees: f64::INFINITY };
+                (unknown, Basis::SingleRuns)
+            }
+        }
     }
 
-    /// How well the levels of several groups of cells are known, each the mean of its cells.
+    /// What share of the rate of `best` a cell has at least, by its interval.
+    pub fn at_least(&self, cell: usize, best: usize) -> f64 {
+        let against = self.against(best, &[cell]);
+        if cell == best { 1.0 } else { against[0].interval.low.min(1.0) }
+    }
+
+    /// The scatter of single runs, as a share, from which on it explains that difference between
+    /// two of them, as one of all that are compared.
+    pub fn explaining_scatter(&self, difference: f64) -> f64 {
+        let factor = dunnett_factor(self.confidence, self.compared.max(1), 1e4);
+        let error = difference.abs() / factor.unwrap_or(f64::INFINITY);
+        (error / std::f64::consts::SQRT_2).exp_m1()
+    }
+
+    /// How well the levels of several groups of cells are known, each the mean of its cells; of
+    /// cells that ran once nothing is.
     pub fn errors(&self, groups: &[Vec<usize>]) -> Errors {
         let of_cell = |cell: &usize| -> (f64, f64, f64) {
             let logs: Vec<f64> = self.logs[*cell].values().copied().collect();
@@ -141,7 +175,7 @@ impl Comparer {
                     let whole = standard_deviation(&logs).unwrap_or(0.0).powi(2) / count;
                     (own * own, whole - own * own, degrees)
                 }
-                None => (self.assumed_scatter.powi(2) / count, 0.0, f64::INFINITY),
+                None => (f64::INFINITY, 0.0, f64::INFINITY),
             }
         };
         let mut errors = Errors { own: Vec::new(), common: 0.0, degrees: f64::INFINITY };
@@ -177,7 +211,10 @@ impl Comparer {
         };
         let against = |&other: &usize| {
             let (contrast, basis) = self.ratio(other, one);
-            let interval = contrast.interval_with(factor(contrast.degrees));
+            let interval = match basis {
+                Basis::Repeats => contrast.interval_with(factor(contrast.degrees)),
+                Basis::SingleRuns => Interval { low: 0.0, high: f64::INFINITY },
+            };
             Against { contrast, interval, basis }
         };
         others.iter().map(against).collect()

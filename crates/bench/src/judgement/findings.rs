@@ -23,7 +23,8 @@ const SHORT_RUN_SECONDS: f64 = 1.0;
 const NAMED_MAX: usize = 3;
 
 /// Everything that is odd about the runs.
-pub fn doubts(factors: &[Factor], runs: &[RunRecord], cells: &[CellSummary]) -> Vec<Sentence> {
+pub fn doubts(factors: &[Factor], runs: &[RunRecord], judgement: &Judgement) -> Vec<Sentence> {
+    let cells = &judgement.cells;
     let [changing, dipping, warming] = unsteady(factors, runs);
     let mut doubts = Vec::new();
     let mut add = |rule, certainty, texts: Vec<String>| {
@@ -38,11 +39,20 @@ pub fn doubts(factors: &[Factor], runs: &[RunRecord], cells: &[CellSummary]) -> 
     add(&rules::WARM_UP, Certainty::Inferred, Vec::from_iter(warming));
     add(&rules::SHORT_RUNS, Certainty::Measured, Vec::from_iter(short_runs(runs)));
     let drift = drift(runs);
-    let machine = if drift.is_some() { Machine::Drifts } else { Machine::Stays };
+    let machine = machine_of(drift.as_deref());
     add(&rules::DRIFT, Certainty::Inferred, Vec::from_iter(drift));
     add(&rules::NOTE, Certainty::Told, notes(runs));
-    doubts.extend(sampling(factors, cells, machine));
+    doubts.extend(sampling(factors, judgement, machine));
     doubts
+}
+
+fn machine_of(drift: Option<&str>) -> Machine {
+    if drift.is_some() { Machine::Drifts } else { Machine::Stays }
+}
+
+/// Whether the machine drifted over the experiment.
+pub fn machine(runs: &[RunRecord]) -> Machine {
+    machine_of(drift(runs).as_deref())
 }
 
 /// What the device's counters say about the cells that are recommended: what the kernel made of
@@ -104,21 +114,23 @@ impl Seen {
                 let (asked, split) = (asked as u64, split as u64);
                 let asked = crate::record::binary_size(asked);
                 let text = format!(
-                    "requests of {asked} are split at max_sectors_kb = {}: the device sees {size}",
+                    "the kernel cuts requests of {asked} (max_sectors_kb is {}): the device gets {size} \
+                     each time",
                     split / 1024
                 );
                 say(&rules::SPLIT, text);
             }
             _ if merged >= 20.0 => {
                 let text = format!(
-                    "the kernel merges: {merged:.0} % of the requests joined another one, the \
-                     device sees {size}"
+                    "the kernel joins requests, {merged:.0} % of them to another one: the device gets \
+                     {size} each time"
                 );
                 say(&rules::MERGED, text);
             }
             (Some(asked), _) if merged < 2.0 && (request / asked - 1.0).abs() < 0.03 => {
                 let text = format!(
-                    "nothing is merged or split: the device sees the program's own requests, {size}"
+                    "the kernel neither joins nor cuts requests: the device gets {size} each time, as \
+                     the program asked"
                 );
                 say(&rules::UNCHANGED, text);
             }
@@ -128,7 +140,7 @@ impl Seen {
             && program > 2.0 * device
         {
             let text = format!(
-                "the queue is in the host: a request takes {} and is at the device for {} of it",
+                "requests wait in this host: one takes {}, of which it is at the device for {}",
                 quantities::Unit::Nanoseconds.shown(program),
                 quantities::Unit::Nanoseconds.shown(device)
             );
@@ -198,9 +210,12 @@ fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> [Option<String>; 3] {
     }
     let told = |list: &[String], what: &str| named(list).map(|named| format!("{what}: {named}"));
     [
-        told(&changing, "the rate changes in mid-run and stays so to the end"),
-        told(&dipping, "the rate is another one for a while in mid-run, and goes back"),
-        told(&warming, "a fifth of the run or more is warm-up, runs are too short"),
+        told(&changing, "the rate changes within the run and stays so to its end"),
+        told(&dipping, "the rate is another one for a while within the run, and then as before"),
+        told(
+            &warming,
+            "until the rate has settled a fifth of the run or more passes, less in longer ones (--length)",
+        ),
     ]
 }
 

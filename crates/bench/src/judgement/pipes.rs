@@ -29,7 +29,7 @@ pub fn slow_programs(
         let runs: Vec<&RunRecord> = runs.iter().filter(own).collect();
         let found = slow_program(&runs)?;
         let place = match shown_cell(&cell.cell, factors).as_str() {
-            "the only cell" => String::new(),
+            "the only combination" => String::new(),
             shown => format!("{shown}: "),
         };
         Some(found.sentence(&place))

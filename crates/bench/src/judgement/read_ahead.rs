@@ -72,7 +72,7 @@ impl<'a> Windows<'a> {
     /// Whether `faster` is shown to be faster than `slower`.
     fn verdict(&self, faster: usize, slower: usize) -> Verdict {
         let against = self.judgement.comparer.against(slower, &[faster]);
-        let settled = against.iter().find(|one| one.basis == Basis::Measured);
+        let settled = against.iter().find(|one| one.basis == Basis::Repeats);
         match settled.map(|one| Verdict::of(Some(one.interval), self.options)) {
             Some(Verdict::Differs) if settled.is_some_and(|one| one.contrast.value <= 0.0) => {
                 Verdict::NotSettled

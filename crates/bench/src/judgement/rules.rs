@@ -268,4 +268,10 @@ finding::rules! {
         speaks_when: "there are some that were run once",
         source: "the record of the runs",
     }
+    SEEN_ONCE {
+        id: "experiment.seen-once",
+        looks_at: "the rates of combinations that were run once",
+        speaks_when: "there are such: what was seen, and which scatter of runs would explain it",
+        source: "docs/design/statistics.md",
+    }
 }

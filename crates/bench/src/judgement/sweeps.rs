@@ -64,15 +64,27 @@ fn among(
     let faster: Vec<usize> = found.iter().filter(is_faster).map(|(index, _)| *index).collect();
     let best = members.iter().copied().max_by(|&a, &b| speed(a).total_cmp(&speed(b)));
     let best = best.unwrap_or(baseline);
-    let error = |index: usize| comparer.ratio(index, best).0.error;
-    let logs: Vec<(f64, f64)> = faster.iter().map(|&index| (speed(index), error(index))).collect();
-    let chosen = simplest_of_the_best(&logs, speed(best), options.band);
-    let cell = chosen.map_or(baseline, |place| faster[place]);
+    let simplest = |among: &[usize]| -> Option<usize> {
+        let best =
+            among.iter().copied().chain([best]).max_by(|&a, &b| speed(a).total_cmp(&speed(b)))?;
+        let logs: Vec<(f64, f64)> =
+            among.iter().map(|&index| (speed(index), known_error(comparer, index, best))).collect();
+        simplest_of_the_best(&logs, speed(best), options.band).map(|place| among[place])
+    };
+    let is_seen = |(_, against): &&(usize, Against)| {
+        against.basis == Basis::SingleRuns && against.contrast.value > options.band.ln_1p()
+    };
+    let seen: Vec<usize> = found.iter().filter(is_seen).map(|(index, _)| *index).collect();
+    // What repeats show goes before what a single run showed.
+    let cell = simplest(&faster).or_else(|| simplest(&seen)).unwrap_or(baseline);
     let own = found.iter().find(|(index, _)| *index == cell).map(|(_, against)| against);
-    let is_measured = |against: &&Against| against.basis == Basis::Measured;
-    let measured = own.filter(is_measured);
-    let is_no_better = |(_, against): &(usize, Against)| {
-        against.basis == Basis::Measured && against.interval.high.ln() <= options.band.ln_1p()
+    let measured = own.filter(|against| against.basis == Basis::Repeats);
+    let is_no_better =
+        |(_, against): &(usize, Against)| against.interval.high.ln() <= options.band.ln_1p();
+    let is_single = |(_, against): &(usize, Against)| against.basis == Basis::SingleRuns;
+    let rests_on_singles = match own {
+        Some(own) => own.basis == Basis::SingleRuns,
+        None => !found.is_empty() && found.iter().all(is_single),
     };
     let verdict = match measured {
         Some(against) => Verdict::of(Some(against.interval), options),
@@ -89,8 +101,16 @@ fn among(
         gain: own.map_or(1.0, |against| against.contrast.ratio()),
         gain_interval: measured.map(|against| against.interval),
         hidden: found.iter().map(|(_, against)| against.interval.high).fold(1.0, f64::max),
+        basis: if rests_on_singles { Basis::SingleRuns } else { Basis::Repeats },
         verdict,
     }
+}
+
+/// The error of a difference; of single runs none is known, and what nobody would notice alone
+/// counts as no difference.
+fn known_error(comparer: &Comparer, one: usize, other: usize) -> f64 {
+    let (contrast, basis) = comparer.ratio(one, other);
+    if basis == Basis::Repeats { contrast.error } else { 0.0 }
 }
 
 /// Logarithms of the rates of cells; of one number that is varied alone, of levels that rise and
@@ -149,13 +169,13 @@ impl Sweeping<'_> {
             members.iter().map(|&index| self.cells[index].bytes_per_second.ln()).collect();
         let levels = if factor.is_numeric() { unimodal(&raw) } else { raw };
         let highest = levels.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let error = |&index: &usize| self.comparer.ratio(index, members[best]).0.error;
+        let error = |&index: &usize| known_error(self.comparer, index, members[best]);
         let logs: Vec<(f64, f64)> = levels.iter().copied().zip(members.iter().map(error)).collect();
         let knee = simplest_of_the_best(&logs, highest, self.options.band)?;
         let told = self.recommended.iter().find(|found| members.contains(&found.cell));
         let is_told = factor.role == Role::Setting && told.is_some();
         let chosen = told.and_then(|found| members.iter().position(|&cell| cell == found.cell));
-        let (verdicts, is_assumed, hidden) = self.verdicts(&members, chosen.unwrap_or(knee));
+        let (verdicts, basis, hidden) = self.verdicts(&members, chosen.unwrap_or(knee));
         Some(Sweep {
             factor: factor.name.clone(),
             others,
@@ -165,24 +185,25 @@ impl Sweeping<'_> {
             model: model(factor, &members, self.cells).filter(|_| self.options.value.is_rate()),
             is_told,
             verdicts,
-            is_assumed,
+            basis,
             hidden,
             cells: members,
         })
     }
 
-    /// Each level against the one that is told; whether that rests on an assumed scatter; and the
-    /// largest ratio that is not ruled out.
-    fn verdicts(&self, members: &[usize], chosen: usize) -> (Vec<Verdict>, bool, f64) {
+    /// Each level against the one that is told; whether all that rests on repeats; and the largest
+    /// ratio that is not ruled out.
+    fn verdicts(&self, members: &[usize], chosen: usize) -> (Vec<Verdict>, Basis, f64) {
         let others: Vec<usize> =
             members.iter().copied().filter(|&index| index != members[chosen]).collect();
         let against = self.comparer.against(members[chosen], &others);
-        let is_assumed = against.iter().any(|one| one.basis == Basis::Assumed);
+        let singles = against.iter().any(|one| one.basis == Basis::SingleRuns);
+        let basis = if singles { Basis::SingleRuns } else { Basis::Repeats };
         let mut verdicts: Vec<Verdict> =
             against.iter().map(|one| Verdict::of(Some(one.interval), self.options)).collect();
         verdicts.insert(chosen, Verdict::Same);
         let hidden = against.iter().map(|one| one.interval.high).fold(1.0, f64::max);
-        (verdicts, is_assumed, hidden)
+        (verdicts, basis, hidden)
     }
 }
 

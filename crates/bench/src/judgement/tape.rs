@@ -7,11 +7,13 @@
 use finding::{Certainty, Finding, Unit};
 use model::tape::generation::Generation;
 
+use super::words::told_ratio;
 use super::{CellSummary, Judgement, Options, Sentence, Subject, Verdict, rules};
 use crate::model::PhysicalLimit;
 use crate::record::{Cell, Factor, Level, RunRecord, shown_cell};
 use crate::statistics::mean;
 use report::format::rate;
+use report::rounding::Rounding;
 
 /// By how much more than one to one a drive has to compress for its native rate to be another
 /// number than the host's.
@@ -150,7 +152,8 @@ fn compression(judgement: &Judgement, options: &Options) -> Option<Sentence> {
     let at_most = 100.0 * (1.0 - interval.low).max(0.0);
     let (subject, cost) = match verdict {
         Verdict::Differs if ratio < 1.0 => {
-            (Subject::Cost, format!("costs {:.1} %", 100.0 * (1.0 - ratio)))
+            let digits = Rounding::within(interval.low, interval.high);
+            (Subject::Cost, format!("costs {}", digits.percent(1.0 - ratio)))
         }
         Verdict::Same => (Subject::Cost, "costs nothing".to_owned()),
         _ if interval.low > 1.0 - COST_SEEN => {
@@ -158,10 +161,9 @@ fn compression(judgement: &Judgement, options: &Options) -> Option<Sentence> {
         }
         _ => (Subject::Doubt, format!("may cost up to {:.0} %", at_most.ceil())),
     };
+    let (shown, between) = told_ratio(ratio, Some(interval));
     let text = format!(
-        "drive compression on {cost} with random data: {ratio:.3} times the rate of off, {:.3} to \
-         {:.3}",
-        interval.low, interval.high
+        "drive compression on {cost} with random data: {shown} times the rate of off{between}",
     );
     let finding = Finding::new(&rules::DRIVE_COMPRESSION, Certainty::Inferred, text)
         .with_number("on_by_off", ratio, Unit::Ratio)

@@ -124,7 +124,7 @@ fn the_whole_design_comes_to_few_sentences() {
     // Zeros are data that nobody has.
     let is_zeros = |one: &Sentence| one.text.contains("zeros") && one.subject < Subject::Finding;
     assert!(!judgement.sentences.iter().any(is_zeros), "{:#?}", judgement.sentences);
-    check(Subject::Cost, &["drive compression on costs nothing with random data: 0.999"]);
+    check(Subject::Cost, &["drive compression on costs nothing with random data: 0.99"]);
     check(Subject::Finding, &["is the native rate of an LTO-4 drive (120 MB/s)"]);
     check(
         Subject::Finding,
@@ -133,8 +133,41 @@ fn the_whole_design_comes_to_few_sentences() {
     check(Subject::Finding, &["framing bacula instead of raw is the same within 2 %"]);
     check(Subject::Finding, &["takes 400 ms on average", "% higher"]);
     check(Subject::Finding, &["data zeros", "zeros take next to no tape"]);
-    check(Subject::Finding, &["block size (data random", "flat at 118 MB/s", "below 557 us"]);
-    check(Subject::Finding, &["block size (data zeros", "fixed time of each request 1"]);
+    check(
+        Subject::Finding,
+        &[
+            "block size (data random",
+            "118 MB/s at every level",
+            "less than 557 us besides its data",
+        ],
+    );
+    check(Subject::Finding, &["block size (data zeros", "each request takes 1"]);
+}
+
+/// Whatever is measured: of single runs nothing is set, gained, paid or found.
+#[test]
+fn one_run_is_never_a_finding() {
+    let factors = factors();
+    let judgement = judge(&factors, &runs(&factors, &PLAIN, 1), &Options::default());
+    assert!(judgement.sentences.len() > 5, "{:#?}", judgement.sentences);
+    for sentence in &judgement.sentences {
+        assert!(sentence.subject >= Subject::Seen, "{sentence:#?}");
+        assert!(sentence.typed.is_empty() && sentence.finding.command.is_none(), "{sentence:#?}");
+    }
+    check(&judgement, Subject::Doubt, &["every combination ran once", "--repeats 5"]);
+    let pooled = &judgement.pooled.as_ref().unwrap().judgement;
+    for found in judgement.recommended.iter().chain(&pooled.recommended) {
+        assert_eq!((found.basis, found.verdict), (Basis::SingleRuns, Verdict::NotSettled));
+        assert_eq!(found.gain_interval, None);
+    }
+    // A cell that ran once does not borrow the scatter of those that ran often.
+    let mut mixed = runs(&factors, &PLAIN, 3);
+    let large = |run: &RunRecord| run.cell["block_bytes"] == Level::Number(2 << 20);
+    mixed.retain(|run| run.repeat == 1 || !large(run));
+    let found = judge(&factors, &mixed, &Options::default());
+    let told = |one: &Sentence| one.subject < Subject::Seen && one.text.contains("2 MiB");
+    assert!(!found.sentences.iter().any(told), "{:#?}", found.sentences);
+    check(&found, Subject::Doubt, &["24 of 144 combinations ran once"]);
 }
 
 #[test]
@@ -142,7 +175,7 @@ fn effects_are_what_was_put_in() {
     let truth = Truth { compression_costs: 0.05, bacula: 0.9, ..PLAIN };
     let judgement = judged(&truth);
     check(&judgement, Subject::Cost, &["drive compression on costs 5.0 %", "with random data"]);
-    check(&judgement, Subject::Finding, &["framing bacula instead of raw", "by -9."]);
+    check(&judgement, Subject::Finding, &["framing bacula instead of raw is slower", "0.90"]);
     let effect = |factor: &str, with: Option<&str>| {
         let mut all = judgement.effects.iter();
         let found = all.find(|effect| {

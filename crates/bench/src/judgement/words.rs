@@ -4,6 +4,8 @@ mod curve;
 mod joint;
 mod length;
 
+use std::collections::BTreeSet;
+
 use super::bounds::bounds;
 use super::costs::{Grown, grown};
 use super::findings::{doubts, named, requests};
@@ -11,14 +13,17 @@ use super::pipes::slow_programs;
 use super::read_ahead::read_ahead;
 use super::typed::Change;
 use super::verdict::the_same;
-use super::{CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep, Verdict};
+use super::{
+    Basis, CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep, Verdict,
+};
 use super::{rules, tape};
 use crate::quantities::{self, title};
 use crate::record::{Cell, Factor, Level, RunRecord, Value, shown_cell};
 use crate::statistics::interval::Interval;
-use curve::Curve;
+use curve::{Curve, between};
 use finding::{Certainty, Finding, Unit};
 use joint::{conditions, joint_effects};
+use report::rounding::Rounding;
 
 /// What to set, what it brings and costs, and what the numbers say about the hardware.
 pub fn conclusions(
@@ -44,14 +49,14 @@ pub fn conclusions(
         words.costs(&mut all);
     }
     let common = for_all_loads(judgement, options);
-    all.extend(common.iter().map(|(settings, share)| one_for_all(settings, *share, factors)));
+    all.extend(common.iter().filter_map(|common| one_for_all(common, factors)));
     let drive = tape::Drive::of(runs);
     for sweep in judgement.sweeps.iter().filter(|sweep| sweep.is_told) {
         let drive = drive.as_ref();
         all.extend(Curve { factors, sweep, judgement, drive, options }.sentences());
     }
     let first = judgement.recommended.first().map(|found| &judgement.cells[found.cell].cell);
-    if let Some(anchor) = common.as_ref().map(|(settings, _)| settings).or(first) {
+    if let Some(anchor) = common.as_ref().map(|common| &common.settings).or(first) {
         all.extend(joint_effects(factors, anchor, judgement, options));
     }
     all.extend(requests(judgement, factors, runs));
@@ -80,8 +85,8 @@ pub fn about_runs(
     all.extend(over_lengths);
     all.extend(bounds(factors, runs, judgement));
     all.extend(slow_programs(factors, runs, judgement));
-    all.extend(doubts(factors, runs, &judgement.cells));
-    all.extend(repeats(judgement, options));
+    all.extend(doubts(factors, runs, judgement));
+    all.extend(repeats(factors, judgement));
     all
 }
 
@@ -95,52 +100,74 @@ pub fn left_out(places: &[String]) -> Option<Sentence> {
 }
 
 /// Whether a load is one that only measures the hardware: a drive makes nothing of zeros.
-fn is_nobodys(load: &Cell) -> bool {
+pub fn is_nobodys(load: &Cell) -> bool {
     load.get("data") == Some(&Level::Text("zeros".to_owned()))
 }
 
-/// Where there are several loads: the settings with which the worst served of them loses least, and
-/// what share of its best that one keeps.
-fn for_all_loads(judgement: &Judgement, options: &Options) -> Option<(Cell, f64)> {
+/// One setting for several loads.
+struct Common {
+    settings: Cell,
+    /// What each load keeps of its best at least, by the intervals.
+    share: f64,
+    /// Whether it is what is in force.
+    is_present: bool,
+}
+
+/// Where there are several loads: what is in force, unless another one is shown to be faster for one
+/// of them; then the settings with which the worst served of them loses least.
+fn for_all_loads(judgement: &Judgement, options: &Options) -> Option<Common> {
     let loads: Vec<&Recommendation> =
         judgement.recommended.iter().filter(|found| !is_nobodys(&found.load)).collect();
     let settings_of = |cell: &Cell, load: &Cell| -> Cell {
         let own = cell.iter().filter(|(name, _)| !load.contains_key(*name));
         own.map(|(name, level)| (name.clone(), level.clone())).collect()
     };
-    let mut worst: Vec<(Cell, usize, f64)> = Vec::new();
+    let is_better = |found: &&&Recommendation| found.cell != found.baseline;
+    let changes = loads.iter().any(|found| is_better(&found));
+    let mut worst: Vec<(Common, usize, f64)> = Vec::new();
     for found in loads.iter().filter(|_| loads.len() > 1) {
         let best = judgement.cells[found.best].bytes_per_second;
-        let of_load = judgement.cells.iter().filter(|cell| {
+        let of_load = judgement.cells.iter().enumerate().filter(|(_, cell)| {
             found.load.iter().all(|(name, level)| cell.cell.get(name) == Some(level))
         });
-        for cell in of_load {
+        for (index, cell) in of_load.filter(|(index, _)| changes || *index == found.baseline) {
             let settings = settings_of(&cell.cell, &found.load);
-            let share = cell.bytes_per_second / best;
-            match worst.iter_mut().find(|(known, ..)| *known == settings) {
-                Some((_, seen, least)) => (*seen, *least) = (*seen + 1, least.min(share)),
-                None => worst.push((settings, 1, share)),
+            let told = cell.bytes_per_second / best;
+            let least = judgement.comparer.at_least(index, found.best);
+            match worst.iter_mut().find(|(known, ..)| known.settings == settings) {
+                Some((known, seen, share)) => {
+                    *seen += 1;
+                    known.share = known.share.min(least);
+                    *share = share.min(told);
+                }
+                None => {
+                    let is_present = index == found.baseline;
+                    worst.push((Common { settings, share: least, is_present }, 1, told));
+                }
             }
         }
     }
     worst.retain(|(_, seen, _)| *seen == loads.len());
     let highest = worst.iter().map(|(.., share)| *share).fold(0.0, f64::max);
-    let slack = options.indifference.max(options.assumed_scatter);
-    if worst.len() < 2 {
-        return None;
-    }
-    let found = worst.into_iter().find(|(.., share)| *share >= highest - slack)?;
-    Some((found.0, found.2))
+    worst.into_iter().find(|(.., share)| *share >= highest - options.band).map(|(own, ..)| own)
 }
 
-fn one_for_all(settings: &Cell, share: f64, factors: &[Factor]) -> Sentence {
+/// The sentence; of single runs, and of what is in force anyway, there is none.
+fn one_for_all(common: &Common, factors: &[Factor]) -> Option<Sentence> {
+    if common.share <= 0.0 {
+        return None;
+    }
     let text = format!(
-        "one setting for all of them: {}; each gets {:.0} % of its best or more",
-        shown_cell(settings, factors),
-        (share * 100.0).floor()
+        "{}{} for every load: each then has {:.0} % of its best rate or more",
+        if common.is_present { "keep " } else { "" },
+        shown_cell(&common.settings, factors),
+        (common.share * 100.0).floor()
     );
     let finding = Finding::new(&rules::ONE_FOR_ALL, Certainty::Inferred, text);
-    Sentence::new(Subject::Set, finding.with_number("share_of_best", share, Unit::Share))
+    Some(Sentence::new(
+        Subject::Set,
+        finding.with_number("share_of_best", common.share, Unit::Share),
+    ))
 }
 
 struct Words<'a> {
@@ -186,7 +213,10 @@ impl Words<'_> {
         let name = format!("{load}{}", title(&sweep.factor));
         let shown = self.level(sweep, chosen);
         let has = |verdict: Verdict| sweep.verdicts.contains(&verdict);
-        let certainty = if sweep.is_assumed { Certainty::Assumed } else { Certainty::Inferred };
+        if sweep.basis == Basis::SingleRuns && !has(Verdict::Differs) {
+            return self.seen(&name, sweep, chosen);
+        }
+        let certainty = Certainty::Inferred;
         let change = self.change(sweep, chosen);
         // What is not in force cannot be kept: it came with what is recommended.
         let keeps = change.as_ref().is_none_or(|change| change.from == change.to);
@@ -197,9 +227,9 @@ impl Words<'_> {
         };
         if !has(Verdict::Differs) && has(Verdict::NotSettled) {
             let text = format!(
-                "{name}: not settled, {stay}: another level may still be up to {:.0} % \
-                 faster, more repeats would tell",
-                (100.0 * (sweep.hidden - 1.0)).ceil()
+                "{name}: not settled, {stay}: another level may still be {} faster, more repeats \
+                 would tell",
+                up_to(sweep.hidden)
             );
             let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
             return Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled);
@@ -212,13 +242,34 @@ impl Words<'_> {
         }
         let text = format!(
             "{name}: {shown} ({}){}{}{}",
-            self.options.value.shown(self.cell(sweep.cells[chosen]).bytes_per_second),
+            self.cell(sweep.cells[chosen]).told(self.options.value),
             self.place_of(sweep, chosen),
             self.levels_that(sweep, chosen, Verdict::Same, &the_same(self.options)),
-            self.levels_that(sweep, chosen, Verdict::NotSettled, "not told apart from it"),
+            self.levels_that(sweep, chosen, Verdict::NotSettled, "not settled"),
         );
         let finding = Finding::new(&rules::SETTING, certainty, text);
         Sentence { change, ..Sentence::new(Subject::Set, finding).settled(Verdict::Differs) }
+    }
+
+    /// What single runs showed: which was the fastest, and how near to it the one is that is named.
+    fn seen(&self, name: &str, sweep: &Sweep, chosen: usize) -> Sentence {
+        let speed = |place: usize| self.cell(sweep.cells[place]).bytes_per_second;
+        let (own, best) = (self.level(sweep, chosen), self.level(sweep, sweep.best));
+        let near = if chosen == sweep.best {
+            String::new()
+        } else {
+            let share = 100.0 * (speed(sweep.best) / speed(chosen) - 1.0);
+            format!(
+                ", and {own} ({}) came within {share:.1} % of it",
+                self.options.value.shown(speed(chosen))
+            )
+        };
+        let text = format!(
+            "{name}: {best} was the fastest ({}){near}; of levels that ran once",
+            self.options.value.shown(speed(sweep.best))
+        );
+        let finding = Finding::new(&rules::SEEN_ONCE, Certainty::Measured, text);
+        Sentence::new(Subject::Seen, finding)
     }
 
     /// From the level in force to the one that is recommended.
@@ -236,14 +287,10 @@ impl Words<'_> {
         let is_above = (0..chosen).any(differs);
         match (numeric && is_above, is_last) {
             (true, true) if differs(chosen - 1) => match self.options.value {
-                Value::Rate => {
-                    "; no knee up to there, the rate still rises at the largest one tested"
-                }
-                Value::Time => {
-                    "; no knee up to there, the time still falls at the largest one tested"
-                }
+                Value::Rate => ", the largest tested: the rate still rises there",
+                Value::Time => ", the largest tested: the time still falls there",
             },
-            (true, false) => "; the knee",
+            (true, false) => ", the smallest that is as fast as any",
             _ => "",
         }
     }
@@ -282,32 +329,64 @@ impl Words<'_> {
         }
         let (cell, baseline) = (self.cell(found.cell), self.cell(found.baseline));
         let differing = differing(&cell.cell, &baseline.cell, self.factors);
+        if found.basis == Basis::SingleRuns {
+            all.push(self.seen_gain(&differing));
+            return;
+        }
+        // One mean: where runs are missing the gain is not the ratio of the plain ones.
+        let then = baseline.bytes_per_second;
+        let digits = found.gain_interval.map(|Interval { low, high }| (low * then, high * then));
+        let now = self.options.value.told(found.gain * then, digits);
+        let then = self.options.value.told(then, digits);
+        let (gain, between) = told_ratio(found.gain, found.gain_interval);
         let text = format!(
-            "{}{:.2} times {} {} ({} against {}){}",
+            "{}{gain} times {} {}{between}: {now} against {then}",
             self.load(),
-            found.gain,
-            match self.options.value {
-                Value::Rate => "the rate of",
-                Value::Time => "as fast as",
-            },
+            self.times_what(),
             shown_cell(&differing, self.factors),
-            // One mean: where runs are missing the gain is not the ratio of the plain ones.
-            self.options.value.shown(found.gain * baseline.bytes_per_second),
-            self.options.value.shown(baseline.bytes_per_second),
-            shown_interval(found, self.options),
         );
-        // A gain from one run each is not shown.
-        let (subject, known) = match found.gain_interval {
-            Some(_) => (Subject::Gain, Certainty::Inferred),
-            None => (Subject::Doubt, Certainty::Assumed),
-        };
-        let mut finding = Finding::new(&rules::GAIN, known, text);
+        let mut finding = Finding::new(&rules::GAIN, Certainty::Inferred, text);
         finding = finding.with_number("gain", found.gain, Unit::Ratio);
         if let Some(interval) = found.gain_interval {
             finding = finding.with_number("low", interval.low, Unit::Ratio);
             finding = finding.with_number("high", interval.high, Unit::Ratio);
         }
-        all.push(Sentence::new(subject, finding).settled(found.verdict));
+        all.push(Sentence::new(Subject::Gain, finding).settled(found.verdict));
+    }
+
+    /// What follows so many times.
+    fn times_what(&self) -> &'static str {
+        match self.options.value {
+            Value::Rate => "the rate of",
+            Value::Time => "as fast as",
+        }
+    }
+
+    /// How much faster a single run was, and which scatter of runs would explain it: nobody knows
+    /// theirs, so that the reader is told what it would have to be.
+    fn seen_gain(&self, differing: &Cell) -> Sentence {
+        let found = self.recommendation;
+        let (cell, baseline) = (self.cell(found.cell), self.cell(found.baseline));
+        let scatter = self.judgement.comparer.explaining_scatter(found.gain.ln());
+        let text = format!(
+            "{}about {} times {} {}, in one run each: {} against {}; if a run differs from \
+             the next by {} or more, that explains it",
+            self.load(),
+            Rounding::of(None).number(found.gain),
+            self.times_what(),
+            shown_cell(differing, self.factors),
+            self.options.value.shown(cell.bytes_per_second),
+            self.options.value.shown(baseline.bytes_per_second),
+            if scatter < 1.0 {
+                Rounding::of(None).percent(scatter)
+            } else {
+                format!("a factor of {}", Rounding::of(None).number(1.0 + scatter))
+            },
+        );
+        let finding = Finding::new(&rules::SEEN_ONCE, Certainty::Measured, text)
+            .with_number("gain", found.gain, Unit::Ratio)
+            .with_number("explaining_scatter", scatter, Unit::Share);
+        Sentence::new(Subject::Seen, finding)
     }
 
     /// What is in force is kept: because nothing is faster, or because nothing is known.
@@ -315,7 +394,7 @@ impl Words<'_> {
         let found = self.recommendation;
         let told = |sweep: &&Sweep| sweep.is_told && sweep.cells.contains(&found.cell);
         let sweeps = self.judgement.sweeps.iter().filter(told).count();
-        let speed = self.options.value.shown(self.cell(found.cell).bytes_per_second);
+        let speed = self.cell(found.cell).told(self.options.value);
         let load = self.load();
         if found.verdict == Verdict::Same && sweeps > 0 {
             let text = format!(
@@ -326,11 +405,11 @@ impl Words<'_> {
             return Some(Sentence::new(Subject::Gain, finding).settled(found.verdict));
         }
         // Of one setting its own sentence says it.
-        (sweeps > 1).then(|| {
+        (sweeps > 1 && found.basis == Basis::Repeats).then(|| {
             let text = format!(
                 "{load}whether anything is faster than what is in force ({speed}): another \
-                 combination may still be up to {:.0} % faster",
-                (100.0 * (found.hidden - 1.0)).ceil()
+                 combination may still be {} faster",
+                up_to(found.hidden)
             );
             let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
             Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled)
@@ -363,28 +442,52 @@ fn differing(cell: &Cell, baseline: &Cell, factors: &[Factor]) -> Cell {
         .collect()
 }
 
-fn shown_interval(found: &Recommendation, options: &Options) -> String {
-    let Some(Interval { low, high }) = found.gain_interval else {
-        return "; one run each, so no interval".to_owned();
-    };
-    let interval = format!("; {:.0} % interval {low:.2} to {high:.2}", options.confidence * 100.0);
-    match found.compared {
-        2 => interval,
-        many => format!("{interval} as one of {many} that were compared"),
+/// `up to 12 %`, rounded to the careful side; of a single run no bound is known.
+fn up_to(hidden: f64) -> String {
+    match hidden {
+        bound if bound.is_finite() => format!("up to {:.0} %", (100.0 * (bound - 1.0)).ceil()),
+        _ => "much".to_owned(),
     }
 }
 
-/// Whether there were repeats at all.
-fn repeats(judgement: &Judgement, options: &Options) -> Option<Sentence> {
-    let single = judgement.cells.iter().filter(|cell| cell.rates.len() == 1).count();
-    (single > 0).then(|| {
-        let text = format!(
-            "{single} of {} cells ran once only: what a second run would give is not known, \
-             {:.0} % scatter is assumed",
-            judgement.cells.len(),
-            options.assumed_scatter * 100.0
-        );
-        let finding = Finding::new(&rules::ONE_RUN_EACH, Certainty::Assumed, text);
-        Sentence::new(Subject::Doubt, finding)
-    })
+/// A ratio with the digits that its interval supports, and that interval in brackets.
+pub fn told_ratio(ratio: f64, interval: Option<Interval>) -> (String, String) {
+    let digits = Rounding::of(interval.map(|interval| (interval.low, interval.high)));
+    let shown = |value| digits.number(value);
+    let between = interval.map_or(String::new(), |interval| between(interval, shown));
+    (digits.number(ratio), between)
 }
+
+/// Which combinations ran once, and which of them to repeat.
+fn repeats(factors: &[Factor], judgement: &Judgement) -> Option<Sentence> {
+    let single: Vec<&CellSummary> =
+        judgement.cells.iter().filter(|cell| cell.rates.len() == 1).collect();
+    let all = judgement.cells.len();
+    let ran_once = match (single.len(), all) {
+        (0, _) => return None,
+        (once, all) if once == all => "every combination ran once".to_owned(),
+        (once, all) => format!("{once} of {all} combinations ran once"),
+    };
+    let told = judgement
+        .pooled
+        .as_ref()
+        .map_or((judgement, factors), |pooled| (&pooled.judgement, &pooled.factors[..]));
+    let open = told.0.recommended.iter().filter(|found| found.basis == Basis::SingleRuns);
+    let named_first: BTreeSet<usize> =
+        open.flat_map(|found| [found.baseline, found.cell]).take(REPEATED_MAX).collect();
+    let shown = |&index: &usize| shown_cell(&told.0.cells[index].cell, told.1);
+    let which: Vec<String> = named_first.iter().map(shown).collect();
+    let which = match &which[..] {
+        [] => String::new(),
+        some => format!(", of {} first of all", some.join("; ")),
+    };
+    let text = format!(
+        "{ran_once}: nobody knows what a second run would give, and nothing is recommended from \
+         it; five repeats{which} would tell (--repeats 5)",
+    );
+    let finding = Finding::new(&rules::ONE_RUN_EACH, Certainty::Measured, text);
+    Some(Sentence::new(Subject::Doubt, finding))
+}
+
+/// Combinations to repeat that a sentence has room for.
+const REPEATED_MAX: usize = 4;

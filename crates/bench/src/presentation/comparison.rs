@@ -1,10 +1,10 @@
 //! Two experiments side by side, for the terminal and as a page.
 
 use super::settled;
-use crate::compare::{Comparison, Pair, Verdict};
+use crate::compare::{Comparison, Pair};
 use crate::judgement::Options;
 use crate::record::{Experiment, Value, shown_cell};
-use report::figure::forest::{Forest, Row, Settled};
+use report::figure::forest::{Forest, Row};
 use report::format::counted;
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
 use report::table::{Align, Colour, Emphasis, Table};
@@ -21,14 +21,15 @@ pub fn comparison_table(comparison: &Comparison) -> PageTable {
             format!("{}, {}", pair.runs.0, pair.runs.1),
             comparison.value.shown(pair.bytes_per_second.0),
             comparison.value.shown(pair.bytes_per_second.1),
-            format!("{:.3}", pair.ratio),
-            pair.interval.map_or("-".to_owned(), |interval| {
-                format!("{:.3} to {:.3}", interval.low, interval.high)
-            }),
+            super::digits(pair.interval).number(pair.ratio),
+            pair.interval.map_or("-".to_owned(), super::between),
             pair.p_value.map_or("-".to_owned(), |p| {
                 if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
             }),
-            pair.verdict.name().to_owned(),
+            match pair.direction {
+                Some(way) => format!("B is {}", way.name()),
+                None => settled::name(pair.verdict, &Options::default()),
+            },
         ]
     };
     let rows = comparison.pairs.iter().map(row).collect();
@@ -65,10 +66,7 @@ pub fn comparison_page(a: &Experiment, b: &Experiment, comparison: &Comparison) 
         name: shown_cell(&pair.cell, &comparison.factors),
         ratio: pair.ratio,
         interval: pair.interval.map(|interval| (interval.low, interval.high)),
-        settled: match pair.verdict {
-            Verdict::Faster | Verdict::Slower => Settled::Differs,
-            Verdict::Noise | Verdict::TooFew => settled::by_band(pair.interval),
-        },
+        settled: settled::settled(pair.verdict),
     };
     let forest = Forest {
         title: "B against A, combination by combination".to_owned(),

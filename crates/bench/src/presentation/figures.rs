@@ -152,10 +152,10 @@ impl Sweeps<'_> {
         };
         Figure {
             title: match shown_cell(panel, self.factors).as_str() {
-                "the only cell" if self.compared.is_rate() => {
+                "the only combination" if self.compared.is_rate() => {
                     format!("rate by {}", self.factor.title())
                 }
-                "the only cell" => format!("time by {}", self.factor.title()),
+                "the only combination" => format!("time by {}", self.factor.title()),
                 shown => shown.to_owned(),
             },
             x_name: self.factor.title(),

@@ -24,8 +24,7 @@ pub fn ndjson(experiment: &Experiment, judgement: &Judgement) -> String {
     }
     for (index, cell) in judgement.cells.iter().enumerate() {
         let mut object = document(cell, experiment.header.value);
-        object["is_recommended"] =
-            judgement.recommended.iter().any(|found| found.cell == index).into();
+        object["is_recommended"] = judgement.recommended.iter().any(|found| found.is(index)).into();
         put("cell", object);
     }
     judgement.effects.iter().for_each(|effect| put("effect", json!(effect)));
@@ -75,7 +74,14 @@ mod tests {
         };
         let mut failed = run(2, 2, 0);
         failed.error = Some("no".into());
-        let runs = vec![run(1, 1, 100), run(1, 2, 110), run(2, 1, 300), failed];
+        let runs = vec![
+            run(1, 1, 100),
+            run(1, 2, 110),
+            run(2, 1, 300),
+            run(2, 3, 310),
+            run(1, 3, 105),
+            failed,
+        ];
         let header = Header {
             format: 1,
             kind: "read".into(),
@@ -93,10 +99,10 @@ mod tests {
         assert!(lines.iter().all(|line| line.as_object().unwrap().len() == 1), "{text}");
         let of =
             |name: &str| -> Vec<&Value> { lines.iter().filter_map(|it| it.get(name)).collect() };
-        assert_eq!(of("run").len(), 4);
+        assert_eq!(of("run").len(), 6);
         assert_eq!(of("run")[2]["bytes_per_second"], 150.0);
-        assert_eq!(of("run")[3]["bytes_per_second"], Value::Null);
-        assert_eq!(of("run")[3]["error"], "no");
+        assert_eq!(of("run")[5]["bytes_per_second"], Value::Null);
+        assert_eq!(of("run")[5]["error"], "no");
         let recommended: Vec<&Value> =
             of("cell").into_iter().map(|cell| &cell["is_recommended"]).collect();
         assert_eq!(recommended, [false, true]);

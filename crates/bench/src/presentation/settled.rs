@@ -1,7 +1,7 @@
 //! What is settled and what is not, as intervals against the band, and the head of a page: what was
 //! measured where and when, and what was asked for.
 
-use crate::judgement::{Effect, Judgement, Options, Verdict};
+use crate::judgement::{Effect, Judgement, Options, Recommendation, Verdict};
 use crate::quantities::title;
 use crate::record::{Experiment, shown_cell};
 use crate::statistics::interval::Interval;
@@ -23,15 +23,8 @@ pub(super) fn name(verdict: Verdict, options: &Options) -> String {
     }
 }
 
-/// What an interval by itself settles, where it was not shown to differ as one of many.
-pub(super) fn by_band(interval: Option<Interval>) -> Settled {
-    match Verdict::of(interval, &Options::default()) {
-        Verdict::Same => Settled::Same,
-        Verdict::Differs | Verdict::NotSettled => Settled::Not,
-    }
-}
-
-fn settled(verdict: Verdict) -> Settled {
+/// The sign of a verdict in a figure.
+pub(super) fn settled(verdict: Verdict) -> Settled {
     match verdict {
         Verdict::Differs => Settled::Differs,
         Verdict::Same => Settled::Same,
@@ -50,8 +43,12 @@ pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<
         Some(pooled) => (&pooled.judgement, &pooled.factors),
         None => (judgement, &experiment.header.factors),
     };
-    let gains = source.recommended.iter().filter(|found| found.cell != found.baseline);
-    let gain = |found: &crate::judgement::Recommendation| {
+    // What ran once has no interval to draw, and data that nobody has are no reason for a setting.
+    let is_gain = |found: &&Recommendation| {
+        found.cell != found.baseline && found.is(found.cell) && !found.is_nobodys()
+    };
+    let gains = source.recommended.iter().filter(is_gain);
+    let gain = |found: &Recommendation| {
         let name = shown_cell(&source.cells[found.cell].cell, factors);
         row(name, found.gain, found.gain_interval, found.verdict)
     };

@@ -25,6 +25,12 @@ impl Interval {
         if middle == 0.0 { f64::INFINITY } else { ((self.high - self.low) / 2.0 / middle).abs() }
     }
 
+    /// That many times as wide, on the scale of ratios.
+    pub fn widened(self, times: f64) -> Interval {
+        let middle = (self.low * self.high).sqrt();
+        self.map(|end| middle * (end / middle).powf(times))
+    }
+
     /// Each end through a function that keeps the order.
     pub fn map(self, change: impl Fn(f64) -> f64) -> Interval {
         Interval { low: change(self.low), high: change(self.high) }

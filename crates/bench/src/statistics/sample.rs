@@ -58,6 +58,29 @@ pub fn like_the_one_before(cells: &[Vec<f64>], seed: u64) -> Option<f64> {
     Some(f64::from(alike + 1) / f64::from(ORDERS_MAX + 1))
 }
 
+/// Correlations with the repeat before that are taken to be there at most: a few repeats cannot tell
+/// one above that from a trend.
+const LIKE_MAX: f64 = 0.8;
+
+/// How many times as wide intervals have to be where repeats are like the one before: by the mean
+/// correlation of neighbours, made up for its bias (Marriott and Pope 1954), and what an
+/// autoregression of the first order makes of the error of a mean and of the scatter that it is
+/// estimated by (Zwiers and von Storch 1995). Each cell has its values in the order of the repeats.
+pub fn widening(cells: &[Vec<f64>]) -> f64 {
+    let neighbours = |own: &Vec<f64>| {
+        let centred = standardised(own)?;
+        Some(centred.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>())
+    };
+    let correlations: Vec<f64> = cells.iter().filter_map(neighbours).collect();
+    let count = cells.iter().map(Vec::len).max().unwrap_or(0);
+    let Some(seen) = mean(&correlations).filter(|_| count > 4) else { return 1.0 };
+    let count = count as f64;
+    let like = ((count * seen + 1.0) / (count - 4.0)).clamp(0.0, LIKE_MAX);
+    let further = (1..count as i32).map(|by| (1.0 - f64::from(by) / count) * like.powi(by));
+    let excess = 1.0 + 2.0 * further.sum::<f64>();
+    (excess * (count - 1.0) / (count - excess)).sqrt()
+}
+
 fn standardised(values: &[f64]) -> Option<Vec<f64>> {
     let centre = mean(values)?;
     let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();

@@ -1,10 +1,10 @@
 //! Two experiments side by side: what is named as a difference, and what took turns.
 
-use bench::compare::{Comparison, Verdict, compare};
-use bench::judgement::Options;
+use bench::compare::{Comparison, compare};
+use bench::judgement::{Options, Verdict};
 use bench::record::{Experiment, FORMAT, Factor, Header, Level, RunRecord};
 
-use crate::world::{Table, World, block_sizes, chance, experiments, percent, quiet, words};
+use crate::world::{Table, World, block_sizes, chance, experiments, of_row, percent, quiet, words};
 
 const REPEATS: [u64; 3] = [3, 5, 10];
 
@@ -40,7 +40,7 @@ fn says(comparison: &Comparison, words: &str) -> bool {
 fn a_session_that_is_faster_is_told_to_be_one() {
     let count = experiments(40);
     let title = "sessions of one machine, one 3 % faster, %";
-    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]);
+    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]).of(8);
     let both = |repeats, counts: &dyn Fn(&Comparison) -> bool| {
         percent(count, |seed| {
             let a = session(2 * seed, repeats, 1.0, |repeat| 1000 + 100 * repeat);
@@ -48,7 +48,7 @@ fn a_session_that_is_faster_is_told_to_be_one() {
             counts(&compare(&a, &b, &Options::default()))
         })
     };
-    let differs = |one: &Comparison| one.pairs.iter().any(|pair| pair.verdict != Verdict::Noise);
+    let differs = |one: &Comparison| one.pairs.iter().any(|pair| pair.verdict == Verdict::Differs);
     let row = |counts: &dyn Fn(&Comparison) -> bool| REPEATS.map(|repeats| both(repeats, counts));
     table.row("a cell is told to differ", &row(&differs), 0.0..=100.0);
     let silent = |one: &Comparison| !says(one, "measured at different times");
@@ -63,7 +63,7 @@ fn a_session_that_is_faster_is_told_to_be_one() {
 fn who_is_always_second_has_not_taken_turns() {
     let count = experiments(40);
     let title = "equal experiments in turns on a machine that drifts: told to differ, %";
-    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]);
+    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]).of(8);
     for (name, is_fair) in [("A B A B", false), ("A B B A", true)] {
         let told = REPEATS.map(|repeats| {
             percent(count, |seed| {
@@ -81,7 +81,7 @@ fn who_is_always_second_has_not_taken_turns() {
                 let found =
                     compare(&of(2 * seed, true), &of(2 * seed + 1, false), &Options::default());
                 assert_eq!(found.in_turns, is_fair, "{name}");
-                found.in_turns && found.pairs.iter().any(|pair| pair.verdict != Verdict::Noise)
+                found.in_turns && found.pairs.iter().any(|pair| pair.verdict == Verdict::Differs)
             })
         });
         table.row(name, &told, 0.0..=5.0 + chance(5.0, count));
@@ -103,15 +103,52 @@ fn what_was_varied_is_a_factor_and_a_constant_is_compared_across() {
         }
         experiment(&factors, runs)
     };
+    let columns = ["cells that are compared across it"];
     let (a, b) = (with("LTO-3", &["128", "4096"], "on"), with("LTO-4", &["4096", "512"], "off"));
     let found = compare(&a, &b, &Options::default());
     assert_eq!(found.pairs.len(), 3, "the medium keeps nothing apart");
+    of_row(17, "one constant differs, of 3 cells", &columns, &[found.pairs.len() as f64]);
     assert!(says(&found, "compared across medium LTO-3 in A and LTO-4 in B"), "{found:#?}");
     let named: Vec<&str> = found.environment.iter().map(|(name, ..)| &name[..]).collect();
     assert_eq!(named, ["cache"], "the read-ahead was varied by both");
+    let varied = found.environment.iter().filter(|(name, ..)| name.contains("read_ahead")).count();
+    of_row(17, "both varied a setting", &["told as a difference"], &[varied as f64]);
     let held = compare(&a, &with("LTO-3", &["512"], "on"), &Options::default());
     let expected = ("queue read_ahead_kb".to_owned(), "128, 4096".to_owned(), "512".to_owned());
     assert_eq!(held.environment, [expected]);
     assert!(held.sentences.iter().all(|sentence| !sentence.contains("across")));
     assert!(matches!(a.runs[0].cell["medium"], Level::Text(_)));
+}
+
+/// A difference as large as is told to be found in four of five comparisons.
+#[test]
+fn what_would_be_seen_is_seen() {
+    let count = experiments(40);
+    let title = "a difference as large as is told to be seen: found, %";
+    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]).of(8);
+    let found = REPEATS.map(|repeats| {
+        let begins = |at: u64| move |repeat: u64| at + 100 * repeat;
+        let told = |seed: u64| -> Option<f64> {
+            let a = session(2 * seed, repeats, 1.0, begins(1000));
+            let b = session(2 * seed + 1, repeats, 1.0, begins(9000));
+            let all = compare(&a, &b, &Options::default()).sentences;
+            let rest = all.iter().find_map(|one| one.split_once("a difference of "))?.1;
+            rest.split(' ').next()?.parse().ok()
+        };
+        let mut sizes: Vec<f64> = (0..count).filter_map(told).collect();
+        sizes.sort_by(f64::total_cmp);
+        let typical = 1.0 + sizes[sizes.len() / 2] / 100.0;
+        percent(count, |seed| {
+            let a = session(2 * seed, repeats, 1.0, begins(1000));
+            let mut b = session(2 * seed + 1, repeats, 1.0, begins(9000));
+            let cell = b.runs[0].cell.clone();
+            for run in b.runs.iter_mut().filter(|run| run.cell == cell) {
+                run.bytes = (run.bytes as f64 * typical) as u64;
+            }
+            let found = compare(&a, &b, &Options::default());
+            found.pairs.iter().any(|pair| pair.cell == cell && pair.verdict == Verdict::Differs)
+        })
+    });
+    table.row("one of six, goal 80", &found, 80.0 - chance(20.0, count)..=100.0);
+    table.check();
 }

@@ -39,7 +39,7 @@ fn judged(
 fn a_counter_is_a_cost_where_it_is_one() {
     let count = experiments(60);
     let title = "a counter is told as the cost of a block size, %";
-    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]);
+    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]).of(16);
     let is_large = |cell: &Cell| doublings(cell, "block_bytes", 65536) == 1;
     let none = 0.0..=5.0 + chance(5.0, count);
     let some = |cell: &Cell| if is_large(cell) { 1.5 } else { 1.0 };
@@ -95,7 +95,7 @@ fn a_counter_is_a_cost_where_it_is_one() {
 fn zeros_are_no_reason_for_a_setting() {
     let count = experiments(40);
     let title = "drive compression is told to be set for zeros, %";
-    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]);
+    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]).of(13);
     for data in [&["random", "zeros"][..], &["zeros"][..]] {
         let told = REPEATS.map(|repeats| {
             let world = World {
@@ -133,7 +133,7 @@ fn zeros_are_no_reason_for_a_setting() {
 #[test]
 fn lengths_of_files_are_a_fixed_time_and_a_rate() {
     let count = experiments(40);
-    let mut table = Table::new("three lengths of files, %", &["n = 3", "n = 5", "n = 10"]);
+    let mut table = Table::new("three lengths of files, %", &["n = 3", "n = 5", "n = 10"]).of(18);
     let lengths = [107_374_182u64, 429_916_160, 1_719_664_640];
     for others in [1, 2] {
         let both = REPEATS.map(|repeats| {

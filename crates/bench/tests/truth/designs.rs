@@ -7,7 +7,8 @@ use bench::record::{Cell, RunRecord};
 use bench::statistics::blocks::{Fit, Observation};
 
 use crate::world::{
-    Table, World, block_sizes, chance, doublings, experiments, is, percent, quiet, says, words,
+    Table, World, block_sizes, chance, doublings, experiments, is, of_row, percent, quiet, says,
+    words,
 };
 
 const REPEATS: [u64; 3] = [3, 5, 10];
@@ -92,6 +93,8 @@ fn repeats_that_differ_do_not_hide_a_difference() {
         let halves = effects.iter().map(|effect| effect.interval.unwrap().relative_half_width());
         let half = 100.0 * halves.sum::<f64>() / count as f64;
         println!("n = {repeats:<30}{differs:>10.1}{half:>10.2}{holds:>10.1}");
+        let columns = ["told to differ, %", "half width, %", "holds the truth, %"];
+        of_row(3, &format!("effect of -3 %, n = {repeats}"), &columns, &[differs, half, holds]);
         assert!(differs >= 95.0 && half < 1.8, "{repeats}: {differs} {half}");
         assert!(holds >= 95.0 - chance(5.0, count), "{repeats}: {holds}");
     }
@@ -102,7 +105,7 @@ fn repeats_that_differ_do_not_hide_a_difference() {
 fn a_medium_is_known_from_one_number_for_each_repeat() {
     let count = experiments(60);
     let title = "two mediums without a difference, each put in once a repeat: told to differ, %";
-    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]);
+    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]).of(4);
     for between_mediums in [0.0, 0.03] {
         let differs = REPEATS.map(|repeats| {
             let world = World {
@@ -128,7 +131,7 @@ fn a_medium_is_known_from_one_number_for_each_repeat() {
 fn a_setting_that_failed_in_the_slow_framing_does_not_win() {
     let count = experiments(60);
     let title = "5 % slower, fails in the slow framing: told to be faster, %";
-    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]);
+    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]).of(2);
     let is_large = |cell: &Cell| doublings(cell, "block_bytes", 65536) == 1;
     let wins = REPEATS.map(|repeats| {
         let world = World {
@@ -156,7 +159,8 @@ fn a_setting_that_failed_in_the_slow_framing_does_not_win() {
 #[test]
 fn a_drift_is_told_and_none_is_not() {
     let count = experiments(60);
-    let mut table = Table::new("drift over the experiment: told, %", &["n = 3", "n = 5", "n = 10"]);
+    let mut table =
+        Table::new("drift over the experiment: told, %", &["n = 3", "n = 5", "n = 10"]).of(7);
     let none = 0.0..=1.0 + chance(1.0, count);
     let some = 98.0..=100.0;
     for (name, drift, between_repeats, fails, bounds) in [
@@ -188,7 +192,7 @@ fn a_drift_is_told_and_none_is_not() {
 fn effects_that_do_not_depend_on_a_load_are_not_told_to() {
     let count = experiments(100);
     let title = "what a setting brings, told to depend on six loads, %";
-    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]);
+    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]).of(11);
     for (name, depends, bounds) in [
         ("the same with all", 1.0, 0.0..=5.0 + chance(5.0, count)),
         ("a tenth more with one", 1.1, 80.0..=100.0),
@@ -216,7 +220,7 @@ fn effects_that_do_not_depend_on_a_load_are_not_told_to() {
 fn clean_repeats_are_no_outliers() {
     let count = experiments(150);
     let title = "cells of which a run is told to be unlike the others, %";
-    let mut table = Table::new(title, &["n = 5", "n = 7", "n = 10", "n = 20"]);
+    let mut table = Table::new(title, &["n = 5", "n = 7", "n = 10", "n = 20"]).of(10);
     for (name, slow, bounds) in [
         ("clean", 1.0, 0.0..=1.0 + chance(1.0, count)),
         ("one run slower by a third", 0.67, 0.0..=100.0),

@@ -17,7 +17,7 @@ fn false_nothings(
     is_changed: &dyn Fn(&bench::record::Cell) -> bool,
 ) {
     let count = experiments(12);
-    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]);
+    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]).of(1);
     for effect in [0.0, 0.03, 0.05, 0.15] {
         for noise in [0.01, 0.03, 0.05, 0.10] {
             let said = REPEATS.map(|repeats| {

@@ -3,6 +3,7 @@
 use bench::judgement::judge;
 use bench::random::Random;
 use bench::record::RunRecord;
+use bench::statistics::interval::Interval;
 
 use crate::world::{Table, block_sizes, chance, experiments, percent, quiet, says};
 
@@ -30,7 +31,7 @@ fn runs(cells: u32, repeats: u64, seed: u64, like: f64, kinds: f64) -> Vec<RunRe
 
 fn table(title: &str, rule: &str, rows: &[(&str, u32, f64, f64, [f64; 2])]) {
     let count = experiments(60);
-    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10", "n = 20"]);
+    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10", "n = 20"]).of(14);
     for &(name, cells, like, kinds, [most, least]) in rows {
         let told = REPEATS.map(|repeats| {
             percent(count, |seed| {
@@ -78,4 +79,39 @@ fn cells_with_two_speeds_are_told() {
             ("1 cell", 1, 0.0, 0.3, [100.0, 80.0]),
         ],
     );
+}
+
+/// Where it is told that a run is like the one before, intervals make up for it.
+#[test]
+fn intervals_of_repeats_that_depend_are_wider() {
+    let count = experiments(60);
+    let title = "six cells, a run is like the one before (0.5 of it): intervals hold the truth, %";
+    let mut table = Table::new(title, &["n = 10", "n = 20"]).of(14);
+    let mut rows = [[0.0; 2]; 3];
+    for (place, repeats) in [10u64, 20].into_iter().enumerate() {
+        let [mut cells, mut differences, mut told, mut plain] = [0.0; 4];
+        for seed in 0..count {
+            let runs = runs(6, repeats, seed, 0.5, 0.0);
+            let judgement = judge(&[block_sizes(6)], &runs, &Default::default());
+            let Some(dependence) = judgement.dependence else { continue };
+            told += 6.0;
+            for cell in &judgement.cells {
+                let interval = cell.interval.unwrap();
+                let holds = |interval: Interval| f64::from(u8::from(interval.contains(1e8)));
+                cells += holds(interval);
+                plain += holds(interval.widened(1.0 / dependence.widened));
+            }
+            let effect = judgement.effects[0].interval.unwrap();
+            differences += 6.0 * f64::from(u8::from(effect.contains(1.0)));
+        }
+        let shares = [plain, cells, differences].map(|held| 100.0 * held / f64::max(told, 1.0));
+        for (row, share) in rows.iter_mut().zip(shares) {
+            row[place] = share;
+        }
+    }
+    table.row("of a cell, as if independent", &rows[0], 0.0..=100.0);
+    table.row("of a cell, made wider", &rows[1], 88.0 - chance(10.0, count)..=100.0);
+    table.row("of the last against the first", &rows[2], 88.0 - chance(10.0, count)..=100.0);
+    assert!(rows[0].iter().zip(&rows[1]).all(|(plain, wider)| wider >= plain), "{rows:?}");
+    table.check();
 }

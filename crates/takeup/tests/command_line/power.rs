@@ -22,7 +22,7 @@ fn repeats_and_time_come_from_an_earlier_record() {
     assert!(repeats(&document(directory.path(), &arguments)) < repeats(&found));
     let output = run(directory.path(), &["bench", "power", &record]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("5 % between 7 combinations: "), "{text}");
+    assert!(text.contains("5 % among 7 combinations: "), "{text}");
     assert!(text.contains("in four of five experiments"), "{text}");
     assert!(!text.contains("the plan"), "{text}");
 }

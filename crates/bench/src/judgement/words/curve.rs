@@ -1,10 +1,11 @@
 //! The curve through a sweep in words: what the numbers say about the hardware.
 
-use finding::{Certainty, Finding};
+use finding::{Certainty, Finding, Unit};
 use report::format::rate;
+use report::rounding::Rounding;
 
 use super::super::tape::Drive;
-use super::super::{Judgement, Options, Sentence, Subject, Sweep, Verdict, rules, tape};
+use super::super::{Basis, Judgement, Options, Sentence, Subject, Sweep, Verdict, rules, tape};
 use crate::model::known::Known;
 use crate::model::{LARGE_RESIDUAL, Model, PhysicalLimit, Point, matching_limit};
 use crate::quantities::{self, title};
@@ -28,6 +29,12 @@ pub struct Curve<'a> {
     pub options: &'a Options,
 }
 
+/// A sentence and its numbers.
+struct Told {
+    text: String,
+    numbers: Vec<(&'static str, f64, Unit)>,
+}
+
 /// What a sweep looks like.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
@@ -37,6 +44,8 @@ enum Shape {
     Curved,
     /// Not known: no curve is seen through scatter.
     Hidden,
+    /// Of levels that ran once there are points, and nothing is known of the curve.
+    SeenOnce,
 }
 
 impl Curve<'_> {
@@ -46,18 +55,20 @@ impl Curve<'_> {
             return Vec::new();
         };
         let mut found = Vec::new();
-        // Of cells that ran once nothing is found, however good the guess is.
-        let (subject, certainty) = if self.sweep.is_assumed {
-            (Subject::Doubt, Certainty::Assumed)
-        } else {
-            (Subject::Finding, Certainty::Inferred)
+        let (subject, certainty) = match self.sweep.basis {
+            Basis::SingleRuns => (Subject::Seen, Certainty::Measured),
+            Basis::Repeats => (Subject::Finding, Certainty::Inferred),
         };
-        let mut say = |rule, text: String| {
+        let mut say = |rule, Told { text, numbers }: Told| {
             let finding = Finding::new(rule, certainty, text);
-            found.push(Sentence::new(subject, finding));
+            let with = |finding: Finding, (name, value, unit)| {
+                if f64::is_finite(value) { finding.with_number(name, value, unit) } else { finding }
+            };
+            found.push(Sentence::new(subject, numbers.into_iter().fold(finding, with)));
         };
         let known = match self.shape() {
             Shape::Hidden => return Vec::new(),
+            Shape::SeenOnce => None,
             Shape::Flat => {
                 say(&rules::CURVE, self.flat());
                 None
@@ -76,6 +87,7 @@ impl Curve<'_> {
     fn shape(&self) -> Shape {
         let verdicts = &self.sweep.verdicts;
         match () {
+            () if self.sweep.basis == Basis::SingleRuns => Shape::SeenOnce,
             () if verdicts.contains(&Verdict::Differs) => Shape::Curved,
             () if verdicts.iter().all(|&verdict| verdict == Verdict::Same) => Shape::Flat,
             () => Shape::Hidden,
@@ -87,18 +99,23 @@ impl Curve<'_> {
     }
 
     /// The smallest level only tells what the fixed time is below: all of its time.
-    fn flat(&self) -> String {
-        let fixed_time = quantities::factor(&self.sweep.factor).fixed_time;
-        let speed = |place: usize| self.judgement.cells[self.sweep.cells[place]].bytes_per_second;
-        let flat = format!("{}: flat at {}", self.named(), rate(speed(self.sweep.best)));
+    fn flat(&self) -> Told {
+        let about = quantities::factor(&self.sweep.factor);
+        let best = &self.judgement.cells[self.sweep.cells[self.sweep.best]];
+        let flat = format!("{}: {} at every level", self.named(), best.told(self.options.value));
         let cells = self.sweep.cells.iter().map(|&index| &self.judgement.cells[index]);
         let times = cells.filter_map(|cell| match cell.cell.get(&self.sweep.factor)? {
             Level::Number(number) if *number > 0 => Some(*number as f64 / cell.bytes_per_second),
             _ => None,
         });
         match times.min_by(f64::total_cmp) {
-            Some(seconds) => format!("{flat}; {fixed_time} below {}", shown_ns(seconds * 1e9)),
-            None => flat,
+            Some(seconds) => {
+                let most = Rounding::digits(3).seconds(seconds);
+                let words = about.curve;
+                let text = format!("{flat}; {} less than {most}{}", words.time, words.besides);
+                Told { text, numbers: vec![("fixed_high", seconds, Unit::Seconds)] }
+            }
+            None => Told { text: flat, numbers: Vec::new() },
         }
     }
 
@@ -121,30 +138,43 @@ impl Curve<'_> {
         Known::of(&points, &errors, self.options.confidence)
     }
 
-    fn curved(&self, model: &Model, known: &Known) -> String {
+    fn curved(&self, model: &Model, known: &Known) -> Told {
         let about = quantities::factor(&self.sweep.factor);
+        let words = about.curve;
         let fixed = fixed_time(model.overhead_ns, known.overhead_ns, 1.0);
-        let mut text = format!("{}: {} {fixed}", self.named(), about.fixed_time);
+        let mut text = format!("{}: {} {fixed}{}", self.named(), words.time, words.besides);
+        let seconds = |nanoseconds: f64| nanoseconds / 1e9;
+        let mut numbers = vec![
+            ("fixed_low", seconds(known.overhead_ns.low), Unit::Seconds),
+            ("fixed_high", seconds(known.overhead_ns.high), Unit::Seconds),
+        ];
         // In the steady state the kernel has the window that is read and the next one under way.
         if about.reads_next_window {
             let latency = fixed_time(model.overhead_ns, known.overhead_ns, 2.0);
-            text.push_str(&format!(" with two windows under way, that is {latency} of the device"));
+            text.push_str(&format!(
+                ": as the kernel reads two such windows at once, the device answers after {latency}"
+            ));
         }
         let behind = known.bytes_per_second;
         // Nothing passes faster than what is known to hold it.
         let highest = self.limits().iter().map(|limit| limit.bytes_per_second).reduce(f64::max);
         let is_possible = highest.is_none_or(|most| behind.high <= most * (1.0 + LIMIT_TOLERANCE));
         if behind.high < 3.0 * behind.low && is_possible {
-            let between = between(behind, rate);
-            text.push_str(&format!(", {} behind it{between}", rate(model.bytes_per_second)));
+            let shown = rate_within(model.bytes_per_second, behind);
+            text.push_str(&format!(", {} {shown}", words.rate));
+            numbers.push(("rate_low", behind.low, Unit::BytesPerSecond));
+            numbers.push(("rate_high", behind.high, Unit::BytesPerSecond));
         }
         // Where the rate still rises at the last level there is none.
         let plateau = known.plateau.filter(|_| !self.rises_to_the_end());
         if let Some((plateau, value)) = plateau.zip(model.plateau_bytes_per_second) {
-            text.push_str(&format!(", plateau at {}{}", rate(value), between(plateau, rate)));
+            text.push_str(&format!(", and never faster than {}", rate_within(value, plateau)));
+            numbers.push(("plateau_low", plateau.low, Unit::BytesPerSecond));
+            numbers.push(("plateau_high", plateau.high, Unit::BytesPerSecond));
         }
-        let typical = model.typical_residual() * 100.0;
-        text + &format!("; a typical level lies {typical:.1} % off that curve")
+        let typical = Rounding::digits(2).percent(model.typical_residual());
+        text.push_str(&format!("; that explains a typical level to {typical}"));
+        Told { text, numbers }
     }
 
     /// Whether what is told to be set, or the knee, is the last level.
@@ -173,9 +203,9 @@ impl Curve<'_> {
         let limits = self.limits();
         let limit = matching_limit(highest, &limits, LIMIT_TOLERANCE)?;
         Some(format!(
-            "what the {} comes to, {}, is the {} ({})",
+            "{}, the most that any {} gives, is the {} ({})",
+            best.digits().rate(highest),
             title(&self.sweep.factor),
-            rate(highest),
             limit.name,
             rate(limit.bytes_per_second)
         ))
@@ -188,7 +218,7 @@ impl Curve<'_> {
             let cell = &self.judgement.cells[index];
             let level = cell.cell.get(&self.sweep.factor);
             format!(
-                "{} {}{} does not follow that curve: {}, {:.0} % {} than it says",
+                "{} {}{} is out of line: {}, {:.0} % {} than the other levels let one expect",
                 title(&self.sweep.factor),
                 level.map_or(String::new(), |level| level.shown(&self.sweep.factor)),
                 in_brackets(&self.sweep.others, self.factors),
@@ -202,45 +232,46 @@ impl Curve<'_> {
 }
 
 fn say_all(
-    say: &mut impl FnMut(&'static finding::Rule, String),
+    say: &mut impl FnMut(&'static finding::Rule, Told),
     limit: Option<String>,
     off: Vec<String>,
 ) {
-    limit.into_iter().for_each(|text| say(&rules::KNOWN_LIMIT, text));
-    off.into_iter().for_each(|text| say(&rules::OFF_THE_CURVE, text));
+    let plain = |text| Told { text, numbers: Vec::new() };
+    limit.into_iter().for_each(|text| say(&rules::KNOWN_LIMIT, plain(text)));
+    off.into_iter().for_each(|text| say(&rules::OFF_THE_CURVE, plain(text)));
 }
 
 /// ` (data zeros)`, or nothing where there is nothing else.
 fn in_brackets(others: &Cell, factors: &[Factor]) -> String {
     match shown_cell(others, factors).as_str() {
-        "the only cell" => String::new(),
+        "the only combination" => String::new(),
         shown => format!(" ({shown})"),
     }
 }
 
 /// A time and its interval; a bound where nothing else is known, a range where that is wide.
 fn fixed_time(value: f64, known: Interval, times: f64) -> String {
-    let shown = |nanoseconds: f64| shown_ns(times * nanoseconds);
-    match known {
-        Interval { low, high } if low < 0.05 * high => format!("below {}", shown(high)),
+    let scaled = known.map(|nanoseconds| times * nanoseconds / 1e9);
+    let digits = Rounding::within(scaled.low, scaled.high);
+    let shown = |seconds: f64| digits.seconds(seconds);
+    match scaled {
+        Interval { low, high } if low < 0.05 * high => {
+            format!("less than {}", Rounding::digits(2).seconds(high))
+        }
         Interval { low, high } if high > 3.0 * low => {
             format!("between {} and {}", shown(low), shown(high))
         }
-        _ => format!("{}{}", shown(value), between(known, shown)),
+        known => format!("{}{}", shown(times * value / 1e9), between(known, shown)),
     }
+}
+
+/// A rate and its interval.
+pub fn rate_within(value: f64, known: Interval) -> String {
+    let digits = Rounding::within(known.low, known.high);
+    format!("{}{}", digits.rate(value), between(known, |rate| digits.rate_digits(rate)))
 }
 
 /// ` (110 us to 140 us)`
 pub fn between(interval: Interval, shown: impl Fn(f64) -> String) -> String {
     format!(" ({} to {})", shown(interval.low), shown(interval.high))
-}
-
-fn shown_ns(nanoseconds: f64) -> String {
-    match nanoseconds {
-        small if small < 1e3 => format!("{small:.0} ns"),
-        few if few < 1e4 => format!("{:.1} us", few / 1e3),
-        middle if middle < 1e6 => format!("{:.0} us", middle / 1e3),
-        few if few < 1e7 => format!("{:.1} ms", few / 1e6),
-        large => format!("{:.0} ms", large / 1e6),
-    }
 }

@@ -5,6 +5,7 @@ use finding::{Certainty, Finding, Unit};
 
 use super::super::verdict::the_same;
 use super::super::{Judgement, Options, Sentence, Subject, Verdict, rules};
+use super::told_ratio;
 use crate::quantities::title;
 use crate::record::{Cell, Factor, Level, Role};
 use crate::statistics::blocks::Contrast;
@@ -82,14 +83,12 @@ impl Joint<'_> {
 
     fn told(&self, (level, effect): &(&Level, Contrast)) -> String {
         let interval = effect.interval(self.options.confidence);
+        let (ratio, between) = told_ratio(effect.ratio(), interval);
         let words = match Verdict::of(interval, self.options) {
-            Verdict::Differs => format!("{:.2} times", effect.ratio()),
+            Verdict::Differs => format!("{ratio} times"),
             Verdict::Same => the_same(self.options),
             Verdict::NotSettled => "not settled".to_owned(),
         };
-        let between = interval.map_or(String::new(), |interval| {
-            format!(" ({:.2} to {:.2})", interval.low, interval.high)
-        });
         format!("{words} with {}{between}", level.shown(&self.load.name))
     }
 }
@@ -111,23 +110,21 @@ pub fn conditions(judgement: &Judgement, options: &Options) -> Vec<Sentence> {
         .filter(|effect| effect.with.is_none() && pooled.over.contains(&effect.change.factor));
     let sentence = |effect: &super::super::Effect| {
         let change = &effect.change;
-        let between = effect.interval.map_or(", one run each".to_owned(), |interval| {
-            format!(", {:.2} to {:.2}", interval.low, interval.high)
-        });
+        let (ratio, between) = told_ratio(effect.ratio, effect.interval);
         let (subject, what) = match effect.verdict {
             Verdict::Differs => {
-                let percent = 100.0 * (effect.ratio - 1.0);
-                (Subject::Finding, format!("changes the rate by {percent:+.1} %"))
+                let way = if effect.ratio > 1.0 { "faster" } else { "slower" };
+                (Subject::Finding, format!("is {way}"))
             }
             Verdict::Same => (Subject::Finding, format!("is {}", the_same(options))),
             Verdict::NotSettled => (Subject::Doubt, "may be faster, slower or the same".to_owned()),
         };
         let text = format!(
-            "{} {} instead of {} {what} on average over everything else ({:.2} times{between})",
+            "{} {} instead of {} {what}, on average over everything else: {ratio} times the \
+             rate{between}",
             title(&change.factor),
             change.to.shown(&change.factor),
             change.from.shown(&change.factor),
-            effect.ratio,
         );
         let finding = Finding::new(&rules::CONDITION, Certainty::Inferred, text).with_number(
             "ratio",

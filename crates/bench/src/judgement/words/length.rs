@@ -4,10 +4,10 @@
 //! Every file has a fixed time, a filemark or a start of the drive, and a rate behind it.
 
 use finding::{Certainty, Finding, Unit};
-use report::format::{duration, rate};
+use report::rounding::Rounding;
 
 use super::super::{Judgement, Options, Sentence, Subject, Verdict, rules};
-use super::curve::between;
+use super::curve::{between, rate_within};
 use crate::model::Point;
 use crate::model::known::{Known, line};
 use crate::record::{Factor, Level};
@@ -52,8 +52,9 @@ pub fn over_lengths(
     if found.residuals.iter().any(|residual| residual.abs() > RESIDUAL_MAX) {
         return None;
     }
-    let seconds = |nanoseconds: f64| duration(nanoseconds / 1e9);
     let fixed = known.overhead_ns;
+    let digits = Rounding::within(fixed.low / 1e9, fixed.high / 1e9);
+    let seconds = |nanoseconds: f64| digits.seconds(nanoseconds / 1e9);
     let behind = known.bytes_per_second;
     if fixed.low <= 0.05 * fixed.high || !behind.high.is_finite() {
         return None;
@@ -64,11 +65,10 @@ pub fn over_lengths(
         ""
     };
     let text = format!(
-        "a file takes {}{} however long it is, then its bytes run at {}{}: from {} lengths{over}",
+        "a file takes {}{} however long it is, then its bytes run at {}: from {} lengths{over}",
         seconds(found.overhead_ns),
         between(fixed, seconds),
-        rate(found.bytes_per_second),
-        between(behind, rate),
+        rate_within(found.bytes_per_second, behind),
         points.len(),
     );
     let finding = Finding::new(&rules::LENGTH, Certainty::Inferred, text)

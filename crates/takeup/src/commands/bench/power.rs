@@ -7,7 +7,8 @@ use bench::plan::Plan;
 use bench::power::{Noise, POWER, power, repeats_for, repeats_for_the_same, seen_with};
 use bench::record::load;
 use clap::Args;
-use report::format::duration;
+use report::format::{counted, duration};
+use report::rounding::Rounding;
 use serde_json::json;
 
 use super::options::{bytes_or_zero, finish};
@@ -170,54 +171,63 @@ impl Answer<'_> {
         let percent = self.arguments.difference;
         let names: Vec<String> =
             self.known.files.iter().map(|file| file.display().to_string()).collect();
+        let digits = Rounding::digits(2);
+        // A variance from so few degrees of freedom is known to this: of 8 to a quarter.
+        let known = Rounding::digits(1).percent((1.0 / (2.0 * degrees.max(0.5))).sqrt());
         let mut text = format!(
-            "runs scatter by {:.1} % once combination and repeat are taken out ({:.0} degrees of \
-             freedom), and take {} each: {}\n",
-            100.0 * scatter,
-            degrees,
+            "from {}: a run differs from another of its kind in the same repeat by {} (known to \
+             about {known} of that), and takes {} with all that belongs to it\n",
+            names.join(", "),
+            digits.percent(scatter),
             duration(run_seconds),
-            names.join(", ")
         );
+        let among = self.combinations;
         text.push_str(&match self.repeats() {
             Some(repeats) => format!(
-                "{percent} % between {} combinations: {repeats} repeats, {}\n",
-                self.combinations,
+                "to see a difference of {percent} % among {among} combinations: {repeats} repeats, \
+                 {}\n",
                 duration(self.seconds(repeats))
             ),
             None => format!(
-                "{percent} % between {} combinations: more repeats than can be made\n",
-                self.combinations
+                "to see a difference of {percent} % among {among} combinations: more repeats than \
+                 can be made; longer runs scatter less\n"
             ),
         });
         for repeats in TOLD {
             if let Some(seen) = self.seen(repeats) {
                 text.push_str(&format!(
-                    "{repeats:>4} repeats show {:.1} % in four of five experiments, {}\n",
-                    100.0 * seen,
-                    duration(self.seconds(repeats))
+                    "{repeats:>4} repeats, {}: differences of {} and more\n",
+                    duration(self.seconds(repeats)),
+                    digits.percent(seen),
                 ));
             }
         }
         let same = repeats_for_the_same(BAND, scatter, self.combinations);
         text.push_str(&match same {
-            Some(repeats) => format!("the same within 2 % can be told from {repeats} repeats on\n"),
-            None => "the same within 2 % can not be told on this machine\n".to_owned(),
+            Some(repeats) => format!(
+                "to tell that two are the same within 2 %: {repeats} repeats, {}\n",
+                duration(self.seconds(repeats))
+            ),
+            None => "to tell that two are the same within 2 %: more repeats than can be made\n"
+                .to_owned(),
         });
         if let Some(repeats) = self.planned() {
             text.push_str(&self.of_the_plan(repeats));
         }
-        text
+        text + "a difference of that size is found in four of five experiments\n"
     }
 
     fn of_the_plan(&self, repeats: u64) -> String {
         match self.seen(repeats) {
             Some(seen) => format!(
-                "the plan comes to {repeats} repeats at most in its time: it shows {:.1} %\n",
-                100.0 * seen
+                "the plan has time for {}: differences of {} and more\n",
+                counted(repeats, "repeat", "repeats"),
+                Rounding::digits(2).percent(seen)
             ),
             None => format!(
-                "the plan comes to {repeats} repeats in its time: it shows no difference at all; \
-                 fewer combinations, shorter runs or a longer --budget would\n"
+                "the plan has time for {}, which show no difference at all; fewer combinations, \
+                 shorter runs or a longer --budget would\n",
+                counted(repeats, "repeat", "repeats"),
             ),
         }
     }
