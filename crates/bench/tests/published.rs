@@ -61,7 +61,7 @@ fn seen_once(judgement: &Judgement, repeated: &str) {
         assert!(sentence.subject >= Subject::Seen && sentence.typed.is_empty(), "{sentence:#?}");
     }
     check(judgement, Subject::Doubt, "every combination ran once");
-    check(judgement, Subject::Doubt, &format!("of {repeated}"));
+    check(judgement, Subject::Doubt, &format!("repeat at least {repeated}"));
 }
 
 /// One series of the table of block sizes: its factor and its runs.

@@ -478,12 +478,12 @@ fn repeats(factors: &[Factor], judgement: &Judgement) -> Option<Sentence> {
     let shown = |&index: &usize| shown_cell(&told.0.cells[index].cell, told.1);
     let which: Vec<String> = named_first.iter().map(shown).collect();
     let which = match &which[..] {
-        [] => String::new(),
-        some => format!(", of {} first of all", some.join("; ")),
+        [] => "them".to_owned(),
+        some => some.join("; "),
     };
     let text = format!(
         "{ran_once}: nobody knows what a second run would give, and nothing is recommended from \
-         it; five repeats{which} would tell (--repeats 5)",
+         it; repeat at least {which} (--repeats 5)",
     );
     let finding = Finding::new(&rules::ONE_RUN_EACH, Certainty::Measured, text);
     Some(Sentence::new(Subject::Doubt, finding))

@@ -11,8 +11,11 @@ use crate::world::{Table, block_sizes, experiments, percent, quiet, says};
 const STEPS: usize = 100;
 const SCATTER: f64 = 0.04;
 
-/// Runs whose rate has these levels over so many steps of a hundred.
-fn told(levels: &[(usize, f64)], rule: &str, seed: u64) -> bool {
+/// Levels of a rate, each over so many steps.
+type Levels<'a> = &'a [(usize, f64)];
+
+/// Whether a rule speaks of runs whose rate has these levels.
+fn told(levels: Levels<'_>, rule: &str, seed: u64) -> bool {
     let world = quiet(vec![block_sizes(2)], 3);
     let mut random = Random::new(51_407 * seed + 3);
     let mut runs = world.runs(seed);
@@ -35,7 +38,7 @@ fn a_change_is_told_by_whether_it_lasts() {
     let dip = [(40, 1.0), (20, 0.6), (STEPS - 60, 1.0)];
     let warm_up = [(20, 0.4), (STEPS - 20, 1.0)];
     let steady = [(STEPS, 1.0)];
-    let cases: [(&str, &[(usize, f64)], [f64; 3]); 4] = [
+    let cases: [(&str, Levels<'_>, [f64; 3]); 4] = [
         ("slower for good from 40 % on", &change, [100.0, 0.0, 0.0]),
         ("a dip that recovers", &dip, [0.0, 100.0, 0.0]),
         ("a slow first fifth", &warm_up, [0.0, 0.0, 100.0]),
