@@ -10,7 +10,7 @@ use finding::{Certainty, Finding, Unit};
 use report::format::{duration, rate};
 
 use super::{Judgement, Recommendation, Sentence, Subject, Verdict, rules};
-use crate::record::{Cell, Factor, RunRecord, shown_cell};
+use crate::record::{Cell, Factor, RunRecord, Value, shown_cell};
 
 /// A combination of which a run was stopped.
 struct Stopped {
@@ -21,21 +21,36 @@ struct Stopped {
 }
 
 /// A sentence for each combination of which a run was stopped.
-pub fn bounds(factors: &[Factor], runs: &[RunRecord], judgement: &Judgement) -> Vec<Sentence> {
+pub fn bounds(
+    factors: &[Factor],
+    runs: &[RunRecord],
+    judgement: &Judgement,
+    value: Value,
+) -> Vec<Sentence> {
     let mut cells: BTreeMap<&Cell, Stopped> = BTreeMap::new();
     for run in runs {
         let Some(seconds) = run.cut_after_seconds else { continue };
-        let below = run.slower_than_bytes_per_second;
+        let below = match value {
+            Value::Rate => run.slower_than_bytes_per_second,
+            Value::Time => run.longer_than_seconds.map(|seconds| 1.0 / seconds),
+        };
         let known = cells.entry(&run.cell).or_insert(Stopped { below: None, seconds });
         if below.is_some_and(|below| known.below.is_none_or(|known| below < known)) {
             *known = Stopped { below, seconds };
         }
     }
-    let told = |(cell, stopped): (&Cell, Stopped)| sentence(factors, cell, &stopped, judgement);
+    let told =
+        |(cell, stopped): (&Cell, Stopped)| sentence(factors, cell, &stopped, judgement, value);
     cells.into_iter().map(told).collect()
 }
 
-fn sentence(factors: &[Factor], cell: &Cell, stopped: &Stopped, judgement: &Judgement) -> Sentence {
+fn sentence(
+    factors: &[Factor],
+    cell: &Cell,
+    stopped: &Stopped,
+    judgement: &Judgement,
+    value: Value,
+) -> Sentence {
     let name = shown_cell(cell, factors);
     let took = duration(stopped.seconds);
     let doubt = |text: String| {
@@ -43,15 +58,23 @@ fn sentence(factors: &[Factor], cell: &Cell, stopped: &Stopped, judgement: &Judg
         Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled)
     };
     let Some(below) = stopped.below else {
-        return doubt(format!("{name}: stopped after {took}, and nothing is known of its rate"));
+        let what = match value {
+            Value::Rate => "rate",
+            Value::Time => "time",
+        };
+        return doubt(format!("{name}: stopped after {took}, and nothing is known of its {what}"));
     };
-    let slower = format!("{name}: slower than {}, stopped after {took}", rate(below));
+    let slower = match value {
+        Value::Rate => format!("{name}: slower than {}, stopped after {took}", rate(below)),
+        Value::Time => format!("{name}: longer than {took}, when it was stopped"),
+    };
     let Some(recommended) = of_load(cell, judgement) else {
         return doubt(format!("{slower}; no run of its load ended that it could be held against"));
     };
     let best = &judgement.cells[recommended.cell];
     let least = best.interval.map_or(best.bytes_per_second, |interval| interval.low);
-    let against = format!("{} ({})", shown_cell(&best.cell, factors), rate(best.bytes_per_second));
+    let against =
+        format!("{} ({})", shown_cell(&best.cell, factors), value.shown(best.bytes_per_second));
     if below >= least {
         return doubt(format!(
             "{slower}, which does not say whether it is slower than {against}: --run-limit gives \
@@ -62,8 +85,12 @@ fn sentence(factors: &[Factor], cell: &Cell, stopped: &Stopped, judgement: &Judg
     let text = format!("{slower}: it loses against {against}, by {times:.1} times at least");
     // One that alone has a number is told by nobody else.
     let subject = if recommended.compared == 1 { Subject::Set } else { Subject::Finding };
+    let bound = match value {
+        Value::Rate => ("slower_than", below, Unit::BytesPerSecond),
+        Value::Time => ("longer_than", 1.0 / below, Unit::Seconds),
+    };
     let finding = Finding::new(&rules::BOUND, Certainty::Measured, text)
-        .with_number("slower_than", below, Unit::BytesPerSecond)
+        .with_number(bound.0, bound.1, bound.2)
         .with_number("stopped_after", stopped.seconds, Unit::Seconds)
         .with_number("times", times, Unit::Ratio);
     Sentence::new(subject, finding).settled(Verdict::Differs)
@@ -144,5 +171,39 @@ mod tests {
         let alone = judged(&BLOCKS[..2], Some(2e6));
         check(&alone, Subject::Set, differs, "loses against block size 64 KiB (");
         check(&judged(&BLOCKS[..1], Some(2e6)), Subject::Doubt, open, "no run of its load ended");
+    }
+
+    /// Where nobody knows how many bytes a run moves the bound is a time.
+    #[test]
+    fn a_run_that_took_too_long_loses_against_one_that_ended() {
+        let level = |name: &str| Level::Text(name.to_owned());
+        let cell = |name: &str| [("command".to_owned(), level(name))].into();
+        let run = |name: &str, repeat: u64, seconds: f64| RunRecord {
+            cell: cell(name),
+            repeat,
+            value: Value::Time,
+            seconds,
+            ..RunRecord::default()
+        };
+        let mut runs: Vec<RunRecord> =
+            (1..=5).map(|repeat| run("quick", repeat, 1.0 + 0.01 * repeat as f64)).collect();
+        runs.push(RunRecord {
+            error: Some("stopped".to_owned()),
+            cut_after_seconds: Some(30.0),
+            longer_than_seconds: Some(30.0),
+            ..run("endless", 1, 0.0)
+        });
+        let levels = vec![level("quick"), level("endless")];
+        let factor =
+            Factor { name: "command".to_owned(), levels, role: Role::Setting, present: None };
+        let judgement =
+            judge(&[factor], &runs, &Options { value: Value::Time, ..Options::default() });
+        let own = |one: &&Sentence| one.finding.rule.id == rules::BOUND.id;
+        let told = judgement.sentences.iter().find(own).expect("the bound is told");
+        let text = "command endless: longer than 30.0 s, when it was stopped: it loses against";
+        assert!(told.text.contains(text), "{}", told.text);
+        assert_eq!(told.verdict, Some(Verdict::Differs));
+        let bound = told.finding.numbers.iter().find(|number| number.name == "longer_than");
+        assert_eq!(bound.map(|number| (number.value, number.unit)), Some((30.0, Unit::Seconds)));
     }
 }

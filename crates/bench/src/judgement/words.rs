@@ -83,7 +83,7 @@ pub fn about_runs(
         all.retain(|sentence| !is_of_length(sentence));
     }
     all.extend(over_lengths);
-    all.extend(bounds(factors, runs, judgement));
+    all.extend(bounds(factors, runs, judgement, options.value));
     all.extend(slow_programs(factors, runs, judgement));
     all.extend(doubts(factors, runs, judgement));
     all.extend(repeats(factors, judgement));
