@@ -1,5 +1,5 @@
-//! `cargo xtask statistics`: what the program's sentences used to claim and what they claim now, one
-//! table of all rows.
+//! `cargo xtask statistics`: what the program's sentences used to claim and what they claim now,
+//! one table of all rows.
 //!
 //! The experiments whose truth is known are those of `crates/bench/tests/truth` and `coverage`.
 //! Their tests print a line for each number that belongs to a row; here they are run, gathered and
@@ -77,8 +77,8 @@ const ROWS: &[Row] = &[
     row(
         8,
         "two experiments compared: what would be seen, another day, turns",
-        "2.5 % found of what \"would have been seen\"; another day is a difference in 76 % without a \
-         word; ABAB counts as turns",
+        "2.5 % found of what \"would have been seen\"; another day is a difference in 76 % without \
+         a word; ABAB counts as turns",
         "80 % found; said; ABBA or random",
     ),
     row(

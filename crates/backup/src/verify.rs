@@ -34,7 +34,6 @@ use flow::run::{Command, Endpoint, RunReport, StageKind};
 use tree::{Attributes, CompareOwners, Difference};
 
 use crate::origin::Origin;
-use crate::past_cache::Way;
 use crate::read::block_check::{BlockCheck, KeptChecksums};
 use crate::read::members::MemberStream;
 use crate::read::{
@@ -294,10 +293,7 @@ pub fn verify(
     let keep = check.is_none().then(Arc::<KeptChecksums>::default);
     let settings = ReadSettings {
         engine: options.engine,
-        way: match options.cache {
-            PageCache::Dropped => Way::Fastest,
-            PageCache::Used => Way::Cache,
-        },
+        way: options.cache.into(),
         ring_bytes: options.ring_bytes,
         threads: options.threads,
         make_decoder: plain_decoder,

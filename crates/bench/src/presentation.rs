@@ -203,8 +203,10 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
     }
     sections.push(Section {
         title: "Numbers".to_owned(),
-        text: "Scatter is the standard deviation of the runs of a combination. The interval is of their \
-               geometric mean. Unlike are runs that do not look like the others; none was left out.".to_owned(),
+        text: "Scatter is the standard deviation of the runs of a combination. The interval is of \
+               their geometric mean. Unlike are runs that do not look like the others; none was \
+               left out."
+            .to_owned(),
         forests: Vec::new(),
         figures: Vec::new(),
         tables: programs::table(experiment, judgement)

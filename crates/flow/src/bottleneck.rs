@@ -15,10 +15,10 @@
 //! waits for one (the kernel counts that for each thread), and the rest, in which it waits for a
 //! device or for another program, are three things: cores that others use up are no limit of a run
 //! that waits for its disk. And no promise goes below what the run itself has seen as a bound:
-//! while requests were in flight to a device, more of them would have found it as slow. Where others
-//! have the cores, a wait for the disk hides behind the wait for a core, and the disk itself is
-//! asked: one that had requests for most of the run is the limit, and the time that it took for what the run
-//! read is in every promise.
+//! while requests were in flight to a device, more of them would have found it as slow. Where
+//! others have the cores, a wait for the disk hides behind the wait for a core, and the disk itself
+//! is asked: one that had requests for most of the run is the limit, and the time that it took for
+//! what the run read is in every promise.
 
 use crate::run::{RunReport, StageKind};
 

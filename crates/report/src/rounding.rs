@@ -2,9 +2,9 @@
 //!
 //! A value with an interval ends where the interval's half width begins, or one digit further where
 //! that begins with 1 (the Guide to the Expression of Uncertainty in Measurement, JCGM 100:2008,
-//! 7.2.6, gives an uncertainty one or two digits); its two ends are told to the same place. A value of which nothing but itself is known
-//! has two digits. Sentences, tables and pages take their numbers from here and from
-//! [`crate::format`], whose three digits are this with three digits.
+//! 7.2.6, gives an uncertainty one or two digits); its two ends are told to the same place. A value
+//! of which nothing but itself is known has two digits. What has an interval takes its digits from
+//! here, in sentences, tables and pages; all else the three of [`crate::format`].
 
 use crate::format::duration;
 

@@ -6,6 +6,7 @@
 
 use device::file::StillCached;
 
+use crate::past_cache::Way;
 use crate::read::Input;
 
 /// What a verification reads through.
@@ -16,6 +17,15 @@ pub enum PageCache {
     Dropped,
     /// It gives what it holds.
     Used,
+}
+
+impl From<PageCache> for Way {
+    fn from(cache: PageCache) -> Way {
+        match cache {
+            PageCache::Dropped => Way::Fastest,
+            PageCache::Used => Way::Cache,
+        }
+    }
 }
 
 /// Where the bytes of an archive came from.

@@ -114,23 +114,23 @@ impl Seen {
                 let (asked, split) = (asked as u64, split as u64);
                 let asked = crate::record::binary_size(asked);
                 let text = format!(
-                    "the kernel cuts requests of {asked} (max_sectors_kb is {}): the device gets {size} \
-                     each time",
+                    "the kernel cuts requests of {asked} (max_sectors_kb is {}): the device gets \
+                     {size} each time",
                     split / 1024
                 );
                 say(&rules::SPLIT, text);
             }
             _ if merged >= 20.0 => {
                 let text = format!(
-                    "the kernel joins requests, {merged:.0} % of them to another one: the device gets \
-                     {size} each time"
+                    "the kernel joins requests, {merged:.0} % of them to another one: the device \
+                     gets {size} each time"
                 );
                 say(&rules::MERGED, text);
             }
             (Some(asked), _) if merged < 2.0 && (request / asked - 1.0).abs() < 0.03 => {
                 let text = format!(
-                    "the kernel neither joins nor cuts requests: the device gets {size} each time, as \
-                     the program asked"
+                    "the kernel neither joins nor cuts requests: the device gets {size} each \
+                     time, as the program asked"
                 );
                 say(&rules::UNCHANGED, text);
             }
@@ -214,7 +214,8 @@ fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> [Option<String>; 3] {
         told(&dipping, "the rate is another one for a while within the run, and then as before"),
         told(
             &warming,
-            "until the rate has settled a fifth of the run or more passes, less in longer ones (--length)",
+            "until the rate has settled a fifth of the run or more passes, less in longer ones \
+             (--length)",
         ),
     ]
 }

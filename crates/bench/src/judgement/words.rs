@@ -113,8 +113,8 @@ struct Common {
     is_present: bool,
 }
 
-/// Where there are several loads: what is in force, unless another one is shown to be faster for one
-/// of them; then the settings with which the worst served of them loses least.
+/// Where there are several loads: what is in force, unless another one is shown to be faster for
+/// one of them; then the settings with which the worst served of them loses least.
 fn for_all_loads(judgement: &Judgement, options: &Options) -> Option<Common> {
     let loads: Vec<&Recommendation> =
         judgement.recommended.iter().filter(|found| !is_nobodys(&found.load)).collect();

@@ -58,8 +58,8 @@ pub fn like_the_one_before(cells: &[Vec<f64>], seed: u64) -> Option<f64> {
     Some(f64::from(alike + 1) / f64::from(ORDERS_MAX + 1))
 }
 
-/// Correlations with the repeat before that are taken to be there at most: a few repeats cannot tell
-/// one above that from a trend.
+/// Correlations with the repeat before that are taken to be there at most: a few repeats cannot
+/// tell one above that from a trend.
 const LIKE_MAX: f64 = 0.8;
 
 /// How many times as wide intervals have to be where repeats are like the one before: by the mean

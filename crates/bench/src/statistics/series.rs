@@ -31,8 +31,7 @@ pub fn course(series: &[f64]) -> Course {
     let Some(&last) = levels.last() else { return Course::Steady };
     let differs = |level: &f64| (level - last).abs() > CHANGE * level.abs().max(last.abs());
     let Some(other) = levels.iter().rposition(differs) else {
-        let is_long = warm_up(series).is_none_or(|cut| cut * 5 > n);
-        return if is_long { Course::WarmsUp } else { Course::Steady };
+        return if has_long_warm_up(series) { Course::WarmsUp } else { Course::Steady };
     };
     let settled = edges[other + 1];
     match () {
@@ -41,6 +40,25 @@ pub fn course(series: &[f64]) -> Course {
         () if (n - settled) * 5 >= n => Course::Changes,
         () => Course::Dips,
     }
+}
+
+/// Whether a fifth or more of a series is a beginning that is otherwise. MSER-5 finds where it
+/// would best be cut, and cuts every fifth even series there, too: so the two parts have to differ,
+/// by more than anybody would pass over and by more than such a choice of places makes of noise.
+fn has_long_warm_up(series: &[f64]) -> bool {
+    const OTHERWISE: f64 = 0.05;
+    const ERRORS: f64 = 4.0;
+    let n = series.len();
+    // What never settles is otherwise in its first half.
+    let cut = warm_up(series).unwrap_or(n / 2);
+    let (beginning, rest) = series.split_at(cut);
+    let (Some(first), Some(then), Some(noise)) = (mean(beginning), mean(rest), noise(series))
+    else {
+        return false;
+    };
+    let error = (noise * (1.0 / beginning.len() as f64 + 1.0 / rest.len() as f64)).sqrt();
+    let difference = (first - then).abs();
+    cut * 5 > n && difference > ERRORS * error && difference > OTHERWISE * first.max(then)
 }
 
 /// Warm-up of a series by MSER-5 (White 1997; White, Cobb and Spratt 2000): means of five, then
