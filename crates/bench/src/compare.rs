@@ -309,13 +309,16 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
             counted(few, "combination", "combinations")
         ));
     }
-    let ratios: Vec<f64> = comparison.pairs.iter().map(|pair| pair.ratio).collect();
+    // Single runs say nothing together that each of them does not say alone.
+    let repeated = comparison.pairs.iter().filter(|pair| !pair.ran_once());
+    let ratios: Vec<f64> = repeated.map(|pair| pair.ratio).collect();
     if let Some(all) = geometric_mean(&ratios).filter(|_| ratios.len() > 1) {
         let interval = of_geometric_mean(&ratios, 0.95);
         let (all, between) = told(all, interval);
         texts.push(format!(
-            "over all {} combinations B runs at {all} times the rate of A{between}",
-            ratios.len()
+            "over all {} combinations B runs at {all} times {} A{between}",
+            ratios.len(),
+            times_what(comparison.value)
         ));
     }
     texts.push(if comparison.in_turns {
@@ -346,6 +349,14 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
     texts
 }
 
+/// What follows so many times.
+fn times_what(value: Value) -> &'static str {
+    match value {
+        Value::Rate => "the rate of",
+        Value::Time => "as fast as",
+    }
+}
+
 /// A ratio with the digits that its interval supports, and that interval.
 fn told(ratio: f64, interval: Option<Interval>) -> (String, String) {
     let digits = Rounding::of(interval.map(|interval| (interval.low, interval.high)));
@@ -361,10 +372,7 @@ fn differing(pair: &Pair, direction: Direction, comparison: &Comparison) -> Stri
         "{}: B is {}, {ratio} times {} A{between}: {} against {}",
         shown_cell(&pair.cell, &comparison.factors),
         direction.name(),
-        match comparison.value {
-            Value::Rate => "the rate of",
-            Value::Time => "as fast as",
-        },
+        times_what(comparison.value),
         comparison.value.shown(pair.bytes_per_second.1),
         comparison.value.shown(pair.bytes_per_second.0),
     )
@@ -572,5 +580,18 @@ mod tests {
         let comparison = compare(&quiet(3), &quiet(4), &Options::default());
         assert!(comparison.pairs.iter().all(|pair| pair.verdict == Verdict::Same));
         assert_eq!(comparison.sentences[0], "6 of 6 combinations are the same within 2 %");
+    }
+
+    #[test]
+    fn single_runs_have_no_mean_over_all() {
+        let text = |repeats: u64| {
+            let (mut a, mut b) = (experiment(1, 1.0), experiment(2, 1.0));
+            a.runs.retain(|run| run.repeat <= repeats);
+            b.runs.retain(|run| run.repeat <= repeats);
+            compare(&a, &b, &Options::default()).sentences.join("\n")
+        };
+        assert!(text(3).contains("over all"), "{}", text(3));
+        assert!(!text(1).contains("over all"), "{}", text(1));
+        assert!(text(1).contains("one run settles nothing"), "{}", text(1));
     }
 }
