@@ -82,9 +82,13 @@ fn sentence(
         ));
     }
     let times = least / below;
-    let text = format!("{slower}: it loses against {against}, by {times:.1} times at least");
     // One that alone has a number is told by nobody else.
-    let subject = if recommended.compared == 1 { Subject::Set } else { Subject::Finding };
+    let (subject, text) = if recommended.compared == 1 {
+        (Subject::Set, format!("{against}, by {times:.1} times at least: {slower}"))
+    } else {
+        let text = format!("{slower}: it loses against {against}, by {times:.1} times at least");
+        (Subject::Finding, text)
+    };
     let bound = match value {
         Value::Rate => ("slower_than", below, Unit::BytesPerSecond),
         Value::Time => ("longer_than", 1.0 / below, Unit::Seconds),
@@ -169,7 +173,7 @@ mod tests {
         check(&judged(&BLOCKS, None), Subject::Doubt, open, "nothing is known of its rate");
         // Of one that alone has a number nobody else says that it is the one to set.
         let alone = judged(&BLOCKS[..2], Some(2e6));
-        check(&alone, Subject::Set, differs, "loses against block size 64 KiB (");
+        check(&alone, Subject::Set, differs, "block size 64 KiB (");
         check(&judged(&BLOCKS[..1], Some(2e6)), Subject::Doubt, open, "no run of its load ended");
     }
 
@@ -200,7 +204,7 @@ mod tests {
             judge(&[factor], &runs, &Options { value: Value::Time, ..Options::default() });
         let own = |one: &&Sentence| one.finding.rule.id == rules::BOUND.id;
         let told = judgement.sentences.iter().find(own).expect("the bound is told");
-        let text = "command endless: longer than 30.0 s, when it was stopped: it loses against";
+        let text = "times at least: command endless: longer than 30.0 s, when it was stopped";
         assert!(told.text.contains(text), "{}", told.text);
         assert_eq!(told.verdict, Some(Verdict::Differs));
         let bound = told.finding.numbers.iter().find(|number| number.name == "longer_than");

@@ -122,7 +122,7 @@ fn a_run_that_hangs_is_a_bound_and_leaves_nothing() {
     let output = run(directory.path(), &arguments);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("stopped  command hangs: longer than "), "{text}");
+    assert!(text.contains("command hangs: longer than 2."), "{text}");
     nothing_runs("sleep 86421");
     let cut: Vec<Value> =
         runs(directory.path()).into_iter().filter(|run| !run["error"].is_null()).collect();
