@@ -10,7 +10,7 @@
 //! the caller says what every run moved; a row that has all three keeps the rate as one that was
 //! printed, so that the judgement can hold it against the other two.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::quantities::Unit;
 use crate::record::{Cell, Experiment, FORMAT, Factor, Header, Level, Role, RunRecord, Value};
@@ -124,13 +124,13 @@ pub fn import<E: std::fmt::Display>(
     let table = Table::new(head_line, &head, separator, options)?;
     let mut runs: Vec<RunRecord> = Vec::new();
     let mut repeats: BTreeMap<Cell, u64> = BTreeMap::new();
+    let mut seen: BTreeSet<(Cell, u64)> = BTreeSet::new();
     for (line, fields) in rows {
         let mut run = table.run(line, &fields, &size)?;
         let counted = repeats.entry(run.cell.clone()).or_default();
         *counted = if run.repeat > 0 { run.repeat } else { *counted + 1 };
         run.repeat = *counted;
-        let is_same = |known: &RunRecord| known.repeat == run.repeat && known.cell == run.cell;
-        if runs.iter().rev().take(1000).any(is_same) {
+        if !seen.insert((run.cell.clone(), run.repeat)) {
             let why = format!("repeat {} of this combination stands above already", run.repeat);
             return Err(ImportError::Line { line, why });
         }
@@ -178,11 +178,14 @@ fn rows(text: &str, separator: char) -> Result<Vec<Row>, ImportError> {
         }
         let mut whole = line.to_owned();
         // A field in quotes may hold the end of a line.
-        while !whole.matches('"').count().is_multiple_of(2) {
+        let quotes = |line: &str| line.matches('"').count();
+        let mut opened = quotes(line);
+        while !opened.is_multiple_of(2) {
             let Some((_, more)) = lines.next() else {
                 let why = "a quote is opened and never closed".to_owned();
                 return Err(ImportError::Line { line: first, why });
             };
+            opened += quotes(more);
             whole.push('\n');
             whole.push_str(more);
         }

@@ -122,7 +122,9 @@ fn interval_text(cell: &CellSummary, value: Value) -> String {
     match cell.interval {
         // The longest time is that of the lowest speed.
         Some(interval) if value == Value::Time => {
-            format!("{} to {}", value.shown(interval.high), value.shown(interval.low))
+            let digits = Some((interval.low, interval.high));
+            let time = |speed: f64| value.told(speed, digits);
+            format!("{} to {}", time(interval.high), time(interval.low))
         }
         Some(interval) => {
             let number = |value: f64| cell.digits().rate_digits(value);

@@ -81,6 +81,18 @@ fn loads_and_what_is_in_force_are_told_apart() {
     assert_eq!(error, "no column devise that was varied");
 }
 
+/// However far apart they stand; and a quote that nobody closes costs one look at each line.
+#[test]
+fn long_tables_are_read_once() {
+    let rows = |repeats: std::ops::Range<u64>| {
+        repeats.map(|repeat| format!("1,5,1,{repeat}\n")).collect::<String>()
+    };
+    let twice = format!("depth,bytes,seconds,repeat\n{}1,5,1,1\n", rows(1..2001));
+    refused(&twice, "line 2002: repeat 1 of this combination stands above already");
+    let open = format!("depth,bytes,seconds,repeat\n1,5,1,\"\n{}", rows(1..200_000));
+    refused(&open, "line 2: a quote is opened and never closed");
+}
+
 #[test]
 fn what_cannot_be_understood_is_said_with_its_place() {
     refused("", "the table is empty: its first line names columns");
