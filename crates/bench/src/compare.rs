@@ -16,8 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::judgement::{CellSummary, Judgement, Options, Verdict, judge, the_same};
+use crate::power::POWER;
 use crate::record::{Cell, Experiment, Factor, RunRecord, Value, shown_cell};
 use crate::statistics::interval::{Interval, of_geometric_mean, of_mean, t_factor};
+use crate::statistics::noncentral::{away, typical_estimate};
 use crate::statistics::ratio::{holm, independent, paired};
 use crate::statistics::{geometric_mean, median, standard_deviation};
 use report::format::counted;
@@ -56,6 +58,9 @@ pub struct Pair {
     pub ratio: f64,
     /// Its interval, each for itself.
     pub interval: Option<Interval>,
+    /// Degrees of freedom of that.
+    #[serde(skip)]
+    pub degrees: Option<f64>,
     /// Probability of a ratio this far from 1 without a difference, corrected for all cells.
     pub p_value: Option<f64>,
     /// What that settles.
@@ -219,6 +224,7 @@ fn pair(a: &CellSummary, b: &CellSummary, in_turns: bool, options: &Options) -> 
         bytes_per_second: (a.bytes_per_second, b.bytes_per_second),
         ratio: ratio.map_or(b.bytes_per_second / a.bytes_per_second, |ratio| ratio.ratio),
         interval: ratio.map(|ratio| ratio.interval),
+        degrees: ratio.map(|ratio| ratio.degrees),
         p_value: ratio.map(|ratio| ratio.p_value),
         verdict: Verdict::NotSettled,
         direction: None,
@@ -280,18 +286,13 @@ fn environment(a: &Experiment, b: &Experiment) -> Vec<(String, String, String)> 
 
 /// The difference, as a share, that is found in four of five comparisons as one of `cells`: after
 /// Holm's correction the first to be found has to pass Bonferroni's limit. From the half width of
-/// the interval of the pair by itself.
-fn would_be_seen(pair: &Pair, cells: usize, in_turns: bool) -> Option<f64> {
-    let interval = pair.interval?;
-    let degrees = match (in_turns, pair.runs) {
-        (true, (a, b)) => a.min(b).saturating_sub(1),
-        (false, (a, b)) => (a + b).saturating_sub(2),
-    };
-    let factor = |share: f64| t_factor(share, degrees as f64);
+/// the interval of the pair by itself, made up for what few runs make of it.
+fn would_be_seen(pair: &Pair, cells: usize) -> Option<f64> {
+    let (interval, degrees) = (pair.interval?, pair.degrees?);
     let half = (interval.high / interval.low).ln() / 2.0;
-    let limit = factor(1.0 - 0.05 / cells.max(1) as f64)?;
-    // What four of five stay below is the upper end of the middle three fifths.
-    Some((half * (limit + factor(0.6)?) / factor(0.95)?).exp_m1())
+    let error = half / t_factor(0.95, degrees)? / typical_estimate(degrees);
+    let limit = t_factor(1.0 - 0.05 / cells.max(1) as f64, degrees)?;
+    Some((error * away(limit, POWER, degrees)?).exp_m1())
 }
 
 fn sentences(comparison: &Comparison) -> Vec<String> {
@@ -395,7 +396,7 @@ fn not_settled(comparison: &Comparison) -> Option<String> {
     let open = open.filter(|pair| pair.verdict == Verdict::NotSettled && !pair.ran_once());
     let count = open.clone().count();
     let seen: Vec<f64> =
-        open.filter_map(|pair| would_be_seen(pair, all, comparison.in_turns)).collect();
+        open.filter_map(|pair| would_be_seen(pair, all)).collect();
     (count > 0).then(|| {
         format!(
             "{count} of {} not settled: with as many runs a difference of {:.0} % is found in four \
@@ -482,7 +483,7 @@ mod tests {
         let seen = |seed: u64| {
             let (a, b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, 1.0));
             let pairs = compare(&a, &b, &Options::default()).pairs;
-            would_be_seen(&pairs[3], pairs.len(), false).unwrap()
+            would_be_seen(&pairs[3], pairs.len()).unwrap()
         };
         let all: Vec<f64> = (0..200).map(seen).collect();
         let gain = 1.0 + median(&all).unwrap();

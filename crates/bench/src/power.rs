@@ -9,10 +9,11 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::record::{Cell, RunRecord};
 use crate::statistics::blocks::{Fit, Observation};
+use crate::statistics::noncentral::found;
 use crate::statistics::quantile;
 use crate::statistics::simultaneous::dunnett_factor;
 
@@ -84,10 +85,7 @@ pub fn power(difference: f64, scatter: f64, cells: usize, repeats: u64) -> Optio
     let degrees = (cells as f64 - 1.0) * (repeats - 1.0);
     let limit = dunnett_factor(0.95, cells - 1, degrees)?;
     let away = difference.ln_1p().abs() / (scatter.max(1e-9) * (2.0 / repeats).sqrt());
-    // Noncentral t, by the normal approximation of Johnson and Welch (1940): to one in a hundred.
-    let root = (1.0 + limit * limit / (2.0 * degrees)).sqrt();
-    let beyond = (limit * (1.0 - 1.0 / (4.0 * degrees)) - away) / root;
-    Some(1.0 - Normal::new(0.0, 1.0).ok()?.cdf(beyond))
+    found(limit, away, degrees)
 }
 
 /// Repeats that show a difference in four of five experiments. `None` of more than there can be.

@@ -13,6 +13,7 @@ pub mod bootstrap;
 pub mod drift;
 pub mod interval;
 pub mod moderated;
+pub mod noncentral;
 pub mod outliers;
 pub mod ratio;
 pub mod sample;

@@ -29,6 +29,7 @@ pub use programs::{
 };
 pub use tape::{DriveRateArguments, run_drive_rate};
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -102,6 +103,7 @@ pub fn run(arguments: &PeersArguments) -> anyhow::Result<ExitCode> {
     }
     let size = if arguments.quick { Size::Quick } else { Size::Full };
     let works = chosen_works(arguments, size)?;
+    check_contenders(arguments, &works)?;
     let takeup = match &arguments.takeup {
         Some(path) => path.canonicalize().with_context(|| format!("find {}", path.display()))?,
         None => build_takeup()?,
@@ -184,6 +186,26 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
             folder.display()
         ),
         Err(error) => Err(error).with_context(|| format!("lock {}", path.display())),
+    }
+}
+
+/// Whoever does not take part in any of these works is a typing error.
+fn check_contenders(arguments: &PeersArguments, works: &[Work]) -> anyhow::Result<()> {
+    let mut known: Vec<String> = vec!["floor".to_owned(), "fio".to_owned()];
+    for work in works {
+        let mut own = contenders::contenders(work);
+        if arguments.before.is_some() {
+            own.extend(contenders::before(&own));
+        }
+        known.extend(own.into_iter().map(|contender| contender.name));
+    }
+    let names = BTreeSet::from_iter(known);
+    match arguments.contenders.iter().find(|name| !names.contains(*name)) {
+        None => Ok(()),
+        Some(unknown) => {
+            let names = Vec::from_iter(names).join(", ");
+            bail!("--contenders: {unknown} takes part in none of these works (there are: {names})")
+        }
     }
 }
 

@@ -216,3 +216,19 @@ fn a_half_done_experiment_is_judged_by_what_is_whole() {
     let none = judge(&factors, &[], &Options::default());
     assert!(none.cells.is_empty());
 }
+
+/// Programs side by side are loads: none of them is something to set.
+#[test]
+fn where_nothing_is_varied_that_could_be_set_nothing_is() {
+    let factors: Vec<Factor> = factors()
+        .into_iter()
+        .map(|mut factor| {
+            factor.levels.truncate(if factor.role == Role::Load { 2 } else { 1 });
+            factor
+        })
+        .collect();
+    let judgement = judge(&factors, &runs(&factors, &PLAIN, 3), &Options::default());
+    assert_eq!(judgement.recommended.len(), 8);
+    let set = judgement.sentences.iter().filter(|one| one.subject == Subject::Set);
+    assert_eq!(Vec::from_iter(set.map(|one| &one.text)), Vec::<&String>::new());
+}

@@ -18,7 +18,7 @@ use super::{
 };
 use super::{rules, tape};
 use crate::quantities::{self, title};
-use crate::record::{Cell, Factor, Level, RunRecord, Value, shown_cell};
+use crate::record::{Cell, Factor, Level, Role, RunRecord, Value, shown_cell};
 use crate::statistics::interval::Interval;
 use curve::{Curve, between};
 use finding::{Certainty, Finding, Unit};
@@ -152,9 +152,10 @@ fn for_all_loads(judgement: &Judgement, options: &Options) -> Option<Common> {
     worst.into_iter().find(|(.., share)| *share >= highest - options.band).map(|(own, ..)| own)
 }
 
-/// The sentence; of single runs, and of what is in force anyway, there is none.
+/// The sentence; of single runs there is none, nor where nothing is varied that could be set.
 fn one_for_all(common: &Common, factors: &[Factor]) -> Option<Sentence> {
-    if common.share <= 0.0 {
+    let is_choice = |factor: &Factor| factor.role == Role::Setting && factor.levels.len() > 1;
+    if common.share <= 0.0 || !factors.iter().any(is_choice) {
         return None;
     }
     let text = format!(

@@ -1,8 +1,15 @@
 //! Whether a machine became slower or faster while an experiment ran.
 
-use statrs::distribution::{ContinuousCDF, FisherSnedecor};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
-use super::blocks::Contrast;
+use super::blocks::{Contrast, Fit, Observation};
+
+/// Degrees of freedom between blocks with which these do not tell a line from luck.
+const FEW_DEGREES: f64 = 3.0;
+
+/// Probability that a machine without a drift agrees within its blocks with one that is seen
+/// between them.
+const AGREES_BY_LUCK: f64 = 0.1;
 
 /// One run of one cell at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +27,9 @@ pub struct Moment {
 /// By what the rate changes over all the time: the slope of a line through all runs, each cell with
 /// a level of its own (analysis of covariance, Fisher 1932). Runs of a block may share more than
 /// the line says, in which case the block is the unit: that is looked at by the F test for lack of
-/// fit. `None` of fewer than three blocks.
+/// fit. Three or four blocks lie on a line by luck often enough; there, a machine that drifts has
+/// to do so within its blocks, too, where nothing but time tells the runs of a cell apart from what
+/// their cell and their block are. `None` of fewer than three blocks.
 pub fn trend(moments: &[Moment]) -> Option<Contrast> {
     let cells = moments.iter().map(|moment| moment.cell + 1).max()?;
     let mut sums = vec![(0.0, 0.0, 0.0); cells];
@@ -59,11 +68,43 @@ pub fn trend(moments: &[Moment]) -> Option<Contrast> {
     if within_degrees >= 1.0 {
         let within = (squares - between).max(1e-18) / within_degrees;
         let lack = FisherSnedecor::new(between_degrees, within_degrees).ok()?;
-        if lack.cdf(between / between_degrees / within) > 0.99 {
+        let is_no_line = lack.cdf(between / between_degrees / within) > 0.99;
+        let is_luck = || between_degrees < FEW_DEGREES && !drifts_within(moments, value);
+        if is_no_line || is_luck() {
             return Some(of(between, between_degrees));
         }
     }
     (degrees >= 1.0).then(|| of(squares, degrees))
+}
+
+/// Whether the runs of each block have a slope of that sign, once cells and blocks are taken out of
+/// rates and times alike (Frisch and Waugh 1933). A block of one run has none, and says nothing
+/// against it.
+fn drifts_within(moments: &[Moment], slope: f64) -> bool {
+    let blocks: std::collections::BTreeSet<u64> = moments.iter().map(|one| one.block).collect();
+    let place = |moment: &Moment| blocks.range(..moment.block).count();
+    let left = |value: fn(&Moment) -> f64| {
+        let observation = |one: &Moment| Observation {
+            cell: one.cell,
+            block: place(one),
+            log: value(one),
+        };
+        Fit::new(moments.iter().map(observation).collect())
+    };
+    let (Some(times), Some(logs)) = (left(|one| one.time), left(|one| one.log)) else {
+        return true;
+    };
+    let pairs = || times.residuals().iter().zip(logs.residuals());
+    let spread: f64 = times.residuals().iter().map(|time| time * time).sum();
+    let (_, degrees) = logs.scatter();
+    if spread < 1e-9 || degrees < 2.0 {
+        return true;
+    }
+    let within = pairs().map(|(time, log)| time * log).sum::<f64>() / spread;
+    let squares: f64 = pairs().map(|(time, log)| (log - within * time).powi(2)).sum();
+    let error = (squares / (degrees - 1.0) / spread).sqrt().max(1e-12);
+    let t = StudentsT::new(0.0, 1.0, degrees - 1.0);
+    t.is_ok_and(|t| 1.0 - t.cdf(within * slope.signum() / error) < AGREES_BY_LUCK)
 }
 
 #[cfg(test)]
@@ -84,5 +125,27 @@ mod tests {
         assert!((found.value + 0.3).abs() < 0.01, "{found:?}");
         assert!(found.interval(0.99).unwrap().high < 0.8, "{found:?}");
         assert_eq!(trend(&moments[..6]), None);
+    }
+
+    #[test]
+    fn three_repeats_that_lie_on_a_line_by_luck_are_no_drift() {
+        let moments = |slope_within: f64| -> Vec<Moment> {
+            let of = |number: u64| {
+                let (block, place) = (number / 6, number % 6);
+                // Another order of the cells in each block.
+                let cell = ((place * [1, 5, 1][block as usize] + block) % 6) as usize;
+                let grain = 0.004 * (((5 * number) % 7) as f64 - 3.0);
+                let within = slope_within * (place as f64 - 2.5) / 18.0;
+                let log = -0.1 * block as f64 + within + grain;
+                Moment { cell, block, time: number as f64 / 18.0, log }
+            };
+            (0..18).map(of).collect()
+        };
+        let is_told = |moments: &[Moment]| {
+            !trend(moments).unwrap().interval(0.99).unwrap().contains(1.0)
+        };
+        assert!(is_told(&moments(-0.3)), "falls within the repeats, too");
+        assert!(!is_told(&moments(0.0)), "repeats that differ");
+        assert!(!is_told(&moments(0.3)), "rises within the repeats");
     }
 }

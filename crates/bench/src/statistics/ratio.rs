@@ -17,6 +17,8 @@ pub struct Ratio {
     pub ratio: f64,
     /// Its interval.
     pub interval: Interval,
+    /// Degrees of freedom of that.
+    pub degrees: f64,
     /// Two-sided probability of a ratio this far from 1 between systems that do not differ.
     pub p_value: f64,
 }
@@ -85,7 +87,7 @@ fn of_difference(difference: f64, error: f64, degrees: f64, confidence: f64) -> 
     let interval = Interval { low: difference - reach, high: difference + reach }.map(f64::exp);
     let t = StudentsT::new(0.0, 1.0, degrees).ok()?;
     let p_value = 2.0 * t.cdf(-(difference / error).abs());
-    Some(Ratio { ratio: difference.exp(), interval, p_value })
+    Some(Ratio { ratio: difference.exp(), interval, degrees, p_value })
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod reference;
 mod runs;
 mod signals;
 mod standard_output;
+mod transcripts;
 
 use std::ffi::OsStr;
 use std::fs;

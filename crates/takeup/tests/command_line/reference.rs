@@ -29,7 +29,7 @@ const COMMANDS: [&str; 13] = [
 const SIMULATIONS: [&str; 5] = ["tape", "disk", "status", "load", "eject"];
 
 /// Commands of `takeup bench`.
-const EXPERIMENTS: [&str; 6] = ["read", "disk", "tape", "run", "power", "put-back"];
+const EXPERIMENTS: [&str; 7] = ["read", "disk", "tape", "run", "import", "power", "put-back"];
 
 fn help(arguments: &[&str]) -> String {
     let output = run(Path::new("/"), arguments);
