@@ -395,8 +395,7 @@ fn not_settled(comparison: &Comparison) -> Option<String> {
     let open = comparison.pairs.iter();
     let open = open.filter(|pair| pair.verdict == Verdict::NotSettled && !pair.ran_once());
     let count = open.clone().count();
-    let seen: Vec<f64> =
-        open.filter_map(|pair| would_be_seen(pair, all)).collect();
+    let seen: Vec<f64> = open.filter_map(|pair| would_be_seen(pair, all)).collect();
     (count > 0).then(|| {
         format!(
             "{count} of {} not settled: with as many runs a difference of {:.0} % is found in four \

@@ -84,11 +84,8 @@ fn drifts_within(moments: &[Moment], slope: f64) -> bool {
     let blocks: std::collections::BTreeSet<u64> = moments.iter().map(|one| one.block).collect();
     let place = |moment: &Moment| blocks.range(..moment.block).count();
     let left = |value: fn(&Moment) -> f64| {
-        let observation = |one: &Moment| Observation {
-            cell: one.cell,
-            block: place(one),
-            log: value(one),
-        };
+        let observation =
+            |one: &Moment| Observation { cell: one.cell, block: place(one), log: value(one) };
         Fit::new(moments.iter().map(observation).collect())
     };
     let (Some(times), Some(logs)) = (left(|one| one.time), left(|one| one.log)) else {
@@ -141,9 +138,8 @@ mod tests {
             };
             (0..18).map(of).collect()
         };
-        let is_told = |moments: &[Moment]| {
-            !trend(moments).unwrap().interval(0.99).unwrap().contains(1.0)
-        };
+        let is_told =
+            |moments: &[Moment]| !trend(moments).unwrap().interval(0.99).unwrap().contains(1.0);
         assert!(is_told(&moments(-0.3)), "falls within the repeats, too");
         assert!(!is_told(&moments(0.0)), "repeats that differ");
         assert!(!is_told(&moments(0.3)), "rises within the repeats");
