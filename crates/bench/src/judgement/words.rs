@@ -336,9 +336,14 @@ impl Words<'_> {
         }
         // One mean: where runs are missing the gain is not the ratio of the plain ones.
         let then = baseline.bytes_per_second;
-        let digits = found.gain_interval.map(|Interval { low, high }| (low * then, high * then));
-        let now = self.options.value.told(found.gain * then, digits);
-        let then = self.options.value.told(then, digits);
+        // Both as well known as their ratio is.
+        let told = |rate: f64| {
+            let share = |end: f64| end / found.gain * rate;
+            let digits =
+                found.gain_interval.map(|Interval { low, high }| (share(low), share(high)));
+            self.options.value.told(rate, digits)
+        };
+        let (now, then) = (told(found.gain * then), told(then));
         let (gain, between) = told_ratio(found.gain, found.gain_interval);
         let text = format!(
             "{}{gain} times {} {}{between}: {now} against {then}",
