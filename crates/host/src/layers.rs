@@ -104,6 +104,27 @@ impl Storage {
         names
     }
 
+    /// The folders of their queues, each once, on this machine; a partition has that of its disk.
+    pub fn disk_queues(&self) -> Vec<PathBuf> {
+        let queue = |name: &&str| {
+            let directory = fs::canonicalize(Path::new("/sys/class/block").join(name)).ok()?;
+            of_block_device(&directory).queue
+        };
+        let mut queues: Vec<PathBuf> = self.disks().iter().filter_map(queue).collect();
+        queues.dedup();
+        queues
+    }
+
+    /// The layer of this machine that spreads requests over several paths to one disk, if there is
+    /// one (dm-multipath, by the device's UUID).
+    pub fn multipath(&self) -> Option<&str> {
+        let is_multipath = |layer: &&Layer| {
+            let uuid = Path::new("/sys/class/block").join(&layer.name).join("dm/uuid");
+            fs::read_to_string(uuid).is_ok_and(|uuid| uuid.starts_with("mpath-"))
+        };
+        self.layers.iter().find(is_multipath).map(|layer| layer.name.as_str())
+    }
+
     /// Counters of all disks at the bottom, added up.
     pub fn counters(&self) -> Option<DiskCounters> {
         disk::sum(&disk::now().ok()?, &self.disks())

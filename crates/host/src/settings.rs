@@ -54,31 +54,80 @@ pub enum SettingError {
 }
 
 /// What can be set. What is not on this list is never written.
+///
+/// In the order in which they are set and put back: writing one resets others behind it, see
+/// [`Kind::resets`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
+    /// Who decides in which order a disk gets its requests.
+    Scheduler,
+    /// Whether the kernel takes it that the device has a cache to be flushed: `write back`, or
+    /// `write through`. The cache of the device itself stays as it is.
+    WriteCache,
+    /// Largest request, in KiB.
+    MaxSectors,
+    /// Whether requests are joined: 0 they are, 1 only where that costs nothing, 2 never.
+    NoMerges,
+    /// Requests that may wait for the device.
+    Requests,
     /// How far ahead of a reader the kernel reads, in KiB.
     ReadAhead,
 }
 
 impl Kind {
+    /// All of them, in their order.
+    pub const ALL: [Kind; 6] = [
+        Kind::Scheduler,
+        Kind::WriteCache,
+        Kind::MaxSectors,
+        Kind::NoMerges,
+        Kind::Requests,
+        Kind::ReadAhead,
+    ];
+
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
+            Kind::Scheduler => "scheduler",
+            Kind::WriteCache => "write cache",
+            Kind::MaxSectors => "max_sectors_kb",
+            Kind::NoMerges => "nomerges",
+            Kind::Requests => "nr_requests",
             Kind::ReadAhead => "read-ahead",
         }
     }
 
-    /// The file in sysfs, in whichever folder.
-    fn file_name(self) -> &'static str {
+    /// What its path ends with. A read-ahead is also that of a file system without a disk, below
+    /// `/sys/class/bdi`.
+    fn path_end(self) -> &'static str {
         match self {
+            Kind::Scheduler => "queue/scheduler",
+            Kind::WriteCache => "queue/write_cache",
+            Kind::MaxSectors => "queue/max_sectors_kb",
+            Kind::NoMerges => "queue/nomerges",
+            Kind::Requests => "queue/nr_requests",
             Kind::ReadAhead => "read_ahead_kb",
+        }
+    }
+
+    /// What the kernel sets anew by itself when this one is written: with another scheduler the
+    /// number of requests (`block/elevator.c`), and with limits of the queue the read-ahead, which
+    /// is raised where it was lowered (`block/blk-settings.c`, tried on Linux 6.18).
+    pub fn resets(self) -> Option<Kind> {
+        match self {
+            Kind::Scheduler => Some(Kind::Requests),
+            Kind::WriteCache | Kind::MaxSectors => Some(Kind::ReadAhead),
+            Kind::NoMerges | Kind::Requests | Kind::ReadAhead => None,
         }
     }
 
     fn with_unit(self, value: &str) -> String {
         match self {
-            Kind::ReadAhead => format!("{value} KiB"),
+            Kind::MaxSectors | Kind::ReadAhead => format!("{value} KiB"),
+            Kind::Scheduler | Kind::WriteCache | Kind::NoMerges | Kind::Requests => {
+                value.to_owned()
+            }
         }
     }
 }
@@ -98,15 +147,40 @@ impl Setting {
         Setting { kind: Kind::ReadAhead, path: path.to_owned() }
     }
 
+    /// A setting of the queue in that folder.
+    pub fn of_queue(kind: Kind, queue: &Path) -> Setting {
+        let name = Path::new(kind.path_end()).file_name().unwrap_or_default();
+        Setting { kind, path: queue.join(name) }
+    }
+
+    /// The one of the same queue that the kernel sets anew when this one is written, if there is.
+    pub(crate) fn reset_with_it(&self) -> Option<Setting> {
+        let other = Setting::of_queue(self.kind.resets()?, self.path.parent()?);
+        other.path.exists().then_some(other)
+    }
+
+    /// All values to choose from, of a setting that shows them with the one in force in brackets.
+    ///
+    /// # Errors
+    /// When there is no such setting of this kind, or it cannot be read.
+    pub fn choices(&self) -> Result<Vec<String>, SettingError> {
+        let text = self.text()?;
+        Ok(text.split_whitespace().map(|one| chosen(one).to_owned()).collect())
+    }
+
     /// The value in force, as the kernel shows it; of several to choose from the one chosen.
     ///
     /// # Errors
     /// When there is no such setting of this kind, or it cannot be read.
     pub fn value(&self) -> Result<String, SettingError> {
+        Ok(chosen(self.text()?.trim()).to_owned())
+    }
+
+    fn text(&self) -> Result<String, SettingError> {
         let mut text = String::new();
         let read = self.open(OFlags::RDONLY)?.read_to_string(&mut text);
         read.map_err(|source| self.failed("read", source))?;
-        Ok(chosen(text.trim()).to_owned())
+        Ok(text)
     }
 
     /// Whether this process may set it.
@@ -137,7 +211,7 @@ impl Setting {
         let no_setting = || SettingError::NoSetting { setting: self.clone() };
         let path = &self.path;
         let is_plain = path.components().all(|part| part != Component::ParentDir);
-        if !is_plain || !path.starts_with("/sys") || !path.ends_with(self.kind.file_name()) {
+        if !is_plain || !path.starts_with("/sys") || !path.ends_with(self.kind.path_end()) {
             return Err(no_setting());
         }
         let what = if access == OFlags::RDONLY { "read" } else { "write" };
@@ -186,5 +260,18 @@ mod tests {
     fn brackets_mark_the_choice() {
         assert_eq!(chosen("mq-deadline kyber [none]"), "none");
         assert_eq!(chosen("none"), "none");
+        assert_eq!(chosen("write back"), "write back");
+    }
+
+    #[test]
+    fn what_is_reset_comes_behind_what_resets_it() {
+        let mut kinds = Kind::ALL;
+        kinds.sort_unstable();
+        assert_eq!(kinds, Kind::ALL);
+        for kind in Kind::ALL {
+            assert!(kind.resets().is_none_or(|other| other > kind), "{kind:?}");
+        }
+        let setting = Setting::of_queue(Kind::MaxSectors, Path::new("/sys/block/sda/queue"));
+        assert_eq!(setting.path, Path::new("/sys/block/sda/queue/max_sectors_kb"));
     }
 }

@@ -14,6 +14,9 @@ pub struct DiskCounters {
     pub write: Direction,
     /// The same of discards, which Linux counts since 4.18.
     pub discard: Direction,
+    /// The same of flushes of the device's cache, which have no sectors; since Linux 5.5. Some
+    /// kernels (6.18) count a flush that comes with no data also as a write of no sectors.
+    pub flush: Direction,
     /// Milliseconds with at least one request in flight.
     pub busy_ms: u32,
     /// Sum of the times of all requests in milliseconds.
@@ -92,6 +95,7 @@ impl DiskCounters {
             read: self.read.combined(other.read, with),
             write: self.write.combined(other.write, with),
             discard: self.discard.combined(other.discard, with),
+            flush: self.flush.combined(other.flush, with),
             busy_ms: with.narrow(self.busy_ms, other.busy_ms),
             weighted_ms: with.narrow(self.weighted_ms, other.weighted_ms),
         }
@@ -122,14 +126,14 @@ pub fn sum(all: &[(String, DiskCounters)], names: &[&str]) -> Option<DiskCounter
     wanted.map(|(_, counters)| *counters).reduce(DiskCounters::plus)
 }
 
-/// Counters of kernels that count no discards.
+/// Counters of kernels that count no discards and no flushes.
 const OLD_FIELDS: usize = 11;
 
 fn parse_line(line: &str, number: usize) -> Result<(String, DiskCounters), CounterError> {
     let error = |what| CounterError::Malformed { file: DISKSTATS, line: number, what };
     let mut words = line.split_ascii_whitespace().skip(2);
     let name = words.next().ok_or(error("name"))?.to_owned();
-    let mut fields = [0u64; 15];
+    let mut fields = [0u64; 17];
     for (index, field) in fields.iter_mut().enumerate() {
         let Some(word) = words.next() else {
             // Older kernels end here.
@@ -149,6 +153,11 @@ fn parse_line(line: &str, number: usize) -> Result<(String, DiskCounters), Count
         read: direction(0),
         write: direction(4),
         discard: direction(11),
+        flush: Direction {
+            requests: fields[15],
+            time_ms: milliseconds(16),
+            ..Direction::default()
+        },
         busy_ms: milliseconds(9),
         weighted_ms: milliseconds(10),
     };
@@ -168,6 +177,8 @@ mod tests {
         assert_eq!(found[0].1.read.bytes(), 160 * 512);
         assert_eq!((found[1].1.write.requests, found[1].1.busy_ms), (5, 10));
         assert_eq!((found[0].1.discard.requests, found[1].1.discard.sectors), (0, 14));
+        assert_eq!((found[1].1.flush.requests, found[1].1.flush.time_ms), (16, 17));
+        assert_eq!(found[0].1.flush, Direction::default());
         let error = |text: &[u8]| parse(text).unwrap_err().to_string();
         assert_eq!(error(b"8 0 sda 1 2\n"), "line 1 of /proc/diskstats has no eleven counters");
         assert_eq!(error(b"8 0\n"), "line 1 of /proc/diskstats has no name");

@@ -121,14 +121,16 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Remembers the settings, in memory and in the journal. Of no settings nothing is written, and
-    /// no journal is needed.
+    /// Remembers the settings, and those that the kernel sets anew when one of them is written, in
+    /// memory and in the journal. Of no settings nothing is written, and no journal is needed.
     ///
     /// # Errors
     /// Those of [`recover`], which comes first. When there are settings and no journal, or one of
     /// them may not be set.
     pub fn new(journal: Option<&Path>, settings: &[Setting]) -> Result<Guard, GuardError> {
         let mut settings = settings.to_vec();
+        let reset: Vec<Setting> = settings.iter().filter_map(Setting::reset_with_it).collect();
+        settings.extend(reset);
         settings.sort();
         settings.dedup();
         match journal {
@@ -153,7 +155,12 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Sets one of them.
+    /// All of them in the order in which they are set, each with the value that it had.
+    pub fn remembered(&self) -> impl Iterator<Item = (&Setting, &str)> {
+        self.remembered.iter().map(|one| (&one.setting, one.before.as_str()))
+    }
+
+    /// Sets one of them, where it is not as wanted already.
     ///
     /// # Errors
     /// When it cannot be set, or the kernel takes another value.
@@ -162,7 +169,19 @@ impl Guard {
             self.remembered.iter().any(|remembered| remembered.setting == *setting),
             "only what can be put back is changed"
         );
+        // Writing what is there is not nothing: the kernel may set others anew.
+        if setting.value()? == value {
+            return Ok(());
+        }
         setting.set(value)
+    }
+
+    /// Puts everything back for now, and remembers it still.
+    ///
+    /// # Errors
+    /// When a setting cannot be put back.
+    pub fn as_before(&self) -> Result<(), GuardError> {
+        put_back(&self.remembered, None)
     }
 
     /// Puts everything back and removes the journal.
