@@ -8,11 +8,11 @@ mod error;
 pub mod fio;
 mod job;
 mod load;
+mod operations;
 mod process;
 mod ramp;
 pub mod safety;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -30,7 +30,7 @@ use crate::plan::Plan;
 use crate::read::Pages;
 use crate::record::{Cell, CellError, RunRecord};
 use crate::run::{Executor, Unfinished};
-use fio::{Direction, FioRun};
+use fio::FioRun;
 use job::Job;
 use load::Load;
 use ramp::{Ramp, Watch};
@@ -38,6 +38,7 @@ use safety::{Access, Found, Permission, Permit, SafetyError};
 
 pub use error::DiskError;
 pub use job::{JobError, LineFault};
+pub use operations::{Operation, Operations};
 
 /// Runs fio as the cells say.
 #[derive(Debug)]
@@ -161,6 +162,9 @@ impl DiskExecutor {
             Found::Nothing => self.length_bytes,
         };
         arguments.extend(load.arguments(length, self.run_seconds));
+        if process::knows_slat_percentiles(&self.version) {
+            arguments.extend(["--slat_percentiles=1", "--clat_percentiles=1"].map(OsString::from));
+        }
         arguments.push(file);
         Ok(arguments)
     }
@@ -213,8 +217,7 @@ impl Executor for DiskExecutor {
         let (mut measures, told) = watch.measures(about, run.bytes());
         // Of this process, which only waits.
         measures.remove("processor_ns_per_byte");
-        let seconds = run.seconds();
-        put_fio(&mut measures, &run, seconds);
+        measures.extend(operations::measures(&run));
         let mut notes: Vec<String> = told.map(str::to_owned).into_iter().collect();
         if let (Pages::Huge, Some(bytes)) = (pages, output.huge_page_bytes) {
             measures.insert("huge_page_bytes".to_owned(), bytes as f64);
@@ -227,8 +230,9 @@ impl Executor for DiskExecutor {
         latency.merge(&run.trim.latency);
         Ok(RunRecord {
             bytes: run.bytes(),
-            seconds,
+            seconds: run.seconds,
             latency: Some(latency),
+            operations: Operations::of(&run),
             measures,
             environment,
             notes,
@@ -244,35 +248,6 @@ impl Executor for DiskExecutor {
         }
         Ok(())
     }
-}
-
-fn put_fio(measures: &mut BTreeMap<String, f64>, run: &FioRun, seconds: f64) {
-    let seconds = seconds.max(1e-9);
-    let mut put = |name: String, value: f64| {
-        measures.insert(name, value);
-    };
-    let mut all = Direction { seconds, ..Direction::default() };
-    for direction in run.directions() {
-        all.bytes = all.bytes.saturating_add(direction.bytes);
-        all.requests = all.requests.saturating_add(direction.requests);
-        all.latency.merge(&direction.latency);
-        all.latency_sum_ns += direction.latency_sum_ns;
-    }
-    let named = [("", &all), ("read_", &run.read), ("write_", &run.write), ("trim_", &run.trim)];
-    for (prefix, direction) in named {
-        if direction.requests == 0 {
-            continue;
-        }
-        put(format!("fio_{prefix}iops"), direction.requests as f64 / seconds);
-        let mean = direction.latency_sum_ns / direction.requests as f64;
-        put(format!("fio_{prefix}clat_mean_ns"), mean);
-        for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
-            if let Some(ns) = direction.latency.quantile_ns(share) {
-                put(format!("fio_{prefix}clat_{name}_ns"), ns as f64);
-            }
-        }
-    }
-    put("fio_processor_percent".to_owned(), run.processor_percent);
 }
 
 /// Longest job file that is read.

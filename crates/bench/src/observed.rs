@@ -54,7 +54,7 @@ impl Before {
     pub fn is_busy_since(&self, device: &Storage) -> bool {
         let requests = |counters: DiskCounters| {
             let [read, write, discard] = [counters.read, counters.write, counters.discard];
-            [read, write, discard].map(|direction| direction.requests)
+            [read, write, discard, counters.flush].map(|direction| direction.requests)
         };
         match (self.counters, device.counters()) {
             (Some(before), Some(now)) => requests(now) != requests(before),
@@ -95,10 +95,7 @@ impl Before {
                 About::Discarding => counted.discard,
                 About::Mixed => counted.read.plus(counted.write),
             };
-            if about == About::Mixed {
-                put_direction(&mut measures, "device_read_", counted.read);
-                put_direction(&mut measures, "device_write_", counted.write);
-            }
+            put_directions(&mut measures, counted, seconds);
             measures.insert("device_bytes_per_byte".to_owned(), direction.bytes() as f64 / bytes);
             put_direction(&mut measures, "device_", direction);
             let milliseconds = seconds.max(1e-3) * 1e3;
@@ -113,6 +110,20 @@ impl Before {
 
 /// Numbers by name, the unit as the last word of each.
 pub type Measures = BTreeMap<String, f64>;
+
+/// Each direction by itself, whatever the run is about: a file system writes while one reads. Of
+/// flushes, which have no size, how many and how long each took.
+fn put_directions(measures: &mut Measures, counted: DiskCounters, seconds: f64) {
+    put_direction(measures, "device_read_", counted.read);
+    put_direction(measures, "device_write_", counted.write);
+    put_direction(measures, "device_discard_", counted.discard);
+    let flushes = counted.flush.requests as f64;
+    if flushes > 0.0 {
+        let await_ns = f64::from(counted.flush.time_ms) * 1e6 / flushes;
+        measures.insert("device_flush_await_ns".to_owned(), await_ns);
+        measures.insert("device_flushes_per_second".to_owned(), flushes / seconds.max(1e-3));
+    }
+}
 
 /// Size of a request, share of merges and mean time of one direction, where there were any, as
 /// `iostat -x` computes them.

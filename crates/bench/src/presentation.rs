@@ -5,6 +5,7 @@
 mod comparison;
 mod figures;
 mod lines;
+mod operations;
 mod programs;
 mod settled;
 mod times;
@@ -30,7 +31,8 @@ pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> S
         .filter(|&index| judgement.recommended.iter().any(|found| found.is(index)))
         .collect();
     let mut text = terminal_table(&table, &recommended, colour);
-    if let Some(table) = programs::table(experiment, judgement) {
+    let more = [operations::apart(experiment, judgement), programs::table(experiment, judgement)];
+    for table in more.into_iter().flatten() {
         text.push_str(&terminal_table(&table, &[], colour));
     }
     let told = |one: &Sentence| {
@@ -211,9 +213,10 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
             .to_owned(),
         forests: Vec::new(),
         figures: Vec::new(),
-        tables: programs::table(experiment, judgement)
-            .map(|table| (table, Folding::Open))
+        tables: [operations::table(experiment, judgement), programs::table(experiment, judgement)]
             .into_iter()
+            .flatten()
+            .map(|table| (table, Folding::Open))
             .chain([
                 (cell_table(experiment, judgement), Folding::Open),
                 (run_table(experiment), Folding::Folded),

@@ -14,6 +14,7 @@ use flow::run::StageReport;
 use report::rounding::Rounding;
 use serde::{Deserialize, Serialize};
 
+use crate::disk::Operations;
 use crate::histogram::Histogram;
 use crate::programs::{PipeUse, ProgramUse};
 use crate::quantities::{self, Unit};
@@ -210,6 +211,9 @@ pub struct RunRecord {
     /// Latencies of its requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Histogram>,
+    /// What fio did, by kind and section.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<Operations>,
     /// Further numbers, the unit as the last word of each name.
     pub measures: BTreeMap<String, f64>,
     /// The stages, as in the document of a backup.

@@ -38,7 +38,7 @@ pub enum FioError {
 }
 
 /// One run of fio, all jobs together.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FioRun {
     /// Version of fio.
     pub version: String,
@@ -48,8 +48,29 @@ pub struct FioRun {
     pub write: Direction,
     /// What was discarded.
     pub trim: Direction,
+    /// What was synchronised: requests and their latencies, no bytes.
+    pub sync: Direction,
+    /// The same of each section, jobs of one name together, in the order in which fio tells them.
+    pub sections: Vec<Section>,
+    /// Time of the longest job, or of those that run in turn one after the other (`stonewall`).
+    pub seconds: f64,
     /// Processor time by time, all jobs together, in per cent of a core.
     pub processor_percent: f64,
+}
+
+/// What the jobs of one section did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Section {
+    /// As in the job file.
+    pub name: String,
+    /// What was read.
+    pub read: Direction,
+    /// What was written.
+    pub write: Direction,
+    /// What was discarded.
+    pub trim: Direction,
+    /// What was synchronised.
+    pub sync: Direction,
 }
 
 /// One direction of a run.
@@ -61,10 +82,17 @@ pub struct Direction {
     pub requests: u64,
     /// Time of the longest job.
     pub seconds: f64,
-    /// From submission to completion.
+    /// From submission to completion; of synchronising calls their whole time.
     pub latency: Histogram,
     /// Sum of these times over all requests.
     pub latency_sum_ns: f64,
+    /// From preparing a request to its being accepted, of engines that do not wait there for its
+    /// end; empty where fio was not asked for its distribution.
+    pub submission: Histogram,
+    /// Sum of these times.
+    pub submission_sum_ns: f64,
+    /// How many of these times there are.
+    pub submissions: f64,
 }
 
 impl FioRun {
@@ -77,28 +105,38 @@ impl FioRun {
             .ok_or(FioError::NoDocument)?;
         let mut documents = serde_json::Deserializer::from_slice(&output[start..]).into_iter();
         let document: Document = documents.next().ok_or(FioError::NoJob)??;
-        let mut run = FioRun {
-            version: document.version,
-            read: Direction::default(),
-            write: Direction::default(),
-            trim: Direction::default(),
-            processor_percent: 0.0,
-        };
         if document.jobs.is_empty() {
             return Err(FioError::NoJob);
         }
-        for job in document.jobs {
+        let mut run = FioRun { version: document.version, ..FioRun::default() };
+        let mut groups: BTreeMap<i64, f64> = BTreeMap::new();
+        for job in &document.jobs {
             if job.error != 0 {
-                return Err(FioError::Job { job: job.jobname, code: job.error });
+                return Err(FioError::Job { job: job.jobname.clone(), code: job.error });
             }
-            run.read.add(&job.read)?;
-            run.write.add(&job.write)?;
-            if let Some(trim) = &job.trim {
-                run.trim.add(trim)?;
-            }
+            let index = run.section(&job.jobname);
+            job.add_to(&mut run.sections[index])?;
             run.processor_percent += job.usr_cpu + job.sys_cpu;
+            let seconds = groups.entry(job.groupid).or_default();
+            *seconds = seconds.max(job.seconds());
+        }
+        run.seconds = groups.values().sum();
+        for section in &run.sections {
+            run.read.merge(&section.read);
+            run.write.merge(&section.write);
+            run.trim.merge(&section.trim);
+            run.sync.merge(&section.sync);
         }
         Ok(run)
+    }
+
+    /// Where the section of that name is; a new one behind the others if there is none.
+    fn section(&mut self, name: &str) -> usize {
+        let found = self.sections.iter().position(|section| section.name == name);
+        found.unwrap_or_else(|| {
+            self.sections.push(Section { name: name.to_owned(), ..Section::default() });
+            self.sections.len() - 1
+        })
     }
 
     /// All that was done.
@@ -110,26 +148,29 @@ impl FioRun {
     pub fn bytes(&self) -> u64 {
         self.directions().iter().fold(0, |sum, one| sum.saturating_add(one.bytes))
     }
-
-    /// Time of the longest job.
-    pub fn seconds(&self) -> f64 {
-        self.directions().iter().fold(0.0, |longest, one| longest.max(one.seconds))
-    }
 }
 
 impl Direction {
-    fn add(&mut self, told: &Told) -> Result<(), FioError> {
-        self.bytes = self.bytes.saturating_add(told.io_bytes);
-        self.requests = self.requests.saturating_add(told.total_ios);
-        self.seconds = self.seconds.max(told.runtime as f64 / 1e3);
-        self.latency_sum_ns += told.clat_ns.mean * told.clat_ns.n;
-        let mut bins = Vec::with_capacity(told.clat_ns.bins.len());
-        for (ns, count) in &told.clat_ns.bins {
-            let ns = ns.parse().map_err(|_| FioError::Bin { ns: ns.clone() })?;
-            bins.push((ns, *count));
-        }
-        self.latency.merge(&Histogram::from(bins));
-        Ok(())
+    /// Adds what another one did beside it.
+    pub fn merge(&mut self, other: &Direction) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.requests = self.requests.saturating_add(other.requests);
+        self.seconds = self.seconds.max(other.seconds);
+        self.latency.merge(&other.latency);
+        self.latency_sum_ns += other.latency_sum_ns;
+        self.submission.merge(&other.submission);
+        self.submission_sum_ns += other.submission_sum_ns;
+        self.submissions += other.submissions;
+    }
+
+    /// Mean time from submission to completion, of at least one request.
+    pub fn latency_mean_ns(&self) -> Option<f64> {
+        (self.requests > 0).then(|| self.latency_sum_ns / self.requests as f64)
+    }
+
+    /// Mean time until a request was accepted, where that is a time of its own.
+    pub fn submission_mean_ns(&self) -> Option<f64> {
+        (self.submissions > 0.0).then(|| self.submission_sum_ns / self.submissions)
     }
 }
 
@@ -147,13 +188,43 @@ struct Job {
     jobname: String,
     #[serde(default)]
     error: i64,
+    /// Jobs that run in turn have different ones.
+    #[serde(default)]
+    groupid: i64,
     read: Told,
     write: Told,
     trim: Option<Told>,
+    sync: Option<ToldSync>,
     #[serde(default)]
     usr_cpu: f64,
     #[serde(default)]
     sys_cpu: f64,
+}
+
+impl Job {
+    /// Time of its longest direction.
+    fn seconds(&self) -> f64 {
+        let all = [Some(&self.read), Some(&self.write), self.trim.as_ref()];
+        all.into_iter().flatten().fold(0.0, |longest, told| longest.max(told.seconds()))
+    }
+
+    fn add_to(&self, section: &mut Section) -> Result<(), FioError> {
+        section.read.merge(&self.read.direction()?);
+        section.write.merge(&self.write.direction()?);
+        if let Some(trim) = &self.trim {
+            section.trim.merge(&trim.direction()?);
+        }
+        if let Some(sync) = &self.sync {
+            section.sync.merge(&Direction {
+                requests: sync.total_ios,
+                seconds: self.seconds(),
+                latency: sync.lat_ns.histogram()?,
+                latency_sum_ns: sync.lat_ns.sum_ns(),
+                ..Direction::default()
+            });
+        }
+        Ok(())
+    }
 }
 
 #[derive(Deserialize)]
@@ -163,7 +234,37 @@ struct Told {
     /// Milliseconds.
     runtime: u64,
     #[serde(default)]
+    slat_ns: Latency,
+    #[serde(default)]
     clat_ns: Latency,
+}
+
+impl Told {
+    fn seconds(&self) -> f64 {
+        self.runtime as f64 / 1e3
+    }
+
+    fn direction(&self) -> Result<Direction, FioError> {
+        Ok(Direction {
+            bytes: self.io_bytes,
+            requests: self.total_ios,
+            seconds: self.seconds(),
+            latency: self.clat_ns.histogram()?,
+            latency_sum_ns: self.clat_ns.sum_ns(),
+            submission: self.slat_ns.histogram()?,
+            submission_sum_ns: self.slat_ns.sum_ns(),
+            submissions: self.slat_ns.n,
+        })
+    }
+}
+
+/// Calls of fsync(2) and its kin.
+#[derive(Deserialize)]
+struct ToldSync {
+    #[serde(default)]
+    total_ios: u64,
+    #[serde(default)]
+    lat_ns: Latency,
 }
 
 #[derive(Default, Deserialize)]
@@ -174,6 +275,21 @@ struct Latency {
     n: f64,
     #[serde(default)]
     bins: BTreeMap<String, u64>,
+}
+
+impl Latency {
+    fn sum_ns(&self) -> f64 {
+        self.mean * self.n
+    }
+
+    fn histogram(&self) -> Result<Histogram, FioError> {
+        let mut bins = Vec::with_capacity(self.bins.len());
+        for (ns, count) in &self.bins {
+            let ns = ns.parse().map_err(|_| FioError::Bin { ns: ns.clone() })?;
+            bins.push((ns, *count));
+        }
+        Ok(Histogram::from(bins))
+    }
 }
 
 #[cfg(test)]
@@ -188,8 +304,13 @@ mod tests {
         assert_eq!(run.version, "fio-3.33");
         assert_eq!((run.read.bytes, run.read.requests), (342_548_480, 41_815));
         assert_eq!(run.write.requests, 17_933);
-        assert!((run.seconds() - 2.001).abs() < 1e-9);
+        assert!((run.seconds - 2.001).abs() < 1e-9);
         assert_eq!(run.read.latency.count(), 41_815);
+        // As fio says: 5543.148057 ns.
+        let submission = run.read.submission_mean_ns().unwrap();
+        assert!((submission - 5543.148_057).abs() < 1e-3, "{submission}");
+        assert_eq!((run.sections.len(), run.sync.requests), (1, 0));
+        assert_eq!(run.sections[0].read, run.read);
         // fio's own median is 211968 ns; bins of both are 3 % wide.
         let median = run.read.latency.quantile_ns(0.5).unwrap() as f64;
         assert!((median / 211_968.0 - 1.0).abs() < 0.05, "{median}");

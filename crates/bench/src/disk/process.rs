@@ -32,6 +32,14 @@ pub fn version() -> Result<String, DiskError> {
     }
 }
 
+/// Whether that version of fio tells how submission latencies are distributed
+/// (`slat_percentiles`, from 3.20 at the latest), and not only their mean.
+pub fn knows_slat_percentiles(version: &str) -> bool {
+    let numbers = version.trim_start_matches("fio-").split(['.', '-']);
+    let numbers: Vec<u32> = numbers.map_while(|number| number.parse().ok()).take(2).collect();
+    numbers.as_slice() >= [3, 20].as_slice()
+}
+
 /// Runs fio and returns what it printed; it is ended when the experiment is. A `job` is given to it
 /// on standard input. `look` is called every few milliseconds meanwhile.
 pub fn run(
@@ -131,5 +139,18 @@ fn tunables(known: Option<String>) -> String {
     match known {
         Some(known) if !known.is_empty() => format!("{known}:{HUGE}"),
         _ => HUGE.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_know_an_option() {
+        let known = ["fio-3.33", "fio-3.20-12-gabc", "fio-4.0"];
+        assert!(known.into_iter().all(knows_slat_percentiles));
+        let unknown = ["fio-3.16", "fio-2.99", "", "fio"];
+        assert!(!unknown.into_iter().any(knows_slat_percentiles));
     }
 }

@@ -95,13 +95,13 @@ impl Seen {
     /// In words, from measures named as [`crate::observed`] names them.
     pub fn meaning(&self, measures: &BTreeMap<String, f64>) -> Vec<Finding> {
         let get = |name: &str| measures.get(name).copied();
+        let mut found = Vec::from_iter(submission(measures));
         let (Some(request), Some(merged)) =
             (get("device_request_bytes"), get("device_merged_percent"))
         else {
-            return Vec::new();
+            return found;
         };
         let size = report::format::size(request as u64);
-        let mut found = Vec::new();
         let mut say = |rule, text: String| {
             found.push(
                 Finding::new(rule, Certainty::Measured, text)
@@ -148,6 +148,24 @@ impl Seen {
         }
         found
     }
+}
+
+/// Calls that are to return at once and do not: buffered I/O of libaio is done within the call
+/// (io_submit(2)), and a queue that is full makes the program wait for a place in it.
+fn submission(measures: &BTreeMap<String, f64>) -> Option<Finding> {
+    let (submitted, answered) =
+        (*measures.get("fio_slat_mean_ns")?, *measures.get("fio_clat_mean_ns")?);
+    if submitted <= answered {
+        return None;
+    }
+    let shown = |ns: f64| quantities::Unit::Nanoseconds.shown(ns);
+    let text = format!(
+        "the program waits where it hands requests in: {} for each, and {} more for the answer; \
+         so many at once as it asks for there are not",
+        shown(submitted),
+        shown(answered)
+    );
+    Some(Finding::new(&rules::SUBMISSION, Certainty::Measured, text))
 }
 
 fn printed_rates(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {

@@ -163,6 +163,12 @@ finding::rules! {
         speaks_when: "the first is more than twice the second",
         source: "fio and /proc/diskstats during the runs",
     }
+    SUBMISSION {
+        id: "experiment.submission",
+        looks_at: "the time until a request is accepted, and from there to its answer",
+        speaks_when: "the first is longer",
+        source: "fio (slat and clat)",
+    }
     FILEMARK {
         id: "experiment.filemark",
         looks_at: "runs to tape with and without the filemark that ends them",

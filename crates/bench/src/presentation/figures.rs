@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::histogram::Histogram;
 use crate::judgement::{CellSummary, Judgement, Pooled, Sweep};
 use crate::model::Model;
 use crate::quantities::{Unit, title};
@@ -314,13 +315,7 @@ fn series_group(run: &RunRecord) -> Option<Group> {
 /// Latencies as the share of requests that took no longer.
 fn latency_section(experiment: &Experiment, judgement: &Judgement) -> Option<Section> {
     let mut groups = Vec::new();
-    for (name, cell) in told_cells(experiment, judgement).into_iter().take(GROUPS_MAX) {
-        let mut all = crate::histogram::Histogram::default();
-        let runs = experiment.runs.iter().filter(|run| run.cell == cell.cell);
-        runs.filter_map(|run| run.latency.as_ref()).for_each(|latency| all.merge(latency));
-        if all.count() == 0 {
-            continue;
-        }
+    for (name, all) in latencies(experiment, judgement) {
         let value = |share: f64| {
             let ns = all.quantile_ns(share).unwrap_or(0).max(1);
             let took = match ns {
@@ -347,6 +342,30 @@ fn latency_section(experiment: &Experiment, judgement: &Judgement) -> Option<Sec
         }],
         ..Section::default()
     })
+}
+
+/// The latencies of the told cells by name; where runs did several kinds of things, of each kind.
+fn latencies(experiment: &Experiment, judgement: &Judgement) -> Vec<(String, Histogram)> {
+    let mut found: Vec<(String, Histogram)> = Vec::new();
+    let mut add = |name: String, latency: &Histogram| match found.iter_mut().find(|it| it.0 == name)
+    {
+        Some((_, known)) => known.merge(latency),
+        None => found.push((name, latency.clone())),
+    };
+    for (name, cell) in told_cells(experiment, judgement) {
+        for run in experiment.runs.iter().filter(|run| run.cell == cell.cell) {
+            if run.operations.iter().any(|one| one.operation != run.operations[0].operation) {
+                for one in &run.operations {
+                    add(format!("{name}, {}", one.operation.name()), &one.latency);
+                }
+            } else if let Some(latency) = &run.latency {
+                add(name.clone(), latency);
+            }
+        }
+    }
+    found.retain(|(_, latency)| latency.count() > 0);
+    found.truncate(GROUPS_MAX);
+    found
 }
 
 /// The recommended cell and the present one of each load, by what they differ in; where conditions

@@ -8,6 +8,7 @@
 use serde_json::{Value, json};
 
 use super::document;
+use crate::disk::Operations;
 use crate::judgement::{CellSummary, Judgement};
 use crate::record::{Experiment, RunRecord};
 
@@ -46,6 +47,7 @@ fn run_object(run: &RunRecord, cell: Option<&CellSummary>) -> Value {
         "latency_p99_ns": quantile(0.99),
         "is_outlier": cell.is_some_and(|cell| cell.outliers.contains(&run.repeat)),
         "measures": run.measures,
+        "operations": run.operations.iter().map(Operations::document).collect::<Vec<Value>>(),
         "stages": run.stages,
         "programs": run.programs,
         "pipes": run.pipes,

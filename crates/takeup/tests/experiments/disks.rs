@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::{run, succeeds};
 
 /// A loop device over a file, until it is dropped.
-struct Loop(PathBuf);
+pub struct Loop(PathBuf);
 
 impl Loop {
-    fn over(directory: &Path, bytes: u64) -> Loop {
+    pub fn over(directory: &Path, bytes: u64) -> Loop {
         let path = directory.join("backing");
         File::create(&path).unwrap().set_len(bytes).unwrap();
         let attached = Command::new("losetup").args(["--find", "--show"]).arg(&path).output();
@@ -21,7 +21,7 @@ impl Loop {
         Loop(String::from_utf8(attached.stdout).unwrap().trim().into())
     }
 
-    fn path(&self) -> &str {
+    pub fn path(&self) -> &str {
         self.0.to_str().unwrap()
     }
 }
@@ -32,13 +32,13 @@ impl Drop for Loop {
     }
 }
 
-fn runs(directory: &Path) -> Vec<Value> {
+pub fn runs(directory: &Path) -> Vec<Value> {
     let text = fs::read_to_string(directory.join("takeup-bench-disk.ndjson")).unwrap();
     let lines = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines.map(|line| line["run"].clone()).collect()
 }
 
-const ONCE: [&str; 5] = ["--repeats", "1", "--repeats-max", "1", "--no-progress"];
+pub const ONCE: [&str; 5] = ["--repeats", "1", "--repeats-max", "1", "--no-progress"];
 
 #[test]
 fn discards_have_a_rate() {
@@ -118,4 +118,48 @@ fn a_run_that_moves_nothing_has_a_reason() {
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("no run gave a number: "), "{error}");
     assert!(!error.contains("repeats"), "{error}");
+}
+
+/// Reads wait behind writes, and a hundredth of the fsyncs takes long: one number for all hides it.
+#[test]
+fn reads_writes_and_fsyncs_are_told_apart() {
+    needs::require!(Fio, LoopDevices);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::over(directory.path(), 64 << 20);
+    let command = ["bench", "disk", device.path(), "--load", "randrw", "--read-percent", "75"];
+    let load = ["--engines", "libaio", "--depth", "4", "--block-size", "8k", "--fsync", "8"];
+    let length = ["--length", "32M", "--runtime", "once", "--destructive"];
+    let text = succeeds(directory.path(), &[&command[..], &load, &length, &ONCE].concat());
+    let run = &runs(directory.path())[0];
+    let operations = run["operations"].as_array().unwrap();
+    let of = |name: &str| operations.iter().find(|one| one["operation"] == name).unwrap();
+    let count = |name: &str| of(name)["requests"].as_u64().unwrap();
+    let bytes = |name: &str| of(name)["bytes"].as_u64().unwrap();
+    let measure = |name: &str| run["measures"][name].as_f64().unwrap();
+    assert_eq!(bytes("read") + bytes("write"), 32 << 20, "{run}");
+    assert_eq!((bytes("read"), bytes("write")), (count("read") * 8192, count("write") * 8192));
+    assert!((2.0..4.5).contains(&(count("read") as f64 / count("write") as f64)), "{run}");
+    // fio counts reads, too, between two of them.
+    assert!(count("fsync") > 0 && count("fsync") < 4096 / 4, "{run}");
+    let latencies: u64 =
+        of("fsync")["latency"].as_array().unwrap().iter().map(|bin| bin[1].as_u64().unwrap()).sum();
+    assert_eq!(latencies, count("fsync"), "{run}");
+    assert!(measure("fio_fsync_p99_ns") >= measure("fio_fsync_p50_ns"), "{run}");
+    assert!(measure("fio_read_slat_mean_ns") > 0.0 && measure("fio_write_slat_p99_ns") > 0.0);
+    // The device saw the same, in its own directions. fsyncs make it flush its cache, and Linux 6.18
+    // counts them as writes of nothing, too.
+    assert_eq!(measure("device_read_request_bytes"), 8192.0, "{run}");
+    let written = measure("device_write_request_bytes");
+    assert!(written > 0.0 && written <= 8192.0, "{run}");
+    assert!(measure("device_flushes_per_second") > 0.0, "{run}");
+    for word in ["operation", "99.9 % within", "submitted in", "fsync"] {
+        assert!(text.contains(word), "{text}");
+    }
+    let page = directory.path().join("page.html");
+    let report = ["report", "takeup-bench-disk.ndjson", "--html", page.to_str().unwrap()];
+    succeeds(directory.path(), &report);
+    let page = fs::read_to_string(page).unwrap();
+    for word in ["Operations", "99.9 % within", "the only combination, fsync"] {
+        assert!(page.contains(word), "{word}");
+    }
 }

@@ -77,6 +77,7 @@ const TWEAKS: &[fn(&mut RunRecord)] = &[
         requests(run, BLOCKS[3] as f64, 0.0);
         measured(run, &[("fio_clat_mean_ns", 3e6), ("device_await_ns", 1e6)]);
     },
+    |run| measured(run, &[("fio_clat_mean_ns", 1e5), ("fio_slat_mean_ns", 1e6)]),
     |run| run.printed_bytes_per_second = is_first(run).then_some(1e6),
     |run| run.error = is_first(run).then(|| "no medium".to_owned()),
     |run| {
