@@ -10,9 +10,11 @@ mod job;
 mod load;
 mod operations;
 mod process;
+pub mod queue;
 mod ramp;
 pub mod safety;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -26,13 +28,14 @@ use host::layers::Storage;
 use crate::environment;
 use crate::memory;
 use crate::observed::About;
-use crate::plan::Plan;
+use crate::plan::{Plan, Stop};
 use crate::read::Pages;
 use crate::record::{Cell, CellError, RunRecord};
 use crate::run::{Executor, Unfinished};
 use fio::FioRun;
 use job::Job;
 use load::Load;
+use queue::Queues;
 use ramp::{Ramp, Watch};
 use safety::{Access, Found, Permission, Permit, SafetyError};
 
@@ -53,6 +56,7 @@ pub struct DiskExecutor {
     run_seconds: f64,
     job: Option<Job>,
     version: String,
+    queues: Queues,
     /// What is known of the last run, where it did not end.
     unfinished: Option<Unfinished>,
 }
@@ -63,11 +67,13 @@ const FIO_START_SECONDS: f64 = 0.5;
 
 impl DiskExecutor {
     /// Looks whether all that a plan asks for may be done. `job` is the user's own job file, which
-    /// then is the only combination.
+    /// then is the only load; `journal` keeps the settings that are to be put back, as it does for
+    /// reading.
     pub fn new(
         plan: &Plan,
         job: Option<&Path>,
         permission: Permission,
+        journal: Option<&Path>,
     ) -> Result<DiskExecutor, DiskError> {
         let path = PathBuf::from(plan.paths.first().map_or("", String::as_str));
         if plan.paths.len() != 1 {
@@ -93,15 +99,12 @@ impl DiskExecutor {
         if let (Some(job), Access::Reads) = (&job, access) {
             check_reach(job, &path)?;
         }
-        let behind = match found {
-            Found::Something => path.clone(),
-            Found::Nothing => path
-                .parent()
-                .filter(|parent| !parent.as_os_str().is_empty())
-                .map_or_else(|| PathBuf::from("."), Path::to_path_buf),
-        };
+        let version = process::version()?;
+        let device = device_behind(&path)?;
+        let queues = Queues::new(plan, &device, journal)?;
         Ok(DiskExecutor {
-            device: Storage::of(&behind)?,
+            device,
+            queues,
             path,
             _permit: permit,
             found,
@@ -109,9 +112,21 @@ impl DiskExecutor {
             length_bytes: plan.length_bytes,
             run_seconds: plan.run_seconds,
             job,
-            version: process::version()?,
+            version,
             unfinished: None,
         })
+    }
+
+    /// What a run depends on besides its cell, with the settings that are in force.
+    fn environment(&self) -> BTreeMap<String, String> {
+        let mut environment = environment::of(&self.path, &self.device);
+        environment.insert("fio".to_owned(), self.version.clone());
+        let own = |path: &str| {
+            self.device.queue.as_ref().is_some_and(|queue| Path::new(path).starts_with(queue))
+        };
+        // Of disks below a stack, whose queues are others than that of the stack itself.
+        environment.extend(self.queues.in_force().into_iter().filter(|(path, _)| !own(path)));
+        environment
     }
 
     fn may_fill_the_cache(&self, cell: &Cell) -> bool {
@@ -178,7 +193,11 @@ impl Executor for DiskExecutor {
     type Error = DiskError;
 
     fn applies(&self, cell: &Cell) -> bool {
-        Load::from_cell(cell).is_ok_and(|load| load.is_sensible())
+        self.queues.applies(cell) && Load::from_cell(cell).is_ok_and(|load| load.is_sensible())
+    }
+
+    fn foretell(&mut self, _cells: &[Cell], _stop: &Stop) -> Vec<String> {
+        self.queues.left_out()
     }
 
     fn unfinished(&self) -> Option<Unfinished> {
@@ -201,8 +220,8 @@ impl Executor for DiskExecutor {
         if self.may_fill_the_cache(cell) {
             memory::take_back(self.length_bytes);
         }
-        let mut environment = environment::of(&self.path, &self.device);
-        environment.insert("fio".to_owned(), self.version.clone());
+        self.queues.apply(cell)?;
+        let environment = self.environment();
         let pages = self.pages(cell)?;
         let mut watch = Watch::new(&self.device, self.job.as_ref().map_or(Ramp::None, Job::ramp));
         let text = self.job.as_ref().map(|job| &*job.text);
@@ -213,6 +232,7 @@ impl Executor for DiskExecutor {
             self.unfinished = self.unfinished_of(cell, begun.elapsed().as_secs_f64(), moved);
         }
         let output = output?;
+        self.queues.check(cell)?;
         let run = FioRun::parse(&output.document)?;
         let (mut measures, told) = watch.measures(about, run.bytes());
         // Of this process, which only waits.
@@ -241,13 +261,26 @@ impl Executor for DiskExecutor {
     }
 
     fn finish(&mut self) -> Result<(), DiskError> {
+        let put_back = self.queues.put_back();
         if self.found == Found::Nothing && self.path.is_file() {
             std::fs::remove_file(&self.path)
                 .map_err(|source| DiskError::Remove { path: self.path.clone(), source })?;
             self.found = Found::Something;
         }
-        Ok(())
+        Ok(put_back?)
     }
+}
+
+/// The storage below a path, or below its folder where there is none yet.
+///
+/// # Errors
+/// When neither can be looked at.
+pub fn device_behind(path: &Path) -> Result<Storage, DiskError> {
+    if path.exists() {
+        return Ok(Storage::of(path)?);
+    }
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Ok(Storage::of(folder.unwrap_or(Path::new(".")))?)
 }
 
 /// Longest job file that is read.

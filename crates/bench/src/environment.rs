@@ -1,13 +1,20 @@
 //! What a run depends on besides its cell: kernel, device, settings, versions.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use host::layers::Storage;
 
 /// Settings of a block device's queue that change results.
-const QUEUE_SETTINGS: &[&str] =
-    &["scheduler", "max_sectors_kb", "nr_requests", "nomerges", "rotational", "read_ahead_kb"];
+const QUEUE_SETTINGS: &[&str] = &[
+    "scheduler",
+    "max_sectors_kb",
+    "nr_requests",
+    "nomerges",
+    "rotational",
+    "read_ahead_kb",
+    "write_cache",
+];
 
 /// Host, kernel, processors and this program.
 pub fn of_this_machine() -> BTreeMap<String, String> {
@@ -37,6 +44,9 @@ pub fn of(path: &Path, device: &Storage) -> BTreeMap<String, String> {
     put("free memory", reported.to_owned());
     put("device", device.name.clone());
     put("disks", device.disks().join(" "));
+    let queues = device.disk_queues();
+    let disk = |queue: &PathBuf| Some(queue.parent()?.file_name()?.to_string_lossy().into_owned());
+    put("queues", queues.iter().filter_map(disk).collect::<Vec<String>>().join(" "));
     for name in QUEUE_SETTINGS {
         put(&format!("queue {name}"), device.queue_setting(name).unwrap_or_default());
     }

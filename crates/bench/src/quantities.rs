@@ -77,6 +77,13 @@ const FACTORS: &[KnownFactor] = &[
     setting("pages"),
     setting("jobs"),
     setting("readers"),
+    setting("scheduler"),
+    // Without flushes a loss of power may take data along that were said to be safe: no rate is a
+    // reason to set that.
+    load("write_cache"),
+    KnownFactor { title: Some("max_sectors"), ..setting("max_sectors_bytes") },
+    setting("nomerges"),
+    KnownFactor { title: Some("nr_requests"), ..setting("nr_requests") },
     KnownFactor {
         curve: CurveWords {
             time: "a request is answered after",
@@ -159,6 +166,10 @@ impl Cost {
 const CACHE_SETTINGS: &[&str] =
     &["engine", "cache", "pages", "jobs", "readers", "read_ahead_bytes"];
 
+/// Settings of a block device's queue, which bring some requests forward and let others wait.
+pub const QUEUE_SETTINGS: &[&str] =
+    &["scheduler", "write_cache", "max_sectors_bytes", "nomerges", "nr_requests"];
+
 const fn column(name: &'static str, head: &'static str) -> Measure {
     Measure { name, head: Some(head), cost: None }
 }
@@ -185,6 +196,11 @@ impl Measure {
         Measure { cost: Some(Cost { is_of_the_host: true, only, ..cost }), ..self }
     }
 
+    const fn by(self, only: &'static [&'static str]) -> Measure {
+        let Some(cost) = self.cost else { return self };
+        Measure { cost: Some(Cost { only: Some(only), ..cost }), ..self }
+    }
+
     const fn exact(self) -> Measure {
         let Some(cost) = self.cost else { return self };
         Measure { cost: Some(Cost { is_exact: true, ..cost }), ..self }
@@ -204,6 +220,15 @@ const MEASURES: &[Measure] = &[
     column("fio_iops", "requests/s"),
     column("fio_clat_p50_ns", "half within"),
     column("fio_clat_p99_ns", "99 % within"),
+    hidden("fio_read_clat_p99_ns")
+        .costs(1.15, "time within which 99 % of the reads are answered")
+        .by(QUEUE_SETTINGS),
+    hidden("fio_write_clat_p99_ns")
+        .costs(1.15, "time within which 99 % of the writes are answered")
+        .by(QUEUE_SETTINGS),
+    hidden("fio_fsync_p99_ns")
+        .costs(1.15, "time within which 99 % of the fsyncs return")
+        .by(QUEUE_SETTINGS),
     column("device_await_ns", "at the device"),
     column("device_request_bytes", "device request"),
     column("device_merged_percent", "joined"),

@@ -8,6 +8,7 @@ use host::layers::StorageError;
 
 use super::fio::FioError;
 use super::job::JobError;
+use super::queue::QueueError;
 use super::safety::SafetyError;
 use crate::record::CellError;
 
@@ -63,6 +64,9 @@ pub enum DiskError {
     /// A cell of it asks for something that cannot be.
     #[error(transparent)]
     Cell(#[from] CellError),
+    /// Settings of the queue cannot be what they are to be.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
     /// What was made for the runs is still there.
     #[error("remove {}", path.display())]
     Remove {

@@ -44,7 +44,7 @@ fn fio_runs_what_a_cell_says() {
         ("block_bytes", Level::Number(65536)),
     ];
     let plan = plan(&path, &levels);
-    let mut executor = DiskExecutor::new(&plan, None, Permission::KeepData).unwrap();
+    let mut executor = DiskExecutor::new(&plan, None, Permission::KeepData, None).unwrap();
     let run = executor.execute(&plan.cells()[0], &Cancel::new()).unwrap();
     assert_eq!(run.bytes, 4 << 20);
     assert_eq!(run.latency.unwrap().count(), 64);
@@ -60,13 +60,13 @@ fn a_file_that_fio_made_is_removed_and_one_with_data_is_kept() {
     let path = directory.path().join("new.img");
     let levels = [("load", text("randwrite")), ("cache", text("buffered"))];
     let plan = plan(&path, &levels);
-    let mut executor = DiskExecutor::new(&plan, None, Permission::KeepData).unwrap();
+    let mut executor = DiskExecutor::new(&plan, None, Permission::KeepData, None).unwrap();
     let run = executor.execute(&plan.cells()[0], &Cancel::new()).unwrap();
     assert_eq!(run.bytes, 4 << 20);
     executor.finish().unwrap();
     assert!(!path.exists());
     std::fs::write(&path, "data").unwrap();
-    let refused = DiskExecutor::new(&plan, None, Permission::KeepData);
+    let refused = DiskExecutor::new(&plan, None, Permission::KeepData, None);
     assert!(matches!(refused, Err(DiskError::Safety(SafetyError::HoldsData { .. }))));
 }
 
@@ -98,7 +98,7 @@ fn run_job(name: &str, job: &str) -> Result<RunRecord, String> {
     let job = job.replace("FOLDER", &directory.path().display().to_string());
     std::fs::write(file.path(), &job).unwrap();
     let plan = plan(&path, &[]);
-    let done = DiskExecutor::new(&plan, Some(file.path()), Permission::KeepData)
+    let done = DiskExecutor::new(&plan, Some(file.path()), Permission::KeepData, None)
         .and_then(|mut executor| {
             let run = executor.execute(&Cell::new(), &Cancel::new());
             executor.finish().unwrap();
@@ -179,7 +179,7 @@ fn fio_itself_is_told_to_write_nothing() {
     let job = directory.path().join("job");
     std::fs::write(&job, "[a]\nrw=read\nbs=4k\n").unwrap();
     let plan = plan(&path, &[]);
-    let mut executor = DiskExecutor::new(&plan, Some(&job), Permission::KeepData).unwrap();
+    let mut executor = DiskExecutor::new(&plan, Some(&job), Permission::KeepData, None).unwrap();
     // As if the list had a hole.
     executor.job.as_mut().unwrap().text = "[a]\nrw=write\nbs=4k\nsize=2m\n".to_owned();
     assert!(executor.execute(&Cell::new(), &Cancel::new()).is_err());
@@ -254,7 +254,7 @@ fn the_counters_show_what_was_merged_and_split() {
             ("depth", Level::Number(depth)),
         ];
         let plan = Plan { run_seconds: 0.3, length_bytes: 8 << 30, ..plan(&device.path, &levels) };
-        let mut executor = DiskExecutor::new(&plan, None, Permission::Destructive).unwrap();
+        let mut executor = DiskExecutor::new(&plan, None, Permission::Destructive, None).unwrap();
         executor.execute(&plan.cells()[0], &Cancel::new()).unwrap().measures
     };
     // More in flight than the device takes at once (128), so that some wait in the scheduler.

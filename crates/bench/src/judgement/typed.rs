@@ -44,6 +44,8 @@ pub struct Place {
     path: String,
     /// Name of the block device, where there is one.
     device: Option<String>,
+    /// Names of the disks at its bottom that have queues.
+    queues: Vec<String>,
 }
 
 impl Place {
@@ -59,6 +61,7 @@ impl Place {
                 || runs.iter().any(|run| run.measures.contains_key("filemark_seconds")),
             path: get("path").unwrap_or_default(),
             device: get("device").filter(|_| has_queue),
+            queues: words(get("queues").as_deref()),
         }
     }
 
@@ -87,11 +90,39 @@ const fn row(
     Row { factor, program, line, undo: None }
 }
 
+const UNTIL_RESTART: &str = "until the next start";
+const BY_UDEV: &str = "for good, by udev";
+
+/// Writes a setting of the queue of each disk.
+fn now(file: &str, value: &str, place: &Place) -> Option<String> {
+    match &place.queues[..] {
+        [] => None,
+        [disk] => Some(format!("echo {value} > /sys/block/{disk}/queue/{file}")),
+        disks => Some(format!(
+            "for disk in {}; do echo {value} > /sys/block/$disk/queue/{file}; done",
+            disks.join(" ")
+        )),
+    }
+}
+
+/// A udev rule that does. The kernel sets `nr_requests` anew with the scheduler, so the file of
+/// that one has a number behind the others'.
+fn for_good(file: &str, value: &str, place: &Place, rules: &str) -> Option<String> {
+    if place.queues.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "echo 'ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"{}\", \
+         ATTR{{queue/{file}}}=\"{value}\"' > /etc/udev/rules.d/{rules}.rules",
+        place.queues.join("|")
+    ))
+}
+
 const UDEV_FILE: &str = "/etc/udev/rules.d/61-read-ahead.rules";
 
 /// Every factor that an experiment may recommend and every program that lets one choose it.
 const TABLE: &[Row] = &[
-    row("read_ahead_bytes", "until the next start", |level, place| {
+    row("read_ahead_bytes", UNTIL_RESTART, |level, place| {
         let kib = number(level)? / 1024;
         Some(match &place.device {
             Some(device) => format!("blockdev --setra {} /dev/{device}", kib * 2),
@@ -103,12 +134,47 @@ const TABLE: &[Row] = &[
     }),
     Row {
         undo: Some("rm /etc/udev/rules.d/61-read-ahead.rules"),
-        ..row("read_ahead_bytes", "for good, by udev", |level, place| {
+        ..row("read_ahead_bytes", BY_UDEV, |level, place| {
             let (kib, device) = (number(level)? / 1024, place.device.as_ref()?);
             Some(format!(
                 "echo 'ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"{device}\", \
                  ATTR{{queue/read_ahead_kb}}=\"{kib}\"' > {UDEV_FILE}"
             ))
+        })
+    },
+    row("scheduler", UNTIL_RESTART, |level, place| now("scheduler", word(level)?, place)),
+    Row {
+        undo: Some("rm /etc/udev/rules.d/61-scheduler.rules"),
+        ..row("scheduler", BY_UDEV, |level, place| {
+            for_good("scheduler", word(level)?, place, "61-scheduler")
+        })
+    },
+    row("max_sectors_bytes", UNTIL_RESTART, |level, place| {
+        now("max_sectors_kb", &(number(level)? / 1024).to_string(), place)
+    }),
+    Row {
+        undo: Some("rm /etc/udev/rules.d/61-max-sectors.rules"),
+        ..row("max_sectors_bytes", BY_UDEV, |level, place| {
+            let kib = (number(level)? / 1024).to_string();
+            for_good("max_sectors_kb", &kib, place, "61-max-sectors")
+        })
+    },
+    row("nomerges", UNTIL_RESTART, |level, place| {
+        now("nomerges", &number(level)?.to_string(), place)
+    }),
+    Row {
+        undo: Some("rm /etc/udev/rules.d/61-nomerges.rules"),
+        ..row("nomerges", BY_UDEV, |level, place| {
+            for_good("nomerges", &number(level)?.to_string(), place, "61-nomerges")
+        })
+    },
+    row("nr_requests", UNTIL_RESTART, |level, place| {
+        now("nr_requests", &number(level)?.to_string(), place)
+    }),
+    Row {
+        undo: Some("rm /etc/udev/rules.d/62-nr-requests.rules"),
+        ..row("nr_requests", BY_UDEV, |level, place| {
+            for_good("nr_requests", &number(level)?.to_string(), place, "62-nr-requests")
         })
     },
     row("block_bytes", "takeup", |level, place| {
@@ -213,6 +279,10 @@ fn number(level: &Level) -> Option<u64> {
         Level::Number(number) => Some(*number),
         Level::Text(_) => None,
     }
+}
+
+fn words(text: Option<&str>) -> Vec<String> {
+    text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
 fn word(level: &Level) -> Option<&str> {
@@ -325,6 +395,33 @@ mod tests {
                 "takeup backup SOURCE --to TARGET --engine pread",
             )],
         );
+        let queue = |factor, from, to, disks: &[&str]| {
+            let queues = disks.iter().map(|disk| (*disk).to_owned()).collect();
+            lines(factor, from, to, &Place { queues, ..disk() })
+        };
+        check(
+            queue("scheduler", text("none"), text("mq-deadline"), &["sdb"]),
+            &[
+                (
+                    "echo mq-deadline > /sys/block/sdb/queue/scheduler",
+                    "echo none > /sys/block/sdb/queue/scheduler",
+                ),
+                (
+                    "echo 'ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"sdb\", \
+                     ATTR{queue/scheduler}=\"mq-deadline\"' > \
+                     /etc/udev/rules.d/61-scheduler.rules",
+                    "rm /etc/udev/rules.d/61-scheduler.rules",
+                ),
+            ],
+        );
+        let sizes = [Level::Number(1 << 20), Level::Number(256 << 10)];
+        let [large, small] = sizes;
+        let first = &queue("max_sectors_bytes", large, small, &["sda", "sdb"])[0];
+        assert_eq!(
+            first.0,
+            "for disk in sda sdb; do echo 256 > /sys/block/$disk/queue/max_sectors_kb; done"
+        );
+        assert_eq!(queue("nomerges", Level::Number(0), Level::Number(2), &[]), []);
         let direct = ("dd iflag=direct bs=1M if='/srv/big file'", "without iflag=direct");
         check(lines("cache", text("buffered"), text("direct"), &disk()), &[direct]);
         assert_eq!(lines("engine", text("psync"), text("mmap"), &disk()), []);

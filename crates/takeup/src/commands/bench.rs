@@ -19,6 +19,7 @@ use bench::run::{Ended, Executor, Parts, header, is_same, not_run};
 use clap::{Args, Subcommand};
 use flow::cancel::Cancel;
 use host::settings::GuardError;
+use report::format::counted;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -52,7 +53,7 @@ enum BenchCommand {
     PutBack(PutBackArgs),
 }
 
-/// Put back the read-ahead that a killed experiment has left changed
+/// Put back the settings of the kernel that a killed experiment has left changed
 ///
 /// Every experiment does this when it begins, so that this is needed only where none follows.
 #[derive(Args, Debug)]
@@ -78,7 +79,7 @@ fn put_back() -> Result<Outcome, Failure> {
     let count = recovered().map_err(|error| Failure::new(&error, guard_hint(&error)))?;
     let text = match count {
         0 => "nothing to put back\n".to_owned(),
-        count => format!("{count} read-ahead settings put back\n"),
+        count => format!("{} put back\n", counted(count as u64, "setting", "settings")),
     };
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)
@@ -103,7 +104,7 @@ pub fn journal() -> Option<PathBuf> {
             .or_else(|| named("XDG_STATE_HOME").map(|path| below(path, "takeup")))
             .or_else(|| named("HOME").map(|path| below(path, ".local/state/takeup")))
     };
-    directory.map(|directory| directory.join("read-ahead.json"))
+    directory.map(|directory| directory.join("settings.json"))
 }
 
 /// What there is to do about settings that cannot be kept safe.
@@ -139,6 +140,8 @@ pub fn experiment<E: Executor>(
     // A place that takes no file is found out before the executor writes anywhere.
     let is_new = begun.is_none();
     let (mut experiment, mut file) = open(&plan, &path, begun)?;
+    // Before anything is changed that has to be put back.
+    crate::interrupt::watch(&cancel);
     let mut executor = match make(&plan, &cancel) {
         Ok(executor) => executor,
         Err(failure) => {
@@ -149,7 +152,6 @@ pub fn experiment<E: Executor>(
             return Err(failure);
         }
     };
-    crate::interrupt::watch(&cancel);
     let progress = Progress::new(arguments, &plan.factors);
     let start = std::time::Instant::now();
     let ended = bench::run::run(
@@ -164,7 +166,7 @@ pub fn experiment<E: Executor>(
         },
     );
     progress.close();
-    let hint = (plan.kind == "read").then(|| PUT_BACK.to_owned());
+    let hint = ["read", "disk"].contains(&plan.kind.as_str()).then(|| PUT_BACK.to_owned());
     executor.finish().map_err(|error| Failure::new(&error, hint))?;
     let ended = ended.map_err(|error| Failure::new(&error, None))?;
     if is_new && !experiment.tells_something() {

@@ -24,6 +24,11 @@ impl Loop {
     pub fn path(&self) -> &str {
         self.0.to_str().unwrap()
     }
+
+    /// A setting of its queue.
+    pub fn queue(&self, setting: &str) -> PathBuf {
+        Path::new("/sys/block").join(self.0.file_name().unwrap()).join("queue").join(setting)
+    }
 }
 
 impl Drop for Loop {

@@ -61,7 +61,7 @@ impl Scene {
              \"path\":\"{}\",\"before\":\"1024\"}}]}}",
             self.home().join("precious").display()
         );
-        let script = "umask 022 && mkdir -p \"$1\" && printf %s \"$2\" >\"$1/read-ahead.json\"";
+        let script = "umask 022 && mkdir -p \"$1\" && printf %s \"$2\" >\"$1/settings.json\"";
         let folder = folder.display().to_string();
         let arguments = ["sh", "-c", script, "sh", &folder, &text];
         let output = as_user(user, Path::new("/"), &self.temporary(), &arguments);

@@ -7,6 +7,7 @@ mod commands;
 mod disks;
 mod files;
 mod journals;
+mod queues;
 mod settings;
 
 use std::ffi::OsStr;

@@ -71,7 +71,7 @@ fn every_read_ahead_is_measured_and_put_back() {
     for level in ["64 KiB", "192 KiB", "4 MiB"] {
         assert!(text.contains(level), "{text}");
     }
-    assert!(!directory.path().join("run/read-ahead.json").exists());
+    assert!(!directory.path().join("run/settings.json").exists());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_killed_experiment_is_cleared_up_after() {
     child.wait().unwrap();
     assert_ne!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
     let text = succeeds(directory.path(), &["bench", "put-back"]);
-    assert_eq!(text, "1 read-ahead settings put back\n");
+    assert_eq!(text, "1 setting put back\n");
     assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
     assert_eq!(succeeds(directory.path(), &["bench", "put-back"]), "nothing to put back\n");
 }
@@ -102,7 +102,7 @@ fn a_killed_experiment_is_cleared_up_after() {
 #[test]
 fn what_was_not_put_back_is_not_forgotten() {
     let directory = tempfile::tempdir().unwrap();
-    let journal = directory.path().join("run/read-ahead.json");
+    let journal = directory.path().join("run/settings.json");
     let folder = journal.parent().unwrap();
     let mut builder = fs::DirBuilder::new();
     builder.mode(0o700).recursive(true).create(folder).unwrap();
@@ -110,7 +110,7 @@ fn what_was_not_put_back_is_not_forgotten() {
     let output = run(directory.path(), &["bench", "put-back"]);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.contains("run/read-ahead.json is not understood"), "{error}");
+    assert!(error.contains("run/settings.json is not understood"), "{error}");
     assert!(error.contains("hint: it may name settings that were not put back"), "{error}");
     assert!(journal.exists());
 }

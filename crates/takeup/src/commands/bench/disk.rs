@@ -1,14 +1,16 @@
 //! `takeup bench disk`: random and mixed loads by fio.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
+use bench::disk::queue::{self, QueueError};
 use bench::disk::safety::{Permission, SafetyError};
-use bench::disk::{DiskError, DiskExecutor};
+use bench::disk::{DiskError, DiskExecutor, device_behind};
 use bench::plan::Plan;
 use bench::record::{Factor, Level, Role};
 use clap::{Args, ValueEnum};
+use host::settings::Kind;
 
 use super::options::{ExperimentArgs, Span, factor, finish, numbers};
 use super::read::Pages;
@@ -29,7 +31,12 @@ Examples:
   takeup bench disk /srv/db.img --engines io_uring --depth 1,4,16,64
   takeup bench disk /srv/scratch.img --load randrw --read-percent 70 --block-size 8k --fsync 1
   takeup bench disk /dev/sdx --load randwrite,write --destructive
+  takeup bench disk /srv/db.img --scheduler current,none,mq-deadline --load randrw --destructive
   takeup bench disk /srv/db.img --job mine.fio
+
+Settings of the queue are named as in /sys/block/*/queue and have the values that stand there, with
+'current' for the one in force. They are changed for the runs and put back at the end, also after a
+crash (`takeup bench put-back`).
 
 A job of one's own may name PATH as its file, or no file, and have the options that shape a
 load; none that names, makes or removes other files or runs programs (docs/bench.md has
@@ -66,6 +73,8 @@ pub struct DiskArgs {
     /// Pages of fio's memory; fio by itself uses small ones
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "huge")]
     pages: Vec<Pages>,
+    #[command(flatten)]
+    queue: QueueArgs,
     /// Run a job file of your own instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["load", "plan"])]
     job: Option<PathBuf>,
@@ -81,6 +90,56 @@ pub struct DiskArgs {
     destructive: bool,
     #[command(flatten)]
     experiment: ExperimentArgs,
+}
+
+/// Settings of the queues of the disks behind PATH.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Settings of the queue")]
+struct QueueArgs {
+    /// Schedulers of the disk
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    scheduler: Vec<String>,
+    /// Requests are joined (0), only where that costs nothing (1), never (2)
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    nomerges: Vec<String>,
+    /// Largest request at the disk in KiB
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    max_sectors_kb: Vec<String>,
+    /// Read-ahead in KiB of the device that PATH lies on, for --cache buffered
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    read_ahead_kb: Vec<String>,
+    /// Requests that may wait in the queue of the disk
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    nr_requests: Vec<String>,
+    /// Whether the kernel flushes the disk's cache: 'write back' or 'write through'; without
+    /// flushes a loss of power may take what was said to be safe
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    write_cache: Vec<String>,
+}
+
+impl QueueArgs {
+    /// What is to be set, in the order of the columns.
+    fn typed(&self) -> [(Kind, &[String]); 6] {
+        [
+            (Kind::WriteCache, &self.write_cache),
+            (Kind::Scheduler, &self.scheduler),
+            (Kind::NoMerges, &self.nomerges),
+            (Kind::MaxSectors, &self.max_sectors_kb),
+            (Kind::Requests, &self.nr_requests),
+            (Kind::ReadAhead, &self.read_ahead_kb),
+        ]
+    }
+
+    fn factors(&self, path: &Path) -> Result<Vec<Factor>, DiskError> {
+        if self.typed().iter().all(|(_, typed)| typed.is_empty()) {
+            return Ok(Vec::new());
+        }
+        let device = device_behind(path)?;
+        let one = |(kind, typed)| queue::factor(kind, typed, &device).transpose();
+        let factors: Result<Vec<Factor>, QueueError> =
+            self.typed().into_iter().filter_map(one).collect();
+        Ok(factors?)
+    }
 }
 
 /// When a run ends.
@@ -153,13 +212,13 @@ pub fn run(arguments: &DiskArgs) -> ExitCode {
 fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
     let plan = match arguments.experiment.plan_from_file("disk")? {
         Some(plan) => plan,
-        None => plan(arguments),
+        None => plan(arguments)?,
     };
     let permission =
         if arguments.destructive { Permission::Destructive } else { Permission::KeepData };
     let job = arguments.job.as_deref();
     super::experiment(plan, &arguments.experiment, |plan, _| {
-        DiskExecutor::new(plan, job, permission).map_err(failure)
+        DiskExecutor::new(plan, job, permission, super::journal().as_deref()).map_err(failure)
     })
 }
 
@@ -177,23 +236,49 @@ fn failure(error: DiskError) -> Failure {
             "docs/bench.md has the list; exec, other files and logs are not on it"
         }
         DiskError::Safety(SafetyError::Empty { .. }) => "fill it first, or measure writes",
+        DiskError::Queue(error) => return Failure::new(error, Some(queue_hint(error))),
         _ => return Failure::new(&error, None),
     };
     Failure::new(&error, Some(hint.to_owned()))
 }
 
-fn plan(arguments: &DiskArgs) -> Plan {
+fn queue_hint(error: &QueueError) -> String {
+    let hint = match error {
+        QueueError::Settings(error) => {
+            return super::guard_hint(error)
+                .unwrap_or_else(|| "settings of a queue are changed by root".to_owned());
+        }
+        QueueError::NotOffered { what, .. } if what.starts_with("scheduler") => {
+            "a scheduler is offered once its module is loaded: modprobe bfq"
+        }
+        QueueError::NotKept { .. } => "udev rules and tuned set such values, too",
+        QueueError::Multipath { .. } => {
+            "lowering it makes the paths fail; multipath.conf has max_sectors_kb for them"
+        }
+        QueueError::NotTaken { .. } => "nothing runs with a value that the kernel does not take",
+        QueueError::NotOffered { .. } | QueueError::Level(_) | QueueError::NoSetting { .. } => {
+            "/sys/block/*/queue has what there is to set"
+        }
+    };
+    hint.to_owned()
+}
+
+fn plan(arguments: &DiskArgs) -> Result<Plan, Failure> {
     let path = arguments.path.clone().unwrap_or_default();
-    let path = std::path::absolute(&path).unwrap_or(path).display().to_string();
-    let factors: Vec<Factor> = match arguments.job {
+    let path = std::path::absolute(&path).unwrap_or(path);
+    // What a killed experiment left is not what is in force.
+    super::recovered().map_err(|error| failure(QueueError::from(error).into()))?;
+    let mut factors: Vec<Factor> = match arguments.job {
         Some(_) => Vec::new(),
         None => factors(arguments),
     };
+    factors.extend(arguments.queue.factors(&path).map_err(failure)?);
+    let path = path.display().to_string();
     let title = match &arguments.job {
         Some(job) if arguments.experiment.title.is_empty() => format!("fio {}", job.display()),
         _ => arguments.experiment.title.clone(),
     };
-    Plan {
+    Ok(Plan {
         kind: "disk".to_owned(),
         title,
         paths: vec![path],
@@ -207,7 +292,7 @@ fn plan(arguments: &DiskArgs) -> Plan {
         },
         commands: None,
         factors,
-    }
+    })
 }
 
 fn factors(arguments: &DiskArgs) -> Vec<Factor> {
