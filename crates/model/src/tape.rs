@@ -19,6 +19,7 @@ pub mod counters;
 pub mod generation;
 pub mod maker;
 mod mechanics;
+pub mod media;
 pub mod parameters;
 mod speed;
 

@@ -49,6 +49,8 @@ pub struct DriveMountSettings {
     pub medium: Option<PathBuf>,
     /// What a medium file that is made anew becomes.
     pub new_medium: CartridgeSettings,
+    /// The drive reads media of that generation and does not write them.
+    pub is_read_only: bool,
 }
 
 /// A mounted drive.

@@ -129,6 +129,16 @@ impl Cartridge {
         medium.bytes_before(medium.len())
     }
 
+    /// Density code of its generation.
+    pub fn density(&self) -> u8 {
+        self.lock().settings.density
+    }
+
+    /// From now on it cannot be written to, whatever its switch says.
+    pub fn protect(&self) {
+        self.lock().settings.protection = Protection::Protected;
+    }
+
     /// Native bytes that fit.
     pub fn capacity_bytes(&self) -> u64 {
         self.lock().settings.capacity_bytes

@@ -80,6 +80,17 @@ pub enum MediumFileError {
         /// Its version.
         version: u32,
     },
+    /// It is of another generation than the one that the drive was started with, whose time it
+    /// keeps.
+    #[error("{path} is an {found} medium, and the drive was started with {wanted} media")]
+    OtherGeneration {
+        /// The file.
+        path: PathBuf,
+        /// Its generation.
+        found: String,
+        /// That of the other ones.
+        wanted: String,
+    },
     /// It cannot be read or written.
     #[error("cannot use medium file {path} at byte {offset}")]
     Access {

@@ -258,6 +258,7 @@ impl Folder {
             generation: "LTO-7".into(),
             medium: None,
             new_medium: CartridgeSettings::default(),
+            is_read_only: false,
         };
         let mut mount = DriveMount::new(settings, path.path(), LAB_LIMITS.1 as u64).unwrap();
         let unmounter = mount.unmounter(None);

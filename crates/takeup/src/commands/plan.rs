@@ -18,9 +18,11 @@ use model::program::Ratio;
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use model::tape::generation::Generation;
 use model::tape::maker::Maker;
+use model::tape::media::{MediumAccess, access};
 use model::tape::parameters::TapeParameters;
 use report::figure;
 
+use super::sim::GenerationName;
 use crate::failure::Failure;
 use crate::options::CommonArgs;
 use crate::outcome::{Outcome, SummaryPlace, finish, to_standard_output};
@@ -42,6 +44,7 @@ Examples:
   takeup plan --drive lto8 --source-rate 60MB --size 20TB --ratio 1.5
   takeup plan --drive lto9 /srv
   takeup plan --drive hp-lto3 --source-rate 35MB --size 1TB
+  takeup plan --drive lto8 --medium lto7m --source-rate 250MB --size 40TB
   takeup plan --drive lto7 --drive lto9 --source-disk array:12 --size 40TB --files 3000000
   takeup plan --drive lto6 --source-rate 35MB --size 2TB --chart plan.svg
   takeup plan --drive lto8 --source-rate 80MB --size 1TB --set back_hitch_ns=3.5s")]
@@ -53,6 +56,10 @@ pub struct PlanArgs {
     /// (hp-lto3, ibm-lto3); more of them are compared with the first
     #[arg(long = "drive", required = true, value_name = "NAME")]
     drives: Vec<DriveName>,
+    /// Generation of the media where that is not the first drive's: one before, lto7m for LTO-7
+    /// Type M
+    #[arg(long = "medium-generation", visible_alias = "medium", value_name = "GENERATION")]
+    medium: Option<GenerationName>,
     /// Drives that write at the same time
     #[arg(long, default_value = "1", value_name = "N")]
     count: NonZero<u32>,
@@ -256,6 +263,7 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
     let others: Vec<_> = arguments.drives[1..].iter().map(|drive| drive.0).collect();
     let presentation = Presentation {
         drive: first,
+        medium: arguments.medium.map(|medium| medium.0).filter(|medium| medium.name != first.name),
         others: &others,
         setup: &setup,
         list: &list,
@@ -285,7 +293,10 @@ impl From<PlanError> for Failure {
 }
 
 fn setup(arguments: &PlanArgs, measured: Option<&Measured>) -> Result<Setup, Failure> {
-    let mut drive = TapeParameters::of(arguments.drives[0].0);
+    let generation = arguments.drives[0].0;
+    let medium =
+        arguments.medium.map_or(Ok(generation), |medium| writable(generation, medium.0))?;
+    let mut drive = TapeParameters::with_medium(generation, medium);
     if let (true, Some(most)) = (arguments.half_height, arguments.drives[0].0.half_height_speed_max)
     {
         drive.speeds_bytes_per_second.retain(|speed| *speed <= most);
@@ -316,6 +327,21 @@ fn setup(arguments: &PlanArgs, measured: Option<&Measured>) -> Result<Setup, Fai
         block_bytes: arguments.block_size.0,
         change_ns: u64::from(arguments.change) * 1_000_000_000,
     })
+}
+
+/// A medium, if the drive writes to it.
+fn writable(
+    drive: &'static Generation,
+    medium: &'static Generation,
+) -> Result<&'static Generation, Failure> {
+    match access(drive, medium).map_err(|error| Failure::new(&error, None))? {
+        MediumAccess::ReadAndWrite => Ok(medium),
+        MediumAccess::ReadOnly => {
+            let (drive, medium) = (drive.name, medium.name);
+            let what = format!("an {drive} drive only reads {medium} media");
+            Err(Failure::of(what, Some("a backup needs media that it writes")))
+        }
+    }
 }
 
 /// What is given goes before what is measured.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use model::tape::generation::Generation;
+use model::tape::media::{MediumAccess, MediumRefused, access};
 use model::tape::parameters::{Known, TapeParameters};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sim::mount::drive::{DriveMount, DriveMountSettings};
@@ -42,6 +43,7 @@ Examples:
   takeup sim tape /mnt/drive --drive lto7 --medium /var/tmp/cartridge &
   tar -b 2048 -cf /mnt/drive/nst0 /srv; mt -f /mnt/drive/nst0 rewind
   takeup sim status /mnt/drive
+  takeup sim tape /mnt/drive --drive lto7 --medium /var/tmp/old --medium-generation lto6 &
   takeup sim load /mnt/drive /var/tmp/second
   takeup sim disk /mnt/slow --preset sas15k --backing /var/tmp/disk --size 10G --loop")]
 pub struct SimArgs {
@@ -69,6 +71,10 @@ struct TapeArgs {
     /// The cartridge, a file that is made if it is not there; without it, one in memory
     #[arg(long, value_name = "FILE")]
     medium: Option<PathBuf>,
+    /// Generation of the cartridge where that is not the drive's: one before, lto7m for LTO-7 Type
+    /// M; by default what the file says, or that of the drive
+    #[arg(long, value_name = "GENERATION")]
+    medium_generation: Option<GenerationName>,
     /// Native capacity of a new cartridge; the generation's, or 1 GiB in memory
     #[arg(long, value_name = "SIZE")]
     capacity: Option<Size>,
@@ -117,15 +123,24 @@ enum TimeChoice {
     None,
 }
 
+/// A generation of drives or media, as typed.
 #[derive(Clone, Copy, Debug)]
-struct GenerationName(&'static Generation);
+pub struct GenerationName(pub &'static Generation);
 
 impl FromStr for GenerationName {
     type Err = String;
 
+    /// `lto8`, `LTO-8`; `lto7m` and `m8` for LTO-7 Type M.
     fn from_str(text: &str) -> Result<GenerationName, String> {
-        let plain = |name: &str| name.to_ascii_lowercase().replace('-', "");
-        let known = Generation::all().iter().find(|known| plain(known.name) == plain(text));
+        let plain = |name: &str| {
+            let kept = name.chars().filter(char::is_ascii_alphanumeric);
+            kept.collect::<String>().to_ascii_lowercase().replace("type", "")
+        };
+        let typed = match plain(text).as_str() {
+            "m8" => "lto7m".to_owned(),
+            typed => typed.to_owned(),
+        };
+        let known = Generation::all().iter().find(|known| plain(known.name) == typed);
         known.map(GenerationName).ok_or_else(|| {
             let names: Vec<String> = Generation::all().iter().map(|one| plain(one.name)).collect();
             format!("known are {}", names.join(" "))
@@ -184,30 +199,22 @@ const BLOCK_BYTES_MAX: u64 = 8 << 20;
 
 fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
     let generation = arguments.drive.0;
-    let mut parameters = TapeParameters::of(generation);
-    let capacity_bytes = match (arguments.capacity, &arguments.medium) {
-        (Some(size), _) => size.0,
-        (None, Some(_)) => generation.capacity_bytes,
-        (None, None) => MEMORY_CAPACITY_BYTES,
-    };
-    let new_medium = new_cartridge(generation, capacity_bytes, &parameters);
     let medium = arguments.medium.as_deref().map(absolute).transpose()?;
     // Before a medium is made.
     for setting in &arguments.settings {
-        setting.apply(&mut parameters.clone())?;
+        setting.apply(&mut TapeParameters::of(generation))?;
     }
     check_mountpoint("drive", &arguments.mountpoint)?;
-    let cartridge = match &medium {
-        Some(path) => Cartridge::in_file(path, new_medium.clone())
-            .map_err(|error| Failure::new(&error, medium_hint(&error)))?,
-        None => Cartridge::blank(new_medium.clone()),
-    };
+    let Loaded { cartridge, new_medium, mut parameters, access } =
+        loaded(arguments, medium.as_deref())?;
     fit_length(&mut parameters, cartridge.capacity_bytes());
     for setting in &arguments.settings {
         setting.apply(&mut parameters)?;
     }
     let drive = VirtualDrive::new("virtual drive", settings(generation));
     let recorded_bytes = cartridge.used_bytes();
+    let capacity_bytes = new_medium.capacity_bytes;
+    let medium_density = cartridge.density();
     drive.insert(cartridge);
     drive.set_compression(match arguments.compression {
         CompressionChoice::Off => Compression::Off,
@@ -217,16 +224,76 @@ fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
         .then(|| take_time(arguments, parameters, recorded_bytes, &drive));
     let generation = generation.name.to_owned();
     let medium_path = medium.clone();
-    let settings =
-        DriveMountSettings { drive, gauge: gauge.clone(), generation, medium, new_medium };
+    let is_read_only = access == MediumAccess::ReadOnly;
+    let settings = DriveMountSettings {
+        drive,
+        gauge: gauge.clone(),
+        generation,
+        medium,
+        new_medium,
+        is_read_only,
+    };
     let mut mount = DriveMount::new(settings, &arguments.mountpoint, BLOCK_BYTES_MAX)
         .map_err(|error| Failure::new(&error, Some(mount_hint("drive", &arguments.mountpoint))))?;
     let mut unmounter = mount.unmounter(gauge);
     unmount_on_signal("drive", move || unmounter.unmount());
     let room = medium_path.as_deref().and_then(room_for_medium);
-    to_standard_error(&greeting(arguments, mount.block_bytes_max()));
+    let older = Generation::of_density(medium_density);
+    to_standard_error(&greeting(arguments, older, access, mount.block_bytes_max()));
     to_standard_error(&room_warning(capacity_bytes.saturating_sub(recorded_bytes), room));
     mount.run().map_err(|error| Failure::new(&error, None))
+}
+
+/// A cartridge, and what drive and cartridge come to together.
+struct Loaded {
+    cartridge: Cartridge,
+    new_medium: CartridgeSettings,
+    parameters: TapeParameters,
+    access: MediumAccess,
+}
+
+/// The cartridge that was asked for. Nothing is made that the drive would not take.
+fn loaded(arguments: &TapeArgs, path: Option<&Path>) -> Result<Loaded, Failure> {
+    let drive = arguments.drive.0;
+    let asked = arguments.medium_generation.map(|name| name.0);
+    let refused = |error: &MediumRefused| Failure::new(error, None);
+    let wanted = asked.unwrap_or(drive);
+    let may_write = access(drive, wanted).map_err(|error| refused(&error))?;
+    let is_new = path.is_none_or(|path| std::fs::metadata(path).map_or(true, |it| it.len() == 0));
+    if is_new && may_write == MediumAccess::ReadOnly {
+        let (drive, medium) = (drive.name, wanted.name);
+        let only = format!("an {drive} drive only reads {medium} media");
+        let what = format!("{only}, and a new one holds nothing");
+        return Err(Failure::of(what, Some("--drive takes the generation that writes it")));
+    }
+    let capacity_bytes = match (arguments.capacity, path) {
+        (Some(size), _) => size.0,
+        (None, Some(_)) => wanted.capacity_bytes,
+        (None, None) => MEMORY_CAPACITY_BYTES,
+    };
+    let new_medium =
+        new_cartridge(wanted, capacity_bytes, &TapeParameters::with_medium(drive, wanted));
+    let Some(path) = path else {
+        let cartridge = Cartridge::blank(new_medium.clone());
+        let parameters = TapeParameters::with_medium(drive, wanted);
+        return Ok(Loaded { cartridge, new_medium, parameters, access: may_write });
+    };
+    let cartridge = Cartridge::in_file(path, new_medium.clone())
+        .map_err(|error| Failure::new(&error, medium_hint(&error)))?;
+    // One of a generation that nobody knows is taken for the drive's own.
+    let found = Generation::of_density(cartridge.density()).unwrap_or(wanted);
+    if asked.is_some_and(|asked| asked.name != found.name) {
+        let (path, found, asked) = (path.display(), found.name, wanted.name);
+        let what = format!("{path} is an {found} medium, and not an {asked} one");
+        return Err(Failure::of(what, Some("name a file that does not exist yet for a new one")));
+    }
+    let access = access(drive, found).map_err(|error| refused(&error))?;
+    if access == MediumAccess::ReadOnly {
+        cartridge.protect();
+    }
+    let new_medium = CartridgeSettings { density: cartridge.density(), ..new_medium };
+    let parameters = TapeParameters::with_medium(drive, found);
+    Ok(Loaded { cartridge, new_medium, parameters, access })
 }
 
 /// Whether `what` can be mounted there: a file takes a mount, too, and nobody finds a drive in it.
@@ -289,10 +356,23 @@ fn settings(generation: &Generation) -> DriveSettings {
     }
 }
 
-fn greeting(arguments: &TapeArgs, block_bytes_max: u64) -> String {
+fn greeting(
+    arguments: &TapeArgs,
+    medium: Option<&Generation>,
+    access: MediumAccess,
+    block_bytes_max: u64,
+) -> String {
     let folder = arguments.mountpoint.display();
     let name = arguments.drive.0.name;
+    let other = medium.filter(|medium| medium.name != name).map(|medium| medium.name);
     let mut text = format!("takeup: {name} drive at {folder}/nst0 until it is unmounted\n");
+    if let Some(medium) = other {
+        let what = match access {
+            MediumAccess::ReadAndWrite => "reads and writes it at the speeds of its generation",
+            MediumAccess::ReadOnly => "only reads it",
+        };
+        text.push_str(&format!("takeup: the medium is an {medium} one, and the drive {what}\n"));
+    }
     if block_bytes_max < BLOCK_BYTES_MAX {
         text.push_str(&format!(
             "takeup: blocks of more than {block_bytes_max} bytes would come in pieces\n\

@@ -33,6 +33,35 @@ fn a_slow_source_and_its_alternatives() {
     insta::assert_snapshot!("plan_fast", shown(&output, directory.path()));
 }
 
+/// Capacity and speeds are the medium's, whatever the drive could do.
+#[test]
+fn older_media_in_a_newer_drive() {
+    let directory = tempfile::tempdir().unwrap();
+    let load = ["--source-rate", "400MB", "--size", "10TB", "--compression", "none", "--json"];
+    let planned = |drive: &str, more: &[&str]| {
+        document(directory.path(), &[&["plan", "--drive", drive], more, &load[..]].concat())
+    };
+    let own = planned("lto8", &[]);
+    assert_eq!((&own["medium"], &own["plan"]["volumes"]), (&"LTO-8".into(), &1.into()));
+    let type_m = planned("lto8", &["--medium", "lto7m"]);
+    assert_eq!(type_m["medium"], "LTO-7 Type M");
+    assert_eq!(type_m["plan"]["volumes"], 2, "9 TB each");
+    let seconds = |plan: &serde_json::Value| plan["plan"]["seconds"].as_f64().unwrap();
+    assert!(seconds(&type_m) > seconds(&own) * 1.15, "{type_m}");
+    let older = planned("lto7", &["--medium-generation", "LTO-6"]);
+    assert_eq!(older["plan"]["volumes"], 5, "2.5 TB each");
+    let refused = |drive: &str, medium: &str| {
+        let arguments = ["plan", "--drive", drive, "--medium", medium];
+        let output = run(directory.path(), &[&arguments[..], &load[..6]].concat());
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let text = refused("lto9", "lto7");
+    assert!(text.contains("an LTO-9 drive does not take LTO-7 media: it writes LTO-8"), "{text}");
+    let text = refused("lto6", "lto4");
+    assert!(text.contains("an LTO-6 drive only reads LTO-4 media"), "{text}");
+}
+
 #[test]
 fn the_document_holds_the_plan_and_its_parameters() {
     let directory = tempfile::tempdir().unwrap();

@@ -12,6 +12,7 @@ mod failures;
 mod findings;
 mod limits;
 mod programs;
+mod media;
 mod typos;
 
 use serde_json::Value;

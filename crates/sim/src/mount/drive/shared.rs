@@ -10,6 +10,7 @@ use device::tape::played::{self, PLAYED_REQUEST};
 use device::tape::raw::RawTape;
 use failures::{lock, with_causes};
 use fuser::{Errno, OpenAccMode, OpenFlags, ReplyData};
+use model::tape::generation::Generation;
 use rustix::fs::OFlags;
 
 use super::DriveMountSettings;
@@ -259,13 +260,30 @@ impl SharedDrive {
     }
 
     fn load(&self, path: &Path) -> Result<(), MediumFileError> {
-        let cartridge = Cartridge::in_file(path, self.settings.new_medium.clone())?;
+        let wanted = &self.settings.new_medium;
+        let cartridge = Cartridge::in_file(path, wanted.clone())?;
+        if cartridge.density() != wanted.density {
+            return Err(MediumFileError::OtherGeneration {
+                path: path.to_owned(),
+                found: generation_name(cartridge.density()),
+                wanted: generation_name(wanted.density),
+            });
+        }
+        if self.settings.is_read_only {
+            cartridge.protect();
+        }
         self.settings.drive.insert(cartridge);
         let mut seen = lock(&self.seen);
         seen.medium = Some(path.to_owned());
         seen.trouble = None;
         Ok(())
     }
+}
+
+/// What a density code stands for.
+fn generation_name(density: u8) -> String {
+    let known = Generation::of_density(density);
+    known.map_or_else(|| format!("density {density:02x}h"), |one| one.name.to_owned())
 }
 
 impl Open {

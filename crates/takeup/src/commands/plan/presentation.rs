@@ -24,6 +24,8 @@ pub enum Details {
 pub struct Presentation<'a> {
     /// The generation, and whose it is where that was said.
     pub drive: &'static Generation,
+    /// The generation of its media, where that is another one.
+    pub medium: Option<&'static Generation>,
     /// Others that were named, to compare it with.
     pub others: &'a [&'static Generation],
     /// As it was asked.
@@ -94,6 +96,7 @@ impl Presentation<'_> {
         json!({
             "command": "plan",
             "drive": self.drive.name,
+            "medium": self.medium.unwrap_or(self.drive).name,
             "maker": self.drive.maker.map(|maker| maker.to_string()),
             "makers": self.makers().iter().map(maker_document).collect::<Vec<_>>(),
             "drives": setup.drives,
@@ -166,8 +169,8 @@ impl Presentation<'_> {
             groups,
         };
         let ratio = self.choices.drive_ratio.as_f64();
-        let title = format!("{}: throughput, data that compress {ratio:.2}:1", self.drive.title());
-        let stops_title = format!("{}: back-hitches for each TB", self.drive.title());
+        let title = format!("{}: throughput, data that compress {ratio:.2}:1", self.drive_title());
+        let stops_title = format!("{}: back-hitches for each TB", self.drive_title());
         Ok([chart(title, "MB/s", rates), chart(stops_title, "back-hitches", stops)])
     }
 
@@ -181,6 +184,14 @@ impl Presentation<'_> {
         (shown / 5).saturating_mul(6).saturating_mul(self.setup.drives).max(CHART_POINTS)
     }
 
+    /// The drive, and its media where they are older.
+    fn drive_title(&self) -> String {
+        match self.medium {
+            Some(medium) => format!("{} with {} media", self.drive.title(), medium.name),
+            None => self.drive.title(),
+        }
+    }
+
     fn what(&self) -> String {
         let setup = self.setup;
         let files = match setup.source.files {
@@ -188,8 +199,8 @@ impl Presentation<'_> {
             number => format!(" in {}", counted(number, "file", "files")),
         };
         let drives = match setup.drives {
-            1 => format!("to {}", self.drive.title()),
-            number => format!("to {number} drives of {}", self.drive.title()),
+            1 => format!("to {}", self.drive_title()),
+            number => format!("to {number} drives of {}", self.drive_title()),
         };
         let compression = match setup.compression {
             Compression::None => "no compression".to_owned(),
@@ -347,7 +358,8 @@ impl Presentation<'_> {
     /// stream at different speeds.
     fn makers(&self) -> Vec<(&'static Generation, Plan)> {
         let setup = self.setup;
-        if self.drive.maker.is_some() || setup.drive.speeds_origin == Origin::Given {
+        let is_given = setup.drive.speeds_origin == Origin::Given;
+        if self.drive.maker.is_some() || self.medium.is_some() || is_given {
             return Vec::new();
         }
         let planned = |row: &'static Generation| {
@@ -393,8 +405,9 @@ impl Presentation<'_> {
     fn parameters(&self) -> Table {
         let others: Vec<_> = self.others.iter().map(|other| TapeParameters::of(other)).collect();
         let mut columns = vec![("parameter", Align::Left)];
-        let titles = std::iter::once(&self.drive).chain(self.others);
-        let titles: Vec<String> = titles.map(|drive| drive.title()).collect();
+        let others_titles = self.others.iter().map(|drive| drive.title());
+        let titles: Vec<String> =
+            std::iter::once(self.drive_title()).chain(others_titles).collect();
         for name in &titles {
             columns.extend([(name.as_str(), Align::Right), ("known", Align::Left)]);
         }
