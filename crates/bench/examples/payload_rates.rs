@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use bench::framing::{Framer, Framing};
+use bench::framing::{Framer, Framing, Layout};
 use bench::payload::{Data, Payload, PayloadError};
 use model::compressibility::Compressibility;
 
@@ -34,11 +34,16 @@ fn main() -> Result<(), PayloadError> {
     for framing in [Framing::Tar, Framing::Bacula] {
         for block_bytes in [64 << 10, BLOCK_BYTES] {
             let payload = Payload::open(&Data::Random, 1)?;
-            let mut framer = Framer::new(framing, block_bytes, payload)?;
+            let layout = Layout { file_blocks: u64::MAX, files: 1 };
+            let mut framer = Framer::new(framing, block_bytes, payload, layout)?;
             let mut result = Ok(());
+            let mut sealed = vec![0; block_bytes];
             let rate = best(&mut ring, |block| {
                 for part in block.chunks_mut(block_bytes) {
-                    result = framer.block(part);
+                    result = framer.block(part).map(drop);
+                    if framing.is_sealed() {
+                        framing.seal(part, black_box(&mut sealed));
+                    }
                 }
             });
             result?;

@@ -1,16 +1,25 @@
 //! What stands around the data on the tape: nothing, tar headers, or Bacula's block structure.
 //!
-//! A block is filled as a whole and stands for itself: any of them can be the last one. That is so
-//! with Bacula's blocks by design; of tar it takes a member that ends with its block.
+//! A block of made data is filled as a whole and stands for itself: any of them can be the last
+//! one. That is so with Bacula's blocks by design; of tar it takes a member that ends with its
+//! block. A tree has members of its own, and ends where it ends.
+//!
+//! What a program does with a block in the thread that writes is [`Framing::seal`]'s: that is the
+//! thread that the drive waits for.
 //!
 //! Not here: the data ([`crate::payload`]) and the writing.
 
 mod bacula;
+mod crc;
+mod members;
 mod tar;
 
 use std::fmt;
 use std::str::FromStr;
 
+use members::Archive;
+
+use crate::payload::tree::{Content, Tree, Wanted};
 use crate::payload::{Payload, PayloadError};
 
 /// The structure of a block.
@@ -57,6 +66,31 @@ impl Framing {
         };
         why.map_or(Ok(()), |why| Err(PayloadError::Block { block_bytes, why }))
     }
+
+    /// Whether blocks are to be sealed by who writes them.
+    pub fn is_sealed(self) -> bool {
+        self == Framing::Bacula
+    }
+
+    /// Makes a block out of one that was filled, of the same length: by a copy and a sum over it in
+    /// Bacula's blocks, by a copy alone elsewhere.
+    ///
+    /// # Panics
+    /// When the two have different lengths.
+    pub fn seal(self, filled: &[u8], block: &mut [u8]) {
+        match self {
+            Framing::Bacula => bacula::seal(filled, block),
+            Framing::Raw | Framing::Tar => block.copy_from_slice(filled),
+        }
+    }
+
+    /// Which objects of a tree have a place in it.
+    pub fn wanted(self) -> Wanted {
+        match self {
+            Framing::Tar => Wanted::Objects,
+            Framing::Raw | Framing::Bacula => Wanted::Contents,
+        }
+    }
 }
 
 impl fmt::Display for Framing {
@@ -74,15 +108,40 @@ impl FromStr for Framing {
     }
 }
 
+/// How a stream of blocks is cut into files on the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Blocks of a file; the last file may have fewer of them.
+    pub file_blocks: u64,
+    /// Files at most.
+    pub files: u64,
+}
+
+/// What comes behind a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// Another one.
+    More,
+    /// Nothing.
+    Nothing,
+}
+
 /// Fills blocks.
 #[derive(Debug)]
 pub struct Framer {
     framing: Framing,
     block_bytes: usize,
-    payload: Payload,
+    layout: Layout,
+    content: Stream,
     /// Blocks so far.
     blocks: u64,
-    headers: Vec<u8>,
+}
+
+/// What is put into them.
+#[derive(Debug)]
+enum Stream {
+    Made { payload: Payload, headers: Vec<u8> },
+    Tree { tree: Box<Tree>, archive: Archive, file_index: u32 },
 }
 
 impl Framer {
@@ -94,48 +153,110 @@ impl Framer {
         framing: Framing,
         block_bytes: usize,
         payload: Payload,
+        layout: Layout,
+    ) -> Result<Framer, PayloadError> {
+        let content = Stream::Made { payload, headers: Vec::new() };
+        Framer::of(framing, block_bytes, content, layout)
+    }
+
+    /// Blocks of `block_bytes` with what is in a tree, of which [`Framing::wanted`] was asked for.
+    ///
+    /// # Errors
+    /// As [`Framing::check`].
+    pub fn of_tree(
+        framing: Framing,
+        block_bytes: usize,
+        tree: Tree,
+        layout: Layout,
+    ) -> Result<Framer, PayloadError> {
+        let tree = Box::new(tree);
+        let content = Stream::Tree { tree, archive: Archive::default(), file_index: 0 };
+        Framer::of(framing, block_bytes, content, layout)
+    }
+
+    fn of(
+        framing: Framing,
+        block_bytes: usize,
+        content: Stream,
+        layout: Layout,
     ) -> Result<Framer, PayloadError> {
         framing.check(block_bytes)?;
-        Ok(Framer { framing, block_bytes, payload, blocks: 0, headers: Vec::new() })
+        assert!(layout.file_blocks > 0 && layout.files > 0, "a file has a block");
+        Ok(Framer { framing, block_bytes, layout, content, blocks: 0 })
     }
 
-    /// Fills `block`, which has the size of a block, as the next one.
+    /// Fills `block`, which has the size of a block, as the next one, to be sealed
+    /// ([`Framing::is_sealed`]). A tar archive ends with each file.
     ///
     /// # Errors
     /// As [`Payload::fill`].
     ///
     /// # Panics
     /// When `block` has another size.
-    pub fn block(&mut self, block: &mut [u8]) -> Result<(), PayloadError> {
-        self.fill(block, tar::End::More)
-    }
-
-    /// As [`Framer::block`], for the block after which nothing comes: a tar archive ends in it.
-    ///
-    /// # Errors
-    /// As [`Payload::fill`].
-    ///
-    /// # Panics
-    /// When `block` has another size.
-    pub fn last_block(&mut self, block: &mut [u8]) -> Result<(), PayloadError> {
-        self.fill(block, tar::End::Last)
+    pub fn block(&mut self, block: &mut [u8]) -> Result<Follows, PayloadError> {
+        assert_eq!(block.len(), self.block_bytes, "a block of another size");
+        let (number, Layout { file_blocks, files }) = (self.blocks, self.layout);
+        self.blocks += 1;
+        let is_over = match &mut self.content {
+            Stream::Made { payload, headers } => {
+                let is_last = self.blocks.is_multiple_of(file_blocks);
+                let end = if is_last { tar::End::Last } else { tar::End::More };
+                match self.framing {
+                    Framing::Raw => payload.fill(block)?,
+                    Framing::Tar => tar::fill(block, number, end, payload, headers)?,
+                    Framing::Bacula => bacula::fill(block, number, payload)?,
+                }
+                false
+            }
+            Stream::Tree { tree, archive, file_index } => {
+                if number.is_multiple_of(file_blocks) {
+                    archive.begin(file_blocks.saturating_mul(self.block_bytes as u64));
+                }
+                match self.framing {
+                    Framing::Raw => fill_with_contents(block, tree),
+                    Framing::Tar => archive.fill(block, tree),
+                    Framing::Bacula => bacula::fill_of_tree(block, number, tree, file_index),
+                }
+                match self.framing {
+                    Framing::Tar => archive.is_done(tree),
+                    Framing::Raw | Framing::Bacula => tree.is_at_end(),
+                }
+            }
+        };
+        let is_over = is_over || self.blocks == file_blocks.saturating_mul(files);
+        Ok(if is_over { Follows::Nothing } else { Follows::More })
     }
 
     /// What should be known of the data, see [`Payload::cautions`].
     pub fn cautions(&self) -> Vec<String> {
-        self.payload.cautions()
-    }
-
-    fn fill(&mut self, block: &mut [u8], end: tar::End) -> Result<(), PayloadError> {
-        assert_eq!(block.len(), self.block_bytes, "a block of another size");
-        let number = self.blocks;
-        self.blocks += 1;
-        match self.framing {
-            Framing::Raw => self.payload.fill(block),
-            Framing::Tar => tar::fill(block, number, end, &mut self.payload, &mut self.headers),
-            Framing::Bacula => bacula::fill(block, number, &mut self.payload),
+        match &self.content {
+            Stream::Made { payload, .. } => payload.cautions(),
+            Stream::Tree { tree, .. } => tree.cautions(),
         }
     }
+
+    /// What was read of a tree.
+    pub fn read_of_tree(&self) -> Option<Content> {
+        match &self.content {
+            Stream::Made { .. } => None,
+            Stream::Tree { tree, .. } => Some(tree.seen()),
+        }
+    }
+}
+
+/// The contents of files, one after the other; zeros behind the last one.
+fn fill_with_contents(block: &mut [u8], tree: &mut Tree) {
+    let mut at = 0;
+    while at < block.len() {
+        if tree.left() == 0 && tree.next_member().is_none() {
+            break;
+        }
+        let rest = block.len() - at;
+        let bytes = usize::try_from(tree.left()).unwrap_or(rest).min(rest);
+        tree.read(&mut block[at..][..bytes]);
+        at += bytes;
+    }
+    block[at..].fill(0);
 }
 
 #[cfg(test)]

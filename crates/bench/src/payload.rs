@@ -1,4 +1,5 @@
-//! What is written in an experiment with tape: zeros, random bytes, data of a known ratio, a file.
+//! What is written in an experiment with tape: zeros, random bytes, data of a known ratio, a file,
+//! a tree of files.
 //!
 //! A drive compresses what it gets, so that the data decide the rate. Zeros show the host interface
 //! and nothing of the medium; random bytes show the medium; real data lie between, and
@@ -6,11 +7,13 @@
 //! times the rate of the fastest drive (`cargo run --release -p bench --example payload_rates`).
 //!
 //! A payload is one endless stream of bytes: how it is cut into buffers changes nothing in it, and
-//! the same seed gives the same bytes. Headers around it are [`crate::framing`]'s.
+//! the same seed gives the same bytes. What is read from its disk as a backup would ([`tree`]) has
+//! an end. Headers around either are [`crate::framing`]'s.
 
 mod file;
 mod noise;
 mod text;
+pub mod tree;
 
 use std::fmt;
 use std::io;
@@ -37,15 +40,15 @@ pub enum Data {
         /// [`RATIO_MIN`] to [`RATIO_MAX`].
         ratio: f64,
     },
-    /// The content of a file, again and again.
-    File(PathBuf),
+    /// The content of a file, again and again, or a tree of files as a backup reads it.
+    Path(PathBuf),
 }
 
 impl FromStr for Data {
     type Err = PayloadError;
 
-    /// `zeros`, `random`, `text:3`, or else the path of a file: one that is called as the others
-    /// is written `./zeros`.
+    /// `zeros`, `random`, `text:3`, or else the path of a file or folder: one that is called as the
+    /// others is written `./zeros`.
     fn from_str(text: &str) -> Result<Data, PayloadError> {
         match text {
             "" => Err(PayloadError::Empty),
@@ -53,7 +56,7 @@ impl FromStr for Data {
             "random" => Ok(Data::Random),
             other => match other.strip_prefix("text:") {
                 Some(ratio) => ratio_of(ratio).map(|ratio| Data::Text { ratio }),
-                None => Ok(Data::File(PathBuf::from(other))),
+                None => Ok(Data::Path(PathBuf::from(other))),
             },
         }
     }
@@ -65,7 +68,7 @@ impl fmt::Display for Data {
             Data::Zeros => formatter.write_str("zeros"),
             Data::Random => formatter.write_str("random"),
             Data::Text { ratio } => write!(formatter, "text:{ratio}"),
-            Data::File(path) => write!(formatter, "{}", path.display()),
+            Data::Path(path) => write!(formatter, "{}", path.display()),
         }
     }
 }
@@ -79,7 +82,7 @@ fn ratio_of(text: &str) -> Result<f64, PayloadError> {
 #[derive(Debug, thiserror::Error)]
 pub enum PayloadError {
     /// No data at all were named.
-    #[error("data without a name: zeros, random, text:RATIO or a file")]
+    #[error("data without a name: zeros, random, text:RATIO, a file or a folder")]
     Empty,
     /// A ratio that cannot be made.
     #[error("text:{text}: a ratio is a number from {RATIO_MIN} to {RATIO_MAX}")]
@@ -101,6 +104,15 @@ pub enum PayloadError {
         /// Why.
         source: io::Error,
     },
+    /// A tree of nothing but names.
+    #[error("{}: no file in it holds anything", path.display())]
+    EmptyTree {
+        /// The tree.
+        path: PathBuf,
+    },
+    /// A tree that cannot be walked.
+    #[error(transparent)]
+    Scan(#[from] ::tree::ScanError),
     /// A block in which the framing has no place.
     #[error("a block of {block_bytes} bytes: {why}")]
     Block {
@@ -114,6 +126,17 @@ pub enum PayloadError {
 impl PayloadError {
     fn read(path: &Path, source: io::Error) -> PayloadError {
         PayloadError::Read { path: path.to_owned(), source }
+    }
+}
+
+impl Data {
+    /// What is read from its disk while it is written: a folder, and of a file whatever is to be
+    /// read in blocks of a size that was asked for.
+    pub fn tree(&self, read_block_bytes: Option<usize>) -> Option<&Path> {
+        match self {
+            Data::Path(path) if read_block_bytes.is_some() || path.is_dir() => Some(path),
+            _ => None,
+        }
     }
 }
 
@@ -145,7 +168,7 @@ impl Payload {
                 Stream::Text(Box::new(Text::new(*ratio, seed)))
             }
             Data::Text { ratio } => return Err(PayloadError::Ratio { text: ratio.to_string() }),
-            Data::File(path) => Stream::File(FileData::open(path)?),
+            Data::Path(path) => Stream::File(FileData::open(path)?),
         };
         Ok(Payload { stream })
     }

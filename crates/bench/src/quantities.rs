@@ -69,6 +69,7 @@ const FACTORS: &[KnownFactor] = &[
     load("data"),
     KnownFactor { is_condition: true, ..load("framing") },
     KnownFactor { is_condition: true, ..load("file_bytes") },
+    KnownFactor { is_condition: true, ..load("files") },
     KnownFactor { is_condition: true, is_hard_to_change: true, ..setting("medium") },
     setting("drive_compression"),
     setting("ring_bytes"),
@@ -102,6 +103,7 @@ const FACTORS: &[KnownFactor] = &[
         reads_next_window: true,
         ..setting("read_ahead_bytes")
     },
+    KnownFactor { title: Some("read block size"), ..setting("read_block_bytes") },
     KnownFactor { title: Some("block size"), ..setting("block_bytes") },
 ];
 

@@ -1,17 +1,20 @@
 //! `takeup bench tape`: what a drive takes, and what it gives back.
 //!
-//! A run writes one file of the data, framing, block size and length of its cell, ends it with a
-//! filemark that waits for the medium, and tells the rate with that filemark (the run's own) and
-//! without (a measure); or it reads such a file back and looks whether it is what was written.
+//! A run writes the data, framing, block size and length of its cell, as one file or as several, of
+//! which each ends with a filemark that waits for the medium; it tells the rate with the filemarks
+//! (the run's own) and without (a measure). Or it reads such files back and looks whether they are
+//! what was written.
 //! Everything goes through a ring of `flow`. While the drive streams it gets no command but WRITE
 //! or READ; counters are the kernel's, or the status file's of a virtual drive.
 //!
 //! Measures of a run, beside those of [`crate::observed`]: `without_filemark_bytes_per_second`,
-//! `filemark_seconds`, `generator_bytes_per_second` (bytes by the time in which the generator
-//! worked), `memory_bytes`; of a real drive `drive_write_percent` (share of the time that it was
-//! the limit), `drive_busy_percent`, `drive_writes`, `drive_other_commands`, and where its log
-//! counts them `drive_native_bytes` and `drive_compression_ratio`; of a virtual one these two and
-//! `drive_back_hitches`, `drive_back_hitch_seconds`, `drive_streaming_seconds`,
+//! `filemarks`, `filemark_seconds` (of one of them), `written_file_bytes` (bytes for each),
+//! `generator_bytes_per_second` (bytes by the time in which the generator worked), `memory_bytes`;
+//! where blocks are worked on in the writing thread `sealing_seconds`; of a tree `tree_files` and
+//! `tree_bytes` (what was read of it); of a real drive `drive_write_percent` (share of the time
+//! that it was the limit), `drive_busy_percent`, `drive_writes`, `drive_other_commands`, and where
+//! its log counts them `drive_native_bytes` and `drive_compression_ratio`; of a virtual one these
+//! two and `drive_back_hitches`, `drive_back_hitch_seconds`, `drive_streaming_seconds`,
 //! `drive_still_seconds`, `drive_native_bytes`, `drive_compression_ratio`.
 //!
 //! Where the clock of a virtual drive is faster than ours (`drive_clock_ratio`), all times of a run
@@ -35,7 +38,7 @@ pub mod preset;
 mod transfer;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use device::tape::TapeDrive;
@@ -45,15 +48,17 @@ use rustix::fs::FileType;
 
 use crate::environment;
 use crate::observed::{About, Before, Measures};
+use crate::payload::tree::{Content, survey};
 use crate::payload::{Data, Payload};
 use crate::plan::{Plan, Stop};
 use crate::random::Random;
-use crate::record::{Cell, RunRecord};
+use crate::record::{Cell, CellError, RunRecord};
 use crate::run::{Executor, Unfinished};
 use counters::{Counters, StatusFile};
 use drive::MeasuredDrive;
+use job::Standing;
 use plain::Plain;
-use transfer::{Ended, Measured, Medium, Summing};
+use transfer::{Ended, Load, Measured, Medium, Summing};
 
 pub use error::TapeBenchError;
 pub use job::{Operation, TapeJob};
@@ -70,11 +75,15 @@ enum Place {
     Plain(Plain),
 }
 
+/// What is in the trees that a plan names.
+type Trees = BTreeMap<PathBuf, Content>;
+
 /// Writes and reads as the cells say.
 pub struct TapeExecutor {
     place: Place,
     length_bytes: u64,
-    standing_ring_bytes: Option<u64>,
+    standing: Standing,
+    trees: Trees,
     seeds: Random,
     /// The measured part of the last run, where it did not end.
     unfinished: Option<Unfinished>,
@@ -94,7 +103,7 @@ impl TapeExecutor {
             return TapeExecutor::on(Box::new(drive), status, plan, options);
         }
         let jobs = jobs_of(plan)?;
-        check_data(&jobs, path)?;
+        let trees = check_data(&jobs, path)?;
         if jobs.iter().any(|job| job.compression.is_some()) {
             return Err(TapeBenchError::NoCompression);
         }
@@ -104,7 +113,7 @@ impl TapeExecutor {
             let path = path.to_owned();
             return Err(TapeBenchError::NotPossible { path, what: "nothing that gives back" });
         }
-        Ok(TapeExecutor::with(Place::Plain(plain), plan))
+        Ok(TapeExecutor::with(Place::Plain(plain), plan, trees))
     }
 
     /// On a drive of the caller's.
@@ -123,7 +132,7 @@ impl TapeExecutor {
         options: TapeOptions,
     ) -> Result<TapeExecutor, TapeBenchError> {
         let jobs = jobs_of(plan)?;
-        check_data(&jobs, Path::new(drive.name()))?;
+        let trees = check_data(&jobs, Path::new(drive.name()))?;
         let TapeOptions { begin, occupied, changer } = options;
         let several = media(&jobs).len() > 1;
         if several && begin == Begin::BehindData {
@@ -143,22 +152,31 @@ impl TapeExecutor {
             [medium] => drive.want_medium(medium)?,
             _ => {}
         }
-        Ok(TapeExecutor::with(Place::Drive(Box::new(drive)), plan))
+        Ok(TapeExecutor::with(Place::Drive(Box::new(drive)), plan, trees))
     }
 
-    fn with(place: Place, plan: &Plan) -> TapeExecutor {
+    fn with(place: Place, plan: &Plan, trees: Trees) -> TapeExecutor {
         // No data of an earlier part of an experiment come again.
         let seed = plan.seed ^ crate::run::unix_seconds().rotate_left(32);
         TapeExecutor {
             place,
             length_bytes: plan.length_bytes,
-            standing_ring_bytes: job::standing_ring_bytes(&plan.factors),
+            standing: Standing::of(&plan.factors),
+            trees,
             seeds: Random::new(seed),
             unfinished: None,
         }
     }
 
-    /// One file, from the settings to the counters.
+    /// What a cell asks for, with what is known of its tree.
+    fn job(&self, cell: &Cell) -> Result<TapeJob, CellError> {
+        let mut job = TapeJob::from_cell(cell, self.length_bytes)?;
+        let tree = job.data.tree(job.read_block_bytes);
+        job.tree = tree.and_then(|path| self.trees.get(path)).copied();
+        Ok(job)
+    }
+
+    /// The files of one run, from the settings to the counters.
     fn run(&mut self, job: &TapeJob, cancel: &Cancel) -> Result<RunRecord, Ended> {
         let seed = self.seeds.bits();
         self.unfinished = None;
@@ -187,7 +205,7 @@ impl TapeExecutor {
                 }
                 let before = self.look()?;
                 let begun = Instant::now();
-                let measured = transfer::read(job, self.medium()?, cancel);
+                let measured = transfer::read(job, written.bytes, self.medium()?, cancel);
                 let measured = measured.inspect_err(|_| self.has_not_ended(job, begun))?;
                 let measured = measured.in_time_of(self.clock_ratio());
                 if measured.checksum != written.checksum {
@@ -227,12 +245,22 @@ impl TapeExecutor {
         summing: Summing,
         cancel: &Cancel,
     ) -> Result<Measured, Ended> {
-        let medium = self.medium()?;
-        let measured = transfer::write(job, seed, summing, medium, cancel)?;
+        let output = match &self.place {
+            Place::Plain(plain) => plain.identity(),
+            Place::Drive(_) => None,
+        };
+        let load = Load { job, seed, output, summing };
+        let mut files = 0;
+        let result = transfer::write(&load, self.medium()?, cancel, &mut files);
         if let Place::Drive(drive) = &mut self.place {
-            drive.passed(measured.bytes);
+            match &result {
+                Ok(measured) => drive.passed(measured.bytes, files),
+                // The drive goes back to the start of the area.
+                Err(Ended::EndOfMedium(_)) => {}
+                Err(_) => drive.passed(0, files),
+            }
         }
-        Ok(measured)
+        result
     }
 
     fn medium(&mut self) -> Result<&mut dyn Medium, TapeBenchError> {
@@ -295,7 +323,7 @@ impl TapeExecutor {
             Place::Plain(plain) => cautions.push(plain.caution().to_owned()),
             Place::Drive(drive) => {
                 if let Some(buffer) = drive.rates().buffer_bytes.filter(|&bytes| bytes > 0) {
-                    cautions.extend(buffer_caution(job, buffer, measures));
+                    cautions.extend(buffer_caution(job, measured, buffer, measures));
                 }
             }
         }
@@ -312,7 +340,10 @@ impl TapeExecutor {
             && !is_null
             && generator.working_seconds > GENERATOR_BUSY_SHARE * measured.seconds
         {
-            cautions.push("the generator of the data was the limit, not the target".to_owned());
+            cautions.push(match job.data.tree(job.read_block_bytes) {
+                Some(path) => format!("reading {} was the limit, not the target", path.display()),
+                None => "the generator of the data was the limit, not the target".to_owned(),
+            });
         }
         cautions
     }
@@ -341,12 +372,11 @@ impl Executor for TapeExecutor {
     type Error = TapeBenchError;
 
     fn applies(&self, cell: &Cell) -> bool {
-        TapeJob::from_cell(cell, self.length_bytes)
-            .is_ok_and(|job| job.is_sensible(self.standing_ring_bytes))
+        self.job(cell).is_ok_and(|job| job.is_sensible(&self.standing))
     }
 
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, TapeBenchError> {
-        let job = TapeJob::from_cell(cell, self.length_bytes)?;
+        let job = self.job(cell)?;
         let result = match self.run(&job, cancel) {
             Err(Ended::EndOfMedium(bytes)) => self.repeat_from_start(&job, bytes, cancel),
             result => result,
@@ -371,11 +401,12 @@ impl Executor for TapeExecutor {
     }
 
     fn foretell(&mut self, cells: &[Cell], stop: &Stop) -> Vec<String> {
-        let Place::Drive(drive) = &mut self.place else { return Vec::new() };
-        let rates = drive.rates();
-        let jobs = cells.iter().filter_map(|cell| TapeJob::from_cell(cell, self.length_bytes).ok());
-        let jobs: Vec<TapeJob> = jobs.collect();
-        foretold::sentences(&jobs, &rates, drive.clock_ratio(), stop)
+        let jobs: Vec<TapeJob> = cells.iter().filter_map(|cell| self.job(cell).ok()).collect();
+        let mut said = foretold::trees(&jobs);
+        if let Place::Drive(drive) = &mut self.place {
+            said.extend(foretold::sentences(&jobs, &drive.rates(), drive.clock_ratio(), stop));
+        }
+        said
     }
 
     fn finish(&mut self) -> Result<(), TapeBenchError> {
@@ -396,20 +427,34 @@ fn jobs_of(plan: &Plan) -> Result<Vec<TapeJob>, TapeBenchError> {
 }
 
 /// Opens all data of a plan and looks at them, before the target is as much as opened: a run that
-/// finds none has cost what the medium held.
-fn check_data(jobs: &[TapeJob], target: &Path) -> Result<(), TapeBenchError> {
+/// finds none has cost what the medium held. Returns what is in the trees among them.
+fn check_data(jobs: &[TapeJob], target: &Path) -> Result<Trees, TapeBenchError> {
+    let mut trees = Trees::new();
     let mut checked: Vec<&Data> = Vec::new();
+    let output = ::tree::identity_of_path(target).ok();
     for job in jobs {
+        if let Some(path) = job.data.tree(job.read_block_bytes) {
+            if !trees.contains_key(path) {
+                refuse_same(path, target)?;
+                trees.insert(path.to_owned(), survey(path, output)?);
+            }
+            continue;
+        }
         if checked.contains(&&job.data) {
             continue;
         }
-        if let Data::File(path) = &job.data
-            && is_same(path, target)
-        {
-            return Err(TapeBenchError::DataAreTarget { path: path.clone() });
+        if let Data::Path(path) = &job.data {
+            refuse_same(path, target)?;
         }
         Payload::open(&job.data, 0)?;
         checked.push(&job.data);
+    }
+    Ok(trees)
+}
+
+fn refuse_same(data: &Path, target: &Path) -> Result<(), TapeBenchError> {
+    if is_same(data, target) {
+        return Err(TapeBenchError::DataAreTarget { path: data.to_owned() });
     }
     Ok(())
 }
@@ -433,12 +478,17 @@ fn media(jobs: &[TapeJob]) -> Vec<&str> {
     media
 }
 
-fn buffer_caution(job: &TapeJob, buffer_bytes: u64, measures: &Measures) -> Option<String> {
+fn buffer_caution(
+    job: &TapeJob,
+    measured: &Measured,
+    buffer_bytes: u64,
+    measures: &Measures,
+) -> Option<String> {
     let buffer = report::format::size(buffer_bytes);
     if job.operation == Operation::Read {
         return None;
     }
-    if job.bytes() < BUFFERS_MIN * buffer_bytes {
+    if measured.bytes / measured.files.max(1) < BUFFERS_MIN * buffer_bytes {
         return Some(format!(
             "shorter than {BUFFERS_MIN} of the drive's buffers ({buffer} each): how the buffer \
              is filled and emptied weighs in the rate"
@@ -463,7 +513,17 @@ fn record(
     measures.insert("memory_bytes".to_owned(), measured.memory_bytes as f64);
     if operation == Operation::Write {
         let seconds = measured.seconds - measured.filemark_seconds;
-        measures.insert("filemark_seconds".to_owned(), measured.filemark_seconds);
+        let files = measured.files.max(1) as f64;
+        measures.insert("filemarks".to_owned(), files);
+        measures.insert("filemark_seconds".to_owned(), measured.filemark_seconds / files);
+        measures.insert("written_file_bytes".to_owned(), measured.bytes as f64 / files);
+        if measured.sealing_seconds > 0.0 {
+            measures.insert("sealing_seconds".to_owned(), measured.sealing_seconds);
+        }
+        if let Some(content) = measured.tree {
+            measures.insert("tree_files".to_owned(), content.files as f64);
+            measures.insert("tree_bytes".to_owned(), content.bytes as f64);
+        }
         if seconds > 0.0 {
             let rate = measured.bytes as f64 / seconds;
             measures.insert("without_filemark_bytes_per_second".to_owned(), rate);

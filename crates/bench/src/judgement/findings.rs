@@ -214,6 +214,10 @@ fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> [Option<String>; 3] {
     let [mut changing, mut dipping, mut warming] = [const { Vec::new() }; 3];
     for run in runs {
         let Some(series) = &run.series else { continue };
+        if run.measures.get("filemarks").is_some_and(|&filemarks| filemarks > 1.0) {
+            // No data pass at a filemark, and that is told as what it is.
+            continue;
+        }
         let rates = before_filemark(run, series);
         if rates.len() < 40 || run.seconds < SHORT_RUN_SECONDS {
             continue;

@@ -91,10 +91,18 @@ finding::rules! {
     }
     LENGTH {
         id: "experiment.file-length",
-        looks_at: "the rates over the lengths of files, as a fixed time of each and a rate behind \
-                   it",
+        looks_at: "the rates over the lengths of files, or one length in one file and in many, as \
+                   a fixed time of each file and a rate behind it",
         speaks_when: "the longest are shown to be faster than the shortest, no length lies more \
                       than 5 % off, and the fixed time is not only bounded from above",
+        source: "docs/design/statistics.md",
+    }
+    TWO_BLOCK_SIZES {
+        id: "experiment.two-block-sizes",
+        looks_at: "what the block size of the reads and that of the writes do, each on average \
+                   over the other",
+        speaks_when: "both were varied, and of each it is settled that it does something or that \
+                      all is the same within 2 %",
         source: "docs/design/statistics.md",
     }
     LEFT_OUT {

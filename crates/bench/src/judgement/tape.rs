@@ -183,13 +183,13 @@ fn filemarks(runs: &[RunRecord]) -> Option<Sentence> {
     let (ratio, seconds) = (mean(&ratios)?, mean(&seconds)?);
     let text = if ratio - 1.0 < 0.005 {
         format!(
-            "the synchronising filemark at the end of a run costs less than half a per cent ({} \
+            "the synchronising filemark behind each file costs less than half a per cent ({} \
              on average)",
             report::format::duration(seconds.max(0.0))
         )
     } else {
         format!(
-            "the synchronising filemark at the end of a run takes {} on average: without it the \
+            "the synchronising filemark behind each file takes {} on average: without it the \
          rates would read {:.1} % higher, with data still in the drive's buffer",
             report::format::duration(seconds),
             100.0 * (ratio - 1.0)

@@ -198,6 +198,7 @@ const TABLE: &[Row] = &[
         place.is_tape.then_some(())?;
         Some(format!("Maximum Block Size = {}", number(level)?))
     }),
+    row("read_block_bytes", "dd", |level, _| Some(format!("dd ibs={} if=SOURCE", number(level)?))),
     row("ring_bytes", "takeup", |level, place| {
         let bytes = number(level).filter(|&bytes| bytes > 0)?;
         Some(format!("takeup backup SOURCE --to {} --ring {bytes}", place.path_or("/dev/nst0")))

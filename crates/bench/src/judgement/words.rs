@@ -3,6 +3,7 @@
 mod curve;
 mod joint;
 mod length;
+mod two_blocks;
 
 use std::collections::BTreeSet;
 
@@ -61,6 +62,7 @@ pub fn conclusions(
     }
     all.extend(requests(judgement, factors, runs));
     all.extend(read_ahead(judgement, options));
+    all.extend(two_blocks::which_matters(judgement, options));
     all.extend(tape::findings(factors, runs, judgement, options));
     all
 }
@@ -77,8 +79,9 @@ pub fn about_runs(
     if over_lengths.is_some() {
         // One voice: two lengths against each other say the same less well.
         let is_of_length = |one: &Sentence| {
+            let names = length::LENGTHS.map(|name| format!("{} ", title(name)));
             one.finding.rule.id == rules::CONDITION.id
-                && one.text.starts_with(&format!("{} ", title(length::LENGTH)))
+                && names.iter().any(|name| one.text.starts_with(name))
         };
         all.retain(|sentence| !is_of_length(sentence));
     }

@@ -85,13 +85,13 @@ fn zeros_are_zeros_and_files_come_again() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");
     std::fs::write(&path, b"abcde").unwrap();
-    assert_eq!(made(&Data::File(path.clone()), 1, 12), b"abcdeabcdeab");
-    let payload = Payload::open(&Data::File(path.clone()), 1).unwrap();
+    assert_eq!(made(&Data::Path(path.clone()), 1, 12), b"abcdeabcdeab");
+    let payload = Payload::open(&Data::Path(path.clone()), 1).unwrap();
     assert!(payload.cautions()[0].contains("has only 5 B"), "{:?}", payload.cautions());
     std::fs::write(&path, b"").unwrap();
-    let error = Payload::open(&Data::File(path), 1).unwrap_err().to_string();
+    let error = Payload::open(&Data::Path(path), 1).unwrap_err().to_string();
     assert!(error.contains("the file is empty"), "{error}");
-    let error = Payload::open(&Data::File("/nowhere".into()), 1).unwrap_err().to_string();
+    let error = Payload::open(&Data::Path("/nowhere".into()), 1).unwrap_err().to_string();
     assert_eq!(error, "read /nowhere");
 }
 
@@ -103,7 +103,7 @@ fn a_file_that_is_too_large_for_memory_is_read_around() {
     file.write_all(b"begin").unwrap();
     // A hole: nothing on the disk.
     file.set_len(MEMORY_BYTES_MAX + 7).unwrap();
-    let mut payload = Payload::open(&Data::File(path.clone()), 1).unwrap();
+    let mut payload = Payload::open(&Data::Path(path.clone()), 1).unwrap();
     assert!(payload.cautions()[0].contains("may be the limit"), "{:?}", payload.cautions());
     let mut buffer = vec![1; 1 << 20];
     for number in 0..=MEMORY_BYTES_MAX >> 20 {
@@ -127,8 +127,8 @@ fn data_are_typed_and_shown_alike() {
     check("random", Data::Random);
     check("text:3", Data::Text { ratio: 3.0 });
     check("text:1.25", Data::Text { ratio: 1.25 });
-    check("./zeros", Data::File("./zeros".into()));
-    check("/srv/sample", Data::File("/srv/sample".into()));
+    check("./zeros", Data::Path("./zeros".into()));
+    check("/srv/sample", Data::Path("/srv/sample".into()));
     for text in ["text:", "text:1", "text:9", "text:NaN", "text:x"] {
         let error = text.parse::<Data>().unwrap_err().to_string();
         assert_eq!(error, format!("{text}: a ratio is a number from 1.1 to 8"));

@@ -220,10 +220,10 @@ impl MeasuredDrive {
         Ok(())
     }
 
-    /// A file of so many bytes has ended, behind which the tape stands.
-    pub(super) fn passed(&mut self, bytes: u64) {
+    /// Files of so many bytes have ended, behind which the tape stands.
+    pub(super) fn passed(&mut self, bytes: u64, files: u32) {
         if let Some(area) = &mut self.area {
-            area.files += 1;
+            area.files += files;
             area.written_bytes += bytes;
         }
     }
@@ -247,7 +247,7 @@ impl MeasuredDrive {
         // Near the end of the medium the driver refuses every other write (st.rst).
         for _ in 0..2 {
             if tape.write_filemark(Filemark::Synchronising).is_ok() {
-                self.passed(0);
+                self.passed(0, 1);
                 return;
             }
         }

@@ -21,6 +21,27 @@ pub(super) fn sentences(
     all
 }
 
+/// What is in the trees that are written, and how much of them a run has.
+pub(super) fn trees(jobs: &[TapeJob]) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    for job in jobs {
+        let (Some(path), Some(content)) = (job.data.tree(job.read_block_bytes), job.tree) else {
+            continue;
+        };
+        let part = if content.bytes > job.run_bytes {
+            format!("the first {} of it (--length)", size(job.run_bytes))
+        } else {
+            "all of it".to_owned()
+        };
+        let (files, bytes) = (counted(content.files, "file", "files"), size(content.bytes));
+        let one = format!("{} has {files} with {bytes}: a run writes {part}", path.display());
+        if !said.contains(&one) {
+            said.push(one);
+        }
+    }
+    said
+}
+
 fn time(jobs: &[TapeJob], rates: &Rates, clock_ratio: u32, stop: &Stop) -> Option<String> {
     let highest = rates.highest_bytes_per_second.filter(|&rate| rate > 0)? as f64;
     let passes = |job: &TapeJob| match job.operation {
@@ -67,7 +88,25 @@ fn buffer(jobs: &[TapeJob], rates: &Rates) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::tree::Content;
     use crate::record::cell;
+
+    #[test]
+    fn what_is_known_of_a_tree() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().display().to_string();
+        let job = |bytes: u64| {
+            let job = TapeJob::from_cell(&cell(&[("data", &data)]), bytes).unwrap();
+            let content = Content { objects: 3, files: 2, bytes: 5_000_000 };
+            TapeJob { tree: Some(content), ..job }
+        };
+        let said = trees(&[job(1 << 20), job(1 << 20), job(1 << 30)]);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].ends_with(
+            "has 2 files with 5.00 MB: a run writes the first 1.05 MB of it (--length)"
+        ));
+        assert!(said[1].ends_with("a run writes all of it"), "{said:?}");
+    }
 
     #[test]
     fn what_is_known_before_the_first_run() {

@@ -2,8 +2,9 @@
 
 use device::tape::DriveCompression;
 
-use crate::framing::Framing;
+use crate::framing::{Framing, Layout};
 use crate::payload::Data;
+use crate::payload::tree::Content;
 use crate::record::{Cell, CellError, Factor, Level, number_in, word_in};
 
 /// Whether a run measures writing or reading.
@@ -24,8 +25,15 @@ pub struct TapeJob {
     pub data: Data,
     /// The structure around it.
     pub framing: Framing,
-    /// Length of the file; it is rounded up to whole blocks.
-    pub file_bytes: u64,
+    /// Length of the run. Each of its files is rounded up to whole blocks; a tree ends where it
+    /// ends.
+    pub run_bytes: u64,
+    /// Files of the run, with a filemark behind each.
+    pub files: u64,
+    /// Bytes of one read(2) from the disk; `None` reads as much as there is room in a block.
+    pub read_block_bytes: Option<usize>,
+    /// What is in the tree that is written, once that is known.
+    pub tree: Option<Content>,
     /// What the drive's compression is to be set to; `None` leaves it.
     pub compression: Option<DriveCompression>,
     /// The user's name for the medium that is wanted; `None` takes the one that is there.
@@ -41,51 +49,36 @@ const UNIT_BYTES: u64 = 512;
 /// The largest block that a tape driver takes is smaller (24 bits).
 const BLOCK_BYTES_MAX: u64 = 64 << 20;
 const RING_BYTES_MAX: u64 = 8 << 30;
+/// More filemarks than this make no run.
+const FILES_MAX: u64 = 100_000;
+/// What stands around a member of a tar archive at the most, unless names are long: a header, an
+/// extended one with its records, and padding.
+const AROUND_MEMBER_BYTES: u64 = 2048;
 /// What a run is, where its cell does not say.
 const USUAL_BLOCK_BYTES: u64 = 1 << 20;
 
 impl TapeJob {
-    /// From a cell. `length_bytes` is the length of a file where the cell does not name one.
+    /// From a cell. `length_bytes` is the length of a run where the cell does not name one.
     pub fn from_cell(cell: &Cell, length_bytes: u64) -> Result<TapeJob, CellError> {
-        let block_bytes = number_in(cell, "block_bytes", USUAL_BLOCK_BYTES)?;
-        if !(UNIT_BYTES..=BLOCK_BYTES_MAX).contains(&block_bytes)
-            || !block_bytes.is_multiple_of(UNIT_BYTES)
-        {
-            return Err(CellError::Impossible(format!(
-                "blocks of {block_bytes} bytes: {UNIT_BYTES} to {BLOCK_BYTES_MAX} in steps of \
-                 {UNIT_BYTES} are possible"
-            )));
-        }
-        let file_bytes = number_in(cell, "file_bytes", length_bytes)?;
-        if file_bytes == 0 {
+        let block_bytes = block_size_in(cell, "block_bytes", USUAL_BLOCK_BYTES)?;
+        let read_block_bytes = match cell.contains_key("read_block_bytes") {
+            true => Some(block_size_in(cell, "read_block_bytes", USUAL_BLOCK_BYTES)? as usize),
+            false => None,
+        };
+        let run_bytes = number_in(cell, "file_bytes", length_bytes)?;
+        if run_bytes == 0 {
             return Err(CellError::Impossible("a file of no bytes".to_owned()));
+        }
+        let files = number_in(cell, "files", 1)?;
+        if !(1..=FILES_MAX).contains(&files) {
+            let text = format!("{files} files in a run: 1 to {FILES_MAX} are possible");
+            return Err(CellError::Impossible(text));
         }
         let ring_bytes = number_in(cell, "ring_bytes", 0)?;
         if ring_bytes > RING_BYTES_MAX {
             let text = format!("a ring of {ring_bytes} bytes: {RING_BYTES_MAX} is the most");
             return Err(CellError::Impossible(text));
         }
-        let compression = match word_in(cell, "drive_compression")? {
-            None => None,
-            Some("on") => Some(DriveCompression::On),
-            Some("off") => Some(DriveCompression::Off),
-            Some(other) => {
-                return Err(CellError::Unknown {
-                    what: format!("drive compression {other:?}"),
-                    known: "on and off",
-                });
-            }
-        };
-        let operation = match word_in(cell, "operation")? {
-            None | Some("write") => Operation::Write,
-            Some("read") => Operation::Read,
-            Some(other) => {
-                return Err(CellError::Unknown {
-                    what: format!("operation {other:?}"),
-                    known: "write and read",
-                });
-            }
-        };
         let parsed = |error: &dyn std::fmt::Display| CellError::Impossible(error.to_string());
         Ok(TapeJob {
             block_bytes: block_bytes as usize,
@@ -97,22 +90,39 @@ impl TapeJob {
                 .unwrap_or("raw")
                 .parse()
                 .map_err(|error| parsed(&error))?,
-            file_bytes,
-            compression,
+            run_bytes,
+            files,
+            read_block_bytes,
+            tree: None,
+            compression: compression_in(cell)?,
             medium: word_in(cell, "medium")?.map(str::to_owned),
             ring_bytes,
-            operation,
+            operation: operation_in(cell)?,
         })
     }
 
-    /// Blocks of the file.
-    pub fn blocks(&self) -> u64 {
-        self.file_bytes.div_ceil(self.block_bytes as u64)
+    /// How the run is cut into files.
+    pub fn layout(&self) -> Layout {
+        let file_bytes = self.run_bytes.div_ceil(self.files);
+        let file_blocks = file_bytes.div_ceil(self.block_bytes as u64);
+        Layout { file_blocks, files: self.files }
     }
 
-    /// Bytes of the file, in whole blocks.
+    /// Blocks of the run; of a tree about so many, where it ends before the length of the run.
+    pub fn blocks(&self) -> u64 {
+        let Layout { file_blocks, files } = self.layout();
+        let most = file_blocks.saturating_mul(files);
+        let Some(content) = self.tree else { return most };
+        let around = match self.framing {
+            Framing::Raw => 0,
+            Framing::Tar | Framing::Bacula => content.objects * AROUND_MEMBER_BYTES,
+        };
+        most.min((content.bytes + around).div_ceil(self.block_bytes as u64) + 1)
+    }
+
+    /// Bytes of the run, in whole blocks.
     pub fn bytes(&self) -> u64 {
-        self.blocks() * self.block_bytes as u64
+        self.blocks().saturating_mul(self.block_bytes as u64)
     }
 
     /// Blocks of the ring.
@@ -120,20 +130,74 @@ impl TapeJob {
         (self.ring_bytes / self.block_bytes as u64).max(2) as usize
     }
 
-    /// Whether the combination means anything: nothing is generated while a file is read, so that
-    /// one size of the ring stands for all of them. `standing_ring_bytes` is that one.
-    pub fn is_sensible(&self, standing_ring_bytes: Option<u64>) -> bool {
-        self.operation == Operation::Write
-            || standing_ring_bytes.is_none_or(|bytes| bytes == self.ring_bytes)
+    /// Whether the combination means anything. Nothing is generated while a file is read back, so
+    /// that one size of the ring stands for all of them; and data that are made are not read from
+    /// anywhere, so that one size of reads does.
+    pub fn is_sensible(&self, standing: &Standing) -> bool {
+        let is_made = !matches!(self.data, Data::Path(_));
+        let is_read_back = self.operation == Operation::Read;
+        let is = |standing: Option<u64>, own: u64| standing.is_none_or(|bytes| bytes == own);
+        (!is_read_back || is(standing.ring_bytes, self.ring_bytes))
+            && (!(is_made || is_read_back)
+                || is(standing.read_block_bytes, self.read_block_bytes.unwrap_or(0) as u64))
     }
 }
 
-/// The first size of the ring of a plan: the one that stands for all where it means nothing.
-pub fn standing_ring_bytes(factors: &[Factor]) -> Option<u64> {
-    let ring = factors.iter().find(|factor| factor.name == "ring_bytes")?;
-    match ring.levels.first()? {
-        Level::Number(bytes) => Some(*bytes),
-        Level::Text(_) => None,
+/// The first levels of a plan: those that stand for all where a factor means nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Of the ring.
+    pub ring_bytes: Option<u64>,
+    /// Of reads.
+    pub read_block_bytes: Option<u64>,
+}
+
+impl Standing {
+    /// Of a plan with these factors.
+    pub fn of(factors: &[Factor]) -> Standing {
+        let first = |name: &str| {
+            let factor = factors.iter().find(|factor| factor.name == name)?;
+            match factor.levels.first()? {
+                Level::Number(bytes) => Some(*bytes),
+                Level::Text(_) => None,
+            }
+        };
+        Standing { ring_bytes: first("ring_bytes"), read_block_bytes: first("read_block_bytes") }
+    }
+}
+
+fn block_size_in(cell: &Cell, name: &str, usual: u64) -> Result<u64, CellError> {
+    let bytes = number_in(cell, name, usual)?;
+    if (UNIT_BYTES..=BLOCK_BYTES_MAX).contains(&bytes) && bytes.is_multiple_of(UNIT_BYTES) {
+        return Ok(bytes);
+    }
+    let what = if name == "block_bytes" { "blocks" } else { "reads" };
+    Err(CellError::Impossible(format!(
+        "{what} of {bytes} bytes: {UNIT_BYTES} to {BLOCK_BYTES_MAX} in steps of {UNIT_BYTES} are \
+         possible"
+    )))
+}
+
+fn compression_in(cell: &Cell) -> Result<Option<DriveCompression>, CellError> {
+    match word_in(cell, "drive_compression")? {
+        None => Ok(None),
+        Some("on") => Ok(Some(DriveCompression::On)),
+        Some("off") => Ok(Some(DriveCompression::Off)),
+        Some(other) => Err(CellError::Unknown {
+            what: format!("drive compression {other:?}"),
+            known: "on and off",
+        }),
+    }
+}
+
+fn operation_in(cell: &Cell) -> Result<Operation, CellError> {
+    match word_in(cell, "operation")? {
+        None | Some("write") => Ok(Operation::Write),
+        Some("read") => Ok(Operation::Read),
+        Some(other) => Err(CellError::Unknown {
+            what: format!("operation {other:?}"),
+            known: "write and read",
+        }),
     }
 }
 
@@ -160,8 +224,35 @@ mod tests {
         assert_eq!((named.blocks(), named.bytes(), named.ring_blocks()), (2, 131_072, 16));
         assert_eq!(named.compression, Some(DriveCompression::Off));
         assert_eq!((named.data.clone(), named.framing), (Data::Zeros, Framing::Tar));
-        assert!(!named.is_sensible(Some(0)) && named.is_sensible(Some(1 << 20)));
-        assert!(TapeJob { operation: Operation::Write, ..named }.is_sensible(Some(0)));
+        let ring = |bytes| Standing { ring_bytes: Some(bytes), read_block_bytes: None };
+        assert!(!named.is_sensible(&ring(0)) && named.is_sensible(&ring(1 << 20)));
+        assert!(TapeJob { operation: Operation::Write, ..named }.is_sensible(&ring(0)));
+    }
+
+    #[test]
+    fn a_run_is_cut_into_files_of_whole_blocks() {
+        let of = |levels: &[(&str, &str)]| TapeJob::from_cell(&cell(levels), 10 << 20).unwrap();
+        let four = of(&[("files", "4"), ("block_bytes", "1048576")]);
+        assert_eq!(four.layout(), Layout { file_blocks: 3, files: 4 });
+        assert_eq!(four.bytes(), 12 << 20);
+        // A tree that ends before.
+        let content = Content { objects: 2, files: 1, bytes: 3 << 20 };
+        let ends = TapeJob { tree: Some(content), ..four.clone() };
+        assert_eq!(ends.blocks(), 4);
+        let endless = TapeJob { tree: Some(Content { bytes: 1 << 40, ..content }), ..four };
+        assert_eq!(endless.blocks(), 12);
+    }
+
+    #[test]
+    fn data_that_are_made_are_not_read_in_blocks() {
+        let plan = |data: &str, read: &str| {
+            let cell = cell(&[("data", data), ("read_block_bytes", read)]);
+            TapeJob::from_cell(&cell, 1 << 20).unwrap()
+        };
+        let standing = Standing { ring_bytes: None, read_block_bytes: Some(4096) };
+        assert!(plan("zeros", "4096").is_sensible(&standing));
+        assert!(!plan("zeros", "65536").is_sensible(&standing));
+        assert!(plan("/srv", "65536").is_sensible(&standing));
     }
 
     #[test]
@@ -171,6 +262,8 @@ mod tests {
             (vec![("block_bytes", "0")], "512 to"),
             (vec![("block_bytes", "many")], "a number was expected"),
             (vec![("file_bytes", "0")], "no bytes"),
+            (vec![("files", "0")], "1 to 100000 are possible"),
+            (vec![("read_block_bytes", "1000")], "reads of 1000 bytes"),
             (vec![("ring_bytes", "99999999999")], "is the most"),
             (vec![("operation", "erase")], "known are write and read"),
             (vec![("drive_compression", "7")], "a word was expected"),

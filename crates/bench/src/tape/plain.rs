@@ -18,6 +18,7 @@ use flow::sink::{Sink, StreamSink};
 use host::layers::Storage;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use tree::Identity;
 
 use super::TapeBenchError;
 use super::options::Occupied;
@@ -105,6 +106,11 @@ impl Plain {
     /// Whether what was written can be read again.
     pub(super) fn gives_back(&self) -> bool {
         self.kind == Kind::File
+    }
+
+    /// The file, where it is one.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        (self.kind == Kind::File).then(|| Identity::of_descriptor(&self.file).ok()).flatten()
     }
 
     /// What a rate means here.

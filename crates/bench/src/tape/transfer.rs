@@ -1,9 +1,12 @@
-//! Passes one file to a medium, or takes one from it, and takes its time.
+//! Passes the files of a run to a medium, or takes them from it, and takes its time.
 //!
 //! The blocks lie in a ring of `flow`, as those of a backup do, so that a run has the same
 //! accounting. A generator thread fills it and this one writes; or, with no ring, one thread does
 //! both in turns, as `dd` and `tar` do. Two looks at the clock for each write(2), the histogram and
 //! the series are what measuring costs: below 0.2 us (`examples/measuring_cost.rs`).
+//!
+//! Where a program works on a block in the thread that writes it, so does this one: Bacula's blocks
+//! are copied and summed up there.
 //!
 //! What is read back is summed up on the other side of the ring and has to be what was written.
 
@@ -17,12 +20,14 @@ use flow::restart::Restart;
 use flow::ring::{Block, Consumer, Producer, RingOptions, ring};
 use flow::run::{StageKind, StageReport};
 use flow::sink::{Sink, WriteError, WriteOptions, write_all};
+use tree::Identity;
 
 use super::TapeBenchError;
 use super::checksum::Checksum;
 use super::job::TapeJob;
-use crate::framing::Framer;
+use crate::framing::{Follows, Framer, Framing};
 use crate::histogram::Histogram;
+use crate::payload::tree::{Content, Tree, TreeOptions};
 use crate::payload::{Payload, PayloadError};
 use crate::record::Series;
 use crate::series::SeriesRecorder;
@@ -53,8 +58,12 @@ pub(super) struct Measured {
     pub(super) bytes: u64,
     /// From the first byte to the end of the filemark behind the last.
     pub(super) seconds: f64,
-    /// What of that the filemark took.
+    /// Files, each with a filemark behind it.
+    pub(super) files: u64,
+    /// What of the time the filemarks took.
     pub(super) filemark_seconds: f64,
+    /// What of the time the writing thread worked on its blocks.
+    pub(super) sealing_seconds: f64,
     /// Bytes over time.
     pub(super) series: Series,
     /// Of write(2) or read(2), each.
@@ -65,6 +74,8 @@ pub(super) struct Measured {
     pub(super) memory_bytes: u64,
     /// Of the bytes, in their order.
     pub(super) checksum: Checksum,
+    /// What was read of a tree.
+    pub(super) tree: Option<Content>,
     /// What should be known of the data.
     pub(super) cautions: Vec<String>,
 }
@@ -78,6 +89,7 @@ impl Measured {
         let ratio = f64::from(clock_ratio);
         self.seconds *= ratio;
         self.filemark_seconds *= ratio;
+        self.sealing_seconds *= ratio;
         self.series.step_seconds *= ratio;
         for stage in &mut self.stages {
             stage.working_seconds *= ratio;
@@ -135,16 +147,43 @@ pub(super) enum Summing {
     LeftOut,
 }
 
-/// Writes one file.
+/// What a run writes.
+pub(super) struct Load<'a> {
+    /// The cell.
+    pub(super) job: &'a TapeJob,
+    /// Of data that are made.
+    pub(super) seed: u64,
+    /// The target, where it is a file: no part of a tree that is written to it.
+    pub(super) output: Option<Identity>,
+    /// Whether it is summed up.
+    pub(super) summing: Summing,
+}
+
+impl Load<'_> {
+    fn framer(&self) -> Result<Framer, PayloadError> {
+        let TapeJob { data, framing, block_bytes, read_block_bytes, .. } = self.job;
+        let layout = self.job.layout();
+        let Some(path) = data.tree(*read_block_bytes) else {
+            return Framer::new(*framing, *block_bytes, Payload::open(data, self.seed)?, layout);
+        };
+        let options = TreeOptions {
+            wanted: framing.wanted(),
+            read_block_bytes: *read_block_bytes,
+            output: self.output,
+        };
+        Framer::of_tree(*framing, *block_bytes, Tree::open(path, options)?, layout)
+    }
+}
+
+/// Writes the files of a run. `files` is how many of them have ended, however the run does.
 pub(super) fn write(
-    job: &TapeJob,
-    seed: u64,
-    summing: Summing,
+    load: &Load<'_>,
     medium: &mut dyn Medium,
     user: &Cancel,
+    files: &mut u32,
 ) -> Result<Measured, Ended> {
-    let payload = Payload::open(&job.data, seed)?;
-    let framer = Framer::new(job.framing, job.block_bytes, payload)?;
+    let job = load.job;
+    let framer = load.framer()?;
     // A token of this run alone: the end of the medium stops its generator, not the experiment.
     let run = Cancel::new();
     let options =
@@ -152,11 +191,16 @@ pub(super) fn write(
     let (producer, mut consumers) = ring(options, run.clone()).map_err(no_memory)?;
     let consumer = consumers.remove(0);
     let stages = [Stage::new(StageKind::Generate), Stage::new(StageKind::Write)];
+    let sealer = Sealer::of(job)?;
     let start = Instant::now();
     let mut sink = TimedSink {
         medium,
         user,
-        summing,
+        summing: load.summing,
+        sealer,
+        file_blocks: job.layout().file_blocks,
+        blocks_in_file: 0,
+        files,
         checksum: Checksum::default(),
         latency: Histogram::default(),
         series: SeriesRecorder::new(start),
@@ -164,7 +208,7 @@ pub(super) fn write(
         filemark_seconds: 0.0,
         ended: None,
     };
-    let mut generator = Generator { framer, blocks: job.blocks(), user };
+    let mut generator = Generator { framer, user };
     let result = match job.ring_bytes {
         0 => in_turns(&mut generator, &mut sink, producer, &consumer, &stages),
         _ => side_by_side(&mut generator, &mut sink, producer, &consumer, &stages, &run),
@@ -177,12 +221,15 @@ pub(super) fn write(
     Ok(Measured {
         bytes: sink.bytes,
         seconds,
+        files: u64::from(*sink.files),
         filemark_seconds: sink.filemark_seconds,
+        sealing_seconds: sink.sealer.as_ref().map_or(0.0, |sealer| sealer.seconds),
         series: sink.series.finish(seconds),
         latency: sink.latency,
         stages: stages.iter().map(|stage| stage.report()).collect(),
         memory_bytes: (options.block_bytes * options.blocks) as u64,
         checksum: sink.checksum,
+        tree: generator.framer.read_of_tree(),
         cautions: generator.framer.cautions(),
     })
 }
@@ -241,8 +288,8 @@ fn in_turns(
     let mut generating = stages[0].open();
     let mut writing = stages[1].open();
     writing.switch(State::Starved);
-    for number in 0..generator.blocks {
-        generator.one(number, &producer, &mut generating)?;
+    loop {
+        let follows = generator.one(&producer, &mut generating)?;
         generating.switch(State::Blocked);
         let block = match consumer.next(&mut writing) {
             Ok(Some(block)) => block,
@@ -253,10 +300,11 @@ fn in_turns(
         let bytes = block.len() as u64;
         sink.write(block, &mut writing).map_err(failed)?;
         writing.stage().add_bytes(bytes);
-        if number + 1 < generator.blocks {
-            writing.switch(State::Starved);
-            generating.switch(State::Working);
+        if follows == Follows::Nothing {
+            break;
         }
+        writing.switch(State::Starved);
+        generating.switch(State::Working);
     }
     producer.finish();
     sink.finish(&mut writing).map_err(failed)
@@ -266,46 +314,75 @@ fn failed(error: WriteError) -> Ended {
     Ended::Failed(error.into())
 }
 
-/// Makes the blocks of a file.
+/// Makes the blocks of a run.
 struct Generator<'a> {
     framer: Framer,
-    blocks: u64,
     user: &'a Cancel,
 }
 
 impl Generator<'_> {
     fn fill(&mut self, producer: &Producer, account: &mut Account) -> Result<(), Ended> {
-        for number in 0..self.blocks {
-            match self.one(number, producer, account) {
+        loop {
+            match self.one(producer, account) {
                 // The writer has something to tell.
                 Err(Ended::Stopped) if self.user.check().is_ok() => return Ok(()),
-                result => result?,
+                Err(ended) => return Err(ended),
+                Ok(Follows::More) => {}
+                Ok(Follows::Nothing) => break,
             }
         }
         producer.finish();
         Ok(())
     }
 
-    fn one(
-        &mut self,
-        number: u64,
-        producer: &Producer,
-        account: &mut Account,
-    ) -> Result<(), Ended> {
+    fn one(&mut self, producer: &Producer, account: &mut Account) -> Result<Follows, Ended> {
         self.user.check().map_err(|_| Ended::Stopped)?;
         let bytes = producer.block_bytes();
         let reserved = producer.reserve(bytes, account);
         let mut reservation = reserved.map_err(|_: Stopped| Ended::Stopped)?;
         let block = reservation.slices_mut().next().expect("a block is one slice");
-        let filled = if number + 1 == self.blocks {
-            self.framer.last_block(block)
-        } else {
-            self.framer.block(block)
-        };
-        filled?;
+        let follows = self.framer.block(block)?;
         reservation.commit();
         account.stage().add_bytes(bytes as u64);
-        Ok(())
+        Ok(follows)
+    }
+}
+
+/// What a program does with a block in the thread that writes it.
+struct Sealer {
+    framing: Framing,
+    /// Memory for the blocks that come of it.
+    producer: Producer,
+    consumer: Consumer,
+    seconds: f64,
+}
+
+/// One block is written while no other is filled; a ring has two at the least.
+const SEALED_BLOCKS: usize = 2;
+
+impl Sealer {
+    /// Where the framing has anything to do there.
+    fn of(job: &TapeJob) -> Result<Option<Sealer>, Ended> {
+        if !job.framing.is_sealed() {
+            return Ok(None);
+        }
+        let options =
+            RingOptions { block_bytes: job.block_bytes, blocks: SEALED_BLOCKS, consumers: 1 };
+        let (producer, mut consumers) = ring(options, Cancel::new()).map_err(no_memory)?;
+        let consumer = consumers.remove(0);
+        Ok(Some(Sealer { framing: job.framing, producer, consumer, seconds: 0.0 }))
+    }
+
+    /// The block that goes to the medium. The one before it is done with.
+    fn seal(&mut self, filled: &Block, account: &mut Account) -> Result<Block, Stopped> {
+        let begun = Instant::now();
+        let mut reservation = self.producer.reserve(filled.len(), account)?;
+        let block = reservation.slices_mut().next().expect("a block is one slice");
+        self.framing.seal(filled, block);
+        reservation.commit();
+        let sealed = self.consumer.next(account)?.expect("it was committed a moment ago");
+        self.seconds += begun.elapsed().as_secs_f64();
+        Ok(sealed)
     }
 }
 
@@ -314,6 +391,12 @@ struct TimedSink<'a> {
     medium: &'a mut dyn Medium,
     user: &'a Cancel,
     summing: Summing,
+    sealer: Option<Sealer>,
+    /// Blocks of a file on the medium.
+    file_blocks: u64,
+    blocks_in_file: u64,
+    /// Those that have ended.
+    files: &'a mut u32,
     checksum: Checksum,
     latency: Histogram,
     series: SeriesRecorder,
@@ -328,6 +411,20 @@ impl TimedSink<'_> {
         self.ended = Some(ended);
         Err(WriteError::Stopped(Stopped::Failed))
     }
+
+    fn end_file(&mut self) -> Result<(), WriteError> {
+        let begun = Instant::now();
+        let ended = self.medium.end_file();
+        self.filemark_seconds += begun.elapsed().as_secs_f64();
+        self.blocks_in_file = 0;
+        match ended {
+            Ok(()) => {
+                *self.files += 1;
+                Ok(())
+            }
+            Err(error) => self.end(Ended::Failed(error)),
+        }
+    }
 }
 
 impl Sink for TimedSink<'_> {
@@ -337,6 +434,13 @@ impl Sink for TimedSink<'_> {
         if self.user.check().is_err() {
             return self.end(Ended::Stopped);
         }
+        if self.blocks_in_file == self.file_blocks {
+            self.end_file()?;
+        }
+        let block = match &mut self.sealer {
+            Some(sealer) => sealer.seal(&block, account)?,
+            None => block,
+        };
         let begun = Instant::now();
         let taken = self.medium.write(&block, account);
         let now = Instant::now();
@@ -349,6 +453,7 @@ impl Sink for TimedSink<'_> {
         self.latency.add(now.duration_since(begun).as_nanos() as u64);
         self.series.add(now, block.len() as u64);
         self.bytes += block.len() as u64;
+        self.blocks_in_file += 1;
         if self.summing == Summing::Done {
             self.checksum.add(&block);
         }
@@ -360,19 +465,17 @@ impl Sink for TimedSink<'_> {
     }
 
     fn finish(&mut self, _: &mut Account) -> Result<(), WriteError> {
-        let begun = Instant::now();
-        let ended = self.medium.end_file();
-        self.filemark_seconds = begun.elapsed().as_secs_f64();
-        ended.or_else(|error| self.end(Ended::Failed(error)))
+        self.end_file()
     }
 }
 
 /// Blocks between the reader and the thread that sums up.
 const READ_RING_BLOCKS: usize = 8;
 
-/// Reads one file, up to the filemark behind it.
+/// Reads the files of a run, up to the filemark behind the last byte that was written.
 pub(super) fn read(
     job: &TapeJob,
+    written_bytes: u64,
     medium: &mut dyn Medium,
     user: &Cancel,
 ) -> Result<Measured, Ended> {
@@ -385,6 +488,7 @@ pub(super) fn read(
     let start = Instant::now();
     let mut latency = Histogram::default();
     let mut series = SeriesRecorder::new(start);
+    let mut progress = Progress::default();
     let (result, checksum) = std::thread::scope(|scope| {
         let checking = scope.spawn(|| sum_up(&consumer, &mut stages[1].open()));
         let mut account = stages[0].open();
@@ -400,7 +504,7 @@ pub(super) fn read(
             };
             let block = reservation.slices_mut().next().expect("a block is one slice");
             let begun = Instant::now();
-            match medium.read(block) {
+            match next_block(block, &mut progress, written_bytes, medium) {
                 Ok(Some(bytes)) if bytes == job.block_bytes => {
                     let now = Instant::now();
                     latency.add(now.duration_since(begun).as_nanos() as u64);
@@ -431,14 +535,47 @@ pub(super) fn read(
     Ok(Measured {
         bytes: checksum.bytes(),
         seconds,
+        files: progress.files,
         filemark_seconds: 0.0,
+        sealing_seconds: 0.0,
         series: series.finish(seconds),
         latency,
         stages: stages.iter().map(|stage| stage.report()).collect(),
         memory_bytes: (options.block_bytes * options.blocks) as u64,
         checksum,
+        tree: None,
         cautions: Vec::new(),
     })
+}
+
+/// How far reading has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    bytes: u64,
+    /// Bytes at the last filemark.
+    bytes_at_filemark: u64,
+    files: u64,
+}
+
+/// The next block of the run, whatever filemarks are in between. Nothing behind its last byte, or
+/// where there is nothing behind a filemark.
+fn next_block(
+    block: &mut [u8],
+    progress: &mut Progress,
+    written_bytes: u64,
+    medium: &mut dyn Medium,
+) -> Result<Option<usize>, TapeBenchError> {
+    loop {
+        if let Some(bytes) = medium.read(block)? {
+            progress.bytes += bytes as u64;
+            return Ok(Some(bytes));
+        }
+        progress.files += 1;
+        if progress.bytes >= written_bytes || progress.bytes == progress.bytes_at_filemark {
+            return Ok(None);
+        }
+        progress.bytes_at_filemark = progress.bytes;
+    }
 }
 
 fn sum_up(consumer: &Consumer, account: &mut Account) -> Checksum {

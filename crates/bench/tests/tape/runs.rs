@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bench::tape::{TapeBenchError, TapeOptions};
 use device::tape::{Access, BlockMode, Compression, DriveCompression, TapeDrive};
 use flow::cancel::Cancel;
-use sim::tape::{Answers, Cartridge, CompressionSwitch, Faults, Persistence, VirtualDrive};
+use sim::tape::{Answers, Cartridge, CompressionSwitch, Faults, Object, Persistence, VirtualDrive};
 
 use crate::{MIB, cell, executor, files, objects, runs};
 use bench::run::Executor;
@@ -210,4 +210,111 @@ fn a_drive_that_fails_goes_on_at_a_known_place() {
     let reading: &[(&str, &[&str])] = &[("operation", &["read"])];
     assert!(runs(&mut executor, reading, 1).remove(0).is_err());
     runs(&mut executor, &[], 1).remove(0).unwrap();
+}
+
+#[test]
+fn a_run_of_several_files_has_a_filemark_behind_each() {
+    let drive = drive(64);
+    let factors: &[(&str, &[&str])] = &[("files", &["4"]), ("operation", &["write", "read"])];
+    let mut executor = executor(&drive, factors, TapeOptions::default()).unwrap();
+    let four = |operation: &str| {
+        cell(&[("files", "4"), ("block_bytes", "65536"), ("operation", operation)])
+    };
+    let run = executor.execute(&four("write"), &Cancel::new()).unwrap();
+    assert_eq!((run.bytes, run.measures["filemarks"]), (3 * MIB, 4.0));
+    assert_eq!(run.measures["written_file_bytes"], (3 * MIB) as f64 / 4.0);
+    let without = run.bytes as f64 / run.measures["without_filemark_bytes_per_second"];
+    let filemarks = run.measures["filemark_seconds"] * 4.0;
+    assert!((without + filemarks - run.seconds).abs() < 1e-6 * run.seconds, "{run:?}");
+    // Read back with the filemarks in between, from behind the files of the run before.
+    let read = executor.execute(&four("read"), &Cancel::new()).unwrap();
+    assert_eq!(read.bytes, 3 * MIB);
+    executor.finish().unwrap();
+    let expected = [[1].repeat(1), [12].repeat(8), [0].repeat(1)].concat();
+    assert_eq!(files(&drive.cartridge().unwrap()), expected);
+}
+
+#[test]
+fn a_stop_among_several_files_leaves_a_known_place() {
+    let drive = drive(64);
+    let mut executor = executor(&drive, &[], TapeOptions::default()).unwrap();
+    let many = cell(&[("block_bytes", "65536"), ("file_bytes", "50331648"), ("files", "768")]);
+    let cancel = Cancel::new();
+    let begun = drive.position();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while drive.position() <= begun + 20 && !over.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            cancel.cancel();
+        });
+        // It may end before it is stopped; what follows has to hold in either case.
+        let _ = executor.execute(&many, &cancel);
+        over.store(true, Ordering::Release);
+    });
+    let reading = cell(&[("block_bytes", "65536"), ("operation", "read")]);
+    let run = executor.execute(&reading, &Cancel::new()).unwrap();
+    assert_eq!(run.bytes, 3 * MIB, "the file that was written is found again");
+}
+
+#[test]
+fn a_tree_is_written_once_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("below")).unwrap();
+    std::fs::write(folder.path().join("a"), vec![1; 300_000]).unwrap();
+    std::fs::write(folder.path().join("below/b"), vec![2; 700_000]).unwrap();
+    let path = folder.path().to_str().unwrap();
+    for (framing, blocks) in [("raw", 16), ("tar", 16), ("bacula", 16)] {
+        let drive = drive(64);
+        let factors: &[(&str, &[&str])] =
+            &[("data", &[path]), ("framing", &[framing]), ("operation", &["read"])];
+        let mut executor = executor(&drive, factors, TapeOptions::default()).unwrap();
+        let run = runs(&mut executor, factors, 1).remove(0).unwrap();
+        // The tree ends before the length of the run does; the last block is filled up.
+        assert_eq!(run.bytes, blocks * 65_536, "{framing}");
+        let written: &[(&str, &[&str])] = &[("data", &[path]), ("framing", &[framing])];
+        let run = runs(&mut executor, written, 1).remove(0).unwrap();
+        assert_eq!((run.measures["tree_files"], run.measures["tree_bytes"]), (2.0, 1e6));
+        assert_eq!(run.measures.contains_key("sealing_seconds"), framing == "bacula");
+        assert_eq!(files(&drive.cartridge().unwrap()), [1, blocks as usize, blocks as usize, 0]);
+    }
+}
+
+#[test]
+fn a_tree_that_is_missing_costs_nothing() {
+    let drive = drive(64);
+    let factors: &[(&str, &[&str])] = &[("data", &["/nowhere"])];
+    assert!(executor(&drive, factors, TapeOptions::default()).is_err());
+    let empty = tempfile::tempdir().unwrap();
+    let factors: &[(&str, &[&str])] = &[("data", &[empty.path().to_str().unwrap()])];
+    let error = executor(&drive, factors, TapeOptions::default()).err().unwrap().to_string();
+    assert!(error.ends_with("no file in it holds anything"), "{error}");
+    assert_eq!(files(&drive.cartridge().unwrap()), [0]);
+}
+
+#[test]
+fn baculas_blocks_are_sealed_where_they_are_written() {
+    let drive = drive(64);
+    let factors: &[(&str, &[&str])] = &[("framing", &["bacula"])];
+    let mut executor = executor(&drive, factors, TapeOptions::default()).unwrap();
+    let run = runs(&mut executor, factors, 1).remove(0).unwrap();
+    // Part of the writing thread's time, and no part of the calls' own.
+    let sealing = run.measures["sealing_seconds"];
+    let write = run.stages.iter().find(|stage| stage.kind.name() == "write").unwrap();
+    assert!(sealing > 0.0 && sealing <= write.working_seconds * 1.01, "{run:?}");
+    let cartridge = drive.cartridge().unwrap();
+    let objects = cartridge.objects().unwrap();
+    let blocks = objects.iter().filter_map(|object| match object {
+        Object::Block(block) if block.len() == 65_536 => Some(block),
+        _ => None,
+    });
+    let mut count = 0;
+    for (number, block) in blocks.enumerate() {
+        assert_eq!(&block[12..16], b"BB02");
+        assert_eq!(&block[8..12], (number as u32).to_be_bytes());
+        assert_ne!(block[..4], [0; 4], "a block without its sum");
+        count += 1;
+    }
+    assert_eq!(count, 48);
 }

@@ -129,23 +129,38 @@ fn zeros_are_no_reason_for_a_setting() {
     table.check();
 }
 
-/// A file takes 3.5 s, and its bytes then run at 211 MB/s.
+/// A file takes 3.5 s, and its bytes then run at 211 MB/s: in runs of three lengths with one file
+/// each, and in runs of one length in one, four and sixteen files.
 #[test]
 fn lengths_of_files_are_a_fixed_time_and_a_rate() {
+    let numbers = |name: &str, levels: &[u64]| {
+        Factor::new(name, levels.iter().copied().map(Level::Number).collect())
+    };
+    let one_each = numbers("file_bytes", &[107_374_182, 429_916_160, 1_719_664_640]);
+    check_lengths("three lengths of files, %", vec![one_each]);
+    let one_length = numbers("file_bytes", &[1_719_664_640]);
+    let in_files = vec![one_length, numbers("files", &[1, 4, 16])];
+    check_lengths("one length in 1, 4 and 16 files, %", in_files);
+}
+
+fn check_lengths(title: &str, factors: Vec<Factor>) {
     let count = experiments(40);
-    let mut table = Table::new("three lengths of files, %", &["n = 3", "n = 5", "n = 10"]).of(18);
-    let lengths = [107_374_182u64, 429_916_160, 1_719_664_640];
+    let mut table = Table::new(title, &["n = 3", "n = 5", "n = 10"]).of(18);
     for others in [1, 2] {
         let both = REPEATS.map(|repeats| {
-            let lengths = Factor::new("file_bytes", lengths.map(Level::Number).to_vec());
+            let factors = [&factors[..], &[block_sizes(others)]].concat();
             let world = World {
                 times: &|cell| {
-                    let Level::Number(bytes) = cell["file_bytes"] else { return 1.0 };
+                    let number = |name: &str| match cell.get(name) {
+                        Some(Level::Number(number)) => *number as f64,
+                        _ => 1.0,
+                    };
+                    let bytes = number("file_bytes") / number("files");
                     // In units of 100 MB/s, which the runs of a world have.
-                    bytes as f64 / (3.5 + bytes as f64 / 211e6) / 100e6
+                    bytes / (3.5 + bytes / 211e6) / 100e6
                 },
                 noise: &|_| 0.02,
-                ..quiet(vec![lengths, block_sizes(others)], repeats)
+                ..quiet(factors, repeats)
             };
             let (mut told, mut held) = (0.0, 0.0f64);
             for seed in 0..count {
@@ -167,6 +182,55 @@ fn lengths_of_files_are_a_fixed_time_and_a_rate() {
         table.row(&format!("{others} block sizes: told"), &both.map(|both| both[0]), 95.0..=100.0);
         let holds = 91.0 - chance(9.0, count)..=100.0;
         table.row(&format!("{others} block sizes: holds"), &both.map(|both| both[1]), holds);
+    }
+    table.check();
+}
+
+/// Reads and writes in blocks of 64 KiB and 1 MiB, of which neither, one or both make the run half
+/// as fast again: what is said of them is never another of the four, and is said where it can be.
+#[test]
+fn which_of_two_block_sizes_matters() {
+    let count = experiments(20);
+    let mut table = Table::new("which block size matters, %", &["n = 3", "n = 5", "n = 10"]);
+    let all = [
+        ("neither block size", 1.0, 1.0),
+        ("the disk's block size", 1.5, 1.0),
+        ("the tape's block size", 1.0, 1.5),
+        ("both block sizes", 1.5, 1.5),
+    ];
+    let factor = |name| Factor::new(name, vec![Level::Number(65_536), Level::Number(1 << 20)]);
+    for noise in [0.002, 0.05] {
+        for (truth, by_reads, by_writes) in all {
+            let said = REPEATS.map(|repeats| {
+                let times = |cell: &Cell, name: &str, times: f64| {
+                    if doublings(cell, name, 65_536) > 0 { times } else { 1.0 }
+                };
+                let world = World {
+                    times: &|cell| {
+                        times(cell, "read_block_bytes", by_reads)
+                            * times(cell, "block_bytes", by_writes)
+                    },
+                    noise: &|_| noise,
+                    ..quiet(vec![factor("read_block_bytes"), factor("block_bytes")], repeats)
+                };
+                let rule = "experiment.two-block-sizes";
+                let (mut right, mut wrong) = (0.0, 0.0);
+                for seed in 0..count {
+                    let judgement = world.judged(seed);
+                    let one = judgement.sentences.iter().find(|one| one.finding.rule.id == rule);
+                    match one.map(|one| one.text.starts_with(truth)) {
+                        Some(true) => right += 100.0 / count as f64,
+                        Some(false) => wrong += 100.0 / count as f64,
+                        None => {}
+                    }
+                }
+                assert!(wrong <= 5.0 + chance(5.0, count), "{truth}, {noise}: {wrong} %");
+                right
+            });
+            let least = if noise < 0.01 { 90.0 } else { 0.0 };
+            let name = format!("{truth}, noise {:.1} %", noise * 100.0);
+            table.row(&name, &said, least..=100.0);
+        }
     }
     table.check();
 }

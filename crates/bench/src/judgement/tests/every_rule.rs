@@ -163,6 +163,22 @@ fn three_windows() -> Judgement {
     judge(&factors, &all, &Options::default())
 }
 
+/// Reads whose size changes nothing, and writes whose size does.
+fn two_block_sizes() -> Judgement {
+    let mut all = Vec::new();
+    for (at, reads) in [65536, 1 << 20].into_iter().enumerate() {
+        for mut run in RISING.runs() {
+            run.cell.insert("read_block_bytes".to_owned(), Level::Number(reads));
+            run.seconds *= 1.0 + 0.0005 * ((run.repeat + at as u64) % 2) as f64;
+            all.push(run);
+        }
+    }
+    let reads = [65536, 1 << 20].map(Level::Number).to_vec();
+    let blocks = BLOCKS[..4].iter().map(|&level| Level::Number(level)).collect();
+    let factors = [Factor::new("read_block_bytes", reads), Factor::new("block_bytes", blocks)];
+    judge(&factors, &all, &Options::default())
+}
+
 /// Repeats that rise and fall slowly, in all cells, and such of two speeds.
 fn wavy(run: &mut RunRecord) {
     run.seconds *= 1.0 + 0.1 * (std::f64::consts::TAU * (run.repeat as f64 - 0.5) / 12.0).cos();
@@ -184,6 +200,7 @@ fn every_rule_speaks_and_no_other() {
     let same = Design { rates: [100e6; 4], ..RISING };
     let mut judgements = vec![judged(&PLAIN), judged(&slow), flat.judged(), dented.judged()];
     judgements.extend([torn, same.judged(), two_loads(), three_lengths(), three_windows()]);
+    judgements.push(two_block_sizes());
     let long = |tweak: fn(&mut RunRecord)| Design { repeats: 12, tweak, ..RISING }.judged();
     judgements.extend([long(wavy), long(two_speeds)]);
     judgements.extend(TWEAKS.iter().map(|&tweak| Design { tweak, ..RISING }.judged()));

@@ -29,6 +29,9 @@ Examples:
   takeup bench tape /dev/nst0
   takeup bench tape /dev/nst0 --block-size 64k,128k,256k,512k,1M --data zeros,random,text:2
   takeup bench tape /dev/nst0 --data /srv/db.dump --drive-compression on,off
+  takeup bench tape /dev/nst0 --data /srv,random --framing tar,bacula --length 20G
+  takeup bench tape /dev/nst0 --data /srv --read-block-size 64k,1M --block-size 64k,1M
+  takeup bench tape /dev/nst0 --length 8G --files 1,2,4,8
   takeup bench tape /dev/nst0 --block-size 10k,1M --ring 0,256M --operation write,read
   takeup bench tape /dev/nst0 --preset btape --block-size 64k,256k,1M,2M
   takeup bench tape /mnt/drive/nst0 --preset btape --scale 0.1 -o virtual.ndjson
@@ -43,15 +46,22 @@ pub struct TapeArgs {
     /// Bytes of a block
     #[arg(short, long, value_delimiter = ',', value_name = "LIST", default_value = "64k,256k,1M")]
     block_size: Vec<Size>,
-    /// What is written: zeros, random, text:RATIO (as a drive would compress it), or a FILE
+    /// What is written: zeros, random, text:RATIO (as a drive would compress it), a FILE, or a
+    /// FOLDER, whose files are read from their disk meanwhile
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "random")]
     data: Vec<Data>,
+    /// Bytes of one read of what is read from its disk, a FOLDER or, with this, a FILE
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    read_block_size: Vec<Size>,
     /// What stands around it: raw, tar, bacula
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "raw")]
     framing: Vec<Framing>,
-    /// Bytes of a file [default: 4G]
+    /// Bytes of a run, at most those of a FOLDER [default: 4G]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     length: Vec<Size>,
+    /// Files that a run is cut into, with a filemark behind each
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    files: Vec<u64>,
     /// The drive's compression: on, off; without it, it stays as it is
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     drive_compression: Vec<Switch>,
@@ -182,6 +192,7 @@ fn absolute(path: &Path) -> String {
 /// curves are drawn over.
 fn factors(arguments: &TapeArgs) -> Result<(Vec<Factor>, Stop), Failure> {
     let blocks = numbers(arguments.block_size.iter().map(|size| size.0));
+    let read_blocks = numbers(arguments.read_block_size.iter().map(|size| size.0));
     let lengths: Vec<u64> = match &arguments.length[..] {
         [] => vec![USUAL_LENGTH_BYTES],
         lengths => lengths.iter().map(|size| size.0).collect(),
@@ -207,10 +218,12 @@ fn factors(arguments: &TapeArgs) -> Result<(Vec<Factor>, Stop), Failure> {
     };
     let media = arguments.medium_label.iter().map(|label| word(label)).collect();
     let settings = [
+        factor("files", numbers(arguments.files.iter().copied()), None),
         factor("operation", names(&arguments.operation), None),
         factor("medium", media, None),
         factor("drive_compression", names(&arguments.drive_compression), None),
         ring(arguments)?,
+        factor("read_block_bytes", read_blocks, None),
         factor("block_bytes", blocks, None),
     ];
     Ok((loads.into_iter().chain(settings.into_iter().flatten()).collect(), usual))
@@ -224,10 +237,10 @@ fn ring(arguments: &TapeArgs) -> Result<Option<Factor>, Failure> {
     Ok(factor("ring_bytes", numbers(sizes?), None))
 }
 
-/// A file is known by its whole path, so that the experiment can go on from elsewhere.
+/// A file or folder is known by its whole path, so that the experiment can go on from elsewhere.
 fn data_level(data: &Data) -> Level {
     match data {
-        Data::File(path) => Level::Text(absolute(path)),
+        Data::Path(path) => Level::Text(absolute(path)),
         other => Level::Text(other.to_string()),
     }
 }

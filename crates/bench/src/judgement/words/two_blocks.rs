@@ -1,0 +1,60 @@
+//! Which of two block sizes matters: that of the reads from the disk, or that of the writes.
+//!
+//! Whoever raises `dd bs=` raises both at once and cannot tell the disk from the adapter. Crossed,
+//! each has an effect of its own, on average over the other. The sentence is said where both
+//! effects are settled: one that may be anything is no reason to acquit the other.
+
+use finding::{Certainty, Finding, Unit};
+
+use super::super::verdict::the_same;
+use super::super::{Effect, Judgement, Options, Sentence, Subject, Verdict, rules};
+use super::told_ratio;
+use crate::quantities::title;
+
+const READS: &str = "read_block_bytes";
+const WRITES: &str = "block_bytes";
+
+/// The sentence, where both were varied and both are settled.
+pub fn which_matters(judgement: &Judgement, options: &Options) -> Option<Sentence> {
+    let effect = |name: &str| {
+        let mut own = judgement.effects.iter();
+        own.find(|effect| effect.with.is_none() && effect.change.factor == name)
+    };
+    let (reads, writes) = (effect(READS)?, effect(WRITES)?);
+    let verdict = match (reads.verdict, writes.verdict) {
+        (Verdict::NotSettled, _) | (_, Verdict::NotSettled) => return None,
+        (Verdict::Same, Verdict::Same) => "neither block size matters",
+        (Verdict::Differs, Verdict::Same) => {
+            "the disk's block size matters, that of the tape does not"
+        }
+        (Verdict::Same, Verdict::Differs) => {
+            "the tape's block size matters, that of the disk does not"
+        }
+        (Verdict::Differs, Verdict::Differs) => "both block sizes matter",
+    };
+    let told = |effect: &Effect| {
+        let change = &effect.change;
+        let (ratio, between) = told_ratio(effect.ratio, effect.interval);
+        let what = match effect.verdict {
+            Verdict::Same => the_same(options),
+            _ => format!("{ratio} times the rate"),
+        };
+        format!(
+            "{} {} instead of {} is {what}{between}",
+            title(&change.factor),
+            change.to.shown(&change.factor),
+            change.from.shown(&change.factor),
+        )
+    };
+    let text = format!(
+        "{verdict}: {}, {}, each on average over everything else",
+        told(reads),
+        told(writes)
+    );
+    let finding = Finding::new(&rules::TWO_BLOCK_SIZES, Certainty::Inferred, text)
+        .with_number("reads", reads.ratio, Unit::Ratio)
+        .with_number("writes", writes.ratio, Unit::Ratio);
+    let same = reads.verdict == Verdict::Same && writes.verdict == Verdict::Same;
+    let verdict = if same { Verdict::Same } else { Verdict::Differs };
+    Some(Sentence::new(Subject::Finding, finding).settled(verdict))
+}
