@@ -53,11 +53,13 @@ pub enum Need {
     MtSt,
     /// The buffer for tapes.
     Mbuffer,
+    /// Bacula's tester of drives.
+    Btape,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 22] = [
+    pub const ALL: [Need; 23] = [
         Need::Root,
         Need::Mounts,
         Need::Fuse,
@@ -80,6 +82,7 @@ impl Need {
         Need::Strace,
         Need::MtSt,
         Need::Mbuffer,
+        Need::Btape,
     ];
 
     /// Its name in `TAKEUP_TESTS_WITHOUT`, and how to get it.
@@ -115,6 +118,7 @@ impl Need {
             Need::Strace => ("strace", "package strace; the right to trace (CAP_SYS_PTRACE)"),
             Need::MtSt => ("mt-st", "package mt-st"),
             Need::Mbuffer => ("mbuffer", "package mbuffer"),
+            Need::Btape => ("btape", "package bacula-sd; /usr/sbin in PATH"),
         }
     }
 
@@ -159,6 +163,7 @@ impl Need {
             Need::Strace => says("strace", &["-o", "/dev/null", "echo", "traced"], "traced"),
             Need::MtSt => says("mt-st", &["--version"], "mt-st"),
             Need::Mbuffer => says("mbuffer", &["--version"], "mbuffer"),
+            Need::Btape => says("btape", &["-?"], "Version"),
         }
     }
 }
@@ -283,7 +288,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), Need::ALL.len());
         assert!(Need::ALL.iter().enumerate().all(|(at, need)| *need as usize == at));
-        assert_eq!(Need::Mbuffer as usize + 1, Need::ALL.len());
+        assert_eq!(Need::Btape as usize + 1, Need::ALL.len());
     }
 
     #[test]

@@ -6,13 +6,14 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod bench;
+mod btape;
 mod disk;
 mod drive;
 mod failures;
 mod findings;
 mod limits;
-mod programs;
 mod media;
+mod programs;
 mod typos;
 
 use serde_json::Value;
