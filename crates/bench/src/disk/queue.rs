@@ -402,7 +402,7 @@ fn locks(device: &Storage) -> Vec<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let path = Path::new("/dev").join(name);
         let disk = interruptible::open(&path, flags, Mode::empty()).ok()?;
-        rustix::fs::flock(&disk, FlockOperation::NonBlockingLockExclusive).ok()?;
+        interruptible::flock(&disk, FlockOperation::NonBlockingLockExclusive).ok()?;
         Some(disk)
     };
     device.disk_queues().iter().filter_map(lock).collect()

@@ -396,13 +396,23 @@ mod tests {
                 "takeup backup SOURCE --to TARGET --engine pread",
             )],
         );
+        let direct = ("dd iflag=direct bs=1M if='/srv/big file'", "without iflag=direct");
+        check(lines("cache", text("buffered"), text("direct"), &disk()), &[direct]);
+        assert_eq!(lines("engine", text("psync"), text("mmap"), &disk()), []);
+    }
+
+    #[test]
+    fn a_setting_of_the_queue_is_typed_for_all_its_disks() {
         let queue = |factor, from, to, disks: &[&str]| {
             let queues = disks.iter().map(|disk| (*disk).to_owned()).collect();
             lines(factor, from, to, &Place { queues, ..disk() })
         };
-        check(
-            queue("scheduler", text("none"), text("mq-deadline"), &["sdb"]),
-            &[
+        let found = queue("scheduler", text("none"), text("mq-deadline"), &["sdb"]);
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|(line, undo)| (&line[..], &undo[..])).collect();
+        assert_eq!(
+            found,
+            [
                 (
                     "echo mq-deadline > /sys/block/sdb/queue/scheduler",
                     "echo none > /sys/block/sdb/queue/scheduler",
@@ -415,17 +425,13 @@ mod tests {
                 ),
             ],
         );
-        let sizes = [Level::Number(1 << 20), Level::Number(256 << 10)];
-        let [large, small] = sizes;
+        let (large, small) = (Level::Number(1 << 20), Level::Number(256 << 10));
         let first = &queue("max_sectors_bytes", large, small, &["sda", "sdb"])[0];
         assert_eq!(
             first.0,
             "for disk in sda sdb; do echo 256 > /sys/block/$disk/queue/max_sectors_kb; done"
         );
         assert_eq!(queue("nomerges", Level::Number(0), Level::Number(2), &[]), []);
-        let direct = ("dd iflag=direct bs=1M if='/srv/big file'", "without iflag=direct");
-        check(lines("cache", text("buffered"), text("direct"), &disk()), &[direct]);
-        assert_eq!(lines("engine", text("psync"), text("mmap"), &disk()), []);
     }
 
     /// What is printed is what the programs take: tar and dd write blocks of that size.

@@ -151,8 +151,8 @@ fn reads_writes_and_fsyncs_are_told_apart() {
     assert_eq!(latencies, count("fsync"), "{run}");
     assert!(measure("fio_fsync_p99_ns") >= measure("fio_fsync_p50_ns"), "{run}");
     assert!(measure("fio_read_slat_mean_ns") > 0.0 && measure("fio_write_slat_p99_ns") > 0.0);
-    // The device saw the same, in its own directions. fsyncs make it flush its cache, and Linux 6.18
-    // counts them as writes of nothing, too.
+    // The device saw the same, in its own directions. It flushes its cache, which Linux 6.18
+    // counts as a write of nothing, too.
     assert_eq!(measure("device_read_request_bytes"), 8192.0, "{run}");
     let written = measure("device_write_request_bytes");
     assert!(written > 0.0 && written <= 8192.0, "{run}");

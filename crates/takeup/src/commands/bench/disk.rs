@@ -92,28 +92,29 @@ pub struct DiskArgs {
     experiment: ExperimentArgs,
 }
 
+const QUEUE_HEADING: &str = "Settings of the queue";
+
 /// Settings of the queues of the disks behind PATH.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Settings of the queue")]
 struct QueueArgs {
     /// Schedulers of the disk
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
     scheduler: Vec<String>,
     /// Requests are joined (0), only where that costs nothing (1), never (2)
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
     nomerges: Vec<String>,
     /// Largest request at the disk in KiB
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
     max_sectors_kb: Vec<String>,
     /// Read-ahead in KiB of the device that PATH lies on, for --cache buffered
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
     read_ahead_kb: Vec<String>,
     /// Requests that may wait in the queue of the disk
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
     nr_requests: Vec<String>,
     /// Whether the kernel flushes the disk's cache: 'write back' or 'write through'; without
     /// flushes a loss of power may take what was said to be safe
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
     write_cache: Vec<String>,
 }
 
