@@ -69,6 +69,8 @@ pub use options::{Begin, MediumChanger, Occupied, TapeOptions};
 const BUFFERS_MIN: u64 = 3;
 /// The generator was the limit when it had no rest.
 const GENERATOR_BUSY_SHARE: f64 = 0.9;
+/// What is then said of it, or of the tree that was read.
+pub(crate) const SOURCE_HELD: &str = " was the limit, not the target";
 
 enum Place {
     Drive(Box<MeasuredDrive>),
@@ -341,8 +343,8 @@ impl TapeExecutor {
             && generator.working_seconds > GENERATOR_BUSY_SHARE * measured.seconds
         {
             cautions.push(match job.data.tree(job.read_block_bytes) {
-                Some(path) => format!("reading {} was the limit, not the target", path.display()),
-                None => "the generator of the data was the limit, not the target".to_owned(),
+                Some(path) => format!("reading {}{SOURCE_HELD}", path.display()),
+                None => format!("the generator of the data{SOURCE_HELD}"),
             });
         }
         cautions

@@ -219,7 +219,17 @@ impl TapeParameters {
     ///
     /// The speeds are more than one number: [`set_speeds`](Self::set_speeds).
     pub fn set(&mut self, name: &str, value: u64) -> bool {
-        let parameter = match name {
+        self.named(name).map(|parameter| *parameter = Known::given(value)).is_some()
+    }
+
+    /// The same with a value that was fitted to measurements.
+    pub fn fit(&mut self, name: &str, value: u64) -> bool {
+        self.named(name).map(|parameter| *parameter = Known::fitted(value)).is_some()
+    }
+
+    /// One of those that are one number.
+    fn named(&mut self, name: &str) -> Option<&mut Known> {
+        Some(match name {
             "buffer_bytes" => &mut self.buffer_bytes,
             "capacity_bytes" => &mut self.capacity_bytes,
             "early_warning_bytes" => &mut self.early_warning_bytes,
@@ -235,10 +245,8 @@ impl TapeParameters {
             "settle_ns" => &mut self.settle_ns,
             "load_ns" => &mut self.load_ns,
             "unload_ns" => &mut self.unload_ns,
-            _ => return false,
-        };
-        *parameter = Known::given(value);
-        true
+            _ => return None,
+        })
     }
 
     /// Sets the native speeds, in any order.
@@ -246,6 +254,15 @@ impl TapeParameters {
         self.speeds_bytes_per_second = bytes_per_second.to_vec();
         self.speeds_bytes_per_second.sort_unstable();
         self.speeds_origin = Origin::Given;
+    }
+
+    /// Puts a highest speed that was fitted to measurements in the place of the one that is the
+    /// highest, and of all that would be above it; the lower ones stay.
+    pub fn fit_highest_speed(&mut self, bytes_per_second: u64) {
+        self.speeds_bytes_per_second.pop();
+        self.speeds_bytes_per_second.retain(|speed| *speed < bytes_per_second);
+        self.speeds_bytes_per_second.push(bytes_per_second);
+        self.speeds_origin = Origin::Fitted;
     }
 
     /// All of it, for a table.
@@ -308,5 +325,22 @@ mod tests {
         parameters.set_speeds(&[200, 100]);
         assert_eq!(parameters.rows()[0].values, [100, 200]);
         assert_eq!(parameters.rows()[0].origin, Origin::Given);
+    }
+
+    #[test]
+    fn what_is_fitted_says_so_and_leaves_the_lower_speeds() {
+        let mut parameters = TapeParameters::of(&Generation::all()[0]);
+        assert!(parameters.fit("synchronise_ns", 7) && !parameters.fit("colour", 7));
+        assert_eq!(parameters.synchronise_ns, Known::fitted(7));
+        for (fitted, expected) in [(310, [100, 200, 310]), (290, [100, 200, 290])] {
+            parameters.set_speeds(&[300, 200, 100]);
+            parameters.fit_highest_speed(fitted);
+            assert_eq!(parameters.speeds_bytes_per_second, expected);
+        }
+        parameters.fit_highest_speed(150);
+        assert_eq!(parameters.speeds_bytes_per_second, [100, 150]);
+        parameters.fit_highest_speed(90);
+        assert_eq!(parameters.speeds_bytes_per_second, [90]);
+        assert_eq!(parameters.speeds_origin, Origin::Fitted);
     }
 }

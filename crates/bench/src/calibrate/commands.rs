@@ -1,0 +1,138 @@
+//! What commands take, and the way to the drive, from rates over block sizes: the law of the model
+//! of a drive, in which a block of `b` bytes takes a fixed time and `b` by the rate of the host,
+//! one after the other, as long as the tape does not make it wait.
+
+use std::collections::BTreeMap;
+
+use super::estimate::Estimate;
+use super::written::{Group, Written, block_range};
+use super::{COMMAND, Finding, HOST, TELLING, not_told};
+use crate::model::known::{Errors, Known, line};
+use crate::model::{LARGE_RESIDUAL, Model, Point, fit};
+use crate::record::Cell;
+use crate::statistics::interval::Interval;
+use crate::statistics::{logarithms, mean};
+
+/// Two sizes of block leave nothing by which the law could be seen to be wrong.
+const SIZES_MIN: usize = 3;
+/// Nothing is known better than to half a per cent, see [`super::estimate`].
+const ERROR_MIN: f64 = 0.002_5;
+
+/// The rate of the host and the time of a command.
+pub(super) fn commands(groups: &[Group<'_>]) -> (Finding, Finding) {
+    let Some(sweep) = sweep(groups) else {
+        let why = format!(
+            "there are fewer than {SIZES_MIN} repeated sizes of block in which the tape does not \
+             hold the host back: --data zeros with the drive's compression on, and smaller blocks"
+        );
+        return (Err(not_told(HOST, why.clone())), Err(not_told(COMMAND, why)));
+    };
+    let Some((model, known)) = sweep.curve() else {
+        let why = "the rates over the sizes of block are on no line of fixed time and bytes";
+        return (Err(not_told(HOST, why)), Err(not_told(COMMAND, why)));
+    };
+    let from = format!("{}, {}", sweep.groups[0].data(), block_range(&sweep.groups));
+    (sweep.host(&model, &known, &from), sweep.command(&model, &known, &from))
+}
+
+/// Groups that differ in the size of their blocks alone, the smallest first.
+struct Sweep<'a> {
+    groups: Vec<&'a Group<'a>>,
+}
+
+/// Of all sweeps that are long enough the one that comes to the highest rate: there the least
+/// stands beside commands and the way.
+fn sweep<'a>(groups: &'a [Group<'a>]) -> Option<Sweep<'a>> {
+    let mut by_others: BTreeMap<Cell, Vec<&Group<'_>>> = BTreeMap::new();
+    for group in groups.iter().filter(|group| group.is_of_commands()) {
+        if group.estimate(Written::bare).is_some() {
+            let mut others = group.cell().clone();
+            others.remove("block_bytes");
+            by_others.entry(others).or_default().push(group);
+        }
+    }
+    let highest = |groups: &Vec<&Group<'_>>| {
+        let rates = groups.iter().filter_map(|group| group.estimate(Written::bare));
+        rates.map(|rate| rate.value).fold(0.0, f64::max)
+    };
+    let long = by_others.into_values().filter(|groups| groups.len() >= SIZES_MIN);
+    let mut groups = long.max_by(|a, b| highest(a).total_cmp(&highest(b)))?;
+    groups.sort_by_key(|group| group.block_bytes());
+    Some(Sweep { groups })
+}
+
+impl Sweep<'_> {
+    fn points(&self) -> Vec<Point> {
+        let point = |group: &&Group<'_>| {
+            let rate = group.estimate(Written::bare)?;
+            Some(Point { level: group.block_bytes() as f64, bytes_per_second: rate.value })
+        };
+        self.groups.iter().filter_map(point).collect()
+    }
+
+    /// The scatter of single runs is one for all sizes, in proportion.
+    fn errors(&self) -> Option<Errors> {
+        let logs = |group: &&Group<'_>| {
+            let rates: Vec<f64> =
+                group.values(Written::bare).into_iter().map(|(_, rate)| rate).collect();
+            logarithms(&rates)
+        };
+        let logs: Vec<Vec<f64>> = self.groups.iter().filter_map(logs).collect();
+        let (mut squares, mut degrees) = (0.0, 0.0);
+        for own in &logs {
+            let centre = mean(own)?;
+            squares += own.iter().map(|log| (log - centre).powi(2)).sum::<f64>();
+            degrees += own.len() as f64 - 1.0;
+        }
+        let scatter = (squares / degrees).sqrt();
+        let own = |own: &Vec<f64>| (scatter / (own.len() as f64).sqrt()).max(ERROR_MIN);
+        Some(Errors { own: logs.iter().map(own).collect(), common: 0.0, degrees })
+    }
+
+    /// The line; or a curve with a plateau, where there is one for certain.
+    fn curve(&self) -> Option<(Model, Known)> {
+        let (points, errors) = (self.points(), self.errors()?);
+        let bent = Known::of(&points, &errors, super::estimate::CONFIDENCE)?;
+        let (model, known) = match bent.plateau {
+            Some(_) => (fit(&points)?, bent),
+            None => {
+                let known = Known::of_line(&points, &errors, super::estimate::CONFIDENCE)?;
+                (line(&points)?, known)
+            }
+        };
+        let follows = model.residuals.iter().all(|residual| residual.abs() <= LARGE_RESIDUAL);
+        follows.then_some((model, known))
+    }
+
+    fn runs(&self) -> usize {
+        self.groups.iter().map(|group| group.values(Written::bare).len()).sum()
+    }
+
+    fn host(&self, model: &Model, known: &Known, from: &str) -> Finding {
+        let (value, interval) = match (model.plateau_bytes_per_second, known.plateau) {
+            (Some(value), Some(interval)) => (value, interval),
+            _ => (model.bytes_per_second, known.bytes_per_second),
+        };
+        if !value.is_finite() || interval.high > TELLING * interval.low {
+            let least = report::format::rate(interval.low);
+            let why = format!("at least {least}: larger blocks would tell what it comes to");
+            return Err(not_told(HOST, why));
+        }
+        Ok(self.estimate(value, interval).told(HOST, from.to_owned()))
+    }
+
+    fn command(&self, model: &Model, known: &Known, from: &str) -> Finding {
+        let interval = known.overhead_ns;
+        if interval.low <= 0.0 || interval.high > TELLING * interval.low {
+            let most = report::format::duration(interval.high / 1e9);
+            let why = format!("at most {most}: smaller blocks would tell what it comes to");
+            return Err(not_told(COMMAND, why));
+        }
+        Ok(self.estimate(model.overhead_ns, interval).told(COMMAND, from.to_owned()))
+    }
+
+    fn estimate(&self, value: f64, interval: Interval) -> Estimate {
+        let interval = Interval { low: interval.low.min(value), high: interval.high.max(value) };
+        Estimate { value, interval, runs: self.runs() }.grained()
+    }
+}
