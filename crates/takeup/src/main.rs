@@ -3,6 +3,7 @@
 //! One file under `commands` for each subcommand; whatever they share is beside it. Exit codes: 0
 //! done, 1 failed, 2 done with warnings.
 
+mod calibration;
 mod change;
 mod commands;
 mod failure;

@@ -5,7 +5,7 @@ mod presentation;
 mod setting;
 
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -23,6 +23,7 @@ use model::tape::parameters::TapeParameters;
 use report::figure;
 
 use super::sim::GenerationName;
+use crate::calibration::FromRuns;
 use crate::failure::Failure;
 use crate::options::CommonArgs;
 use crate::outcome::{Outcome, SummaryPlace, finish, to_standard_output};
@@ -37,7 +38,8 @@ pub use setting::Setting;
 /// A model of the drive is run with a source of this rate and data of this ratio of compression.
 /// With PATH both are measured: the tree is read as a backup would read it, for a few seconds, and
 /// nothing is written. Other ways to do it are planned too, and the best of them is named. What the
-/// model assumes is shown by --parameters and changed by --set.
+/// model assumes is shown by --parameters and changed by --set, and --from takes it from an
+/// experiment on the drive itself.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -47,19 +49,25 @@ Examples:
   takeup plan --drive lto8 --medium lto7m --source-rate 250MB --size 40TB
   takeup plan --drive lto7 --drive lto9 --source-disk array:12 --size 40TB --files 3000000
   takeup plan --drive lto6 --source-rate 35MB --size 2TB --chart plan.svg
-  takeup plan --drive lto8 --source-rate 80MB --size 1TB --set back_hitch_ns=3.5s")]
+  takeup plan --drive lto8 --source-rate 80MB --size 1TB --set back_hitch_ns=3.5s
+  takeup bench tape /dev/nst0 --data zeros,random --block-size 16k,64k,256k,1M -o drive.ndjson
+  takeup plan --from drive.ndjson --source-rate 80MB --size 1TB")]
 pub struct PlanArgs {
     /// What would be backed up: it is walked for its size, and read for a few seconds
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Generation of the drive, lto1 to lto10, with its maker where that makes a difference
     /// (hp-lto3, ibm-lto3); more of them are compared with the first
-    #[arg(long = "drive", required = true, value_name = "NAME")]
+    #[arg(long = "drive", required_unless_present = "from", value_name = "NAME")]
     drives: Vec<DriveName>,
     /// Generation of the media where that is not the first drive's: one before, lto7m for LTO-7
     /// Type M
     #[arg(long = "medium-generation", visible_alias = "medium", value_name = "GENERATION")]
     medium: Option<GenerationName>,
+    /// Take the model of the first drive from an experiment that was made on it (takeup bench tape
+    /// -o RUNS); what that does not tell is named, and stays what it is of its generation
+    #[arg(long, value_name = "RUNS", conflicts_with = "medium")]
+    from: Option<PathBuf>,
     /// Drives that write at the same time
     #[arg(long, default_value = "1", value_name = "N")]
     count: NonZero<u32>,
@@ -243,34 +251,41 @@ pub fn run(arguments: &PlanArgs) -> ExitCode {
 }
 
 fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
+    let named = arguments.drives.first().map(|drive| drive.0);
+    let load = |path: &Path| FromRuns::load(path, named);
+    let from = arguments.from.as_deref().map(load).transpose()?;
+    // One of the two is there.
+    let drive = from.as_ref().map(|from| from.generation).or(named);
+    let first = drive.ok_or_else(|| Failure::of("no drive is named", Some("--drive, --from")))?;
     let chart = arguments.chart.as_deref().map(OutputFile::open).transpose()?;
     let measured = if arguments.paths.is_empty() {
         None
     } else {
         Some(measure(&arguments.paths, arguments.source.measure, &arguments.common)?)
     };
-    let setup = setup(arguments, measured.as_ref())?;
-    let first = arguments.drives[0].0;
-    let generations = compared(arguments);
+    let known = Known { drive: first, from: from.as_ref(), measured: measured.as_ref() };
+    let setup = setup(arguments, &known)?;
+    let generations = compared(arguments, first);
     let choices = Choices {
-        drive_ratio: drive_ratio(arguments, measured.as_ref()),
+        drive_ratio: drive_ratio(arguments, &known),
         software: software(arguments, measured.as_ref()),
         staging_bytes_per_second: arguments.source.staging_rate.0,
         host_bytes_per_second: processor_bound(&arguments.source, setup.source.size_bytes, None),
         generations: &generations,
     };
     let list = alternatives(&setup, "as asked", &choices)?;
-    let others: Vec<_> = arguments.drives[1..].iter().map(|drive| drive.0).collect();
+    let others: Vec<_> = arguments.drives.iter().skip(1).map(|drive| drive.0).collect();
     let presentation = Presentation {
         drive: first,
         medium: arguments.medium.map(|medium| medium.0).filter(|medium| medium.name != first.name),
         others: &others,
         setup: &setup,
         list: &list,
+        from: from.as_ref(),
         measured: measured.as_ref(),
         choices: &choices,
         bounded_by_cores: bounded_by_host(arguments, &setup),
-        is_ratio_assumed: arguments.data.ratio.is_none() && measured.is_none(),
+        is_ratio_assumed: known_ratio(arguments, &known).is_none(),
     };
     if let Some(mut file) = chart {
         file.write(&figure::document(&presentation.charts()?))?;
@@ -292,21 +307,33 @@ impl From<PlanError> for Failure {
     }
 }
 
-fn setup(arguments: &PlanArgs, measured: Option<&Measured>) -> Result<Setup, Failure> {
-    let generation = arguments.drives[0].0;
-    let medium =
-        arguments.medium.map_or(Ok(generation), |medium| writable(generation, medium.0))?;
-    let mut drive = TapeParameters::with_medium(generation, medium);
-    if let (true, Some(most)) = (arguments.half_height, arguments.drives[0].0.half_height_speed_max)
-    {
+/// What there is besides the arguments.
+struct Known<'a> {
+    /// The first drive.
+    drive: &'static Generation,
+    /// An experiment on it.
+    from: Option<&'a FromRuns>,
+    /// What PATH gave.
+    measured: Option<&'a Measured>,
+}
+
+fn setup(arguments: &PlanArgs, known: &Known<'_>) -> Result<Setup, Failure> {
+    let measured = known.measured;
+    let own = known.drive;
+    let medium = arguments.medium.map_or(Ok(own), |medium| writable(own, medium.0))?;
+    let mut drive = TapeParameters::with_medium(own, medium);
+    if let (true, Some(most)) = (arguments.half_height, known.drive.half_height_speed_max) {
         drive.speeds_bytes_per_second.retain(|speed| *speed <= most);
+    }
+    if let Some(from) = known.from {
+        from.calibration.apply(&mut drive);
     }
     for setting in &arguments.settings {
         setting.apply(&mut drive)?;
     }
     let compression = match arguments.data.compression {
         Who::None => Compression::None,
-        Who::Drive => Compression::Drive(drive_ratio(arguments, measured)),
+        Who::Drive => Compression::Drive(drive_ratio(arguments, known)),
         Who::Software => {
             let (ratio, bytes_per_second) = software(arguments, measured).ok_or_else(|| {
                 let hint = "--software-ratio and --software-rate, or a PATH to measure";
@@ -407,9 +434,15 @@ fn disk_file_ns(disk: &DiskParameters) -> u64 {
     2 * (disk.seek_ns + disk.command_ns) / FILES_AT_ONCE.min(disk.servers as u64).max(1)
 }
 
-fn drive_ratio(arguments: &PlanArgs, measured: Option<&Measured>) -> Ratio {
-    let sampled = measured.and_then(|measured| measured.drive_ratio);
-    Ratio::of(arguments.data.ratio.or(sampled).unwrap_or(RATIO_ASSUMED))
+fn drive_ratio(arguments: &PlanArgs, known: &Known<'_>) -> Ratio {
+    Ratio::of(known_ratio(arguments, known).unwrap_or(RATIO_ASSUMED))
+}
+
+/// What is given goes before what PATH is like, and that before what was written to the drive.
+fn known_ratio(arguments: &PlanArgs, known: &Known<'_>) -> Option<f64> {
+    let sampled = known.measured.and_then(|measured| measured.drive_ratio);
+    let written = known.from.and_then(|from| from.calibration.own_ratio());
+    arguments.data.ratio.or(sampled).or(written.map(|own| own.value))
 }
 
 fn software(arguments: &PlanArgs, measured: Option<&Measured>) -> Option<(Ratio, u64)> {
@@ -420,8 +453,7 @@ fn software(arguments: &PlanArgs, measured: Option<&Measured>) -> Option<(Ratio,
 }
 
 /// The other drives that were named, or the generations before and after.
-fn compared(arguments: &PlanArgs) -> Vec<&'static Generation> {
-    let first = arguments.drives[0].0;
+fn compared(arguments: &PlanArgs, first: &Generation) -> Vec<&'static Generation> {
     if arguments.drives.len() > 1 {
         return arguments.drives[1..].iter().map(|drive| drive.0).collect();
     }

@@ -21,12 +21,14 @@ use sim::tape::{
 };
 
 use super::plan::Setting;
+use crate::calibration::FromRuns;
 use crate::failure::{FAILED, Failure, with_causes};
 use crate::interrupt::listen;
 use crate::outcome::to_standard_output;
 use crate::quantity::Size;
 use crate::terminal::to_standard_error;
 use report::format::size;
+use report::table::Colour;
 
 /// Play a tape drive or a disk in a folder, true in time
 ///
@@ -42,6 +44,7 @@ use report::format::size;
 Examples:
   takeup sim tape /mnt/drive --drive lto7 --medium /var/tmp/cartridge &
   tar -b 2048 -cf /mnt/drive/nst0 /srv; mt -f /mnt/drive/nst0 rewind
+  takeup sim tape /mnt/drive --from drive.ndjson &
   takeup sim status /mnt/drive
   takeup sim tape /mnt/drive --drive lto7 --medium /var/tmp/old --medium-generation lto6 &
   takeup sim load /mnt/drive /var/tmp/second
@@ -65,9 +68,14 @@ enum SimCommand {
 struct TapeArgs {
     /// The folder; it must exist
     mountpoint: PathBuf,
-    /// Generation of the drive: lto1 to lto10
-    #[arg(long, default_value = "lto7", value_name = "GENERATION")]
-    drive: GenerationName,
+    /// Generation of the drive, lto1 to lto10; by default that of --from, or lto7
+    #[arg(long, value_name = "GENERATION")]
+    drive: Option<GenerationName>,
+    /// Be the drive of an experiment (takeup bench tape -o RUNS), as far as that tells
+    ///
+    /// What it does not tell is named, and stays what it is of the generation.
+    #[arg(long, value_name = "RUNS")]
+    from: Option<PathBuf>,
     /// The cartridge, a file that is made if it is not there; without it, one in memory
     #[arg(long, value_name = "FILE")]
     medium: Option<PathBuf>,
@@ -197,16 +205,49 @@ const MEMORY_CAPACITY_BYTES: u64 = 1 << 30;
 /// The largest block of LTO drives.
 const BLOCK_BYTES_MAX: u64 = 8 << 20;
 
-fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
-    let generation = arguments.drive.0;
-    let medium = arguments.medium.as_deref().map(absolute).transpose()?;
-    // Before a medium is made.
-    for setting in &arguments.settings {
-        setting.apply(&mut TapeParameters::of(generation))?;
+/// Of a drive of which nothing is said.
+const GENERATION: &str = "LTO-7";
+
+/// The drive, and how an experiment found it.
+struct Played {
+    generation: &'static Generation,
+    from: Option<FromRuns>,
+}
+
+impl Played {
+    fn of(arguments: &TapeArgs) -> Result<Played, Failure> {
+        let named = arguments.drive.map(|drive| drive.0);
+        let from = arguments.from.as_deref().map(|path| FromRuns::load(path, named)).transpose()?;
+        let usual = || Generation::all().iter().find(|known| known.name == GENERATION);
+        let generation = from.as_ref().map(|from| from.generation).or(named).or_else(usual);
+        let generation = generation.expect("the table has the usual generation");
+        let played = Played { generation, from };
+        // Before a medium is made.
+        let mut parameters = played.with_medium(generation);
+        for setting in &arguments.settings {
+            setting.apply(&mut parameters)?;
+        }
+        Ok(played)
     }
+
+    /// The model with a medium. What an experiment has found is of media of the drive's own
+    /// generation.
+    fn with_medium(&self, medium: &'static Generation) -> TapeParameters {
+        let mut parameters = TapeParameters::with_medium(self.generation, medium);
+        if let Some(from) = self.from.as_ref().filter(|_| medium.name == self.generation.name) {
+            from.calibration.apply(&mut parameters);
+        }
+        parameters
+    }
+}
+
+fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
+    let played = Played::of(arguments)?;
+    let generation = played.generation;
+    let medium = arguments.medium.as_deref().map(absolute).transpose()?;
     check_mountpoint("drive", &arguments.mountpoint)?;
     let Loaded { cartridge, new_medium, mut parameters, access } =
-        loaded(arguments, medium.as_deref())?;
+        loaded(arguments, &played, medium.as_deref())?;
     fit_length(&mut parameters, cartridge.capacity_bytes());
     for setting in &arguments.settings {
         setting.apply(&mut parameters)?;
@@ -222,7 +263,8 @@ fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
     });
     let gauge = (arguments.time == TimeChoice::True)
         .then(|| take_time(arguments, parameters, recorded_bytes, &drive));
-    let generation = generation.name.to_owned();
+    let name = generation.name;
+    let generation = name.to_owned();
     let medium_path = medium.clone();
     let is_read_only = access == MediumAccess::ReadOnly;
     let settings = DriveMountSettings {
@@ -239,7 +281,10 @@ fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
     unmount_on_signal("drive", move || unmounter.unmount());
     let room = medium_path.as_deref().and_then(room_for_medium);
     let older = Generation::of_density(medium_density);
-    to_standard_error(&greeting(arguments, older, access, mount.block_bytes_max()));
+    to_standard_error(&greeting(name, arguments, older, access, mount.block_bytes_max()));
+    if let Some(from) = played.from.filter(|_| older.is_none_or(|older| older.name == name)) {
+        to_standard_error(&from.text(Colour::Plain));
+    }
     to_standard_error(&room_warning(capacity_bytes.saturating_sub(recorded_bytes), room));
     mount.run().map_err(|error| Failure::new(&error, None))
 }
@@ -253,8 +298,12 @@ struct Loaded {
 }
 
 /// The cartridge that was asked for. Nothing is made that the drive would not take.
-fn loaded(arguments: &TapeArgs, path: Option<&Path>) -> Result<Loaded, Failure> {
-    let drive = arguments.drive.0;
+fn loaded(
+    arguments: &TapeArgs,
+    played: &Played,
+    path: Option<&Path>,
+) -> Result<Loaded, Failure> {
+    let drive = played.generation;
     let asked = arguments.medium_generation.map(|name| name.0);
     let refused = |error: &MediumRefused| Failure::new(error, None);
     let wanted = asked.unwrap_or(drive);
@@ -271,11 +320,10 @@ fn loaded(arguments: &TapeArgs, path: Option<&Path>) -> Result<Loaded, Failure> 
         (None, Some(_)) => wanted.capacity_bytes,
         (None, None) => MEMORY_CAPACITY_BYTES,
     };
-    let new_medium =
-        new_cartridge(wanted, capacity_bytes, &TapeParameters::with_medium(drive, wanted));
+    let new_medium = new_cartridge(wanted, capacity_bytes, &played.with_medium(wanted));
     let Some(path) = path else {
         let cartridge = Cartridge::blank(new_medium.clone());
-        let parameters = TapeParameters::with_medium(drive, wanted);
+        let parameters = played.with_medium(wanted);
         return Ok(Loaded { cartridge, new_medium, parameters, access: may_write });
     };
     let cartridge = Cartridge::in_file(path, new_medium.clone())
@@ -292,7 +340,7 @@ fn loaded(arguments: &TapeArgs, path: Option<&Path>) -> Result<Loaded, Failure> 
         cartridge.protect();
     }
     let new_medium = CartridgeSettings { density: cartridge.density(), ..new_medium };
-    let parameters = TapeParameters::with_medium(drive, found);
+    let parameters = played.with_medium(found);
     Ok(Loaded { cartridge, new_medium, parameters, access })
 }
 
@@ -357,13 +405,13 @@ fn settings(generation: &Generation) -> DriveSettings {
 }
 
 fn greeting(
+    name: &str,
     arguments: &TapeArgs,
     medium: Option<&Generation>,
     access: MediumAccess,
     block_bytes_max: u64,
 ) -> String {
     let folder = arguments.mountpoint.display();
-    let name = arguments.drive.0.name;
     let other = medium.filter(|medium| medium.name != name).map(|medium| medium.name);
     let mut text = format!("takeup: {name} drive at {folder}/nst0 until it is unmounted\n");
     if let Some(medium) = other {

@@ -1,12 +1,14 @@
 //! Tests of the program as its user sees it: standard output, standard error and exit code.
 #![allow(clippy::unwrap_used)]
 
+mod calibration;
 mod explanation;
 mod failures;
 #[path = "../../../backup/tests/backup/fuse.rs"]
 #[allow(dead_code, clippy::print_stderr)]
 mod fuse;
 mod import;
+mod made_record;
 mod plan;
 mod power;
 mod reference;

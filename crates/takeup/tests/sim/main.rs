@@ -12,6 +12,8 @@ mod drive;
 mod failures;
 mod findings;
 mod limits;
+#[path = "../command_line/made_record.rs"]
+mod made_record;
 mod media;
 mod programs;
 mod typos;
@@ -122,4 +124,32 @@ fn misuse_is_told() {
     std::fs::write(&file, "dear reader").unwrap();
     let text = said(&["sim", "tape", path, "--medium", file.to_str().unwrap()]);
     assert!(text.contains("is no medium file"), "{text}");
+}
+
+/// What an experiment has told of a drive is what the virtual one is, and says where it is from;
+/// what it did not tell is that of its generation, and what is set goes before.
+#[test]
+fn a_virtual_drive_is_the_one_of_an_experiment() {
+    needs::require!(Fuse);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("drive")).unwrap();
+    let runs = folder.path().join("runs.ndjson");
+    std::fs::write(&runs, made_record::text(&made_record::made(3))).unwrap();
+    let medium = folder.path().join("medium");
+    let options = ["--from", runs.to_str().unwrap(), "--set", "synchronise_ns=1"];
+    let drive = Drive::on(folder, &medium, &options);
+    let status = drive.status();
+    assert_eq!(status["drive"], "LTO-4");
+    let row = |name: &str| {
+        let rows = status["time"]["parameters"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["name"] == name).unwrap();
+        (row["value"].as_f64().unwrap_or_default(), row["origin"].as_str().unwrap())
+    };
+    let (buffer, origin) = row("buffer_bytes");
+    assert!((80e6..100e6).contains(&buffer) && origin == "fitted", "{buffer} {origin}");
+    assert_eq!(row("speeds_bytes_per_second").1, "fitted");
+    assert_eq!(row("synchronise_ns"), (1.0, "given"));
+    assert_eq!(row("back_hitch_ns").1, "assumed");
+    let highest = status["time"]["highest_bytes_per_second"].as_f64().unwrap();
+    assert!((highest / 110e6 - 1.0).abs() < 0.02, "{highest}");
 }

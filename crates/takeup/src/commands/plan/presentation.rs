@@ -10,6 +10,7 @@ use report::table::{Align, Colour, Emphasis, Table};
 use serde_json::{Value, json};
 
 use super::measure::Measured;
+use crate::calibration::FromRuns;
 
 /// What follows the plan in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct Presentation<'a> {
     pub setup: &'a Setup,
     /// It and the alternatives; at least one.
     pub list: &'a [Alternative],
+    /// The experiment that its model is taken from.
+    pub from: Option<&'a FromRuns>,
     /// What PATH gave.
     pub measured: Option<&'a Measured>,
     /// What the alternatives were made of.
@@ -71,6 +74,10 @@ impl Presentation<'_> {
         self.advice().iter().for_each(|words| text.push_str(&format!("{words}\n")));
         text.push_str(&self.doubts());
         text.push_str(&self.told_makers());
+        if let Some(from) = self.from {
+            text.push('\n');
+            text.push_str(&from.text(colour));
+        }
         if details == Details::Parameters {
             text.push('\n');
             text.push_str(&self.parameters().render(colour));
@@ -100,6 +107,7 @@ impl Presentation<'_> {
             "maker": self.drive.maker.map(|maker| maker.to_string()),
             "makers": self.makers().iter().map(maker_document).collect::<Vec<_>>(),
             "drives": setup.drives,
+            "from": self.from.map(FromRuns::document),
             "source": {
                 "size_bytes": setup.source.size_bytes,
                 "files": setup.source.files,
@@ -327,8 +335,10 @@ impl Presentation<'_> {
 
     fn doubts(&self) -> String {
         let drive = &self.setup.drive;
-        let assumed =
-            |known: Known, words: String| (known.origin != Origin::Given).then_some(words);
+        let assumed = |known: Known, words: String| {
+            let is_known = matches!(known.origin, Origin::Given | Origin::Fitted);
+            (!is_known).then_some(words)
+        };
         let stop = duration(drive.back_hitch_ns.value as f64 / 1e9);
         let buffer = size(drive.buffer_bytes.value);
         let told = [
@@ -358,8 +368,8 @@ impl Presentation<'_> {
     /// stream at different speeds.
     fn makers(&self) -> Vec<(&'static Generation, Plan)> {
         let setup = self.setup;
-        let is_given = setup.drive.speeds_origin == Origin::Given;
-        if self.drive.maker.is_some() || self.medium.is_some() || is_given {
+        let is_of_table = matches!(setup.drive.speeds_origin, Origin::Table(_));
+        if self.drive.maker.is_some() || self.medium.is_some() || !is_of_table {
             return Vec::new();
         }
         let planned = |row: &'static Generation| {

@@ -1,0 +1,196 @@
+//! `--from RUNS`: a drive as an experiment on it has found it, in words and as a document.
+
+use std::path::{Path, PathBuf};
+
+use bench::calibrate::{Beside, Calibration, CalibrationError, SPEEDS, Told, calibrate};
+use bench::quantities::Unit;
+use bench::record::load;
+use model::tape::generation::Generation;
+use model::tape::parameters::TapeParameters;
+use report::format::{counted, percent, rate, size};
+use report::rounding::Rounding;
+use report::table::{Align, Colour, Emphasis, Table};
+use serde_json::{Value, json};
+
+use crate::failure::{Failure, with_causes};
+
+/// A record and what it tells.
+#[derive(Clone, Debug)]
+pub struct FromRuns {
+    path: PathBuf,
+    /// What it tells.
+    pub calibration: Calibration,
+    /// The generation whose numbers stand where it tells nothing.
+    pub generation: &'static Generation,
+}
+
+/// A highest speed that is further from that of the generation is worth a word.
+const EXPECTED: f64 = 0.1;
+
+impl FromRuns {
+    /// Reads a record. `named` is what the user says the drive is; without it, it is what the drive
+    /// said.
+    ///
+    /// # Errors
+    /// When it is no record of one drive that tells anything, or one of another drive than `named`.
+    pub fn load(path: &Path, named: Option<&'static Generation>) -> Result<FromRuns, Failure> {
+        let experiment = load(path).map_err(|error| Failure::new(&error, None))?;
+        let calibration = calibrate(&experiment).map_err(|error| {
+            let message =
+                format!("cannot take a drive from {}: {}", path.display(), with_causes(&error));
+            Failure::of(message, hint(&error))
+        })?;
+        let generation = match (named, calibration.generation) {
+            (Some(named), Some(found)) if named.name != found.name => {
+                let message = format!(
+                    "{} was made on a drive with {} media, and --drive says {}",
+                    path.display(),
+                    found.name,
+                    named.name
+                );
+                return Err(Failure::of(message, Some("without --drive, it is that of the runs")));
+            }
+            (Some(named), _) => named,
+            (None, Some(found)) => found,
+            (None, None) => {
+                let (path, drive) = (path.display(), &calibration.drive);
+                let message = format!("the generation of {drive}, in {path}, is not known");
+                return Err(Failure::of(message, Some("--drive lto1 to lto10 says which it is")));
+            }
+        };
+        Ok(FromRuns { path: path.to_owned(), calibration, generation })
+    }
+
+    /// For people: what was told, and what was not.
+    pub fn text(&self, colour: Colour) -> String {
+        let found = &self.calibration;
+        let runs = counted(found.runs as u64, "run", "runs");
+        let mut text =
+            format!("the drive is that of {}: {runs} on {}\n", self.path.display(), found.drive);
+        text.push_str(&self.table().render(colour));
+        let generation = self.generation.title();
+        text.push_str(&format!("not told by these runs, so as {generation} has it:\n"));
+        for one in &found.not_told {
+            text.push_str(&format!("  {}: {}\n", one.parameters.join(", "), one.why));
+        }
+        self.beside().iter().for_each(|line| text.push_str(&format!("{line}\n")));
+        text
+    }
+
+    fn table(&self) -> Table {
+        let right = |name| (name, Align::Right);
+        let mut table = Table::new(&[
+            ("parameter", Align::Left),
+            right("value"),
+            right("between"),
+            right("runs"),
+            ("told by", Align::Left),
+        ]);
+        for told in &self.calibration.told {
+            let digits = Rounding::within(told.interval.low, told.interval.high);
+            let [low, high] =
+                [told.interval.low, told.interval.high].map(|end| shown(told, end, digits));
+            let name = if told.parameter == SPEEDS { "the highest speed" } else { told.parameter };
+            let cells = vec![
+                name.to_owned(),
+                shown(told, told.value, digits),
+                format!("{low} and {high}"),
+                told.runs.to_string(),
+                told.from.clone(),
+            ];
+            table.row(cells, Emphasis::None);
+        }
+        table
+    }
+
+    /// What else is worth knowing.
+    fn beside(&self) -> Vec<String> {
+        let found = &self.calibration;
+        let mut lines = Vec::new();
+        let table = TapeParameters::of(self.generation).highest_bytes_per_second() as f64;
+        let speed = found.told.iter().find(|told| told.parameter == SPEEDS);
+        if let Some(speed) = speed.map(|told| told.value)
+            && (speed / table - 1.0).abs() > EXPECTED
+        {
+            let side = if speed < table { "below" } else { "above" };
+            lines.push(format!(
+                "its highest speed is {} {side} that of {} ({}): is it that drive, with such a \
+                 medium?",
+                percent((speed / table - 1.0).abs()),
+                self.generation.title(),
+                rate(table)
+            ));
+        }
+        for one in found.ratios.iter().filter(|one| one.data != "random") {
+            lines.push(format!("the drive makes {:.2}:1 of {}", one.value, one.data));
+        }
+        for one in &found.reads {
+            let read = Rounding::within(one.interval.low, one.interval.high).rate(one.value);
+            lines.push(format!("{} are read back at {read}, which no parameter says", one.data));
+        }
+        lines
+    }
+
+    /// For documents.
+    pub fn document(&self) -> Value {
+        let found = &self.calibration;
+        let told = |told: &Told| {
+            json!({
+                "parameter": told.parameter,
+                "value": told.value,
+                "low": told.interval.low,
+                "high": told.interval.high,
+                "runs": told.runs,
+                "from": told.from,
+            })
+        };
+        let beside = |one: &Beside| {
+            json!({
+                "data": one.data,
+                "value": one.value,
+                "low": one.interval.low,
+                "high": one.interval.high,
+                "runs": one.runs,
+            })
+        };
+        let not_told = found.not_told.iter();
+        let not_told: Vec<Value> =
+            not_told.map(|one| json!({ "parameters": one.parameters, "why": one.why })).collect();
+        json!({
+            "path": self.path.display().to_string(),
+            "drive": found.drive,
+            "generation": self.generation.name,
+            "runs": found.runs,
+            "told": found.told.iter().map(told).collect::<Vec<_>>(),
+            "not_told": not_told,
+            "ratios": found.ratios.iter().map(beside).collect::<Vec<_>>(),
+            "read_bytes_per_second": found.reads.iter().map(beside).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn shown(told: &Told, value: f64, digits: Rounding) -> String {
+    match Unit::of(told.parameter) {
+        Unit::BytesPerSecond => digits.rate(value),
+        Unit::Nanoseconds => {
+            Rounding::within(told.interval.low / 1e9, told.interval.high / 1e9).seconds(value / 1e9)
+        }
+        _ => size(value.max(0.0) as u64),
+    }
+}
+
+fn hint(error: &CalibrationError) -> Option<&'static str> {
+    match error {
+        CalibrationError::OtherKind { .. } | CalibrationError::NoDrive { .. } => Some(
+            "takeup bench tape /dev/nst0 --data zeros,random -o RUNS makes a record of a drive",
+        ),
+        CalibrationError::Once | CalibrationError::Nothing { .. } => Some(
+            "takeup bench tape /dev/nst0 --data zeros,random --block-size 16k,64k,256k,1M \
+             --repeats 3 tells most",
+        ),
+        CalibrationError::SeveralDrives { .. } | CalibrationError::SeveralGenerations { .. } => {
+            Some("an experiment for each of them")
+        }
+        CalibrationError::NoNumber { .. } => None,
+    }
+}
