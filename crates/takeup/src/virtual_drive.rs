@@ -7,9 +7,10 @@ use report::format::{rate, size};
 use serde_json::{Value, json};
 
 /// The words for how sure the numbers are.
-pub const AS_SET: &str = "as the virtual drive is set";
+const AS_SET: &str = "as the virtual drive is set";
 
-/// Numbers of a virtual drive.
+/// Numbers of a virtual drive, in the time of this machine: where its own runs faster
+/// (`sim tape --speed-up`), so does its tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VirtualDrive {
     /// Of native bytes, as the highest.
@@ -18,6 +19,8 @@ pub struct VirtualDrive {
     pub highest_bytes_per_second: u64,
     /// Its buffer.
     pub buffer_bytes: u64,
+    /// How many times as fast as ours its time runs.
+    pub speed_up: u64,
 }
 
 impl VirtualDrive {
@@ -27,17 +30,29 @@ impl VirtualDrive {
         let status: Value = serde_json::from_slice(&status).ok()?;
         status.get("drive")?;
         let number = |name: &str| status.get("time")?.get(name)?.as_u64();
+        let speed_up = number("speed_up")?;
+        let speed = |name: &str| Some(number(name)?.saturating_mul(speed_up));
         Some(VirtualDrive {
-            lowest_bytes_per_second: number("lowest_bytes_per_second")?,
-            highest_bytes_per_second: number("highest_bytes_per_second")?,
+            lowest_bytes_per_second: speed("lowest_bytes_per_second")?,
+            highest_bytes_per_second: speed("highest_bytes_per_second")?,
             buffer_bytes: number("buffer_bytes")?,
+            speed_up,
         })
+    }
+
+    /// How sure its speeds are, in words.
+    pub fn certainty(&self) -> String {
+        match self.speed_up {
+            1 => AS_SET.to_owned(),
+            times => format!("{AS_SET}, its time {times} times as fast"),
+        }
     }
 
     /// Its speeds in words.
     pub fn speeds(&self) -> String {
         let [low, high] = [self.lowest_bytes_per_second, self.highest_bytes_per_second];
-        format!("{} at least, up to {}, {AS_SET}", rate(low as f64), rate(high as f64))
+        let sure = self.certainty();
+        format!("{} at least, up to {}, {sure}", rate(low as f64), rate(high as f64))
     }
 
     /// Its buffer in words.
@@ -51,6 +66,7 @@ impl VirtualDrive {
             "lowest_bytes_per_second": self.lowest_bytes_per_second,
             "highest_bytes_per_second": self.highest_bytes_per_second,
             "buffer_bytes": self.buffer_bytes,
+            "speed_up": self.speed_up,
         })
     }
 }

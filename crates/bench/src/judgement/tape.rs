@@ -35,20 +35,12 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// From what the runs kept.
+    /// From what the runs kept. Those on a virtual drive whose time is faster than ours are in its
+    /// time, so that its speeds are those of its kind.
     pub fn of(runs: &[RunRecord]) -> Option<Drive> {
         let mut drives = runs.iter().filter_map(Drive::of_run);
-        let mut first = drives.next()?;
-        if drives.any(|other| other != first) {
-            return None;
-        }
-        // A virtual drive may be faster than time.
-        let clocks: Vec<f64> =
-            runs.iter().filter_map(|run| run.measures.get("drive_clock_ratio").copied()).collect();
-        let clock = mean(&clocks).unwrap_or(1.0);
-        first.native_bytes_per_second *= clock;
-        first.lowest_bytes_per_second *= clock;
-        Some(first)
+        let first = drives.next()?;
+        drives.all(|other| other == first).then_some(first)
     }
 
     fn of_run(run: &RunRecord) -> Option<Drive> {
@@ -253,5 +245,32 @@ fn text<'a>(cell: &'a Cell, factor: &str) -> Option<&'a str> {
     match cell.get(factor)? {
         Level::Text(text) => Some(text),
         Level::Number(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_in_the_time_of_a_faster_clock_are_held_against_its_own_speeds() {
+        let mut run = RunRecord::default();
+        let environment = [
+            ("drive", "virtual LTO-7"),
+            ("drive native bytes per second", "306000000"),
+            ("drive lowest bytes per second", "101000000"),
+        ];
+        run.environment.extend(environment.map(|(name, text)| (name.into(), text.into())));
+        let plain = Drive::of(&[run.clone()]).unwrap();
+        assert_eq!(plain.limit(1.0).bytes_per_second, 306e6);
+        run.measures.insert("drive_clock_ratio".into(), 100.0);
+        assert_eq!(Drive::of(&[run.clone()]), Some(plain));
+        let other = RunRecord::default();
+        assert_eq!(
+            Drive::of(&[run.clone(), other]).map(|drive| drive.name),
+            Some("a virtual LTO-7 drive".into())
+        );
+        run.environment.insert("drive native bytes per second".into(), "1".into());
+        assert_eq!(Drive::of(&[run, RunRecord::default()]).unwrap().native_bytes_per_second, 1.0);
     }
 }

@@ -4,7 +4,6 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use device::tape::scsi::log::SequentialAccess;
 use host::counters::tape::Statistics;
@@ -14,12 +13,6 @@ use crate::observed::Measures;
 
 /// Longest status file that is read.
 const STATUS_BYTES_MAX: u64 = 64 << 10;
-/// How long two clocks are compared at first.
-const CLOCK_WATCH: Duration = Duration::from_millis(200);
-/// How often that is tried, each time for twice as long.
-const CLOCK_TRIES_MAX: u32 = 4;
-/// How well a ratio has to be known that is too large to be told from the next one.
-const CLOCK_TOLERANCE: f64 = 0.01;
 
 /// The status file that a virtual drive has beside its tape files.
 #[derive(Clone, Debug)]
@@ -35,30 +28,11 @@ impl StatusFile {
         Some(status)
     }
 
-    /// How many times as fast as ours its clock runs: a whole number (`sim tape --speed-up`), 1 of
-    /// a drive that takes no time.
+    /// How many times as fast as ours its clock runs (`sim tape --speed-up`); 1 of a drive that
+    /// takes no time.
     pub(crate) fn clock_ratio(&self) -> u32 {
-        let mut watch = CLOCK_WATCH;
-        let mut ratio = 1.0;
-        for _ in 0..CLOCK_TRIES_MAX {
-            let Some(first) = self.look_at_clock() else { return 1 };
-            std::thread::sleep(watch);
-            let Some(second) = self.look_at_clock() else { return 1 };
-            let (least, most) = second.ratio_since(&first);
-            ratio = (least + most) / 2.0;
-            if least.round() == most.round() || most - least < least * CLOCK_TOLERANCE {
-                break;
-            }
-            // Somebody else ran in between.
-            watch *= 2;
-        }
-        (ratio.round() as u32).max(1)
-    }
-
-    fn look_at_clock(&self) -> Option<ClockLook> {
-        let before = Instant::now();
-        let elapsed_seconds = self.read()?.get("time")?.get("elapsed_seconds")?.as_f64()?;
-        Some(ClockLook { before, elapsed_seconds, after: Instant::now() })
+        let told = || self.read()?.get("time")?.get("speed_up")?.as_u64();
+        told().and_then(|times| u32::try_from(times).ok()).unwrap_or(1).max(1)
     }
 
     /// What it says now.
@@ -67,23 +41,6 @@ impl StatusFile {
         let mut text = Vec::new();
         file.take(STATUS_BYTES_MAX).read_to_end(&mut text).ok()?;
         serde_json::from_slice(&text).ok()
-    }
-}
-
-/// What the other clock showed at some moment between two of ours.
-struct ClockLook {
-    before: Instant,
-    elapsed_seconds: f64,
-    after: Instant,
-}
-
-impl ClockLook {
-    /// The least and the most that the ratio of the two clocks can have been since `first`.
-    fn ratio_since(&self, first: &ClockLook) -> (f64, f64) {
-        let elapsed = self.elapsed_seconds - first.elapsed_seconds;
-        let longest = self.after.duration_since(first.before).as_secs_f64();
-        let shortest = self.before.saturating_duration_since(first.after).as_secs_f64();
-        (elapsed / longest, elapsed / shortest.max(1e-9))
     }
 }
 

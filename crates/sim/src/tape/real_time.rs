@@ -70,6 +70,8 @@ pub struct Gauge {
 pub struct Reading {
     /// Since the drive was made.
     pub elapsed_ns: u64,
+    /// How many times as fast as ours that time runs.
+    pub speed_up: u32,
     /// What the tape does.
     pub motion: Motion,
     /// Native bytes in the drive's buffer.
@@ -237,6 +239,7 @@ impl Gauge {
         let model = &state.model;
         Reading {
             elapsed_ns: now_ns,
+            speed_up: self.shared.speed_up,
             motion: model.motion(),
             buffered_bytes: model.buffered_bytes(),
             host_bytes_per_second: host,

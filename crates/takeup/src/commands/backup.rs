@@ -26,7 +26,7 @@ use crate::options::{CommonArgs, TargetArgs, destination};
 use crate::outcome::{Outcome, SummaryPlace, certainty, finish, print_with, summarise};
 use crate::quantity::Size;
 use crate::terminal::Terminal;
-use crate::virtual_drive::{self, VirtualDrive};
+use crate::virtual_drive::VirtualDrive;
 
 /// Write files and directories into an archive
 ///
@@ -208,7 +208,7 @@ fn tape_summary(run: &RunReport, tape: &TapeReport) -> TapeSummary {
     if let Some(drive) = VirtualDrive::of_tape(&tape.device) {
         summary.drive_buffer_bytes = Some(drive.buffer_bytes);
         summary.lowest_bytes_per_second = Some(drive.lowest_bytes_per_second);
-        summary.lowest_certainty = Some(virtual_drive::AS_SET.to_owned());
+        summary.lowest_certainty = Some(drive.certainty());
         summary.certainty = Some(Certainty::Told);
     }
     summary.judged()

@@ -47,7 +47,7 @@ fn findings_of_a_backup_and_of_probe_are_of_listed_rules() {
 fn a_backup_is_judged_by_the_drive_that_was_set() {
     needs::require!(Fuse);
     let set = ["--set", "speeds_bytes_per_second=20MB,40MB", "--speed-up", "4"];
-    let drive = Drive::with(&set);
+    let drive = Drive::with(&[&set[..], &["--set", "buffer_bytes=1M"]].concat());
     let file = drive.folder().join("file");
     std::fs::write(&file, samples::noise(5, 8 << 20)).unwrap();
     let backup = |format: &[&str]| {
@@ -58,7 +58,12 @@ fn a_backup_is_judged_by_the_drive_that_was_set() {
         String::from_utf8(output.stdout).unwrap()
     };
     let document: serde_json::Value = serde_json::from_str(&backup(&["--json"])).unwrap();
-    assert_eq!(document["tape"]["lowest_bytes_per_second"], 20_000_000, "{document}");
+    // In four times the time of the clock its tape moves four times as fast.
+    let tape = &document["tape"];
+    assert_eq!(tape["lowest_bytes_per_second"], 80_000_000, "{document}");
+    assert_eq!(tape["lowest_certainty"], "as the virtual drive is set, its time 4 times as fast");
+    let given = tape["streaming_bytes_per_second"].as_f64().unwrap();
+    assert_eq!(tape["kept_streaming"], given >= 80e6, "{tape}");
     assert!(document["ready_seconds"].as_f64().unwrap() > 0.0, "{document}");
     let text = backup(&[]);
     assert!(text.contains("for winding, ") && text.contains("for reading its label"), "{text}");
@@ -125,11 +130,12 @@ fn a_virtual_drive_answers_and_its_compression_can_be_switched() {
     let first = probe();
     assert_eq!(first["drive"]["generation"]["name"], "LTO-6", "{first:#}");
     assert_eq!(first["drive"]["compression"], "on", "{first:#}");
-    assert_eq!(first["drive"]["as_set"]["lowest_bytes_per_second"], 20_000_000, "{first:#}");
+    assert_eq!(first["drive"]["as_set"]["lowest_bytes_per_second"], 2_000_000_000, "{first:#}");
+    assert_eq!(first["drive"]["as_set"]["speed_up"], 100, "{first:#}");
     assert_eq!(first["blocks"]["drive_limits_found"], "asked", "{first:#}");
     let found = first["findings"].as_array().unwrap();
     let speed = found.iter().find(|one| one["rule"] == "drive.lowest-speed").unwrap();
-    assert_eq!(speed["numbers"][0]["value"], 20e6, "{speed:#}");
+    assert_eq!(speed["numbers"][0]["value"], 2e9, "{speed:#}");
     assert!(drive.status()["compression"].as_bool().unwrap());
     fs::write(drive.folder().join("data"), samples::noise(1, 1 << 20)).unwrap();
     for (switch, expected) in [("off", false), ("on", true)] {
