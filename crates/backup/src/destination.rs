@@ -87,7 +87,7 @@ pub(crate) enum Output<'a> {
     /// A set on tapes.
     Set(Box<TapeSink<'a>>),
     /// A tape that takes a stream as it is.
-    Stream(TapeStream),
+    Stream(TapeStream<'a>),
 }
 
 /// What there is to tell of a destination that is complete.
@@ -192,7 +192,10 @@ impl Output<'_> {
                 let synchronise_seconds = tape.synchronise_seconds;
                 Ok(Completed { not_kept: None, synchronise_seconds, tape: Some(tape) })
             }
-            Output::Stream(_) => Ok(Completed::default()),
+            Output::Stream(stream) => {
+                let synchronise_seconds = stream.synchronise_seconds();
+                Ok(Completed { synchronise_seconds, ..Completed::default() })
+            }
         }
     }
 }

@@ -132,7 +132,7 @@ pub fn pipe(
     let blocks = check(options)?;
     let source = Source::open(&options.from)?;
     let engine = choose_engine(options)?;
-    let mut output = open_output(options, blocks, &engine, cancel)?;
+    let mut output = open_output(options, blocks, &engine, monitor, cancel)?;
     let target = output.endpoint();
     let bulk =
         source.length_bytes.is_some() || matches!(target, Endpoint::File | Endpoint::BlockDevice);
@@ -149,16 +149,18 @@ pub fn pipe(
     Ok(RunReport { seconds, synchronise_seconds, target, ..report })
 }
 
-fn open_output(
+fn open_output<'a>(
     options: &PipeOptions,
     blocks: usize,
     engine: &Choice,
+    monitor: &'a dyn Monitor,
     cancel: &Cancel,
-) -> Result<Output<'static>, PipeError> {
+) -> Result<Output<'a>, PipeError> {
     let path = match &options.to {
         Destination::Path(path) => path,
         Destination::Tape(tape) => {
-            let stream = TapeStream::open(&*tape.drive, options.block_bytes, options.existing)?;
+            let (bytes, existing) = (options.block_bytes, options.existing);
+            let stream = TapeStream::open(&*tape.drive, bytes, existing, monitor)?;
             return Ok(Output::Stream(stream));
         }
     };

@@ -6,11 +6,14 @@
 //! whatever whoever brought it to its place believes. Nothing is known of what
 //! the stream holds, so it cannot go on on another medium.
 
+use std::time::Instant;
+
 use device::tape::{
     Access, BlockMode, Filemark, Place, Tape, TapeDrive, TapeError, TapeRead, TapeWrite,
 };
 use device::target::Existing;
-use flow::account::Account;
+use flow::account::{Account, State};
+use flow::monitor::{Monitor, Pause};
 use flow::ring::Block;
 use flow::sink::Sink;
 
@@ -19,16 +22,18 @@ use crate::block::FIRST_BUFFER_BYTES;
 use crate::change::Refused;
 
 /// A sink for one stream.
-pub struct TapeStream {
+pub struct TapeStream<'a> {
     tape: Tape,
+    monitor: &'a dyn Monitor,
     bytes: u64,
+    synchronise_seconds: f64,
     /// Whether what follows may be written over; then nobody has looked for it.
     existing: Existing,
     block_bytes_max: u64,
     is_closed: bool,
 }
 
-impl TapeStream {
+impl<'a> TapeStream<'a> {
     /// Opens the drive, for blocks of up to `block_bytes` from where the tape stands.
     ///
     /// # Errors
@@ -37,7 +42,8 @@ impl TapeStream {
         drive: &dyn TapeDrive,
         block_bytes: usize,
         existing: Existing,
-    ) -> Result<TapeStream, TapeSetError> {
+        monitor: &'a dyn Monitor,
+    ) -> Result<TapeStream<'a>, TapeSetError> {
         let mut tape = drive.open(Access::Write)?;
         let device = || drive.name().to_owned();
         let limits = tape.limits();
@@ -50,7 +56,20 @@ impl TapeStream {
             return Err(TapeSetError::Refused { device: device(), refused });
         }
         let block_bytes_max = limits.block_bytes_max;
-        Ok(TapeStream { tape, bytes: 0, existing, block_bytes_max, is_closed: false })
+        Ok(TapeStream {
+            tape,
+            monitor,
+            bytes: 0,
+            synchronise_seconds: 0.0,
+            existing,
+            block_bytes_max,
+            is_closed: false,
+        })
+    }
+
+    /// How long the filemark waited until all was on the medium; 0 before the end.
+    pub fn synchronise_seconds(&self) -> f64 {
+        self.synchronise_seconds
     }
 
     fn take(&mut self, block: &[u8]) -> Result<(), TapeSetError> {
@@ -125,7 +144,7 @@ fn look(tape: &mut Tape, block_bytes_max: u64, at_beginning: bool) -> Result<boo
     }
 }
 
-impl Sink for TapeStream {
+impl Sink for TapeStream<'_> {
     type Error = TapeSetError;
 
     fn write(&mut self, block: Block, _: &mut Account) -> Result<(), TapeSetError> {
@@ -136,7 +155,13 @@ impl Sink for TapeStream {
         Ok(())
     }
 
-    fn finish(&mut self, _: &mut Account) -> Result<(), TapeSetError> {
-        self.close()
+    /// What the medium has yet to take is the work of no stage.
+    fn finish(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
+        let started = Instant::now();
+        self.monitor.pause(Some(Pause::Flushing));
+        account.during(State::Apart, || self.close())?;
+        self.monitor.pause(None);
+        self.synchronise_seconds = started.elapsed().as_secs_f64();
+        Ok(())
     }
 }

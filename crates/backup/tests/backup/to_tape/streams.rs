@@ -1,6 +1,7 @@
 //! What a tape gets does not depend on threads, and streams of others go to it as they are.
 
 use std::path::Path;
+use std::time::Duration;
 
 use archive::chunk::Compression;
 use backup::backup::BackupOptions;
@@ -10,10 +11,11 @@ use device::target::Existing;
 use flow::backend::Engine;
 use flow::cancel::Cancel;
 use flow::ring::LastBlock;
-use flow::run::Endpoint;
+use flow::run::{Endpoint, StageKind};
 use samples::noise;
 use sets::{Refused, TapeOptions, TapeSetError};
 use sim::tape::Library;
+use sim::tape::pace::{self, Act, Pace};
 
 use super::media::{check_set, files, parts};
 use super::{Operator, destination, library, set_id, tape_options, tree, write_well};
@@ -81,6 +83,37 @@ fn a_pipe_puts_a_stream_on_tape() {
     assert!(found[1].concat().starts_with(&content) && found[1].len() == 2);
     let error = run(16 << 20, LastBlock::Short).unwrap_err();
     assert!(matches!(error, PipeError::Tape(TapeSetError::BlockSize { .. })), "{error}");
+}
+
+/// What the medium has yet to take when all is handed over is flushing, as in a backup, and no work
+/// of the writer.
+#[test]
+fn the_last_flush_of_a_pipe_is_no_work_of_the_writer() {
+    const FLUSH: Duration = Duration::from_millis(300);
+    struct SlowFlush;
+    impl Pace for SlowFlush {
+        fn native_bytes(&mut self, block: &[u8], _: pace::Compression) -> u32 {
+            block.len() as u32
+        }
+        fn take(&mut self, act: Act) {
+            if act == Act::Synchronise {
+                std::thread::sleep(FLUSH);
+            }
+        }
+    }
+    let source = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(source.path(), noise(1, 100_000)).unwrap();
+    let library = library(&[1 << 20], 100 << 10);
+    library.drive().set_pace(Box::new(SlowFlush));
+    let options = pipe_options(source.path(), &library, 10_240);
+    let report = pipe(&options, &Recorder::default(), &Cancel::new()).unwrap();
+    let writer = report.stages.last().unwrap();
+    assert_eq!(writer.kind, StageKind::Write);
+    assert!(report.synchronise_seconds >= FLUSH.as_secs_f64(), "{report:?}");
+    assert!(writer.apart_seconds >= FLUSH.as_secs_f64(), "{writer:?}");
+    let rest = report.seconds - writer.apart_seconds;
+    assert!(writer.working_seconds <= rest, "{writer:?} of {report:?}");
+    assert!(writer.occupied_seconds <= rest, "{writer:?} of {report:?}");
 }
 
 #[test]
