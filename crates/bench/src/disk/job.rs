@@ -163,6 +163,8 @@ impl Job {
                 // Given beside the job, and checked to be the same.
                 return Ok(());
             }
+            // It would put all sections into one sum, and they are told apart.
+            "group_reporting" => return Ok(()),
             "rw" | "readwrite" => {
                 let pattern = text.split([':', ',']).next().unwrap_or(text);
                 self.writes |= !matches!(pattern, "read" | "randread");
@@ -253,7 +255,6 @@ const OPTIONS: &[&str] = &[
     "fixedbufs",
     "fsync",
     "fsync_on_close",
-    "group_reporting",
     "hipri",
     "invalidate",
     "io_size",
@@ -318,6 +319,7 @@ mod tests {
                        size=1m\noffset=10%\n";
         assert_eq!(job.text, written);
         assert_eq!(job.reach_bytes(100 << 20), 11 << 20);
+        assert_eq!(Job::read("[a]\ngroup_reporting=1\n").unwrap().text, "[a]\n");
         assert!(!Job::read("[a]\nrw=read\n").unwrap().writes);
         assert!(!Job::read("[a]\n").unwrap().writes, "fio reads unless it is told otherwise");
         assert!(Job::read("[a]\nreadwrite=trim\n").unwrap().writes);

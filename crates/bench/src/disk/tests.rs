@@ -128,6 +128,21 @@ fn a_job_that_reads_leaves_the_file_as_it_was() {
     assert_eq!(named.bytes, 1 << 20);
 }
 
+/// Each section has its own numbers, and those that run in turn take their times one after the
+/// other.
+#[test]
+fn sections_of_a_job_are_told_apart() {
+    needs::require!(Fio);
+    let two = "[global]\nrw=read\nbs=64k\nsize=256k\ngroup_reporting\nnumjobs=2\n[a]\n[b]\n\
+               stonewall\nbs=4k\noffset=512k\n";
+    let run = run_job("data", two).unwrap();
+    let told: Vec<(&str, u64, u64)> =
+        run.operations.iter().map(|one| (&one.section[..], one.bytes, one.requests)).collect();
+    assert_eq!(told, [("a", 512 << 10, 8), ("b", 512 << 10, 128)]);
+    let seconds: f64 = run.operations.iter().map(|one| one.seconds).sum();
+    assert!((run.seconds - seconds).abs() < 1e-9, "{run:?}");
+}
+
 #[test]
 fn a_job_that_would_change_files_is_refused_before_fio_is_started() {
     needs::require!(Fio);
