@@ -298,11 +298,7 @@ struct Loaded {
 }
 
 /// The cartridge that was asked for. Nothing is made that the drive would not take.
-fn loaded(
-    arguments: &TapeArgs,
-    played: &Played,
-    path: Option<&Path>,
-) -> Result<Loaded, Failure> {
+fn loaded(arguments: &TapeArgs, played: &Played, path: Option<&Path>) -> Result<Loaded, Failure> {
     let drive = played.generation;
     let asked = arguments.medium_generation.map(|name| name.0);
     let refused = |error: &MediumRefused| Failure::new(error, None);
