@@ -141,7 +141,17 @@ pub struct Framer {
 #[derive(Debug)]
 enum Stream {
     Made { payload: Payload, headers: Vec<u8> },
-    Tree { tree: Box<Tree>, archive: Archive, file_index: u32 },
+    Tree(Box<TreeStream>),
+}
+
+/// A tree, and where a stream of it is.
+#[derive(Debug)]
+struct TreeStream {
+    tree: Tree,
+    /// Of tar.
+    archive: Archive,
+    /// Of Bacula's records.
+    file_index: u32,
 }
 
 impl Framer {
@@ -169,9 +179,8 @@ impl Framer {
         tree: Tree,
         layout: Layout,
     ) -> Result<Framer, PayloadError> {
-        let tree = Box::new(tree);
-        let content = Stream::Tree { tree, archive: Archive::default(), file_index: 0 };
-        Framer::of(framing, block_bytes, content, layout)
+        let stream = TreeStream { tree, archive: Archive::default(), file_index: 0 };
+        Framer::of(framing, block_bytes, Stream::Tree(Box::new(stream)), layout)
     }
 
     fn of(
@@ -208,7 +217,8 @@ impl Framer {
                 }
                 false
             }
-            Stream::Tree { tree, archive, file_index } => {
+            Stream::Tree(stream) => {
+                let TreeStream { tree, archive, file_index } = &mut **stream;
                 if number.is_multiple_of(file_blocks) {
                     archive.begin(file_blocks.saturating_mul(self.block_bytes as u64));
                 }
@@ -231,7 +241,7 @@ impl Framer {
     pub fn cautions(&self) -> Vec<String> {
         match &self.content {
             Stream::Made { payload, .. } => payload.cautions(),
-            Stream::Tree { tree, .. } => tree.cautions(),
+            Stream::Tree(stream) => stream.tree.cautions(),
         }
     }
 
@@ -239,7 +249,7 @@ impl Framer {
     pub fn read_of_tree(&self) -> Option<Content> {
         match &self.content {
             Stream::Made { .. } => None,
-            Stream::Tree { tree, .. } => Some(tree.seen()),
+            Stream::Tree(stream) => Some(stream.tree.seen()),
         }
     }
 }

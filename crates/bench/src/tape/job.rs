@@ -61,9 +61,10 @@ impl TapeJob {
     /// From a cell. `length_bytes` is the length of a run where the cell does not name one.
     pub fn from_cell(cell: &Cell, length_bytes: u64) -> Result<TapeJob, CellError> {
         let block_bytes = block_size_in(cell, "block_bytes", USUAL_BLOCK_BYTES)?;
-        let read_block_bytes = match cell.contains_key("read_block_bytes") {
-            true => Some(block_size_in(cell, "read_block_bytes", USUAL_BLOCK_BYTES)? as usize),
-            false => None,
+        let read_block_bytes = if cell.contains_key("read_block_bytes") {
+            Some(block_size_in(cell, "read_block_bytes", USUAL_BLOCK_BYTES)? as usize)
+        } else {
+            None
         };
         let run_bytes = number_in(cell, "file_bytes", length_bytes)?;
         if run_bytes == 0 {

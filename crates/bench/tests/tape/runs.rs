@@ -230,7 +230,7 @@ fn a_run_of_several_files_has_a_filemark_behind_each() {
     let read = executor.execute(&four("read"), &Cancel::new()).unwrap();
     assert_eq!(read.bytes, 3 * MIB);
     executor.finish().unwrap();
-    let expected = [[1].repeat(1), [12].repeat(8), [0].repeat(1)].concat();
+    let expected = [1, 12, 12, 12, 12, 12, 12, 12, 12, 0];
     assert_eq!(files(&drive.cartridge().unwrap()), expected);
 }
 
