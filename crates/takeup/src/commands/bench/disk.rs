@@ -74,7 +74,7 @@ pub struct DiskArgs {
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "huge")]
     pages: Vec<Pages>,
     #[command(flatten)]
-    queue: QueueArgs,
+    queue: Box<QueueArgs>,
     /// Run a job file of your own instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["load", "plan"])]
     job: Option<PathBuf>,
