@@ -4,9 +4,9 @@
 //! [`run::Executor`] and appends each run to a file of [`record`]s the moment it ends. What the
 //! numbers mean is found later and from the file alone: [`statistics`] holds the methods, each with
 //! its citation, [`model`] the curves that are fitted, [`judgement`] turns both into sentences, and
-//! [`compare`] sets two experiments side by side,
-//! [`calibrate`] finds the parameters of a drive's model; what is known of factors and measures by name is
-//! in [`quantities`]. [`read`], [`disk`], [`tape`] and
+//! [`compare`] sets two experiments side by side; [`calibrate`] finds the parameters of a drive's
+//! model in one. What is known of factors and measures by name is in [`quantities`]. [`read`],
+//! [`disk`], [`tape`] and
 //! [`programs`] are the executors; [`payload`] and [`framing`] make what the last one writes.
 //!
 //! Not here: drawing, which is `report`'s, and arguments, which are the binary's.

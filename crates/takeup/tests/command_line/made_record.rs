@@ -1,6 +1,6 @@
 //! A record of `takeup bench tape` as a host would have made it on a drive whose numbers are known:
-//! an LTO-4 that writes 110 MB/s, has 90 MB of buffer, takes 120 us for a command, 230 MB/s from its
-//! host, and 2.4 s for a filemark.
+//! an LTO-4 that writes 110 MB/s, has 90 MB of buffer, takes 120 us for a command, 230 MB/s from
+//! its host, and 2.4 s for a filemark.
 
 use serde_json::{Value, json};
 
