@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod lab;
+mod replay;
 mod statistics;
 mod tidy;
 
@@ -30,6 +31,8 @@ enum Chore {
     Lab(lab::LabArguments),
     /// Check the rules of style that a machine can check
     Tidy(tidy::TidyArguments),
+    /// Ask the five published accounts again, by commands of Takeup alone
+    Replay(replay::ReplayArguments),
     /// Print what the judgement of experiments claims of known truths, before and now
     Statistics(statistics::StatisticsArguments),
     /// Serve a tape drive over iSCSI, in the lab's guest
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Chore::Peers(arguments) => peers::run(&arguments),
         Chore::Lab(arguments) => lab::run(&arguments),
         Chore::Tidy(arguments) => tidy::run(&arguments),
+        Chore::Replay(arguments) => replay::run(&arguments),
         Chore::Statistics(arguments) => statistics::run(&arguments),
         Chore::LabDrive(arguments) => lab::serve_drive(&arguments),
         Chore::Stage(arguments) => peers::run_stage(&arguments),

@@ -1,0 +1,249 @@
+//! A question of an account, what its author found, what our commands found, and a verdict that is
+//! worked out from the two and never written down by hand.
+
+use anyhow::bail;
+
+use super::scene::Scene;
+
+/// Ours and theirs are the same answer where they lie within this factor of each other: other
+/// hardware, other decade.
+const NEAR: f64 = 1.25;
+
+/// What becomes of a question.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// The direction is theirs, and the figures are near theirs.
+    Agrees,
+    /// The direction is theirs; the figures are not near, or none of theirs is known.
+    Direction,
+    /// Asked and measured; they say nothing that it could be held against.
+    Open,
+    /// It cannot be asked here, and why.
+    NotHere(String),
+    /// It came out otherwise, or could not be measured.
+    Disagrees(String),
+}
+
+impl Verdict {
+    /// In words.
+    pub fn words(&self) -> String {
+        match self {
+            Verdict::Agrees => "agrees".to_owned(),
+            Verdict::Direction => "agrees in direction".to_owned(),
+            Verdict::Open => "measured; they give nothing to hold it against".to_owned(),
+            Verdict::NotHere(why) => format!("not askable here: {why}"),
+            Verdict::Disagrees(why) => format!("DISAGREES: {why}"),
+        }
+    }
+}
+
+/// One question with its answers.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// In a line.
+    pub question: String,
+    /// What the account says.
+    pub they: String,
+    /// What was typed.
+    pub typed: Vec<String>,
+    /// What came out, as lines of Markdown.
+    pub we: Vec<String>,
+    /// What had to hold, and did.
+    pub held: Vec<String>,
+    /// How the two compare.
+    pub verdict: Verdict,
+}
+
+/// The questions of one account.
+pub struct Account {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is about.
+    pub title: &'static str,
+    /// Whose it is, and what stands here in the place of their hardware.
+    pub about: &'static str,
+    /// In their order.
+    pub answers: Vec<Answer>,
+}
+
+impl Account {
+    /// An account of which nothing was asked yet.
+    pub fn new(name: &'static str, title: &'static str, about: &'static str) -> Account {
+        Account { name, title, about, answers: Vec::new() }
+    }
+
+    /// Asks a question. An error is an answer, too, and the next question is asked.
+    pub fn ask(
+        &mut self,
+        scene: &Scene,
+        question: &str,
+        they: impl Into<String>,
+        work: impl FnOnce(&mut Asked) -> anyhow::Result<()>,
+    ) {
+        eprintln!("\n==> {}: {question}", self.name);
+        let mut asked = Asked::default();
+        let verdict = match work(&mut asked) {
+            Ok(()) => asked.verdict(),
+            Err(error) => Verdict::Disagrees(format!("{error:#}")),
+        };
+        eprintln!("    {}", verdict.words());
+        self.answers.push(Answer {
+            question: question.to_owned(),
+            they: they.into(),
+            typed: scene.take_typed(),
+            we: asked.we,
+            held: asked.held,
+            verdict,
+        });
+    }
+
+    /// A question for which something is missing here.
+    pub fn cannot_ask(&mut self, question: &str, they: impl Into<String>, why: &str) {
+        self.answers.push(Answer {
+            question: question.to_owned(),
+            they: they.into(),
+            typed: Vec::new(),
+            we: Vec::new(),
+            held: Vec::new(),
+            verdict: Verdict::NotHere(why.to_owned()),
+        });
+    }
+}
+
+/// A question that is being answered.
+#[derive(Default)]
+pub struct Asked {
+    we: Vec<String>,
+    held: Vec<String>,
+    wrong: Vec<String>,
+    /// Whether each figure that can be held against one of theirs is near it.
+    near: Vec<bool>,
+    is_open: bool,
+    not_here: Option<String>,
+}
+
+impl Asked {
+    /// What came out, as a line of Markdown.
+    pub fn says(&mut self, text: impl Into<String>) {
+        self.we.push(text.into());
+    }
+
+    /// What came out, as a table of Markdown.
+    pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
+        let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
+        let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
+        let rule = vec!["---".to_owned(); head.len()];
+        let rows = rows.iter().map(|row| line(row));
+        let lines: Vec<String> = [line(&head), line(&rule)].into_iter().chain(rows).collect();
+        self.we.push(lines.join("\n"));
+    }
+
+    /// What has to hold, or the direction is another one.
+    pub fn holds(&mut self, what: impl Into<String>, holds: bool) {
+        if holds { self.held.push(what.into()) } else { self.wrong.push(what.into()) }
+    }
+
+    /// Whether a figure is near theirs; that it is not is no disagreement.
+    pub fn near(&mut self, ours: f64, theirs: f64) {
+        self.near.push((ours / theirs).ln().abs() <= NEAR.ln());
+    }
+
+    /// They say nothing that could be held against it.
+    pub fn is_open(&mut self) {
+        self.is_open = true;
+    }
+
+    /// What was shown is all that can be: the question itself needs what is not here.
+    pub fn is_not_here(&mut self, why: &str) {
+        self.not_here = Some(why.to_owned());
+    }
+
+    fn verdict(&self) -> Verdict {
+        if !self.wrong.is_empty() {
+            return Verdict::Disagrees(format!("it does not hold that {}", self.wrong.join(", ")));
+        }
+        if self.held.is_empty() {
+            return Verdict::Disagrees("nothing was held against anything".to_owned());
+        }
+        match &self.not_here {
+            Some(why) => Verdict::NotHere(why.clone()),
+            None if self.is_open => Verdict::Open,
+            None if !self.near.is_empty() && self.near.iter().all(|near| *near) => Verdict::Agrees,
+            None => Verdict::Direction,
+        }
+    }
+}
+
+/// Fails when an answer is not theirs.
+///
+/// # Errors
+/// With the questions that came out otherwise.
+pub fn check(accounts: &[Account]) -> anyhow::Result<()> {
+    let wrong: Vec<String> = accounts
+        .iter()
+        .flat_map(|account| account.answers.iter().map(move |answer| (account, answer)))
+        .filter_map(|(account, answer)| match &answer.verdict {
+            Verdict::Disagrees(why) => {
+                Some(format!("{}: {}\n    {why}", account.name, answer.question))
+            }
+            _ => None,
+        })
+        .collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    bail!("{} answers are not those of the accounts:\n{}", wrong.len(), wrong.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(work: impl FnOnce(&mut Asked)) -> Verdict {
+        let mut asked = Asked::default();
+        work(&mut asked);
+        asked.verdict()
+    }
+
+    #[test]
+    fn a_verdict_is_worked_out() {
+        let agrees = verdict(|asked| {
+            asked.holds("it is faster", true);
+            asked.near(3.0, 3.26);
+        });
+        assert_eq!(agrees, Verdict::Agrees);
+        let direction = verdict(|asked| {
+            asked.holds("it is faster", true);
+            asked.near(3.0, 3.26);
+            asked.near(1.5, 3.26);
+        });
+        assert_eq!(direction, Verdict::Direction);
+        assert_eq!(verdict(|asked| asked.holds("it is faster", true)), Verdict::Direction);
+        let open = verdict(|asked| {
+            asked.holds("it is measured", true);
+            asked.is_open();
+        });
+        assert_eq!(open, Verdict::Open);
+    }
+
+    #[test]
+    fn another_direction_or_none_disagrees() {
+        let wrong = verdict(|asked| {
+            asked.holds("it is faster", false);
+            asked.near(3.0, 3.0);
+            asked.is_not_here("no drive");
+        });
+        assert!(matches!(&wrong, Verdict::Disagrees(why) if why.contains("it is faster")));
+        assert!(matches!(verdict(|asked| asked.near(3.0, 3.0)), Verdict::Disagrees(_)));
+    }
+
+    #[test]
+    fn one_wrong_answer_fails_the_replay() {
+        let mut account = Account::new("name", "title", "about");
+        account.cannot_ask("how far?", "far", "no map");
+        assert!(check(std::slice::from_ref(&account)).is_ok());
+        account.answers[0].verdict = Verdict::Disagrees("it is near".to_owned());
+        let error = check(&[account]).unwrap_err().to_string();
+        assert!(error.contains("name: how far?") && error.contains("it is near"), "{error}");
+    }
+}

@@ -1,0 +1,200 @@
+//! `cargo xtask replay`: the five published accounts asked again, by commands of Takeup alone.
+//!
+//! Each account has a module that types what its author would type today, on virtual drives and
+//! disks, and holds what came out against what was published. What a verdict is stands in `answer`,
+//! where commands run in `scene`. The short form is for CI and shows directions; the long one has
+//! more data and repeats. Nothing here knows how a drive or a judgement works: those are the
+//! product's, and it is run as its users run it.
+
+mod answer;
+mod block_device;
+mod block_size;
+mod btape;
+mod double_buffer;
+mod judged;
+mod page;
+mod published;
+mod read_ahead;
+mod scene;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+
+use answer::Account;
+use page::Made;
+use scene::{Length, Scene};
+
+/// Arguments of `cargo xtask replay`.
+#[derive(clap::Args)]
+pub struct ReplayArguments {
+    /// More data and repeats: up to an hour instead of minutes
+    #[arg(long)]
+    long: bool,
+
+    /// Ask these accounts only
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    only: Vec<String>,
+
+    /// Where the page goes [default: target/replay.md]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// Ask this binary [default: build target/release/takeup and ask it]
+    #[arg(long, value_name = "FILE")]
+    takeup: Option<PathBuf>,
+}
+
+/// An account without its answers, and what asks it.
+type Asking = (fn() -> Account, fn(&Scene, &mut Account) -> anyhow::Result<()>);
+
+const ACCOUNTS: [Asking; 5] = [
+    (block_size::account, block_size::ask),
+    (btape::account, btape::ask),
+    (read_ahead::account, read_ahead::ask),
+    (block_device::account, block_device::ask),
+    (double_buffer::account, double_buffer::ask),
+];
+
+/// Asks the accounts and writes the page.
+///
+/// # Errors
+///
+/// When an answer is not that of the account, or could not be had; the page is written all the
+/// same.
+pub fn run(arguments: &ReplayArguments) -> anyhow::Result<ExitCode> {
+    let asked = chosen(&arguments.only)?;
+    let target = target_folder()?;
+    let takeup = match &arguments.takeup {
+        Some(path) => path.canonicalize().with_context(|| format!("find {}", path.display()))?,
+        None => build_takeup(&target)?,
+    };
+    let out = arguments.out.clone().unwrap_or_else(|| target.join("replay.md"));
+    let length = if arguments.long { Length::Long } else { Length::Short };
+    let load_before = load();
+    let start = Instant::now();
+    let scene = Scene::new(&takeup, &target.join("replay"), length)?;
+    let mut accounts = Vec::new();
+    for (account, ask) in asked {
+        let mut account = account();
+        if let Err(error) = ask(&scene, &mut account) {
+            account.ask(&scene, "what stands in for the hardware", "", |_| Err(error));
+        }
+        accounts.push(account);
+        if scene.is_stopped() {
+            bail!("stopped");
+        }
+    }
+    drop(scene);
+    let made = Made {
+        length,
+        minutes: start.elapsed().as_secs_f64() / 60.0,
+        processors: std::thread::available_parallelism().map_or(1, usize::from),
+        kernel: kernel(),
+        load_before,
+    };
+    std::fs::write(&out, page::page(&accounts, &made))
+        .with_context(|| format!("write {}", out.display()))?;
+    summary(&accounts);
+    println!("{:.1} minutes; the page is in {}", made.minutes, out.display());
+    answer::check(&accounts)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn chosen(only: &[String]) -> anyhow::Result<Vec<Asking>> {
+    let names = ACCOUNTS.map(|(account, _)| account().name);
+    if let Some(name) = only.iter().find(|name| !names.contains(&name.as_str())) {
+        bail!("--only: no such account: {name} (there are: {})", names.join(", "));
+    }
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
+    let asked = ACCOUNTS.into_iter().zip(names).filter(|(_, name)| wanted(name));
+    Ok(asked.map(|(asking, _)| asking).collect())
+}
+
+fn summary(accounts: &[Account]) {
+    for account in accounts {
+        println!("\n{}", account.title);
+        for answer in &account.answers {
+            println!("  {:<60}  {}", answer.question, answer.verdict.words());
+        }
+    }
+}
+
+fn build_takeup(target: &Path) -> anyhow::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--quiet", "--locked", "--release", "--package", "takeup"])
+        .current_dir(repository())
+        .status()
+        .context("start cargo")?;
+    if !status.success() {
+        bail!("building takeup failed; --takeup FILE asks a binary that is there");
+    }
+    Ok(target.join("release/takeup"))
+}
+
+/// The build's output folder: this program lies in `release/` or `debug/` inside it.
+fn target_folder() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("own path")?;
+    let folder = own.parent().and_then(Path::parent).context("no folder above this program")?;
+    Ok(folder.to_path_buf())
+}
+
+/// The checkout: this crate lies in it.
+fn repository() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_path_buf()
+}
+
+/// Processes that want to run, on average over the last minute (proc(5), `/proc/loadavg`).
+fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0.0)
+}
+
+fn kernel() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    // Without what a distribution or a cloud adds to it.
+    let is_version = |sign: char| sign.is_ascii_digit() || sign == '.';
+    release.chars().take_while(|sign| is_version(*sign)).collect()
+}
+
+/// Bytes per second as MB/s, with three digits.
+fn mb_s(rate: f64) -> String {
+    let rate = rate / 1e6;
+    match rate {
+        0.0..10.0 => format!("{rate:.2}"),
+        10.0..100.0 => format!("{rate:.1}"),
+        _ => format!("{rate:.0}"),
+    }
+}
+
+/// Block sizes as people read them.
+fn kib(bytes: f64) -> String {
+    match bytes {
+        0.0..1024.0 => format!("{bytes:.0} B"),
+        1024.0..1_048_576.0 => format!("{:.0} KiB", bytes / 1024.0),
+        _ => format!("{:.0} MiB", bytes / 1_048_576.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_chosen_by_name() {
+        assert_eq!(chosen(&[]).unwrap().len(), 5);
+        assert_eq!(chosen(&["btape".to_owned()]).unwrap().len(), 1);
+        let refused = chosen(&["tape".to_owned()]).unwrap_err().to_string();
+        assert!(refused.contains("no such account: tape (there are: block-size, btape"));
+    }
+
+    #[test]
+    fn figures_have_three_digits() {
+        assert_eq!([9.3e6, 46.12e6, 287.4e6].map(mb_s), ["9.30", "46.1", "287"]);
+        assert_eq!([512.0, 10240.0, 2_097_152.0].map(kib), ["512 B", "10 KiB", "2 MiB"]);
+    }
+}

@@ -1,0 +1,160 @@
+//! The answers as a page of Markdown: a table of verdicts, then every question with what was typed.
+
+use std::fmt::Write as _;
+
+use super::answer::{Account, Answer, Verdict};
+use super::scene::Length;
+
+/// What the page says about how it was made.
+pub struct Made {
+    /// How much was run.
+    pub length: Length,
+    /// Minutes that it took.
+    pub minutes: f64,
+    /// Of the machine.
+    pub processors: usize,
+    /// Kernel, as `uname -r` prints it.
+    pub kernel: String,
+    /// Mean number of processes that wanted to run in the minute before the first one of ours.
+    pub load_before: f64,
+}
+
+/// From here on others were at work.
+const BUSY: f64 = 0.5;
+
+/// The page.
+pub fn page(accounts: &[Account], made: &Made) -> String {
+    let mut text = INTRODUCTION.to_owned();
+    let length = match made.length {
+        Length::Short => "`cargo xtask replay`, the short form that CI runs",
+        Length::Long => "`cargo xtask replay --long`",
+    };
+    let company = if made.load_before > BUSY {
+        format!(
+            "other work was going on beside it (load {:.1} before the first run), so that \
+             figures scatter",
+            made.load_before
+        )
+    } else {
+        "nothing else was running".to_owned()
+    };
+    let _ = write!(
+        text,
+        "This page was made by {length}, in {:.0} minutes, on {} processors, Linux {}; {company}.\
+         \n\n",
+        made.minutes.max(1.0),
+        made.processors,
+        made.kernel,
+    );
+    text += &verdicts(accounts);
+    for (number, account) in accounts.iter().enumerate() {
+        let _ = write!(text, "\n## {}. {}\n\n{}\n", number + 1, account.title, account.about);
+        for (place, answer) in account.answers.iter().enumerate() {
+            text += &one(&format!("{}.{}", number + 1, place + 1), answer);
+        }
+    }
+    text
+}
+
+const INTRODUCTION: &str = "\
+# The five accounts, asked again
+
+Five people published how they found out what their tapes, disks and pipelines do. Here every \
+experiment, table and question of theirs
+is asked again, by commands of Takeup alone, on virtual drives and disks that keep time \
+([sim.md](sim.md)), and the answer stands beside theirs.
+`cargo xtask replay` types the commands, works the verdicts out, writes this page, and fails where \
+a direction is another one; CI runs its
+short form and `make test-long` the long one.
+
+- **agrees**: the direction is theirs, and every figure that can be held against one of theirs \
+lies within a quarter of it.
+- **agrees in direction**: what they concluded holds here; the figures are those of other hardware.
+- **measured**: it was asked, and they give no figure.
+- **not askable here**: why.
+
+Commands are as they were typed, all in one empty folder. `$LOOP` is the loop device that `takeup \
+sim disk --loop` prints, `$QUEUE` its
+folder `/sys/block/loopN/queue`, `published` stands for \
+[benchmarks/published](../benchmarks/published). What an account says comes from the
+tables in `crates/bench/tests/published`. No drive, array or network of theirs is here: where \
+something stands in for it, that is said.
+
+";
+
+fn verdicts(accounts: &[Account]) -> String {
+    let mut text = "| | question | verdict |\n|---|---|---|\n".to_owned();
+    for (number, account) in accounts.iter().enumerate() {
+        let _ = writeln!(text, "| **{}** | **{}** | |", number + 1, account.title);
+        for (place, answer) in account.answers.iter().enumerate() {
+            let verdict = match &answer.verdict {
+                Verdict::NotHere(_) => "not askable here".to_owned(),
+                Verdict::Open => "measured".to_owned(),
+                other => other.words(),
+            };
+            let (number, place) = (number + 1, place + 1);
+            let _ = writeln!(text, "| {number}.{place} | {} | {verdict} |", answer.question);
+        }
+    }
+    text
+}
+
+fn one(number: &str, answer: &Answer) -> String {
+    let mut text = format!("\n### {number} {}\n\n**They**: {}\n", answer.question, answer.they);
+    if !answer.typed.is_empty() {
+        text += "\n```text\n";
+        for line in &answer.typed {
+            let _ = writeln!(text, "$ {line}");
+        }
+        text += "```\n";
+    }
+    let is_table = |line: &String| line.starts_with('|');
+    for line in &answer.we {
+        let who = if is_table(line) { "" } else { "**We**: " };
+        let _ = write!(text, "\n{who}{line}\n");
+    }
+    let _ = write!(text, "\n**Verdict**: {}", answer.verdict.words());
+    if answer.held.is_empty() || matches!(answer.verdict, Verdict::Disagrees(_)) {
+        text += "\n";
+    } else {
+        let _ = writeln!(text, " (checked: {})", answer.held.join("; "));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account() -> Account {
+        let mut account = Account::new("tape", "Tape", "By somebody.");
+        account.cannot_ask("how far?", "far", "no map");
+        account.answers.push(Answer {
+            question: "how fast?".to_owned(),
+            they: "46 MB/s".to_owned(),
+            typed: vec!["takeup bench read slow/disk".to_owned()],
+            we: vec!["46.4 MB/s".to_owned(), "| a |\n| --- |\n| 1 |".to_owned()],
+            held: vec!["it is faster".to_owned()],
+            verdict: Verdict::Agrees,
+        });
+        account
+    }
+
+    #[test]
+    fn a_page_has_every_question_with_its_verdict() {
+        let made = Made {
+            length: Length::Short,
+            minutes: 3.0,
+            processors: 2,
+            kernel: "6.18".to_owned(),
+            load_before: 3.0,
+        };
+        let text = page(&[account()], &made);
+        assert!(text.contains("| 1.1 | how far? | not askable here |"), "{text}");
+        assert!(text.contains("### 1.2 how fast?\n\n**They**: 46 MB/s"), "{text}");
+        assert!(text.contains("$ takeup bench read slow/disk\n"), "{text}");
+        assert!(text.contains("**Verdict**: agrees (checked: it is faster)"), "{text}");
+        assert!(text.contains("**Verdict**: not askable here: no map\n"), "{text}");
+        assert!(text.contains("other work was going on"), "{text}");
+    }
+}
