@@ -15,9 +15,9 @@ pub fn account() -> Account {
          -x` shows them. Here on\nvirtual disks behind a loop device with the scheduler \
          mq-deadline, which is what such a disk has: the preset `ssd-sata`, and\nfor requests that \
          have to queue up whatever else the machine does one at a quarter of its pace, 32 requests \
-         at once in\n3.16 ms each; rates of fio on that one are told four times as high. The scheduler of \
-         a loop device takes 256 requests\nwhere their disk took 32, so the load that is to be \
-         merged has 512 under way.",
+         at once in\n3.16 ms each; rates of fio on that one are told four times as high. The \
+         scheduler of a loop device takes 256 requests\nwhere their disk took 32, so the load \
+         that is to be merged has 512 under way.",
     )
 }
 

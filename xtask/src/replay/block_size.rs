@@ -146,7 +146,8 @@ fn experiment(scene: &Scene, blocks: &str, command: &str, options: &str) -> Stri
     let repeats = scene.length.pick(1, 3);
     format!(
         "takeup bench run --bytes-of source/disk --vary block={blocks} \\\n      \
-         --watch drive/nst0 --before 'mt-st -f drive/nst0 rewind' --command '{command}' \\\n      \
+         --watch drive/nst0 --before 'mt-st -f drive/nst0 rewind' \\\n      \
+         --command '{command}' \\\n      \
          --repeats {repeats} --repeats-max {repeats} {options}"
     )
 }
