@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(run.read.latency.count(), 41_815);
         // As fio says: 5543.148057 ns.
         let submission = run.read.submission_mean_ns().unwrap();
-        assert!((submission - 5543.148_057).abs() < 1e-3, "{submission}");
+        assert!((submission - 5_543.148_057).abs() < 1e-3, "{submission}");
         assert_eq!((run.sections.len(), run.sync.requests), (1, 0));
         assert_eq!(run.sections[0].read, run.read);
         // fio's own median is 211968 ns; bins of both are 3 % wide.

@@ -482,15 +482,14 @@ pub(super) fn read(
     let run = Cancel::new();
     let options =
         RingOptions { block_bytes: job.block_bytes, blocks: READ_RING_BLOCKS, consumers: 1 };
-    let (producer, mut consumers) = ring(options, run.clone()).map_err(no_memory)?;
-    let consumer = consumers.remove(0);
+    let (producer, consumers) = ring(options, run.clone()).map_err(no_memory)?;
     let stages = [Stage::new(StageKind::Read), Stage::new(StageKind::Check)];
     let start = Instant::now();
     let mut latency = Histogram::default();
     let mut series = SeriesRecorder::new(start);
     let mut progress = Progress::default();
     let (result, checksum) = std::thread::scope(|scope| {
-        let checking = scope.spawn(|| sum_up(&consumer, &mut stages[1].open()));
+        let checking = scope.spawn(|| sum_up(&consumers[0], &mut stages[1].open()));
         let mut account = stages[0].open();
         let result = loop {
             if user.check().is_err() {
@@ -524,10 +523,7 @@ pub(super) fn read(
             }
         };
         drop(account);
-        let checksum = match checking.join() {
-            Ok(checksum) => checksum,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
+        let checksum = checking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         (result, checksum)
     });
     let seconds = start.elapsed().as_secs_f64();

@@ -17,7 +17,9 @@ fn btape(drive: &Drive, commands: &str) -> String {
     let file = drive.folder().join("bacula-sd.conf");
     let tape = drive.tape();
     let configuration = format!(
-        "Storage {{ Name = test; Working Directory = \"{folder}\"; Pid Directory = \"{folder}\" }}\n\
+        "Storage {{\n\
+           Name = test; Working Directory = \"{folder}\"; Pid Directory = \"{folder}\"\n\
+         }}\n\
          Director {{ Name = test; Password = \"none\" }}\n\
          Messages {{ Name = Standard; director = test = all }}\n\
          Device {{\n\
