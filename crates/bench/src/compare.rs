@@ -398,12 +398,20 @@ fn not_settled(comparison: &Comparison) -> Option<String> {
     let seen: Vec<f64> = open.filter_map(|pair| would_be_seen(pair, all)).collect();
     (count > 0).then(|| {
         format!(
-            "{count} of {} not settled: with as many runs a difference of {:.0} % is found in four \
-             of five comparisons, a smaller one takes more repeats",
+            "{count} of {} not settled: with as many runs a difference of {} % is found in four of \
+             five comparisons, a smaller one takes more repeats",
             counted(all as u64, "combination is", "combinations are"),
-            (median(&seen).unwrap_or(0.0) * 100.0).ceil().max(1.0),
+            percent_at_least(median(&seen).unwrap_or(0.0)),
         )
     })
+}
+
+/// A share in per cent, not rounded to less than it is: in tenths below ten.
+fn percent_at_least(share: f64) -> String {
+    match share * 100.0 {
+        few if few < 10.0 => format!("{:.1}", (few * 10.0).ceil().max(1.0) / 10.0),
+        many => format!("{:.0}", many.ceil()),
+    }
 }
 
 /// All cells differ by as much as each other: what a change does, and what another day does.

@@ -9,7 +9,7 @@ const FEW_DEGREES: f64 = 3.0;
 
 /// Probability that a machine without a drift agrees within its blocks with one that is seen
 /// between them.
-const AGREES_BY_LUCK: f64 = 0.1;
+const AGREES_BY_LUCK: f64 = 0.2;
 
 /// One run of one cell at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
