@@ -1,12 +1,15 @@
 //! Which level of a sweep to set: the simplest that is as good as the best.
 
 /// How many standard errors of its difference from the best one a level may lie below it and still
-/// be as good.
-const ERRORS: f64 = 1.0;
+/// be as good. One, and a tenth for the luck of the best, which is the highest of several: with one
+/// the right knee of `tests/truth` was found in 74 % of experiments of three repeats, with this in
+/// 77 %; more of it would pass over differences that are some.
+const ERRORS: f64 = 1.1;
 
 /// The first of several levels, each given by its logarithm and the standard error of its
-/// difference from the best one, that lies within one such error of it: the rule of one standard
-/// error (Breiman, Friedman, Olshen and Stone 1984, for trees), with the error of what is compared.
+/// difference from the best one, that lies within about one such error of it: the rule of one
+/// standard error (Breiman, Friedman, Olshen and Stone 1984, for trees), with the error of what is
+/// compared.
 /// What nobody would notice, `indifference` as a share, counts as no difference either. Of levels
 /// that all lie further below it is the highest; `None` of none.
 pub fn simplest_of_the_best(levels: &[(f64, f64)], best: f64, indifference: f64) -> Option<usize> {
