@@ -318,10 +318,16 @@ impl<E: Executor> Course<'_, E> {
         let work = |cancel: &Cancel| self.parts.executor.execute(cell, cancel);
         let mut run = match watch(allowed, self.parts.cancel, work) {
             Watched::Cancelled => return Ok(Some(Ended::Cancelled)),
-            Watched::Cut(seconds) => {
-                self.cut.insert(cell.clone());
-                cut_run(seconds, self.parts.executor.unfinished(), self.plan.value())
-            }
+            Watched::Cut(seconds) => match self.parts.executor.unfinished() {
+                Some(late) if late.seconds < seconds / 2.0 => {
+                    *self.failures.entry(cell.clone()).or_default() += 1;
+                    late_run(seconds, late.seconds, self.plan.value())
+                }
+                unfinished => {
+                    self.cut.insert(cell.clone());
+                    cut_run(seconds, unfinished, self.plan.value())
+                }
+            },
             Watched::Done(Ok(run)) => {
                 self.failures.remove(cell);
                 run
@@ -406,6 +412,17 @@ fn cut_run(seconds: f64, unfinished: Option<Unfinished>, value: Value) -> RunRec
         value,
         ..RunRecord::default()
     }
+}
+
+/// The record of one that was stopped after most of its time had gone before it was measured, as a
+/// tape winds back: that says nothing of its rate, and it may be tried again.
+fn late_run(seconds: f64, measured_seconds: f64, value: Value) -> RunRecord {
+    let (took, measured) = (duration(seconds), duration(measured_seconds));
+    let error = format!(
+        "stopped after {took}, of which it was measured for {measured}: what comes before a run \
+         took the rest, --run-limit gives more time"
+    );
+    RunRecord { error: Some(error), value, ..RunRecord::default() }
 }
 
 /// An error and its causes in one line, without the numbers of system errors.

@@ -243,7 +243,8 @@ fn a_medium_is_changed_once_in_a_block() {
     assert!(firsts.len() > 1, "no medium is always the first");
 }
 
-/// Level 1 takes a second of the clock, level 2 twenty, level 3 does not end before it is told to.
+/// Level 1 takes a second of the clock, level 2 twenty, levels 3 and 4 do not end before they are
+/// told to; of level 4 next to nothing was measured by then.
 struct Uneven<'a> {
     time: &'a Shared<f64>,
     executed: Vec<u64>,
@@ -273,7 +274,8 @@ impl Executor for Uneven<'_> {
     }
 
     fn unfinished(&self) -> Option<Unfinished> {
-        Some(Unfinished { bytes: 7_000_000_000, seconds: 10.0 })
+        let seconds = if self.executed.last() == Some(&4) { 0.001 } else { 10.0 };
+        Some(Unfinished { bytes: 7_000_000_000, seconds })
     }
 }
 
@@ -318,6 +320,19 @@ fn a_run_that_does_not_end_is_kept_as_a_bound() {
     assert_eq!(run.slower_than_bytes_per_second, Some(7e8));
     assert!(run.error.as_ref().unwrap().starts_with("slower than 700 MB/s: stopped after"));
     assert_eq!(run.bytes_per_second(), None);
+}
+
+#[test]
+fn a_run_whose_time_went_before_it_was_measured_tells_nothing_and_is_tried_again() {
+    let (ended, executed, runs) = go_uneven(&[4], 0.05);
+    assert_eq!((ended, executed), (Ended::Failed, vec![4, 4]));
+    for run in &runs {
+        assert_eq!((run.cut_after_seconds, run.slower_than_bytes_per_second), (None, None));
+        assert!(
+            run.error.as_ref().unwrap().contains("of which it was measured for 1 ms"),
+            "{run:?}"
+        );
+    }
 }
 
 #[test]
