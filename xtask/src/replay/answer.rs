@@ -64,12 +64,14 @@ pub struct Account {
     pub about: &'static str,
     /// In their order.
     pub answers: Vec<Answer>,
+    /// What came out otherwise when it was asked for the first time, where it was asked again.
+    pub first_time: Option<String>,
 }
 
 impl Account {
     /// An account of which nothing was asked yet.
     pub fn new(name: &'static str, title: &'static str, about: &'static str) -> Account {
-        Account { name, title, about, answers: Vec::new() }
+        Account { name, title, about, answers: Vec::new(), first_time: None }
     }
 
     /// Asks a question. An error is an answer, too, and the next question is asked.
@@ -174,25 +176,28 @@ impl Asked {
     }
 }
 
+/// The answers that are not those of an account; `None` where all are.
+pub fn disagreement(account: &Account) -> Option<String> {
+    let wrong = |answer: &Answer| match &answer.verdict {
+        Verdict::Disagrees(why) => {
+            Some(format!("{}: {}\n    {why}", account.name, answer.question))
+        }
+        _ => None,
+    };
+    let wrong: Vec<String> = account.answers.iter().filter_map(wrong).collect();
+    (!wrong.is_empty()).then(|| wrong.join("\n"))
+}
+
 /// Fails when an answer is not theirs.
 ///
 /// # Errors
 /// With the questions that came out otherwise.
 pub fn check(accounts: &[Account]) -> anyhow::Result<()> {
-    let wrong: Vec<String> = accounts
-        .iter()
-        .flat_map(|account| account.answers.iter().map(move |answer| (account, answer)))
-        .filter_map(|(account, answer)| match &answer.verdict {
-            Verdict::Disagrees(why) => {
-                Some(format!("{}: {}\n    {why}", account.name, answer.question))
-            }
-            _ => None,
-        })
-        .collect();
+    let wrong: Vec<String> = accounts.iter().filter_map(disagreement).collect();
     if wrong.is_empty() {
         return Ok(());
     }
-    bail!("{} answers are not those of the accounts:\n{}", wrong.len(), wrong.join("\n"))
+    bail!("some answers are not those of the accounts:\n{}", wrong.join("\n"))
 }
 
 #[cfg(test)]

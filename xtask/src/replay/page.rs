@@ -49,6 +49,10 @@ pub fn page(accounts: &[Account], made: &Made) -> String {
     text += &verdicts(accounts);
     for (number, account) in accounts.iter().enumerate() {
         let _ = write!(text, "\n## {}. {}\n\n{}\n", number + 1, account.title, account.about);
+        if let Some(first) = &account.first_time {
+            let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
+            let _ = write!(text, "\nIt was asked twice, since the first time came to: {first}.\n");
+        }
         for (place, answer) in account.answers.iter().enumerate() {
             text += &one(&format!("{}.{}", number + 1, place + 1), answer);
         }
@@ -73,7 +77,7 @@ lies within a quarter of it.
 - **measured**: it was asked, and they give no figure.
 - **not askable here**: why.
 
-Commands are as they were typed, all in one empty folder. `$LOOP` is the loop device that `takeup \
+Commands are as they were typed, those of each account in an empty folder. `$LOOP` is the loop device that `takeup \
 sim disk --loop` prints, `$QUEUE` its
 folder `/sys/block/loopN/queue`, `published` stands for \
 [benchmarks/published](../benchmarks/published). What an account says comes from the
