@@ -23,7 +23,7 @@ use crate::statistics::noncentral::{away, typical_estimate};
 use crate::statistics::ratio::{holm, independent, paired};
 use crate::statistics::{geometric_mean, median, standard_deviation};
 use report::format::counted;
-use report::rounding::Rounding;
+use report::rounding::{Rounding, percent_at_least};
 
 /// Which of two rates that differ is the higher one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -404,14 +404,6 @@ fn not_settled(comparison: &Comparison) -> Option<String> {
             percent_at_least(median(&seen).unwrap_or(0.0)),
         )
     })
-}
-
-/// A share in per cent, not rounded to less than it is: in tenths below ten.
-fn percent_at_least(share: f64) -> String {
-    match share * 100.0 {
-        few if few < 10.0 => format!("{:.1}", (few * 10.0).ceil().max(1.0) / 10.0),
-        many => format!("{:.0}", many.ceil()),
-    }
 }
 
 /// All cells differ by as much as each other: what a change does, and what another day does.

@@ -92,6 +92,14 @@ impl Rounding {
     }
 }
 
+/// A share in per cent, not rounded to less than it is: in tenths below ten.
+pub fn percent_at_least(share: f64) -> String {
+    match share * 100.0 {
+        few if few < 10.0 => format!("{:.1}", (few * 10.0).ceil().max(1.0) / 10.0),
+        many => format!("{:.0}", many.ceil()),
+    }
+}
+
 /// The power of ten of the first digit, once it is rounded to so many.
 fn highest_digit(value: f64, digits: i32) -> i32 {
     let shown = format!("{:.*e}", (digits - 1).max(0) as usize, value);
@@ -102,6 +110,12 @@ fn highest_digit(value: f64, digits: i32) -> i32 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_would_be_seen_is_not_told_to_be_less() {
+        let told = [0.0, 0.0121, 0.0999, 0.101, 2.0].map(percent_at_least);
+        assert_eq!(told, ["0.1", "1.3", "10.0", "11", "200"]);
+    }
 
     #[test]
     fn digits_are_those_that_an_interval_supports() {
