@@ -12,6 +12,7 @@ use crate::model::{LARGE_RESIDUAL, Model, Point, fit};
 use crate::record::Cell;
 use crate::statistics::interval::Interval;
 use crate::statistics::{logarithms, mean};
+use report::rounding::Rounding;
 
 /// Two sizes of block leave nothing by which the law could be seen to be wrong.
 const SIZES_MIN: usize = 3;
@@ -124,7 +125,7 @@ impl Sweep<'_> {
     fn command(&self, model: &Model, known: &Known, from: &str) -> Finding {
         let interval = known.overhead_ns;
         if interval.low <= 0.0 || interval.high > TELLING * interval.low {
-            let most = report::format::duration(interval.high / 1e9);
+            let most = Rounding::digits(2).seconds(interval.high / 1e9);
             let why = format!("at most {most}: smaller blocks would tell what it comes to");
             return Err(not_told(COMMAND, why));
         }

@@ -130,3 +130,17 @@ fn a_record_that_tells_nothing_ends_before_anything_is_done() {
         assert!(shown(&mount, directory.path()).contains(expected), "{mount:?}");
     }
 }
+
+/// The record of docs/bench.md, whose drive has 120 MB/s; its commands take less than the noise.
+#[test]
+fn a_bound_of_microseconds_is_told_in_microseconds() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let from = ["plan", "--from", "benchmarks/transcripts/tape-lto4.ndjson"];
+    let output = run(&root, &[&from[..], &SOURCE[..6]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("the highest speed      119 MB/s"), "{text}");
+    let (_, bound) = text.split_once("command_overhead_ns: at most ").unwrap();
+    let (number, rest) = bound.split_once(' ').unwrap();
+    assert!(rest.starts_with("us: smaller blocks"), "{text}");
+    assert!((50.0..500.0).contains(&number.parse::<f64>().unwrap()), "{text}");
+}
