@@ -1,7 +1,7 @@
 //! Sizes and rates as typed by the user.
 //!
 //! The suffixes are those of dd: `k M G T P` are powers of 1024, `kB MB GB TB PB` powers of 1000;
-//! `KiB MiB ...` are understood too.
+//! `KiB MiB ...` are understood too. A number with a suffix may have decimals: `1.5G`.
 
 use std::str::FromStr;
 
@@ -37,15 +37,20 @@ impl FromStr for Size {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Size, QuantityError> {
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, suffix) = text.split_at(digits);
+        let (number, rest) = digits(text);
         if number.is_empty() {
             return Err(QuantityError::NoNumber);
         }
+        let (decimals, suffix) = match rest.strip_prefix('.').map(digits) {
+            Some((decimals, suffix)) if !decimals.is_empty() => (decimals, suffix),
+            _ => ("", rest),
+        };
         let number: u64 = number.parse().map_err(|_| QuantityError::TooLarge)?;
         let factor = factor(suffix)
-            .ok_or_else(|| QuantityError::UnknownSuffix { suffix: suffix.to_owned() })?;
-        let bytes = number.checked_mul(factor).ok_or(QuantityError::TooLarge)?;
+            .filter(|&factor| factor > 1 || decimals.is_empty())
+            .ok_or_else(|| QuantityError::UnknownSuffix { suffix: rest.to_owned() })?;
+        let whole = number.checked_mul(factor).ok_or(QuantityError::TooLarge)?;
+        let bytes = whole.checked_add(part(decimals, factor)).ok_or(QuantityError::TooLarge)?;
         if bytes == 0 { Err(QuantityError::Zero) } else { Ok(Size(bytes)) }
     }
 }
@@ -64,6 +69,20 @@ impl Size {
     pub fn bytes(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
+}
+
+fn digits(text: &str) -> (&str, &str) {
+    text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
+}
+
+/// What decimals are of a factor, in whole bytes. Digits behind the 15th are less than a byte of
+/// the largest factor or next to it.
+fn part(decimals: &str, factor: u64) -> u64 {
+    let known = &decimals[..decimals.len().min(15)];
+    let numerator: u128 = known.parse().unwrap_or(0);
+    let share = numerator * u128::from(factor) / 10u128.pow(known.len() as u32);
+    // Less than the factor, of which it is a part.
+    u64::try_from(share).unwrap_or(u64::MAX)
 }
 
 fn factor(suffix: &str) -> Option<u64> {
@@ -97,6 +116,15 @@ mod tests {
         check("1MB", Ok(1_000_000));
         check("2MiB", Ok(2 << 20));
         check("3kB", Ok(3000));
+        check("1.5k", Ok(1536));
+        check("68.6MB", Ok(68_600_000));
+        check("0.25MiB", Ok(1 << 18));
+        check("0.0001k", Err(QuantityError::Zero));
+        check("1.12345678901234567890123456789P", Ok(1_264_899_894_090_712));
+        check("1.5", Err(QuantityError::UnknownSuffix { suffix: ".5".to_owned() }));
+        check("1.k", Err(QuantityError::UnknownSuffix { suffix: ".k".to_owned() }));
+        check("1.5x", Err(QuantityError::UnknownSuffix { suffix: ".5x".to_owned() }));
+        check(".5k", Err(QuantityError::NoNumber));
         check("", Err(QuantityError::NoNumber));
         check("k", Err(QuantityError::NoNumber));
         check("-1", Err(QuantityError::NoNumber));
