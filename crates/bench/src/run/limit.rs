@@ -100,7 +100,8 @@ pub enum Watched<T> {
     Done(T),
     /// The user stopped it.
     Cancelled,
-    /// It took too long, and was stopped after so many seconds.
+    /// It took too long, and was told to stop after so many seconds. Stopping may take its time, as
+    /// a drive writes what its buffer holds; that is not part of them.
     Cut(f64),
 }
 
@@ -114,24 +115,27 @@ pub fn watch<T, E>(
     let begun = Instant::now();
     // Too long for a Duration is for ever.
     let allowed = Duration::try_from_secs_f64(allowed_seconds).unwrap_or(Duration::MAX);
-    let result = std::thread::scope(|scope| {
+    let (result, told) = std::thread::scope(|scope| {
         let (done, wait) = channel::<()>();
         let token = &own;
-        scope.spawn(move || {
+        let watcher = scope.spawn(move || {
             while wait.recv_timeout(POLL) == Err(RecvTimeoutError::Timeout) {
-                if user.check().is_err() || begun.elapsed() > allowed {
-                    return token.cancel();
+                let taken = begun.elapsed();
+                if user.check().is_err() || taken > allowed {
+                    token.cancel();
+                    return Some(taken);
                 }
             }
+            None
         });
         let result = work(&own);
         drop(done);
-        result
+        (result, watcher.join().expect("watching does not panic"))
     });
-    match (user.check(), own.check()) {
+    match (user.check(), told) {
         (Err(_), _) => Watched::Cancelled,
         // One that ended just then has its number.
-        (Ok(()), Err(_)) if result.is_err() => Watched::Cut(begun.elapsed().as_secs_f64()),
+        (Ok(()), Some(taken)) if result.is_err() => Watched::Cut(taken.as_secs_f64()),
         (Ok(()), _) => Watched::Done(result),
     }
 }

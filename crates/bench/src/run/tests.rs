@@ -243,8 +243,8 @@ fn a_medium_is_changed_once_in_a_block() {
     assert!(firsts.len() > 1, "no medium is always the first");
 }
 
-/// Level 1 takes a second of the clock, level 2 twenty, levels 3 and 4 do not end before they are
-/// told to; of level 4 next to nothing was measured by then.
+/// Level 1 takes a second of the clock, level 2 twenty, levels 3, 4 and 7 do not end before they are
+/// told to; of level 4 next to nothing was measured by then, and level 7 takes its time to stop.
 struct Uneven<'a> {
     time: &'a Shared<f64>,
     executed: Vec<u64>,
@@ -267,6 +267,9 @@ impl Executor for Uneven<'_> {
                 while cancel.check().is_ok() {
                     std::thread::sleep(std::time::Duration::from_millis(5));
                 }
+                if level == 7 {
+                    std::thread::sleep(std::time::Duration::from_millis(500));
+                }
                 return Err(FakeError::Stopped);
             }
         }
@@ -274,7 +277,11 @@ impl Executor for Uneven<'_> {
     }
 
     fn unfinished(&self) -> Option<Unfinished> {
-        let seconds = if self.executed.last() == Some(&4) { 0.001 } else { 10.0 };
+        let seconds = match self.executed.last() {
+            Some(4) => 0.001,
+            Some(7) => 0.1,
+            _ => 10.0,
+        };
         Some(Unfinished { bytes: 7_000_000_000, seconds })
     }
 }
@@ -333,6 +340,19 @@ fn a_run_whose_time_went_before_it_was_measured_tells_nothing_and_is_tried_again
             "{run:?}"
         );
     }
+}
+
+#[test]
+fn the_time_of_stopping_is_not_part_of_a_run_that_was_cut() {
+    // A drive writes what its buffer holds before it stops.
+    let begun = std::time::Instant::now();
+    let (ended, executed, runs) = go_uneven(&[7], 0.1);
+    let all = begun.elapsed().as_secs_f64();
+    assert_eq!((ended, executed), (Ended::Cut, vec![7]));
+    let run = &runs[0];
+    let cut = run.cut_after_seconds.unwrap();
+    assert!(cut >= 0.1 && cut + 0.5 <= all, "{cut} of {all} s");
+    assert_eq!(run.slower_than_bytes_per_second, Some(7e10));
 }
 
 #[test]
