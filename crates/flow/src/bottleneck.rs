@@ -73,7 +73,8 @@ pub struct StageShare {
     pub busy_share: f64,
     /// Share of the run in which at least one of its threads was busy.
     pub occupied_share: f64,
-    /// Bytes per second of being busy, all threads together.
+    /// Bytes per second of being busy, all threads together. Those of a stage that has more of them
+    /// than there are cores are not busy all at once: there it is of any being busy.
     pub bytes_per_second: f64,
     /// Share of its busy time in which it had a core.
     pub on_core_share: f64,
@@ -130,11 +131,7 @@ pub fn analyse(run: &RunReport) -> Analysis {
             busy_seconds: stage.busy_seconds,
             busy_share: share(stage.busy_seconds, seconds),
             occupied_share: share(stage.occupied_seconds, seconds),
-            bytes_per_second: if stage.busy_seconds > 1e-9 {
-                report.bytes as f64 / stage.busy_seconds
-            } else {
-                0.0
-            },
+            bytes_per_second: stage.bytes_per_second(report.bytes, run.cores),
             on_core_share: share(stage.processor_seconds, stage.thread_seconds()),
             core_wait_share: share(stage.core_wait_seconds, stage.thread_seconds()),
             processor_share: share(stage.processor_seconds, processor_seconds),
@@ -223,6 +220,12 @@ impl Times {
         }
     }
 
+    fn bytes_per_second(&self, bytes: u64, cores: usize) -> f64 {
+        let are_many = self.threads > cores.max(1) as f64;
+        let seconds = if are_many { self.occupied_seconds } else { self.busy_seconds };
+        if seconds > 1e-9 { bytes as f64 / seconds } else { 0.0 }
+    }
+
     /// Of being busy, all threads together.
     fn thread_seconds(&self) -> f64 {
         self.busy_seconds * self.threads
@@ -271,7 +274,7 @@ fn find(run: &RunReport, times: &[Times], cores: CoreUse) -> (Cause, Option<usiz
         return (Cause::Unknown, Some(busiest));
     }
     if cores.own_share >= PROCESSOR_SHARE {
-        return processor_limit(times, cores.own_share);
+        return processor_limit(times, cores.own_share, seconds);
     }
     let is_busy = share(times[busiest].busy_seconds, seconds) >= BUSY_SHARE;
     let few = if is_busy { None } else { few_of_many(times, seconds) };
@@ -291,7 +294,7 @@ fn find(run: &RunReport, times: &[Times], cores: CoreUse) -> (Cause, Option<usiz
         _ if cores.is_short_for(&asked) && cores.is_foreign() => {
             (Cause::Processor, held_back.or(Some(busiest)))
         }
-        _ if cores.is_short_for(&asked) => processor_limit(times, cores.own_share),
+        _ if cores.is_short_for(&asked) => processor_limit(times, cores.own_share, seconds),
         None => (Cause::Turns, Some(busiest)),
         Some(index) if !is_busy => (Cause::FewThreads, Some(index)),
         Some(index) => (stage_or_outside(run, times, index), Some(index)),
@@ -336,16 +339,18 @@ fn few_of_many(times: &[Times], seconds: f64) -> Option<usize> {
         .max_by(|a, b| occupied(a).total_cmp(&occupied(b)).then(b.cmp(a)))
 }
 
-/// The cores are used up: by one stage nearly alone, or by several.
-fn processor_limit(times: &[Times], own_share: f64) -> (Cause, Option<usize>) {
+/// The cores are used up: by one stage nearly alone, or by several. One that has many threads, of
+/// which few get a core at a time, is busy for little of the run and yet takes all cores: of it the
+/// limit is said to be the processor.
+fn processor_limit(times: &[Times], own_share: f64, seconds: f64) -> (Cause, Option<usize>) {
     let used: f64 = times.iter().map(|stage| stage.processor_seconds).sum();
     let by_use =
         |a: &usize, b: &usize| times[*a].processor_seconds.total_cmp(&times[*b].processor_seconds);
     let Some(most) = (0..times.len()).max_by(by_use) else { return (Cause::Unknown, None) };
     let nearly_alone = share(times[most].processor_seconds, used) >= PROCESSOR_SHARE;
-    let cause =
-        if nearly_alone && own_share >= PROCESSOR_SHARE { Cause::Stage } else { Cause::Processor };
-    (cause, Some(most))
+    let is_busy = share(times[most].busy_seconds, seconds) >= BUSY_SHARE;
+    let is_stage = nearly_alone && is_busy && own_share >= PROCESSOR_SHARE;
+    (if is_stage { Cause::Stage } else { Cause::Processor }, Some(most))
 }
 
 /// With the stage `free` for nothing, or with all of them and the cores for themselves.

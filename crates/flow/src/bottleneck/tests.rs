@@ -369,3 +369,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn few_of_many_threads_that_take_all_cores_are_limited_by_the_processor() {
+    // 48 readers of small cached files: three of them work at a time, on two cores.
+    let mut read = stage(StageKind::Read, [0.6, 8.8, 0.3], 18.5);
+    (read.threads, read.occupied_seconds) = (48, 9.8);
+    let mut hash = stage(StageKind::Hash, [0.7, 9.3, 0.0], 1.1);
+    hash.threads = 2;
+    let write = stage(StageKind::Write, [0.1, 9.9, 0.0], 0.2);
+    let scan = stage(StageKind::Scan, [0.3, 0.0, 9.7], 0.1);
+    let analysis = check(&[scan, read, hash, write], (Cause::Processor, StageKind::Read));
+    // Not what 48 of them would do if each had a core of its own.
+    assert!((analysis.stages[1].bytes_per_second - 1e9 / 9.8).abs() < 1e3, "{analysis:?}");
+    // Two threads have two cores: both count.
+    assert!((analysis.stages[2].bytes_per_second - 1e9 / 0.7).abs() < 1e3, "{analysis:?}");
+}
