@@ -9,6 +9,7 @@
 //! the writer takes it to the target. Behind the end of the archive follows the index, an archive
 //! of its own, through the same writer. The target gets its name last, after it is synchronised.
 
+mod cached;
 mod compressor;
 mod descriptors;
 mod draft;
@@ -16,6 +17,7 @@ mod groups;
 mod hasher;
 mod index;
 mod pace;
+mod parts;
 mod placed;
 mod reader;
 mod replaced;

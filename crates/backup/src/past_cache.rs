@@ -129,7 +129,7 @@ pub(crate) fn choose_direct(
     if !possible {
         return Direct::Off;
     }
-    let cached = device::file::cached_bytes(file, length_bytes).unwrap_or(0);
+    let cached = device::file::cached_bytes(file, 0..length_bytes).unwrap_or(0);
     if cached * 2 > length_bytes || device::file::set_direct(file, Direct::On).is_err() {
         return Direct::Off;
     }

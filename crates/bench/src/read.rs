@@ -239,7 +239,7 @@ fn make_cold(file: &OwnedFd, length_bytes: u64) -> Option<String> {
     // Dirty pages cannot be dropped, and would be read from memory.
     let _ = interruptible::fdatasync(file);
     drop_cached(file, 0, length_bytes);
-    let cached = cached_bytes(file.as_fd(), length_bytes)?;
+    let cached = cached_bytes(file.as_fd(), 0..length_bytes)?;
     let share = cached as f64 / length_bytes.max(1) as f64;
     (share > CACHED_SHARE_NOTED).then(|| {
         format!(

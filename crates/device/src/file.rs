@@ -57,9 +57,9 @@ pub enum Direct {
     Off,
 }
 
-/// Bytes of the first `length_bytes` of `file` that the page cache holds, by `cachestat(2)` (Linux
-/// 6.5); `None` on older kernels.
-pub fn cached_bytes(file: BorrowedFd<'_>, length_bytes: u64) -> Option<u64> {
+/// Bytes of a range of `file` that the page cache holds, in whole pages, by `cachestat(2)` (Linux
+/// 6.5); `None` on older kernels. A length of nothing is the file to its end.
+pub fn cached_bytes(file: BorrowedFd<'_>, range: std::ops::Range<u64>) -> Option<u64> {
     #[repr(C)]
     struct Range {
         offset: u64,
@@ -77,7 +77,7 @@ pub fn cached_bytes(file: BorrowedFd<'_>, length_bytes: u64) -> Option<u64> {
         recently_evicted: u64,
     }
     const CACHESTAT: libc::c_long = 451;
-    let range = Range { offset: 0, length: length_bytes };
+    let range = Range { offset: range.start, length: range.end - range.start };
     let mut pages = Pages::default();
     // SAFETY: both structures live across the call and have the layout that the kernel expects.
     let result = unsafe {
@@ -146,7 +146,7 @@ pub enum StillCached {
 pub fn drop_all_cached(file: impl AsFd, length_bytes: u64) -> StillCached {
     let _ = interruptible::fdatasync(&file);
     drop_cached(&file, 0, length_bytes);
-    match cached_bytes(file.as_fd(), length_bytes) {
+    match cached_bytes(file.as_fd(), 0..length_bytes) {
         None => StillCached::Unknown,
         Some(0) => StillCached::Nothing,
         Some(bytes) => StillCached::Bytes(bytes.min(length_bytes)),

@@ -19,7 +19,7 @@ mod reservation;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Deref;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use failures::lock;
 use offset::Offset;
@@ -56,6 +56,13 @@ struct Shared {
     room: Condvar,
     ready: Vec<Condvar>,
     cancel: Cancel,
+}
+
+/// Who is told that a block is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wake {
+    FirstConsumer,
+    Nobody,
 }
 
 #[derive(Debug)]
@@ -98,8 +105,8 @@ impl Inner {
         entry.copied().flatten().expect("a block has its slot until it is freed")
     }
 
-    /// Notes that a consumer has let a block go; true if the next one may take more.
-    fn let_go(&mut self, consumer: usize, number: u64) -> bool {
+    /// Notes that a consumer has let a block go, and says how many more the next one may take.
+    fn let_go(&mut self, consumer: usize, number: u64) -> u64 {
         let (passed, let_go) = (&mut self.passed[consumer], &mut self.let_go[consumer]);
         let place = (number - *passed) as usize;
         if let_go.len() <= place {
@@ -111,7 +118,7 @@ impl Inner {
             let_go.pop_front();
             *passed += 1;
         }
-        *passed > before
+        *passed - before
     }
 
     fn free_block(&mut self, number: u64) {
@@ -281,11 +288,7 @@ impl Producer {
     }
 
     /// The state, once there is room for `bytes`.
-    fn wait(
-        &self,
-        bytes: usize,
-        account: &mut Account,
-    ) -> Result<std::sync::MutexGuard<'_, Inner>, Stopped> {
+    fn wait(&self, bytes: usize, account: &mut Account) -> Result<MutexGuard<'_, Inner>, Stopped> {
         let mut state = lock(&self.shared.state);
         if !self.has_room(&state, bytes) {
             account.switch(State::Blocked);
@@ -360,26 +363,39 @@ impl Producer {
 
 impl Shared {
     fn wake_consumers(&self, state: &Inner) {
-        (0..self.ready.len()).for_each(|index| self.wake_consumer(index, state));
-    }
-
-    fn wake_consumer(&self, index: usize, state: &Inner) {
-        if state.consumers_waiting[index] > 0 {
-            self.ready[index].notify_all();
+        for (ready, waiting) in self.ready.iter().zip(&state.consumers_waiting) {
+            if *waiting > 0 {
+                ready.notify_all();
+            }
         }
     }
 
-    fn commit(&self, block: u64, bytes: usize) {
+    /// Wakes as many of a consumer's threads as there are new blocks for. Lets go of the state first:
+    /// who is woken wants it at once, and would sleep again until it has it.
+    fn wake_consumer(&self, index: usize, state: MutexGuard<'_, Inner>, blocks: u64) {
+        let waiting = state.consumers_waiting[index];
+        drop(state);
+        match (waiting, blocks) {
+            (0, _) | (_, 0) => {}
+            (_, 1) => self.ready[index].notify_one(),
+            _ => self.ready[index].notify_all(),
+        }
+    }
+
+    fn commit(&self, block: u64, bytes: usize, wake: Wake) {
         let mut state = lock(&self.state);
         let index = (block - state.complete) as usize;
         state.committed[index] += bytes;
-        if index == 0 && self.advance_complete(&mut state) {
-            self.wake_consumer(0, &state);
+        if index == 0 {
+            let blocks = self.advance_complete(&mut state);
+            if wake == Wake::FirstConsumer {
+                self.wake_consumer(0, state, blocks);
+            }
         }
     }
 
-    /// Moves `complete` over all complete blocks; true if it moved.
-    fn advance_complete(&self, state: &mut Inner) -> bool {
+    /// Moves `complete` over all complete blocks, and says how many these were.
+    fn advance_complete(&self, state: &mut Inner) -> u64 {
         let before = state.complete;
         while let Some(&committed) = state.committed.front() {
             let full = self.options.block_bytes;
@@ -395,7 +411,7 @@ impl Shared {
             state.committed.pop_front();
             state.complete += 1;
         }
-        state.complete > before
+        state.complete - before
     }
 }
 
@@ -435,12 +451,26 @@ impl Consumer {
             state = self.wait(state, start_fill_blocks, account)?;
         }
         self.shared.cancel.check()?;
-        if self.ready_blocks(&state) == 0 {
-            return Ok(None);
+        Ok(self.take(&mut state))
+    }
+
+    fn take(&self, state: &mut Inner) -> Option<Block> {
+        if self.ready_blocks(state) == 0 {
+            return None;
         }
         let number = state.taken[self.index];
         state.taken[self.index] += 1;
-        Ok(Some(self.block(number, &state)))
+        Some(self.block(number, state))
+    }
+
+    /// The next block if it is ready now.
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    pub fn try_next(&self) -> Result<Option<Block>, Stopped> {
+        let mut state = lock(&self.shared.state);
+        self.shared.cancel.check()?;
+        Ok(self.take(&mut state))
     }
 
     /// Waits until so many blocks are ready, or the producer waits for room, or the stream ends.
@@ -454,10 +484,10 @@ impl Consumer {
 
     fn wait<'a>(
         &'a self,
-        mut state: std::sync::MutexGuard<'a, Inner>,
+        mut state: MutexGuard<'a, Inner>,
         blocks: usize,
         account: &mut Account,
-    ) -> Result<std::sync::MutexGuard<'a, Inner>, Stopped> {
+    ) -> Result<MutexGuard<'a, Inner>, Stopped> {
         account.switch(State::Starved);
         while !self.may_start(&state, blocks as u64) {
             state.consumers_waiting[self.index] += 1;
@@ -586,11 +616,14 @@ impl Drop for Lease {
         let mut state = lock(&self.shared.state);
         if self.consumer + 1 == self.shared.options.consumers {
             state.free_block(self.number);
-            if state.producers_waiting > 0 {
+            let is_waited_for = state.producers_waiting > 0;
+            drop(state);
+            if is_waited_for {
                 self.shared.room.notify_all();
             }
-        } else if state.let_go(self.consumer, self.number) {
-            self.shared.wake_consumer(self.consumer + 1, &state);
+        } else {
+            let blocks = state.let_go(self.consumer, self.number);
+            self.shared.wake_consumer(self.consumer + 1, state, blocks);
         }
     }
 }

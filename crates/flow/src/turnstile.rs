@@ -63,7 +63,10 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut next = lock(&self.turnstile.next);
         *next += 1;
+        let door = *next as usize % DOORS;
+        // Who is woken wants it at once.
+        drop(next);
         // Tickets that share a door differ by 64: wake all of them, only one of which goes on.
-        self.turnstile.doors[*next as usize % DOORS].notify_all();
+        self.turnstile.doors[door].notify_all();
     }
 }

@@ -5,6 +5,9 @@
 //! archive order by nature stays in it, in turns: stretches are joined to content hashes, and what
 //! the readers found out becomes the sections of the index. That costs microseconds for each
 //! block, so the threads share the rest (`cargo run --release -p backup --example serial_rest`).
+//!
+//! A reader that has copied a block from the page cache hashes it itself, while it is in the cache
+//! of its core ([`Hasher::hash_early`]); what is left to do here is the part in order.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,8 +16,9 @@ use archive::index::{
     BlockChecksum, BlockHasher, FileRecord, IndexError, IndexWriter, RecordKind, SectionSummary,
     SetIdHasher, Stretch, WarningRecord,
 };
+use archive::stream::ArchiveOffset;
 use failures::lock;
-use flow::account::{Account, State};
+use flow::account::{Account, Stage, State};
 use flow::cancel::Cancel;
 use flow::ring::{Block, Consumer};
 use flow::turnstile::Turnstile;
@@ -22,6 +26,11 @@ use flow::turnstile::Turnstile;
 use super::BackupError;
 use super::groups::{Content, Finding, Group, Groups, in_archive};
 use crate::spool::Spool;
+
+/// Largest block of the archive whose checksum is computed in one go, which takes half the time
+/// that steps take (`cargo run --release -p archive --example hash_limits`). A longer one is not in
+/// the cache any more when its content hash is done.
+const CHECKSUM_WHOLE_BYTES_MAX: usize = 4 << 20;
 
 /// What the hash stage has gathered when the archive ends: three sections of the index.
 pub(super) struct Gathered {
@@ -38,9 +47,12 @@ pub(super) struct Gathered {
 pub(super) struct Hasher<'a> {
     consumer: &'a Consumer,
     groups: &'a Groups,
+    stage: &'a Stage,
     block_bytes: usize,
     turnstile: Turnstile,
     gathering: Mutex<Gathering>,
+    /// What readers have made of blocks that they have yet to commit, or that wait to be taken.
+    early: Mutex<Vec<(ArchiveOffset, Hashed)>>,
 }
 
 /// What is put together in the order of the archive.
@@ -68,28 +80,63 @@ impl<'a> Hasher<'a> {
     pub(super) fn new(
         consumer: &'a Consumer,
         groups: &'a Groups,
+        stage: &'a Stage,
         block_bytes: usize,
         cancel: &Cancel,
     ) -> Hasher<'a> {
         Hasher {
             consumer,
             groups,
+            stage,
             block_bytes,
             turnstile: Turnstile::new(cancel.clone()),
             gathering: Mutex::new(Gathering::new(block_bytes)),
+            early: Mutex::default(),
         }
+    }
+
+    /// Hashes a whole block of the ring that its reader has just filled with nothing but a part of
+    /// `content`, and has yet to commit.
+    pub(super) fn hash_early(&self, start: ArchiveOffset, block: &[u8], content: &Content) {
+        let hashed = self.hash(start, block, [content].into_iter());
+        lock(&self.early).push((start, hashed));
+    }
+
+    /// What its reader has made of a block.
+    fn take_early(&self, start: ArchiveOffset) -> Option<Hashed> {
+        let mut early = lock(&self.early);
+        let place = early.iter().position(|(place, _)| *place == start)?;
+        Some(early.swap_remove(place).1)
     }
 
     /// One of the threads.
     pub(super) fn run(&self, account: &mut Account) -> Result<(), BackupError> {
         while let Some(block) = self.consumer.next(account)? {
-            let hashed = self.hash(&block);
-            let bytes = block.len() as u64;
-            let turn = self.turnstile.enter(block.number(), account, State::Blocked)?;
-            lock(&self.gathering).add(&block, hashed, self.groups)?;
-            drop(turn);
-            account.stage().add_bytes(bytes);
+            self.pass(block, account)?;
         }
+        Ok(())
+    }
+
+    /// What is left to do of the blocks that are ready: for who has hashed one of them and filled
+    /// it unheard, so that no thread has to be woken for microseconds.
+    pub(super) fn pass_ready(&self, account: &mut Account) -> Result<(), BackupError> {
+        while let Some(block) = self.consumer.try_next()? {
+            self.pass(block, account)?;
+        }
+        Ok(())
+    }
+
+    fn pass(&self, block: Block, account: &mut Account) -> Result<(), BackupError> {
+        let start = in_archive(block.position_bytes());
+        let hashed = self.take_early(start).unwrap_or_else(|| {
+            let contents = self.contents(start, block.len());
+            self.hash(start, &block, contents.iter().map(Arc::as_ref))
+        });
+        let bytes = block.len() as u64;
+        let turn = self.turnstile.enter(block.number(), account, State::Blocked)?;
+        lock(&self.gathering).add(&block, hashed, self.groups)?;
+        drop(turn);
+        self.stage.add_bytes(bytes);
         Ok(())
     }
 
@@ -98,18 +145,25 @@ impl<'a> Hasher<'a> {
         self.gathering.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
     }
 
-    fn hash(&self, block: &Block) -> Hashed {
-        let start = in_archive(block.position_bytes());
+    /// Hashes a block of the ring, in which there is something of these contents.
+    fn hash<'c>(
+        &self,
+        start: ArchiveOffset,
+        block: &[u8],
+        contents: impl Iterator<Item = &'c Content>,
+    ) -> Hashed {
         let whole = BlockHasher::whole_blocks(self.block_bytes, start, block.len());
         let (mut blocks, mut checksums) = (BlockHasher::new(self.block_bytes), Vec::new());
         let mut done = whole.start;
         let mut checksum_up_to = |end: usize| {
-            let end = end.clamp(done, whole.end);
+            let mut end = end.clamp(done, whole.end);
+            if self.block_bytes <= CHECKSUM_WHOLE_BYTES_MAX {
+                end = done + (end - done) / self.block_bytes * self.block_bytes;
+            }
             blocks.update(&block[done..end], |checksum| checksums.push(checksum));
             done = end;
         };
-        let contents = self.contents(block);
-        let stretches = contents.iter().map(|content| {
+        let stretches = contents.map(|content| {
             let part = content.part(start, block.len());
             let at_bytes = start + part.start as u64 - content.start_bytes;
             let begin = part.start;
@@ -122,18 +176,17 @@ impl<'a> Hasher<'a> {
 
     /// The contents of which there is something in a block. All that lies in it was announced
     /// before it was filled, and stays so until its turn has come.
-    fn contents(&self, block: &Block) -> Vec<Arc<Content>> {
-        let start = in_archive(block.position_bytes());
+    fn contents(&self, start: ArchiveOffset, block_bytes: usize) -> Vec<Arc<Content>> {
         self.groups.change(|groups| {
             let first = groups.partition_point(|(end_bytes, _)| *end_bytes <= start);
             let mut before = start;
             let overlapping = groups.range(first..).take_while(|(end_bytes, _)| {
-                let overlaps = before < start + block.len() as u64;
+                let overlaps = before < start + block_bytes as u64;
                 before = *end_bytes;
                 overlaps
             });
             let contents = overlapping.filter_map(|(_, group)| group.content.clone());
-            contents.filter(|content| !content.part(start, block.len()).is_empty()).collect()
+            contents.filter(|content| !content.part(start, block_bytes).is_empty()).collect()
         })
     }
 }

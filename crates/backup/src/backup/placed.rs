@@ -18,6 +18,7 @@ use flow::monitor::Counter;
 use flow::ring::Reservation;
 
 use super::BackupError;
+use super::cached::Cached;
 use super::draft::{Content, Draft, fill_content, fill_direct};
 use super::groups::{Findings, in_archive};
 use super::reader::{Shared, tell_warnings};
@@ -31,6 +32,14 @@ const DIRECT_BYTES_MIN: u64 = 1 << 20;
 pub(super) const PLACED_WAITING: usize = 64;
 /// Threads that read them.
 pub(super) const PLACED_THREADS: usize = 16;
+
+/// What there is to do for the threads here.
+pub(super) enum Job {
+    /// A file to be read into its place.
+    File(Box<Placed>),
+    /// A large one that the page cache holds, of which somebody has begun to copy the blocks.
+    Blocks(Arc<Cached>),
+}
 
 /// A file whose place is fixed.
 pub(super) struct Placed {
@@ -50,9 +59,13 @@ pub(super) fn run(
 ) -> Result<(), BackupError> {
     let Some(first) = shared.placed.pop(idle)? else { return Ok(()) };
     let mut account = stage.open();
-    read(first, shared, &account);
-    while let Some(placed) = shared.placed.pop(&mut account)? {
-        read(placed, shared, &account);
+    let mut next = Some(first);
+    while let Some(job) = next {
+        match job {
+            Job::File(placed) => read(*placed, shared, &account),
+            Job::Blocks(cached) => cached.copy(shared, &mut account)?,
+        }
+        next = shared.placed.pop(&mut account)?;
     }
     Ok(())
 }

@@ -30,8 +30,9 @@ use tree::{
 use super::BackupError;
 use super::draft::{Content, Draft, fill_content};
 use super::groups::{Finding, Findings, Group, Groups, in_archive};
+use super::hasher::Hasher;
 use super::pace::{Pace, SleepMeter, Spent};
-use super::placed::{self, PLACED_BYTES_MIN, Placed};
+use super::placed::{self, Job, PLACED_BYTES_MIN, Placed};
 use crate::spool::Spool;
 use sets::Segments;
 
@@ -45,11 +46,13 @@ pub(super) struct Batch {
 /// What all read workers share.
 pub(super) struct Shared<'a> {
     pub(super) batches: Queue<Batch>,
-    /// Files whose place is fixed and whose content is to be read.
-    pub(super) placed: Queue<Placed>,
+    /// Files whose place is fixed and whose content is to be read, and blocks to be copied.
+    pub(super) placed: Queue<Job>,
     pub(super) turnstile: Turnstile,
     pub(super) producer: &'a Producer,
     pub(super) groups: &'a Groups,
+    /// For blocks that are hashed by whoever fills them.
+    pub(super) hasher: &'a Hasher<'a>,
     pub(super) links: Mutex<LinkTable>,
     pub(super) monitor: &'a dyn Monitor,
     pub(super) pace: Pace,
@@ -221,8 +224,8 @@ impl<'a> Reader<'a> {
         shared.monitor.count(Counter::ArchiveBytes, draft.header.len() as u64);
         header.commit();
         let placed = Placed { draft, header_offset_bytes, reservation, findings };
-        if let Err(placed) = shared.placed.try_push(placed) {
-            placed::read(placed, shared, self.account);
+        if let Err(Job::File(placed)) = shared.placed.try_push(Job::File(Box::new(placed))) {
+            placed::read(*placed, shared, self.account);
         }
         Ok(())
     }

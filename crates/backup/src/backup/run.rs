@@ -142,7 +142,8 @@ impl Run<'_> {
         };
         let to_write = packed.as_ref().map_or(&after_hash, |(_, consumer)| consumer);
         let turnstile = Turnstile::new(self.cancel.clone());
-        let hasher = Hasher::new(&to_hash, &groups, self.options.block_bytes, self.cancel);
+        let (stage, block_bytes) = (&self.stages.hash, self.options.block_bytes);
+        let hasher = Hasher::new(&to_hash, &groups, stage, block_bytes, self.cancel);
         let (written, times_ran_empty) = self.crew.scope(StageKind::Scan, |scope| {
             let mut hash = Vec::new();
             for _ in 0..cores().min(HASH_THREADS_MAX) {
@@ -173,7 +174,7 @@ impl Run<'_> {
                     )?);
                 }
             }
-            self.read_tree(scan, &producer, &groups)?;
+            self.read_tree(scan, &producer, &groups, &hasher)?;
             producer.finish();
             for thread in hash.into_iter().chain(compress) {
                 self.crew.join(thread)?;
@@ -203,6 +204,7 @@ impl Run<'_> {
         scan: Scan,
         producer: &Producer,
         groups: &Groups,
+        hasher: &Hasher<'_>,
     ) -> Result<(), BackupError> {
         self.begin_archive(producer)?;
         let read_threads = self.in_hand.read_threads;
@@ -215,9 +217,10 @@ impl Run<'_> {
             turnstile: Turnstile::new(self.cancel.clone()),
             producer,
             groups,
+            hasher,
             links: Default::default(),
             monitor: self.monitor,
-            pace: Pace::new(cores() + 1, read_threads, self.cancel.clone()),
+            pace: Pace::new(cores(), read_threads, self.cancel.clone()),
             engine: &self.engine,
             replaced: self.replaced,
             group_bytes_max: group_limit.clamp(4096, GROUP_BYTES_MAX).min(reservation_bytes_max),

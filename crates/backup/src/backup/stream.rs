@@ -2,9 +2,9 @@
 //!
 //! The worker holds its turn all the while, since the file takes more than a reservation may. Each
 //! read goes to its place in a block. A file that the page cache does not hold is read past it
-//! ([`crate::past_cache`]).
+//! ([`crate::past_cache`]); of one that it does hold, blocks are copied by several threads for as
+//! long as nothing is missing ([`super::cached`]).
 
-use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -21,8 +21,10 @@ use flow::monitor::Counter;
 use flow::ring::{Piece, Reuse};
 
 use super::BackupError;
+use super::cached::{Cached, NotCopied};
 use super::draft::{Draft, padded};
 use super::groups::{Content, Findings, Group, in_archive};
+use super::parts::Parts;
 use super::reader::Reader;
 use crate::past_cache::PastCache;
 
@@ -37,10 +39,9 @@ const SALVAGE_FAILURES_MAX: usize = 16;
 struct Stream<'a, 'b> {
     reader: &'b mut Reader<'a>,
     file: Arc<OwnedFd>,
-    /// What is still to be asked for, as runs of the file.
-    runs: VecDeque<Extent>,
-    /// Bytes of padding that follow the last run.
-    padding_bytes: usize,
+    content: Arc<Content>,
+    /// What is still to be asked for.
+    parts: Parts,
     past_cache: PastCache,
     /// Size of the file when it was opened.
     end_bytes: u64,
@@ -64,7 +65,7 @@ impl Reader<'_> {
         let header_bytes = self.header(draft).len() as u64;
         let findings = Findings::default();
         let content = Arc::new(Content::new(start_bytes, content_bytes, draft.content_tree()));
-        let group = Group { content: Some(content), findings: Arc::clone(&findings) };
+        let group = Group { content: Some(Arc::clone(&content)), findings: Arc::clone(&findings) };
         self.shared.groups.put(start_bytes + padded(content_bytes), group);
         let whole = Extent { offset_bytes: 0, length_bytes: content_bytes };
         let runs = draft.captured.member.sparse.clone().unwrap_or_else(|| vec![whole]);
@@ -76,8 +77,8 @@ impl Reader<'_> {
         let mut stream = Stream {
             reader: self,
             file: Arc::clone(&file),
-            runs: runs.into(),
-            padding_bytes: (padded(content_bytes) - content_bytes) as usize,
+            content,
+            parts: Parts::new(runs, content_bytes),
             past_cache,
             end_bytes: draft.captured.version.size_bytes,
             lost_bytes: 0,
@@ -138,16 +139,30 @@ impl Reader<'_> {
 
 impl Stream<'_, '_> {
     fn run(&mut self) -> Result<(), BackupError> {
+        let not_copied = if self.past_cache.is_on() { Vec::new() } else { self.copy_cached()? };
         let engine = self.reader.shared.engine;
         let name = engine.name_for(&self.file);
         let mut in_flight = match self.reader.in_flight.take() {
             Some(in_flight) if in_flight.backend_name() == name => in_flight,
             _ => engine.open_reads(DEPTH, &self.file).map_err(BackupError::Engine)?,
         };
+        let broken = |failure: Failure| BackupError::Engine(failure.source);
+        for NotCopied { piece, part } in not_copied {
+            in_flight.begin(self.operation(piece, part.offset_bytes)).map_err(broken)?;
+        }
         // After an early end its drop waits for what is under way.
         self.transfer(&mut in_flight)?;
         self.reader.in_flight = Some(in_flight);
         Ok(())
+    }
+
+    /// Copies what the page cache holds. What of it could not be copied has its place already.
+    fn copy_cached(&mut self) -> Result<Vec<NotCopied>, BackupError> {
+        let (file, content) = (Arc::clone(&self.file), Arc::clone(&self.content));
+        let cached = Cached::new(file, content, std::mem::take(&mut self.parts));
+        let left = cached.copy_with_others(self.reader.shared, self.reader.account)?;
+        self.parts = left.parts;
+        Ok(left.not_copied)
     }
 
     fn transfer(&mut self, in_flight: &mut InFlight) -> Result<(), BackupError> {
@@ -167,35 +182,29 @@ impl Stream<'_, '_> {
     /// Reserves the place of the next read; `None` if there is nothing to read, or no room while
     /// others are in flight.
     fn next_operation(&mut self, in_flight: &mut InFlight) -> Result<Option<Operation>, Stopped> {
-        while self.runs.front().is_some_and(|run| run.length_bytes == 0) {
-            self.runs.pop_front();
-        }
-        let is_last_run = self.runs.len() == 1;
-        let Some(run) = self.runs.front_mut() else { return Ok(None) };
         let producer = self.reader.shared.producer;
         let block_bytes = producer.block_bytes() as u64;
         let in_block = block_bytes - producer.position_bytes() % block_bytes;
-        let content = run.length_bytes.min(in_block);
-        // The padding is in the same block: blocks and places are multiples of 512 as well.
-        let ends = is_last_run && content == run.length_bytes;
-        let padding = if ends { self.padding_bytes } else { 0 };
-        let bytes = content as usize + padding;
+        let Some(part) = self.parts.next(in_block) else { return Ok(None) };
         // More content follows, so what is held is not the end: it must not keep the ring from
         // moving on, or a small ring would wait for this thread and this thread for the ring.
         if let Some(held) = self.held.take_if(|_| in_flight.is_empty()) {
             held.commit();
         }
-        let reservation = in_flight.reserve(producer, bytes, self.reader.account)?;
+        let reservation = in_flight.reserve(producer, part.total_bytes(), self.reader.account)?;
         let Some(reservation) = reservation else { return Ok(None) };
-        let piece = reservation.into_pieces().next().expect("a piece lies in one block");
-        let offset_bytes = run.offset_bytes;
-        run.offset_bytes += content;
-        run.length_bytes -= content;
-        // A read over the end of the file stops there, and the padding stays to be filled.
+        self.parts.take(part);
+        let piece = reservation.into_pieces().next().expect("a part lies in one block");
+        Ok(Some(self.operation(piece, part.offset_bytes)))
+    }
+
+    /// The read that fills a piece from a place in the file. One over the end of the file stops
+    /// there, and the padding stays to be filled.
+    fn operation(&self, piece: Piece, offset_bytes: u64) -> Operation {
         let before_end = self.end_bytes.saturating_sub(offset_bytes) as usize;
         let wanted_bytes = piece.len().min(before_end);
         let operation = Operation::new(&self.file, offset_bytes, Memory::Fill(piece));
-        Ok(Some(Operation { wanted_bytes, ..operation }))
+        Operation { wanted_bytes, ..operation }
     }
 
     /// Takes what a read has brought. Returns the operation if it is to go on: what direct I/O does

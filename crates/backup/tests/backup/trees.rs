@@ -3,12 +3,14 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::{Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use archive::chunk::Compression;
+use backup::backup::BackupOptions;
 use flow::backend::Engine;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 use samples::noise;
@@ -302,6 +304,39 @@ fn large_cold_files_are_read_past_the_cache_and_whole() {
             let name = case.tree.strip_prefix("/").unwrap();
             let (expected, actual) = (snapshot(&case.tree), snapshot(&into.path().join(name)));
             assert_same(&expected, &actual, &format!("{engine:?}, {block_bytes}"));
+            std::fs::remove_file(&target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn large_files_of_which_the_cache_lacks_something_are_whole() {
+    const LENGTH: usize = (24 << 20) + 700;
+    let case = Case::new(|root| {
+        std::fs::write(root.join("large"), noise(1, LENGTH)).unwrap();
+        write_sparse(&root.join("sparse"), 60 << 20, &[(8192, 9 << 20), (30 << 20, 15 << 20)]);
+    });
+    // What is missing: nothing, the first page, some in the middle, the end.
+    let missing = [0..0, 0..4096, 5 << 20..6 << 20, (13 << 20) + 4096..LENGTH as u64];
+    let target = case.folder.path().join("archive");
+    let files = ["large", "sparse"].map(|name| File::open(case.tree.join(name)).unwrap());
+    files.iter().for_each(|file| file.sync_all().unwrap());
+    for range in missing {
+        for ring_bytes in [4 << 20, 64 << 20] {
+            for mut file in &files {
+                file.seek(SeekFrom::Start(0)).unwrap();
+                std::io::copy(&mut file, &mut std::io::sink()).unwrap();
+                if !range.is_empty() {
+                    device::file::drop_cached(file, range.start, range.end - range.start);
+                }
+            }
+            let wanted = BackupOptions { ring_bytes, ..options(&[&case.tree], &target) };
+            check_archive(&run_clean(&wanted), Compression::None);
+            let into = tempdir().unwrap();
+            gnu_extract(&target, into.path());
+            let name = case.tree.strip_prefix("/").unwrap();
+            let (expected, actual) = (snapshot(&case.tree), snapshot(&into.path().join(name)));
+            assert_same(&expected, &actual, &format!("{range:?} missing, ring of {ring_bytes}"));
             std::fs::remove_file(&target).unwrap();
         }
     }

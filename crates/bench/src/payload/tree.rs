@@ -207,7 +207,7 @@ impl Tree {
         if let Some(file) = file.filter(|_| left > 0) {
             self.seen.files += 1;
             drop_cached(&file, 0, left);
-            self.cached += cached_bytes(file.as_fd(), left).unwrap_or(0).min(left);
+            self.cached += cached_bytes(file.as_fd(), 0..left).unwrap_or(0).min(left);
             self.file = Some(Open { file, left, is_whole: true });
             if let Some(buffer) = &mut self.buffer {
                 (buffer.filled, buffer.taken) = (0, 0);

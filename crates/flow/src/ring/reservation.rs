@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::region::Span;
-use super::{RingOffset, Shared};
+use super::{RingOffset, Shared, Wake};
 
 /// The next bytes of a stream, owned by whoever holds this until they are committed.
 #[derive(Debug)]
@@ -146,10 +146,20 @@ impl Piece {
     }
 
     /// Says that the bytes are filled.
-    pub fn commit(mut self) {
+    pub fn commit(self) {
+        self.commit_and(Wake::FirstConsumer);
+    }
+
+    /// Says that the bytes are filled and wakes nobody, since the caller is going to take what is
+    /// ready as the first consumer does ([`Consumer::try_next`](super::Consumer::try_next)).
+    pub fn commit_unheard(self) {
+        self.commit_and(Wake::Nobody);
+    }
+
+    fn commit_and(mut self, wake: Wake) {
         self.armed = false;
         if !self.span.is_empty() {
-            self.shared.commit(self.block, self.span.len());
+            self.shared.commit(self.block, self.span.len(), wake);
         }
     }
 

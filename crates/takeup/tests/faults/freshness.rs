@@ -64,7 +64,7 @@ fn what_somebody_else_holds_in_the_page_cache_is_read_from_the_disk() {
     if device::file::direct_alignment(&archive).is_none() {
         needs::does_not_apply!("no direct I/O on this disk");
     }
-    let cached_bytes = || device::file::cached_bytes(archive.as_fd(), archive_bytes).unwrap();
+    let cached_bytes = || device::file::cached_bytes(archive.as_fd(), 0..archive_bytes).unwrap();
     let mut holder = Command::new("python3");
     holder.args(["-c", HOLD]).arg(&target).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut holder = holder.spawn().unwrap();
@@ -104,7 +104,7 @@ fn sectors_of_4_kib_are_read_from_the_disk() {
     let archive = std::fs::File::open(case.target()).unwrap();
     let alignment = device::file::direct_alignment(&archive);
     let archive_bytes = archive.metadata().unwrap().len();
-    let cached_bytes = device::file::cached_bytes(archive.as_fd(), archive_bytes);
+    let cached_bytes = device::file::cached_bytes(archive.as_fd(), 0..archive_bytes);
     drop(archive);
     shell("umount \"$2\"");
     assert_eq!(backup.code, Some(0), "{}", backup.errors);
