@@ -3,7 +3,7 @@
 //! both look for a stop every 50 ms.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 use failures::lock;
 
@@ -24,6 +24,9 @@ pub struct Queue<T> {
 struct Inner<T> {
     items: VecDeque<T>,
     closed: bool,
+    /// Threads that wait for room, and for an item: where there is none, none is called.
+    waiting_for_room: usize,
+    waiting_for_item: usize,
 }
 
 impl<T> Queue<T> {
@@ -31,7 +34,12 @@ impl<T> Queue<T> {
     pub fn new(capacity: usize, cancel: Cancel) -> Queue<T> {
         let items = VecDeque::with_capacity(capacity);
         Queue {
-            inner: Mutex::new(Inner { items, closed: false }),
+            inner: Mutex::new(Inner {
+                items,
+                closed: false,
+                waiting_for_room: 0,
+                waiting_for_item: 0,
+            }),
             room: Condvar::new(),
             ready: Condvar::new(),
             capacity: capacity.max(1),
@@ -48,15 +56,14 @@ impl<T> Queue<T> {
         if inner.items.len() >= self.capacity {
             account.switch(State::Blocked);
             while inner.items.len() >= self.capacity {
+                inner.waiting_for_room += 1;
                 let waited = self.cancel.wait(&self.room, inner);
-                inner = waited.inspect_err(|_| account.switch(State::Working))?;
+                inner = self.after(waited, account, |inner| &mut inner.waiting_for_room)?;
             }
             account.switch(State::Working);
         }
         self.cancel.check()?;
-        inner.items.push_back(item);
-        drop(inner);
-        self.ready.notify_one();
+        self.append(item, inner);
         Ok(())
     }
 
@@ -65,14 +72,41 @@ impl<T> Queue<T> {
     /// # Errors
     /// The item, where there is no room for it.
     pub fn try_push(&self, item: T) -> Result<(), T> {
-        let mut inner = lock(&self.inner);
+        let inner = lock(&self.inner);
         if inner.items.len() >= self.capacity {
             return Err(item);
         }
-        inner.items.push_back(item);
-        drop(inner);
-        self.ready.notify_one();
+        self.append(item, inner);
         Ok(())
+    }
+
+    fn append(&self, item: T, mut inner: MutexGuard<'_, Inner<T>>) {
+        inner.items.push_back(item);
+        let is_waited_for = inner.waiting_for_item > 0;
+        drop(inner);
+        if is_waited_for {
+            self.ready.notify_one();
+        }
+    }
+
+    /// Counts a thread that has waited among those that do not.
+    fn after<'a>(
+        &'a self,
+        waited: Result<MutexGuard<'a, Inner<T>>, Stopped>,
+        account: &mut Account,
+        count: impl Fn(&mut Inner<T>) -> &mut usize,
+    ) -> Result<MutexGuard<'a, Inner<T>>, Stopped> {
+        match waited {
+            Ok(mut inner) => {
+                *count(&mut inner) -= 1;
+                Ok(inner)
+            }
+            Err(stopped) => {
+                *count(&mut lock(&self.inner)) -= 1;
+                account.switch(State::Working);
+                Err(stopped)
+            }
+        }
     }
 
     /// Takes the oldest item; waits for one. `None` when the queue is closed and empty.
@@ -84,8 +118,9 @@ impl<T> Queue<T> {
         if inner.items.is_empty() && !inner.closed {
             account.switch(State::Starved);
             while inner.items.is_empty() && !inner.closed {
+                inner.waiting_for_item += 1;
                 let waited = self.cancel.wait(&self.ready, inner);
-                inner = waited.inspect_err(|_| account.switch(State::Working))?;
+                inner = self.after(waited, account, |inner| &mut inner.waiting_for_item)?;
             }
             account.switch(State::Working);
         }
@@ -93,8 +128,9 @@ impl<T> Queue<T> {
         let item = inner.items.pop_front();
         // Whoever filled the queue is woken for half of it, not for each item.
         let half_empty = inner.items.len() <= self.capacity / 2;
+        let is_waited_for = inner.waiting_for_room > 0;
         drop(inner);
-        if item.is_some() && half_empty {
+        if item.is_some() && half_empty && is_waited_for {
             self.room.notify_one();
         }
         Ok(item)

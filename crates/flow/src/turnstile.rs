@@ -17,9 +17,16 @@ const DOORS: usize = 64;
 /// Lets tickets 0, 1, 2, ... pass in this order.
 #[derive(Debug)]
 pub struct Turnstile {
-    next: Mutex<u64>,
+    queue: Mutex<Tickets>,
     doors: [Condvar; DOORS],
     cancel: Cancel,
+}
+
+#[derive(Debug)]
+struct Tickets {
+    next: u64,
+    /// How many wait at each door: one at which nobody does is not called at.
+    waiting: [usize; DOORS],
 }
 
 /// The right to be the one whose turn it is; passed on when dropped.
@@ -31,7 +38,8 @@ pub struct Turn<'a> {
 impl Turnstile {
     /// A turnstile at ticket 0.
     pub fn new(cancel: Cancel) -> Turnstile {
-        Turnstile { next: Mutex::new(0), doors: std::array::from_fn(|_| Condvar::new()), cancel }
+        let queue = Mutex::new(Tickets { next: 0, waiting: [0; DOORS] });
+        Turnstile { queue, doors: std::array::from_fn(|_| Condvar::new()), cancel }
     }
 
     /// Waits until all lower tickets have passed. `waiting` is how the wait is accounted.
@@ -44,14 +52,21 @@ impl Turnstile {
         account: &mut Account,
         waiting: State,
     ) -> Result<Turn<'_>, Stopped> {
-        let mut next = lock(&self.next);
-        if *next != ticket {
+        let mut queue = lock(&self.queue);
+        if queue.next != ticket {
             account.switch(waiting);
-            while *next != ticket {
-                let door = &self.doors[ticket as usize % DOORS];
-                next = self.cancel.wait(door, next).inspect_err(|_| {
-                    account.switch(State::Working);
-                })?;
+            let door = ticket as usize % DOORS;
+            while queue.next != ticket {
+                queue.waiting[door] += 1;
+                queue = match self.cancel.wait(&self.doors[door], queue) {
+                    Ok(queue) => queue,
+                    Err(stopped) => {
+                        lock(&self.queue).waiting[door] -= 1;
+                        account.switch(State::Working);
+                        return Err(stopped);
+                    }
+                };
+                queue.waiting[door] -= 1;
             }
             account.switch(State::Working);
         }
@@ -61,12 +76,15 @@ impl Turnstile {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut next = lock(&self.turnstile.next);
-        *next += 1;
-        let door = *next as usize % DOORS;
+        let mut queue = lock(&self.turnstile.queue);
+        queue.next += 1;
+        let door = queue.next as usize % DOORS;
+        let is_waited_for = queue.waiting[door] > 0;
         // Who is woken wants it at once.
-        drop(next);
-        // Tickets that share a door differ by 64: wake all of them, only one of which goes on.
-        self.turnstile.doors[door].notify_all();
+        drop(queue);
+        if is_waited_for {
+            // Tickets that share a door differ by 64: wake all of them, only one of which goes on.
+            self.turnstile.doors[door].notify_all();
+        }
     }
 }

@@ -19,6 +19,9 @@ use failures::lock;
 /// does in any case, by contention for locks in the kernel.
 const ASLEEP_PERCENT: u64 = 15;
 
+/// Readers that work until it is known what they wait for.
+const AT_THE_START: usize = 8;
+
 /// While the limit is at its lowest, one batch of so many is measured: each look at the scheduler's
 /// account costs 2 microseconds, which is a fortieth of the time for batches of small cached files.
 const MEASURED_EACH: u32 = 4;
@@ -50,12 +53,14 @@ pub(super) struct Permit<'a> {
 }
 
 impl Pace {
-    /// Between `lowest` and `highest` at once; starts at the highest, since a cold disk is where
-    /// time is lost.
+    /// Between `lowest` and `highest` at once. Starts at [`AT_THE_START`]: each of so many that wait
+    /// for a disk adds four, so the highest is reached after two batches of each, while cached files
+    /// are read by few from the beginning, which use few blocks of the ring.
     pub(super) fn new(lowest: usize, highest: usize, cancel: Cancel) -> Pace {
         let highest = highest.max(1);
         let lowest = lowest.clamp(1, highest);
-        let state = Mutex::new(Permits { limit: highest, used: 0 });
+        let limit = AT_THE_START.clamp(lowest, highest);
+        let state = Mutex::new(Permits { limit, used: 0 });
         Pace { state, changed: Condvar::new(), lowest, highest, cancel }
     }
 
@@ -196,6 +201,9 @@ mod tests {
     fn the_limit_follows_what_the_readers_see() {
         let pace = Pace::new(2, 32, Cancel::new());
         assert!(pace.is_waiting_for_disk());
+        assert_eq!(lock(&pace.state).limit, 8);
+        (0..6).for_each(|_| pace.learn(Spent { awake_ns: 30, asleep_ns: 70 }));
+        assert_eq!(lock(&pace.state).limit, 32);
         (0..40).for_each(|_| pace.learn(Spent { awake_ns: 95, asleep_ns: 5 }));
         assert_eq!(lock(&pace.state).limit, 2);
         assert!(!pace.is_waiting_for_disk());

@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
                 turn = None;
             }
             self.meter.start();
-            self.read_group(&mut rest.make_contiguous()[..length], reservation, &findings);
+            self.read_group(&mut rest.make_contiguous()[..length], reservation, &findings)?;
             self.keep(rest.drain(..length));
             spent += self.meter.spent();
         }
@@ -237,6 +237,9 @@ impl<'a> Reader<'a> {
         mut leased: Vec<Leased<'_>>,
         drafts: &mut VecDeque<Draft>,
     ) -> Result<(), Stopped> {
+        if leased.is_empty() {
+            return Ok(());
+        }
         let wait = LeaseWait::begin();
         let mut late = Vec::new();
         while !leased.is_empty() {
@@ -393,7 +396,7 @@ impl<'a> Reader<'a> {
         group: &mut [Draft],
         mut reservation: Reservation,
         findings: &Findings,
-    ) {
+    ) -> Result<(), BackupError> {
         let mut at = in_archive(reservation.start_bytes());
         let bytes = reservation.remaining_bytes() as u64;
         let mut filler = reservation.filler();
@@ -421,7 +424,9 @@ impl<'a> Reader<'a> {
         let source_bytes = group.iter().map(|draft| draft.content_bytes).sum();
         self.report_group(group, source_bytes, bytes);
         *lock(findings) = found;
-        reservation.commit();
+        // Whoever has filled a block has it in its cache: nobody is woken to hash it.
+        reservation.commit_unheard();
+        self.shared.hasher.pass_ready(self.account)
     }
 
     /// Tells the monitor about members that are done.

@@ -68,6 +68,11 @@ impl Reservation {
     pub fn commit(self) {
         self.pieces.into_iter().for_each(Piece::commit);
     }
+
+    /// Says so as [`Piece::commit_unheard`] does.
+    pub fn commit_unheard(self) {
+        self.pieces.into_iter().for_each(Piece::commit_unheard);
+    }
 }
 
 /// Walks over the bytes of a reservation while they are filled, once and in order.
