@@ -18,7 +18,7 @@ use archive::index::{
 };
 use archive::stream::ArchiveOffset;
 use failures::lock;
-use flow::account::{Account, Stage, State};
+use flow::account::{Account, State};
 use flow::cancel::Cancel;
 use flow::ring::{Block, Consumer};
 use flow::turnstile::Turnstile;
@@ -47,7 +47,6 @@ pub(super) struct Gathered {
 pub(super) struct Hasher<'a> {
     consumer: &'a Consumer,
     groups: &'a Groups,
-    stage: &'a Stage,
     block_bytes: usize,
     turnstile: Turnstile,
     gathering: Mutex<Gathering>,
@@ -80,14 +79,12 @@ impl<'a> Hasher<'a> {
     pub(super) fn new(
         consumer: &'a Consumer,
         groups: &'a Groups,
-        stage: &'a Stage,
         block_bytes: usize,
         cancel: &Cancel,
     ) -> Hasher<'a> {
         Hasher {
             consumer,
             groups,
-            stage,
             block_bytes,
             turnstile: Turnstile::new(cancel.clone()),
             gathering: Mutex::new(Gathering::new(block_bytes)),
@@ -112,13 +109,16 @@ impl<'a> Hasher<'a> {
     /// One of the threads.
     pub(super) fn run(&self, account: &mut Account) -> Result<(), BackupError> {
         while let Some(block) = self.consumer.next(account)? {
+            let bytes = block.len() as u64;
             self.pass(block, account)?;
+            account.stage().add_bytes(bytes);
         }
         Ok(())
     }
 
-    /// What is left to do of the blocks that are ready: for who has hashed one of them and filled
-    /// it unheard, so that no thread has to be woken for microseconds.
+    /// What is left to do of the blocks that are ready, by a reader that has filled one of them
+    /// unheard: it has the block in its cache, and no thread has to be woken for microseconds. The
+    /// time and the bytes are the reader's.
     pub(super) fn pass_ready(&self, account: &mut Account) -> Result<(), BackupError> {
         while let Some(block) = self.consumer.try_next()? {
             self.pass(block, account)?;
@@ -132,11 +132,9 @@ impl<'a> Hasher<'a> {
             let contents = self.contents(start, block.len());
             self.hash(start, &block, contents.iter().map(Arc::as_ref))
         });
-        let bytes = block.len() as u64;
         let turn = self.turnstile.enter(block.number(), account, State::Blocked)?;
         lock(&self.gathering).add(&block, hashed, self.groups)?;
         drop(turn);
-        self.stage.add_bytes(bytes);
         Ok(())
     }
 

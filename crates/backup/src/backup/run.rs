@@ -142,8 +142,7 @@ impl Run<'_> {
         };
         let to_write = packed.as_ref().map_or(&after_hash, |(_, consumer)| consumer);
         let turnstile = Turnstile::new(self.cancel.clone());
-        let (stage, block_bytes) = (&self.stages.hash, self.options.block_bytes);
-        let hasher = Hasher::new(&to_hash, &groups, stage, block_bytes, self.cancel);
+        let hasher = Hasher::new(&to_hash, &groups, self.options.block_bytes, self.cancel);
         let (written, times_ran_empty) = self.crew.scope(StageKind::Scan, |scope| {
             let mut hash = Vec::new();
             for _ in 0..cores().min(HASH_THREADS_MAX) {
