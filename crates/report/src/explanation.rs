@@ -329,6 +329,10 @@ fn read_advice(on_core: bool, run: &RunReport) -> &'static str {
         (Command::Backup, false) if small => {
             "more files in flight (--read-threads) or a faster disk would help"
         }
+        (Command::Backup, true) => {
+            "the cost is in copying from the page cache and in hashing: more or faster cores would \
+             help"
+        }
         (_, true) => "the cost is in copying: a faster core would help",
         (Command::Backup, false) => {
             "the disk of the tree gives no more: a faster one, or one with more read-ahead, would \
