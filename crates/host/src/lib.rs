@@ -1,9 +1,9 @@
 //! The machine that a program runs on, as the kernel shows it in `/proc` and `/sys`.
 //!
 //! [`counters`] is what the kernel counts: looked at twice, the difference is what happened in
-//! between. [`layers`] is the storage below a path, [`settings`] what of the kernel can be set,
-//! [`mounts`] what is mounted where, [`processes`] what is told of one process, and [`pipes`]
-//! how full those between programs are.
+//! between. [`layers`] is the storage below a path, [`queue`] how the queue of a block device is
+//! set, [`settings`] what of the kernel can be set, [`mounts`] what is mounted where, [`processes`]
+//! what is told of one process, and [`pipes`] how full those between programs are.
 //! [`unnamed_file()`] is a place on its disk for what nobody needs behind the run.
 //!
 //! A parser takes the text of a file, or a folder, and gives plain data, so that what was recorded
@@ -31,6 +31,7 @@ pub mod layers;
 pub mod mounts;
 pub mod pipes;
 pub mod processes;
+pub mod queue;
 pub mod settings;
 mod table;
 mod unnamed_file;

@@ -1,6 +1,8 @@
 //! `/proc/diskstats`: what the kernel counts of each block device
 //! (Documentation/admin-guide/iostats.rst).
 
+use std::fmt;
+
 use super::{CounterError, read};
 
 const DISKSTATS: &str = "/proc/diskstats";
@@ -21,6 +23,20 @@ pub struct DiskCounters {
     pub busy_ms: u32,
     /// Sum of the times of all requests in milliseconds.
     pub weighted_ms: u32,
+}
+
+/// What the kernel shows of one block device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskRow {
+    /// Major and minor number. Several rows may share 0:0: the hidden paths below a multipath NVMe
+    /// device have no number of their own. And those of device-mapper are used again.
+    pub number: (u32, u32),
+    /// Its name, of which there is one each.
+    pub name: String,
+    /// What was counted.
+    pub counters: DiskCounters,
+    /// Requests in flight at this moment.
+    pub in_flight: u32,
 }
 
 /// One direction.
@@ -90,6 +106,53 @@ impl DiskCounters {
         self.combined(earlier, Combine::Minus)
     }
 
+    /// The same where the counters may not be those of `earlier`: none where they have begun anew,
+    /// as those of another device with the name of one that is gone do.
+    ///
+    /// A counter of requests or sectors is a machine word, which on a kernel of 32 bits begins
+    /// again at 0. Then this one counter is below what it was; of another device all are.
+    pub fn since_the_same(self, earlier: DiskCounters) -> Option<DiskCounters> {
+        let (now, before) = (self.words(), earlier.words());
+        let pairs = || now.iter().zip(&before);
+        if pairs().all(|(now, before)| now >= before) {
+            return Some(self.since(earlier));
+        }
+        let wraps = |now: u64, before: u64| {
+            before <= WORD_MAX && now.wrapping_sub(before) & WORD_MAX < WORD_MAX / 2
+        };
+        let may_wrap = pairs().all(|(now, before)| now >= before || wraps(*now, *before));
+        let goes_on = pairs().any(|(now, before)| *before > 0 && now >= before);
+        (may_wrap && goes_on).then(|| self.since(earlier).in_short_words())
+    }
+
+    /// Whatever the kernel keeps in a machine word.
+    fn words(&self) -> [u64; 12] {
+        let of = |it: Direction| [it.requests, it.merges, it.sectors];
+        let [read, write] = [of(self.read), of(self.write)];
+        let [discard, flush] = [of(self.discard), of(self.flush)];
+        let mut words = [0; 12];
+        for (word, value) in words.iter_mut().zip([read, write, discard, flush].concat()) {
+            *word = value;
+        }
+        words
+    }
+
+    fn in_short_words(self) -> DiskCounters {
+        let short = |it: Direction| Direction {
+            requests: it.requests & WORD_MAX,
+            merges: it.merges & WORD_MAX,
+            sectors: it.sectors & WORD_MAX,
+            time_ms: it.time_ms,
+        };
+        DiskCounters {
+            read: short(self.read),
+            write: short(self.write),
+            discard: short(self.discard),
+            flush: short(self.flush),
+            ..self
+        }
+    }
+
     fn combined(self, other: DiskCounters, with: Combine) -> DiskCounters {
         DiskCounters {
             read: self.read.combined(other.read, with),
@@ -102,6 +165,9 @@ impl DiskCounters {
     }
 }
 
+/// The largest number in a machine word of 32 bits.
+const WORD_MAX: u64 = u32::MAX as u64;
+
 /// Name and counters of each device of this machine.
 ///
 /// # Errors
@@ -110,11 +176,27 @@ pub fn now() -> Result<Vec<(String, DiskCounters)>, CounterError> {
     parse(&read(DISKSTATS)?)
 }
 
+/// All rows of this machine, in the kernel's order.
+///
+/// # Errors
+/// When `/proc/diskstats` cannot be read or understood.
+pub fn rows_now() -> Result<Vec<DiskRow>, CounterError> {
+    rows(&read(DISKSTATS)?)
+}
+
 /// Name and counters of each device, from the text of `/proc/diskstats`.
 ///
 /// # Errors
 /// At the first line that is not as the kernel writes it.
 pub fn parse(text: &[u8]) -> Result<Vec<(String, DiskCounters)>, CounterError> {
+    Ok(rows(text)?.into_iter().map(|row| (row.name, row.counters)).collect())
+}
+
+/// All rows of the text of `/proc/diskstats`, in its order.
+///
+/// # Errors
+/// At the first line that is not as the kernel writes it.
+pub fn rows(text: &[u8]) -> Result<Vec<DiskRow>, CounterError> {
     let text = String::from_utf8_lossy(text);
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(index, line)| parse_line(line, index + 1)).collect()
@@ -129,10 +211,13 @@ pub fn sum(all: &[(String, DiskCounters)], names: &[&str]) -> Option<DiskCounter
 /// Counters of kernels that count no discards and no flushes.
 const OLD_FIELDS: usize = 11;
 
-fn parse_line(line: &str, number: usize) -> Result<(String, DiskCounters), CounterError> {
+fn parse_line(line: &str, number: usize) -> Result<DiskRow, CounterError> {
     let error = |what| CounterError::Malformed { file: DISKSTATS, line: number, what };
-    let mut words = line.split_ascii_whitespace().skip(2);
+    let mut words = line.split_ascii_whitespace();
+    let mut device_number = || words.next()?.parse().ok();
+    let number = (device_number(), device_number());
     let name = words.next().ok_or(error("name"))?.to_owned();
+    let (Some(major), Some(minor)) = number else { return Err(error("device number")) };
     let mut fields = [0u64; 17];
     for (index, field) in fields.iter_mut().enumerate() {
         let Some(word) = words.next() else {
@@ -161,7 +246,27 @@ fn parse_line(line: &str, number: usize) -> Result<(String, DiskCounters), Count
         busy_ms: milliseconds(9),
         weighted_ms: milliseconds(10),
     };
-    Ok((name, counters))
+    // Some old kernels showed a number below 0 as a very large one.
+    let in_flight = u32::try_from(fields[8]).unwrap_or(0);
+    Ok(DiskRow { number: (major, minor), name, counters, in_flight })
+}
+
+/// The row as the kernel writes it.
+impl fmt::Display for DiskRow {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DiskRow { number: (major, minor), name, counters, in_flight } = self;
+        let DiskCounters { read, write, discard, flush, busy_ms, weighted_ms } = counters;
+        write!(formatter, "{major} {minor} {name}")?;
+        let direction = |it: &Direction| [it.requests, it.merges, it.sectors, it.time_ms.into()];
+        for field in [direction(read), direction(write)].concat() {
+            write!(formatter, " {field}")?;
+        }
+        write!(formatter, " {in_flight} {busy_ms} {weighted_ms}")?;
+        for field in direction(discard) {
+            write!(formatter, " {field}")?;
+        }
+        write!(formatter, " {} {}", flush.requests, flush.time_ms)
+    }
 }
 
 #[cfg(test)]
@@ -189,6 +294,43 @@ mod tests {
         let requests = |names: &[&str]| sum(&found, names).map(|counters| counters.read.requests);
         assert_eq!(requests(&["sda", "nvme0n1", "gone"]), Some(11));
         assert_eq!(requests(&["gone"]), None);
+    }
+
+    #[test]
+    fn rows_that_share_a_number_are_told_apart_by_their_names() {
+        let text = b"259 1 nvme0n1 9 0 72 4 0 0 0 0 2 3 4 5 6 7 8 9 10\n\
+                     0 0 nvme0c0n1 5 0 40 2 0 0 0 0 1 2 2\n\
+                     0 0 nvme0c1n1 4 0 32 2 0 0 0 0 18446744073709551615 1 2\n";
+        let found = rows(text).unwrap();
+        let seen: Vec<_> = found.iter().map(|row| (row.number, row.name.as_str())).collect();
+        assert_eq!(seen, [((259, 1), "nvme0n1"), ((0, 0), "nvme0c0n1"), ((0, 0), "nvme0c1n1")]);
+        let in_flight: Vec<u32> = found.iter().map(|row| row.in_flight).collect();
+        assert_eq!(in_flight, [2, 1, 0]);
+        // As it is written it is read.
+        for row in &found {
+            assert_eq!(&rows(row.to_string().as_bytes()).unwrap()[0], row);
+        }
+        let error = rows(b"x 0 sda 1 2 3 4 5 6 7 8 9 10 11").unwrap_err();
+        assert_eq!(error.to_string(), "line 1 of /proc/diskstats has no device number");
+    }
+
+    #[test]
+    fn a_counter_that_wraps_is_told_from_counters_that_begin_anew() {
+        let counters = |requests, sectors, time_ms| DiskCounters {
+            read: Direction { requests, merges: 0, sectors, time_ms },
+            ..DiskCounters::default()
+        };
+        let before = counters(1000, 0xffff_ff00, u32::MAX);
+        let difference = counters(1010, 0x100, 9).since_the_same(before).unwrap();
+        let read = difference.read;
+        assert_eq!((read.requests, read.sectors, read.time_ms), (10, 0x200, 10));
+        // Another device, or the same that came back.
+        assert_eq!(counters(3, 24, 1).since_the_same(before), None);
+        assert_eq!(counters(0, 0, 0).since_the_same(counters(7, 56, 3)), None);
+        // A word of 64 bits does not wrap in the life of a disk.
+        let large = counters(1000, 1 << 40, 0);
+        assert_eq!(counters(1010, 16, 0).since_the_same(large), None);
+        assert_eq!(counters(7, 8, 0).since_the_same(counters(7, 8, 0)), Some(counters(0, 0, 0)));
     }
 
     #[test]

@@ -1,0 +1,162 @@
+//! How the queue of a block device is set, as the kernel shows it below `/sys/class/block`.
+//!
+//! What decides how its counters are to be read: up to which size requests go through, how many the
+//! device takes at once, how far ahead is read, whether anything is joined or counted at all.
+//! Setting any of it is [`crate::settings`]'s.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::settings::chosen;
+
+/// A queue; what the kernel does not show is not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Who decides in which order the device gets its requests; `none` is a name, too.
+    pub scheduler: Option<String>,
+    /// Largest request, in KiB.
+    pub max_sectors_kb: Option<u64>,
+    /// How far ahead of a reader the kernel reads, in KiB.
+    pub read_ahead_kb: Option<u64>,
+    /// Requests that may wait, in each hardware queue.
+    pub nr_requests: Option<u64>,
+    /// Hardware queues, each with so many.
+    pub hardware_queues: Option<u64>,
+    /// Requests that the device itself takes, as SCSI and SATA disks tell it (`queue_depth`).
+    pub device_depth: Option<u64>,
+    /// Whether requests are joined: 0 they are, 2 never.
+    pub nomerges: Option<u64>,
+    /// Whether the device is taken for one with heads that move: 0 or 1.
+    pub rotational: Option<u64>,
+    /// Whether requests are counted at all: 0 or 1.
+    pub iostats: Option<u64>,
+    /// What the device is made of: members of an array, the disk below an encrypted one.
+    pub made_of: Vec<String>,
+}
+
+impl Queue {
+    /// The queue of a device of this name; a partition has that of its disk.
+    pub fn of(name: &str) -> Option<Queue> {
+        Queue::below(Path::new("/sys"), name)
+    }
+
+    /// The same, as the sysfs below `sys` shows it.
+    pub fn below(sys: &Path, name: &str) -> Option<Queue> {
+        // The kernel writes `!` where a name has a slash.
+        let entry = sys.join("class/block").join(name.replace('/', "!"));
+        let own = fs::canonicalize(entry).ok()?;
+        let disk = if own.join("partition").exists() { own.parent()? } else { &own };
+        let queue = disk.join("queue");
+        let text = |name: &str| {
+            let text = fs::read_to_string(queue.join(name)).ok()?;
+            Some(chosen(text.trim()).to_owned())
+        };
+        let number = |name: &str| text(name)?.parse().ok();
+        let depth = fs::read_to_string(disk.join("device/queue_depth")).ok();
+        Some(Queue {
+            scheduler: text("scheduler"),
+            max_sectors_kb: number("max_sectors_kb"),
+            read_ahead_kb: number("read_ahead_kb"),
+            nr_requests: number("nr_requests"),
+            hardware_queues: entries(&disk.join("mq")).map(|queues| queues.len() as u64),
+            device_depth: depth.and_then(|text| text.trim().parse().ok()),
+            nomerges: number("nomerges"),
+            rotational: number("rotational"),
+            iostats: number("iostats"),
+            made_of: entries(&own.join("slaves")).unwrap_or_default(),
+        })
+    }
+
+    /// Requests that the device takes at once, where that is known: what it tells itself, or the
+    /// tags of its driver. These are shown by `nr_requests` as long as no scheduler has a queue of
+    /// its own in front of them.
+    pub fn depth(&self) -> Option<u64> {
+        let tags = || {
+            let has_none = self.scheduler.as_deref() == Some("none");
+            Some(self.nr_requests.filter(|_| has_none)? * self.hardware_queues?.max(1))
+        };
+        self.device_depth.or_else(tags)
+    }
+
+    /// Requests that fit into the queue of the scheduler, where there is one.
+    pub fn scheduled_depth(&self) -> Option<u64> {
+        let has_one = self.scheduler.as_deref().is_some_and(|name| name != "none");
+        Some(self.nr_requests.filter(|_| has_one)? * self.hardware_queues.unwrap_or(1).max(1))
+    }
+}
+
+/// Requests in flight on a device of this machine at this moment, reads and writes together.
+pub fn in_flight(name: &str) -> Option<u32> {
+    let path: PathBuf = Path::new("/sys/class/block").join(name.replace('/', "!"));
+    let text = fs::read_to_string(path.join("inflight")).ok()?;
+    let numbers: Option<Vec<u32>> = text.split_whitespace().map(|it| it.parse().ok()).collect();
+    numbers?.into_iter().reduce(u32::saturating_add)
+}
+
+/// Whether this is a whole disk of this machine and no partition of one.
+pub fn is_whole_disk(name: &str) -> bool {
+    Path::new("/sys/block").join(name.replace('/', "!")).exists()
+}
+
+fn entries(folder: &Path) -> Option<Vec<String>> {
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn recorded(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let sys = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = sys.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fs::create_dir_all(sys.path().join("class/block")).unwrap();
+        sys
+    }
+
+    #[test]
+    fn a_disk_a_partition_of_it_and_a_volume_over_it() {
+        let sys = recorded(&[
+            ("block/sda/queue/scheduler", "none [mq-deadline] kyber\n"),
+            ("block/sda/queue/nr_requests", "64\n"),
+            ("block/sda/queue/max_sectors_kb", "1280\n"),
+            ("block/sda/queue/iostats", "0\n"),
+            ("block/sda/device/queue_depth", "32\n"),
+            ("block/sda/mq/0/cpu0", ""),
+            ("block/sda/sda1/partition", "1\n"),
+            ("block/dm-0/slaves/sda1", ""),
+            ("block/nvme0n1/queue/scheduler", "[none]\n"),
+            ("block/nvme0n1/queue/nr_requests", "1023\n"),
+            ("block/nvme0n1/mq/0/cpu0", ""),
+            ("block/nvme0n1/mq/1/cpu0", ""),
+        ]);
+        for (name, place) in
+            [("sda", "sda"), ("sda1", "sda/sda1"), ("dm-0", "dm-0"), ("nvme0n1", "nvme0n1")]
+        {
+            let link = sys.path().join("class/block").join(name);
+            symlink(format!("../../block/{place}"), link).unwrap();
+        }
+        let of = |name: &str| Queue::below(sys.path(), name);
+        let disk = of("sda").unwrap();
+        assert_eq!((disk.depth(), disk.scheduled_depth()), (Some(32), Some(64)));
+        assert_eq!(
+            (disk.max_sectors_kb, disk.iostats, disk.rotational),
+            (Some(1280), Some(0), None)
+        );
+        assert_eq!(of("sda1").unwrap(), disk);
+        assert_eq!(of("dm-0").unwrap().made_of, ["sda1"]);
+        let fast = of("nvme0n1").unwrap();
+        assert_eq!((fast.depth(), fast.scheduled_depth()), (Some(2046), None));
+        assert_eq!(of("sdz"), None);
+    }
+}
