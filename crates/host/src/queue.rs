@@ -13,11 +13,14 @@ use crate::settings::chosen;
 
 /// A queue; what the kernel does not show is not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Queue {
     /// Who decides in which order the device gets its requests; `none` is a name, too.
     pub scheduler: Option<String>,
     /// Largest request, in KiB.
     pub max_sectors_kb: Option<u64>,
+    /// Pieces of memory that one request may have; pages that lie together are one piece.
+    pub max_segments: Option<u64>,
     /// How far ahead of a reader the kernel reads, in KiB.
     pub read_ahead_kb: Option<u64>,
     /// Requests that may wait, in each hardware queue.
@@ -58,6 +61,7 @@ impl Queue {
         Some(Queue {
             scheduler: text("scheduler"),
             max_sectors_kb: number("max_sectors_kb"),
+            max_segments: number("max_segments"),
             read_ahead_kb: number("read_ahead_kb"),
             nr_requests: number("nr_requests"),
             hardware_queues: entries(&disk.join("mq")).map(|queues| queues.len() as u64),

@@ -55,11 +55,13 @@ pub enum Need {
     Mbuffer,
     /// Bacula's tester of drives.
     Btape,
+    /// The reader of disk counters.
+    Iostat,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 23] = [
+    pub const ALL: [Need; 24] = [
         Need::Root,
         Need::Mounts,
         Need::Fuse,
@@ -83,6 +85,7 @@ impl Need {
         Need::MtSt,
         Need::Mbuffer,
         Need::Btape,
+        Need::Iostat,
     ];
 
     /// Its name in `TAKEUP_TESTS_WITHOUT`, and how to get it.
@@ -119,6 +122,7 @@ impl Need {
             Need::MtSt => ("mt-st", "package mt-st"),
             Need::Mbuffer => ("mbuffer", "package mbuffer"),
             Need::Btape => ("btape", "package bacula-sd; /usr/sbin in PATH"),
+            Need::Iostat => ("iostat", "package sysstat"),
         }
     }
 
@@ -164,6 +168,7 @@ impl Need {
             Need::MtSt => says("mt-st", &["--version"], "mt-st"),
             Need::Mbuffer => says("mbuffer", &["--version"], "mbuffer"),
             Need::Btape => says("btape", &["-?"], "Version"),
+            Need::Iostat => says("iostat", &["-V"], "sysstat"),
         }
     }
 }
@@ -288,7 +293,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), Need::ALL.len());
         assert!(Need::ALL.iter().enumerate().all(|(at, need)| *need as usize == at));
-        assert_eq!(Need::Btape as usize + 1, Need::ALL.len());
+        assert_eq!(Need::Iostat as usize + 1, Need::ALL.len());
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod restore;
 mod rules;
 mod sim;
 mod verify;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -46,6 +47,7 @@ enum Command {
     Pipe(pipe::PipeArgs),
     Plan(plan::PlanArgs),
     Probe(probe::ProbeArgs),
+    Watch(watch::WatchArgs),
     Sim(sim::SimArgs),
     Bench(bench::BenchArgs),
     Compare(compare::CompareArgs),
@@ -66,6 +68,7 @@ pub fn run(arguments: TakeupArgs) -> ExitCode {
         Command::Pipe(arguments) => pipe::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),

@@ -20,7 +20,7 @@ use device::tape::OpenError;
 use device::target::TargetError;
 use flow::crew::StageFailure;
 use report::escape::escape;
-use serde_json::json;
+use serde_json::{Value, json};
 use sets::{ChangeError, Refused, TapeReadFailure, TapeSetError};
 
 /// Exit code of a run that failed, misuse included.
@@ -55,8 +55,16 @@ impl Failure {
 
     /// The document that `--json` prints instead of a summary.
     pub fn to_json(&self, command: &str) -> String {
-        let document = json!({ "command": command, "error": self.message, "hint": self.hint });
-        format!("{document:#}\n")
+        format!("{:#}\n", self.document(command))
+    }
+
+    /// The same as the last line of a stream of documents.
+    pub fn to_json_line(&self, command: &str) -> String {
+        format!("{}\n", self.document(command))
+    }
+
+    fn document(&self, command: &str) -> Value {
+        json!({ "command": command, "error": self.message, "hint": self.hint })
     }
 }
 

@@ -7,7 +7,7 @@ const FLOORS: &[&[&str]] = &[
     &["device"],
     &["tree", "flow", "sim"],
     &["report", "sets"],
-    &["backup", "bench"],
+    &["backup", "bench", "observe"],
     &["takeup", "peers"],
 ];
 

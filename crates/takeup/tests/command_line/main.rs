@@ -16,6 +16,7 @@ mod runs;
 mod signals;
 mod standard_output;
 mod transcripts;
+mod watch;
 
 use std::ffi::OsStr;
 use std::fs;

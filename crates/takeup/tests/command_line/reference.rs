@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{document, run};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "backup",
     "restore",
     "list",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 13] = [
     "pipe",
     "plan",
     "probe",
+    "watch",
     "sim",
     "bench",
     "compare",

@@ -1,0 +1,165 @@
+//! The columns of `iostat -x`, from what was counted between two looks at a device.
+//!
+//! Names, units and arithmetic are those of sysstat's `iostat` (12.6), down to the order of the
+//! operations, so that what it prints of the same counters over the same time is printed here, to
+//! the last digit. Where its clock has hundredths of a second, an interval here may be any number
+//! of them.
+
+use host::counters::disk::{Direction, DiskCounters};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+/// What one direction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DirectionColumns {
+    /// `r/s`: requests that were finished.
+    pub requests_per_second: f64,
+    /// `rkB/s`, of 1024 bytes.
+    pub kib_per_second: f64,
+    /// `rrqm/s`: requests that joined another one before it went to the device.
+    pub merges_per_second: f64,
+    /// `%rrqm`: the share of all requests that did, in per cent.
+    pub merged_percent: f64,
+    /// `r_await`: mean time of a request in milliseconds, waiting included.
+    pub await_ms: f64,
+    /// `rareq-sz`: mean size of a request at the device, in KiB.
+    pub request_kib: f64,
+}
+
+/// All columns of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Columns {
+    /// Reads.
+    pub read: DirectionColumns,
+    /// Writes.
+    pub write: DirectionColumns,
+    /// Discards.
+    pub discard: DirectionColumns,
+    /// `f/s`: flushes of the device's cache.
+    pub flushes_per_second: f64,
+    /// `f_await`: mean time of one in milliseconds.
+    pub flush_await_ms: f64,
+    /// `aqu-sz`: requests in flight on average, waiting ones included.
+    pub queue_length: f64,
+    /// `%util`: share of the time with at least one request in flight, in per cent. May exceed 100.
+    pub busy_percent: f64,
+}
+
+/// Which part of the table a column belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Discards.
+    Discard,
+    /// Flushes.
+    Flush,
+    /// The device as a whole.
+    Whole,
+}
+
+/// A column.
+pub struct Column {
+    /// What it belongs to.
+    pub group: Group,
+    /// Its head in a table.
+    pub head: &'static str,
+    /// Its key in a document.
+    pub key: &'static str,
+    /// Its value.
+    pub value: fn(&Columns) -> f64,
+}
+
+macro_rules! columns {
+    ($($group:ident $head:literal $key:literal $value:expr;)*) => {
+        [$(Column { group: Group::$group, head: $head, key: $key, value: $value }),*]
+    };
+}
+
+/// All columns, in the order of `iostat -x -o JSON`.
+pub const COLUMNS: [Column; 22] = columns! {
+    Read "r/s" "r/s" |it| it.read.requests_per_second;
+    Write "w/s" "w/s" |it| it.write.requests_per_second;
+    Discard "d/s" "d/s" |it| it.discard.requests_per_second;
+    Flush "f/s" "f/s" |it| it.flushes_per_second;
+    Read "rkB/s" "rkB/s" |it| it.read.kib_per_second;
+    Write "wkB/s" "wkB/s" |it| it.write.kib_per_second;
+    Discard "dkB/s" "dkB/s" |it| it.discard.kib_per_second;
+    Read "rrqm/s" "rrqm/s" |it| it.read.merges_per_second;
+    Write "wrqm/s" "wrqm/s" |it| it.write.merges_per_second;
+    Discard "drqm/s" "drqm/s" |it| it.discard.merges_per_second;
+    Read "%rrqm" "rrqm" |it| it.read.merged_percent;
+    Write "%wrqm" "wrqm" |it| it.write.merged_percent;
+    Discard "%drqm" "drqm" |it| it.discard.merged_percent;
+    Read "r_await" "r_await" |it| it.read.await_ms;
+    Write "w_await" "w_await" |it| it.write.await_ms;
+    Discard "d_await" "d_await" |it| it.discard.await_ms;
+    Flush "f_await" "f_await" |it| it.flush_await_ms;
+    Read "rareq-sz" "rareq-sz" |it| it.read.request_kib;
+    Write "wareq-sz" "wareq-sz" |it| it.write.request_kib;
+    Discard "dareq-sz" "dareq-sz" |it| it.discard.request_kib;
+    Whole "aqu-sz" "aqu-sz" |it| it.queue_length;
+    Whole "%util" "util" |it| it.busy_percent;
+};
+
+impl Columns {
+    /// Of what was counted in so many seconds; all 0 for a time of nothing.
+    pub fn of(counted: &DiskCounters, seconds: f64) -> Columns {
+        // A clock of integers gives 50 for 0.5 seconds, and so does this one.
+        let hundredths = (seconds * 1e8).round() / 1e6;
+        if hundredths.is_nan() || hundredths <= 0.0 {
+            return Columns::default();
+        }
+        let per_second = |count: f64| count / hundredths * 100.0;
+        let direction = |it: &Direction| DirectionColumns {
+            requests_per_second: per_second(it.requests as f64),
+            kib_per_second: per_second(it.sectors as f64) / 2.0,
+            merges_per_second: per_second(it.merges as f64),
+            merged_percent: ratio(it.merges as f64, it.merges as f64 + it.requests as f64) * 100.0,
+            await_ms: ratio(f64::from(it.time_ms), it.requests as f64),
+            request_kib: ratio(it.sectors as f64, it.requests as f64) / 2.0,
+        };
+        let flush = direction(&counted.flush);
+        Columns {
+            read: direction(&counted.read),
+            write: direction(&counted.write),
+            discard: direction(&counted.discard),
+            flushes_per_second: flush.requests_per_second,
+            flush_await_ms: flush.await_ms,
+            queue_length: per_second(f64::from(counted.weighted_ms)) / 1000.0,
+            busy_percent: per_second(f64::from(counted.busy_ms)) / 10.0,
+        }
+    }
+}
+
+/// One by another, 0 of none.
+fn ratio(count: f64, all: f64) -> f64 {
+    if all > 0.0 { count / all } else { 0.0 }
+}
+
+/// A value as `iostat` prints it: two decimals.
+pub fn printed(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+/// The columns of a device as the object that `iostat -x -o JSON` has for it: the same keys, and
+/// values with two decimals.
+pub struct IostatObject<'a> {
+    /// Its name.
+    pub device: &'a str,
+    /// Its columns.
+    pub columns: &'a Columns,
+}
+
+impl Serialize for IostatObject<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(Some(COLUMNS.len() + 1))?;
+        object.serialize_entry("disk_device", self.device)?;
+        for column in &COLUMNS {
+            let rounded: f64 = printed((column.value)(self.columns)).parse().unwrap_or_default();
+            object.serialize_entry(column.key, &rounded)?;
+        }
+        object.end()
+    }
+}

@@ -1,0 +1,211 @@
+//! From readings to intervals: what each device did between two of them.
+//!
+//! A device is known by its name and its number. One with the name of another that is gone, or
+//! whose counters have begun anew, has no columns for the interval in which that is seen: nobody
+//! knows what happened before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use finding::Finding;
+use host::counters::disk::{DiskCounters, DiskRow};
+use host::queue::Queue;
+
+use crate::Reading;
+use crate::columns::Columns;
+use crate::explain;
+
+/// Most devices that are told apart; the rows behind them are left out.
+pub const DEVICES_MAX: usize = 4096;
+
+/// What is known of a device at the end of an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceInterval {
+    /// Its name.
+    pub name: String,
+    /// Its number; 0:0 for hidden paths.
+    pub number: (u32, u32),
+    /// Where its counters stand.
+    pub state: State,
+    /// What was counted.
+    pub counted: DiskCounters,
+    /// The same as columns.
+    pub columns: Columns,
+    /// Requests in flight.
+    pub in_flight: InFlight,
+    /// Its queue, as it was last looked at.
+    pub queue: Option<Queue>,
+    /// The time in which no request was finished though some are in flight, up to the end of this
+    /// interval; 0 for a device that finishes some.
+    pub stuck: Stuck,
+    /// What all of it means.
+    pub findings: Vec<Finding>,
+}
+
+/// A time without an end of any request.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stuck {
+    /// Intervals.
+    pub intervals: u32,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// Where the counters of a device stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// They count.
+    Counted,
+    /// The device appeared in this interval, and its counters began at 0.
+    Appeared,
+    /// They have begun anew since: it is another device, or the same that was away.
+    CountedAnew,
+    /// They stand still, since counting is switched off (`queue/iostats` is 0).
+    NotCounted,
+}
+
+/// Requests in flight that were seen in an interval, its end included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct InFlight {
+    /// At the end.
+    pub now: u32,
+    /// The mean of all looks.
+    pub mean: f64,
+    /// The most.
+    pub most: u32,
+    /// How often it was looked.
+    pub looks: u64,
+}
+
+/// What happened between two readings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interval {
+    /// Its length in seconds.
+    pub seconds: f64,
+    /// The time of day at its end, in seconds since 1970.
+    pub unix_seconds: i64,
+    /// The devices, in the kernel's order.
+    pub devices: Vec<DeviceInterval>,
+    /// Names of devices that were there before and are no more.
+    pub vanished: Vec<String>,
+}
+
+/// Makes intervals of readings.
+#[derive(Debug, Default)]
+pub struct Watch {
+    last: Option<(f64, Vec<DiskRow>)>,
+    devices: BTreeMap<String, Memory>,
+}
+
+/// What is kept of a device from interval to interval.
+#[derive(Debug, Default)]
+struct Memory {
+    queue: Option<Queue>,
+    stuck: Stuck,
+}
+
+impl Watch {
+    /// The interval that ends with this reading; none for the first one.
+    pub fn next(&mut self, mut reading: Reading) -> Option<Interval> {
+        reading.rows.truncate(DEVICES_MAX);
+        for (name, queue) in std::mem::take(&mut reading.queues) {
+            self.devices.entry(name).or_default().queue = Some(queue);
+        }
+        let last = self.last.take();
+        let interval = last.map(|(at, before)| self.between(at, &before, &reading));
+        let names: BTreeSet<&str> = reading.rows.iter().map(|row| row.name.as_str()).collect();
+        self.devices.retain(|name, _| names.contains(name.as_str()));
+        self.last = Some((reading.at_seconds, reading.rows));
+        interval
+    }
+
+    fn between(&mut self, at_seconds: f64, before: &[DiskRow], reading: &Reading) -> Interval {
+        let seconds = (reading.at_seconds - at_seconds).max(0.0);
+        let earlier: BTreeMap<&str, &DiskRow> =
+            before.iter().map(|row| (row.name.as_str(), row)).collect();
+        let device = |row: &DiskRow| {
+            let memory = self.devices.entry(row.name.clone()).or_default();
+            let looks = reading.in_flight.get(&row.name).map_or(&[][..], Vec::as_slice);
+            memory.device(row, earlier.get(row.name.as_str()).copied(), seconds, looks)
+        };
+        let devices: Vec<DeviceInterval> = reading.rows.iter().map(device).collect();
+        let names: BTreeSet<&str> = reading.rows.iter().map(|row| row.name.as_str()).collect();
+        let is_gone = |row: &&DiskRow| !names.contains(row.name.as_str());
+        let vanished = before.iter().filter(is_gone).map(|row| row.name.clone()).collect();
+        Interval { seconds, unix_seconds: reading.unix_seconds, devices, vanished }
+    }
+}
+
+impl Memory {
+    fn device(
+        &mut self,
+        row: &DiskRow,
+        earlier: Option<&DiskRow>,
+        seconds: f64,
+        looks: &[u32],
+    ) -> DeviceInterval {
+        let (state, counted) = self.counted(row, earlier);
+        let columns = Columns::of(&counted, seconds);
+        let finished = [counted.read, counted.write, counted.discard, counted.flush];
+        let is_stuck = state == State::Counted
+            && row.in_flight > 0
+            && earlier.is_some_and(|earlier| earlier.in_flight > 0)
+            && finished.iter().all(|direction| direction.requests == 0);
+        self.stuck = if is_stuck {
+            Stuck { intervals: self.stuck.intervals + 1, seconds: self.stuck.seconds + seconds }
+        } else {
+            Stuck::default()
+        };
+        let mut device = DeviceInterval {
+            name: row.name.clone(),
+            number: row.number,
+            state,
+            counted,
+            columns,
+            in_flight: InFlight::of(looks, row.in_flight),
+            queue: self.queue.clone(),
+            stuck: self.stuck,
+            findings: Vec::new(),
+        };
+        device.findings = explain::findings(&device, seconds);
+        device
+    }
+
+    fn counted(&self, row: &DiskRow, earlier: Option<&DiskRow>) -> (State, DiskCounters) {
+        if self.queue.as_ref().is_some_and(|queue| queue.iostats == Some(0)) {
+            return (State::NotCounted, DiskCounters::default());
+        }
+        let Some(earlier) = earlier else { return (State::Appeared, row.counters) };
+        let same = (earlier.number == row.number)
+            .then(|| row.counters.since_the_same(earlier.counters))
+            .flatten();
+        match same {
+            Some(counted) => (State::Counted, counted),
+            None => (State::CountedAnew, DiskCounters::default()),
+        }
+    }
+}
+
+impl InFlight {
+    fn of(looks: &[u32], now: u32) -> InFlight {
+        let all = || looks.iter().copied().chain([now]);
+        let count = looks.len() as u64 + 1;
+        let sum: u64 = all().map(u64::from).sum();
+        InFlight {
+            now,
+            mean: sum as f64 / count as f64,
+            most: all().max().unwrap_or(0),
+            looks: count,
+        }
+    }
+}
+
+impl DeviceInterval {
+    /// Whether there is anything to tell of it: a request that was finished or merged, or one in
+    /// flight.
+    pub fn is_busy(&self) -> bool {
+        let counted = &self.counted;
+        let all = [counted.read, counted.write, counted.discard, counted.flush];
+        all.iter().any(|it| it.requests > 0 || it.merges > 0) || self.in_flight.most > 0
+    }
+}

@@ -1,0 +1,53 @@
+//! A disk over a file, with a queue that is set as a test wants it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Gone with the test, its queue as it was before.
+pub struct Loop {
+    path: String,
+    before: Vec<(PathBuf, String)>,
+}
+
+impl Loop {
+    /// A disk of 64 MiB over a file in this folder.
+    pub fn over(directory: &Path) -> Loop {
+        let file = directory.join("disk");
+        fs::write(&file, vec![7u8; 64 << 20]).unwrap();
+        let output =
+            Command::new("losetup").args(["--find", "--show"]).arg(&file).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let path = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        Loop { path, before: Vec::new() }
+    }
+
+    /// Its node.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Its name among the counters.
+    pub fn name(&self) -> &str {
+        self.path.trim_start_matches("/dev/")
+    }
+
+    /// Sets a setting of its queue.
+    pub fn set(&mut self, setting: &str, value: &str) {
+        let path = Path::new("/sys/block").join(self.name()).join("queue").join(setting);
+        let shown = fs::read_to_string(&path).unwrap();
+        let before = host::settings::chosen(shown.trim()).to_owned();
+        fs::write(&path, value).unwrap_or_else(|error| panic!("{setting} {value}: {error}"));
+        self.before.push((path, before));
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        // The last one first: a limit of the queue resets the read-ahead.
+        for (path, value) in self.before.iter().rev() {
+            let _ = fs::write(path, value);
+        }
+        let _ = Command::new("losetup").args(["--detach", &self.path]).status();
+    }
+}

@@ -1,0 +1,8 @@
+//! Columns against those that others print, and records that are read back.
+#![allow(clippy::unwrap_used)]
+
+mod iostat;
+mod loads;
+mod loop_device;
+mod published;
+mod records;

@@ -1,0 +1,302 @@
+//! `takeup watch`: what block devices do, and what the numbers mean.
+//!
+//! Readings come from this machine or from a file, and go the same way: [`observe::watch`] makes
+//! intervals of them, [`text`] and [`document`] print each as soon as it is over.
+
+mod document;
+mod text;
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+use host::counters::disk;
+use host::layers::Storage;
+use observe::Reading;
+use observe::live::{Machine, Watched};
+use observe::record::{RecordError, RecordReader, RecordWriter};
+use observe::watch::{Interval, Watch};
+
+use self::text::Text;
+use crate::failure::{FAILED, Failure, with_causes};
+use crate::outcome::to_standard_output;
+use crate::terminal::{colour, to_standard_error};
+
+/// Show what block devices do, and say what the numbers mean
+///
+/// All columns of `iostat -x`, and below each busy device one line that says what they mean. What
+/// does nothing is not shown. DEVICE is a name (sda), a node (/dev/mapper/home) or a path on a file
+/// system, each with all that lies below it; without it all disks are watched, those that come
+/// later too.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup watch
+  takeup watch sda /srv --interval 5s
+  takeup watch sda --interval 5s --count 2 --json | jq -c '.devices[].findings[].sentence'
+  takeup watch --record night.ndjson --interval 10s >/dev/null
+  takeup watch --from night.ndjson")]
+pub struct WatchArgs {
+    /// What is watched
+    #[arg(value_name = "DEVICE")]
+    devices: Vec<OsString>,
+    /// Time between two looks, from 100ms to a day, such as 500ms, 5s, 1m [default: 1s]
+    #[arg(long, value_name = "TIME", conflicts_with = "from")]
+    interval: Option<Pause>,
+    /// End after so many intervals
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Keep what was seen in a file that is not there yet
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    record: Option<PathBuf>,
+    /// Show again what such a file holds
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// Print one JSON object for each interval, each in a line
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// A time between two looks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Pause(Duration);
+
+impl FromStr for Pause {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Pause, String> {
+        let digits = text.bytes().take_while(|it| it.is_ascii_digit() || *it == b'.').count();
+        let (number, unit) = text.split_at(digits);
+        let factor = match unit {
+            "ms" => 1e-3,
+            "" | "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => f64::NAN,
+        };
+        let seconds = number.parse::<f64>().map_or(f64::NAN, |number| number * factor);
+        if (0.1..=86_400.0).contains(&seconds) {
+            Ok(Pause(Duration::from_secs_f64(seconds)))
+        } else {
+            Err("a time from 100ms to 24h is a number with ms, s, m or h, such as 5s".to_owned())
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &WatchArgs) -> ExitCode {
+    let failure = match watch(arguments) {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(failure) => failure,
+    };
+    if arguments.json {
+        // The message on standard error tells the same, should this not be read.
+        let line = failure.to_json_line("watch");
+        let _ = to_standard_output(line.as_bytes());
+    }
+    to_standard_error(&failure.to_text());
+    ExitCode::from(FAILED)
+}
+
+fn watch(arguments: &WatchArgs) -> Result<(), Failure> {
+    let mut printer = Printer::new(arguments);
+    match &arguments.from {
+        Some(path) => replay(path, &arguments.devices, &mut printer),
+        None => look(arguments, &mut printer),
+    }
+}
+
+/// This machine, until there are as many intervals as were asked for, or for ever.
+fn look(arguments: &WatchArgs, printer: &mut Printer) -> Result<(), Failure> {
+    let watched = watched(&arguments.devices)?;
+    let record = arguments.record.as_deref().map(RecordWriter::create).transpose();
+    let mut record = record.map_err(|error| record_failure(&error))?;
+    let interval = arguments.interval.map_or(Duration::from_secs(1), |pause| pause.0);
+    let mut machine = Machine::new(watched);
+    loop {
+        let reading = machine.reading(interval).map_err(|error| Failure::new(&error, None))?;
+        if let Some(record) = &mut record {
+            record.write(&reading).map_err(|error| record_failure(&error))?;
+        }
+        if printer.show(reading)? == Next::Ends {
+            return Ok(());
+        }
+    }
+}
+
+/// A file, from its beginning to its end.
+fn replay(path: &Path, devices: &[OsString], printer: &mut Printer) -> Result<(), Failure> {
+    let mut reader = RecordReader::open(path).map_err(|error| record_failure(&error))?;
+    let wanted: BTreeSet<String> = devices.iter().map(|it| plain_name(it)).collect();
+    let mut missing = wanted.clone();
+    while let Some(mut reading) = reader.next_reading().map_err(|error| record_failure(&error))? {
+        if !wanted.is_empty() {
+            reading.rows.retain(|row| wanted.contains(&row.name));
+        }
+        for row in &reading.rows {
+            missing.remove(&row.name);
+        }
+        if printer.show(reading)? == Next::Ends {
+            return Ok(());
+        }
+    }
+    if reader.is_cut() {
+        let shown = path.display();
+        to_standard_error(&format!("takeup: the last line of {shown} is cut off, and left out\n"));
+    }
+    match missing.first() {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!("{} has no device {name}", path.display());
+            Err(Failure::of(message, Some("without DEVICE all that it holds is shown")))
+        }
+    }
+}
+
+/// A name as the kernel has it, of a name or a node.
+fn plain_name(argument: &OsStr) -> String {
+    let text = argument.to_string_lossy();
+    text.strip_prefix("/dev/").unwrap_or(&text).to_owned()
+}
+
+fn watched(devices: &[OsString]) -> Result<Watched, Failure> {
+    if devices.is_empty() {
+        return Ok(Watched::All);
+    }
+    let rows = disk::rows_now().map_err(|error| Failure::new(&error, None))?;
+    let mut names = BTreeSet::new();
+    for device in devices {
+        let name = plain_name(device);
+        match rows.iter().find(|row| row.name == name) {
+            // Paths that share the number of nobody lie on nothing.
+            Some(row) if row.number == (0, 0) => names.extend([name]),
+            Some(row) => {
+                let number = format!("{}:{}", row.number.0, row.number.1);
+                names.extend([name]);
+                names.extend(layers(&Storage::of_number(Path::new("/sys"), &number, || None)));
+            }
+            None => names.extend(below_path(Path::new(device))?),
+        }
+    }
+    Ok(Watched::Named(names))
+}
+
+/// The block devices below a path.
+fn below_path(path: &Path) -> Result<Vec<String>, Failure> {
+    let shown = path.display();
+    let storage = Storage::of(path).map_err(|error| {
+        let hint = "`ls /sys/class/block` shows the block devices";
+        if error.source.kind() == io::ErrorKind::NotFound {
+            return Failure::of(format!("there is no block device {shown}"), Some(hint));
+        }
+        Failure::new(&error, None)
+    })?;
+    let names: Vec<String> = layers(&storage).collect();
+    if names.is_empty() {
+        let message = format!("there is no block device below {shown}");
+        let hint = "file systems in memory, over the network or in user space have none here";
+        return Err(Failure::of(message, Some(hint)));
+    }
+    Ok(names)
+}
+
+/// Names of all layers as the counters have them.
+fn layers(storage: &Storage) -> impl Iterator<Item = String> {
+    storage.layers.iter().map(|layer| layer.name.replace('!', "/"))
+}
+
+fn record_failure(error: &RecordError) -> Failure {
+    match error {
+        RecordError::File { what: "make", source, path }
+            if source.kind() == io::ErrorKind::AlreadyExists =>
+        {
+            let hint = "choose another name; `takeup watch --from` shows what it holds";
+            Failure::of(format!("{} exists already", path.display()), Some(hint))
+        }
+        RecordError::NoRecord { .. } => {
+            let hint = "`takeup watch --record FILE` makes one";
+            Failure::new(error, Some(hint.to_owned()))
+        }
+        _ => Failure::new(error, None),
+    }
+}
+
+/// Whether there is more to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Follows,
+    Ends,
+}
+
+/// Prints intervals as they come.
+struct Printer {
+    watch: Watch,
+    form: Form,
+    left: Option<u64>,
+}
+
+enum Form {
+    Text(Text),
+    Json,
+}
+
+impl Printer {
+    fn new(arguments: &WatchArgs) -> Printer {
+        let form =
+            if arguments.json { Form::Json } else { Form::Text(Text::new(colour(&io::stdout()))) };
+        Printer { watch: Watch::default(), form, left: arguments.count }
+    }
+
+    fn show(&mut self, reading: Reading) -> Result<Next, Failure> {
+        let Some(interval) = self.watch.next(reading) else { return Ok(Next::Follows) };
+        let text = self.form.of(&interval);
+        self.left = self.left.map(|left| left - 1);
+        match print(&text)? {
+            Next::Follows if self.left != Some(0) => Ok(Next::Follows),
+            _ => Ok(Next::Ends),
+        }
+    }
+}
+
+impl Form {
+    fn of(&mut self, interval: &Interval) -> String {
+        match self {
+            Form::Json => document::line(interval),
+            Form::Text(text) => text.of(interval),
+        }
+    }
+}
+
+/// A reader that has seen enough ends the watch, which is no failure.
+fn print(text: &str) -> Result<Next, Failure> {
+    let mut output = io::stdout().lock();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Ok(()) => Ok(Next::Follows),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Next::Ends),
+        Err(error) => {
+            let why = with_causes(&error);
+            Err(Failure::of(format!("write standard output: {why}"), None))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_between_looks() {
+        let seconds = |text: &str| text.parse::<Pause>().ok().map(|pause| pause.0.as_secs_f64());
+        for (text, expected) in [("500ms", 0.5), ("5s", 5.0), ("2", 2.0), ("1.5m", 90.0)] {
+            assert_eq!(seconds(text), Some(expected), "{text}");
+        }
+        for text in ["", "s", "0", "99ms", "25h", "-1s", "5x", "1e3", "NaN"] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! An interval as a line of JSON.
+
+use finding::Finding;
+use host::queue::Queue;
+use observe::columns::IostatObject;
+use observe::watch::{DeviceInterval, InFlight, Interval, State};
+use report::calendar::time_text;
+use serde::Serialize;
+
+/// Fields are added, never renamed.
+#[derive(Serialize)]
+struct Document<'a> {
+    command: &'static str,
+    /// In UTC.
+    time: String,
+    unix_seconds: i64,
+    seconds: f64,
+    devices: Vec<Device<'a>>,
+    vanished: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Device<'a> {
+    device: &'a str,
+    number: String,
+    state: State,
+    iostat: IostatObject<'a>,
+    in_flight: InFlight,
+    queue: Option<&'a Queue>,
+    findings: &'a [Finding],
+}
+
+/// The line, with its end.
+pub fn line(interval: &Interval) -> String {
+    let document = Document {
+        command: "watch",
+        time: time_text(interval.unix_seconds),
+        unix_seconds: interval.unix_seconds,
+        seconds: interval.seconds,
+        devices: interval.devices.iter().map(device).collect(),
+        vanished: &interval.vanished,
+    };
+    // Nothing in it is a map with other keys than texts, or a number that JSON has not.
+    let line = serde_json::to_string(&document).expect("plain numbers and texts");
+    line + "\n"
+}
+
+fn device(interval: &DeviceInterval) -> Device<'_> {
+    let (major, minor) = interval.number;
+    Device {
+        device: &interval.name,
+        number: format!("{major}:{minor}"),
+        state: interval.state,
+        iostat: IostatObject { device: &interval.name, columns: &interval.columns },
+        in_flight: interval.in_flight,
+        queue: interval.queue.as_ref(),
+        findings: &interval.findings,
+    }
+}
