@@ -33,6 +33,10 @@ pub struct Queue {
     pub nomerges: Option<u64>,
     /// Whether the device is taken for one with heads that move: 0 or 1.
     pub rotational: Option<u64>,
+    /// `write back` where the device has a cache that has to be flushed, else `write through`.
+    pub write_cache: Option<String>,
+    /// From which time of a read on write-back is held back, in microseconds; 0 is never.
+    pub wbt_lat_usec: Option<u64>,
     /// Whether requests are counted at all: 0 or 1.
     pub iostats: Option<u64>,
     /// What the device is made of: members of an array, the disk below an encrypted one.
@@ -68,6 +72,8 @@ impl Queue {
             device_depth: depth.and_then(|text| text.trim().parse().ok()),
             nomerges: number("nomerges"),
             rotational: number("rotational"),
+            write_cache: text("write_cache"),
+            wbt_lat_usec: number("wbt_lat_usec"),
             iostats: number("iostats"),
             made_of: entries(&own.join("slaves")).unwrap_or_default(),
         })
@@ -135,6 +141,8 @@ mod tests {
             ("block/sda/queue/nr_requests", "64\n"),
             ("block/sda/queue/max_sectors_kb", "1280\n"),
             ("block/sda/queue/iostats", "0\n"),
+            ("block/sda/queue/write_cache", "write back\n"),
+            ("block/sda/queue/max_segments", "168\n"),
             ("block/sda/device/queue_depth", "32\n"),
             ("block/sda/mq/0/cpu0", ""),
             ("block/sda/sda1/partition", "1\n"),
@@ -156,6 +164,10 @@ mod tests {
         assert_eq!(
             (disk.max_sectors_kb, disk.iostats, disk.rotational),
             (Some(1280), Some(0), None)
+        );
+        assert_eq!(
+            (disk.write_cache.as_deref(), disk.max_segments),
+            (Some("write back"), Some(168))
         );
         assert_eq!(of("sda1").unwrap(), disk);
         assert_eq!(of("dm-0").unwrap().made_of, ["sda1"]);

@@ -37,8 +37,8 @@ pub struct Machine {
     watched: Watched,
     started: Instant,
     next: Option<Instant>,
-    /// Whole disks or not, asked once of each device that has that name and number.
-    known: BTreeMap<String, ((u32, u32), bool)>,
+    /// Whole disks, asked once of each device that has that name and number.
+    disks: BTreeMap<String, (u32, u32)>,
     last: Vec<DiskRow>,
     busiest: Vec<String>,
     queues_of: Vec<String>,
@@ -51,7 +51,7 @@ impl Machine {
             watched,
             started: Instant::now(),
             next: None,
-            known: BTreeMap::new(),
+            disks: BTreeMap::new(),
             last: Vec::new(),
             busiest: Vec::new(),
             queues_of: Vec::new(),
@@ -102,13 +102,18 @@ impl Machine {
         match &self.watched {
             Watched::Named(names) => names.contains(&row.name),
             Watched::All => {
-                if let Some((number, is_disk)) = self.known.get(&row.name)
-                    && *number == row.number
-                {
-                    return *is_disk;
+                if self.disks.get(&row.name) == Some(&row.number) {
+                    return true;
+                }
+                // Names that are gone are not kept for ever. A no is not kept at all: a disk stands
+                // among the counters a moment before it has its folder.
+                if self.disks.len() >= DEVICES_MAX {
+                    self.disks.clear();
                 }
                 let is_disk = queue::is_whole_disk(&row.name);
-                self.known.insert(row.name.clone(), (row.number, is_disk));
+                if is_disk {
+                    self.disks.insert(row.name.clone(), row.number);
+                }
                 is_disk
             }
         }

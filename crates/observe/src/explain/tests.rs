@@ -63,6 +63,8 @@ fn disk() -> Queue {
         nomerges: Some(0),
         rotational: Some(0),
         iostats: Some(1),
+        write_cache: Some("write back".to_owned()),
+        wbt_lat_usec: Some(2000),
         made_of: Vec::new(),
     }
 }

@@ -143,6 +143,124 @@ const LOADS: &[Known] = &[
         speaks: &["device.discards"],
         silent: &SHAPES,
     },
+    Known {
+        name: "random reads of 512 bytes",
+        settings: &[("scheduler", "none")],
+        fio: &["--rw=randread", "--bs=512", "--direct=1", "--iodepth=4", "--number_ios=8000"],
+        speaks: &["device.not-merged"],
+        silent: &["device.split"],
+    },
+    Known {
+        name: "random writes of 4 KiB, thirty-two at once",
+        settings: &[("scheduler", "mq-deadline"), ("nomerges", "0")],
+        fio: &["--rw=randwrite", "--bs=4k", "--direct=1", "--iodepth=32", "--number_ios=4000"],
+        speaks: &["device.not-merged"],
+        silent: &["device.flushes"],
+    },
+    Known {
+        name: "reads of a file here and there, read-ahead told to stay out",
+        settings: &[("scheduler", "none"), ("read_ahead_kb", "128")],
+        fio: &[
+            "--rw=randread",
+            "--bs=4k",
+            "--ioengine=psync",
+            "--fadvise_hint=random",
+            "--io_size=8M",
+        ],
+        speaks: &["device.not-merged"],
+        silent: &[],
+    },
+    Known {
+        name: "direct reads of 80 KiB, one at a time",
+        settings: &[("scheduler", "none"), ("max_sectors_kb", "1280"), ("read_ahead_kb", "128")],
+        fio: &["--rw=randread", "--bs=80k", "--direct=1", "--iodepth=1", "--number_ios=1000"],
+        speaks: &["device.as-made"],
+        silent: &["device.queue-full"],
+    },
+    Known {
+        name: "direct writes as large as the read-ahead, which is none of theirs",
+        settings: &[("scheduler", "none"), ("max_sectors_kb", "1280"), ("read_ahead_kb", "128")],
+        fio: &["--rw=write", "--bs=128k", "--direct=1", "--iodepth=2"],
+        speaks: &["device.as-made"],
+        silent: &[],
+    },
+    Known {
+        name: "a file read with a window of 256 KiB",
+        settings: &[("scheduler", "none"), ("max_sectors_kb", "1280"), ("read_ahead_kb", "256")],
+        fio: &["--rw=read", "--bs=4k", "--ioengine=psync", "--fadvise_hint=0"],
+        speaks: &["device.read-ahead-window"],
+        silent: &[],
+    },
+    Known {
+        name: "sequential writes handed in sixteen at once",
+        settings: &[("scheduler", "mq-deadline"), ("nomerges", "0"), ("max_sectors_kb", "1280")],
+        fio: &[
+            "--rw=write",
+            "--bs=8k",
+            "--direct=1",
+            "--iodepth=16",
+            "--iodepth_batch_submit=16",
+            "--iodepth_batch_complete_min=16",
+        ],
+        speaks: &["device.merged"],
+        silent: &[],
+    },
+    Known {
+        name: "sequential reads handed in sixteen at once with nothing joined",
+        settings: &[("scheduler", "mq-deadline"), ("nomerges", "2"), ("max_sectors_kb", "1280")],
+        fio: &[
+            "--rw=read",
+            "--bs=4k",
+            "--direct=1",
+            "--iodepth=16",
+            "--iodepth_batch_submit=16",
+            "--iodepth_batch_complete_min=16",
+        ],
+        speaks: &["device.merging-off"],
+        silent: &[],
+    },
+    Known {
+        name: "random pages written through the page cache",
+        settings: &[("scheduler", "mq-deadline"), ("nomerges", "0")],
+        fio: &["--rw=randwrite", "--bs=4k", "--ioengine=psync", "--io_size=4M", "--end_fsync=1"],
+        speaks: &["device.not-merged"],
+        silent: &["device.flushes"],
+    },
+    Known {
+        name: "random writes, each made safe",
+        settings: &[("scheduler", "none"), ("write_cache", "write back")],
+        fio: &[
+            "--rw=randwrite",
+            "--bs=4k",
+            "--direct=1",
+            "--ioengine=psync",
+            "--fsync=1",
+            "--number_ios=600",
+        ],
+        speaks: &["device.not-merged", "device.flushes"],
+        silent: &[],
+    },
+    Known {
+        name: "writes that are each on the medium when they return (O_DSYNC)",
+        settings: &[("scheduler", "none"), ("write_cache", "write back")],
+        fio: &[
+            "--rw=write",
+            "--bs=16k",
+            "--direct=1",
+            "--ioengine=psync",
+            "--sync=dsync",
+            "--number_ios=600",
+        ],
+        speaks: &["device.not-merged", "device.flushes"],
+        silent: &[],
+    },
+    Known {
+        name: "large discards one after the other",
+        settings: &[("scheduler", "none")],
+        fio: &["--rw=trim", "--bs=1M", "--direct=1", "--iodepth=1"],
+        speaks: &["device.discards"],
+        silent: &SHAPES,
+    },
 ];
 
 /// What is found of a disk from before a load to behind it.
@@ -171,6 +289,7 @@ fn fio(directory: &Path, disk: &Loop, arguments: &[&str]) {
 #[test]
 fn loads_of_known_kind_get_the_right_line() {
     needs::require!(Fio, MqDeadline, KernelSettings);
+    assert!(LOADS.len() >= 25);
     for known in LOADS {
         let directory = tempfile::tempdir().unwrap();
         let mut disk = Loop::over(directory.path());

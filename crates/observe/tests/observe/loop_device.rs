@@ -14,7 +14,7 @@ impl Loop {
     /// A disk of 64 MiB over a file in this folder.
     pub fn over(directory: &Path) -> Loop {
         let file = directory.join("disk");
-        fs::write(&file, vec![7u8; 64 << 20]).unwrap();
+        fs::File::create(&file).unwrap().set_len(64 << 20).unwrap();
         let output =
             Command::new("losetup").args(["--find", "--show"]).arg(&file).output().unwrap();
         assert!(output.status.success(), "{output:?}");

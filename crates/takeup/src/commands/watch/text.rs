@@ -40,6 +40,7 @@ impl Text {
             }
         }
         for name in &interval.vanished {
+            self.told_uncounted.remove(name);
             text.push_str(&format!("{} is gone\n", escape(name.as_bytes())));
         }
         text + "\n"
