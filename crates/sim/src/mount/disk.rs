@@ -274,8 +274,9 @@ impl DiskUnmounter {
 
     /// Closes the loop device, which is its end unless others have it open.
     fn detach(&self) {
-        let device = lock(&self.loop_device).take();
-        drop(device);
+        if let Some(device) = lock(&self.loop_device).take() {
+            device.forget_settings();
+        }
     }
 
     /// Without the loop device the session would end with the mount, by itself.

@@ -195,6 +195,38 @@ fn bytes_through_the_loop_device_are_those_of_a_plain_file() {
     assert!(fs::read(disk.backing()).unwrap() == model);
 }
 
+/// A loop device keeps the settings of its queue from one file to the next, and whoever gets it then
+/// would measure with ours.
+#[test]
+fn a_loop_device_is_given_back_as_the_kernel_makes_it() {
+    needs::require!(Fuse, MqDeadline, KernelSettings);
+    let mut disk = Disk::with(&["--loop", "--time", "none"]);
+    let device = disk.told("loop");
+    let queue = Path::new("/sys/block").join(device.file_name().unwrap()).join("queue");
+    // Older kernels do not say what they would choose.
+    let takes_zero = fs::write(queue.join("max_sectors_kb"), "0").is_ok();
+    let changed = [
+        ("scheduler", "mq-deadline"),
+        ("nomerges", "2"),
+        ("nr_requests", "64"),
+        ("max_sectors_kb", "256"),
+    ];
+    let changed = &changed[..if takes_zero { 4 } else { 3 }];
+    let settings = || {
+        let text = |(name, _): &(&str, &str)| fs::read_to_string(queue.join(name)).unwrap();
+        changed.iter().map(text).collect::<Vec<String>>()
+    };
+    let fresh = settings();
+    assert!(fresh[0].contains("[none]") && fresh[1].trim() == "0", "{fresh:?}");
+    for (setting, value) in changed {
+        fs::write(queue.join(setting), value).unwrap();
+    }
+    assert!(settings().iter().zip(&fresh).all(|(now, before)| now != before));
+    disk.signal("TERM");
+    disk.ends();
+    assert_eq!(settings(), fresh);
+}
+
 #[test]
 fn many_threads_at_once() {
     needs::require!(Fuse);

@@ -160,6 +160,27 @@ impl LoopDevice {
         self.checked(configured)
     }
 
+    /// Puts the settings of its queue back that decide in which order and how large requests arrive
+    /// to what the kernel begins with: a loop device keeps them from one file to the next.
+    pub fn forget_settings(&self) {
+        let queue = self.in_sysfs().join("queue");
+        let as_made = [
+            ("scheduler", "none"),
+            ("nomerges", "0"),
+            ("nr_requests", "128"),
+            // What the kernel would choose; older ones refuse to be asked.
+            ("max_sectors_kb", "0"),
+        ];
+        for (setting, value) in as_made {
+            // Where `/sys` is not for writing nobody has changed them, either.
+            let _ = fs::write(queue.join(setting), value);
+        }
+    }
+
+    fn in_sysfs(&self) -> PathBuf {
+        Path::new("/sys/block").join(self.path.file_name().unwrap_or_default())
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -204,11 +225,14 @@ impl LoopDevice {
     fn checked(self, configured: io::Result<()>) -> Result<LoopDevice, LoopError> {
         configured.map_err(|source| LoopError::Attach { path: self.path.clone(), source })?;
         // The kernel falls back silently where a file cannot do it.
-        let name = self.path.file_name().unwrap_or_default();
-        let shown = Path::new("/sys/block").join(name).join("loop/dio");
+        let shown = self.in_sysfs().join("loop/dio");
         match fs::read_to_string(shown) {
             Ok(text) if text.trim() == "0" => Err(LoopError::Buffered { path: self.path }),
-            _ => Ok(self),
+            _ => {
+                // What somebody before has left, or a program of ours that was killed.
+                self.forget_settings();
+                Ok(self)
+            }
         }
     }
 }
