@@ -1,4 +1,5 @@
-//! `takeup bench disk`: random and mixed loads by the real fio, with the device watched meanwhile.
+//! `takeup bench disk`: random and mixed loads by the real fio, on a file, a device or many files,
+//! with the devices watched meanwhile.
 //!
 //! Generating such loads is fio's job, and nothing here writes another generator. A cell becomes a
 //! command line of fio; what it prints (JSON+) and what the kernel counted of the device in the
@@ -9,52 +10,51 @@ pub mod fio;
 mod job;
 mod load;
 mod operations;
+mod places;
 mod process;
 pub mod queue;
 mod ramp;
 pub mod safety;
+mod targets;
+mod work;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use flow::cancel::Cancel;
-use host::layers::Storage;
+use host::layers::{Layer, Storage};
 
 use crate::environment;
 use crate::memory;
-use crate::observed::About;
+use crate::observed::{About, Measures};
 use crate::plan::{Plan, Stop};
 use crate::read::Pages;
-use crate::record::{Cell, CellError, RunRecord};
+use crate::record::{Cell, RunRecord};
 use crate::run::{Executor, Unfinished};
 use fio::FioRun;
-use job::Job;
 use load::Load;
 use queue::Queues;
 use ramp::{Ramp, Watch};
-use safety::{Access, Found, Permission, Permit, SafetyError};
+use safety::Permission;
+use targets::Targets;
+use work::Work;
 
 pub use error::DiskError;
 pub use job::{JobError, LineFault};
 pub use operations::{Operation, Operations};
+pub use places::UserJob;
 
 /// Runs fio as the cells say.
 #[derive(Debug)]
 pub struct DiskExecutor {
-    path: PathBuf,
+    work: Work,
     device: Storage,
     /// Held until the end.
-    _permit: Permit,
-    found: Found,
-    access: Access,
+    targets: Targets,
     length_bytes: u64,
     run_seconds: f64,
-    job: Option<Job>,
     version: String,
     queues: Queues,
     /// What is known of the last run, where it did not end.
@@ -66,60 +66,36 @@ pub struct DiskExecutor {
 const FIO_START_SECONDS: f64 = 0.5;
 
 impl DiskExecutor {
-    /// Looks whether all that a plan asks for may be done. `job` is the user's own job file, which
-    /// then is the only load; `journal` keeps the settings that are to be put back, as it does for
-    /// reading.
+    /// Looks whether all that a plan asks for may be done. `job` is the user's own, which then is
+    /// the only load; `journal` keeps the settings that are to be put back, as it does for reading.
     pub fn new(
         plan: &Plan,
-        job: Option<&Path>,
+        job: Option<UserJob>,
         permission: Permission,
         journal: Option<&Path>,
     ) -> Result<DiskExecutor, DiskError> {
-        let path = PathBuf::from(plan.paths.first().map_or("", String::as_str));
-        if plan.paths.len() != 1 {
-            return Err(DiskError::OnePath);
-        }
-        // fio takes "-" for a pipe.
-        let path = std::path::absolute(&path).unwrap_or(path);
-        fio_name(&path)?;
-        let job = job.map(|job| read_job(job, &path)).transpose()?;
-        let access = match &job {
-            Some(job) if job.writes => Access::Writes,
-            Some(_) => Access::Reads,
-            None => {
-                let cells = plan.cells();
-                let loads: Result<Vec<Load>, CellError> =
-                    cells.iter().map(Load::from_cell).collect();
-                let loads = loads?;
-                if loads.iter().any(|load| load.writes()) { Access::Writes } else { Access::Reads }
-            }
-        };
-        let permit = safety::check(&path, access, permission)?;
-        let found = permit.found;
-        if let (Some(job), Access::Reads) = (&job, access) {
-            check_reach(job, &path)?;
-        }
+        let (mut work, targets) = Work::of(plan, job, permission)?;
         let version = process::version()?;
-        let device = device_behind(&path)?;
+        let device = device_behind(&work.paths())?;
+        work.begin()?;
         let queues = Queues::new(plan, &device, journal)?;
         Ok(DiskExecutor {
+            work,
             device,
-            queues,
-            path,
-            _permit: permit,
-            found,
-            access,
+            targets,
             length_bytes: plan.length_bytes,
             run_seconds: plan.run_seconds,
-            job,
             version,
+            queues,
             unfinished: None,
         })
     }
 
     /// What a run depends on besides its cell, with the settings that are in force.
     fn environment(&self) -> BTreeMap<String, String> {
-        let mut environment = environment::of(&self.path, &self.device);
+        let paths = self.work.paths();
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        let mut environment = environment::of(Path::new(&names.join(", ")), &self.device);
         environment.insert("fio".to_owned(), self.version.clone());
         let own = |path: &str| {
             self.device.queue.as_ref().is_some_and(|queue| Path::new(path).starts_with(queue))
@@ -129,60 +105,50 @@ impl DiskExecutor {
         environment
     }
 
-    fn may_fill_the_cache(&self, cell: &Cell) -> bool {
-        self.job.is_some() || Load::from_cell(cell).is_ok_and(|load| !load.direct)
-    }
-
-    /// Of fio's memory; a job of one's own gets what it gets.
-    fn pages(&self, cell: &Cell) -> Result<Pages, CellError> {
-        if self.job.is_some() { Ok(Pages::Small) } else { Pages::from_cell(cell) }
-    }
-
     /// What is known of a run that was stopped after so many seconds: what it was to move, and of
     /// direct requests no more than the device has moved. A file that fio makes first takes a time
     /// that nobody knows, and what a job of one's own was to move, it says itself and too late.
     fn unfinished_of(
         &self,
-        cell: &Cell,
+        load: Option<&Load>,
         seconds: f64,
         device_bytes: Option<u64>,
     ) -> Option<Unfinished> {
-        let load = Load::from_cell(cell).ok().filter(|_| self.job.is_none())?;
-        if self.found == Found::Nothing && load.reads() {
+        let load = load?;
+        if self.targets.makes_one() && load.reads() {
             return None;
         }
         let seconds = seconds - FIO_START_SECONDS;
-        let whole = (self.run_seconds <= 0.0).then(|| load.bytes_of(self.length_bytes));
+        let is_whole = self.run_seconds <= 0.0 || load.ends_by_itself();
+        let whole = is_whole.then(|| load.bytes_of(self.length_bytes));
         let device = device_bytes.filter(|_| load.direct);
         let bytes = whole.into_iter().chain(device).min()?;
         (seconds > 0.0 && bytes > 0).then_some(Unfinished { bytes, seconds })
     }
+}
 
-    fn arguments(&self, cell: &Cell) -> Result<Vec<OsString>, DiskError> {
-        let name = fio_name(&self.path)?;
-        let mut file = OsString::from("--filename=");
-        file.push(name);
-        let mut arguments: Vec<OsString> = Vec::new();
-        if self.access == Access::Reads {
-            arguments.push("--readonly".into());
-        }
-        if self.job.is_some() {
-            // The job comes from standard input.
-            arguments.extend(["--output-format=json+".into(), file, "-".into()]);
-            return Ok(arguments);
-        }
-        let load = Load::from_cell(cell)?;
-        let length = match self.found {
-            Found::Something => self.length_bytes.min(length_of(&self.path)?),
-            Found::Nothing => self.length_bytes,
-        };
-        arguments.extend(load.arguments(length, self.run_seconds));
-        if process::knows_slat_percentiles(&self.version) {
-            arguments.extend(["--slat_percentiles=1", "--clat_percentiles=1"].map(OsString::from));
-        }
-        arguments.push(file);
-        Ok(arguments)
+/// What a run of a load is about; of a job nobody knows.
+fn about(load: Option<&Load>) -> About {
+    match load {
+        Some(load) if load.trims() => About::Discarding,
+        Some(load) if !load.writes() => About::Reading,
+        Some(load) if !load.reads() => About::Writing,
+        _ => About::Mixed,
     }
+}
+
+/// Files in a second, where a run went through many.
+fn of_files(load: Option<&Load>, run: &FioRun) -> Measures {
+    let mut measures = Measures::new();
+    if let Some(files) = load.and_then(|load| load.files)
+        && run.seconds > 0.0
+    {
+        let bytes = files.bytes as f64;
+        let rate = run.bytes() as f64 / bytes / run.seconds;
+        measures.insert("files_per_second".to_owned(), rate);
+        measures.insert("written_file_bytes".to_owned(), bytes);
+    }
+    measures
 }
 
 /// Asked for and not had; where it is the default, it is known for whom it matters.
@@ -206,38 +172,38 @@ impl Executor for DiskExecutor {
 
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, DiskError> {
         self.unfinished = None;
-        let arguments = self.arguments(cell)?;
-        let about = match Load::from_cell(cell) {
-            Ok(load) if self.job.is_none() && load.trims() => About::Discarding,
-            Ok(load) if self.job.is_none() && !load.writes() => About::Reading,
-            Ok(load) if self.job.is_none() && !load.reads() => About::Writing,
-            _ => About::Mixed,
-        };
-        if let Ok(file) = File::open(&self.path) {
-            let _ = interruptible::fdatasync(&file);
-            device::file::drop_cached(&file, 0, self.length_bytes);
-        }
-        if self.may_fill_the_cache(cell) {
+        let load = self.work.load(cell)?;
+        let load = load.as_ref();
+        self.targets.drop_cached(self.length_bytes);
+        if load.is_none_or(|load| !load.direct) {
             memory::take_back(self.length_bytes);
+        }
+        self.work.prepare(cell, cancel)?;
+        let mut arguments = self.work.arguments(cell, self.length_bytes, self.run_seconds)?;
+        if load.is_some() && process::knows_slat_percentiles(&self.version) {
+            arguments.extend(["--slat_percentiles=1", "--clat_percentiles=1"].map(OsString::from));
         }
         self.queues.apply(cell)?;
         let environment = self.environment();
-        let pages = self.pages(cell)?;
-        let mut watch = Watch::new(&self.device, self.job.as_ref().map_or(Ramp::None, Job::ramp));
-        let text = self.job.as_ref().map(|job| &*job.text);
+        // A job of one's own gets what it gets.
+        let pages = load.map_or(Pages::Small, |load| load.pages);
+        let ramp = self.work.job().map_or(Ramp::None, UserJob::ramp);
+        let mut watch = Watch::new(&self.device, ramp);
         let begun = Instant::now();
+        let text = self.work.text();
         let output = process::run(&arguments, text, pages, &mut || watch.look(), cancel);
         if output.is_err() {
             let moved = watch.device_bytes();
-            self.unfinished = self.unfinished_of(cell, begun.elapsed().as_secs_f64(), moved);
+            self.unfinished = self.unfinished_of(load, begun.elapsed().as_secs_f64(), moved);
         }
         let output = output?;
         self.queues.check(cell)?;
         let run = FioRun::parse(&output.document)?;
-        let (mut measures, told) = watch.measures(about, run.bytes());
+        let (mut measures, told) = watch.measures(about(load), run.bytes());
         // Of this process, which only waits.
         measures.remove("processor_ns_per_byte");
         measures.extend(operations::measures(&run));
+        measures.extend(of_files(load, &run));
         let mut notes: Vec<String> = told.map(str::to_owned).into_iter().collect();
         if let (Pages::Huge, Some(bytes)) = (pages, output.huge_page_bytes) {
             measures.insert("huge_page_bytes".to_owned(), bytes as f64);
@@ -262,74 +228,47 @@ impl Executor for DiskExecutor {
 
     fn finish(&mut self) -> Result<(), DiskError> {
         let put_back = self.queues.put_back();
-        if self.found == Found::Nothing && self.path.is_file() {
-            std::fs::remove_file(&self.path)
-                .map_err(|source| DiskError::Remove { path: self.path.clone(), source })?;
-            self.found = Found::Something;
-        }
+        self.work.remove_made()?;
+        self.targets.remove_made()?;
         Ok(put_back?)
     }
 }
 
-/// The storage below a path, or below its folder where there is none yet.
+/// The storage below these paths, together: the disks of all of them. Below the folder of a path
+/// where there is nothing yet.
 ///
 /// # Errors
-/// When neither can be looked at.
-pub fn device_behind(path: &Path) -> Result<Storage, DiskError> {
-    if path.exists() {
-        return Ok(Storage::of(path)?);
-    }
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    Ok(Storage::of(folder.unwrap_or(Path::new(".")))?)
-}
-
-/// Longest job file that is read.
-const JOB_BYTES_MAX: u64 = 1 << 20;
-
-fn read_job(file: &Path, path: &Path) -> Result<Job, DiskError> {
-    let wrong = |source: JobError| DiskError::Job { path: file.to_owned(), source };
-    let mut text = String::new();
-    let opened = File::open(file).map_err(|error| wrong(error.into()))?;
-    let read = opened.take(JOB_BYTES_MAX).read_to_string(&mut text);
-    read.map_err(|error| wrong(error.into()))?;
-    let job = Job::read(&text).map_err(wrong)?;
-    match job.files.iter().find(|file| Path::new(file) != path) {
-        Some(other) => Err(wrong(JobError::OtherFile { other: other.clone() })),
-        None => Ok(job),
-    }
-}
-
-/// fio makes a file as long as its job wants it, also for reading, and then holds other bytes.
-fn check_reach(job: &Job, path: &Path) -> Result<(), DiskError> {
-    let file_bytes = length_of(path)?;
-    let reach_bytes = job.reach_bytes(file_bytes);
-    if reach_bytes > file_bytes {
-        return Err(SafetyError::Beyond { path: path.to_owned(), file_bytes, reach_bytes }.into());
-    }
-    Ok(())
-}
-
-/// The path as fio takes it. A colon is the end of a name to fio, unless a backslash stands before.
-fn fio_name(path: &Path) -> Result<OsString, DiskError> {
-    let bytes = path.as_os_str().as_bytes();
-    // A blank at the end fio cuts off, and has another file.
-    let is_odd = |byte: &u8| *byte == b'\\' || byte.is_ascii_control();
-    if bytes.iter().any(is_odd) || bytes.last().is_some_and(u8::is_ascii_whitespace) {
-        return Err(SafetyError::Name { path: path.to_owned() }.into());
-    }
-    let mut name = Vec::with_capacity(bytes.len());
-    for byte in bytes {
-        if *byte == b':' {
-            name.push(b'\\');
+/// When one cannot be looked at.
+pub fn device_behind(paths: &[PathBuf]) -> Result<Storage, DiskError> {
+    let mut found: Vec<Storage> = Vec::new();
+    for path in paths {
+        let storage = if path.exists() {
+            Storage::of(path)?
+        } else {
+            let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            Storage::of(folder.unwrap_or(Path::new(".")))?
+        };
+        if !found.contains(&storage) {
+            found.push(storage);
         }
-        name.push(*byte);
     }
-    Ok(OsString::from_vec(name))
+    Ok(match found.len() {
+        1 => found.remove(0),
+        _ => together(&found),
+    })
 }
 
-fn length_of(path: &Path) -> Result<u64, DiskError> {
-    let length = File::open(path).and_then(|mut file| file.seek(SeekFrom::End(0)));
-    length.map_err(|source| DiskError::Length { path: path.to_owned(), source })
+/// Several as one, whose counters are the sum of theirs. It has neither a read-ahead nor a queue of
+/// its own.
+fn together(all: &[Storage]) -> Storage {
+    let mut layers: Vec<Layer> = Vec::new();
+    for layer in all.iter().flat_map(|storage| &storage.layers) {
+        if !layers.contains(layer) {
+            layers.push(layer.clone());
+        }
+    }
+    let names: Vec<&str> = all.iter().map(|storage| storage.name.as_str()).collect();
+    Storage { name: names.join(", "), read_ahead: None, queue: None, layers }
 }
 
 #[cfg(test)]

@@ -219,6 +219,7 @@ const MEASURES: &[Measure] = &[
     column("device_bytes_per_byte", "moved per byte")
         .costs_above_one(1.05, "bytes that the device moves for each byte asked for")
         .of_the_host(None),
+    column("files_per_second", "files/s"),
     column("fio_iops", "requests/s"),
     column("fio_clat_p50_ns", "half within"),
     column("fio_clat_p99_ns", "99 % within"),

@@ -61,6 +61,17 @@ pub enum DiskError {
     /// The plan names none or several.
     #[error("fio is run on one path at a time")]
     OnePath,
+    /// Loads that make files of their own, and others.
+    #[error("loads of many files work below a folder, and others on a file or a device: not both")]
+    TwoKinds,
+    /// What the runs need cannot be made.
+    #[error("make {}", path.display())]
+    Make {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// A cell of it asks for something that cannot be.
     #[error(transparent)]
     Cell(#[from] CellError),
@@ -70,7 +81,7 @@ pub enum DiskError {
     /// What was made for the runs is still there.
     #[error("remove {}", path.display())]
     Remove {
-        /// The file.
+        /// The file or folder.
         path: PathBuf,
         /// Why.
         source: io::Error,

@@ -3,10 +3,12 @@
 //! fio has hundreds of options, and every version more: some remove the file, name others, run
 //! programs, load code. So an option is taken when it is on the list below, and nothing else is.
 //! What is taken is written out anew for fio, which never sees the file: it may change meanwhile,
-//! and fio would replace `${NAME}` in it. The path to be used is given beside it.
+//! and fio would replace `${NAME}` in it. Where the files of a section are is no part of that text:
+//! it is looked at by itself ([`places`](super::places)) and given to each section.
 
 use std::fmt::Write as _;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::ramp::Ramp;
@@ -14,21 +16,125 @@ use super::ramp::Ramp;
 /// What a job does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Job {
-    /// The job for fio, without the file that it works on.
-    pub text: String,
-    /// Files that it names.
-    pub files: Vec<String>,
-    /// Whether a part of it writes or discards.
-    pub writes: bool,
-    /// Largest size and largest offset that a part of it asks for.
-    pub size: Extent,
-    /// See `size`.
-    pub offset: Extent,
+    /// As they stand in the file, those that hold for all behind them among them.
+    blocks: Vec<Block>,
     /// Ramps as they are written, each with the number of its section.
     ramps: Vec<(usize, String)>,
-    /// Sections other than the one that holds for all, and whether one of them waits for another.
-    sections: usize,
+    /// Whether a section waits for another.
     is_in_turn: bool,
+}
+
+/// A part of a job file: its head and what stands below.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Block {
+    name: String,
+    /// Its lines for fio, without those that say where files are.
+    text: String,
+    options: Options,
+}
+
+impl Block {
+    /// fio goes by the first letters.
+    fn is_global(&self) -> bool {
+        self.name.starts_with("global")
+    }
+}
+
+/// What is known of the lines of a part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Options {
+    files: Option<Vec<String>>,
+    folders: Option<Vec<String>>,
+    writes: Option<bool>,
+    size: Extent,
+    offset: Extent,
+    file_bytes: Option<u64>,
+    jobs: Option<u64>,
+    files_of_job: Option<u64>,
+}
+
+impl Options {
+    /// These, and where they say nothing, those that hold for all.
+    fn over(&self, general: &Options) -> Options {
+        let own = self.clone();
+        Options {
+            files: own.files.or_else(|| general.files.clone()),
+            folders: own.folders.or_else(|| general.folders.clone()),
+            writes: own.writes.or(general.writes),
+            size: own.size.over(general.size),
+            offset: own.offset.over(general.offset),
+            file_bytes: own.file_bytes.or(general.file_bytes),
+            jobs: own.jobs.or(general.jobs),
+            files_of_job: own.files_of_job.or(general.files_of_job),
+        }
+    }
+}
+
+/// A section with all that holds for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Its name.
+    pub name: String,
+    options: Options,
+}
+
+/// Room that files take which fio makes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// How many there are, at most.
+    pub files: u64,
+    /// All of their bytes.
+    pub bytes: u64,
+}
+
+impl Section {
+    /// The files that it names.
+    #[must_use]
+    pub fn files(&self) -> Option<&[String]> {
+        self.options.files.as_deref()
+    }
+
+    /// The folders that it names.
+    #[must_use]
+    pub fn folders(&self) -> Option<&[String]> {
+        self.options.folders.as_deref()
+    }
+
+    /// Whether it writes or discards. fio reads unless it is told otherwise.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.options.writes.unwrap_or(false)
+    }
+
+    /// Bytes from the start of a file of so many that it may ask for, at most, where it works on so
+    /// many files: a size is divided by them (fio(1), `filename`).
+    #[must_use]
+    pub fn reach_bytes(&self, file_bytes: u64, files: usize) -> u64 {
+        let Options { size, offset, .. } = self.options;
+        let files = files.max(1) as u64;
+        let size = match size.bytes {
+            // What is left over goes to some of them.
+            Some(all) if all.is_multiple_of(files) => Extent { bytes: Some(all / files), ..size },
+            _ => size,
+        };
+        let end = size.of_file(file_bytes).saturating_add(offset.of_file(file_bytes));
+        end.max(self.options.file_bytes.unwrap_or(0))
+    }
+
+    /// What files take that fio makes up names for; nobody knows without a size in bytes.
+    #[must_use]
+    pub fn room(&self) -> Option<Room> {
+        let options = &self.options;
+        let jobs = options.jobs.unwrap_or(1).max(1);
+        let each = options.files_of_job.unwrap_or(1).max(1);
+        let bytes = match options.file_bytes {
+            Some(bytes) => bytes.saturating_mul(each),
+            None => options.size.bytes?,
+        };
+        let before = options.offset.bytes.unwrap_or(0).saturating_mul(each);
+        let bytes = bytes.saturating_add(before).saturating_mul(jobs);
+        Some(Room { files: jobs.saturating_mul(each), bytes })
+    }
 }
 
 /// Why a job is not run.
@@ -45,11 +151,26 @@ pub enum JobError {
         /// What is wrong with it.
         fault: LineFault,
     },
-    /// It works on another file than the one that was named.
-    #[error("it names {other}: name that as PATH, or take the line out")]
-    OtherFile {
-        /// The file.
-        other: String,
+    /// There is nothing to run.
+    #[error("it has no section to run")]
+    NoSection,
+    /// A section that says nothing of where its files are.
+    #[error("section [{section}] names neither a file nor a folder")]
+    NoPlace {
+        /// The section.
+        section: String,
+    },
+    /// A path was given that no section works on.
+    #[error("no section works on {}: each names its own", path.display())]
+    NotUsed {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Files that fio would make, of a length that nobody knows.
+    #[error("section [{section}] has no size in bytes, and files are to be made for it")]
+    NoSize {
+        /// The section.
+        section: String,
     },
 }
 
@@ -65,6 +186,9 @@ pub enum LineFault {
     /// No size that fio would understand.
     #[error("is no size")]
     Size,
+    /// No plain number.
+    #[error("is no number from 1 to {NUMBER_MAX}")]
+    Number,
     /// Another engine than those that do nothing but read and write.
     #[error("is none of the engines {}", ENGINES.join(" "))]
     Engine,
@@ -74,12 +198,30 @@ pub enum LineFault {
     /// A value that could mean more than itself.
     #[error("has more in it than letters and numbers")]
     Value,
+    /// A list of files that fio would understand in another way.
+    #[error("is no list of files: names are divided by ':', and '-' is none")]
+    Files,
+    /// A pattern for names that could lead elsewhere.
+    #[error("has more in it than letters, numbers, $jobname, $jobnum and $filenum")]
+    Format,
+    /// It stands before the first section.
+    #[error("stands in no section")]
+    Outside,
+    /// fio reads a line in pieces of this size, each as a line of its own.
+    #[error("is longer than {LINE_BYTES_MAX} bytes")]
+    Long,
 }
+
+/// Longest line that fio is given; it cuts them at 4,096 bytes.
+pub const LINE_BYTES_MAX: usize = 4000;
+
+/// Most jobs of a section, and files of a job.
+const NUMBER_MAX: u64 = 1_000_000;
 
 /// Bytes, and percents of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
-    bytes: u64,
+struct Extent {
+    bytes: Option<u64>,
     percent: u64,
 }
 
@@ -90,39 +232,80 @@ impl Extent {
                 let number: u64 = number.parse().map_err(|_| LineFault::Share)?;
                 self.percent = self.percent.max(number);
             }
-            None => self.bytes = self.bytes.max(bytes(value).ok_or(LineFault::Size)?),
+            None => {
+                let bytes = bytes(value).ok_or(LineFault::Size)?;
+                self.bytes = Some(bytes.max(self.bytes.unwrap_or(0)));
+            }
         }
         Ok(())
     }
 
+    /// A number of bytes takes the place of another one; a percentage stays beside it.
+    fn over(self, general: Extent) -> Extent {
+        Extent { bytes: self.bytes.or(general.bytes), percent: self.percent.max(general.percent) }
+    }
+
     fn of_file(self, file_bytes: u64) -> u64 {
         let share = u128::from(file_bytes) * u128::from(self.percent) / 100;
-        self.bytes.max(u64::try_from(share).unwrap_or(u64::MAX))
+        self.bytes.unwrap_or(0).max(u64::try_from(share).unwrap_or(u64::MAX))
     }
 }
 
 impl Job {
-    /// Bytes from the start of a file of so many that the job may ask for, at most.
-    #[must_use]
-    pub fn reach_bytes(&self, file_bytes: u64) -> u64 {
-        self.size.of_file(file_bytes).saturating_add(self.offset.of_file(file_bytes))
-    }
-
     /// What its parts do before they are counted.
     #[must_use]
     pub fn ramp(&self) -> Ramp {
         let is_global = |section: usize| section == 0;
         match &self.ramps[..] {
             [] => Ramp::None,
-            [(section, text)]
-                if !self.is_in_turn && (is_global(*section) || self.sections == 1) =>
-            {
+            [(section, text)] if !self.is_in_turn && (is_global(*section) || self.count() == 1) => {
                 time(text).map_or(Ramp::Several, |ramp| {
                     if ramp.is_zero() { Ramp::None } else { Ramp::For(ramp) }
                 })
             }
             _ => Ramp::Several,
         }
+    }
+
+    /// The sections, each with what holds for all that stands before it.
+    #[must_use]
+    pub fn sections(&self) -> Vec<Section> {
+        let mut general = Options::default();
+        let mut sections = Vec::new();
+        for block in &self.blocks {
+            let options = block.options.over(&general);
+            if block.is_global() {
+                general = options;
+            } else {
+                sections.push(Section { name: block.name.clone(), options });
+            }
+        }
+        sections
+    }
+
+    /// The job for fio: each section, by its number, with a line that says where its files are.
+    /// One without such a line is left out.
+    #[must_use]
+    pub fn text(&self, place: impl Fn(usize) -> Option<String>) -> String {
+        let mut text = String::new();
+        let mut number = 0;
+        for block in &self.blocks {
+            let place = if block.is_global() {
+                Some(String::new())
+            } else {
+                number += 1;
+                place(number - 1)
+            };
+            if let Some(place) = place {
+                let _ = write!(text, "[{}]\n{}{place}", block.name, block.text);
+            }
+        }
+        text
+    }
+
+    /// Sections other than those that hold for all.
+    fn count(&self) -> usize {
+        self.blocks.iter().filter(|block| !block.is_global()).count()
     }
 
     /// Reads a job file of fio (fio(1), "job file format").
@@ -132,46 +315,77 @@ impl Job {
     pub fn read(text: &str) -> Result<Job, JobError> {
         let mut job = Job::default();
         for line in text.lines().map(str::trim) {
-            if line.is_empty() || line.starts_with(['#', ';']) {
-                continue;
-            }
-            let taken = match line.split_once('=') {
-                _ if line.starts_with('[') => job.begin_section(line),
-                Some((name, value)) => job.take(name.trim(), Some(value.trim())),
-                None => job.take(line, None),
-            };
-            taken.map_err(|fault| JobError::Line { line: line.to_owned(), fault })?;
+            job.line(line).map_err(|fault| JobError::Line { line: line.to_owned(), fault })?;
+        }
+        if job.count() == 0 {
+            return Err(JobError::NoSection);
         }
         Ok(job)
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), LineFault> {
+        if line.starts_with('[') {
+            return self.begin_section(line);
+        }
+        // fio cuts a line there, wherever that is.
+        let end = line.find(['#', ';']).unwrap_or(line.len());
+        let line = line[..end].trim();
+        match line.split_once('=') {
+            _ if line.is_empty() => Ok(()),
+            _ if line.len() > LINE_BYTES_MAX => Err(LineFault::Long),
+            Some((name, value)) => self.take(name.trim(), Some(value.trim())),
+            None => self.take(line, None),
+        }
     }
 
     fn begin_section(&mut self, line: &str) -> Result<(), LineFault> {
         let name = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         // fio takes the name of a section for that of a file, too.
-        let is_plain = |name: &&str| !name.is_empty() && name.chars().all(is_plain_letter);
+        let is_plain = |name: &&str| {
+            !name.is_empty() && name.len() < NAME_BYTES_MAX && name.chars().all(is_plain_letter)
+        };
         let name = name.filter(is_plain).ok_or(LineFault::Section)?;
-        self.sections += usize::from(name != "global");
-        let _ = writeln!(self.text, "[{name}]");
+        self.blocks.push(Block { name: name.to_owned(), ..Block::default() });
         Ok(())
     }
 
     fn take(&mut self, name: &str, value: Option<&str>) -> Result<(), LineFault> {
+        let sections = self.count();
+        let block = self.blocks.last_mut().ok_or(LineFault::Outside)?;
+        let options = &mut block.options;
         let text = value.unwrap_or("");
         match name {
+            // Given to each section, once it is known to be harmless.
             "filename" => {
-                self.files.push(text.replace("\\:", ":"));
-                // Given beside the job, and checked to be the same.
+                options.files = Some(names(text)?);
+                return Ok(());
+            }
+            "directory" => {
+                options.folders = Some(names(text)?);
                 return Ok(());
             }
             // It would put all sections into one sum, and they are told apart.
             "group_reporting" => return Ok(()),
             "rw" | "readwrite" => {
-                let pattern = text.split([':', ',']).next().unwrap_or(text);
-                self.writes |= !matches!(pattern, "read" | "randread");
+                let pattern = text.split(':').next().unwrap_or(text);
+                let writes = !matches!(pattern, "read" | "randread");
+                options.writes = Some(writes || options.writes == Some(true));
             }
-            "size" => self.size.add(text)?,
-            "offset" => self.offset.add(text)?,
-            "ramp_time" => self.ramps.push((self.sections, text.to_owned())),
+            "size" => options.size.add(text)?,
+            "offset" => options.offset.add(text)?,
+            "filesize" => {
+                let ends: Option<Vec<u64>> = text.split(['-', ':']).map(bytes).collect();
+                let largest = ends.and_then(|ends| ends.into_iter().max());
+                options.file_bytes = Some(largest.ok_or(LineFault::Size)?);
+            }
+            "numjobs" => options.jobs = Some(number(text)?),
+            "nrfiles" => options.files_of_job = Some(number(text)?),
+            "filename_format" if is_harmless_format(text) => {
+                let _ = writeln!(block.text, "{name}={text}");
+                return Ok(());
+            }
+            "filename_format" => return Err(LineFault::Format),
+            "ramp_time" => self.ramps.push((sections, text.to_owned())),
             "stonewall" | "wait_for_previous" | "startdelay" => self.is_in_turn = true,
             "ioengine" if !ENGINES.contains(&text) => {
                 return Err(LineFault::Engine);
@@ -183,11 +397,43 @@ impl Job {
             return Err(LineFault::Value);
         }
         let _ = match value {
-            Some(value) => writeln!(self.text, "{name}={value}"),
-            None => writeln!(self.text, "{name}"),
+            Some(value) => writeln!(block.text, "{name}={value}"),
+            None => writeln!(block.text, "{name}"),
         };
         Ok(())
     }
+}
+
+/// Longest name of a section; fio cuts it at 255 bytes.
+const NAME_BYTES_MAX: usize = 200;
+
+/// Names that are divided by colons; one with a backslash before it is part of a name.
+fn names(text: &str) -> Result<Vec<String>, LineFault> {
+    let mut names = vec![String::new()];
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let name = names.last_mut().expect("there is one from the start");
+        match letter {
+            '\\' if letters.peek() == Some(&':') => name.extend(letters.next()),
+            ':' => names.push(String::new()),
+            // The rest is looked at when the name is known in full.
+            _ => name.push(letter),
+        }
+    }
+    let is_odd = |name: &String| name.is_empty() || name == "-" || name.contains(['$', '`', '"']);
+    if names.iter().any(is_odd) { Err(LineFault::Files) } else { Ok(names) }
+}
+
+fn number(text: &str) -> Result<u64, LineFault> {
+    let number: Option<u64> = text.parse().ok();
+    number.filter(|number| (1..=NUMBER_MAX).contains(number)).ok_or(LineFault::Number)
+}
+
+/// Whether all names that it makes stay in their folder.
+fn is_harmless_format(text: &str) -> bool {
+    let known = ["$jobname", "$jobnum", "$filenum"];
+    let rest = known.iter().fold(text.to_owned(), |rest, keyword| rest.replace(keyword, ""));
+    !text.is_empty() && rest.chars().all(is_plain_letter)
 }
 
 fn is_plain_letter(letter: char) -> bool {
@@ -229,12 +475,12 @@ fn time(text: &str) -> Option<Duration> {
     unit.checked_mul(number)
 }
 
-/// Engines that do nothing but read and write the one file.
+/// Engines that do nothing but read and write the files of a section.
 const ENGINES: &[&str] =
     &["sync", "psync", "vsync", "pvsync", "pvsync2", "posixaio", "libaio", "io_uring"];
 
-/// What shapes a load, its length and its statistics. None of them names a file, makes, removes,
-/// lengthens or cuts one, or runs anything.
+/// What shapes a load, its length and its statistics. None of them names a file, removes or cuts
+/// one, or runs anything.
 const OPTIONS: &[&str] = &[
     "ba",
     "blockalign",
@@ -252,6 +498,8 @@ const OPTIONS: &[&str] = &[
     "end_fsync",
     "fadvise_hint",
     "fdatasync",
+    "file_service_type",
+    "filesize",
     "fixedbufs",
     "fsync",
     "fsync_on_close",
@@ -269,9 +517,11 @@ const OPTIONS: &[&str] = &[
     "loops",
     "nice",
     "norandommap",
+    "nrfiles",
     "number_ios",
     "numjobs",
     "offset",
+    "openfiles",
     "percentage_random",
     "percentile_list",
     "prio",
@@ -306,84 +556,4 @@ const OPTIONS: &[&str] = &[
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_job_says_what_it_would_do() {
-        let text = "# x\n[global]\nioengine=libaio\nfilename = /dev/sdx\n[a]\nrw=randread\n\
-                    stonewall\n[b]\nrw=randrw:8\nsize=1m\noffset=10%\n";
-        let job = Job::read(text).unwrap();
-        assert_eq!((&job.files[..], job.writes), (&["/dev/sdx".to_owned()][..], true));
-        let written = "[global]\nioengine=libaio\n[a]\nrw=randread\nstonewall\n[b]\nrw=randrw:8\n\
-                       size=1m\noffset=10%\n";
-        assert_eq!(job.text, written);
-        assert_eq!(job.reach_bytes(100 << 20), 11 << 20);
-        assert_eq!(Job::read("[a]\ngroup_reporting=1\n").unwrap().text, "[a]\n");
-        assert!(!Job::read("[a]\nrw=read\n").unwrap().writes);
-        assert!(!Job::read("[a]\n").unwrap().writes, "fio reads unless it is told otherwise");
-        assert!(Job::read("[a]\nreadwrite=trim\n").unwrap().writes);
-        assert!(Job::read("[a]\nrw=read,randwrite\n").is_ok_and(|job| !job.writes));
-    }
-
-    #[test]
-    fn what_is_not_on_the_list_is_refused() {
-        for line in [
-            "unlink=1",
-            "opendir=/srv",
-            "directory=/srv",
-            "filename_format=x",
-            "exec_prerun=touch x",
-            "include x.fio",
-            "include",
-            "create_only=1",
-            "create_on_open=1",
-            "filesize=1g",
-            "nrfiles=2",
-            "write_bw_log=x",
-            "read_iolog=x",
-            "allow_file_create=1",
-            "ioengine=external:/x.so",
-            "ioengine=filedelete",
-            "ioengine=mmap",
-            "size=${SIZE}",
-            "size=0",
-            "size=1e",
-            "bs=4k\"",
-            "description=`x`",
-            "[../x]",
-            "[/dev/sdx]",
-            "[a",
-            "Unlink=1",
-            "unlink = 1",
-            "--unlink=1",
-        ] {
-            let error = Job::read(&format!("[a]\nrw=read\n{line}\n")).unwrap_err().to_string();
-            assert!(error.contains(&format!("{line:?}")), "{line}: {error}");
-        }
-    }
-
-    #[test]
-    fn ramps_of_parts_that_begin_together() {
-        let ramp = |text: &str| Job::read(text).unwrap().ramp();
-        assert_eq!(ramp("[a]\nrw=read\n"), Ramp::None);
-        assert_eq!(ramp("[a]\nramp_time=0\n"), Ramp::None);
-        let second = Ramp::For(Duration::from_secs(1));
-        assert_eq!(ramp("[a]\nrw=read\nramp_time=1\n"), second);
-        assert_eq!(ramp("[global]\nramp_time=1000ms\n[a]\nrw=read\n[b]\nrw=read\n"), second);
-        assert_eq!(ramp("[a]\nramp_time=1\n[b]\nrw=read\n"), Ramp::Several);
-        assert_eq!(ramp("[global]\nramp_time=1\n[a]\n[b]\nstonewall\n"), Ramp::Several);
-        assert_eq!(ramp("[a]\nramp_time=1y\n"), Ramp::Several);
-    }
-
-    #[test]
-    fn sizes_are_those_of_fio() {
-        let sizes = [("512", 512), ("4k", 4096), ("4KiB", 4096), ("2M", 2 << 20), ("1t", 1 << 40)];
-        for (text, expected) in sizes {
-            assert_eq!(bytes(text), Some(expected), "{text}");
-        }
-        for text in ["", "0", "-1", "k", "1x", "1.5g", "99999999999t"] {
-            assert_eq!(bytes(text), None, "{text}");
-        }
-    }
-}
+mod tests;

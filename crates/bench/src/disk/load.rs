@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use super::job::Room;
 use crate::read::Pages;
 use crate::record::{Cell, CellError, Level};
 
@@ -19,6 +20,17 @@ pub struct Load {
     fsync_every: u64,
     /// Of the memory that fio reads into and writes from.
     pub pages: Pages,
+    /// Of loads that go through many files.
+    pub files: Option<Files>,
+}
+
+/// Files of each job, one after the other, each from its start to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Files {
+    /// How many.
+    pub count: u64,
+    /// Bytes of each.
+    pub bytes: u64,
 }
 
 /// fio has no option for transparent huge pages (`--mem=mmaphuge` takes reserved ones, of which
@@ -27,8 +39,24 @@ pub struct Load {
 const HUGE_ALIGNMENT_BYTES: u64 = 32 << 20;
 
 const ENGINES: &[&str] = &["sync", "psync", "libaio", "io_uring"];
-const PATTERNS: &[&str] =
-    &["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"];
+const PATTERNS: &[&str] = &[
+    "read",
+    "write",
+    "randread",
+    "randwrite",
+    "rw",
+    "randrw",
+    "trim",
+    "randtrim",
+    "readfiles",
+    "writefiles",
+];
+
+/// Most files of all jobs together; fio keeps some hundred bytes of each in memory.
+const FILES_MAX: u64 = 4_000_000;
+
+/// What the kernel asks of requests past its cache, at least.
+const SECTOR_BYTES: u64 = 512;
 
 impl Load {
     /// From a cell; what it does not name is a random read of 4 KiB, one at a time.
@@ -52,7 +80,7 @@ impl Load {
                 }),
                 None => Ok(usual),
             };
-        Ok(Load {
+        let mut load = Load {
             engine: word("engine", "psync", ENGINES)?,
             pattern: word("load", "randread", PATTERNS)?,
             read_percent: number("read_percent", 50, 0..=100)?,
@@ -62,12 +90,43 @@ impl Load {
             jobs: number("jobs", 1, 1..=256)?,
             fsync_every: number("fsync_every", 0, 0..=1_000_000)?,
             pages: Pages::from_cell(cell)?,
-        })
+            files: None,
+        };
+        if load.pattern.ends_with("files") {
+            let count = number("files", 1000, 1..=1_000_000)?;
+            let bytes = number("file_bytes", 16384, 1..=(1 << 40))?;
+            load.files = Some(Files { count, bytes });
+            load.block_bytes = load.block_bytes.min(bytes);
+            load.check_files()?;
+        }
+        Ok(load)
+    }
+
+    /// Whether fio would go through all of each file, and keep them all in mind.
+    fn check_files(&self) -> Result<(), CellError> {
+        let Some(files) = self.files else { return Ok(()) };
+        let shown = |bytes: u64| Level::Number(bytes).shown("file_bytes");
+        let wrong = |what: String| {
+            Err(CellError::Impossible(format!("files of {}: {what}", shown(files.bytes))))
+        };
+        if !files.bytes.is_multiple_of(self.block_bytes) {
+            return wrong(format!("no multiple of requests of {}", shown(self.block_bytes)));
+        }
+        if self.direct && !self.block_bytes.is_multiple_of(SECTOR_BYTES) {
+            return wrong(format!("past the cache goes what is a multiple of {SECTOR_BYTES} B"));
+        }
+        if files.count.saturating_mul(self.jobs) > FILES_MAX {
+            return wrong(format!(
+                "{} of {} jobs are more than {FILES_MAX}",
+                files.count, self.jobs
+            ));
+        }
+        Ok(())
     }
 
     /// Whether anything is written or discarded.
     pub fn writes(&self) -> bool {
-        !matches!(self.pattern.as_str(), "read" | "randread")
+        !matches!(self.pattern.as_str(), "read" | "randread" | "readfiles")
     }
 
     /// Whether all that is done is to discard.
@@ -77,7 +136,7 @@ impl Load {
 
     /// Whether anything is read.
     pub fn reads(&self) -> bool {
-        matches!(self.pattern.as_str(), "read" | "randread" | "rw" | "randrw")
+        matches!(self.pattern.as_str(), "read" | "randread" | "rw" | "randrw" | "readfiles")
     }
 
     /// Calls that wait have one request in flight, whatever is asked for.
@@ -85,9 +144,47 @@ impl Load {
         self.depth == 1 || matches!(self.engine.as_str(), "libaio" | "io_uring")
     }
 
-    /// Bytes that all jobs together move when a run goes once through `length_bytes`.
+    /// The files that all jobs together work on, and the room that they take.
+    pub fn room(&self) -> Option<Room> {
+        let files = self.files?.count.saturating_mul(self.jobs);
+        Some(Room { files, bytes: files.saturating_mul(self.files?.bytes) })
+    }
+
+    /// Jobs at once.
+    pub fn jobs(&self) -> u64 {
+        self.jobs
+    }
+
+    /// Bytes that all jobs together move when a run goes once through `length_bytes`, or through
+    /// all files.
     pub fn bytes_of(&self, length_bytes: u64) -> u64 {
+        if let Some(room) = self.room() {
+            return room.bytes;
+        }
         (length_bytes / self.block_bytes * self.block_bytes).saturating_mul(self.jobs)
+    }
+
+    /// Whether a run ends with its length, also where a time is given: a file is made once.
+    pub fn ends_by_itself(&self) -> bool {
+        self.files.is_some()
+    }
+
+    /// How much there is to do. Files are made as they are opened, within the time of the run, and
+    /// one is closed before the next is opened, or as many later as there are requests in flight.
+    fn extent(&self, length_bytes: u64) -> Vec<String> {
+        let Some(files) = self.files else {
+            return vec![format!("--size={}", length_bytes / self.block_bytes * self.block_bytes)];
+        };
+        let mut all = vec![
+            format!("--nrfiles={}", files.count),
+            format!("--filesize={}", files.bytes),
+            format!("--openfiles={}", self.depth.min(files.count)),
+            "--file_service_type=sequential".to_owned(),
+        ];
+        if self.writes() {
+            all.extend(["--create_on_open=1", "--fallocate=none"].map(str::to_owned));
+        }
+        all
     }
 
     /// The command line of fio.
@@ -105,13 +202,13 @@ impl Load {
             // switches it off. Databases do not, and the setting in force is what is measured.
             "--fadvise_hint=0".to_owned(),
             format!("--ioengine={}", self.engine),
-            format!("--rw={}", self.pattern),
+            format!("--rw={}", self.pattern.trim_end_matches("files")),
             format!("--bs={}", self.block_bytes),
             format!("--iodepth={}", self.depth),
             format!("--numjobs={}", self.jobs),
             format!("--direct={}", u8::from(self.direct)),
-            format!("--size={}", length_bytes / self.block_bytes * self.block_bytes),
         ];
+        all.extend(self.extent(length_bytes));
         if matches!(self.pattern.as_str(), "rw" | "randrw") {
             all.push(format!("--rwmixread={}", self.read_percent));
         }
@@ -121,7 +218,7 @@ impl Load {
         if self.fsync_every > 0 {
             all.push(format!("--fsync={}", self.fsync_every));
         }
-        if seconds > 0.0 {
+        if seconds > 0.0 && !self.ends_by_itself() {
             let milliseconds = (seconds * 1e3).round().max(1.0) as u64;
             all.extend(["--time_based".to_owned(), format!("--runtime={milliseconds}ms")]);
         }

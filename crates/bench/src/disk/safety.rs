@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use report::format::size;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
@@ -70,12 +71,48 @@ pub enum SafetyError {
     },
     /// A name that fio cannot be told.
     #[error(
-        "{} has a backslash, a control character or a blank at its end in its name",
+        "{} has a backslash, a ';', a '#' or a control character in its name, in a job also a '$', \
+         or ends with a blank: fio would take it for another one",
         path.display()
     )]
     Name {
         /// The path.
         path: PathBuf,
+    },
+    /// More names than fio reads.
+    #[error("the names of the files of section [{section}] are longer than fio reads")]
+    Names {
+        /// The section.
+        section: String,
+    },
+    /// Files are to be made in what is none.
+    #[error("{} is no folder", path.display())]
+    NoFolder {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file system is too full.
+    #[error(
+        "the files to be made below {} take {}, and {} are free",
+        path.display(), size(*needed_bytes), size(*free_bytes)
+    )]
+    Room {
+        /// The folder.
+        path: PathBuf,
+        /// What they take.
+        needed_bytes: u64,
+        /// What there is.
+        free_bytes: u64,
+    },
+    /// The file system has no room for so many.
+    #[error("{files} files are to be made below {}, which takes {free_files} more", path.display())]
+    Files {
+        /// The folder.
+        path: PathBuf,
+        /// How many.
+        files: u64,
+        /// How many it takes.
+        free_files: u64,
     },
     /// There is nothing to read.
     #[error("{} is empty or does not exist: there is nothing to read", path.display())]

@@ -2,6 +2,7 @@
 
 use failures::with_causes;
 
+use super::safety::SafetyError;
 use super::*;
 use crate::plan::Stop;
 use crate::record::{Factor, Level, Role};
@@ -70,22 +71,6 @@ fn a_file_that_fio_made_is_removed_and_one_with_data_is_kept() {
     assert!(matches!(refused, Err(DiskError::Safety(SafetyError::HoldsData { .. }))));
 }
 
-#[test]
-fn a_job_may_not_reach_further_than_its_path() {
-    let directory = tempfile::tempdir().unwrap();
-    let job = directory.path().join("job.fio");
-    let path = directory.path().join("x");
-    let check = |text: &str, expected: &str| {
-        std::fs::write(&job, text).unwrap();
-        let error = with_causes(&read_job(&job, &path).unwrap_err());
-        assert!(error.contains(expected), "{error}");
-    };
-    check("[a]\nfilename=/dev/sdx\n", "it names /dev/sdx");
-    check("[a]\ndirectory=/srv\n", "is not among the options");
-    std::fs::write(&job, format!("[a]\nrw=randwrite\nfilename={}\n", path.display())).unwrap();
-    assert!(read_job(&job, &path).unwrap().writes);
-}
-
 /// Runs a job as `bench disk --job` does, on a file of 1 MiB in a folder with another one; says
 /// what was refused, or what fio said. Whatever comes of it, both files are as they were.
 fn run_job(name: &str, job: &str) -> Result<RunRecord, String> {
@@ -98,7 +83,8 @@ fn run_job(name: &str, job: &str) -> Result<RunRecord, String> {
     let job = job.replace("FOLDER", &directory.path().display().to_string());
     std::fs::write(file.path(), &job).unwrap();
     let plan = plan(&path, &[]);
-    let done = DiskExecutor::new(&plan, Some(file.path()), Permission::KeepData, None)
+    let done = UserJob::read(file.path(), Some(&path))
+        .and_then(|job| DiskExecutor::new(&plan, Some(job), Permission::KeepData, None))
         .and_then(|mut executor| {
             let run = executor.execute(&Cell::new(), &Cancel::new());
             executor.finish().unwrap();
@@ -157,10 +143,6 @@ fn a_job_that_would_change_files_is_refused_before_fio_is_started() {
         "unlink=1",
         "unlink_each_loop=1",
         "opendir=FOLDER",
-        "directory=FOLDER",
-        "filename_format=FOLDER/other",
-        "filesize=2m",
-        "nrfiles=2",
         "exec_prerun=rm FOLDER/other",
         "include FOLDER/other",
         "write_bw_log=FOLDER/other",
@@ -172,15 +154,22 @@ fn a_job_that_would_change_files_is_refused_before_fio_is_started() {
     ] {
         check(line, "is not among the options that a job may have here");
     }
-    check("filename=FOLDER/other", "name that as PATH");
-    check("filename=FOLDER/data:FOLDER/other", "name that as PATH");
+    check("filesize=2m", "reads up to byte 2097152");
+    check("filename_format=FOLDER/other", "has more in it than letters");
+    check("filename=FOLDER/other", "no section works on ");
+    check("filename=FOLDER/data:FOLDER/missing", "missing is empty or does not exist");
+    check("filename=FOLDER/data:FOLDER/none/x", "none/x: No such file or directory");
+    check("filename=FOLDER/data\n[b]\nrw=write\nfilename=FOLDER/other", "other holds data");
+    check("directory=FOLDER\nfilename=data:other\nrw=write", "data holds data");
+    check("filename=FOLDER/data:FOLDER", "is neither a file nor a block device");
+    check("directory=FOLDER\nsize=1m", "no section works on ");
     check("ioengine=filedelete", "is none of the engines");
     check("rw=write", "holds data, which the run would destroy");
     check("[b]\nrw=trim", "holds data, which the run would destroy");
     check("size=${SIZE}", "is no size");
-    for name in ["a\\b", "a\\:b", "a\nb", "data ", "data\t"] {
+    for name in ["a\\b", "a\\:b", "a\nb", "data ", "data\t", "a#b", "a;b", "a$jobname"] {
         let error = run_job(name, "[a]\nrw=read\n").unwrap_err();
-        assert!(error.contains("has a backslash, a control character or a blank"), "{error}");
+        assert!(error.contains("fio would take it for another one"), "{error}");
     }
 }
 
@@ -194,12 +183,17 @@ fn fio_itself_is_told_to_write_nothing() {
     let job = directory.path().join("job");
     std::fs::write(&job, "[a]\nrw=read\nbs=4k\n").unwrap();
     let plan = plan(&path, &[]);
-    let mut executor = DiskExecutor::new(&plan, Some(&job), Permission::KeepData, None).unwrap();
+    let job = UserJob::read(&job, Some(&path)).unwrap();
+    let mut executor = DiskExecutor::new(&plan, Some(job), Permission::KeepData, None).unwrap();
     // As if the list had a hole.
-    executor.job.as_mut().unwrap().text = "[a]\nrw=write\nbs=4k\nsize=2m\n".to_owned();
-    assert!(executor.execute(&Cell::new(), &Cancel::new()).is_err());
-    executor.job.as_mut().unwrap().text = "[a]\nrw=read\nbs=4k\nsize=2m\n".to_owned();
-    let _ = executor.execute(&Cell::new(), &Cancel::new());
+    let mut run = |pattern: &str| {
+        let Work::Job(work) = &mut executor.work else { panic!("it is a job") };
+        let name = path.display();
+        work.text = format!("[a]\nrw={pattern}\nbs=4k\nsize=2m\nfilename={name}\n");
+        executor.execute(&Cell::new(), &Cancel::new())
+    };
+    assert!(run("write").is_err());
+    let _ = run("read");
     assert!(std::fs::read(&path).unwrap() == vec![7; 1 << 20]);
 }
 
@@ -219,6 +213,159 @@ fn loads_that_fio_would_not_do_are_said() {
     let waiting = Cell::from([("depth".to_owned(), Level::Number(2))]);
     assert!(!Load::from_cell(&waiting).unwrap().is_sensible());
     check("pages", text("large"), "known are huge and small");
+}
+
+/// Runs a job once that says by itself where its files are, in a folder with two of them.
+fn run_named(
+    job: &str,
+    path: Option<&Path>,
+    permission: Permission,
+) -> (tempfile::TempDir, Result<RunRecord, String>) {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().canonicalize().unwrap();
+    std::fs::write(folder.join("a.0.0"), vec![7; 1 << 20]).unwrap();
+    std::fs::write(folder.join("other"), vec![8; 1 << 20]).unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let text = job.replace("FOLDER", &folder.display().to_string());
+    std::fs::write(file.path(), text).unwrap();
+    let path = path.map(|path| folder.join(path));
+    let run = UserJob::read(file.path(), path.as_deref())
+        .and_then(|job| {
+            let names = job.paths().iter().map(|path| path.display().to_string()).collect();
+            let plan = Plan { paths: names, ..plan(&folder, &[]) };
+            DiskExecutor::new(&plan, Some(job), permission, None)
+        })
+        .and_then(|mut executor| {
+            // The second run finds what the first one has made.
+            let first = executor.execute(&Cell::new(), &Cancel::new());
+            let second = first.and_then(|_| executor.execute(&Cell::new(), &Cancel::new()));
+            executor.finish().unwrap();
+            second
+        });
+    (directory, run.map_err(|error| with_causes(&error)))
+}
+
+/// What is in the folder of `run_named`, by name.
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+    let mut names: Vec<String> =
+        entries.map(|entry| name(entry).to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Each file that a job names is looked at by itself: what it only reads needs no permission, what
+/// it writes does, and what was not there is gone afterwards.
+#[test]
+fn every_file_of_a_job_is_one_that_was_looked_at() {
+    needs::require!(Fio);
+    use Permission::{Destructive, KeepData};
+    let both = "[global]\nbs=64k\n[a]\nrw=read\nfilename=FOLDER/a.0.0:FOLDER/other\n[b]\nrw=write\n\
+                size=512k\nfilename=FOLDER/made\n";
+    let (folder, run) = run_named(both, None, KeepData);
+    let run = run.unwrap();
+    let bytes: Vec<(&str, u64)> =
+        run.operations.iter().map(|one| (&one.section[..], one.bytes)).collect();
+    assert_eq!(bytes, [("a", 2 << 20), ("b", 512 << 10)]);
+    assert_eq!(names_in(folder.path()), ["a.0.0", "other"]);
+    // By two names it is one: what one section writes the other does not protect.
+    let twice = "[a]\nrw=read\nfilename=FOLDER/other\n[b]\nrw=write\nfilename=FOLDER/./other\n";
+    let (_, run) = run_named(twice, None, KeepData);
+    assert!(run.unwrap_err().contains("other holds data"));
+    let (folder, run) = run_named(&format!("{twice}bs=64k\n"), None, Destructive);
+    assert_eq!(run.unwrap().bytes, 2 << 20);
+    assert_ne!(std::fs::read(folder.path().join("other")).unwrap(), vec![8; 1 << 20]);
+    assert_eq!(std::fs::read(folder.path().join("a.0.0")).unwrap(), vec![7; 1 << 20]);
+}
+
+/// fio takes a name from its working folder, puts `directory` before it, and makes one up where
+/// there is none: `a.0.0`, which somebody has here.
+#[test]
+fn files_that_a_job_does_not_name_are_made_apart() {
+    needs::require!(Fio);
+    use Permission::{Destructive, KeepData};
+    let job = "[global]\nsize=384k\nbs=4k\nnumjobs=2\nnrfiles=3\ndirectory=FOLDER\n[a]\n\
+               rw=randread\nopenfiles=1\nfile_service_type=sequential\n[b]\nrw=randwrite\n\
+               stonewall\nfilename_format=$jobname-$jobnum-$filenum\n";
+    for path in [None, Some("")] {
+        // The folder of the job, or that of PATH.
+        let job = if path.is_some() { job.replace("directory=FOLDER\n", "") } else { job.into() };
+        let (folder, run) = run_named(&job, path.map(Path::new), Destructive);
+        let run = run.unwrap();
+        assert_eq!(run.bytes, (4 * 384) << 10, "{run:?}");
+        assert_eq!(names_in(folder.path()), ["a.0.0", "other"]);
+        for (name, byte) in [("a.0.0", 7), ("other", 8)] {
+            let found = std::fs::read(folder.path().join(name)).unwrap();
+            assert!(found == vec![byte; 1 << 20], "{name}");
+        }
+    }
+    let check = |job: &str, path: Option<&str>, expected: &str| {
+        let (folder, run) = run_named(job, path.map(Path::new), KeepData);
+        let error = run.unwrap_err();
+        assert!(error.contains(expected), "{job}: {error}");
+        assert_eq!(names_in(folder.path()), ["a.0.0", "other"]);
+    };
+    check("[a]\nrw=read\nsize=1m\n", None, "section [a] names neither a file nor a folder");
+    check("[a]\nrw=read\ndirectory=FOLDER\n", None, "section [a] has no size in bytes");
+    check("[a]\nrw=read\nsize=1m\ndirectory=FOLDER/other\n", None, "is no folder");
+    check("[a]\nrw=read\nsize=900000t\ndirectory=FOLDER\n", None, "are free");
+    check("[a]\nrw=write\nfilename=other\n", Some(""), "other holds data");
+}
+
+/// Files of our own: as many as asked for, each of its size; they are gone afterwards.
+#[test]
+fn many_files_are_made_and_read() {
+    needs::require!(Fio);
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("takeup.0.0"), "precious").unwrap();
+    let levels = |load: &str, bytes: u64| {
+        [
+            ("load", text(load)),
+            ("files", Level::Number(40)),
+            ("file_bytes", Level::Number(bytes)),
+            ("cache", text("buffered")),
+            ("jobs", Level::Number(2)),
+            ("block_bytes", Level::Number(16384)),
+        ]
+    };
+    for load in ["readfiles", "writefiles"] {
+        let plan = Plan { run_seconds: 5.0, ..plan(directory.path(), &levels(load, 8192)) };
+        let mut executor = DiskExecutor::new(&plan, None, Permission::KeepData, None).unwrap();
+        for _ in 0..2 {
+            let run = executor.execute(&plan.cells()[0], &Cancel::new()).unwrap();
+            assert_eq!(run.bytes, 2 * 40 * 8192, "{run:?}");
+            // As large as the request may be, each is one.
+            assert_eq!(run.latency.as_ref().unwrap().count(), 2 * 40);
+            assert!(run.measures["files_per_second"] > 0.0);
+            let rate = run.measures["files_per_second"] * 8192.0 * run.seconds;
+            assert!((rate / run.bytes as f64 - 1.0).abs() < 1e-9);
+            assert_eq!(run.measures["written_file_bytes"], 8192.0);
+        }
+        assert_eq!(names_in(directory.path()).len(), 2);
+        executor.finish().unwrap();
+        assert_eq!(names_in(directory.path()), ["takeup.0.0"]);
+        // Also where nobody finishes it.
+        drop(DiskExecutor::new(&plan, None, Permission::KeepData, None).unwrap());
+        assert_eq!(names_in(directory.path()), ["takeup.0.0"]);
+    }
+    let check = |path: &Path, levels: &[(&str, Level)], expected: &str| {
+        let refused = DiskExecutor::new(&plan(path, levels), None, Permission::KeepData, None);
+        let error = with_causes(&refused.unwrap_err());
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(names_in(directory.path()), ["takeup.0.0"]);
+    };
+    let here = directory.path();
+    check(here, &levels("readfiles", 20000), "no multiple of requests of ");
+    check(here, &levels("writefiles", 1 << 40), "are free");
+    check(&here.join("takeup.0.0"), &levels("readfiles", 8192), "is no folder");
+    check(here, &levels("randread", 8192), "is neither a file nor a block device");
+    let direct = [levels("readfiles", 1000).to_vec(), vec![("cache", text("direct"))]].concat();
+    check(
+        here,
+        &direct[..3].iter().chain(&direct[4..]).cloned().collect::<Vec<_>>(),
+        "multiple of 512",
+    );
 }
 
 /// A loop device over a file of nothing, with a scheduler that can merge.

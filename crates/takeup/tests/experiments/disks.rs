@@ -168,3 +168,121 @@ fn reads_writes_and_fsyncs_are_told_apart() {
         assert!(page.contains(word), "{word}");
     }
 }
+
+/// A job as its owner has it, with two devices in one section: both are looked at, both are
+/// watched, and the settings of both are changed and put back. No PATH is needed.
+#[test]
+fn a_job_names_its_devices_itself() {
+    needs::require!(Fio, MqDeadline, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let folders = ["one", "two"].map(|name| directory.path().join(name));
+    let [one, two] = folders.map(|folder| {
+        fs::create_dir(&folder).unwrap();
+        Loop::over(&folder, 32 << 20)
+    });
+    let job = format!(
+        "[both]\nfilename={}:{}\nrw=read\nbs=64k\nioengine=psync\ndirect=1\nsize=32m\n",
+        one.path(),
+        two.path()
+    );
+    fs::write(directory.path().join("mine.fio"), job).unwrap();
+    let schedulers = || [&one, &two].map(|device| fs::read(device.queue("scheduler")).unwrap());
+    let before = schedulers();
+    let command = ["bench", "disk", "--job", "mine.fio", "--scheduler", "none,mq-deadline"];
+    succeeds(directory.path(), &[&command[..], &ONCE].concat());
+    assert_eq!(schedulers(), before);
+    let runs = runs(directory.path());
+    assert_eq!(runs.len(), 2);
+    for run in &runs {
+        assert_eq!(run["bytes"], 32 << 20, "{run}");
+        // Half of it is on each: one device alone would have moved half as much.
+        let ratio = run["measures"]["device_bytes_per_byte"].as_f64().unwrap();
+        assert!((0.9..1.5).contains(&ratio), "{run}");
+        let wanted = format!("[{}]", run["cell"]["scheduler"].as_str().unwrap());
+        for device in [&one, &two] {
+            let name = device.path().trim_start_matches("/dev/");
+            assert!(run["environment"]["disks"].as_str().unwrap().contains(name), "{run}");
+            let is_set = |(key, value): (&String, &Value)| {
+                key.contains(&format!("/{name}/queue/scheduler"))
+                    && (value == run["cell"]["scheduler"].as_str().unwrap()
+                        || value.as_str().unwrap().contains(&wanted))
+            };
+            assert!(run["environment"].as_object().unwrap().iter().any(is_set), "{run}");
+        }
+    }
+}
+
+/// Whatever one of them is, nothing is written to the others.
+#[test]
+fn a_job_with_a_device_that_is_mounted_is_refused() {
+    needs::require!(Fio, LoopDevices, Ext4);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::over(directory.path(), 32 << 20);
+    let shell = |script: &str| {
+        let mut shell = Command::new("sh");
+        let status = shell.args(["-ec", script]).current_dir(directory.path()).status();
+        assert!(status.unwrap().success(), "{script}");
+    };
+    fs::write(directory.path().join("file"), vec![1; 1 << 20]).unwrap();
+    shell(&format!("mkdir at && mkfs.ext4 -q {0} && mount {0} at", device.path()));
+    let job = format!("[a]\nfilename=file:{}\nrw=write\nbs=4k\nsize=2m\n", device.path());
+    fs::write(directory.path().join("mine.fio"), job).unwrap();
+    let command = ["bench", "disk", "--job", "mine.fio", "--destructive"];
+    let output = run(directory.path(), &[&command[..], &ONCE].concat());
+    shell("umount at");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains(&format!("{} is mounted or in use", device.path())), "{error}");
+    assert!(fs::read(directory.path().join("file")).unwrap() == vec![1; 1 << 20]);
+    assert!(!directory.path().join("takeup-bench-disk.ndjson").exists());
+}
+
+#[test]
+fn many_files_have_a_rate_and_are_gone_afterwards() {
+    needs::require!(Fio);
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("at")).unwrap();
+    let command = ["bench", "disk", "at", "--load", "writefiles,readfiles", "--files", "50"];
+    let sizes = ["--file-size", "4k,64k", "--block-size", "64k", "--cache", "buffered"];
+    let engine = ["--engines", "psync", "--depth", "1"];
+    let text = succeeds(directory.path(), &[&command[..], &sizes, &engine, &ONCE].concat());
+    assert!(text.contains("files/s"), "{text}");
+    let runs = runs(directory.path());
+    assert_eq!(runs.len(), 4);
+    for run in &runs {
+        assert_eq!(run["bytes"], 50 * run["cell"]["file_bytes"].as_u64().unwrap(), "{run}");
+        assert!(run["measures"]["files_per_second"].as_f64().unwrap() > 0.0, "{run}");
+    }
+    assert_eq!(fs::read_dir(directory.path().join("at")).unwrap().count(), 0);
+    let wrong = ["bench", "disk", "at", "--files", "50"];
+    let output = run(directory.path(), &wrong);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("--files and --file-size are for "), "{error}");
+}
+
+#[test]
+fn many_files_are_gone_when_it_is_stopped() {
+    needs::require!(Fio);
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("at");
+    fs::create_dir(&at).unwrap();
+    let command = ["bench", "disk", "at", "--load", "writefiles", "--files", "200000"];
+    let engine = ["--engines", "psync", "--depth", "1", "--cache", "buffered", "--fsync", "1"];
+    for signal in ["-TERM", "-INT"] {
+        let mut takeup = crate::takeup(directory.path());
+        let mut child = takeup.args([&command[..], &engine, &ONCE].concat()).spawn().unwrap();
+        let started = std::time::Instant::now();
+        let files = || {
+            let folders = fs::read_dir(&at).unwrap().flatten().map(|own| own.path().join("made"));
+            folders.filter_map(|made| Some(fs::read_dir(made).ok()?.count())).sum::<usize>()
+        };
+        while files() < 10 {
+            assert!(started.elapsed().as_secs() < 60, "it makes none");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+        assert_eq!(fs::read_dir(&at).unwrap().count(), 0);
+    }
+}

@@ -1,12 +1,12 @@
 //! `takeup bench disk`: random and mixed loads by fio.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 
 use bench::disk::queue::{self, QueueError};
 use bench::disk::safety::{Permission, SafetyError};
-use bench::disk::{DiskError, DiskExecutor, device_behind};
+use bench::disk::{DiskError, DiskExecutor, JobError, UserJob, device_behind};
 use bench::plan::Plan;
 use bench::record::{Factor, Level, Role};
 use clap::{Args, ValueEnum};
@@ -24,7 +24,8 @@ use crate::quantity::Size;
 /// so that both sides stand in one table: the latency that a program sees and the time at the
 /// device, requests as they are asked for and as they arrive. A device or file with data in it is
 /// never written to without --destructive, and a device that is mounted or part of an array never.
-/// A PATH that does not exist is made for loads that write, and removed at the end.
+/// A PATH that does not exist is made for loads that write, and removed at the end. Loads of many
+/// files make theirs in a folder of their own below PATH, and remove it at the end.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -32,18 +33,19 @@ Examples:
   takeup bench disk /srv/scratch.img --load randrw --read-percent 70 --block-size 8k --fsync 1
   takeup bench disk /dev/sdx --load randwrite,write --destructive
   takeup bench disk /srv/db.img --scheduler current,none,mq-deadline --load randrw --destructive
-  takeup bench disk /srv/db.img --job mine.fio
+  takeup bench disk /srv --load writefiles,readfiles --file-size 4k,64k,1M --depth 1
+  takeup bench disk --job mine.fio
 
 Settings of the queue are named as in /sys/block/*/queue and have the values that stand there, with
 'current' for the one in force. They are changed for the runs and put back at the end, also after a
 crash (`takeup bench put-back`).
 
-A job of one's own may name PATH as its file, or no file, and have the options that shape a
-load; none that names, makes or removes other files or runs programs (docs/bench.md has
-the list).")]
+A job of one's own has the options that shape a load; none that removes files or runs programs
+(docs/bench.md has the list). Every file and device that it names is looked at like a PATH. Its
+sections that name none work on PATH; where all do, PATH is left out.")]
 pub struct DiskArgs {
-    /// A file or a block device
-    #[arg(value_name = "PATH", required_unless_present = "plan")]
+    /// A file or a block device; a folder for loads of many files
+    #[arg(value_name = "PATH", required_unless_present_any = ["plan", "job"])]
     path: Option<PathBuf>,
     /// What is done
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "randread")]
@@ -73,6 +75,12 @@ pub struct DiskArgs {
     /// Pages of fio's memory; fio by itself uses small ones
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "huge")]
     pages: Vec<Pages>,
+    /// Files of each job, for readfiles and writefiles [default: 1000]
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    files: Vec<u64>,
+    /// Size of each of these files [default: 16k]
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    file_size: Vec<Size>,
     #[command(flatten)]
     queue: Box<QueueArgs>,
     /// Run a job file of your own instead
@@ -82,7 +90,7 @@ pub struct DiskArgs {
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     length: Size,
     /// Length of one run, or 'once': --length once, however long that takes; a job of one's own has
-    /// its own
+    /// its own, and many files are gone through once
     #[arg(long, value_name = "TIME", default_value = "5s")]
     runtime: Runtime,
     /// What PATH holds may be destroyed
@@ -90,6 +98,13 @@ pub struct DiskArgs {
     destructive: bool,
     #[command(flatten)]
     experiment: ExperimentArgs,
+}
+
+impl DiskArgs {
+    /// Whether a load of many files is asked for.
+    fn has_files(&self) -> bool {
+        self.load.iter().any(|load| load.is_of_files())
+    }
 }
 
 const QUEUE_HEADING: &str = "Settings of the queue";
@@ -131,11 +146,11 @@ impl QueueArgs {
         ]
     }
 
-    fn factors(&self, path: &Path) -> Result<Vec<Factor>, DiskError> {
+    fn factors(&self, paths: &[PathBuf]) -> Result<Vec<Factor>, DiskError> {
         if self.typed().iter().all(|(_, typed)| typed.is_empty()) {
             return Ok(Vec::new());
         }
-        let device = device_behind(path)?;
+        let device = device_behind(paths)?;
         let one = |(kind, typed)| queue::factor(kind, typed, &device).transpose();
         let factors: Result<Vec<Factor>, QueueError> =
             self.typed().into_iter().filter_map(one).collect();
@@ -180,6 +195,16 @@ enum DiskLoad {
     Trim,
     /// Random discards, of devices
     Randtrim,
+    /// Many files, each read from its start to its end
+    Readfiles,
+    /// Many files, made and written one after the other
+    Writefiles,
+}
+
+impl DiskLoad {
+    fn is_of_files(self) -> bool {
+        matches!(self, DiskLoad::Readfiles | DiskLoad::Writefiles)
+    }
 }
 
 /// Engines of fio.
@@ -211,13 +236,14 @@ pub fn run(arguments: &DiskArgs) -> ExitCode {
 }
 
 fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
+    let read = |job: &PathBuf| UserJob::read(job, arguments.path.as_deref());
+    let job = arguments.job.as_ref().map(read).transpose().map_err(failure)?;
     let plan = match arguments.experiment.plan_from_file("disk")? {
         Some(plan) => plan,
-        None => plan(arguments)?,
+        None => plan(arguments, job.as_ref())?,
     };
     let permission =
         if arguments.destructive { Permission::Destructive } else { Permission::KeepData };
-    let job = arguments.job.as_deref();
     super::experiment(plan, &arguments.experiment, |plan, _| {
         DiskExecutor::new(plan, job, permission, super::journal().as_deref()).map_err(failure)
     })
@@ -226,21 +252,52 @@ fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
 fn failure(error: DiskError) -> Failure {
     let hint = match &error {
         DiskError::NoFio => "install the package fio of your distribution",
-        DiskError::Safety(SafetyError::HoldsData { .. }) => {
-            "--destructive gives away what it holds; a PATH that does not exist is made and removed"
-        }
-        DiskError::Safety(SafetyError::InUse { .. }) => "a device in use is never written to",
-        DiskError::Safety(SafetyError::Beyond { .. }) => {
-            "size= and offset= have to end in the file"
-        }
-        DiskError::Job { .. } => {
-            "docs/bench.md has the list; exec, other files and logs are not on it"
-        }
-        DiskError::Safety(SafetyError::Empty { .. }) => "fill it first, or measure writes",
+        DiskError::Safety(error) => match safety_hint(error) {
+            Some(hint) => hint,
+            None => return Failure::new(error, None),
+        },
+        DiskError::TwoKinds => "measure readfiles and writefiles by themselves",
+        DiskError::Job { source, .. } => job_hint(source),
         DiskError::Queue(error) => return Failure::new(error, Some(queue_hint(error))),
         _ => return Failure::new(&error, None),
     };
     Failure::new(&error, Some(hint.to_owned()))
+}
+
+fn safety_hint(error: &SafetyError) -> Option<&'static str> {
+    Some(match error {
+        SafetyError::HoldsData { .. } => {
+            "--destructive gives away what it holds; a PATH that does not exist is made and removed"
+        }
+        SafetyError::InUse { .. } => "a device in use is never written to",
+        SafetyError::Beyond { .. } => "size= and offset= have to end in the file",
+        SafetyError::Empty { .. } => "fill it first, or measure writes",
+        SafetyError::NoFolder { .. } => {
+            "readfiles, writefiles and jobs that name no file make theirs in a folder"
+        }
+        SafetyError::Kind { path } if path.is_dir() => {
+            "in a folder there are --load readfiles and writefiles"
+        }
+        SafetyError::Room { .. } | SafetyError::Files { .. } => {
+            "fewer or smaller files, or another folder"
+        }
+        SafetyError::Names { .. } => "several sections with fewer files each",
+        _ => return None,
+    })
+}
+
+fn job_hint(error: &JobError) -> &'static str {
+    match error {
+        JobError::Read(_) | JobError::Line { .. } | JobError::NoSection => {
+            "docs/bench.md has what a job may say; exec, logs and other engines are not among it"
+        }
+        JobError::NoPlace { .. } => {
+            "PATH says where: a file or device to work on, or a folder to make files in (fio would \
+             take its working folder)"
+        }
+        JobError::NotUsed { .. } => "leave PATH out",
+        JobError::NoSize { .. } => "size= or filesize= in bytes",
+    }
 }
 
 fn queue_hint(error: &QueueError) -> String {
@@ -264,17 +321,24 @@ fn queue_hint(error: &QueueError) -> String {
     hint.to_owned()
 }
 
-fn plan(arguments: &DiskArgs) -> Result<Plan, Failure> {
+fn plan(arguments: &DiskArgs, job: Option<&UserJob>) -> Result<Plan, Failure> {
     let path = arguments.path.clone().unwrap_or_default();
     let path = std::path::absolute(&path).unwrap_or(path);
+    let paths = job.map_or_else(|| vec![path], UserJob::paths);
+    let names_files = !arguments.files.is_empty() || !arguments.file_size.is_empty();
+    if names_files && (job.is_some() || !arguments.has_files()) {
+        return Err(Failure::of(
+            "--files and --file-size are for loads of many files",
+            Some("--load readfiles,writefiles"),
+        ));
+    }
     // What a killed experiment left is not what is in force.
     super::recovered().map_err(|error| failure(QueueError::from(error).into()))?;
-    let mut factors: Vec<Factor> = match arguments.job {
+    let mut factors: Vec<Factor> = match job {
         Some(_) => Vec::new(),
         None => factors(arguments),
     };
-    factors.extend(arguments.queue.factors(&path).map_err(failure)?);
-    let path = path.display().to_string();
+    factors.extend(arguments.queue.factors(&paths).map_err(failure)?);
     let title = match &arguments.job {
         Some(job) if arguments.experiment.title.is_empty() => format!("fio {}", job.display()),
         _ => arguments.experiment.title.clone(),
@@ -282,7 +346,7 @@ fn plan(arguments: &DiskArgs) -> Result<Plan, Failure> {
     Ok(Plan {
         kind: "disk".to_owned(),
         title,
-        paths: vec![path],
+        paths: paths.iter().map(|path| path.display().to_string()).collect(),
         length_bytes: arguments.length.0,
         seed: arguments.experiment.seed(),
         stop: arguments.experiment.stop(),
@@ -296,12 +360,23 @@ fn plan(arguments: &DiskArgs) -> Result<Plan, Failure> {
     })
 }
 
+/// Of loads of many files, unless others are asked for.
+const FILES: u64 = 1000;
+const FILE_BYTES: u64 = 16 << 10;
+
 fn factors(arguments: &DiskArgs) -> Vec<Factor> {
     // Who asks the disk chooses its blocks; here the disk is what is asked about.
     let blocks =
         factor("block_bytes", numbers(arguments.block_size.iter().map(|size| size.0)), None);
+    let of_files = |name, given: Vec<u64>, usual| {
+        let given = if given.is_empty() { vec![usual] } else { given };
+        factor(name, numbers(given), None).filter(|_| arguments.has_files())
+    };
+    let sizes: Vec<u64> = arguments.file_size.iter().map(|size| size.0).collect();
     [
         factor("load", names(&arguments.load), None),
+        of_files("files", arguments.files.clone(), FILES),
+        of_files("file_bytes", sizes, FILE_BYTES),
         factor("read_percent", numbers(arguments.read_percent.iter().copied()), None),
         blocks.map(|factor| Factor { role: Role::Load, ..factor }),
         factor("fsync_every", numbers(arguments.fsync.iter().copied()), None),

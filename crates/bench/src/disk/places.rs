@@ -1,0 +1,305 @@
+//! Where the files of a user's job are.
+//!
+//! fio takes names from its working folder, puts `directory` before them, and makes up names of its
+//! own where a section has none. All of that is done here, with links followed, before fio is
+//! started: it gets whole names, so that what was looked at is what it opens. Files that it would
+//! make up names for are made in a folder of our own, below the one that it would have taken: it
+//! cannot meet anything there that is somebody's.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::DiskError;
+use super::job::{Job, JobError, LINE_BYTES_MAX, Room, Section};
+use super::ramp::Ramp;
+use super::safety::{Access, SafetyError};
+use super::targets::{fio_name, length_of};
+
+/// Longest job file that is read.
+const JOB_BYTES_MAX: u64 = 1 << 20;
+
+/// Where the files of a section are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// They are named.
+    Named(Vec<PathBuf>),
+    /// fio makes them, in turn below each of these.
+    Below(Vec<PathBuf>),
+}
+
+impl Place {
+    fn paths(&self) -> &[PathBuf] {
+        match self {
+            Place::Named(paths) | Place::Below(paths) => paths,
+        }
+    }
+}
+
+/// A job file that was read, and the files that it works on.
+#[derive(Debug)]
+pub struct UserJob {
+    job: Job,
+    sections: Vec<(Section, Place)>,
+    rooms: Vec<(PathBuf, Room)>,
+}
+
+impl UserJob {
+    /// Reads a job file. `path` is what its sections work on that name no file: a file or a device,
+    /// or a folder, from which relative names are taken then instead of the working folder.
+    ///
+    /// # Errors
+    /// When a line of it is not on the list, or a file that it names cannot be found.
+    pub fn read(file: &Path, path: Option<&Path>) -> Result<UserJob, DiskError> {
+        let wrong = |source: JobError| DiskError::Job { path: file.to_owned(), source };
+        let text = text_of(file).map_err(|error| wrong(error.into()))?;
+        let job = Job::read(&text).map_err(wrong)?;
+        let given = path.map(Given::of).transpose()?;
+        let mut sections = Vec::new();
+        for section in job.sections() {
+            let wanted = wanted(&section, given.as_ref())
+                .ok_or_else(|| wrong(JobError::NoPlace { section: section.name.clone() }))?;
+            let place = match wanted {
+                Place::Named(names) => Place::Named(all(&names, resolved)?),
+                Place::Below(folders) => Place::Below(all(&folders, folder)?),
+            };
+            sections.push((section, place));
+        }
+        let rooms = rooms(&sections).map_err(wrong)?;
+        let found = UserJob { job, sections, rooms };
+        match given {
+            Some(given) if !found.uses(&given) => {
+                Err(wrong(JobError::NotUsed { path: given.path }))
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// What it works on, each once: files and devices that it names, folders of those it has made.
+    #[must_use]
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for path in self.sections.iter().flat_map(|(_, place)| place.paths()) {
+            if !paths.contains(path) {
+                paths.push(path.clone());
+            }
+        }
+        paths
+    }
+
+    /// What its parts do before they are counted.
+    #[must_use]
+    pub fn ramp(&self) -> Ramp {
+        self.job.ramp()
+    }
+
+    /// Whether a part of it writes or discards.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        access(self.sections.iter().any(|(section, _)| section.writes()))
+    }
+
+    /// Every file and device that it names, with what is done to it.
+    #[must_use]
+    pub fn named(&self) -> Vec<(&Path, Access)> {
+        let mut named = Vec::new();
+        for (section, place) in &self.sections {
+            if let Place::Named(paths) = place {
+                named.extend(paths.iter().map(|path| (&**path, access(section.writes()))));
+            }
+        }
+        named
+    }
+
+    /// Looks whether it stays within a file of which it is only to read: fio makes a file as long
+    /// as the job wants it, also for reading, and it holds other bytes then.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn check_reach(&self, path: &Path) -> Result<(), DiskError> {
+        for (section, place) in &self.sections {
+            let Place::Named(paths) = place else { continue };
+            if !paths.iter().any(|own| own == path) {
+                continue;
+            }
+            let file_bytes = length_of(path)?;
+            let reach_bytes = section.reach_bytes(file_bytes, paths.len());
+            if reach_bytes > file_bytes {
+                let path = path.to_owned();
+                return Err(SafetyError::Beyond { path, file_bytes, reach_bytes }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The folders in which files are made, each once, with the room that they take.
+    #[must_use]
+    pub fn rooms(&self) -> &[(PathBuf, Room)] {
+        &self.rooms
+    }
+
+    /// The job for fio, with the folders in which files are made by those that they are below.
+    ///
+    /// # Errors
+    /// When a name would mean another one in it.
+    pub fn text(&self, made: impl Fn(&Path) -> PathBuf) -> Result<String, DiskError> {
+        let lines: Result<Vec<String>, DiskError> =
+            self.sections.iter().map(|(section, place)| line(section, place, &made)).collect();
+        let lines = lines?;
+        Ok(self.job.text(|section| lines.get(section).cloned()))
+    }
+
+    /// The same of those sections alone whose files are made.
+    ///
+    /// # Errors
+    /// As `text`.
+    pub fn text_of_made(&self, made: impl Fn(&Path) -> PathBuf) -> Result<String, DiskError> {
+        let mut lines: Vec<Option<String>> = Vec::new();
+        for (section, place) in &self.sections {
+            lines.push(match place {
+                Place::Below(_) => Some(line(section, place, &made)?),
+                Place::Named(_) => None,
+            });
+        }
+        Ok(self.job.text(|section| lines.get(section).cloned().flatten()))
+    }
+
+    /// Whether a section works on what was given beside the job, or below it.
+    fn uses(&self, given: &Given) -> bool {
+        self.sections.iter().any(|(section, place)| {
+            let is_it = place.paths().contains(&given.path);
+            is_it || given.is_folder && is_relative(section)
+        })
+    }
+}
+
+/// The folders in which files are made, each once, with the room that they take.
+fn rooms(sections: &[(Section, Place)]) -> Result<Vec<(PathBuf, Room)>, JobError> {
+    let mut rooms: Vec<(PathBuf, Room)> = Vec::new();
+    for (section, place) in sections {
+        let Place::Below(folders) = place else { continue };
+        let no_size = || JobError::NoSize { section: section.name.clone() };
+        let all = section.room().ok_or_else(no_size)?;
+        let share = |amount: u64| amount.div_ceil(folders.len().max(1) as u64);
+        for folder in folders {
+            let own = match rooms.iter_mut().find(|(known, _)| known == folder) {
+                Some((_, room)) => room,
+                None => {
+                    rooms.push((folder.clone(), Room::default()));
+                    &mut rooms.last_mut().expect("it was pushed just now").1
+                }
+            };
+            own.files = own.files.saturating_add(share(all.files));
+            own.bytes = own.bytes.saturating_add(share(all.bytes));
+        }
+    }
+    Ok(rooms)
+}
+
+/// Whether a name of a section is none from the root on.
+fn is_relative(section: &Section) -> bool {
+    let names = section.folders().or(section.files()).unwrap_or_default();
+    names.iter().any(|name| !name.starts_with('/'))
+}
+
+/// What was given beside a job.
+struct Given {
+    path: PathBuf,
+    is_folder: bool,
+}
+
+impl Given {
+    fn of(path: &Path) -> Result<Given, DiskError> {
+        let path = resolved(path)?;
+        Ok(Given { is_folder: path.is_dir(), path })
+    }
+}
+
+fn access(writes: bool) -> Access {
+    if writes { Access::Writes } else { Access::Reads }
+}
+
+/// Where a section's files are, as fio would have it: `directory` stands before every name, also
+/// before one that begins at the root.
+fn wanted(section: &Section, given: Option<&Given>) -> Option<Place> {
+    let base = match given {
+        Some(given) if given.is_folder => given.path.clone(),
+        _ => PathBuf::new(),
+    };
+    let folders = section.folders();
+    if let Some(files) = section.files() {
+        let folder = folders.and_then(<[String]>::first);
+        let name = |file: &String| match folder {
+            Some(folder) => base.join(format!("{folder}/{file}")),
+            None => base.join(file),
+        };
+        return Some(Place::Named(files.iter().map(name).collect()));
+    }
+    if let Some(folders) = folders {
+        return Some(Place::Below(folders.iter().map(|folder| base.join(folder)).collect()));
+    }
+    let Given { path, is_folder } = given?;
+    let paths = vec![path.clone()];
+    Some(if *is_folder { Place::Below(paths) } else { Place::Named(paths) })
+}
+
+fn all(
+    paths: &[PathBuf],
+    each: impl Fn(&Path) -> Result<PathBuf, SafetyError>,
+) -> Result<Vec<PathBuf>, SafetyError> {
+    paths.iter().map(|path| each(path)).collect()
+}
+
+/// The whole name of a file that need not be there, links followed.
+fn resolved(path: &Path) -> Result<PathBuf, SafetyError> {
+    let failed = |source: io::Error| SafetyError::Open { path: path.to_owned(), source };
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
+            let name = path.file_name().ok_or_else(|| failed(error))?;
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let parent = parent.unwrap_or(Path::new(".")).canonicalize().map_err(failed)?;
+            Ok(parent.join(name))
+        }
+        found => found.map_err(failed),
+    }
+}
+
+/// The whole name of a folder that is there.
+pub(super) fn folder(path: &Path) -> Result<PathBuf, SafetyError> {
+    let found = path.canonicalize();
+    let found = found.map_err(|source| SafetyError::Open { path: path.to_owned(), source })?;
+    if found.is_dir() { Ok(found) } else { Err(SafetyError::NoFolder { path: found }) }
+}
+
+/// What a section is told of where its files are.
+fn line(
+    section: &Section,
+    place: &Place,
+    made: &impl Fn(&Path) -> PathBuf,
+) -> Result<String, DiskError> {
+    let (option, paths) = match place {
+        Place::Named(paths) => ("filename", paths.clone()),
+        Place::Below(folders) => ("directory", folders.iter().map(|folder| made(folder)).collect()),
+    };
+    let mut names: Vec<String> = Vec::new();
+    for path in &paths {
+        // fio replaces some words behind a dollar in a job.
+        if path.as_os_str().as_bytes().contains(&b'$') {
+            return Err(SafetyError::Name { path: path.clone() }.into());
+        }
+        let name = fio_name(path)?.into_string();
+        names.push(name.map_err(|_| SafetyError::Name { path: path.clone() })?);
+    }
+    let line = format!("{option}={}\n", names.join(":"));
+    if line.len() > LINE_BYTES_MAX {
+        return Err(SafetyError::Names { section: section.name.clone() }.into());
+    }
+    Ok(line)
+}
+
+fn text_of(file: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(file)?.take(JOB_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
