@@ -97,6 +97,8 @@ impl DiskExecutor {
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let mut environment = environment::of(Path::new(&names.join(", ")), &self.device);
         environment.insert("fio".to_owned(), self.version.clone());
+        // Those that are typed for a recommended setting.
+        environment.insert("queues".to_owned(), queue::names(&self.device).join(" "));
         let own = |path: &str| {
             self.device.queue.as_ref().is_some_and(|queue| Path::new(path).starts_with(queue))
         };

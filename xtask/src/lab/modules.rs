@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 /// What the guest needs, without what these depend on.
-pub const WANTED: [&str; 14] = [
+pub const WANTED: [&str; 17] = [
     "virtio_pci",
     "virtio_console",
     "9pnet_virtio",
@@ -26,6 +26,9 @@ pub const WANTED: [&str; 14] = [
     "fuse",
     "loop",
     "dm_mod",
+    "dm_multipath",
+    "dm_round_robin",
+    "raid1",
     "virtio_rng",
 ];
 

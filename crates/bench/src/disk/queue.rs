@@ -1,7 +1,9 @@
 //! Settings of the block queue as factors: set for a run, seen to be in force, put back.
 //!
 //! The scheduler, merging, the queue and its limits are those of the disks at the bottom of a
-//! stack: what device mapper and md have of them does nothing for requests. Read-ahead is that of
+//! stack: what device mapper and md have of them does nothing for requests. A multipath device is
+//! the exception: requests are made, joined and ordered in its own queue, and go from there past
+//! the schedulers of its paths (`blk_insert_cloned_request`, block/blk-mq.c). Read-ahead is that of
 //! the device that the file system lies on, see [`host::layers`].
 //!
 //! Nothing runs before every combination has been in force once: what the device does not offer, or
@@ -172,7 +174,7 @@ fn settings_of(kind: Kind, device: &Storage) -> Result<Vec<Setting>, QueueError>
             device.read_ahead.as_deref().map(Setting::read_ahead).into_iter().collect()
         }
         _ => {
-            let queues = device.disk_queues();
+            let queues = acting_queues(device);
             let of_queue = |queue: &PathBuf| Setting::of_queue(kind, queue);
             queues.iter().map(of_queue).filter(|setting| setting.path.exists()).collect()
         }
@@ -181,6 +183,40 @@ fn settings_of(kind: Kind, device: &Storage) -> Result<Vec<Setting>, QueueError>
         return Err(QueueError::NoSetting { device: device.name.clone(), what: kind.name() });
     }
     Ok(settings)
+}
+
+/// The folders of the queues in which requests of a device wait: those of its multipath devices,
+/// and of the disks that lie below none.
+fn acting_queues(device: &Storage) -> Vec<PathBuf> {
+    let queue = |name: &str| Path::new("/sys/class/block").join(name).join("queue");
+    let is_multipath = |name: &str| {
+        std::fs::read_to_string(queue(name).with_file_name("dm/uuid"))
+            .is_ok_and(|uuid| uuid.starts_with("mpath-"))
+    };
+    let mut queues: Vec<PathBuf> = Vec::new();
+    let mut paths: Vec<&str> = Vec::new();
+    // Each layer stands before all that it lies on.
+    for layer in &device.layers {
+        let is_path = paths.contains(&layer.name.as_str());
+        let has_paths = is_multipath(&layer.name);
+        if is_path || has_paths {
+            paths.extend(layer.below.iter().map(String::as_str));
+        }
+        if has_paths && let Ok(queue) = queue(&layer.name).canonicalize() {
+            queues.push(queue);
+        }
+    }
+    let mut others = device.clone();
+    others.layers.retain(|layer| !paths.contains(&layer.name.as_str()));
+    // A layer whose paths are left out is no disk.
+    queues.extend(others.disk_queues());
+    queues
+}
+
+/// The names of the disks and multipath devices whose queues these are, as in `/sys/block`.
+pub fn names(device: &Storage) -> Vec<String> {
+    let name = |queue: &PathBuf| Some(queue.parent()?.file_name()?.to_string_lossy().into_owned());
+    acting_queues(device).iter().filter_map(name).collect()
 }
 
 /// Queues whose settings are factors of an experiment.
@@ -393,9 +429,9 @@ fn disk_name(setting: &Path) -> String {
     disk.unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Locks the disks of a device, so that udev does not apply its rules to them when fio closes them
-/// (systemd, "Locking Block Device Access"). Where that is not possible, a setting that is lost is
-/// noticed behind the run.
+/// Locks the disks whose settings act, so that udev does not apply its rules to them when fio
+/// closes them (systemd, "Locking Block Device Access"). Where that is not possible, a setting that
+/// is lost is noticed behind the run.
 fn locks(device: &Storage) -> Vec<OwnedFd> {
     let lock = |queue: &PathBuf| {
         let name = queue.parent()?.file_name()?.to_string_lossy().replace('!', "/");
@@ -405,5 +441,5 @@ fn locks(device: &Storage) -> Vec<OwnedFd> {
         interruptible::flock(&disk, FlockOperation::NonBlockingLockExclusive).ok()?;
         Some(disk)
     };
-    device.disk_queues().iter().filter_map(lock).collect()
+    acting_queues(device).iter().filter_map(lock).collect()
 }

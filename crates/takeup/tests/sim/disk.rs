@@ -195,8 +195,8 @@ fn bytes_through_the_loop_device_are_those_of_a_plain_file() {
     assert!(fs::read(disk.backing()).unwrap() == model);
 }
 
-/// A loop device keeps the settings of its queue from one file to the next, and whoever gets it then
-/// would measure with ours.
+/// A loop device keeps the settings of its queue from one file to the next, and whoever gets it
+/// then would measure with ours.
 #[test]
 fn a_loop_device_is_given_back_as_the_kernel_makes_it() {
     needs::require!(Fuse, MqDeadline, KernelSettings);

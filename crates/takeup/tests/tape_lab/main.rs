@@ -14,6 +14,7 @@ mod ends;
 mod foreign;
 mod medium;
 mod sets;
+mod stacks;
 mod trees;
 mod volumes;
 

@@ -1,0 +1,196 @@
+//! `takeup bench disk` on stacks of block devices: settings of the queue act where requests wait,
+//! and come back. They need no tape, but kernel modules that the guest has: device mapper,
+//! multipath and md. Each of them runs on one of the drives only, since the other one would say the
+//! same.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::{Said, run, shell};
+
+/// Loop devices and what lies over them, until it is dropped.
+struct Stack {
+    folder: tempfile::TempDir,
+    /// The device on top, below `/dev`.
+    top: PathBuf,
+    /// Names of the loop devices.
+    disks: Vec<String>,
+    undo: &'static str,
+}
+
+impl Stack {
+    /// The script makes the device over `$ONE` and `$TWO` and prints its path.
+    fn new(script: &str, undo: &'static str) -> Stack {
+        let folder = tempfile::tempdir().unwrap();
+        let attach = "for disk in one two; do truncate -s 16M $disk; \
+                      losetup --find --show $disk >>disks; done";
+        shell(folder.path(), attach).with_code(0);
+        let text = fs::read_to_string(folder.path().join("disks")).unwrap();
+        let disks: Vec<&str> = text.lines().collect();
+        let script = format!("ONE={}; TWO={}; {script}", disks[0], disks[1]);
+        let top = shell(folder.path(), &script).with_code(0).output.trim().to_owned();
+        let name = |path: &&str| path.trim_start_matches("/dev/").to_owned();
+        let disks = disks.iter().map(name).collect();
+        let top = Path::new(&top).canonicalize().unwrap();
+        Stack { folder, top, disks, undo }
+    }
+
+    /// The name of the device on top, as in `/sys/block`.
+    fn name(&self) -> String {
+        self.top.file_name().unwrap().to_string_lossy().into_owned()
+    }
+
+    /// The settings of all layers, by layer and name.
+    fn settings(&self) -> BTreeMap<String, String> {
+        let mut found = BTreeMap::new();
+        for name in self.disks.iter().chain([&self.name()]) {
+            for setting in ["scheduler", "nomerges", "read_ahead_kb", "max_sectors_kb"] {
+                found.insert(format!("{name} {setting}"), queue(name, setting));
+            }
+        }
+        found
+    }
+
+    fn bench(&self, options: &[&str]) -> Said {
+        let (top, file) = (self.top.to_str().unwrap(), self.folder.path().join("runs.ndjson"));
+        let _ = fs::remove_file(&file);
+        let mut arguments = vec!["bench", "disk", top, "-o", file.to_str().unwrap()];
+        if !options.contains(&"--engines") {
+            arguments.extend(["--engines", "psync", "--depth", "1", "--block-size", "64k"]);
+        }
+        arguments.extend(["--length", "32M", "--runtime", "once", "--load", "read"]);
+        arguments.extend(["--repeats", "1", "--repeats-max", "1"]);
+        arguments.extend(options);
+        run(&arguments)
+    }
+
+    fn runs(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.folder.path().join("runs.ndjson")).unwrap();
+        let lines = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.map(|mut line| line["run"].take()).collect()
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        let disks = self.disks.iter().map(|name| format!("; losetup --detach /dev/{name}"));
+        let script = format!("{}{}", self.undo, disks.collect::<String>());
+        let _ = shell(self.folder.path(), &script);
+    }
+}
+
+/// A setting of the queue of a block device.
+fn queue(name: &str, setting: &str) -> String {
+    let path = Path::new("/sys/block").join(name).join("queue").join(setting);
+    fs::read_to_string(&path).unwrap().trim().to_owned()
+}
+
+/// What a run says was in force in the queue of a device, as the kernel shows it or as it was set.
+fn in_force(run: &Value, name: &str, setting: &str) -> Option<String> {
+    let all = run["environment"].as_object().unwrap();
+    let end = format!("/{name}/queue/{setting}");
+    let found = all.iter().find(|(key, _)| key.ends_with(&end));
+    let own = || all.get(&format!("queue {setting}"));
+    let value = found.map(|(_, value)| value).or_else(own)?.as_str()?;
+    let chosen = value.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    Some(chosen.map_or(value, |(chosen, _)| chosen).to_owned())
+}
+
+/// Settings of the queue act on both disks, read-ahead on the device on top; both are counted.
+fn check_over_disks(stack: &Stack) {
+    let before = stack.settings();
+    let factors = ["--scheduler", "none,mq-deadline", "--nomerges", "0,2"];
+    stack.bench(&factors).with_code(0);
+    assert_eq!(stack.settings(), before);
+    let runs = stack.runs();
+    assert_eq!(runs.len(), 4);
+    for run in &runs {
+        for name in &stack.disks {
+            let cell = &run["cell"];
+            let scheduler = in_force(run, name, "scheduler");
+            assert_eq!(scheduler.as_deref(), cell["scheduler"].as_str(), "{run}");
+            let nomerges = in_force(run, name, "nomerges").unwrap();
+            assert_eq!(nomerges, cell["nomerges"].to_string(), "{run}");
+        }
+        assert_eq!(run["environment"]["disks"], stack.disks.join(" "), "{run}");
+        let ratio = run["measures"]["device_bytes_per_byte"].as_f64().unwrap();
+        assert!((0.9..1.5).contains(&ratio), "{run}");
+    }
+    // A larger window is a larger request below, and only that of the device on top acts.
+    stack.bench(&["--read-ahead-kb", "16,512", "--cache", "buffered"]).with_code(0);
+    assert_eq!(stack.settings(), before);
+    let runs = stack.runs();
+    let requests = |bytes: u64| {
+        let run = runs.iter().find(|run| run["cell"]["read_ahead_bytes"] == bytes).unwrap();
+        assert_eq!(
+            in_force(run, &stack.name(), "read_ahead_kb").unwrap(),
+            (bytes / 1024).to_string()
+        );
+        run["measures"]["device_request_bytes"].as_f64().unwrap()
+    };
+    assert!(requests(512 << 10) > 2.0 * requests(16 << 10));
+}
+
+mod on_sim_drive {
+    use super::*;
+
+    #[test]
+    #[ignore = "runs in the lab: cargo xtask lab"]
+    fn stacks_of_device_mapper_have_the_queues_of_their_disks() {
+        let script = "dmsetup create stack --table \"0 32768 linear $ONE 0\n\
+                      32768 32768 linear $TWO 0\"; \
+                      echo /dev/$(dmsetup info -c --noheadings -o blkdevname stack)";
+        check_over_disks(&Stack::new(script, "dmsetup remove stack"));
+    }
+
+    #[test]
+    #[ignore = "runs in the lab: cargo xtask lab"]
+    fn stacks_of_md_have_the_queues_of_their_disks() {
+        // As mdadm does it, without what it writes to the disks.
+        let script = "echo md100 >/sys/module/md_mod/parameters/new_array; cd /sys/block/md100/md; \
+                      echo none >metadata_version; echo raid1 >level; echo 2 >raid_disks; \
+                      slot=0; for disk in $ONE $TWO; do name=${disk#/dev/}; \
+                      cat /sys/block/$name/dev >new_dev; echo 16384 >dev-$name/size; \
+                      echo $slot >dev-$name/slot; slot=1; done; \
+                      echo 16384 >component_size; \
+                      echo none >resync_start; echo active >array_state; echo /dev/md100";
+        let undo = "echo clear >/sys/block/md100/md/array_state";
+        check_over_disks(&Stack::new(script, undo));
+    }
+
+    /// The queue of a multipath device is where requests are joined and ordered; its paths get them
+    /// as they are, whatever their settings.
+    #[test]
+    #[ignore = "runs in the lab: cargo xtask lab"]
+    fn stacks_of_multipath_have_a_queue_of_their_own() {
+        let script = "dmsetup create --uuid mpath-lab stack --table \
+                      \"0 32768 multipath 0 0 1 1 round-robin 0 1 1 $ONE 1000\"; \
+                      echo /dev/$(dmsetup info -c --noheadings -o blkdevname stack)";
+        let stack = Stack::new(script, "dmsetup remove stack");
+        let before = stack.settings();
+        stack.bench(&["--scheduler", "none,mq-deadline", "--nomerges", "0,2"]).with_code(0);
+        assert_eq!(stack.settings(), before);
+        let top = stack.name();
+        for run in &stack.runs() {
+            let scheduler = in_force(run, &top, "scheduler");
+            assert_eq!(scheduler.as_deref(), run["cell"]["scheduler"].as_str(), "{run}");
+            let path = format!("/{}/queue/scheduler", stack.disks[0]);
+            let all = run["environment"].as_object().unwrap();
+            assert!(all.keys().all(|key| !key.ends_with(&path)), "{run}");
+        }
+        // Known truth: what waits there is joined, or not, as that queue has it.
+        let load = ["--engines", "libaio", "--depth", "512", "--block-size", "4k"];
+        let factors = ["--scheduler", "mq-deadline", "--nomerges", "0,2"];
+        stack.bench(&[&load[..], &factors].concat()).with_code(0);
+        for run in &stack.runs() {
+            let request_bytes = run["measures"]["device_request_bytes"].as_f64().unwrap();
+            assert_eq!(request_bytes > 4096.0, run["cell"]["nomerges"] == 0, "{run}");
+        }
+        let refused = stack.bench(&["--max-sectors-kb", "128"]).with_code(1);
+        refused.complains(&["max_sectors_kb of the paths below ", &top, "hint: "]);
+        assert_eq!(stack.settings(), before);
+    }
+}
