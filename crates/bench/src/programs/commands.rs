@@ -98,9 +98,9 @@ pub enum CommandError {
         /// By what.
         divisor: u64,
     },
-    /// A factor that a command does not depend on: its runs would be the same ones, told as
-    /// different.
-    #[error("command {command} has no {{{factor}}}")]
+    /// A factor on which neither a command nor what comes before it depends: its runs would be the
+    /// same ones, told as different.
+    #[error("command {command} has no {{{factor}}}, nor has what comes before it")]
     NotVaried {
         /// The command.
         command: String,
@@ -137,9 +137,13 @@ impl Commands {
                 return Err(CommandError::Twice { name });
             }
             let varied = factors.iter().filter(|factor| factor.name != COMMAND);
+            let mut found = Vec::new();
+            // What comes behind a run changes nothing in it.
+            let lines = [&command.line].into_iter().chain(&command.before).chain(&self.before);
+            for line in lines {
+                parts(line, |place| found.push(place.name.to_owned()));
+            }
             for factor in varied.filter(|factor| factor.levels.len() > 1) {
-                let mut found = Vec::new();
-                parts(&command.line, |place| found.push(place.name.to_owned()));
                 if !found.iter().any(|name| is_called(&factor.name, name)) {
                     let factor = factor.name.trim_end_matches("_bytes").to_owned();
                     return Err(CommandError::NotVaried { command: name, factor });
@@ -320,7 +324,7 @@ mod tests {
             let error = commands(lines).check(&factors, &cells).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
-        check(&[("a", " \t")], "command a has no {block}");
+        check(&[("a", " \t")], "command a has no {block}, nor has what comes before it");
         check(&[("a", "dd bs={block} of={off}")], "command a: {off} is not known");
         check(&[("a", "tar -b {block/512}")], "command a: 700 is no number that 512 divides");
         check(&[("a b", "dd bs={block}")], "\"a b\" is no name");
@@ -329,6 +333,23 @@ mod tests {
         let error = empty.check(&[], &[cell(&[("command", "a")])]).unwrap_err();
         assert_eq!(error.to_string(), "command a is empty");
         assert_eq!(commands(&[]).check(&[], &[]), Err(CommandError::None));
+    }
+
+    #[test]
+    fn what_comes_before_a_run_may_be_all_that_varies() {
+        let factors = [Factor::new("size", vec![Level::Number(1), Level::Number(2)])];
+        let cells = [cell(&[("command", "a"), ("size", "1")])];
+        let check = |change: fn(&mut Commands), expected: Result<(), &str>| {
+            let mut all = commands(&[("a", "cat x")]);
+            change(&mut all);
+            let found = all.check(&factors, &cells).map_err(|error| error.to_string());
+            assert_eq!(found, expected.map_err(str::to_owned));
+        };
+        check(|all| all.before = vec!["make {size}".into()], Ok(()));
+        check(|all| all.commands[0].before = vec!["make {size}".into()], Ok(()));
+        let refused = Err("command a has no {size}, nor has what comes before it");
+        check(|all| all.after = vec!["check {size}".into()], refused);
+        check(|_| {}, refused);
     }
 
     #[test]

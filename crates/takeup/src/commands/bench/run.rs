@@ -122,8 +122,9 @@ fn failure(error: ProgramsError) -> Failure {
             "--vary names what may stand in braces; braces of a program's own begin with {{"
         }
         ProgramsError::Command(CommandError::NotVaried { .. }) => {
-            "commands that do not depend on it are an experiment of their own, or each level a \
-             --command"
+            "{NAME} belongs into the command, --before or --each-before: what is in --after alone \
+             changes nothing in a run. Commands that do not depend on it are an experiment of \
+             their own, or each level a --command"
         }
         ProgramsError::NoCommands => "--print-plan shows how a plan is written",
         _ => return Failure::new(&error, None),
