@@ -13,7 +13,7 @@ use flow::backend::Engine;
 use sets::{TapeDestination, TapeOptions};
 
 use crate::change::Changer;
-use crate::quantity::{Rate, Size};
+use crate::quantity::{Rate, Size, one_or_more};
 
 /// What every command knows.
 #[derive(Args, Clone, Debug)]
@@ -135,7 +135,7 @@ pub struct ArchiveArgs {
     #[arg(long, value_name = "SIZE")]
     pub ring: Option<Size>,
     /// Threads that decompress; by default one for each core
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
     pub threads: Option<NonZero<usize>>,
     /// Fail where the archive has no index, whoever wrote it: without one nobody can tell whether
     /// its end is missing. Archives of this program say themselves that one must follow

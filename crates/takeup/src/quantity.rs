@@ -3,7 +3,20 @@
 //! The suffixes are those of dd: `k M G T P` are powers of 1024, `kB MB GB TB PB` powers of 1000;
 //! `KiB MiB ...` are understood too. A number with a suffix may have decimals: `1.5G`.
 
+use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
+
+/// A number of things of which there has to be one.
+///
+/// # Errors
+/// In words, for who typed it.
+pub fn one_or_more<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N, &'static str> {
+    text.parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::Zero => "there has to be at least one",
+        IntErrorKind::PosOverflow => "more than can be counted",
+        _ => "a whole number from 1 on is needed",
+    })
+}
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

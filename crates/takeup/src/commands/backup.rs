@@ -24,7 +24,7 @@ use crate::change::{ChangeArgs, Changer};
 use crate::failure::Failure;
 use crate::options::{CommonArgs, TargetArgs, destination};
 use crate::outcome::{Outcome, SummaryPlace, certainty, finish, print_with, summarise};
-use crate::quantity::Size;
+use crate::quantity::{Size, one_or_more};
 use crate::terminal::Terminal;
 use crate::virtual_drive::VirtualDrive;
 
@@ -53,10 +53,10 @@ pub struct BackupArgs {
     #[arg(short, long, default_value = "none", value_name = "METHOD")]
     compress: Compression,
     /// Threads that compress; by default one for each core
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
     compress_threads: Option<NonZero<usize>>,
     /// Threads that read small files; by default as many as keep a disk busy
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
     read_threads: Option<NonZero<usize>>,
     /// Leave out what matches; may be given several times
     #[arg(short = 'x', long, value_name = "GLOB")]

@@ -28,7 +28,7 @@ use crate::failure::Failure;
 use crate::options::CommonArgs;
 use crate::outcome::{Outcome, SummaryPlace, finish, to_standard_output};
 use crate::output_file::OutputFile;
-use crate::quantity::{Rate, Size};
+use crate::quantity::{Rate, Size, one_or_more};
 use measure::{Measured, measure};
 use presentation::{Details, Presentation};
 pub use setting::Setting;
@@ -69,7 +69,8 @@ pub struct PlanArgs {
     #[arg(long, value_name = "RUNS", conflicts_with = "medium")]
     from: Option<PathBuf>,
     /// Drives that write at the same time
-    #[arg(long, default_value = "1", value_name = "N")]
+    #[arg(long, default_value = "1", value_name = "N",
+          value_parser = one_or_more::<NonZero<u32>>)]
     count: NonZero<u32>,
     /// The drive is one of half height, which some generations make slower
     #[arg(long)]
@@ -129,7 +130,7 @@ struct SourceArgs {
     per_file: Option<u32>,
     /// Cores of the machine that makes the backup: a source is not read faster than they hash; by
     /// default those of this one
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
     cores: Option<NonZero<usize>>,
     /// How long PATH is read to find its rate
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
