@@ -31,7 +31,9 @@ pub use change::{
     CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumeChanger, VolumePurpose, VolumeRequest,
 };
 pub use index_file::{IndexFile, read_at};
-pub use options::{BlockLayout, START_FILL_PERCENT, TapeOptions, ring_bytes, segment_bytes};
+pub use options::{
+    BlockLayout, DrivePace, START_FILL_PERCENT, TapeOptions, ring_bytes, segment_bytes,
+};
 pub use read::{
     Need, OpenTape, SetChoice, SetOnVolume, TapeEnd, TapeIndex, TapeOrigin, TapeReadFailure,
     TapeReading, TapeShared, Totals, sets_on_volume,

@@ -28,6 +28,26 @@ pub struct TapeOptions {
     pub drive_compression: Option<DriveCompression>,
     /// Whether what volumes after the first hold may be written over.
     pub later_volumes: Existing,
+    /// What the pace is chosen by; by default that of the drive's generation.
+    pub pace: Option<DrivePace>,
+}
+
+/// What the writer to a drive is paced by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrivePace {
+    /// Below this the tape stops.
+    pub lowest_bytes_per_second: u64,
+    /// The drive's own buffer.
+    pub buffer_bytes: u64,
+}
+
+impl From<&Generation> for DrivePace {
+    fn from(generation: &Generation) -> DrivePace {
+        DrivePace {
+            lowest_bytes_per_second: generation.lowest_speed(),
+            buffer_bytes: generation.buffer_bytes,
+        }
+    }
 }
 
 /// Time that an immediate filemark is assumed to cost. Drives are not known to tell; the measured
@@ -72,16 +92,16 @@ const UNLIMITED_RING_BUFFERS: u64 = 2;
 
 /// When the writer to a drive starts again after it found a ring of so many blocks empty.
 pub(crate) fn restart(
-    generation: Option<&Generation>,
+    pace: Option<DrivePace>,
     compressed: Compressed,
     capacity_blocks: usize,
     block_bytes: usize,
 ) -> Restart {
     // Of a drive that is not known nothing is known to be gained by waiting.
-    let Some(generation) = generation else { return Restart::AtFill { blocks: 1 } };
-    let lowest_bytes_per_second = generation.lowest_speed();
+    let Some(pace) = pace else { return Restart::AtFill { blocks: 1 } };
+    let lowest_bytes_per_second = pace.lowest_bytes_per_second;
     let ring_bytes = (capacity_blocks * block_bytes) as u64;
-    let worth_bytes = generation.buffer_bytes * UNLIMITED_RING_BUFFERS;
+    let worth_bytes = pace.buffer_bytes.saturating_mul(UNLIMITED_RING_BUFFERS);
     let is_worth_it = compressed == Compressed::NotByDrive || ring_bytes >= worth_bytes;
     Restart::Paced {
         blocks: if is_worth_it { (capacity_blocks * REFILL_PERCENT / 100).max(1) } else { 1 },
@@ -129,7 +149,8 @@ mod tests {
         // LTO-7.
         let generation = Generation::of_density(0x5c);
         let buffer_mib = (generation.unwrap().buffer_bytes / MIB as u64) as usize;
-        let paced = |compressed, blocks| restart(generation, compressed, blocks, MIB);
+        let paced =
+            |compressed, blocks| restart(generation.map(DrivePace::from), compressed, blocks, MIB);
         let told = |restart| match restart {
             Restart::Paced { blocks, drain_bytes_per_second, .. } => {
                 (blocks, drain_bytes_per_second)

@@ -30,7 +30,7 @@ use super::members::MemberTracker;
 use super::report::TapeReport;
 use super::volume::Volume;
 use crate::change::{CHANGE_ATTEMPTS_MAX, Refused, VolumePurpose, VolumeRequest};
-use crate::options::{self, Compressed, segment_bytes};
+use crate::options::{self, Compressed, DrivePace, segment_bytes};
 use crate::segments::Segments;
 
 /// Writes one set.
@@ -473,7 +473,9 @@ impl<'a> TapeSink<'a> {
             Compressed::PerhapsByDrive
         };
         let block_bytes = self.plan.block_bytes;
-        options::restart(self.report.generation, compressed, capacity_blocks, block_bytes)
+        let usual = || self.report.generation.map(DrivePace::from);
+        let pace = self.target.options.pace.or_else(usual);
+        options::restart(pace, compressed, capacity_blocks, block_bytes)
     }
 
     /// What was done, behind the end of the index.

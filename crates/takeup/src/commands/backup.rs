@@ -1,6 +1,6 @@
 //! `takeup backup`: trees into an archive.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use flow::run::RunReport;
 use model::tape::generation::Generation;
 use report::streaming::TapeSummary;
 use serde_json::{Value, json};
-use sets::{BlockLayout, START_FILL_PERCENT, TapeOptions, TapeReport};
+use sets::{BlockLayout, DrivePace, START_FILL_PERCENT, TapeOptions, TapeReport};
 use tree::{Attributes, FileSystems};
 
 use crate::change::{ChangeArgs, Changer};
@@ -128,7 +128,7 @@ fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failu
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let changer = Changer::new(&arguments.tape.change, &cancel);
-    let to = destination(&arguments.to, tape_options(&arguments.tape), changer);
+    let to = destination(&arguments.to, tape_options(&arguments.tape, &arguments.to), changer);
     let options = options(arguments, to);
     let folder = std::path::absolute(&arguments.to).ok();
     let folder = folder.as_deref().and_then(Path::parent).filter(|_| arguments.to != "-");
@@ -178,7 +178,7 @@ fn options(arguments: &BackupArgs, to: Destination) -> BackupOptions {
     options
 }
 
-fn tape_options(arguments: &TapeArgs) -> TapeOptions {
+fn tape_options(arguments: &TapeArgs, to: &OsStr) -> TapeOptions {
     TapeOptions {
         segment_bytes: arguments.segment_size.map(|size| size.bytes() as u64),
         layout: match arguments.block_mode {
@@ -190,7 +190,16 @@ fn tape_options(arguments: &TapeArgs) -> TapeOptions {
             Switch::Off => DriveCompression::Off,
         }),
         later_volumes: if arguments.overwrite_volumes { Existing::Replace } else { Existing::Keep },
+        pace: to.to_str().and_then(pace_of_virtual_drive),
     }
+}
+
+/// A virtual drive is what it was set to, and its time may run faster than ours: the lowest speed
+/// that the run is judged by is the one that it is paced by.
+fn pace_of_virtual_drive(device: &str) -> Option<DrivePace> {
+    let drive = VirtualDrive::of_tape(device)?;
+    let VirtualDrive { lowest_bytes_per_second, buffer_bytes, .. } = drive;
+    Some(DrivePace { lowest_bytes_per_second, buffer_bytes })
 }
 
 /// A tape must not wait often: a large ring, and few long stops in the place of many short ones.
