@@ -224,7 +224,7 @@ impl TapeExecutor {
     }
 
     fn has_not_ended(&mut self, job: &TapeJob, begun: Instant) {
-        let seconds = begun.elapsed().as_secs_f64() * f64::from(self.clock_ratio());
+        let seconds = begun.elapsed().as_secs_f64() * self.clock_ratio();
         self.unfinished = Some(Unfinished { bytes: job.bytes(), seconds });
     }
 
@@ -272,10 +272,10 @@ impl TapeExecutor {
         }
     }
 
-    fn clock_ratio(&self) -> u32 {
+    fn clock_ratio(&self) -> f64 {
         match &self.place {
             Place::Drive(drive) => drive.clock_ratio(),
-            Place::Plain(_) => 1,
+            Place::Plain(_) => 1.0,
         }
     }
 
@@ -299,9 +299,8 @@ impl TapeExecutor {
             Place::Drive(drive) => {
                 let mut measures = before.0.measures_of_this_machine(measured.bytes);
                 measures.extend(drive.look()?.since(&before.1, measured.seconds));
-                if drive.clock_ratio() > 1 {
-                    let ratio = f64::from(drive.clock_ratio());
-                    measures.insert("drive_clock_ratio".to_owned(), ratio);
+                if drive.clock_ratio() != 1.0 {
+                    measures.insert("drive_clock_ratio".to_owned(), drive.clock_ratio());
                 }
                 measures
             }

@@ -25,6 +25,7 @@ use rustix::fs::Advice;
 use sim::mount::disk::{
     Access, Backing, CACHED_NAME, Clock, DISK_NAME, DiskMount, DiskSettings, LoopChoice,
 };
+use sim::speed_up::SpeedUp;
 
 const SIZE_BYTES: u64 = 2 << 30;
 const RUNS: usize = 3;
@@ -103,7 +104,7 @@ impl Bench {
         println!("path without the disk: {:.0} MB/s\n", path_rate / 1e6);
         println!("| one stream, 256 KiB | predicted MB/s | measured | off |");
         println!("|---|---:|---:|---:|");
-        self.with(&disk, Clock::Times(1), |folder, device| {
+        self.with(&disk, Clock::Times(SpeedUp::ONE), |folder, device| {
             let reader = Reader { read_bytes: 256 << 10, copy_bytes_per_second: path_rate as u64 };
             let row = |name: String, policy: Policy, parameters: &DiskParameters, path: &Path| {
                 let predicted = sequential_bytes_per_second(parameters, policy, reader) as f64;
@@ -167,7 +168,7 @@ impl Bench {
         println!("|---|---:|---:|---:|");
         for preset in presets {
             let disk = DiskParameters::named(preset).unwrap();
-            self.with(&disk, Clock::Times(1), |folder, device| {
+            self.with(&disk, Clock::Times(SpeedUp::ONE), |folder, device| {
                 for depth in [1, 2, 4, 8, 16, 32, 64] {
                     let predicted = closed_loop(&disk, depth);
                     for (name, path) in

@@ -8,4 +8,5 @@
 //! driver, which are `device`'s.
 
 pub mod mount;
+pub mod speed_up;
 pub mod tape;

@@ -11,7 +11,7 @@ const AS_SET: &str = "as the virtual drive is set";
 
 /// Numbers of a virtual drive, in the time of this machine: where its own runs faster
 /// (`sim tape --speed-up`), so does its tape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VirtualDrive {
     /// Of native bytes, as the highest.
     pub lowest_bytes_per_second: u64,
@@ -20,7 +20,7 @@ pub struct VirtualDrive {
     /// Its buffer.
     pub buffer_bytes: u64,
     /// How many times as fast as ours its time runs.
-    pub speed_up: u64,
+    pub speed_up: f64,
 }
 
 impl VirtualDrive {
@@ -30,8 +30,8 @@ impl VirtualDrive {
         let status: Value = serde_json::from_slice(&status).ok()?;
         status.get("drive")?;
         let number = |name: &str| status.get("time")?.get(name)?.as_u64();
-        let speed_up = number("speed_up")?;
-        let speed = |name: &str| Some(number(name)?.saturating_mul(speed_up));
+        let speed_up = status.get("time")?.get("speed_up")?.as_f64()?;
+        let speed = |name: &str| Some((number(name)? as f64 * speed_up) as u64);
         Some(VirtualDrive {
             lowest_bytes_per_second: speed("lowest_bytes_per_second")?,
             highest_bytes_per_second: speed("highest_bytes_per_second")?,
@@ -43,7 +43,7 @@ impl VirtualDrive {
     /// How sure its speeds are, in words.
     pub fn certainty(&self) -> String {
         match self.speed_up {
-            1 => AS_SET.to_owned(),
+            1.0 => AS_SET.to_owned(),
             times => format!("{AS_SET}, its time {times} times as fast"),
         }
     }
@@ -62,11 +62,12 @@ impl VirtualDrive {
 
     /// For documents.
     pub fn document(&self) -> Value {
+        let whole = (self.speed_up.fract() == 0.0).then(|| json!(self.speed_up as u64));
         json!({
             "lowest_bytes_per_second": self.lowest_bytes_per_second,
             "highest_bytes_per_second": self.highest_bytes_per_second,
             "buffer_bytes": self.buffer_bytes,
-            "speed_up": self.speed_up,
+            "speed_up": whole.unwrap_or_else(|| json!(self.speed_up)),
         })
     }
 }

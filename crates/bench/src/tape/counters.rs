@@ -30,9 +30,9 @@ impl StatusFile {
 
     /// How many times as fast as ours its clock runs (`sim tape --speed-up`); 1 of a drive that
     /// takes no time.
-    pub(crate) fn clock_ratio(&self) -> u32 {
-        let told = || self.read()?.get("time")?.get("speed_up")?.as_u64();
-        told().and_then(|times| u32::try_from(times).ok()).unwrap_or(1).max(1)
+    pub(crate) fn clock_ratio(&self) -> f64 {
+        let told = || self.read()?.get("time")?.get("speed_up")?.as_f64();
+        told().filter(|times| times.is_finite() && *times > 0.0).unwrap_or(1.0)
     }
 
     /// What it says now.

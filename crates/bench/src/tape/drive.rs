@@ -69,7 +69,7 @@ pub(super) struct MeasuredDrive {
     drive: Box<dyn TapeDrive>,
     status: Option<StatusFile>,
     /// How many times as fast as ours the clock of a virtual drive runs.
-    clock_ratio: u32,
+    clock_ratio: f64,
     tape: Option<Tape>,
     limits: Limits,
     /// The drive's buffer, as its own log has it.
@@ -99,7 +99,7 @@ impl MeasuredDrive {
         let before = Settings { block_mode, compression };
         let limits = tape.limits();
         let log_buffer_bytes = tape.sequential_access().ok().and_then(|log| log.buffer_bytes);
-        let clock_ratio = status.as_ref().map_or(1, StatusFile::clock_ratio);
+        let clock_ratio = status.as_ref().map_or(1.0, StatusFile::clock_ratio);
         Ok(MeasuredDrive {
             drive,
             status,
@@ -264,7 +264,7 @@ impl MeasuredDrive {
     }
 
     /// How many times as fast as ours the drive's clock runs.
-    pub(super) fn clock_ratio(&self) -> u32 {
+    pub(super) fn clock_ratio(&self) -> f64 {
         self.clock_ratio
     }
 

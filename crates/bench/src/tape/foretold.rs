@@ -12,7 +12,7 @@ use crate::plan::Stop;
 pub(super) fn sentences(
     jobs: &[TapeJob],
     rates: &Rates,
-    clock_ratio: u32,
+    clock_ratio: f64,
     stop: &Stop,
 ) -> Vec<String> {
     let mut all = Vec::new();
@@ -42,14 +42,14 @@ pub(super) fn trees(jobs: &[TapeJob]) -> Vec<String> {
     said
 }
 
-fn time(jobs: &[TapeJob], rates: &Rates, clock_ratio: u32, stop: &Stop) -> Option<String> {
+fn time(jobs: &[TapeJob], rates: &Rates, clock_ratio: f64, stop: &Stop) -> Option<String> {
     let highest = rates.highest_bytes_per_second.filter(|&rate| rate > 0)? as f64;
     let passes = |job: &TapeJob| match job.operation {
         Operation::Write => 1.0,
         Operation::Read => 2.0,
     };
     let bytes: f64 = jobs.iter().map(|job| passes(job) * job.bytes() as f64).sum();
-    let round_seconds = bytes / highest / f64::from(clock_ratio);
+    let round_seconds = bytes / highest / clock_ratio;
     let repeats = (stop.budget_seconds / round_seconds.max(1e-9)).floor().min(1e6) as u64;
     let (one, all) = (round_seconds, round_seconds * stop.repeats_min as f64);
     let (cells, speed) = (counted(jobs.len() as u64, "run", "runs"), rate(highest));
@@ -119,7 +119,7 @@ mod tests {
         };
         let said = |budget_seconds| {
             let stop = Stop { budget_seconds, ..Stop::default() };
-            sentences(&jobs, &rates, 1, &stop).join("\n")
+            sentences(&jobs, &rates, 1.0, &stop).join("\n")
         };
         let text = said(600.0);
         assert!(

@@ -82,11 +82,10 @@ pub(super) struct Measured {
 
 impl Measured {
     /// The same with all times so many times as long: those of a clock that runs as much faster.
-    pub(super) fn in_time_of(mut self, clock_ratio: u32) -> Measured {
-        if clock_ratio == 1 {
+    pub(super) fn in_time_of(mut self, ratio: f64) -> Measured {
+        if ratio == 1.0 {
             return self;
         }
-        let ratio = f64::from(clock_ratio);
         self.seconds *= ratio;
         self.filemark_seconds *= ratio;
         self.sealing_seconds *= ratio;
@@ -97,7 +96,7 @@ impl Measured {
             stage.blocked_seconds *= ratio;
         }
         let pairs: Vec<(u64, u64)> = self.latency.into();
-        let longer = |(ns, count): (u64, u64)| (ns.saturating_mul(clock_ratio.into()), count);
+        let longer = |(ns, count): (u64, u64)| ((ns as f64 * ratio) as u64, count);
         self.latency = Histogram::from(pairs.into_iter().map(longer).collect::<Vec<_>>());
         self
     }

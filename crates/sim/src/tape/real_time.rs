@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use failures::lock;
 
 use super::pace::{Act, Compression, Pace};
+use crate::speed_up::SpeedUp;
 use model::BILLION;
 use model::compressibility::{Compressibility, HISTORY_BYTES, PAGE_BYTES};
 use model::tape::counters::TapeCounters;
@@ -71,7 +72,7 @@ pub struct Reading {
     /// Since the drive was made.
     pub elapsed_ns: u64,
     /// How many times as fast as ours that time runs.
-    pub speed_up: u32,
+    pub speed_up: SpeedUp,
     /// What the tape does.
     pub motion: Motion,
     /// Native bytes in the drive's buffer.
@@ -88,7 +89,7 @@ pub struct Reading {
 
 struct Shared {
     began: Instant,
-    speed_up: u32,
+    speed_up: SpeedUp,
     state: Mutex<State>,
     stop: Mutex<bool>,
     stopped: Condvar,
@@ -112,14 +113,13 @@ impl RealTime {
     pub fn new(
         parameters: TapeParameters,
         recorded_bytes: u64,
-        speed_up: u32,
+        speed_up: SpeedUp,
         ratio: Ratio,
     ) -> RealTime {
         let mut model = TapeModel::new(parameters);
         let loaded_ns = model.load(0, recorded_bytes);
-        let speed_up = speed_up.max(1);
         // The cartridge was in before anybody looked.
-        let before = Duration::from_nanos(loaded_ns / u64::from(speed_up));
+        let before = Duration::from_nanos(speed_up.ours_ns(loaded_ns));
         let now = Instant::now();
         let shared = Shared {
             began: now.checked_sub(before).unwrap_or(now),
@@ -221,7 +221,7 @@ impl Pace for RealTime {
         state.sample();
         drop(state);
         let outset = self.shared.wait_until(until_ns);
-        let owed_max_ns = OWED_NS_MAX.saturating_mul(u64::from(self.shared.speed_up));
+        let owed_max_ns = self.shared.speed_up.there_ns(OWED_NS_MAX);
         self.owed_ns = self.shared.now_ns().saturating_sub(until_ns).min(owed_max_ns);
         // What is owed makes the next transfers due earlier: it is late until all is paid back.
         self.is_late = outset == Outset::Late;
@@ -260,7 +260,7 @@ impl Shared {
     /// Model time.
     fn now_ns(&self) -> u64 {
         let real_ns = self.began.elapsed().as_nanos() as u64;
-        real_ns.saturating_mul(u64::from(self.speed_up))
+        self.speed_up.there_ns(real_ns)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -269,7 +269,7 @@ impl Shared {
 
     fn wait_until(&self, model_ns: u64) -> Outset {
         wake_in_time();
-        let end = self.began + Duration::from_nanos(model_ns / u64::from(self.speed_up));
+        let end = self.began + Duration::from_nanos(self.speed_up.ours_ns(model_ns));
         let outset = if Instant::now() > end { Outset::Late } else { Outset::InTime };
         let mut stop = lock(&self.stop);
         while !*stop {
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn commands_wait_until_they_are_told_not_to() {
         let parameters = TapeParameters::of(&Generation::all()[6]);
-        let mut pace = RealTime::new(parameters, 0, 1, Ratio::Measured);
+        let mut pace = RealTime::new(parameters, 0, SpeedUp::ONE, Ratio::Measured);
         let gauge = pace.gauge();
         let unloading = std::thread::spawn(move || pace.take(Act::Unload));
         gauge.stop();
@@ -404,7 +404,7 @@ mod tests {
         let mut parameters = TapeParameters::of(&Generation::all()[6]);
         // A millisecond for each command.
         parameters.set("command_overhead_ns", 1_000_000);
-        let mut pace = RealTime::new(parameters, 0, 1, Ratio::Measured);
+        let mut pace = RealTime::new(parameters, 0, SpeedUp::ONE, Ratio::Measured);
         let mut write = |before: Duration| {
             pace.begin();
             std::thread::sleep(before);
@@ -419,7 +419,7 @@ mod tests {
     #[test]
     fn the_gauge_counts_what_passes() {
         let parameters = TapeParameters::of(&Generation::all()[6]);
-        let mut pace = RealTime::new(parameters, 0, 1_000_000, Ratio::Given(2.0));
+        let mut pace = RealTime::new(parameters, 0, SpeedUp::times(1_000_000), Ratio::Given(2.0));
         let gauge = pace.gauge();
         for _ in 0..10 {
             let native_bytes = u64::from(pace.native_bytes(&[0; 4096], Compression::On));

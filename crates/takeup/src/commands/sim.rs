@@ -14,6 +14,7 @@ use model::tape::media::{MediumAccess, MediumRefused, access};
 use model::tape::parameters::{Known, TapeParameters};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sim::mount::drive::{DriveMount, DriveMountSettings};
+use sim::speed_up::SpeedUp;
 use sim::tape::pace::Compression;
 use sim::tape::real_time::{Gauge, Ratio, RealTime};
 use sim::tape::{
@@ -86,9 +87,9 @@ struct TapeArgs {
     /// Native capacity of a new cartridge; the generation's, or 1 GiB in memory
     #[arg(long, value_name = "SIZE")]
     capacity: Option<Size>,
-    /// Let time run this many times as fast
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = speed_up())]
-    speed_up: u32,
+    /// Let time run this many times as fast, 2.5 or 0.5 for example
+    #[arg(long, default_value_t = SpeedUp::ONE, value_name = "N")]
+    speed_up: SpeedUp,
     /// Whether commands take time
     #[arg(long, default_value = "true", value_name = "WHICH")]
     time: TimeChoice,
@@ -176,10 +177,6 @@ impl FromStr for CompressionChoice {
             _ => Err("it is on, off, or a ratio from 0.5 to 1000".to_owned()),
         }
     }
-}
-
-fn speed_up() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=1_000_000)
 }
 
 /// Runs the command.

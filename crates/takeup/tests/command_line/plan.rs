@@ -201,6 +201,28 @@ fn what_is_missing_or_wrong_is_said() {
     check("plan_unknown_software", &software);
 }
 
+/// In plain words, whatever type a number has here.
+#[test]
+fn none_of_what_there_has_to_be_one_of_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    for command in [
+        &["plan", "--drive", "lto8", "--cores", "0"][..],
+        &["plan", "--drive", "lto8", "--count", "0"],
+        &["backup", "x", "--to", "y", "--read-threads", "0"],
+        &["backup", "x", "--to", "y", "--compress-threads", "0"],
+        &["verify", "x", "--threads", "0"],
+    ] {
+        let text = shown(&run(directory.path(), command), directory.path());
+        assert!(text.contains("there has to be at least one"), "{text}");
+    }
+    let wrong = ["plan", "--drive", "lto8", "--cores", "two"];
+    let text = shown(&run(directory.path(), &wrong), directory.path());
+    assert!(text.contains("a whole number from 1 on is needed"), "{text}");
+    let slow = ["sim", "tape", ".", "--speed-up", "0"];
+    let text = shown(&run(directory.path(), &slow), directory.path());
+    assert!(text.contains("a number from 0.001 to 1000000"), "{text}");
+}
+
 /// Values that no drive has end in an answer or an error, not in a loop.
 #[test]
 fn absurd_parameters_are_survived() {

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use model::disk::{DiskChanges, DiskParameters};
 use sim::mount::disk::{Access, Backing, CACHED_NAME, Clock, DiskMount, DiskSettings, LoopChoice};
+use sim::speed_up::SpeedUp;
 
 use crate::{run, succeeds, takeup};
 
@@ -40,7 +41,7 @@ fn disk() -> Disk {
         name: "sas15k".to_owned(),
         parameters: DiskParameters::sas15k().with(&changes),
         backing: Backing::open(&file, Some(64 << 20), Access::ReadWrite).unwrap(),
-        clock: Clock::Times(1),
+        clock: Clock::Times(SpeedUp::ONE),
         loop_device: LoopChoice::None,
     };
     let mount = DiskMount::new(settings, place.path()).unwrap();

@@ -21,11 +21,13 @@ use std::time::{Duration, Instant};
 use failures::lock;
 use model::disk::{DiskCounters, DiskModel, DiskParameters};
 
+use crate::speed_up::SpeedUp;
+
 /// How time passes for a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// That many times as fast as on the wall.
-    Times(u32),
+    Times(SpeedUp),
     /// Requests take what they take.
     None,
 }
@@ -228,7 +230,7 @@ impl Queue {
         state.count(asked, now_ns, done_ns);
         let due = match self.shared.clock {
             Clock::Times(times) => {
-                let time = Duration::from_nanos((done_ns - now_ns) / u64::from(times.max(1)));
+                let time = Duration::from_nanos(times.ours_ns(done_ns - now_ns));
                 now + time.saturating_sub(2 * state.way)
             }
             Clock::None => now,
@@ -360,11 +362,11 @@ impl Shared {
     }
 
     fn model_ns(&self, now: Instant) -> u64 {
-        let times = match self.clock {
-            Clock::Times(times) => u64::from(times.max(1)),
-            Clock::None => 1,
-        };
-        nanoseconds(now.saturating_duration_since(self.began)).saturating_mul(times)
+        let ours_ns = nanoseconds(now.saturating_duration_since(self.began));
+        match self.clock {
+            Clock::Times(times) => times.there_ns(ours_ns),
+            Clock::None => ours_ns,
+        }
     }
 
     fn probe(&self) -> Duration {

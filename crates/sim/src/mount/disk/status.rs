@@ -33,7 +33,7 @@ pub(super) fn to_json(preset: &str, backing: &Backing, reading: &Reading) -> Str
         let span = reading.span_ns as f64;
         let servers = reading.parameters.servers as f64;
         document["time"] = json!({
-            "speed_up": speed_up,
+            "speed_up": speed_up.document(),
             "span_seconds": seconds(reading.span_ns),
             "busy_seconds": seconds(tally.busy_ns),
             "busy_share": per(tally.busy_ns as f64, span),

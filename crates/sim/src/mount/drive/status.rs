@@ -56,7 +56,7 @@ fn time(reading: &Reading) -> Value {
     };
     json!({
         "elapsed_seconds": seconds(reading.elapsed_ns),
-        "speed_up": reading.speed_up,
+        "speed_up": reading.speed_up.document(),
         "motion": motion_name(reading.motion),
         "step": step.map(|step| step + 1),
         "steps": parameters.speeds_bytes_per_second.len(),

@@ -12,7 +12,8 @@ use sim::mount::disk::{
     DiskSettings, LoopChoice, LoopError, parameters,
 };
 
-use super::{absolute, check_mountpoint, mount_hint, speed_up, unmount_on_signal};
+use sim::speed_up::SpeedUp;
+use super::{absolute, check_mountpoint, mount_hint, unmount_on_signal};
 use crate::failure::Failure;
 use crate::outcome::to_standard_output;
 use crate::quantity::{Rate, Size};
@@ -51,9 +52,9 @@ pub(super) struct DiskArgs {
     /// Requests that are larger are cut
     #[arg(long, value_name = "SIZE")]
     max_request: Option<Size>,
-    /// Let time run this many times as fast
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = speed_up())]
-    speed_up: u32,
+    /// Let time run this many times as fast, 2.5 or 0.5 for example
+    #[arg(long, default_value_t = SpeedUp::ONE, value_name = "N")]
+    speed_up: SpeedUp,
     /// Whether requests take time
     #[arg(long, default_value = "true", value_name = "WHICH")]
     time: DiskTime,
