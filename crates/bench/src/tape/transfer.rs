@@ -94,6 +94,8 @@ impl Measured {
             stage.working_seconds *= ratio;
             stage.starved_seconds *= ratio;
             stage.blocked_seconds *= ratio;
+            stage.apart_seconds *= ratio;
+            stage.occupied_seconds *= ratio;
         }
         let pairs: Vec<(u64, u64)> = self.latency.into();
         let longer = |(ns, count): (u64, u64)| ((ns as f64 * ratio) as u64, count);
@@ -411,10 +413,13 @@ impl TimedSink<'_> {
         Err(WriteError::Stopped(Stopped::Failed))
     }
 
-    fn end_file(&mut self) -> Result<(), WriteError> {
+    /// Waits for the medium, which is nothing that the writing thread does.
+    fn end_file(&mut self, account: &mut Account) -> Result<(), WriteError> {
+        account.switch(State::Apart);
         let begun = Instant::now();
         let ended = self.medium.end_file();
         self.filemark_seconds += begun.elapsed().as_secs_f64();
+        account.switch(State::Working);
         self.blocks_in_file = 0;
         match ended {
             Ok(()) => {
@@ -434,7 +439,7 @@ impl Sink for TimedSink<'_> {
             return self.end(Ended::Stopped);
         }
         if self.blocks_in_file == self.file_blocks {
-            self.end_file()?;
+            self.end_file(account)?;
         }
         let block = match &mut self.sealer {
             Some(sealer) => sealer.seal(&block, account)?,
@@ -463,8 +468,8 @@ impl Sink for TimedSink<'_> {
         Ok(())
     }
 
-    fn finish(&mut self, _: &mut Account) -> Result<(), WriteError> {
-        self.end_file()
+    fn finish(&mut self, account: &mut Account) -> Result<(), WriteError> {
+        self.end_file(account)
     }
 }
 

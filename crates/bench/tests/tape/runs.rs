@@ -31,6 +31,9 @@ fn a_run_is_a_file_that_ends_on_a_filemark() {
         let stages: Vec<(&str, u64)> =
             run.stages.iter().map(|stage| (stage.kind.name(), stage.bytes)).collect();
         assert_eq!(stages, [("generate", 3 * MIB), ("write", 3 * MIB)]);
+        // The filemark is nobody's work, and every moment of it is counted once.
+        let apart = run.stages[1].apart_seconds;
+        assert!((apart - run.measures["filemark_seconds"]).abs() < 1e-3, "{:?}", run.stages);
         assert_eq!(run.measures["drive_writes"], 48.0);
         assert_eq!(run.environment["medium generation"], "LTO-7");
         assert_eq!(run.environment["drive native bytes per second"], "306000000");
