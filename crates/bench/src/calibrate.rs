@@ -14,6 +14,8 @@
 //! Not here: reading of files, and words for people, which are the binary's.
 
 mod commands;
+mod curve;
+pub mod disk;
 mod estimate;
 mod written;
 

@@ -8,7 +8,7 @@
 mod error;
 pub mod fio;
 mod job;
-mod load;
+pub(crate) mod load;
 mod operations;
 mod places;
 mod process;

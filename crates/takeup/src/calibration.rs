@@ -1,8 +1,11 @@
-//! `--from RUNS`: a drive as an experiment on it has found it, in words and as a document.
+//! `--from RUNS`: a drive as an experiment on it has found it, in words and as a document; and
+//! `disk`, the same of a disk.
+
+pub mod disk;
 
 use std::path::{Path, PathBuf};
 
-use bench::calibrate::{Beside, Calibration, CalibrationError, SPEEDS, Told, calibrate};
+use bench::calibrate::{Beside, Calibration, CalibrationError, NotTold, SPEEDS, Told, calibrate};
 use bench::quantities::Unit;
 use bench::record::load;
 use model::tape::generation::Generation;
@@ -67,40 +70,12 @@ impl FromRuns {
         let runs = counted(found.runs as u64, "run", "runs");
         let mut text =
             format!("the drive is that of {}: {runs} on {}\n", self.path.display(), found.drive);
-        text.push_str(&self.table().render(colour));
+        text.push_str(&table(&found.told).render(colour));
         let generation = self.generation.title();
         text.push_str(&format!("not told by these runs, so as {generation} has it:\n"));
-        for one in &found.not_told {
-            text.push_str(&format!("  {}: {}\n", one.parameters.join(", "), one.why));
-        }
+        text.push_str(&reasons(&found.not_told));
         self.beside().iter().for_each(|line| text.push_str(&format!("{line}\n")));
         text
-    }
-
-    fn table(&self) -> Table {
-        let right = |name| (name, Align::Right);
-        let mut table = Table::new(&[
-            ("parameter", Align::Left),
-            right("value"),
-            right("between"),
-            right("runs"),
-            ("told by", Align::Left),
-        ]);
-        for told in &self.calibration.told {
-            let digits = Rounding::within(told.interval.low, told.interval.high);
-            let [low, high] =
-                [told.interval.low, told.interval.high].map(|end| shown(told, end, digits));
-            let name = if told.parameter == SPEEDS { "the highest speed" } else { told.parameter };
-            let cells = vec![
-                name.to_owned(),
-                shown(told, told.value, digits),
-                format!("{low} and {high}"),
-                told.runs.to_string(),
-                told.from.clone(),
-            ];
-            table.row(cells, Emphasis::None);
-        }
-        table
     }
 
     /// What else is worth knowing.
@@ -134,16 +109,6 @@ impl FromRuns {
     /// For documents.
     pub fn document(&self) -> Value {
         let found = &self.calibration;
-        let told = |told: &Told| {
-            json!({
-                "parameter": told.parameter,
-                "value": told.value,
-                "low": told.interval.low,
-                "high": told.interval.high,
-                "runs": told.runs,
-                "from": told.from,
-            })
-        };
         let beside = |one: &Beside| {
             json!({
                 "data": one.data,
@@ -153,24 +118,74 @@ impl FromRuns {
                 "runs": one.runs,
             })
         };
-        let not_told = found.not_told.iter();
-        let not_told: Vec<Value> =
-            not_told.map(|one| json!({ "parameters": one.parameters, "why": one.why })).collect();
         json!({
             "path": self.path.display().to_string(),
             "drive": found.drive,
             "generation": self.generation.name,
             "runs": found.runs,
-            "told": found.told.iter().map(told).collect::<Vec<_>>(),
-            "not_told": not_told,
+            "told": told_document(&found.told),
+            "not_told": not_told_document(&found.not_told),
             "ratios": found.ratios.iter().map(beside).collect::<Vec<_>>(),
             "read_bytes_per_second": found.reads.iter().map(beside).collect::<Vec<_>>(),
         })
     }
 }
 
+/// What was told, for people.
+fn table(told: &[Told]) -> Table {
+    let right = |name| (name, Align::Right);
+    let mut table = Table::new(&[
+        ("parameter", Align::Left),
+        right("value"),
+        right("between"),
+        right("runs"),
+        ("told by", Align::Left),
+    ]);
+    for told in told {
+        let digits = Rounding::within(told.interval.low, told.interval.high);
+        let [low, high] =
+            [told.interval.low, told.interval.high].map(|end| shown(told, end, digits));
+        let name = if told.parameter == SPEEDS { "the highest speed" } else { told.parameter };
+        let cells = vec![
+            name.to_owned(),
+            shown(told, told.value, digits),
+            format!("{low} and {high}"),
+            told.runs.to_string(),
+            told.from.clone(),
+        ];
+        table.row(cells, Emphasis::None);
+    }
+    table
+}
+
+/// What was not, a line for each reason.
+fn reasons(not_told: &[NotTold]) -> String {
+    let line = |one: &NotTold| format!("  {}: {}\n", one.parameters.join(", "), one.why);
+    not_told.iter().map(line).collect()
+}
+
+fn told_document(told: &[Told]) -> Vec<Value> {
+    let one = |told: &Told| {
+        json!({
+            "parameter": told.parameter,
+            "value": told.value,
+            "low": told.interval.low,
+            "high": told.interval.high,
+            "runs": told.runs,
+            "from": told.from,
+        })
+    };
+    told.iter().map(one).collect()
+}
+
+fn not_told_document(not_told: &[NotTold]) -> Vec<Value> {
+    let one = |one: &NotTold| json!({ "parameters": one.parameters, "why": one.why });
+    not_told.iter().map(one).collect()
+}
+
 fn shown(told: &Told, value: f64, digits: Rounding) -> String {
     match Unit::of(told.parameter) {
+        Unit::Number => digits.number(value),
         Unit::BytesPerSecond => digits.rate(value),
         Unit::Nanoseconds => {
             Rounding::within(told.interval.low / 1e9, told.interval.high / 1e9).seconds(value / 1e9)

@@ -4,20 +4,18 @@
 
 use std::collections::BTreeMap;
 
+use super::curve::{Curve, Step};
 use super::estimate::Estimate;
 use super::written::{Group, Written, block_range};
 use super::{COMMAND, Finding, HOST, TELLING, not_told};
-use crate::model::known::{Errors, Known, line};
-use crate::model::{LARGE_RESIDUAL, Model, Point, fit};
+use crate::model::Model;
+use crate::model::known::Known;
 use crate::record::Cell;
 use crate::statistics::interval::Interval;
-use crate::statistics::{logarithms, mean};
 use report::rounding::Rounding;
 
 /// Two sizes of block leave nothing by which the law could be seen to be wrong.
 const SIZES_MIN: usize = 3;
-/// Nothing is known better than to half a per cent, see [`super::estimate`].
-const ERROR_MIN: f64 = 0.002_5;
 
 /// The rate of the host and the time of a command.
 pub(super) fn commands(groups: &[Group<'_>]) -> (Finding, Finding) {
@@ -28,7 +26,7 @@ pub(super) fn commands(groups: &[Group<'_>]) -> (Finding, Finding) {
         );
         return (Err(not_told(HOST, why.clone())), Err(not_told(COMMAND, why)));
     };
-    let Some((model, known)) = sweep.curve() else {
+    let Some(Curve { model, known }) = sweep.curve() else {
         let why = "the rates over the sizes of block are on no line of fixed time and bytes";
         return (Err(not_told(HOST, why)), Err(not_told(COMMAND, why)));
     };
@@ -63,46 +61,12 @@ fn sweep<'a>(groups: &'a [Group<'a>]) -> Option<Sweep<'a>> {
 }
 
 impl Sweep<'_> {
-    fn points(&self) -> Vec<Point> {
-        let point = |group: &&Group<'_>| {
-            let rate = group.estimate(Written::bare)?;
-            Some(Point { level: group.block_bytes() as f64, bytes_per_second: rate.value })
+    fn curve(&self) -> Option<Curve> {
+        let step = |group: &&Group<'_>| Step {
+            level: group.block_bytes() as f64,
+            rates: group.values(Written::bare),
         };
-        self.groups.iter().filter_map(point).collect()
-    }
-
-    /// The scatter of single runs is one for all sizes, in proportion.
-    fn errors(&self) -> Option<Errors> {
-        let logs = |group: &&Group<'_>| {
-            let rates: Vec<f64> =
-                group.values(Written::bare).into_iter().map(|(_, rate)| rate).collect();
-            logarithms(&rates)
-        };
-        let logs: Vec<Vec<f64>> = self.groups.iter().filter_map(logs).collect();
-        let (mut squares, mut degrees) = (0.0, 0.0);
-        for own in &logs {
-            let centre = mean(own)?;
-            squares += own.iter().map(|log| (log - centre).powi(2)).sum::<f64>();
-            degrees += own.len() as f64 - 1.0;
-        }
-        let scatter = (squares / degrees).sqrt();
-        let own = |own: &Vec<f64>| (scatter / (own.len() as f64).sqrt()).max(ERROR_MIN);
-        Some(Errors { own: logs.iter().map(own).collect(), common: 0.0, degrees })
-    }
-
-    /// The line; or a curve with a plateau, where there is one for certain.
-    fn curve(&self) -> Option<(Model, Known)> {
-        let (points, errors) = (self.points(), self.errors()?);
-        let bent = Known::of(&points, &errors, super::estimate::CONFIDENCE)?;
-        let (model, known) = match bent.plateau {
-            Some(_) => (fit(&points)?, bent),
-            None => {
-                let known = Known::of_line(&points, &errors, super::estimate::CONFIDENCE)?;
-                (line(&points)?, known)
-            }
-        };
-        let follows = model.residuals.iter().all(|residual| residual.abs() <= LARGE_RESIDUAL);
-        follows.then_some((model, known))
+        Curve::through(&self.groups.iter().map(step).collect::<Vec<Step>>())
     }
 
     fn runs(&self) -> usize {

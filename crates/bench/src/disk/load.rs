@@ -10,13 +10,17 @@ use crate::record::{Cell, CellError, Level};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
     engine: String,
-    pattern: String,
+    /// fio's word for it.
+    pub(crate) pattern: String,
     read_percent: u64,
     /// Past the page cache.
     pub direct: bool,
-    block_bytes: u64,
-    depth: u64,
-    jobs: u64,
+    /// Bytes of one request.
+    pub(crate) block_bytes: u64,
+    /// Requests in flight of each job.
+    pub(crate) depth: u64,
+    /// Jobs that do the same.
+    pub(crate) jobs: u64,
     fsync_every: u64,
     /// Of the memory that fio reads into and writes from.
     pub pages: Pages,

@@ -24,6 +24,7 @@ use report::figure;
 
 use super::sim::GenerationName;
 use crate::calibration::FromRuns;
+use crate::calibration::disk::DiskFromRuns;
 use crate::failure::Failure;
 use crate::options::CommonArgs;
 use crate::outcome::{Outcome, SummaryPlace, finish, to_standard_output};
@@ -51,7 +52,8 @@ Examples:
   takeup plan --drive lto6 --source-rate 35MB --size 2TB --chart plan.svg
   takeup plan --drive lto8 --source-rate 80MB --size 1TB --set back_hitch_ns=3.5s
   takeup bench tape /dev/nst0 --data zeros,random --block-size 16k,64k,256k,1M -o drive.ndjson
-  takeup plan --from drive.ndjson --source-rate 80MB --size 1TB")]
+  takeup plan --from drive.ndjson --source-rate 80MB --size 1TB
+  takeup plan --from drive.ndjson --source-from disk.ndjson --size 1TB --files 400000")]
 pub struct PlanArgs {
     /// What would be backed up: it is walked for its size, and read for a few seconds
     #[arg(value_name = "PATH")]
@@ -113,11 +115,15 @@ pub struct PlanArgs {
 #[derive(Args, Debug)]
 struct SourceArgs {
     /// Rate at which the source can be read
-    #[arg(long, value_name = "RATE", conflicts_with = "source_disk")]
+    #[arg(long, value_name = "RATE", conflicts_with_all = ["source_disk", "source_from"])]
     source_rate: Option<Rate>,
     /// A disk to compute that rate from: sas15k, sata7200, ssd-sata, nvme, array or array:N
     #[arg(long, value_name = "DISK")]
     source_disk: Option<DiskName>,
+    /// Compute that rate from a disk as an experiment has found it (takeup bench disk or bench
+    /// read, -o RUNS); what that does not tell is that of --source-disk, or of the nearest one
+    #[arg(long, value_name = "RUNS")]
+    source_from: Option<PathBuf>,
     /// Bytes to back up
     #[arg(long, value_name = "SIZE")]
     size: Option<Size>,
@@ -217,14 +223,18 @@ impl FromStr for DriveName {
 
 /// A disk as typed.
 #[derive(Clone, Debug)]
-struct DiskName(DiskParameters);
+struct DiskName {
+    name: String,
+    parameters: DiskParameters,
+}
 
 impl FromStr for DiskName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<DiskName, String> {
         let known = || "known are sas15k, sata7200, ssd-sata, nvme, array and array:N".to_owned();
-        DiskParameters::named(text).map(DiskName).ok_or_else(known)
+        let parameters = DiskParameters::named(text).ok_or_else(known)?;
+        Ok(DiskName { name: text.to_owned(), parameters })
     }
 }
 
@@ -258,13 +268,19 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
     // One of the two is there.
     let drive = from.as_ref().map(|from| from.generation).or(named);
     let first = drive.ok_or_else(|| Failure::of("no drive is named", Some("--drive, --from")))?;
+    let source_from = source_from(&arguments.source)?;
     let chart = arguments.chart.as_deref().map(OutputFile::open).transpose()?;
     let measured = if arguments.paths.is_empty() {
         None
     } else {
         Some(measure(&arguments.paths, arguments.source.measure, &arguments.common)?)
     };
-    let known = Known { drive: first, from: from.as_ref(), measured: measured.as_ref() };
+    let known = Known {
+        drive: first,
+        from: from.as_ref(),
+        source_from: source_from.as_ref(),
+        measured: measured.as_ref(),
+    };
     let setup = setup(arguments, &known)?;
     let generations = compared(arguments, first);
     let choices = Choices {
@@ -283,6 +299,7 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
         setup: &setup,
         list: &list,
         from: from.as_ref(),
+        source_from: source_from.as_ref(),
         measured: measured.as_ref(),
         choices: &choices,
         bounded_by_cores: bounded_by_host(arguments, &setup),
@@ -314,6 +331,8 @@ struct Known<'a> {
     drive: &'static Generation,
     /// An experiment on it.
     from: Option<&'a FromRuns>,
+    /// An experiment on the disk of the source.
+    source_from: Option<&'a DiskFromRuns>,
     /// What PATH gave.
     measured: Option<&'a Measured>,
 }
@@ -346,7 +365,7 @@ fn setup(arguments: &PlanArgs, known: &Known<'_>) -> Result<Setup, Failure> {
     Ok(Setup {
         drive,
         drives: u64::from(arguments.count.get()),
-        source: source(arguments, measured)?,
+        source: source(arguments, known)?,
         compression,
         ring_bytes: arguments.ring.0,
         start_fill_percent: arguments.start_fill,
@@ -355,6 +374,12 @@ fn setup(arguments: &PlanArgs, known: &Known<'_>) -> Result<Setup, Failure> {
         block_bytes: arguments.block_size.0,
         change_ns: u64::from(arguments.change) * 1_000_000_000,
     })
+}
+
+/// The disk of the source, where there is an experiment on it.
+fn source_from(given: &SourceArgs) -> Result<Option<DiskFromRuns>, Failure> {
+    let named = given.source_disk.as_ref().map(|disk| disk.name.as_str());
+    given.source_from.as_deref().map(|path| DiskFromRuns::load(path, named)).transpose()
 }
 
 /// A medium, if the drive writes to it.
@@ -373,8 +398,8 @@ fn writable(
 }
 
 /// What is given goes before what is measured.
-fn source(arguments: &PlanArgs, measured: Option<&Measured>) -> Result<Source, Failure> {
-    let given = &arguments.source;
+fn source(arguments: &PlanArgs, known: &Known<'_>) -> Result<Source, Failure> {
+    let (given, measured) = (&arguments.source, known.measured);
     let missing = |what: &str, hint| Failure::of(format!("{what} is not known"), Some(hint));
     let size_bytes = given
         .size
@@ -382,14 +407,15 @@ fn source(arguments: &PlanArgs, measured: Option<&Measured>) -> Result<Source, F
         .or(measured.map(|measured| measured.size_bytes))
         .ok_or_else(|| missing("the size of the source", "--size, or a PATH to look at"))?;
     let files = given.files.or(measured.map(|measured| measured.files)).unwrap_or(0);
-    let disk = given.source_disk.as_ref().map(|disk| &disk.0);
+    let named = given.source_disk.as_ref().map(|disk| &disk.parameters);
+    let disk = known.source_from.map(|from| &from.parameters).or(named);
     let (bytes_per_second, disk_file_ns) = match (given.source_rate, disk, measured) {
         (Some(rate), _, _) => (rate.0, None),
         (None, Some(disk), _) => (disk_rate(disk), Some(disk_file_ns(disk))),
         // What was measured has the times for files in it.
         (None, None, Some(measured)) => (measured.bytes_per_second, Some(0)),
         (None, None, None) => {
-            let hint = "--source-rate, --source-disk, or a PATH to measure";
+            let hint = "--source-rate, --source-disk, --source-from, or a PATH to measure";
             return Err(missing("the rate of the source", hint));
         }
     };
@@ -407,8 +433,9 @@ fn processor_bound(
     size_bytes: u64,
     measured: Option<&Measured>,
 ) -> Option<u64> {
-    let is_measured =
-        measured.is_some() && given.source_rate.is_none() && given.source_disk.is_none();
+    let is_given =
+        given.source_rate.is_some() || given.source_disk.is_some() || given.source_from.is_some();
+    let is_measured = measured.is_some() && !is_given;
     let cores = given.cores.map_or_else(flow::crew::cores, NonZero::get);
     let work = Work { bytes: size_bytes as f64, files: 0.0, origin: Origin::Disk };
     let foretold = work.foretell(cores, f64::INFINITY);

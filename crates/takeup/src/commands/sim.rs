@@ -49,7 +49,8 @@ Examples:
   takeup sim status /mnt/drive
   takeup sim tape /mnt/drive --drive lto7 --medium /var/tmp/old --medium-generation lto6 &
   takeup sim load /mnt/drive /var/tmp/second
-  takeup sim disk /mnt/slow --preset sas15k --backing /var/tmp/disk --size 10G --loop")]
+  takeup sim disk /mnt/slow --preset sas15k --backing /var/tmp/disk --size 10G --loop
+  takeup sim disk /mnt/theirs --from disk.ndjson --backing /dev/shm/disk --size 10G --loop")]
 pub struct SimArgs {
     #[command(subcommand)]
     command: SimCommand,

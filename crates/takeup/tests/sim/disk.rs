@@ -56,6 +56,11 @@ impl Disk {
         panic!("no disk: {text}");
     }
 
+    /// What it said when it was there.
+    pub fn document(&self) -> &Value {
+        &self.told
+    }
+
     pub fn told(&self, name: &str) -> PathBuf {
         PathBuf::from(self.told[name].as_str().unwrap())
     }

@@ -7,6 +7,7 @@
 
 mod bench;
 mod btape;
+mod calibrated_disk;
 mod disk;
 mod drive;
 mod failures;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::measure::Measured;
 use crate::calibration::FromRuns;
+use crate::calibration::disk::DiskFromRuns;
 
 /// What follows the plan in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub struct Presentation<'a> {
     pub list: &'a [Alternative],
     /// The experiment that its model is taken from.
     pub from: Option<&'a FromRuns>,
+    /// The experiment that the disk of the source is taken from.
+    pub source_from: Option<&'a DiskFromRuns>,
     /// What PATH gave.
     pub measured: Option<&'a Measured>,
     /// What the alternatives were made of.
@@ -78,6 +81,10 @@ impl Presentation<'_> {
             text.push('\n');
             text.push_str(&from.text(colour));
         }
+        if let Some(from) = self.source_from {
+            text.push('\n');
+            text.push_str(&from.text(colour));
+        }
         if details == Details::Parameters {
             text.push('\n');
             text.push_str(&self.parameters().render(colour));
@@ -114,6 +121,7 @@ impl Presentation<'_> {
                 "bytes_per_second": setup.source.bytes_per_second,
                 "file_ns": setup.source.file_ns,
                 "bounded_by_cores": self.bounded_by_cores,
+                "from": self.source_from.map(DiskFromRuns::document),
             },
             "measured": self.measured.map(|measured| json!({
                 "read_bytes": measured.read_bytes,

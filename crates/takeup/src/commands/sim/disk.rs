@@ -5,15 +5,17 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use model::disk::{DiskChanges, DiskParameters, PRESETS};
+use report::table::Colour;
 use serde_json::json;
 use sim::mount::MountError;
 use sim::mount::disk::{
     Access, Backing, BackingError, CACHED_NAME, Clock, DISK_NAME, DiskError, DiskMount,
     DiskSettings, LoopChoice, LoopError, parameters,
 };
-
 use sim::speed_up::SpeedUp;
+
 use super::{absolute, check_mountpoint, mount_hint, unmount_on_signal};
+use crate::calibration::disk::DiskFromRuns;
 use crate::failure::Failure;
 use crate::outcome::to_standard_output;
 use crate::quantity::{Rate, Size};
@@ -28,9 +30,15 @@ use crate::terminal::to_standard_error;
 pub(super) struct DiskArgs {
     /// The folder; it must exist
     mountpoint: PathBuf,
-    /// What disk it is: sas15k, sata7200, ssd-sata, nvme, or array:N, N disks of 15,000 turns
-    #[arg(long, default_value = "sas15k", value_name = "NAME")]
-    preset: Preset,
+    /// What disk it is: sas15k, sata7200, ssd-sata, nvme, or array:N, N disks of 15,000 turns; by
+    /// default the one nearest to that of --from, or sas15k
+    #[arg(long, value_name = "NAME")]
+    preset: Option<Preset>,
+    /// Be the disk of an experiment (takeup bench disk or bench read, -o RUNS), as far as that tells
+    ///
+    /// What it does not tell is named, and stays what it is of the preset.
+    #[arg(long, value_name = "RUNS")]
+    from: Option<PathBuf>,
     /// Where its bytes are, a file that is made if it is not there, or a block device
     #[arg(long, value_name = "FILE")]
     backing: PathBuf,
@@ -84,6 +92,33 @@ struct Preset {
     parameters: DiskParameters,
 }
 
+/// Of a disk of which nothing is said.
+const PRESET: &str = "sas15k";
+
+/// The disk that is played, and how an experiment found it.
+struct Played {
+    /// Of the preset.
+    name: String,
+    parameters: DiskParameters,
+    from: Option<DiskFromRuns>,
+}
+
+impl Played {
+    /// What is given goes before what was found, and that before what is assumed.
+    fn of(arguments: &DiskArgs) -> Result<Played, Failure> {
+        let named = arguments.preset.as_ref();
+        let load =
+            |path: &PathBuf| DiskFromRuns::load(path, named.map(|preset| preset.name.as_str()));
+        let from = arguments.from.as_ref().map(load).transpose()?;
+        let (name, parameters) = match (&from, named) {
+            (Some(from), _) => (from.preset.clone(), from.parameters.clone()),
+            (None, Some(preset)) => (preset.name.clone(), preset.parameters.clone()),
+            (None, None) => (PRESET.to_owned(), DiskParameters::sas15k()),
+        };
+        Ok(Played { name, parameters: parameters.with(&changes(arguments)), from })
+    }
+}
+
 impl FromStr for Preset {
     type Err = String;
 
@@ -123,7 +158,7 @@ impl FromStr for Time {
 
 /// Mounts it and waits for its end.
 pub(super) fn run(arguments: &DiskArgs) -> Result<(), Failure> {
-    let parameters = disk_parameters(arguments);
+    let played = Played::of(arguments)?;
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
     // Before the backing file is made.
     check_mountpoint("disk", &arguments.mountpoint)?;
@@ -132,8 +167,8 @@ pub(super) fn run(arguments: &DiskArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::new(&error, backing_hint(&error)))?;
     let bytes = backing.bytes();
     let settings = DiskSettings {
-        name: arguments.preset.name.clone(),
-        parameters: parameters.clone(),
+        name: played.name.clone(),
+        parameters: played.parameters.clone(),
         backing,
         clock: match arguments.time {
             DiskTime::True => Clock::Times(arguments.speed_up),
@@ -145,18 +180,18 @@ pub(super) fn run(arguments: &DiskArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::new(&error, disk_hint(&error, arguments)))?;
     let unmounter = mount.unmounter();
     unmount_on_signal("disk", move || unmounter.unmount());
-    tell(arguments, &mount, bytes, &parameters)?;
+    tell(arguments, &mount, bytes, &played)?;
     mount.wait().map_err(|error| Failure::new(&error, None))
 }
 
-fn disk_parameters(arguments: &DiskArgs) -> DiskParameters {
-    arguments.preset.parameters.clone().with(&DiskChanges {
+fn changes(arguments: &DiskArgs) -> DiskChanges {
+    DiskChanges {
         service_ns: arguments.service_time.map(|time| time.ns),
         seek_ns: arguments.seek.map(|time| time.ns),
         bytes_per_second: arguments.bandwidth.map(|rate| rate.0),
         servers: arguments.parallel.map(usize::from),
         request_bytes_max: arguments.max_request.map(|size| size.0),
-    })
+    }
 }
 
 /// Says that it is there. What a script needs goes to standard output.
@@ -164,7 +199,7 @@ fn tell(
     arguments: &DiskArgs,
     mount: &DiskMount,
     bytes: u64,
-    made_of: &DiskParameters,
+    played: &Played,
 ) -> Result<(), Failure> {
     let disk = absolute(&arguments.mountpoint)?.join(DISK_NAME);
     if arguments.json {
@@ -174,19 +209,23 @@ fn tell(
             "cached": disk.with_file_name(CACHED_NAME).display().to_string(),
             "status": disk.with_file_name("status").display().to_string(),
             "loop": mount.loop_path().map(|path| path.display().to_string()),
-            "preset": arguments.preset.name,
+            "preset": played.name,
+            "from": played.from.as_ref().map(DiskFromRuns::document),
             "bytes": bytes,
-            "parameters": parameters(made_of),
+            "parameters": parameters(&played.parameters),
         });
         return to_standard_output(format!("{document}\n").as_bytes());
     }
-    let name = &arguments.preset.name;
+    let name = &played.name;
     let over = match mount.loop_path() {
         Some(path) => format!(" and {}", path.display()),
         None => String::new(),
     };
     let disk = disk.display();
     to_standard_error(&format!("takeup: {name} disk at {disk}{over} until it is unmounted\n"));
+    if let Some(from) = &played.from {
+        to_standard_error(&from.text(Colour::Plain));
+    }
     match mount.loop_path() {
         Some(path) => to_standard_output(format!("{}\n", path.display()).as_bytes()),
         None => Ok(()),

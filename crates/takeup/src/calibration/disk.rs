@@ -1,0 +1,99 @@
+//! A disk as an experiment on it has found it.
+
+use std::path::{Path, PathBuf};
+
+use bench::calibrate::disk::{DiskCalibration, DiskCalibrationError, calibrate, shown_bound};
+use bench::record::load;
+use model::disk::DiskParameters;
+use report::format::counted;
+use report::table::Colour;
+use serde_json::{Value, json};
+
+use super::{not_told_document, reasons, table, told_document};
+use crate::failure::{Failure, with_causes};
+
+/// A record and what it tells.
+#[derive(Clone, Debug)]
+pub struct DiskFromRuns {
+    path: PathBuf,
+    /// What it tells.
+    calibration: DiskCalibration,
+    /// The preset whose numbers stand where it tells nothing.
+    pub preset: String,
+    /// What both come to.
+    pub parameters: DiskParameters,
+}
+
+impl DiskFromRuns {
+    /// Reads a record. `named` is the preset that the user takes it for; without it, it is the one
+    /// that is nearest by what the kernel said of the disk.
+    ///
+    /// # Errors
+    /// When it is no record of one disk that tells anything.
+    pub fn load(path: &Path, named: Option<&str>) -> Result<DiskFromRuns, Failure> {
+        let experiment = load(path).map_err(|error| Failure::new(&error, None))?;
+        let calibration = calibrate(&experiment).map_err(|error| {
+            let message =
+                format!("cannot take a disk from {}: {}", path.display(), with_causes(&error));
+            Failure::of(message, hint(&error))
+        })?;
+        let preset = named.unwrap_or(calibration.nearest_preset).to_owned();
+        let mut parameters = DiskParameters::named(&preset).expect("presets were checked");
+        calibration.apply(&mut parameters);
+        Ok(DiskFromRuns { path: path.to_owned(), calibration, preset, parameters })
+    }
+
+    /// For people: what was told, what is known at least, and what was not told.
+    pub fn text(&self, colour: Colour) -> String {
+        let found = &self.calibration;
+        let runs = counted(found.runs as u64, "run", "runs");
+        let mut text =
+            format!("the disk is that of {}: {runs} on {}\n", self.path.display(), found.disk);
+        text.push_str(&table(&found.told).render(colour));
+        if !found.bounds.is_empty() {
+            text.push_str(&format!("at least this, or as {} has it:\n", self.preset));
+        }
+        for bound in &found.bounds {
+            let (name, least) = (bound.parameter, shown_bound(bound));
+            text.push_str(&format!("  {name}: {least}; {}\n", bound.why));
+        }
+        text.push_str(&format!("not told by these runs, so as {} has it:\n", self.preset));
+        text.push_str(&reasons(&found.not_told));
+        text
+    }
+
+    /// For documents.
+    pub fn document(&self) -> Value {
+        let found = &self.calibration;
+        let bounds = found.bounds.iter();
+        let bounds: Vec<Value> = bounds
+            .map(|bound| {
+                json!({
+                    "parameter": bound.parameter,
+                    "at_least": bound.at_least,
+                    "why": bound.why,
+                })
+            })
+            .collect();
+        json!({
+            "path": self.path.display().to_string(),
+            "disk": found.disk,
+            "preset": self.preset,
+            "runs": found.runs,
+            "told": told_document(&found.told),
+            "at_least": bounds,
+            "not_told": not_told_document(&found.not_told),
+        })
+    }
+}
+
+fn hint(error: &DiskCalibrationError) -> Option<&'static str> {
+    match error {
+        DiskCalibrationError::NoNumber { .. } => None,
+        DiskCalibrationError::SeveralDisks { .. } => Some("an experiment for each of them"),
+        _ => Some(
+            "takeup bench disk PATH --load read,randread --block-size 4k,64k,1M --depth 1,4,16,64 \
+             --repeats 3 -o RUNS tells most",
+        ),
+    }
+}
