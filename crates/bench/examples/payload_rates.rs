@@ -34,7 +34,7 @@ fn main() -> Result<(), PayloadError> {
     for framing in [Framing::Tar, Framing::Bacula] {
         for block_bytes in [64 << 10, BLOCK_BYTES] {
             let payload = Payload::open(&Data::Random, 1)?;
-            let layout = Layout { file_blocks: u64::MAX, files: 1 };
+            let layout = Layout { file_blocks: u64::MAX, blocks: u64::MAX };
             let mut framer = Framer::new(framing, block_bytes, payload, layout)?;
             let mut result = Ok(());
             let mut sealed = vec![0; block_bytes];

@@ -84,6 +84,12 @@ impl Framing {
         }
     }
 
+    /// Bytes at which a program that writes so ends a file with a filemark and goes on in the next
+    /// one, unless it is told otherwise; `None` where it does not.
+    pub fn file_bytes_max(self) -> Option<u64> {
+        (self == Framing::Bacula).then_some(bacula::FILE_BYTES_MAX)
+    }
+
     /// Which objects of a tree have a place in it.
     pub fn wanted(self) -> Wanted {
         match self {
@@ -113,8 +119,8 @@ impl FromStr for Framing {
 pub struct Layout {
     /// Blocks of a file; the last file may have fewer of them.
     pub file_blocks: u64,
-    /// Files at most.
-    pub files: u64,
+    /// Blocks of all files at most.
+    pub blocks: u64,
 }
 
 /// What comes behind a block.
@@ -190,7 +196,7 @@ impl Framer {
         layout: Layout,
     ) -> Result<Framer, PayloadError> {
         framing.check(block_bytes)?;
-        assert!(layout.file_blocks > 0 && layout.files > 0, "a file has a block");
+        assert!(layout.file_blocks > 0 && layout.blocks > 0, "a file has a block");
         Ok(Framer { framing, block_bytes, layout, content, blocks: 0 })
     }
 
@@ -204,7 +210,7 @@ impl Framer {
     /// When `block` has another size.
     pub fn block(&mut self, block: &mut [u8]) -> Result<Follows, PayloadError> {
         assert_eq!(block.len(), self.block_bytes, "a block of another size");
-        let (number, Layout { file_blocks, files }) = (self.blocks, self.layout);
+        let (number, Layout { file_blocks, blocks }) = (self.blocks, self.layout);
         self.blocks += 1;
         let is_over = match &mut self.content {
             Stream::Made { payload, headers } => {
@@ -233,7 +239,7 @@ impl Framer {
                 }
             }
         };
-        let is_over = is_over || self.blocks == file_blocks.saturating_mul(files);
+        let is_over = is_over || self.blocks == blocks;
         Ok(if is_over { Follows::Nothing } else { Follows::More })
     }
 

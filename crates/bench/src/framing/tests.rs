@@ -9,7 +9,7 @@ use crate::payload::Data;
 use crate::payload::tree::{TreeOptions, survey};
 
 fn layout(file_blocks: u64, files: u64) -> Layout {
-    Layout { file_blocks, files }
+    Layout { file_blocks, blocks: file_blocks.saturating_mul(files) }
 }
 
 /// All blocks, as who writes them would have them.

@@ -28,8 +28,9 @@ pub struct TapeJob {
     /// Length of the run. Each of its files is rounded up to whole blocks; a tree ends where it
     /// ends.
     pub run_bytes: u64,
-    /// Files of the run, with a filemark behind each.
-    pub files: u64,
+    /// Files of the run, with a filemark behind each; `None` cuts it where a program that writes
+    /// so would.
+    pub files: Option<u64>,
     /// Bytes of one read(2) from the disk; `None` reads as much as there is room in a block.
     pub read_block_bytes: Option<usize>,
     /// What is in the tree that is written, once that is known.
@@ -70,11 +71,15 @@ impl TapeJob {
         if run_bytes == 0 {
             return Err(CellError::Impossible("a file of no bytes".to_owned()));
         }
-        let files = number_in(cell, "files", 1)?;
-        if !(1..=FILES_MAX).contains(&files) {
-            let text = format!("{files} files in a run: 1 to {FILES_MAX} are possible");
-            return Err(CellError::Impossible(text));
-        }
+        let files = match number_in(cell, "files", 1)? {
+            files if (1..=FILES_MAX).contains(&files) => {
+                cell.contains_key("files").then_some(files)
+            }
+            files => {
+                let text = format!("{files} files in a run: 1 to {FILES_MAX} are possible");
+                return Err(CellError::Impossible(text));
+            }
+        };
         let ring_bytes = number_in(cell, "ring_bytes", 0)?;
         if ring_bytes > RING_BYTES_MAX {
             let text = format!("a ring of {ring_bytes} bytes: {RING_BYTES_MAX} is the most");
@@ -104,15 +109,18 @@ impl TapeJob {
 
     /// How the run is cut into files.
     pub fn layout(&self) -> Layout {
-        let file_bytes = self.run_bytes.div_ceil(self.files);
-        let file_blocks = file_bytes.div_ceil(self.block_bytes as u64);
-        Layout { file_blocks, files: self.files }
+        let block_bytes = self.block_bytes as u64;
+        let files = self.files.unwrap_or(1);
+        let file_blocks = self.run_bytes.div_ceil(files).div_ceil(block_bytes);
+        let blocks = file_blocks.saturating_mul(files);
+        let most = self.framing.file_bytes_max().filter(|_| self.files.is_none());
+        let most = most.map_or(file_blocks, |bytes| (bytes / block_bytes).max(1));
+        Layout { file_blocks: file_blocks.min(most), blocks }
     }
 
     /// Blocks of the run; of a tree about so many, where it ends before the length of the run.
     pub fn blocks(&self) -> u64 {
-        let Layout { file_blocks, files } = self.layout();
-        let most = file_blocks.saturating_mul(files);
+        let most = self.layout().blocks;
         let Some(content) = self.tree else { return most };
         let around = match self.framing {
             Framing::Raw => 0,
@@ -234,7 +242,7 @@ mod tests {
     fn a_run_is_cut_into_files_of_whole_blocks() {
         let of = |levels: &[(&str, &str)]| TapeJob::from_cell(&cell(levels), 10 << 20).unwrap();
         let four = of(&[("files", "4"), ("block_bytes", "1048576")]);
-        assert_eq!(four.layout(), Layout { file_blocks: 3, files: 4 });
+        assert_eq!(four.layout(), Layout { file_blocks: 3, blocks: 12 });
         assert_eq!(four.bytes(), 12 << 20);
         // A tree that ends before.
         let content = Content { objects: 2, files: 1, bytes: 3 << 20 };
@@ -242,6 +250,21 @@ mod tests {
         assert_eq!(ends.blocks(), 4);
         let endless = TapeJob { tree: Some(Content { bytes: 1 << 40, ..content }), ..four };
         assert_eq!(endless.blocks(), 12);
+    }
+
+    /// As `btape speed file_size=1` was seen to do it.
+    #[test]
+    fn bacula_ends_a_file_before_it_has_a_gigabyte() {
+        let of = |levels: &[(&str, &str)]| {
+            let all = [&[("block_bytes", "64512")][..], levels].concat();
+            TapeJob::from_cell(&cell(&all), 1 << 30).unwrap().layout()
+        };
+        assert_eq!(of(&[("framing", "bacula")]), Layout { file_blocks: 15_500, blocks: 16_645 });
+        let whole = Layout { file_blocks: 16_645, blocks: 16_645 };
+        assert_eq!(of(&[("framing", "bacula"), ("files", "1")]), whole);
+        assert_eq!(of(&[("framing", "tar")]), whole);
+        let short = Layout { file_blocks: 10, blocks: 10 };
+        assert_eq!(of(&[("framing", "bacula"), ("file_bytes", "645120")]), short);
     }
 
     #[test]

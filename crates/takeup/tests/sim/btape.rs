@@ -1,7 +1,8 @@
 //! Bacula's own `btape` on a virtual drive: its blocks are what ours would be, and it reads ours.
-//! How fast both are is `scripts/btape-agreement`'s business.
+//! The rates that both come to are `scripts/btape-agreement`'s business.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use bench::framing::Framing;
@@ -11,8 +12,8 @@ use crate::drive::{Drive, takeup};
 /// What Bacula writes unless it is told otherwise.
 const BLOCK_BYTES: usize = 64_512;
 
-/// What `btape` says to these commands, one a line.
-fn btape(drive: &Drive, commands: &str) -> String {
+/// Bacula's view of the drive, in a file.
+fn configuration(drive: &Drive) -> PathBuf {
     let folder = drive.folder().display();
     let file = drive.folder().join("bacula-sd.conf");
     let tape = drive.tape();
@@ -29,19 +30,46 @@ fn btape(drive: &Drive, commands: &str) -> String {
         tape.display()
     );
     std::fs::write(&file, configuration).unwrap();
-    let mut program = Command::new("btape")
-        .arg("-c")
-        .arg(&file)
-        .arg("Drive")
+    file
+}
+
+/// What a program says that gets these lines.
+fn said(command: &mut Command, lines: &str) -> String {
+    let mut program = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    program.stdin.take().unwrap().write_all(commands.as_bytes()).unwrap();
+    program.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
     let output = program.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+/// What `btape` says to these commands, one a line.
+fn btape(drive: &Drive, commands: &str) -> String {
+    let file = configuration(drive);
+    said(Command::new("btape").arg("-c").arg(file).arg("Drive"), commands)
+}
+
+/// What `btape` is told to write 1 GiB of its zeros, raw or in its blocks.
+fn speed(framing: &str) -> String {
+    let skipped = if framing == "raw" { "skip_block" } else { "skip_raw" };
+    format!("rewind\nspeed file_size=1 nb_file=1 skip_random {skipped}\nquit\n")
+}
+
+/// The same by us.
+fn ours(drive: &Drive, framing: &str) -> Command {
+    let mut command = takeup();
+    command
+        .args(["bench", "tape", "--data", "zeros", "--length", "1G", "--ring", "0", "--overwrite"])
+        .args(["--block-size", "64512", "--repeats", "1", "--repeats-max", "1", "--quiet"])
+        .args(["--framing", framing])
+        .arg(drive.tape())
+        .arg("--output")
+        .arg(drive.folder().join(format!("{framing}.ndjson")));
+    command
 }
 
 #[test]
@@ -89,6 +117,80 @@ fn btape_reads_our_blocks() {
     assert_eq!(whole, 17 + 3, "{said}");
     assert!(said.contains("Total files=2"), "{said}");
     assert!(!said.to_lowercase().contains("checksum"), "{said}");
+}
+
+/// Blocks of each file on the tape, up to the end of what was written.
+fn files(drive: &Drive) -> Vec<usize> {
+    drive.mt(&["rewind"]);
+    let mut source = std::ffi::OsString::from("if=");
+    source.push(drive.tape());
+    let next = || {
+        let block = format!("bs={BLOCK_BYTES}");
+        let output = Command::new("dd").arg(&source).args(["of=/dev/null", &block]).output();
+        let told = String::from_utf8(output.unwrap().stderr).unwrap();
+        // `15500+0 records in`; our label is a part of one.
+        let (whole, part) = told.split_once(' ')?.0.split_once('+')?;
+        let blocks = whole.parse::<usize>().ok()? + part.parse::<usize>().ok()?;
+        (blocks > 0).then_some(blocks)
+    };
+    std::iter::from_fn(next).collect()
+}
+
+/// A filemark in the middle of a gigabyte costs more than all else that Bacula does.
+#[test]
+fn btape_puts_its_filemarks_where_we_do() {
+    needs::require!(Fuse, Btape, MtSt);
+    let drive = Drive::with(&["--time", "none", "--capacity", "4G"]);
+    for (framing, expected) in [("raw", &[16_645][..]), ("bacula", &[15_500, 1145])] {
+        btape(&drive, &speed(framing));
+        // btape has the number of blocks that a gibibyte takes, and one more or less.
+        let theirs = files(&drive);
+        assert!(ours(&drive, framing).status().unwrap().success());
+        // Behind our label.
+        let own = files(&drive).split_off(1);
+        assert_eq!(own, expected, "{framing}");
+        assert_eq!(theirs.len(), own.len(), "{framing}: {theirs:?}");
+        assert!(theirs.iter().zip(&own).all(|(a, b)| a.abs_diff(*b) <= 1), "{framing}: {theirs:?}");
+    }
+}
+
+/// Seconds of processor time in its own code that a program takes which gets these lines.
+fn processor_seconds(command: &Command, lines: &str) -> f64 {
+    let mut timed = Command::new("bash");
+    let line = "TIMEFORMAT=%U; time \"$@\" >/dev/null 2>&1";
+    timed.args(["-c", line, "time"]).arg(command.get_program()).args(command.get_args());
+    said(timed.env("LC_ALL", "C"), lines).trim().parse().unwrap()
+}
+
+/// What framing takes is what a program needs more with blocks of a structure than with raw ones:
+/// processor time in its own code, which neither the drive nor others on the machine are in. All
+/// four run in turns. On a machine that is busy with other things single runs are off by a fifth;
+/// a sum of another kind would be off by a factor of three or more (byte by byte a third of the
+/// rate, by carry-less multiplication ten times as much).
+#[test]
+fn framing_takes_as_much_processor_time_as_bacula_s_own() {
+    const ROUNDS: usize = 5;
+    const BAND: std::ops::RangeInclusive<f64> = 0.6..=1.6;
+    needs::require!(Fuse, Btape);
+    needs::long_run!();
+    if cfg!(debug_assertions) {
+        needs::does_not_apply!("without optimisation everything takes longer");
+    }
+    let drive = Drive::with(&["--time", "none", "--capacity", "4G"]);
+    let file = configuration(&drive);
+    let mut theirs = Command::new("btape");
+    theirs.arg("-c").arg(&file).arg("Drive");
+    let [mut bacula, mut own] = [0.0, 0.0];
+    for _ in 0..ROUNDS {
+        for (framing, sign) in [("raw", -1.0), ("bacula", 1.0)] {
+            bacula += sign * processor_seconds(&theirs, &speed(framing));
+            own += sign * processor_seconds(&ours(&drive, framing), "");
+            std::fs::remove_file(drive.folder().join(format!("{framing}.ndjson"))).unwrap();
+        }
+    }
+    let ratio = own / bacula;
+    eprintln!("framing: {own:.2} s by us, {bacula:.2} s by Bacula, {ROUNDS} GiB each");
+    assert!(BAND.contains(&ratio), "{own:.2} s by us, {bacula:.2} s by Bacula");
 }
 
 /// `*17 blocks of 64512 bytes in file 2`.

@@ -41,11 +41,14 @@ impl Drive {
         Drive::on(folder, &medium, options)
     }
 
-    /// A drive in `folder`/drive with that medium.
+    /// A drive in `folder`/drive with that medium, of 64 MiB unless the options say otherwise.
     pub fn on(folder: TempDir, medium: &Path, options: &[&str]) -> Drive {
+        let is_given = options.contains(&"--capacity");
+        let capacity: &[&str] = if is_given { &[] } else { &["--capacity", "64M"] };
         let mut program = takeup()
-            .args(["sim", "tape", "--capacity", "64M", "--medium"])
+            .args(["sim", "tape", "--medium"])
             .arg(medium)
+            .args(capacity)
             .args(options)
             .arg(folder.path().join("drive"))
             .stderr(Stdio::piped())

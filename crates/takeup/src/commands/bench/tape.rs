@@ -59,7 +59,8 @@ pub struct TapeArgs {
     /// Bytes of a run, at most those of a FOLDER [default: 4G]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     length: Vec<Size>,
-    /// Files that a run is cut into, with a filemark behind each
+    /// Files that a run is cut into, with a filemark behind each; by default one, and with Bacula's
+    /// blocks one for each gigabyte, as Bacula does it
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     files: Vec<u64>,
     /// The drive's compression: on, off; without it, it stays as it is

@@ -34,7 +34,8 @@ pub(super) struct DiskArgs {
     /// default the one nearest to that of --from, or sas15k
     #[arg(long, value_name = "NAME")]
     preset: Option<Preset>,
-    /// Be the disk of an experiment (takeup bench disk or bench read, -o RUNS), as far as that tells
+    /// Be the disk of an experiment (takeup bench disk or bench read, -o RUNS), as far as that
+    /// tells
     ///
     /// What it does not tell is named, and stays what it is of the preset.
     #[arg(long, value_name = "RUNS")]
