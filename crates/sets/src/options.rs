@@ -166,4 +166,15 @@ mod tests {
         let at_once = Restart::AtFill { blocks: 1 };
         assert_eq!(restart(None, Compressed::NotByDrive, 4096, MIB), at_once);
     }
+
+    #[test]
+    fn a_drive_that_is_known_by_itself_is_paced_by_its_own_numbers() {
+        let pace = DrivePace { lowest_bytes_per_second: 1000, buffer_bytes: MIB as u64 };
+        let expected = Restart::Paced {
+            blocks: 3,
+            lowest_bytes_per_second: 1000,
+            drain_bytes_per_second: Some(1020),
+        };
+        assert_eq!(restart(Some(pace), Compressed::NotByDrive, 4, MIB), expected);
+    }
 }

@@ -260,3 +260,23 @@ fn least_ring_bytes(compression: Compression) -> usize {
         _ => compression.chunk_bytes() * 6,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_virtual_drive_is_paced_by_what_it_was_set_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let tape = folder.path().join("nst0");
+        let pace = || pace_of_virtual_drive(tape.to_str().unwrap());
+        assert_eq!(pace(), None, "no drive of ours");
+        let status = json!({ "drive": "LTO-4", "time": {
+            "speed_up": 2.5, "lowest_bytes_per_second": 20_000_000,
+            "highest_bytes_per_second": 90_000_000, "buffer_bytes": 5_000_000,
+        } });
+        std::fs::write(folder.path().join("status"), status.to_string()).unwrap();
+        let lowest_bytes_per_second = 50_000_000;
+        assert_eq!(pace(), Some(DrivePace { lowest_bytes_per_second, buffer_bytes: 5_000_000 }));
+    }
+}

@@ -173,9 +173,6 @@ fn framing_takes_as_much_processor_time_as_bacula_s_own() {
     const BAND: std::ops::RangeInclusive<f64> = 0.6..=1.6;
     needs::require!(Fuse, Btape);
     needs::long_run!();
-    if cfg!(debug_assertions) {
-        needs::does_not_apply!("without optimisation everything takes longer");
-    }
     let drive = Drive::with(&["--time", "none", "--capacity", "4G"]);
     let file = configuration(&drive);
     let mut theirs = Command::new("btape");
