@@ -189,6 +189,24 @@ fn depths_that_still_bring_more_tell_the_least() {
     assert!(disk.servers >= 14, "{disk:?}");
 }
 
+/// `takeup bench read` with `--cache direct` asks in a row, and tells the same but for seeks.
+#[test]
+fn reads_of_a_stream_tell_what_they_can() {
+    let mut runs = all(&flash(), &["read"], &BLOCKS, &DEPTHS);
+    for run in &mut runs {
+        run.cell.remove("load");
+        run.cell.extend(cell(&[("cache", "direct"), ("engine", "io_uring")]));
+    }
+    let mut experiment = repeated(&runs, 3, 1);
+    experiment.header.kind = "read".to_owned();
+    experiment.header.factors.clear();
+    let found = calibrate(&experiment).unwrap();
+    assert!(of(&found, COMMAND).unwrap().interval.contains(500e3), "{found:#?}");
+    assert!((of(&found, LINK).unwrap().value / 900e6 - 1.0).abs() < 0.02, "{found:#?}");
+    assert_eq!(of(&found, PARALLEL).unwrap().value, 8.0);
+    assert!(of(&found, SEEK).is_none() && bound(&found, SEEK).is_none());
+}
+
 #[test]
 fn requests_that_the_kernel_cut_or_the_cache_had_tell_nothing() {
     let mut runs = all(&flash(), &LOADS, &BLOCKS, &[1]);
