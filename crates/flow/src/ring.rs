@@ -12,13 +12,13 @@
 //! only after the last [`Block`] of its earlier use is gone.
 #![allow(unsafe_code)]
 
+mod block;
 mod marks;
 mod region;
 mod reservation;
 
 use std::collections::VecDeque;
 use std::io;
-use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use failures::lock;
@@ -26,8 +26,10 @@ use offset::Offset;
 
 use crate::account::{Account, State};
 use crate::cancel::{Cancel, Stopped};
+pub use block::Block;
+use block::Lease;
 pub use marks::Marks;
-use region::{Region, Span};
+use region::Region;
 pub use reservation::{Filler, Piece, Reservation};
 
 /// The stream of bytes that goes through a ring. What it is a stream of knows whoever fills it.
@@ -370,8 +372,8 @@ impl Shared {
         }
     }
 
-    /// Wakes as many of a consumer's threads as there are new blocks for. Lets go of the state first:
-    /// who is woken wants it at once, and would sleep again until it has it.
+    /// Wakes as many of a consumer's threads as there are new blocks for. Lets go of the state
+    /// first: who is woken wants it at once, and would sleep again until it has it.
     fn wake_consumer(&self, index: usize, state: MutexGuard<'_, Inner>, blocks: u64) {
         let waiting = state.consumers_waiting[index];
         drop(state);
@@ -541,13 +543,13 @@ impl Consumer {
         // SAFETY: all bytes of the block are committed, so no piece of it is left; consumers only
         // read, and the slot stays in use until the last consumer's block is gone.
         let span = unsafe { self.shared.region.span(slot * full, length) };
-        Block(Arc::new(Lease {
+        Block::new(Lease {
             shared: Arc::clone(&self.shared),
             consumer: self.index,
             number,
             position_bytes,
             span,
-        }))
+        })
     }
 
     fn upstream(&self, state: &Inner) -> u64 {
@@ -572,58 +574,5 @@ impl Consumer {
             state.length_bytes.is_some_and(|length| self.upstream(state) >= length.div_ceil(full));
         let ready = self.ready_blocks(state);
         all_ready || ready >= start_fill_blocks || (ready > 0 && state.producers_waiting > 0)
-    }
-}
-
-/// A complete block on loan to a consumer; clones share the loan.
-#[derive(Clone, Debug)]
-pub struct Block(Arc<Lease>);
-
-#[derive(Debug)]
-struct Lease {
-    shared: Arc<Shared>,
-    consumer: usize,
-    number: u64,
-    position_bytes: u64,
-    span: Span,
-}
-
-impl Block {
-    /// Number of the block in the stream, from 0.
-    pub fn number(&self) -> u64 {
-        self.0.number
-    }
-
-    /// Place of its first byte in the stream.
-    pub fn position_bytes(&self) -> RingOffset {
-        RingOffset::new(self.0.position_bytes)
-    }
-
-    pub(crate) fn address(&self) -> *const u8 {
-        self.0.span.address()
-    }
-}
-
-impl Deref for Block {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        &self.0.span
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        let mut state = lock(&self.shared.state);
-        if self.consumer + 1 == self.shared.options.consumers {
-            state.free_block(self.number);
-            let is_waited_for = state.producers_waiting > 0;
-            drop(state);
-            if is_waited_for {
-                self.shared.room.notify_all();
-            }
-        } else {
-            let blocks = state.let_go(self.consumer, self.number);
-            self.shared.wake_consumer(self.consumer + 1, state, blocks);
-        }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! A block that one thread copies and another one hashes goes through memory twice more, since it
 //! has left the first one's cache by then; and reads that are asked for ahead fill blocks that
-//! nobody needs yet. Here whoever takes a block copies it, hashes it while its own cache has it, and
-//! gives it up: few blocks are under way, and they go round in the cache
+//! nobody needs yet. Here whoever takes a block copies it, hashes it while its own cache has it,
+//! and gives it up: few blocks are under way, and they go round in the cache
 //! (`docs/design/speed.md` has the numbers).
 //!
 //! It is tried without asking first: a read that would have to wait for the disk says so

@@ -53,9 +53,9 @@ pub(super) struct Permit<'a> {
 }
 
 impl Pace {
-    /// Between `lowest` and `highest` at once. Starts at [`AT_THE_START`]: each of so many that wait
-    /// for a disk adds four, so the highest is reached after two batches of each, while cached files
-    /// are read by few from the beginning, which use few blocks of the ring.
+    /// Between `lowest` and `highest` at once. Starts at [`AT_THE_START`]: each of so many that
+    /// wait for a disk adds four, so the highest is reached after two batches of each, while cached
+    /// files are read by few from the beginning, which use few blocks of the ring.
     pub(super) fn new(lowest: usize, highest: usize, cancel: Cancel) -> Pace {
         let highest = highest.max(1);
         let lowest = lowest.clamp(1, highest);

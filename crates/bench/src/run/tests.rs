@@ -243,8 +243,9 @@ fn a_medium_is_changed_once_in_a_block() {
     assert!(firsts.len() > 1, "no medium is always the first");
 }
 
-/// Level 1 takes a second of the clock, level 2 twenty, levels 3, 4 and 7 do not end before they are
-/// told to; of level 4 next to nothing was measured by then, and level 7 takes its time to stop.
+/// Level 1 takes a second of the clock, level 2 twenty, levels 3, 4 and 7 do not end before they
+/// are told to; of level 4 next to nothing was measured by then, and level 7 takes its time to
+/// stop.
 struct Uneven<'a> {
     time: &'a Shared<f64>,
     executed: Vec<u64>,
