@@ -8,7 +8,8 @@ mod text;
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -29,8 +30,8 @@ use crate::terminal::{colour, to_standard_error};
 
 /// Show what block devices do, and say what the numbers mean
 ///
-/// All columns of `iostat -x`, and below each busy device one line that says what they mean. What
-/// does nothing is not shown. DEVICE is a name (sda), a node (/dev/mapper/home) or a path on a file
+/// All columns of `iostat -x`, and below each busy device in words what they mean. What does
+/// nothing is not shown. DEVICE is a name (sda), a node (/dev/mapper/home) or a path on a file
 /// system, each with all that lies below it; without it all disks are watched, those that come
 /// later too.
 #[derive(Args, Debug)]
@@ -49,7 +50,7 @@ pub struct WatchArgs {
     #[arg(long, value_name = "TIME", conflicts_with = "from")]
     interval: Option<Pause>,
     /// End after so many intervals
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = intervals)]
     count: Option<u64>,
     /// Keep what was seen in a file that is not there yet
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
@@ -61,6 +62,9 @@ pub struct WatchArgs {
     #[arg(long, help_heading = "Output")]
     json: bool,
 }
+
+/// Most devices of a record that a hint names.
+const NAMES_IN_HINT: usize = 12;
 
 /// A time between two looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,6 +89,13 @@ impl FromStr for Pause {
         } else {
             Err("a time from 100ms to 24h is a number with ms, s, m or h, such as 5s".to_owned())
         }
+    }
+}
+
+fn intervals(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err("a number of intervals is at least 1; without --count there is no end".to_owned()),
     }
 }
 
@@ -117,6 +128,12 @@ fn look(arguments: &WatchArgs, printer: &mut Printer) -> Result<(), Failure> {
     let record = arguments.record.as_deref().map(RecordWriter::create).transpose();
     let mut record = record.map_err(|error| record_failure(&error))?;
     let interval = arguments.interval.map_or(Duration::from_secs(1), |pause| pause.0);
+    if io::stdout().is_terminal() && !arguments.json {
+        let seconds = interval.as_secs_f64();
+        to_standard_error(&format!(
+            "takeup: a look every {seconds} s; what does nothing is not shown; Ctrl-C ends\n"
+        ));
+    }
     let mut machine = Machine::new(watched);
     loop {
         let reading = machine.reading(interval).map_err(|error| Failure::new(&error, None))?;
@@ -133,29 +150,28 @@ fn look(arguments: &WatchArgs, printer: &mut Printer) -> Result<(), Failure> {
 fn replay(path: &Path, devices: &[OsString], printer: &mut Printer) -> Result<(), Failure> {
     let mut reader = RecordReader::open(path).map_err(|error| record_failure(&error))?;
     let wanted: BTreeSet<String> = devices.iter().map(|it| plain_name(it)).collect();
-    let mut missing = wanted.clone();
+    let mut seen = BTreeSet::new();
     while let Some(mut reading) = reader.next_reading().map_err(|error| record_failure(&error))? {
+        seen.extend(reading.rows.iter().map(|row| row.name.clone()));
         if !wanted.is_empty() {
             reading.rows.retain(|row| wanted.contains(&row.name));
         }
-        for row in &reading.rows {
-            missing.remove(&row.name);
-        }
-        if printer.show(reading)? == Next::Ends {
-            return Ok(());
+        match printer.show(reading)? {
+            Next::Follows => {}
+            Next::Ends if printer.left == Some(0) => break,
+            Next::Ends => return Ok(()),
         }
     }
+    let shown = path.display();
     if reader.is_cut() {
-        let shown = path.display();
         to_standard_error(&format!("takeup: the last line of {shown} is cut off, and left out\n"));
     }
-    match missing.first() {
-        None => Ok(()),
-        Some(name) => {
-            let message = format!("{} has no device {name}", path.display());
-            Err(Failure::of(message, Some("without DEVICE all that it holds is shown")))
-        }
-    }
+    let Some(name) = wanted.difference(&seen).next() else { return Ok(()) };
+    let part = if printer.left == Some(0) { " in the intervals that were asked for" } else { "" };
+    let some: Vec<&str> = seen.iter().take(NAMES_IN_HINT).map(String::as_str).collect();
+    let more = if seen.len() > some.len() { " and others" } else { "" };
+    let hint = format!("it holds {}{more}; without DEVICE all of them are shown", some.join(", "));
+    Err(Failure::of(format!("{shown} has no device {name}{part}"), Some(&hint)))
 }
 
 /// A name as the kernel has it, of a name or a node.
@@ -189,13 +205,14 @@ fn watched(devices: &[OsString]) -> Result<Watched, Failure> {
 /// The block devices below a path.
 fn below_path(path: &Path) -> Result<Vec<String>, Failure> {
     let shown = path.display();
-    let storage = Storage::of(path).map_err(|error| {
-        let hint = "`ls /sys/class/block` shows the block devices";
-        if error.source.kind() == io::ErrorKind::NotFound {
-            return Failure::of(format!("there is no block device {shown}"), Some(hint));
-        }
-        Failure::new(&error, None)
+    let storage = Storage::of(path).map_err(|error| match error.source.kind() {
+        io::ErrorKind::NotFound => not_there(path),
+        _ => Failure::new(&error, None),
     })?;
+    if path.metadata().is_ok_and(|it| it.file_type().is_char_device()) {
+        let hint = "what goes to a tape drive or another character device is not counted there";
+        return Err(Failure::of(format!("{shown} is no block device"), Some(hint)));
+    }
     let names: Vec<String> = layers(&storage).collect();
     if names.is_empty() {
         let message = format!("there is no block device below {shown}");
@@ -203,6 +220,19 @@ fn below_path(path: &Path) -> Result<Vec<String>, Failure> {
         return Err(Failure::of(message, Some(hint)));
     }
     Ok(names)
+}
+
+fn not_there(path: &Path) -> Failure {
+    let shown = path.display();
+    let devices = "`ls /sys/class/block` shows the block devices";
+    if path == Path::new("") {
+        return Failure::of("the name of a device is empty".to_owned(), Some(devices));
+    }
+    if path.starts_with("/dev") || path.parent() == Some(Path::new("")) {
+        return Failure::of(format!("there is no block device {shown}"), Some(devices));
+    }
+    let hint = "DEVICE is a name such as sda, a node below /dev, or a path that exists";
+    Failure::of(format!("there is no file or folder {shown}"), Some(hint))
 }
 
 /// Names of all layers as the counters have them.
@@ -267,9 +297,16 @@ impl Form {
     fn of(&mut self, interval: &Interval) -> String {
         match self {
             Form::Json => document::line(interval),
-            Form::Text(text) => text.of(interval),
+            // Asked each time, as a window may have been made wider meanwhile.
+            Form::Text(text) => text.of(interval, terminal_width()),
         }
     }
+}
+
+/// The columns of the terminal that standard output is; none where it is another file.
+fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout());
+    size.ok().map(|size| usize::from(size.ws_col))
 }
 
 /// A reader that has seen enough ends the watch, which is no failure.

@@ -55,6 +55,8 @@ fn a_replay_in_words() {
     let directory = tempfile::tempdir().unwrap();
     record(directory.path());
     let output = run(directory.path(), &["watch", "--from", "record.ndjson"]);
+    let lines = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(lines.lines().all(|line| line.chars().count() <= 80), "{lines}");
     insta::assert_snapshot!(shown(&output, directory.path()));
 }
 
@@ -159,12 +161,16 @@ fn misuse_is_told_before_anything_is_written() {
     fs::write(directory.path().join("text"), "no record\n").unwrap();
     let cases: &[&[&str]] = &[
         &["nosuchdisk"],
+        &[""],
+        &["nowhere/data"],
+        &["/dev/null"],
         &["/proc"],
         &["--record", "text", "--count", "1"],
         &["--record", "nowhere/record", "--count", "1"],
         &["--from", "missing"],
         &["--from", "text"],
         &["--from", "record.ndjson", "sdz"],
+        &["--from", "record.ndjson", "sdz", "--count", "1"],
         &["--from", "missing", "--json"],
         &["--interval", "10ms"],
         &["--from", "record.ndjson", "--interval", "5s"],

@@ -1,13 +1,39 @@
-//! An interval as lines: a table of the devices that do something, and below each what it means.
+//! An interval as lines of at most 80 columns: for each device that does something its name, a row
+//! for each direction, and what it means.
 
 use std::collections::BTreeSet;
 
-use finding::Finding;
-use observe::columns::{COLUMNS, Column, Group, printed};
+use observe::columns::{COLUMNS, Column, Columns, Group, printed};
 use observe::watch::{DeviceInterval, Interval, State};
 use report::calendar::time_text;
 use report::escape::escape;
-use report::table::{Align, Colour, Emphasis, Table};
+use report::table::Colour;
+
+/// Sentences are no wider than this on a wide terminal, since longer lines are hard to follow.
+const WIDEST: usize = 100;
+/// What is taken for a terminal of no width, and wherever there is none.
+const USUAL_WIDTH: usize = 80;
+/// Narrower than this nothing is made.
+const NARROWEST: usize = 40;
+
+/// The directions: the word in front of a row, and the letter of its columns.
+const DIRECTIONS: [(&str, char, Group); 4] = [
+    ("read", 'r', Group::Read),
+    ("write", 'w', Group::Write),
+    ("discard", 'd', Group::Discard),
+    ("flush", 'f', Group::Flush),
+];
+
+/// The columns of a row: head, what is left of the name in `iostat` without the letter of the
+/// direction, and width.
+const HEADS: [(&str, &str, usize); 6] = [
+    ("req/s", "/s", 11),
+    ("kB/s", "kB/s", 13),
+    ("rqm/s", "rqm/s", 11),
+    ("%rqm", "%rqm", 8),
+    ("await", "_await", 10),
+    ("areq-sz", "areq-sz", 10),
+];
 
 /// Writes intervals, and remembers what need not be said twice.
 pub struct Text {
@@ -21,22 +47,28 @@ impl Text {
         Text { colour, told_uncounted: BTreeSet::new() }
     }
 
-    /// The lines of an interval; none where nothing happened.
-    pub fn of(&mut self, interval: &Interval) -> String {
+    /// The lines of an interval, for a terminal of so many columns if there is one; no line where
+    /// nothing happened.
+    pub fn of(&mut self, interval: &Interval, terminal: Option<usize>) -> String {
         let shown: Vec<&DeviceInterval> =
             interval.devices.iter().filter(|device| self.is_shown(device)).collect();
         if shown.is_empty() && interval.vanished.is_empty() {
             return String::new();
         }
+        let width = terminal.filter(|width| *width > 0).unwrap_or(USUAL_WIDTH);
+        let width = width.clamp(NARROWEST, WIDEST);
         let time = time_text(interval.unix_seconds);
         let mut text = format!("{time}  {:.2} s\n", interval.seconds);
-        if !shown.is_empty() {
-            let table = table(&shown).render(self.colour);
-            let mut lines = table.lines();
-            text.extend(lines.next().map(|head| format!("{head}\n")));
-            for (line, device) in lines.zip(&shown) {
-                text.push_str(&format!("{line}\n"));
-                text.push_str(&meaning(&device.findings));
+        if shown.iter().any(|device| !rows(&device.columns).is_empty()) {
+            text.push_str(&row("", |(head, ..)| (*head).to_owned()));
+        }
+        let names: Vec<String> = shown.iter().map(|it| escape(it.name.as_bytes())).collect();
+        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        for (device, name) in shown.iter().zip(&names) {
+            let head = self.strong(&format!("{name:<name_width$}  {}", whole(device)));
+            text.push_str(&format!("{head}\n{}", rows(&device.columns)));
+            for finding in &device.findings {
+                text.push_str(&wrapped(&escape(finding.sentence().as_bytes()), width));
             }
         }
         for name in &interval.vanished {
@@ -53,36 +85,100 @@ impl Text {
         }
         self.told_uncounted.insert(device.name.clone())
     }
+
+    fn strong(&self, line: &str) -> String {
+        match self.colour {
+            Colour::Ansi => format!("\x1b[1m{line}\x1b[0m"),
+            Colour::Plain => line.to_owned(),
+        }
+    }
 }
 
-/// The columns that anybody has something in; those of the device as a whole always.
-fn table(shown: &[&DeviceInterval]) -> Table {
-    let groups = [Group::Read, Group::Write, Group::Discard, Group::Flush, Group::Whole];
-    let of_group = |group: Group| COLUMNS.iter().filter(move |column| column.group == group);
-    let is_needed = |group: &Group| {
-        let is_empty =
-            |column: &Column| shown.iter().all(|device| (column.value)(&device.columns) == 0.0);
-        *group == Group::Whole || !of_group(*group).all(is_empty)
+/// The columns of the device as a whole, each behind its name.
+fn whole(device: &DeviceInterval) -> String {
+    let columns = COLUMNS.iter().filter(|column| column.group == Group::Whole);
+    let value = |column: &Column| {
+        let value = printed((column.value)(&device.columns));
+        format!("{} {value:>6}  ", column.head)
     };
-    let columns: Vec<&Column> = groups.into_iter().filter(is_needed).flat_map(of_group).collect();
-    let mut heads = vec![("device", Align::Left)];
-    heads.extend(columns.iter().map(|column| (column.head, Align::Right)));
-    heads.push(("in flight", Align::Right));
-    let mut table = Table::new(&heads);
-    for device in shown {
-        let mut cells = vec![escape(device.name.as_bytes())];
-        cells.extend(columns.iter().map(|column| printed((column.value)(&device.columns))));
-        cells.push(device.in_flight.now.to_string());
-        table.row(cells, Emphasis::Strong);
-    }
-    table
+    let columns: String = columns.map(value).collect();
+    format!("{columns}in flight {:>3}", device.in_flight.now)
 }
 
-/// All that was found, in one line; none where nothing was.
-fn meaning(findings: &[Finding]) -> String {
-    if findings.is_empty() {
-        return String::new();
+/// A row for each direction in which there was anything.
+fn rows(columns: &Columns) -> String {
+    let of_direction = |(word, letter, group): &(&str, char, Group)| {
+        let own = || COLUMNS.iter().filter(|column| column.group == *group);
+        if own().all(|column| (column.value)(columns) == 0.0) {
+            return String::new();
+        }
+        row(word, |(_, rest, _)| {
+            let is_it = |column: &&Column| column.head.replacen(*letter, "", 1) == *rest;
+            own().find(is_it).map(|column| printed((column.value)(columns))).unwrap_or_default()
+        })
+    };
+    DIRECTIONS.iter().map(of_direction).collect()
+}
+
+fn row(word: &str, cell: impl Fn(&(&str, &str, usize)) -> String) -> String {
+    let cells = HEADS.iter().map(|head| format!("{:>1$}", cell(head), head.2));
+    let line = format!("  {word:<8}{}", cells.collect::<String>());
+    format!("{}\n", line.trim_end())
+}
+
+/// A sentence as lines of at most so many columns, those behind the first further in. A word that
+/// is longer has a line of its own, and a number stays with the unit behind it.
+fn wrapped(sentence: &str, width: usize) -> String {
+    let mut text = String::new();
+    let mut line = " ".to_owned();
+    let mut used = 0;
+    let mut rest = sentence;
+    while !rest.is_empty() {
+        let is_end = |(at, _): &(usize, &str)| !rest[..*at].ends_with(|it: char| it.is_numeric());
+        let end = rest.match_indices(' ').find(is_end).map_or(rest.len(), |(at, _)| at);
+        let (words, behind) = rest.split_at(end);
+        rest = behind.strip_prefix(' ').unwrap_or_default();
+        if used > 0 && line.chars().count() + 1 + words.chars().count() > width {
+            text.push_str(&format!("{line}\n"));
+            line = "   ".to_owned();
+            used = 0;
+        }
+        line.push_str(&format!(" {words}"));
+        used += 1;
     }
-    let sentences: Vec<String> = findings.iter().map(Finding::sentence).collect();
-    format!("  {}\n", escape(sentences.join("; ").as_bytes()))
+    format!("{text}{line}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_wrapped_and_no_word_is_lost() {
+        let sentence = "reads of 128 KiB, as large as the read-ahead window of 128 KiB";
+        assert_eq!(
+            wrapped(sentence, 40),
+            "  reads of 128 KiB, as large as the\n    read-ahead window of 128 KiB\n"
+        );
+        assert_eq!(
+            wrapped("at most one request of 7.7 KiB and 4.0 KiB", 40),
+            "  at most one request of 7.7 KiB and\n    4.0 KiB\n"
+        );
+        assert_eq!(wrapped(sentence, 64), format!("  {sentence}\n"));
+        assert!(wrapped(sentence, 63).ends_with("\n    128 KiB\n"));
+        let long = "x".repeat(50);
+        assert_eq!(wrapped(&format!("a {long} b"), 40), format!("  a\n    {long}\n    b\n"));
+    }
+
+    #[test]
+    fn every_column_has_its_place_within_80() {
+        let columns = COLUMNS.iter().filter(|column| column.group != Group::Whole);
+        for column in columns {
+            let (_, letter, _) = DIRECTIONS.iter().find(|it| it.2 == column.group).unwrap();
+            let rest = column.head.replacen(*letter, "", 1);
+            assert!(HEADS.iter().any(|head| head.1 == rest), "{}", column.head);
+        }
+        let head = row("", |(head, ..)| (*head).to_owned());
+        assert!(head.trim_end().len() <= 80, "{head}");
+    }
 }
