@@ -16,6 +16,7 @@ mod block;
 mod marks;
 mod region;
 mod reservation;
+mod waking;
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,6 +32,7 @@ use block::Lease;
 pub use marks::Marks;
 use region::Region;
 pub use reservation::{Filler, Piece, Reservation};
+use waking::{Call, Wake};
 
 /// The stream of bytes that goes through a ring. What it is a stream of knows whoever fills it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +60,6 @@ struct Shared {
     room: Condvar,
     ready: Vec<Condvar>,
     cancel: Cancel,
-}
-
-/// Who is told that a block is complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wake {
-    FirstConsumer,
-    Nobody,
 }
 
 #[derive(Debug)]
@@ -105,6 +100,14 @@ impl Inner {
     fn slot(&self, number: u64) -> usize {
         let entry = self.slots.get((number - self.oldest) as usize);
         entry.copied().flatten().expect("a block has its slot until it is freed")
+    }
+
+    /// Blocks that have come to a consumer so far.
+    fn upstream(&self, consumer: usize) -> u64 {
+        match consumer {
+            0 => self.complete,
+            consumer => self.passed[consumer - 1],
+        }
     }
 
     /// Notes that a consumer has let a block go, and says how many more the next one may take.
@@ -250,6 +253,23 @@ impl Producer {
         self.wait(bytes, account).map(drop)
     }
 
+    /// Waits for the same, but for [`POLL`](crate::cancel::POLL) at most: for whoever has something
+    /// else to look at, too.
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    pub fn wait_a_while_for_room(
+        &self,
+        bytes: usize,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
+        let state = lock(&self.shared.state);
+        if self.has_room(&state, bytes) {
+            return Ok(());
+        }
+        account.during(State::Blocked, || self.wait_once(state)).map(drop)
+    }
+
     /// Reserves the next `bytes` if there is room now.
     pub fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
         let mut state = lock(&self.shared.state);
@@ -295,21 +315,23 @@ impl Producer {
         if !self.has_room(&state, bytes) {
             account.switch(State::Blocked);
             while !self.has_room(&state, bytes) {
-                state.producers_waiting += 1;
-                self.shared.wake_consumers(&state);
-                let waited = self.shared.cancel.wait(&self.shared.room, state);
-                state = match waited {
-                    Ok(state) => state,
-                    Err(stopped) => {
-                        lock(&self.shared.state).producers_waiting -= 1;
-                        account.switch(State::Working);
-                        return Err(stopped);
-                    }
-                };
-                state.producers_waiting -= 1;
+                let waited = self.wait_once(state);
+                state = waited.inspect_err(|_| account.switch(State::Working))?;
             }
             account.switch(State::Working);
         }
+        Ok(state)
+    }
+
+    fn wait_once<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, Inner>,
+    ) -> Result<MutexGuard<'a, Inner>, Stopped> {
+        state.producers_waiting += 1;
+        self.shared.wake_consumers(&state);
+        let waited = self.shared.cancel.wait(&self.shared.room, state);
+        let mut state = waited.inspect_err(|_| lock(&self.shared.state).producers_waiting -= 1)?;
+        state.producers_waiting -= 1;
         Ok(state)
     }
 
@@ -372,16 +394,24 @@ impl Shared {
         }
     }
 
-    /// Wakes as many of a consumer's threads as there are new blocks for. Lets go of the state
-    /// first: who is woken wants it at once, and would sleep again until it has it.
+    /// Wakes as many of a consumer's threads as there are new blocks for, and all when there will
+    /// be no more. Lets go of the state first: who is woken wants it at once, and would sleep again
+    /// until it has it.
     fn wake_consumer(&self, index: usize, state: MutexGuard<'_, Inner>, blocks: u64) {
         let waiting = state.consumers_waiting[index];
+        let all_ready = self.all_ready(index, &state);
         drop(state);
-        match (waiting, blocks) {
-            (0, _) | (_, 0) => {}
-            (_, 1) => self.ready[index].notify_one(),
-            _ => self.ready[index].notify_all(),
+        match Call::after(waiting, blocks, all_ready) {
+            Call::Nobody => {}
+            Call::One => self.ready[index].notify_one(),
+            Call::All => self.ready[index].notify_all(),
         }
+    }
+
+    /// Whether all blocks that there will ever be have come to a consumer.
+    fn all_ready(&self, index: usize, state: &Inner) -> bool {
+        let full = self.options.block_bytes as u64;
+        state.length_bytes.is_some_and(|length| state.upstream(index) >= length.div_ceil(full))
     }
 
     fn commit(&self, block: u64, bytes: usize, wake: Wake) {
@@ -552,15 +582,8 @@ impl Consumer {
         })
     }
 
-    fn upstream(&self, state: &Inner) -> u64 {
-        match self.index {
-            0 => state.complete,
-            index => state.passed[index - 1],
-        }
-    }
-
     fn ready_blocks(&self, state: &Inner) -> u64 {
-        self.upstream(state) - state.taken[self.index]
+        state.upstream(self.index) - state.taken[self.index]
     }
 
     fn at_end(&self, state: &Inner) -> bool {
@@ -569,9 +592,7 @@ impl Consumer {
     }
 
     fn may_start(&self, state: &Inner, start_fill_blocks: u64) -> bool {
-        let full = self.shared.options.block_bytes as u64;
-        let all_ready =
-            state.length_bytes.is_some_and(|length| self.upstream(state) >= length.div_ceil(full));
+        let all_ready = self.shared.all_ready(self.index, state);
         let ready = self.ready_blocks(state);
         all_ready || ready >= start_fill_blocks || (ready > 0 && state.producers_waiting > 0)
     }

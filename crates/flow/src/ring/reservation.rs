@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::region::Span;
-use super::{RingOffset, Shared, Wake};
+use super::waking::Wake;
+use super::{RingOffset, Shared};
 
 /// The next bytes of a stream, owned by whoever holds this until they are committed.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The ring against a naive model: any order of commits, any number of consumers.
 
 use std::collections::VecDeque;
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 
 use flow::cancel::Cancel;
 use flow::ring::{Block, Consumer, LastBlock, Piece, Producer, Reuse, RingOptions, ring};
@@ -314,4 +314,69 @@ fn a_start_fill_that_can_not_be_reached_does_not_stop_the_run() {
         writer.join().unwrap()
     });
     assert_eq!(bytes, 90 * BLOCK as u64);
+}
+
+/// Threads that fill, some of which pass on what is ready as the first consumer does, and threads
+/// that wait for blocks: every block goes through every consumer once, whoever was woken for it.
+#[test]
+fn blocks_that_are_committed_unheard_are_seen_once_with_rings_of_every_small_size() {
+    const BYTES: u64 = 300 * BLOCK as u64 + 77;
+    for (blocks, fillers, hashers) in [(2, 2, 1), (2, 5, 3), (3, 3, 2), (4, 4, 4), (7, 2, 3)] {
+        let (producer, consumers) = new_ring(blocks, 2);
+        let (first, second) = (&consumers[0], &consumers[1]);
+        let turn = Mutex::new(());
+        let seen = Mutex::new(vec![0; BYTES.div_ceil(BLOCK as u64) as usize]);
+        let pass = |block: Block| {
+            assert_eq!(block.to_vec(), bytes_at(block.position_bytes().bytes(), block.len()));
+            seen.lock().unwrap()[block.number() as usize] += 1;
+        };
+        let fill = &|number: usize| {
+            let mut account = account();
+            loop {
+                let turn = turn.lock().unwrap();
+                let at = producer.position_bytes().bytes();
+                // Of lengths that leave parts of blocks to two threads.
+                let bytes = (BYTES - at).min(if at % 3 == 0 { BLOCK as u64 } else { 200 });
+                if bytes == 0 {
+                    return;
+                }
+                producer.wait_a_while_for_room(bytes as usize, &mut account).unwrap();
+                let mut reservation = producer.reserve(bytes as usize, &mut account).unwrap();
+                drop(turn);
+                reservation.filler().put(&bytes_at(at, bytes as usize));
+                if number.is_multiple_of(2) {
+                    reservation.commit();
+                } else {
+                    reservation.commit_unheard();
+                    while let Some(block) = first.try_next().unwrap() {
+                        pass(block);
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let filling: Vec<_> = (0..fillers).map(|it| scope.spawn(move || fill(it))).collect();
+            for _ in 0..hashers {
+                scope.spawn(|| {
+                    let mut account = account();
+                    while let Some(block) = first.next(&mut account).unwrap() {
+                        pass(block);
+                    }
+                });
+            }
+            let writing = scope.spawn(|| {
+                let (mut account, mut at) = (account(), 0);
+                while let Some(block) = second.next(&mut account).unwrap() {
+                    assert_eq!(block.position_bytes().bytes(), at);
+                    assert_eq!(block.to_vec(), bytes_at(at, block.len()));
+                    at += block.len() as u64;
+                }
+                at
+            });
+            filling.into_iter().for_each(|thread| thread.join().unwrap());
+            producer.finish();
+            assert_eq!(writing.join().unwrap(), BYTES);
+        });
+        assert!(seen.into_inner().unwrap().iter().all(|times| *times == 1), "{blocks} blocks");
+    }
 }
