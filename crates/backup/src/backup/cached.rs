@@ -35,6 +35,9 @@ use super::reader::Shared;
 pub(super) struct Cached {
     file: Arc<OwnedFd>,
     content: Arc<Content>,
+    /// Held by the one of those who want a block that waits for room: the others wait for it.
+    /// Nobody takes it who is at a block.
+    first: Mutex<()>,
     progress: Mutex<Progress>,
     /// Nobody is at a block any more.
     idle: Condvar,
@@ -56,6 +59,13 @@ pub(super) struct NotCopied {
     pub(super) part: Part,
 }
 
+/// A part that a thread has taken, and its place.
+struct Taken {
+    piece: Piece,
+    place: ArchiveOffset,
+    part: Part,
+}
+
 /// What is left to be read in another way.
 pub(super) struct Left {
     pub(super) parts: Parts,
@@ -63,13 +73,17 @@ pub(super) struct Left {
     pub(super) not_copied: Vec<NotCopied>,
 }
 
+/// The thread that has the turn: when it leaves, with an error or a panic too, nobody takes more
+/// places in the archive, which are the next one's.
+struct Over<'a>(&'a Cached);
+
 /// A thread at a block: it is missed also when it panics.
 struct Copying<'a>(&'a Cached);
 
 impl Cached {
     pub(super) fn new(file: Arc<OwnedFd>, content: Arc<Content>, parts: Parts) -> Arc<Cached> {
         let progress = Mutex::new(Progress { parts, ..Progress::default() });
-        Arc::new(Cached { file, content, progress, idle: Condvar::new() })
+        Arc::new(Cached { file, content, first: Mutex::default(), progress, idle: Condvar::new() })
     }
 
     /// Copies what can be copied, with the help of others, and says what is left. For the thread
@@ -79,6 +93,7 @@ impl Cached {
         shared: &Shared<'_>,
         account: &mut Account,
     ) -> Result<Left, BackupError> {
+        let over = Over(&self);
         // Nobody is called for a file that the page cache does not hold.
         if self.copy_one(shared, account)? {
             for _ in 1..cores() {
@@ -88,6 +103,7 @@ impl Cached {
             }
             self.copy(shared, account)?;
         }
+        drop(over);
         let mut progress = lock(&self.progress);
         if progress.copying > 0 {
             account.switch(State::Blocked);
@@ -116,12 +132,11 @@ impl Cached {
 
     /// Copies the next block; false if there is none, or this could not be had without waiting.
     fn copy_one(&self, shared: &Shared<'_>, account: &mut Account) -> Result<bool, BackupError> {
-        let Some((mut piece, place, part)) = self.take(shared, account)? else { return Ok(false) };
+        let Some(taken) = self.take(shared, account)? else { return Ok(false) };
+        let Taken { mut piece, place, part } = taken;
         let copying = Copying(self);
         if !fill(&self.file, part.offset_bytes, piece.bytes_mut()) {
-            let mut progress = lock(&self.progress);
-            progress.is_over = true;
-            progress.not_copied.push(NotCopied { piece, part });
+            self.give_up(NotCopied { piece, part });
             return Ok(false);
         }
         let bytes = piece.len();
@@ -140,30 +155,46 @@ impl Cached {
         Ok(true)
     }
 
+    /// Leaves a part, and all that nobody has taken yet, to be read in another way.
+    fn give_up(&self, not_copied: NotCopied) {
+        let mut progress = lock(&self.progress);
+        progress.is_over = true;
+        progress.not_copied.push(not_copied);
+    }
+
     /// Takes the next part and its place, which lies in one block. The last part is nobody's.
-    fn take(
-        &self,
-        shared: &Shared<'_>,
-        account: &mut Account,
-    ) -> Result<Option<(Piece, ArchiveOffset, Part)>, Stopped> {
-        // Whoever holds it may be waiting for room.
-        let mut progress = account.during(State::Blocked, || lock(&self.progress));
-        if progress.is_over {
-            return Ok(None);
+    fn take(&self, shared: &Shared<'_>, account: &mut Account) -> Result<Option<Taken>, Stopped> {
+        let _first = account.during(State::Blocked, || lock(&self.first));
+        loop {
+            let mut progress = lock(&self.progress);
+            if progress.is_over {
+                return Ok(None);
+            }
+            let producer = shared.producer;
+            let block_bytes = producer.block_bytes() as u64;
+            let in_block = block_bytes - producer.position_bytes() % block_bytes;
+            let Some(part) = progress.parts.next(in_block).filter(|part| !part.is_last) else {
+                progress.is_over = true;
+                return Ok(None);
+            };
+            if let Some(reservation) = producer.try_reserve(part.total_bytes()) {
+                progress.parts.take(part);
+                progress.copying += 1;
+                let place = in_archive(reservation.start_bytes());
+                let piece = reservation.into_pieces().next().expect("a part lies in one block");
+                return Ok(Some(Taken { piece, place, part }));
+            }
+            drop(progress);
+            // The ring may be full for want of a block that could not be copied, which is told by
+            // `progress`, and it stays full until that is read in another way.
+            producer.wait_a_while_for_room(part.total_bytes(), account)?;
         }
-        let producer = shared.producer;
-        let block_bytes = producer.block_bytes() as u64;
-        let in_block = block_bytes - producer.position_bytes() % block_bytes;
-        let Some(part) = progress.parts.next(in_block).filter(|part| !part.is_last) else {
-            progress.is_over = true;
-            return Ok(None);
-        };
-        let reservation = producer.reserve(part.total_bytes(), account)?;
-        progress.parts.take(part);
-        progress.copying += 1;
-        let place = in_archive(reservation.start_bytes());
-        let piece = reservation.into_pieces().next().expect("a part lies in one block");
-        Ok(Some((piece, place, part)))
+    }
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.progress).is_over = true;
     }
 }
 
@@ -208,4 +239,118 @@ fn is_cached(file: &OwnedFd, range: Range<u64>) -> bool {
     let pages = range.start / page_bytes..range.end.div_ceil(page_bytes);
     let wanted_bytes = (pages.end - pages.start) * page_bytes;
     device::file::cached_bytes(file.as_fd(), range).is_some_and(|bytes| bytes >= wanted_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::{scope, yield_now};
+
+    use archive::index::ContentTree;
+    use archive::member::Extent;
+    use flow::account::Stage;
+    use flow::backend::{Choice, Engine};
+    use flow::cancel::Cancel;
+    use flow::monitor::Silent;
+    use flow::queue::Queue;
+    use flow::ring::{Consumer, Producer, RingOptions, ring};
+    use flow::run::StageKind;
+    use flow::turnstile::Turnstile;
+    use offset::Offset;
+
+    use super::super::groups::Groups;
+    use super::super::hasher::Hasher;
+    use super::super::pace::Pace;
+    use super::*;
+
+    const BLOCK_BYTES: usize = 4096;
+    const BLOCKS: usize = 4;
+    const CONTENT_BYTES: usize = 40 * BLOCK_BYTES;
+
+    /// A cached file of noise that is to go through a ring of a few blocks.
+    struct Case {
+        producer: Producer,
+        consumers: Vec<Consumer>,
+        groups: Groups,
+        engine: Choice,
+        cancel: Cancel,
+        cached: Arc<Cached>,
+        bytes: Vec<u8>,
+    }
+
+    impl Case {
+        fn new() -> Case {
+            let folder = tempfile::tempdir().unwrap();
+            let (path, bytes) = (folder.path().join("file"), samples::noise(1, CONTENT_BYTES));
+            std::fs::write(&path, &bytes).unwrap();
+            let file = Arc::new(OwnedFd::from(std::fs::File::open(&path).unwrap()));
+            let cancel = Cancel::new();
+            let options = RingOptions { block_bytes: BLOCK_BYTES, blocks: BLOCKS, consumers: 2 };
+            let (producer, consumers) = ring(options, cancel.clone()).unwrap();
+            let length_bytes = CONTENT_BYTES as u64;
+            let tree = ContentTree::whole(length_bytes);
+            let content = Arc::new(Content::new(Offset::new(0), length_bytes, tree));
+            let runs = vec![Extent { offset_bytes: 0, length_bytes }];
+            let cached = Cached::new(file, content, Parts::new(runs, length_bytes));
+            let engine = Choice::new(Engine::Threads).unwrap();
+            Case { producer, consumers, groups: Groups::default(), engine, cancel, cached, bytes }
+        }
+
+        fn with<T>(&self, act: impl FnOnce(&Shared<'_>) -> T) -> T {
+            let hasher = Hasher::new(&self.consumers[0], &self.groups, BLOCK_BYTES, &self.cancel);
+            act(&Shared {
+                batches: Queue::new(1, self.cancel.clone()),
+                placed: Queue::new(1, self.cancel.clone()),
+                turnstile: Turnstile::new(self.cancel.clone()),
+                producer: &self.producer,
+                groups: &self.groups,
+                hasher: &hasher,
+                links: Mutex::default(),
+                monitor: &Silent,
+                pace: Pace::new(1, 1, self.cancel.clone()),
+                engine: &self.engine,
+                replaced: None,
+                group_bytes_max: BLOCK_BYTES,
+                segments: None,
+                cancel: &self.cancel,
+            })
+        }
+    }
+
+    fn account() -> Account {
+        Stage::new(StageKind::Read).open()
+    }
+
+    #[test]
+    fn a_block_that_cannot_be_copied_is_given_up_while_others_wait_for_room() {
+        let case = Case::new();
+        case.with(|shared| {
+            let lacking = case.cached.take(shared, &mut account()).unwrap().unwrap();
+            let copied = scope(|scope| {
+                let copying = scope.spawn(|| case.cached.copy(shared, &mut account()));
+                // No block is passed on before the first one is there: the ring gets full.
+                while case.producer.position_bytes().bytes() < (BLOCKS * BLOCK_BYTES) as u64
+                    || lock(&case.cached.progress).copying > 1
+                    || case.cached.first.try_lock().is_ok()
+                {
+                    yield_now();
+                }
+                let Taken { piece, part, .. } = lacking;
+                case.cached.give_up(NotCopied { piece, part });
+                copying.join().unwrap()
+            });
+            copied.unwrap();
+            let mut progress = lock(&case.cached.progress);
+            let [lacking] = &mut progress.not_copied[..] else { panic!("one is left") };
+            assert_eq!(lacking.part.offset_bytes, 0);
+            let rest = progress.parts.next(u64::MAX).unwrap();
+            assert_eq!(rest.offset_bytes, (BLOCKS * BLOCK_BYTES) as u64);
+            let NotCopied { mut piece, .. } = progress.not_copied.pop().unwrap();
+            piece.bytes_mut().copy_from_slice(&case.bytes[..BLOCK_BYTES]);
+            piece.commit();
+        });
+        for number in 0..BLOCKS {
+            let block = case.consumers[0].try_next().unwrap().unwrap();
+            assert!(block[..] == case.bytes[number * BLOCK_BYTES..][..BLOCK_BYTES], "{number}");
+        }
+    }
 }

@@ -10,6 +10,7 @@
     reason = "a test says why it failed or was left out"
 )]
 
+mod cached;
 mod changing;
 mod fuse;
 mod harness;
