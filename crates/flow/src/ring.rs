@@ -32,7 +32,7 @@ use block::Lease;
 pub use marks::Marks;
 use region::Region;
 pub use reservation::{Filler, Piece, Reservation};
-use waking::{Call, Wake};
+use waking::{Behind, Call, Wake};
 
 /// The stream of bytes that goes through a ring. What it is a stream of knows whoever fills it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -399,9 +399,9 @@ impl Shared {
     /// until it has it.
     fn wake_consumer(&self, index: usize, state: MutexGuard<'_, Inner>, blocks: u64) {
         let waiting = state.consumers_waiting[index];
-        let all_ready = self.all_ready(index, &state);
+        let behind = if self.all_ready(index, &state) { Behind::Nothing } else { Behind::More };
         drop(state);
-        match Call::after(waiting, blocks, all_ready) {
+        match Call::after(waiting, blocks, behind) {
             Call::Nobody => {}
             Call::One => self.ready[index].notify_one(),
             Call::All => self.ready[index].notify_all(),

@@ -15,15 +15,21 @@ pub(super) enum Call {
     All,
 }
 
+/// Whether blocks will follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Behind {
+    More,
+    Nothing,
+}
+
 impl Call {
     /// Where `waiting` threads wait when so many blocks have come. When these were the last ones,
     /// there is nothing more to wait for, and who is not called finds out at its next look for a
     /// stop only.
-    pub(super) fn after(waiting: usize, blocks: u64, all_ready: bool) -> Call {
-        match (waiting, blocks) {
-            (0, _) | (_, 0) => Call::Nobody,
-            _ if all_ready => Call::All,
-            (_, 1) => Call::One,
+    pub(super) fn after(waiting: usize, blocks: u64, behind: Behind) -> Call {
+        match (waiting, blocks, behind) {
+            (0, ..) | (_, 0, _) => Call::Nobody,
+            (_, 1, Behind::More) => Call::One,
             _ => Call::All,
         }
     }
@@ -35,11 +41,11 @@ mod tests {
 
     #[test]
     fn a_block_calls_one_and_the_last_block_calls_all() {
-        assert_eq!(Call::after(3, 1, false), Call::One);
-        assert_eq!(Call::after(3, 2, false), Call::All);
-        assert_eq!(Call::after(3, 1, true), Call::All);
+        assert_eq!(Call::after(3, 1, Behind::More), Call::One);
+        assert_eq!(Call::after(3, 2, Behind::More), Call::All);
+        assert_eq!(Call::after(3, 1, Behind::Nothing), Call::All);
         for (waiting, blocks) in [(0, 1), (3, 0), (0, 5)] {
-            assert_eq!(Call::after(waiting, blocks, false), Call::Nobody);
+            assert_eq!(Call::after(waiting, blocks, Behind::More), Call::Nobody);
         }
     }
 }

@@ -338,7 +338,7 @@ fn blocks_that_are_committed_unheard_are_seen_once_with_rings_of_every_small_siz
                 // Of lengths that leave parts of blocks to two threads.
                 let bytes = (BYTES - at).min(if at % 3 == 0 { BLOCK as u64 } else { 200 });
                 if bytes == 0 {
-                    return;
+                    break;
                 }
                 producer.wait_a_while_for_room(bytes as usize, &mut account).unwrap();
                 let mut reservation = producer.reserve(bytes as usize, &mut account).unwrap();
