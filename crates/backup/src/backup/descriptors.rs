@@ -12,6 +12,8 @@ use rustix::fs::{CWD, Mode, OFlags, RawDir};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tree::{BATCH_ITEMS_MAX, LookAheadLimits, OPEN_LEVELS_MAX};
 
+use super::placed::{PLACED_THREADS, PLACED_WAITING};
+
 /// What may be in hand at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InHand {
@@ -19,6 +21,9 @@ pub(super) struct InHand {
     pub(super) batches_waiting: usize,
     /// Entries of a batch at most.
     pub(super) batch_items: usize,
+    /// Files of medium size that wait to be read at their places, and that are being read.
+    pub(super) placed_waiting: usize,
+    pub(super) placed_threads: usize,
     pub(super) look_ahead: LookAheadLimits,
 }
 
@@ -40,6 +45,8 @@ impl InHand {
             read_threads: read_threads.unwrap_or(READ_THREADS).max(1),
             batches_waiting: BATCHES_WAITING,
             batch_items: BATCH_ITEMS_MAX,
+            placed_waiting: PLACED_WAITING,
+            placed_threads: PLACED_THREADS,
             look_ahead: LookAheadLimits::default(),
         };
         let limit = raise_limit();
@@ -62,13 +69,18 @@ impl InHand {
             let before = now;
             if now.batches_waiting > 8 {
                 now.batches_waiting /= 2;
+            } else if now.placed_waiting > 8 {
+                now.placed_waiting /= 2;
             } else if now.batch_items > 16 {
                 now.batch_items /= 2;
             } else if now.look_ahead.directories > 16 {
                 now.look_ahead.directories /= 2;
             } else if now.read_threads > 8 {
                 now.read_threads /= 2;
+                now.placed_threads = (now.placed_threads / 2).max(4);
             } else {
+                now.placed_waiting = (now.placed_waiting / 2).max(1);
+                now.placed_threads = (now.placed_threads / 2).max(1);
                 now.batch_items = (now.batch_items / 2).max(2);
                 now.batches_waiting = (now.batches_waiting / 2).max(1);
                 now.read_threads = (now.read_threads / 2).max(1);
@@ -87,7 +99,9 @@ impl InHand {
         let scan = self.look_ahead.directories + OPEN_LEVELS_MAX + 2 + BATCH_ITEMS_MAX;
         let waiting = self.batches_waiting * self.batch_items;
         let reading = self.read_threads * (2 * self.batch_items + OF_A_READER);
-        OTHERS + scan + waiting + reading
+        // The reader that handed them on has taken its next batch.
+        let placed = self.placed_waiting + self.placed_threads;
+        OTHERS + scan + waiting + reading + placed
     }
 }
 
@@ -124,6 +138,8 @@ mod tests {
         read_threads: 32,
         batches_waiting: 64,
         batch_items: BATCH_ITEMS_MAX,
+        placed_waiting: PLACED_WAITING,
+        placed_threads: PLACED_THREADS,
         look_ahead: LookAheadLimits { threads: 8, directories: 64, names_bytes: 8 << 20 },
     };
 
@@ -135,5 +151,12 @@ mod tests {
             assert!(fitting.read_threads >= 1 && fitting.batch_items >= 2);
         }
         assert_eq!(WANTED.fit(10_000), WANTED);
+    }
+
+    #[test]
+    fn files_that_wait_at_their_places_count() {
+        let fewer = InHand { placed_waiting: 1, placed_threads: 1, ..WANTED };
+        let more = PLACED_WAITING + PLACED_THREADS - 2;
+        assert_eq!(WANTED.descriptors(), fewer.descriptors() + more);
     }
 }

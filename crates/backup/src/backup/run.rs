@@ -25,7 +25,7 @@ use super::descriptors::InHand;
 use super::groups::Groups;
 use super::hasher::{Gathered, Hasher};
 use super::pace::Pace;
-use super::placed::{self, PLACED_THREADS, PLACED_WAITING};
+use super::placed;
 use super::reader::{self, Batch, Reader};
 use super::sizes::RingSizes;
 use super::{ArchiveSize, BackupError, BackupOptions, Refill, compressor, index};
@@ -212,7 +212,7 @@ impl Run<'_> {
         let group_limit = producer.capacity_bytes() as usize / 8;
         let shared = reader::Shared {
             batches: Queue::new(self.in_hand.batches_waiting, self.cancel.clone()),
-            placed: Queue::new(PLACED_WAITING, self.cancel.clone()),
+            placed: Queue::new(self.in_hand.placed_waiting, self.cancel.clone()),
             turnstile: Turnstile::new(self.cancel.clone()),
             producer,
             groups,
@@ -244,7 +244,7 @@ impl Run<'_> {
             let mut content_threads = Vec::new();
             // Readers by name, whose waiting for work is not among the times of that stage.
             let idle = Stage::new(self.stages.read.kind());
-            for _ in 0..PLACED_THREADS {
+            for _ in 0..self.in_hand.placed_threads {
                 let (shared, read) = (&shared, &self.stages.read);
                 content_threads.push(
                     self.crew
