@@ -67,6 +67,19 @@ impl Stack {
         run(&arguments)
     }
 
+    /// The same for a job of fio.
+    fn run_job(&self, job: &str, options: &[&str]) -> Said {
+        let at = |name: &str| self.folder.path().join(name).to_str().unwrap().to_owned();
+        let (file, job_file) = (at("runs.ndjson"), at("job.fio"));
+        let _ = fs::remove_file(&file);
+        fs::write(&job_file, job).unwrap();
+        let mut arguments =
+            vec!["bench", "disk", self.top.to_str().unwrap(), "-o", &file, "--job", &job_file];
+        arguments.extend(["--repeats", "1", "--repeats-max", "1"]);
+        arguments.extend(options);
+        run(&arguments)
+    }
+
     fn runs(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.folder.path().join("runs.ndjson")).unwrap();
         let lines = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -181,11 +194,14 @@ mod on_sim_drive {
             let all = run["environment"].as_object().unwrap();
             assert!(all.keys().all(|key| !key.ends_with(&path)), "{run}");
         }
-        // Known truth: what waits there is joined, or not, as that queue has it.
-        let load = ["--engines", "libaio", "--depth", "512", "--block-size", "4k"];
-        let factors = ["--scheduler", "mq-deadline", "--nomerges", "0,2"];
-        stack.bench(&[&load[..], &factors].concat()).with_code(0);
-        for run in &stack.runs() {
+        // Known truth: requests that lie next to each other and are handed in at once are joined,
+        // or not, as that queue has it.
+        let job = "[a]\nrw=read\nbs=4k\nsize=16M\ndirect=1\nioengine=libaio\niodepth=64\n\
+                   iodepth_batch_submit=64\niodepth_batch_complete_min=64\n";
+        stack.run_job(job, &["--scheduler", "mq-deadline", "--nomerges", "0,2"]).with_code(0);
+        let runs = stack.runs();
+        assert_eq!(runs.len(), 2);
+        for run in &runs {
             let request_bytes = run["measures"]["device_request_bytes"].as_f64().unwrap();
             assert_eq!(request_bytes > 4096.0, run["cell"]["nomerges"] == 0, "{run}");
         }
