@@ -9,7 +9,7 @@
 
 pub mod commands;
 mod error;
-mod group;
+pub(crate) mod group;
 mod shell;
 mod watch;
 

@@ -192,6 +192,9 @@ pub enum LineFault {
     /// Another engine than those that do nothing but read and write.
     #[error("is none of the engines {}", ENGINES.join(" "))]
     Engine,
+    /// Nothing that fio does.
+    #[error("is none of the patterns {}", PATTERNS.join(" "))]
+    Pattern,
     /// An option that is not on the list.
     #[error("is not among the options that a job may have here")]
     NotListed,
@@ -366,8 +369,13 @@ impl Job {
             }
             // It would put all sections into one sum, and they are told apart.
             "group_reporting" => return Ok(()),
+            // All of them are threads of one process, so that nothing stays behind a run.
+            "thread" => return Ok(()),
             "rw" | "readwrite" => {
                 let pattern = text.split(':').next().unwrap_or(text);
+                if !PATTERNS.contains(&pattern) {
+                    return Err(LineFault::Pattern);
+                }
                 let writes = !matches!(pattern, "read" | "randread");
                 options.writes = Some(writes || options.writes == Some(true));
             }
@@ -403,6 +411,21 @@ impl Job {
         Ok(())
     }
 }
+
+/// What `rw` may say (fio(1), `readwrite`), in front of a colon.
+const PATTERNS: [&str; 11] = [
+    "read",
+    "write",
+    "trim",
+    "randread",
+    "randwrite",
+    "randtrim",
+    "rw",
+    "readwrite",
+    "randrw",
+    "trimwrite",
+    "randtrimwrite",
+];
 
 /// Longest name of a section; fio cuts it at 255 bytes.
 const NAME_BYTES_MAX: usize = 200;

@@ -1,7 +1,12 @@
 //! fio as a process: started, watched, ended.
+//!
+//! It is one process, also for a job of somebody's own: those that fio forks leave its process
+//! group, and would go on writing when it is stopped. And it is in a group with a guard, so that it
+//! ends with this process however that ends.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -9,6 +14,7 @@ use flow::cancel::Cancel;
 use host::processes::huge_page_bytes;
 
 use super::DiskError;
+use crate::programs::group::Group;
 use crate::read::Pages;
 
 /// Longest output of fio that is read; its bins take some 100 kB for each job.
@@ -40,6 +46,9 @@ pub fn knows_slat_percentiles(version: &str) -> bool {
     numbers.as_slice() >= [3, 20].as_slice()
 }
 
+/// Holds for all sections of a job, which cannot say otherwise.
+const ONE_PROCESS: &str = "[global]\nthread\n";
+
 /// Runs fio and returns what it printed; it is ended when the experiment is. A `job` is given to it
 /// on standard input. `look` is called every few milliseconds meanwhile.
 pub fn run(
@@ -53,8 +62,10 @@ pub fn run(
     if pages == Pages::Huge {
         command.env("GLIBC_TUNABLES", tunables(std::env::var("GLIBC_TUNABLES").ok()));
     }
+    let group = Group::start().map_err(DiskError::Start)?;
     let mut child = command
         .args(arguments)
+        .process_group(group.number())
         .stdin(if job.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -62,12 +73,13 @@ pub fn run(
         .map_err(DiskError::Start)?;
     if let (Some(job), Some(mut input)) = (job, child.stdin.take()) {
         // A fio that has ended already says why. It reads all of it before it prints.
-        let _ = input.write_all(job.as_bytes());
+        let _ = input.write_all(format!("{ONE_PROCESS}{job}").as_bytes());
     }
     let output = reader(child.stdout.take());
     let errors = reader(child.stderr.take());
     let mut huge = HugePages::default();
     let status = wait(&mut child, &mut huge, look, cancel)?;
+    drop(group);
     let join = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
     let (output, errors) = (join(output), join(errors));
     if status.success() {

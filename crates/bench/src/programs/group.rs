@@ -95,7 +95,8 @@ pub fn run(
     cancel: &Cancel,
     look: &mut dyn FnMut(u32),
 ) -> Result<Ended, ProgramsError> {
-    let group = Group::start()?;
+    let failed = |source| ProgramsError::Start { what: "/bin/sh".to_owned(), source };
+    let group = Group::start().map_err(failed)?;
     let used_before = children_ns().ok();
     let start = Instant::now();
     let mut child = group.spawn(job)?;
@@ -175,23 +176,23 @@ fn watch_end(process: u32) -> Result<Receiver<Instant>, ProgramsError> {
     Ok(told)
 }
 
-/// The group of one command, with its guard.
-struct Group {
+/// The group of one command, with its guard. What is left in it is killed when this is dropped, and
+/// when this process ends.
+pub(crate) struct Group {
     guard: Child,
     number: Pid,
 }
 
 impl Group {
-    fn start() -> Result<Group, ProgramsError> {
-        let failed = |source| ProgramsError::Start { what: "/bin/sh".to_owned(), source };
+    /// A group with nothing but its guard.
+    pub(crate) fn start() -> io::Result<Group> {
         let guard = Command::new("/bin/sh")
             .args(["-c", GUARD])
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .spawn()
-            .map_err(failed)?;
+            .spawn()?;
         let number = Pid::from_child(&guard);
         Ok(Group { guard, number })
     }
@@ -207,12 +208,17 @@ impl Group {
         };
         Command::new(shell)
             .args(arguments)
-            .process_group(self.number.as_raw_nonzero().get())
+            .process_group(self.number())
             .stdin(Stdio::null())
             .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|source| ProgramsError::Start { what: shell.clone(), source })
+    }
+
+    /// Its number, for a program that is to be started in it.
+    pub(crate) fn number(&self) -> i32 {
+        self.number.as_raw_nonzero().get()
     }
 
     fn tell(&self, signal: Signal) {
@@ -223,7 +229,7 @@ impl Group {
     /// Programs that a shell does not wait for, as those of a process substitution, belong to the
     /// command all the same; when the last of them ended, if there were any.
     fn wait_for_the_rest(&self, cancel: &Cancel) -> Result<Option<Instant>, ProgramsError> {
-        let group = self.number.as_raw_nonzero().get().cast_unsigned();
+        let group = self.number().cast_unsigned();
         let mut ended = None;
         while of_group(group).iter().any(|&process| process != group) {
             if let Err(stopped) = cancel.check() {

@@ -286,3 +286,53 @@ fn many_files_are_gone_when_it_is_stopped() {
         assert_eq!(fs::read_dir(&at).unwrap().count(), 0);
     }
 }
+
+/// Processes other than this one that have a file open.
+fn who_has(path: &Path) -> Vec<String> {
+    let own = std::process::id().to_string();
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let numbers = processes.filter(|entry| {
+        let name = entry.file_name();
+        name.to_string_lossy().parse::<u32>().is_ok() && name != own.as_str()
+    });
+    let has = |entry: &fs::DirEntry| {
+        let open = fs::read_dir(entry.path().join("fd")).into_iter().flatten().flatten();
+        open.map(|link| fs::read_link(link.path())).any(|link| link.is_ok_and(|link| link == path))
+    };
+    numbers.filter(has).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// fio would fork its jobs, which nobody ends with it, and go on writing for a minute.
+#[test]
+fn nothing_of_a_job_goes_on_behind_its_run() {
+    needs::require!(Fio);
+    const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().canonicalize().unwrap().join("victim");
+    fs::write(&file, vec![b'x'; 4 << 20]).unwrap();
+    let job = "[global]\nthread=0\n[a]\nrw=write\nbs=64k\nsize=4m\ntime_based\nruntime=120\n\
+               filename=victim\n[b]\nrw=read\nbs=64k\nsize=4m\ntime_based\nruntime=120\n\
+               filename=victim\n";
+    fs::write(directory.path().join("job.fio"), job).unwrap();
+    let command = ["bench", "disk", "--job", "job.fio", "--destructive"];
+    let cut = run(directory.path(), &[&command[..], &ONCE, &["--budget", "2s"]].concat());
+    assert_eq!(cut.status.code(), Some(1), "{cut:?}");
+    assert_eq!(who_has(&file), [""; 0]);
+    // Nor behind a takeup that was killed.
+    let mut takeup = crate::takeup(directory.path());
+    takeup.args(command).args(ONCE).args(["--output", "again.ndjson"]);
+    let mut takeup = takeup.spawn().unwrap();
+    let wait = |done: &dyn Fn(&[String]) -> bool| {
+        let begun = std::time::Instant::now();
+        while !done(&who_has(&file)) {
+            assert!(begun.elapsed() < LIMIT, "{:?}", who_has(&file));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    // fio itself, whatever takeup holds.
+    let own = takeup.id().to_string();
+    wait(&|holders| holders.iter().any(|holder| *holder != own));
+    takeup.kill().unwrap();
+    takeup.wait().unwrap();
+    wait(&|holders| holders.is_empty());
+}

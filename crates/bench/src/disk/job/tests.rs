@@ -24,7 +24,11 @@ fn a_job_says_what_it_would_do() {
     assert!(!writes("[a]\nrw=read\n"));
     assert!(!writes("[a]\n"), "fio reads unless it is told otherwise");
     assert!(writes("[a]\nreadwrite=trim\n"));
-    assert!(writes("[a]\nrw=read,randwrite\n"));
+    for wrong in ["randraed", "read,randwrite", ""] {
+        let error = Job::read(&format!("[a]\nrw={wrong}\n")).unwrap_err().to_string();
+        assert!(error.contains("randread"), "{error}");
+    }
+    assert_eq!(text("[a]\nthread=0\nrw=read\n"), "[a]\nrw=read\n");
     assert!(writes("[a]\nrw=write\nrw=read\n"), "who knows which of them counts");
 }
 
