@@ -6,7 +6,7 @@
 use report::format::{duration, rate, size};
 use report::rounding::Rounding;
 
-use crate::record::Role;
+use crate::record::{Cell, Level, Role};
 
 /// What a factor is, whatever its levels.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub struct KnownFactor {
     pub curve: CurveWords,
     /// Whether, while one window of it is read, the kernel has the next one under way.
     pub reads_next_window: bool,
+    /// Whether its levels are numbers of requests, and what is under way are the bytes of these.
+    pub counts_requests: bool,
 }
 
 /// The words around a fixed time and the rate that there would be without it.
@@ -53,6 +55,7 @@ const fn setting(name: &'static str) -> KnownFactor {
         is_hard_to_change: false,
         curve: REQUESTS,
         reads_next_window: false,
+        counts_requests: false,
     }
 }
 
@@ -91,6 +94,7 @@ const FACTORS: &[KnownFactor] = &[
             besides: "",
             rate: "with enough of them at once the rate comes to",
         },
+        counts_requests: true,
         ..setting("depth")
     },
     KnownFactor {
@@ -110,6 +114,23 @@ const FACTORS: &[KnownFactor] = &[
 /// What is known of a factor.
 pub fn factor(name: &str) -> KnownFactor {
     FACTORS.iter().copied().find(|known| known.name == name).unwrap_or(setting(""))
+}
+
+/// Bytes that one more of a level of a factor puts under way at once.
+pub fn bytes_of_one(name: &str, cell: &Cell) -> f64 {
+    let number = |name: &str| match cell.get(name) {
+        Some(Level::Number(number)) => *number as f64,
+        _ => 1.0,
+    };
+    if factor(name).counts_requests { number("block_bytes") * number("jobs") } else { 1.0 }
+}
+
+/// Bytes that a level above zero puts under way at once: where it is on a curve.
+pub fn bytes_at_once(name: &str, cell: &Cell) -> Option<f64> {
+    match cell.get(name)? {
+        Level::Number(number) if *number > 0 => Some(*number as f64 * bytes_of_one(name, cell)),
+        _ => None,
+    }
 }
 
 /// The factors that are changed as seldom as can be.

@@ -7,7 +7,8 @@ use super::comparer::{Against, Basis, Comparer};
 use super::verdict::Verdict;
 use super::{CellSummary, Options, Recommendation, Sweep};
 use crate::model::{Model, Point, fit};
-use crate::record::{Cell, Factor, Level, Role};
+use crate::quantities;
+use crate::record::{Cell, Factor, Role};
 use crate::statistics::sweep::{simplest_of_the_best, unimodal};
 
 /// For each combination of loads what is in force, unless another cell is shown to be faster: then
@@ -210,11 +211,9 @@ impl Sweeping<'_> {
 /// The curve through the levels that are numbers above zero; what has no place on it, as no
 /// read-ahead at all, has no residual.
 fn model(factor: &Factor, members: &[usize], cells: &[CellSummary]) -> Option<Model> {
-    let point = |&index: &usize| match cells[index].cell.get(&factor.name)? {
-        Level::Number(number) if *number > 0 => {
-            Some(Point { level: *number as f64, bytes_per_second: cells[index].bytes_per_second })
-        }
-        _ => None,
+    let point = |&index: &usize| {
+        let level = quantities::bytes_at_once(&factor.name, &cells[index].cell)?;
+        Some(Point { level, bytes_per_second: cells[index].bytes_per_second })
     };
     let places: Vec<Option<Point>> = members.iter().map(point).collect();
     let is_curve = factor.is_numeric();

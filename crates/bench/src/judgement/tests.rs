@@ -232,3 +232,38 @@ fn where_nothing_is_varied_that_could_be_set_nothing_is() {
     let set = judgement.sentences.iter().filter(|one| one.subject == Subject::Set);
     assert_eq!(Vec::from_iter(set.map(|one| &one.text)), Vec::<&String>::new());
 }
+
+/// A device that answers a request after 6 ms, and eight at once: the time told is that of a
+/// request, whatever its size.
+#[test]
+fn the_time_of_a_request_is_told_by_its_bytes() {
+    let depths = [1u64, 2, 4, 8, 16, 32];
+    let levels = depths.iter().map(|&depth| Level::Number(depth)).collect();
+    let depth = Factor { name: "depth".to_owned(), levels, role: Role::Setting, present: None };
+    for block_bytes in [4096, 65_536] {
+        let mut runs = Vec::new();
+        for repeat in 1..=5 {
+            for depth in depths {
+                let at_once = (depth.min(8) * 2 * block_bytes) as f64;
+                let number = |name: &str, level| (name.to_owned(), Level::Number(level));
+                let cell =
+                    [number("depth", depth), number("block_bytes", block_bytes), number("jobs", 2)];
+                runs.push(RunRecord {
+                    cell: cell.into(),
+                    repeat,
+                    bytes: (at_once / 0.006) as u64,
+                    seconds: 1.0 + 0.001 * (repeat % 3) as f64,
+                    ..RunRecord::default()
+                });
+            }
+        }
+        let judgement = judge(&[depth.clone()], &runs, &Options::default());
+        let told: Vec<&str> = judgement.sentences.iter().map(|one| one.text.as_str()).collect();
+        let told = told.join("\n");
+        assert!(told.contains("a request is answered after"), "{told}");
+        let time = told.split("a request is answered after ").nth(1).unwrap();
+        let number: f64 = time.split(' ').next().unwrap().parse().unwrap();
+        assert!(time.split(' ').nth(1).unwrap().starts_with("ms"), "{time}");
+        assert!((5.5..6.5).contains(&number), "{time}");
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::histogram::Histogram;
 use crate::judgement::{CellSummary, Judgement, Pooled, Sweep};
 use crate::model::Model;
-use crate::quantities::{Unit, title};
+use crate::quantities::{self, Unit, title};
 use crate::record::shown_cell;
 use crate::record::{Cell, Experiment, Factor, Level, Role, RunRecord, Value as Compared};
 use crate::statistics::interval::Interval;
@@ -218,7 +218,10 @@ fn sweep_group(
     };
     let values: Vec<Value> = sweep.cells.iter().filter_map(value).collect();
     let curve = match (&sweep.model, matches!(axis, Axis::Words(_))) {
-        (Some(model), false) => curve(model, &values),
+        (Some(model), false) => {
+            let cell = &judgement.cells[sweep.cells[0]].cell;
+            curve(model, &values, quantities::bytes_of_one(&factor.name, cell))
+        }
         _ => Vec::new(),
     };
     Group { name, values, curve, marks: Marks::Each }
@@ -252,12 +255,12 @@ fn label(factor: &Factor, level: &Level, cell: &CellSummary, compared: Compared)
 }
 
 /// The model in steps of a quarter of a power of two.
-fn curve(model: &Model, values: &[Value]) -> Vec<(f64, f64)> {
+fn curve(model: &Model, values: &[Value], bytes_of_one: f64) -> Vec<(f64, f64)> {
     let (Some(first), Some(last)) = (values.first(), values.last()) else { return Vec::new() };
     let steps = ((last.x / first.x).log2() * 4.0).ceil().clamp(1.0, 200.0) as u32;
     (0..=steps)
         .map(|step| first.x * (last.x / first.x).powf(f64::from(step) / f64::from(steps)))
-        .map(|x| (x, model.predict(x) / 1e6))
+        .map(|x| (x, model.predict(x * bytes_of_one) / 1e6))
         .collect()
 }
 

@@ -123,14 +123,8 @@ impl Curve<'_> {
     fn known(&self) -> Option<Known> {
         let point = |&cell: &usize| {
             let summary = &self.judgement.cells[cell];
-            match summary.cell.get(&self.sweep.factor)? {
-                Level::Number(number) if *number > 0 => {
-                    let rate = summary.bytes_per_second;
-                    let point = Point { level: *number as f64, bytes_per_second: rate };
-                    Some((point, vec![cell]))
-                }
-                _ => None,
-            }
+            let level = quantities::bytes_at_once(&self.sweep.factor, &summary.cell)?;
+            Some((Point { level, bytes_per_second: summary.bytes_per_second }, vec![cell]))
         };
         let (points, groups): (Vec<Point>, Vec<Vec<usize>>) =
             self.sweep.cells.iter().filter_map(point).unzip();
