@@ -235,6 +235,9 @@ fn advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
         Cause::Unknown => return None,
         Cause::RateLimit => "raise or drop --rate-limit to go faster".to_owned(),
         Cause::Source => format!("look at what fills the {}", run.source),
+        Cause::Turns if run.archive_bytes <= run.ring_bytes && run.source == Endpoint::Tape => {
+            "so little was moved that winding, opening and closing took the time".to_owned()
+        }
         Cause::Turns if run.archive_bytes <= run.ring_bytes => {
             "so little was moved that opening and closing took the time".to_owned()
         }

@@ -168,6 +168,11 @@ fn one_run_is_never_a_finding() {
     let told = |one: &Sentence| one.subject < Subject::Seen && one.text.contains("2 MiB");
     assert!(!found.sentences.iter().any(told), "{:#?}", found.sentences);
     check(&found, Subject::Doubt, &["24 of 144 combinations ran once"]);
+    // What is to be repeated is among these.
+    let doubt = found.sentences.iter().find(|one| one.text.contains("repeat at least")).unwrap();
+    let named = doubt.text.split("repeat at least ").nth(1).unwrap().split(" (").next().unwrap();
+    let is_single = |one: &str| one == "them" || one.contains("2 MiB");
+    assert!(named.split("; ").all(is_single), "{doubt:#?}");
 }
 
 #[test]

@@ -482,8 +482,12 @@ fn repeats(factors: &[Factor], judgement: &Judgement) -> Option<Sentence> {
         .as_ref()
         .map_or((judgement, factors), |pooled| (&pooled.judgement, &pooled.factors[..]));
     let open = told.0.recommended.iter().filter(|found| found.basis == Basis::SingleRuns);
-    let named_first: BTreeSet<usize> =
-        open.flat_map(|found| [found.baseline, found.cell]).take(REPEATED_MAX).collect();
+    let is_single = |index: &usize| told.0.cells[*index].rates.len() == 1;
+    let named_first: BTreeSet<usize> = open
+        .flat_map(|found| [found.baseline, found.cell])
+        .filter(is_single)
+        .take(REPEATED_MAX)
+        .collect();
     let shown = |&index: &usize| shown_cell(&told.0.cells[index].cell, told.1);
     let which: Vec<String> = named_first.iter().map(shown).collect();
     let which = match &which[..] {

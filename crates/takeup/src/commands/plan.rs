@@ -397,6 +397,9 @@ fn writable(
     }
 }
 
+/// A source that is slower lacks its unit.
+const SLOWEST_BYTES_PER_SECOND: u64 = 1000;
+
 /// What is given goes before what is measured.
 fn source(arguments: &PlanArgs, known: &Known<'_>) -> Result<Source, Failure> {
     let (given, measured) = (&arguments.source, known.measured);
@@ -410,6 +413,11 @@ fn source(arguments: &PlanArgs, known: &Known<'_>) -> Result<Source, Failure> {
     let named = given.source_disk.as_ref().map(|disk| &disk.parameters);
     let disk = known.source_from.map(|from| &from.parameters).or(named);
     let (bytes_per_second, disk_file_ns) = match (given.source_rate, disk, measured) {
+        (Some(rate), _, _) if rate.0 < SLOWEST_BYTES_PER_SECOND => {
+            let what = format!("--source-rate {} is {} bytes a second", rate.0, rate.0);
+            let hint = format!("{}MB is that many megabytes a second", rate.0);
+            return Err(Failure::of(what, Some(&hint)));
+        }
         (Some(rate), _, _) => (rate.0, None),
         (None, Some(disk), _) => (disk_rate(disk), Some(disk_file_ns(disk))),
         // What was measured has the times for files in it.

@@ -192,6 +192,8 @@ fn what_is_missing_or_wrong_is_said() {
     };
     check("plan_without_size", &["--drive", "lto8", "--source-rate", "60MB"]);
     check("plan_without_rate", &["--drive", "lto8", "--size", "1TB"]);
+    let bare = ["--drive", "lto8", "--size", "1TB", "--source-rate", "40"];
+    check("plan_rate_without_unit", &bare);
     check("plan_unknown_drive", &["--drive", "dlt", "--size", "1TB"]);
     check("plan_no_such_path", &["--drive", "lto8", "nowhere"]);
     let set = ["--drive", "lto8", "--size", "1TB", "--source-rate", "1MB", "--set", "colour=1"];
