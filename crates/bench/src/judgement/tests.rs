@@ -262,7 +262,7 @@ fn the_time_of_a_request_is_told_by_its_bytes() {
                 });
             }
         }
-        let judgement = judge(&[depth.clone()], &runs, &Options::default());
+        let judgement = judge(std::slice::from_ref(&depth), &runs, &Options::default());
         let told: Vec<&str> = judgement.sentences.iter().map(|one| one.text.as_str()).collect();
         let told = told.join("\n");
         assert!(told.contains("a request is answered after"), "{told}");
