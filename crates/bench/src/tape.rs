@@ -335,11 +335,13 @@ impl TapeExecutor {
             ));
         }
         let generator = measured.stages.iter().find(|stage| stage.kind == StageKind::Generate);
+        // No data were wanted while a filemark was written.
+        let filemarks = measured.stages.iter().map(|stage| stage.apart_seconds).fold(0.0, f64::max);
         let is_null = matches!(&self.place, Place::Plain(plain) if !plain.gives_back());
         if let Some(generator) = generator
             && job.ring_bytes > 0
             && !is_null
-            && generator.working_seconds > GENERATOR_BUSY_SHARE * measured.seconds
+            && generator.working_seconds > GENERATOR_BUSY_SHARE * (measured.seconds - filemarks)
         {
             cautions.push(match job.data.tree(job.read_block_bytes) {
                 Some(path) => format!("reading {}{SOURCE_HELD}", path.display()),
