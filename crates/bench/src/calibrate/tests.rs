@@ -85,7 +85,7 @@ fn slower(run: &RunRecord, repeat: u64, times: f64) -> RunRecord {
 }
 
 /// Every run so often, each with its own noise and that of its repeat.
-fn repeated(ideal: &[RunRecord], repeats: u64, seed: u64) -> Experiment {
+pub fn repeated(kind: &str, ideal: &[RunRecord], repeats: u64, seed: u64) -> Experiment {
     let mut random = Random::new(seed);
     let mut runs = Vec::new();
     for repeat in 1..=repeats {
@@ -96,7 +96,7 @@ fn repeated(ideal: &[RunRecord], repeats: u64, seed: u64) -> Experiment {
     }
     let header = Header {
         format: FORMAT,
-        kind: "tape".to_owned(),
+        kind: kind.to_owned(),
         title: "t".to_owned(),
         value: Value::Rate,
         factors: Vec::new(),
@@ -145,7 +145,7 @@ fn parameters_that_were_put_in_come_out_within_their_intervals() {
     let mut held = BTreeMap::new();
     let mut told = BTreeMap::new();
     for seed in 0..SEEDS {
-        let found = calibrate(&repeated(&ideal, 4, seed)).unwrap();
+        let found = calibrate(&repeated("tape", &ideal, 4, seed)).unwrap();
         for (name, value) in truths {
             let Some(one) = of(&found, name) else { continue };
             *told.entry(name).or_insert(0) += 1;
@@ -166,7 +166,7 @@ fn parameters_that_were_put_in_come_out_within_their_intervals() {
 #[test]
 fn what_was_told_makes_a_drive_that_takes_the_same_time() {
     let ideal_runs = sweep(&truth(), 400_000_000);
-    let found = calibrate(&repeated(&ideal_runs, 6, 1)).unwrap();
+    let found = calibrate(&repeated("tape", &ideal_runs, 6, 1)).unwrap();
     let lto4 = found.generation.unwrap();
     assert_eq!((lto4.name, &found.drive[..]), ("LTO-4", "IBM ULT3580-TD4"));
     let mut fitted = TapeParameters::of(lto4);
@@ -189,9 +189,9 @@ fn what_was_told_makes_a_drive_that_takes_the_same_time() {
 #[test]
 fn one_run_tells_nothing() {
     let ideal = sweep(&truth(), 400_000_000);
-    assert_eq!(calibrate(&repeated(&ideal, 1, 1)), Err(CalibrationError::Once));
+    assert_eq!(calibrate(&repeated("tape", &ideal, 1, 1)), Err(CalibrationError::Once));
     // What ran once is left out where others have repeats.
-    let mut mixed = repeated(&ideal[4..], 3, 1);
+    let mut mixed = repeated("tape", &ideal[4..], 3, 1);
     mixed.runs.extend(ideal[..4].iter().cloned());
     let found = calibrate(&mixed).unwrap();
     assert!(of(&found, SPEEDS).is_some() && of(&found, HOST).is_none(), "{found:?}");
@@ -203,27 +203,27 @@ fn what_cannot_be_told_is_named_with_what_would_tell_it() {
     let drive = truth();
     let levels = [("data", "random"), ("block_bytes", "1048576"), ("file_bytes", "419430400")];
     // Long runs alone: what the filemark waits for is not known, nor how much is in the buffer.
-    let found = calibrate(&repeated(&[ideal(&drive, &levels)], 3, 1)).unwrap();
+    let found = calibrate(&repeated("tape", &[ideal(&drive, &levels)], 3, 1)).unwrap();
     assert!(of(&found, SPEEDS).is_some(), "{found:?}");
     assert!(why(&found, SYNCHRONISE).contains("at most 3."), "{found:?}");
     assert!(why(&found, BUFFER).contains("both of runs that fill the buffer"), "{found:?}");
     // Zeros alone: no tape is seen.
     let zeros = sweep(&drive, 400_000_000).into_iter().take(4).collect::<Vec<_>>();
-    let found = calibrate(&repeated(&zeros, 3, 1)).unwrap();
+    let found = calibrate(&repeated("tape", &zeros, 3, 1)).unwrap();
     assert!(why(&found, SPEEDS).contains("--data random"), "{found:?}");
     assert!(of(&found, HOST).is_some() && of(&found, COMMAND).is_some(), "{found:?}");
     // Blocks so small that commands are the limit: no speed of the tape.
     let small = [("data", "random"), ("block_bytes", "8192"), ("file_bytes", "400003072")];
     let mut runs = zeros.clone();
     runs.push(ideal(&drive, &small));
-    let found = calibrate(&repeated(&runs, 3, 1)).unwrap();
+    let found = calibrate(&repeated("tape", &runs, 3, 1)).unwrap();
     assert!(why(&found, SPEEDS).contains("made the host wait"), "{found:?}");
     assert!(why(&found, BACK_HITCH).contains("no run was slower"), "{found:?}");
 }
 
 #[test]
 fn runs_that_the_generator_held_back_tell_nothing_of_the_drive() {
-    let mut experiment = repeated(&sweep(&truth(), 400_000_000), 3, 1);
+    let mut experiment = repeated("tape", &sweep(&truth(), 400_000_000), 3, 1);
     let notes = |run: &mut RunRecord| run.notes.push(format!("reading /srv{SOURCE_HELD}"));
     experiment.runs.iter_mut().for_each(notes);
     let error = calibrate(&experiment).unwrap_err();
@@ -238,12 +238,12 @@ fn stops_are_told_where_the_drive_counts_them() {
     assert!(rate < 39e6, "{rate}");
     let mut runs = sweep(&truth(), 400_000_000);
     runs.push(slow);
-    let found = calibrate(&repeated(&runs, 3, 1)).unwrap();
+    let found = calibrate(&repeated("tape", &runs, 3, 1)).unwrap();
     assert!(why(&found, BACK_HITCH).contains("3 runs were slower"), "{found:?}");
     let last = runs.last_mut().unwrap();
     last.measures.insert("drive_back_hitches".to_owned(), 4.0);
     last.measures.insert("drive_back_hitch_seconds".to_owned(), 11.2);
-    let mut experiment = repeated(&runs, 3, 1);
+    let mut experiment = repeated("tape", &runs, 3, 1);
     for run in &mut experiment.runs {
         run.measures.entry("drive_back_hitches".to_owned()).and_modify(|count| *count = 4.0);
     }
@@ -267,14 +267,14 @@ fn ratios_and_read_rates_stand_beside() {
     runs.push(read);
     let last = runs.last_mut().unwrap();
     last.cell.insert("operation".to_owned(), Level::Text("read".to_owned()));
-    let found = calibrate(&repeated(&runs, 3, 1)).unwrap();
+    let found = calibrate(&repeated("tape", &runs, 3, 1)).unwrap();
     assert!(found.own_ratio().unwrap().interval.contains(1.8), "{found:?}");
     assert!(found.reads[0].interval.contains(1e8), "{found:?}");
 }
 
 #[test]
 fn records_of_something_else_are_refused() {
-    let good = repeated(&sweep(&truth(), 40_000_000)[..1], 2, 1);
+    let good = repeated("tape", &sweep(&truth(), 40_000_000)[..1], 2, 1);
     let refused = |change: &dyn Fn(&mut Experiment)| {
         let mut experiment = good.clone();
         change(&mut experiment);

@@ -141,7 +141,7 @@ impl Section {
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     /// The job file cannot be read.
-    #[error(transparent)]
+    #[error("cannot be read")]
     Read(#[from] io::Error),
     /// A line that a job may not have here.
     #[error("{line:?} {fault}")]

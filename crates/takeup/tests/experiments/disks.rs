@@ -287,6 +287,17 @@ fn many_files_are_gone_when_it_is_stopped() {
     }
 }
 
+#[test]
+fn a_job_that_is_not_there_is_told() {
+    needs::require!(Fio);
+    let directory = tempfile::tempdir().unwrap();
+    let output = run(directory.path(), &["bench", "disk", "--job", "none.fio"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("job none.fio: cannot be read: no such file or directory\n"), "{text}");
+    assert!(!text.contains("what a job may say"), "{text}");
+}
+
 /// Processes other than this one that have a file open.
 fn who_has(path: &Path) -> Vec<String> {
     let own = std::process::id().to_string();

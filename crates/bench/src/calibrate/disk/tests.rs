@@ -7,7 +7,7 @@ use model::disk::{DiskChanges, DiskModel};
 
 use super::*;
 use crate::random::Random;
-use crate::record::{FORMAT, Factor, Header, Value, cell};
+use crate::record::{Factor, cell};
 
 const LOADS: [&str; 2] = ["randread", "read"];
 const BLOCKS: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
@@ -51,28 +51,10 @@ fn all(disk: &DiskParameters, loads: &[&str], blocks: &[u64], depths: &[u64]) ->
     runs
 }
 
-/// Every run so often, each with its own noise and that of its repeat.
 fn repeated(ideal: &[RunRecord], repeats: u64, seed: u64) -> Experiment {
-    let mut random = Random::new(seed);
-    let mut runs = Vec::new();
-    for repeat in 1..=repeats {
-        let common = 0.002 * random.normal();
-        for run in ideal {
-            let times = (common + 0.004 * random.normal()).exp();
-            runs.push(RunRecord { repeat, seconds: run.seconds * times, ..run.clone() });
-        }
-    }
-    let header = Header {
-        format: FORMAT,
-        kind: "disk".to_owned(),
-        title: "t".to_owned(),
-        value: Value::Rate,
-        factors: vec![Factor::new("load", Vec::new())],
-        plan: serde_json::Value::Null,
-        seed,
-        started_unix_seconds: 0,
-    };
-    Experiment { header, runs, torn_bytes: 0 }
+    let mut experiment = crate::calibrate::tests::repeated("disk", ideal, repeats, seed);
+    experiment.header.factors = vec![Factor::new("load", Vec::new())];
+    experiment
 }
 
 fn of<'a>(found: &'a DiskCalibration, parameter: &str) -> Option<&'a Told> {

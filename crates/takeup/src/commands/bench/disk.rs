@@ -288,7 +288,8 @@ fn safety_hint(error: &SafetyError) -> Option<&'static str> {
 
 fn job_hint(error: &JobError) -> &'static str {
     match error {
-        JobError::Read(_) | JobError::Line { .. } | JobError::NoSection => {
+        JobError::Read(_) => "FILE is a job file of fio's",
+        JobError::Line { .. } | JobError::NoSection => {
             "docs/bench.md has what a job may say; exec, logs and other engines are not among it"
         }
         JobError::NoPlace { .. } => {
