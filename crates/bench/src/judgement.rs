@@ -135,6 +135,10 @@ pub struct CellSummary {
     pub bytes_per_second: f64,
     /// Its interval, from two runs on.
     pub interval: Option<Interval>,
+    /// What its rate is told with the digits of: its interval, or that which a gain over it or of
+    /// it leaves, where that is narrower; the same in tables, sentences and figures.
+    #[serde(skip)]
+    pub told_within: Option<Interval>,
     /// Interval of the median, from six runs on.
     pub median_interval: Option<Interval>,
     /// Repeats that do not look like the others.
@@ -149,13 +153,26 @@ pub struct CellSummary {
 impl CellSummary {
     /// The digits that its rate is known to.
     pub fn digits(&self) -> Rounding {
-        Rounding::of(self.interval.map(|interval| (interval.low, interval.high)))
+        Rounding::of(self.told_within.map(|interval| (interval.low, interval.high)))
     }
 
     /// Its rate or time as it is told: of one run as it was measured.
     pub fn told(&self, value: Value) -> String {
-        let interval = self.interval.map(|interval| (interval.low, interval.high));
-        value.told(self.bytes_per_second, interval)
+        self.told_as(self.bytes_per_second, value)
+    }
+
+    /// A speed that says the same of it, with its digits.
+    pub fn told_as(&self, speed: f64, value: Value) -> String {
+        value.told(speed, self.told_within.map(|interval| (interval.low, interval.high)))
+    }
+
+    /// Its rate is known at least as well as that.
+    fn tell_within(&mut self, other: Interval) {
+        let width = |interval: &Interval| interval.high - interval.low;
+        let is_wider = |own: &Interval| width(own) > width(&other);
+        if self.told_within.as_ref().is_none_or(is_wider) {
+            self.told_within = Some(other);
+        }
     }
 }
 
@@ -336,9 +353,17 @@ fn numbers(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judgeme
         for cell in &mut cells {
             cell.interval = cell.interval.map(|interval| interval.widened(widened));
             cell.median_interval = cell.median_interval.map(|interval| interval.widened(widened));
+            cell.told_within = cell.interval;
         }
     }
     let recommended = sweeps::recommend(factors, &cells, &comparer, options);
+    for found in recommended.iter().filter(|found| found.cell != found.baseline) {
+        let Some(gain) = found.gain_interval else { continue };
+        for index in [found.cell, found.baseline] {
+            let rate = cells[index].bytes_per_second;
+            cells[index].tell_within(gain.map(|end| end / found.gain * rate));
+        }
+    }
     Judgement {
         sweeps: sweeps::sweeps(factors, &cells, &recommended, &comparer, options),
         effects: effects::effects(factors, &cells, &comparer, options),

@@ -288,6 +288,51 @@ mod tests {
     use super::*;
     use crate::judgement::judge;
     use crate::judgement::tests::{PLAIN, factors, runs};
+    use crate::record::RunRecord;
+
+    /// Repeats differ by far more than what is in one of them: the gain is known well, and each rate
+    /// by itself hardly.
+    #[test]
+    fn a_rate_is_the_same_in_the_table_and_in_the_sentence_of_the_gain() {
+        let factors = vec![Factor::new(
+            "command",
+            ["one", "other"].map(|name| crate::record::Level::Text(name.into())).to_vec(),
+        )];
+        let run = |(repeat, name, rate): (u64, &str, f64)| RunRecord {
+            cell: Cell::from([("command".to_owned(), crate::record::Level::Text(name.into()))]),
+            repeat,
+            bytes: (rate * 10.0) as u64,
+            seconds: 10.0,
+            ..RunRecord::default()
+        };
+        let runs: Vec<RunRecord> = [(1, 30e6), (2, 101e6), (3, 330e6)]
+            .into_iter()
+            .flat_map(|(repeat, rate)| {
+                let scatter = 1.0 + 0.01 * repeat as f64;
+                [(repeat, "one", rate), (repeat, "other", 1.3 * scatter * rate)]
+            })
+            .map(run)
+            .collect();
+        let header = Header {
+            format: 1,
+            kind: "run".into(),
+            title: String::new(),
+            value: Value::Rate,
+            factors: factors.clone(),
+            plan: serde_json::Value::Null,
+            seed: 1,
+            started_unix_seconds: 1,
+        };
+        let judgement = judge(&factors, &runs, &Options::default());
+        let experiment = Experiment { header, runs, torn_bytes: 0 };
+        let table = cell_table(&experiment, &judgement);
+        let mean = table.columns.iter().position(|(name, _)| name == "mean").unwrap();
+        let rates: Vec<&str> = table.rows.iter().map(|row| &row[mean][..]).collect();
+        assert_eq!(rates, ["100 MB/s", "133 MB/s"]);
+        let mut told = judgement.sentences.iter();
+        let gain = told.find(|one| one.finding.rule.id == "experiment.gain").unwrap();
+        assert!(gain.text.ends_with(": 133 MB/s against 100 MB/s"), "{}", gain.text);
+    }
 
     /// 144 combinations: an overview, eight panels on one scale, and tables with all the rest.
     #[test]

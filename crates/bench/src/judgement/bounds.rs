@@ -73,8 +73,7 @@ fn sentence(
     };
     let best = &judgement.cells[recommended.cell];
     let least = best.interval.map_or(best.bytes_per_second, |interval| interval.low);
-    let against =
-        format!("{} ({})", shown_cell(&best.cell, factors), value.shown(best.bytes_per_second));
+    let against = format!("{} ({})", shown_cell(&best.cell, factors), best.told(value));
     if below >= least {
         return doubt(format!(
             "{slower}, which does not say whether it is slower than {against}: --run-limit gives \

@@ -41,6 +41,7 @@ fn summary(cell: Cell, runs: &[&RunRecord], level: f64, options: &Options) -> Op
         let values: Vec<f64> = values.values().copied().collect();
         Some((name.clone(), mean(&values)?))
     };
+    let interval = interval::of_geometric_mean(&values, level);
     Some(CellSummary {
         cell,
         failed: runs.len() - rates.len(),
@@ -48,7 +49,8 @@ fn summary(cell: Cell, runs: &[&RunRecord], level: f64, options: &Options) -> Op
         standard_deviation: standard_deviation(&values),
         harmonic_mean_bytes_per_second: harmonic_mean(&values)?,
         bytes_per_second: geometric_mean(&values)?,
-        interval: interval::of_geometric_mean(&values, level),
+        interval,
+        told_within: interval,
         median_interval: interval::of_median(&values, options.confidence),
         outliers,
         measures: measured.iter().filter_map(typical).collect(),

@@ -9,12 +9,11 @@
 //! paths, hide it. Nobody sees that from the host but by a rate that falls.
 
 use finding::{Certainty, Finding, Rule, Unit};
-use report::format::rate;
 
 use super::comparer::Basis;
 use super::{CellSummary, Judgement, Options, Sentence, Subject, Sweep, Verdict, rules};
 use crate::quantities;
-use crate::record::{Level, binary_size};
+use crate::record::{Level, Value, binary_size};
 
 /// The factor that is looked at.
 pub const READ_AHEAD: &str = "read_ahead_bytes";
@@ -66,7 +65,7 @@ impl<'a> Windows<'a> {
     }
 
     fn rate(&self, index: usize) -> String {
-        rate(self.cell(index).bytes_per_second)
+        self.cell(index).told(Value::Rate)
     }
 
     /// Whether `faster` is shown to be faster than `slower`.

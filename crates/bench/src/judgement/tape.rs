@@ -10,7 +10,7 @@ use model::tape::generation::Generation;
 use super::words::told_ratio;
 use super::{CellSummary, Judgement, Options, Sentence, Subject, Verdict, rules};
 use crate::model::PhysicalLimit;
-use crate::record::{Cell, Factor, Level, RunRecord, shown_cell};
+use crate::record::{Cell, Factor, Level, RunRecord, Value, shown_cell};
 use crate::statistics::mean;
 use report::format::rate;
 use report::rounding::Rounding;
@@ -213,7 +213,7 @@ fn stops(drive: &Drive, cell: &CellSummary) -> Option<String> {
         format!(
             "{} is below what the lowest speed of {name} asks for ({}): it stops, goes back and \
              starts again{counted}",
-            rate(host),
+            cell.told(Value::Rate),
             rate(lowest)
         )
     })
@@ -232,7 +232,7 @@ fn zeros(cell: &CellSummary, drive: Option<&Drive>, options: &Options) -> Option
         format!(
             "{} is what the host, its interface and the drive's commands give: zeros take next to \
              no tape",
-            rate(cell.bytes_per_second)
+            cell.told(Value::Rate)
         )
     })
 }

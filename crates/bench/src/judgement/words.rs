@@ -337,19 +337,14 @@ impl Words<'_> {
             all.push(self.seen_gain(&differing));
             return;
         }
-        // One mean: where runs are missing the gain is not the ratio of the plain ones.
-        let then = baseline.bytes_per_second;
-        // Both as well known as their ratio is.
-        let told = |rate: f64| {
-            let share = |end: f64| end / found.gain * rate;
-            let digits =
-                found.gain_interval.map(|Interval { low, high }| (share(low), share(high)));
-            self.options.value.told(rate, digits)
-        };
-        let (now, then) = (told(found.gain * then), told(then));
+        let value = self.options.value;
+        let (of_all, then) = (cell.told(value), baseline.told(value));
+        // Where runs are missing the gain is not the ratio of the plain means.
+        let now = cell.told_as(found.gain * baseline.bytes_per_second, value);
+        let missing = if now == of_all { "" } else { ", as if no run were missing" };
         let (gain, between) = told_ratio(found.gain, found.gain_interval);
         let text = format!(
-            "{}{gain} times {} {}{between}: {now} against {then}",
+            "{}{gain} times {} {}{between}: {now} against {then}{missing}",
             self.load(),
             self.times_what(),
             shown_cell(&differing, self.factors),
@@ -384,8 +379,8 @@ impl Words<'_> {
             Rounding::of(None).number(found.gain),
             self.times_what(),
             shown_cell(differing, self.factors),
-            self.options.value.shown(cell.bytes_per_second),
-            self.options.value.shown(baseline.bytes_per_second),
+            cell.told(self.options.value),
+            baseline.told(self.options.value),
             if scatter < 1.0 {
                 Rounding::of(None).percent(scatter)
             } else {

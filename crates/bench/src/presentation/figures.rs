@@ -238,17 +238,13 @@ fn range(interval: Interval, compared: Compared) -> (f64, f64) {
 }
 
 fn label(factor: &Factor, level: &Level, cell: &CellSummary, compared: Compared) -> String {
-    let mut text = format!(
-        "{} {}: {}",
-        factor.title(),
-        level.shown(&factor.name),
-        compared.shown(cell.bytes_per_second)
-    );
+    let mut text =
+        format!("{} {}: {}", factor.title(), level.shown(&factor.name), cell.told(compared));
     if let Some(interval) = cell.interval {
         text.push_str(&format!(
             ", {} to {}",
-            compared.shown(interval.low),
-            compared.shown(interval.high)
+            cell.told_as(interval.low, compared),
+            cell.told_as(interval.high, compared)
         ));
     }
     text + &format!(", {} runs", cell.rates.len())

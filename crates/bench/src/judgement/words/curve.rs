@@ -198,7 +198,7 @@ impl Curve<'_> {
         let limit = matching_limit(highest, &limits, LIMIT_TOLERANCE)?;
         Some(format!(
             "{}, the most that any {} gives, is the {} ({})",
-            best.digits().rate(highest),
+            best.told_as(highest, self.options.value),
             title(&self.sweep.factor),
             limit.name,
             rate(limit.bytes_per_second)
@@ -216,7 +216,7 @@ impl Curve<'_> {
                 title(&self.sweep.factor),
                 level.map_or(String::new(), |level| level.shown(&self.sweep.factor)),
                 in_brackets(&self.sweep.others, self.factors),
-                rate(cell.bytes_per_second),
+                cell.told(self.options.value),
                 residual.abs() * 100.0,
                 if *residual < 0.0 { "less" } else { "more" },
             )
