@@ -54,6 +54,45 @@ pub struct NotTold {
     pub parameters: Vec<&'static str>,
     /// Why, and what would tell them.
     pub why: String,
+    /// What is known all the same: the most or the least that it is.
+    pub bound: Option<Reach>,
+}
+
+/// How far a parameter may reach that no run tells, in the unit of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// It is this or less.
+    AtMost(u64),
+    /// It is this or more.
+    AtLeast(u64),
+}
+
+impl Reach {
+    /// What is assumed, or where that is out of reach the bound itself.
+    pub fn nearest(self, assumed: u64) -> u64 {
+        match self {
+            Reach::AtMost(most) => assumed.min(most),
+            Reach::AtLeast(least) => assumed.max(least),
+        }
+    }
+}
+
+impl NotTold {
+    /// With what is known of it all the same.
+    fn within(self, reach: Reach) -> NotTold {
+        NotTold { bound: Some(reach), ..self }
+    }
+}
+
+/// A parameter whose assumed value is out of reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beyond {
+    /// Its name.
+    pub parameter: &'static str,
+    /// What it was taken to be.
+    pub assumed: u64,
+    /// What is nearest to that.
+    pub nearest: u64,
 }
 
 /// A number that is no parameter of a drive.
@@ -212,6 +251,21 @@ impl Calibration {
                 drive.fit(told.parameter, value);
             }
         }
+        for beyond in self.out_of_reach(drive) {
+            drive.assume(beyond.parameter, beyond.nearest);
+        }
+    }
+
+    /// What a drive is taken to be that these runs leave no room for.
+    pub fn out_of_reach(&self, drive: &TapeParameters) -> Vec<Beyond> {
+        let rows = drive.rows();
+        let one = |not_told: &NotTold| {
+            let row = rows.iter().find(|row| row.name == not_told.parameters[0])?;
+            let (parameter, assumed) = (row.name, *row.values.first()?);
+            let nearest = not_told.bound?.nearest(assumed);
+            (nearest != assumed).then_some(Beyond { parameter, assumed, nearest })
+        };
+        self.not_told.iter().filter_map(one).collect()
     }
 
     /// What the drive's compression makes of the user's own data, where the experiment had one kind
@@ -250,7 +304,7 @@ impl Found {
 }
 
 fn not_told(parameter: &'static str, why: impl Into<String>) -> NotTold {
-    NotTold { parameters: vec![parameter], why: why.into() }
+    NotTold { parameters: vec![parameter], why: why.into(), bound: None }
 }
 
 fn one_drive(runs: &[&RunRecord]) -> Result<String, CalibrationError> {
@@ -326,10 +380,11 @@ fn synchronise(groups: &[Group<'_>], speed: Option<(f64, Interval)>) -> Finding 
     let interval = Interval { low: found.interval.low - left_seconds, high: at_most };
     if interval.low <= 0.0 || interval.high > TELLING * interval.low {
         let longest = report::format::duration(at_most);
-        return Err(why(&format!(
+        let why = why(&format!(
             "at most {longest}: every filemark had to wait for much of its run to be written, and \
              short files, or zeros with the drive's compression on, tell more"
-        )));
+        ));
+        return Err(why.within(Reach::AtMost((at_most * NS) as u64)));
     }
     let estimate = Estimate {
         value: (found.value - left_seconds).max(interval.low),
@@ -363,8 +418,10 @@ fn buffer(
     };
     let value = (full.value - filemark.value / NS) * speed.0;
     if interval.low <= 0.0 || interval.high > TELLING * interval.low {
-        let most = report::format::size(interval.high.max(0.0) as u64);
-        return Err(why(&format!("at most {most}: the filemarks scatter too much to tell more")));
+        let at_most = interval.high.max(0.0) as u64;
+        let most = report::format::size(at_most);
+        let why = why(&format!("at most {most}: the filemarks scatter too much to tell more"));
+        return Err(why.within(Reach::AtMost(at_most)));
     }
     let from = "how much longer the filemark takes where the buffer is full".to_owned();
     Ok(Estimate { value, interval, runs: full.runs }.told(BUFFER, from))
@@ -408,10 +465,11 @@ fn back_hitch(groups: &[Group<'_>], lowest: Option<f64>) -> Finding {
 /// What no experiment of this kind shows.
 fn never_told() -> [NotTold; 3] {
     [
-        NotTold { parameters: vec![SPEEDS], why: "the lower ones are seen in no run".to_owned() },
+        not_told(SPEEDS, "the lower ones are seen in no run"),
         NotTold {
             parameters: vec!["run_up_ns", "restart_fill_percent"],
             why: "the drive's buffer hides how the tape starts".to_owned(),
+            bound: None,
         },
         NotTold {
             parameters: vec![
@@ -425,6 +483,7 @@ fn never_told() -> [NotTold; 3] {
                 "unload_ns",
             ],
             why: "no run fills a medium, winds it or changes it".to_owned(),
+            bound: None,
         },
     ]
 }

@@ -5,7 +5,9 @@ pub mod disk;
 
 use std::path::{Path, PathBuf};
 
-use bench::calibrate::{Beside, Calibration, CalibrationError, NotTold, SPEEDS, Told, calibrate};
+use bench::calibrate::{
+    Beside, Beyond, Calibration, CalibrationError, NotTold, Reach, SPEEDS, Told, calibrate,
+};
 use bench::quantities::Unit;
 use bench::record::load;
 use model::tape::generation::Generation;
@@ -74,8 +76,25 @@ impl FromRuns {
         let generation = self.generation.title();
         text.push_str(&format!("not told by these runs, so as {generation} has it:\n"));
         text.push_str(&reasons(&found.not_told));
+        self.out_of_reach().iter().for_each(|line| text.push_str(&format!("{line}\n")));
         self.beside().iter().for_each(|line| text.push_str(&format!("{line}\n")));
         text
+    }
+
+    /// What of its generation the runs leave no room for.
+    fn out_of_reach(&self) -> Vec<String> {
+        let mut drive = TapeParameters::of(self.generation);
+        // What was told is in reach.
+        self.calibration.told.iter().for_each(|told| {
+            drive.fit(told.parameter, told.value as u64);
+        });
+        let line = |beyond: Beyond| {
+            let Beyond { parameter, assumed, nearest } = beyond;
+            let [assumed, nearest] = [assumed, nearest].map(|value| quantity(parameter, value));
+            let title = self.generation.title();
+            format!("{parameter} is not {assumed}, as {title} has it, and taken to be {nearest}")
+        };
+        self.calibration.out_of_reach(&drive).into_iter().map(line).collect()
     }
 
     /// What else is worth knowing.
@@ -179,8 +198,29 @@ fn told_document(told: &[Told]) -> Vec<Value> {
 }
 
 fn not_told_document(not_told: &[NotTold]) -> Vec<Value> {
-    let one = |one: &NotTold| json!({ "parameters": one.parameters, "why": one.why });
+    let one = |one: &NotTold| {
+        let [at_most, at_least] = match one.bound {
+            Some(Reach::AtMost(most)) => [Some(most), None],
+            Some(Reach::AtLeast(least)) => [None, Some(least)],
+            None => [None, None],
+        };
+        json!({
+            "parameters": one.parameters,
+            "why": one.why,
+            "at_most": at_most,
+            "at_least": at_least,
+        })
+    };
     not_told.iter().map(one).collect()
+}
+
+/// A parameter that is assumed.
+fn quantity(parameter: &str, value: u64) -> String {
+    match Unit::of(parameter) {
+        Unit::Nanoseconds => Rounding::digits(3).seconds(value as f64 / 1e9),
+        Unit::BytesPerSecond => rate(value as f64),
+        _ => size(value),
+    }
 }
 
 fn shown(told: &Told, value: f64, digits: Rounding) -> String {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::curve::{Curve, Step};
 use super::estimate::Estimate;
 use super::written::{Group, Written, block_range};
-use super::{COMMAND, Finding, HOST, TELLING, not_told};
+use super::{COMMAND, Finding, HOST, Reach, TELLING, not_told};
 use crate::model::Model;
 use crate::model::known::Known;
 use crate::record::Cell;
@@ -81,7 +81,7 @@ impl Sweep<'_> {
         if !value.is_finite() || interval.high > TELLING * interval.low {
             let least = report::format::rate(interval.low);
             let why = format!("at least {least}: larger blocks would tell what it comes to");
-            return Err(not_told(HOST, why));
+            return Err(not_told(HOST, why).within(Reach::AtLeast(interval.low.max(0.0) as u64)));
         }
         Ok(self.estimate(value, interval).told(HOST, from.to_owned()))
     }
@@ -91,7 +91,7 @@ impl Sweep<'_> {
         if interval.low <= 0.0 || interval.high > TELLING * interval.low {
             let most = Rounding::digits(2).seconds(interval.high / 1e9);
             let why = format!("at most {most}: smaller blocks would tell what it comes to");
-            return Err(not_told(COMMAND, why));
+            return Err(not_told(COMMAND, why).within(Reach::AtMost(interval.high.max(0.0) as u64)));
         }
         Ok(self.estimate(model.overhead_ns, interval).told(COMMAND, from.to_owned()))
     }

@@ -27,7 +27,7 @@ use report::format::{duration, rate};
 
 use super::curve::{Curve, Step};
 use super::estimate::{Estimate, by_repeat};
-use super::{NS, NotTold, TELLING, Told};
+use super::{NS, NotTold, Reach, TELLING, Told};
 use crate::record::{Experiment, RunRecord, binary_size};
 use crate::statistics::interval::Interval;
 use asked::{Asked, Place, asked, rates_of_device};
@@ -164,6 +164,7 @@ pub fn calibrate(experiment: &Experiment) -> Result<DiskCalibration, DiskCalibra
     found.not_told.push(NotTold {
         parameters: vec!["stripe_bytes"],
         why: "which request goes to which part of the disk, no run tells".to_owned(),
+        bound: None,
     });
     let Found { told, bounds, not_told } = found;
     let nearest_preset = nearest_preset(good[0]);
@@ -187,7 +188,10 @@ impl DiskCalibration {
         disk.request_bytes_max = known(REQUEST, disk.request_bytes_max);
         disk.servers = usize::try_from(known(PARALLEL, disk.servers as u64)).unwrap_or(1).max(1);
         disk.command_ns = known(COMMAND, disk.command_ns);
-        disk.seek_ns = known(SEEK, disk.seek_ns);
+        let unseen = self.not_told.iter().find(|one| one.parameters == [SEEK]);
+        let reach = unseen.and_then(|one| one.bound);
+        let assumed = reach.map_or(disk.seek_ns, |reach| reach.nearest(disk.seek_ns));
+        disk.seek_ns = known(SEEK, assumed);
         if let Some(both) = told(RANDOM) {
             // Flash has no seek.
             let command = if disk.seek_ns == 0 { both } else { disk.command_ns.min(both) };
@@ -217,7 +221,7 @@ struct Alone {
 
 impl Found {
     fn not_told(&mut self, parameter: &'static str, why: impl Into<String>) {
-        self.not_told.push(NotTold { parameters: vec![parameter], why: why.into() });
+        self.not_told.push(super::not_told(parameter, why));
     }
 
     /// Command, seek and bytes.
@@ -242,7 +246,7 @@ impl Found {
                 let none = "no repeated direct reads in a row, one at a time (bench disk --load \
                             read), tell how much of it is a seek";
                 let why = why_not(&sequential).unwrap_or_else(|| none.to_owned());
-                self.not_told.push(NotTold { parameters: vec![COMMAND, SEEK], why });
+                self.not_told.push(NotTold { parameters: vec![COMMAND, SEEK], why, bound: None });
             }
             (None, Some(command_ns)) => {
                 let from = sequential.as_ref().map_or("", |one| &one.from);
@@ -256,7 +260,7 @@ impl Found {
                             disk --load read,randread --depth 1";
                 let why = why_not(&random).or(why_not(&sequential));
                 let why = why.unwrap_or_else(|| none.to_owned());
-                self.not_told.push(NotTold { parameters: vec![COMMAND, SEEK], why });
+                self.not_told.push(NotTold { parameters: vec![COMMAND, SEEK], why, bound: None });
             }
         }
         self.bytes(random.into_iter().chain(sequential).collect());
@@ -271,7 +275,9 @@ impl Found {
         let is_none = high <= NO_SEEK * random_ns.value;
         if !is_none && (low <= 0.0 || high > TELLING * low) {
             let most = duration(high / NS);
-            return self.not_told(SEEK, format!("at most {most}: the runs scatter too much"));
+            let why = format!("at most {most}: the runs scatter too much");
+            let reach = Reach::AtMost(high as u64);
+            return self.not_told.push(super::not_told(SEEK, why).within(reach));
         }
         let value = if is_none { 0.0 } else { value };
         let interval = Interval { low: if is_none { 0.0 } else { low }, high };

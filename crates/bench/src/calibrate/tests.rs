@@ -206,6 +206,17 @@ fn what_cannot_be_told_is_named_with_what_would_tell_it() {
     let found = calibrate(&repeated("tape", &[ideal(&drive, &levels)], 3, 1)).unwrap();
     assert!(of(&found, SPEEDS).is_some(), "{found:?}");
     assert!(why(&found, SYNCHRONISE).contains("at most 3."), "{found:?}");
+    // What is not told is as before only where the runs leave room for it.
+    for (assumed, is_in_reach) in [(2_000_000_000, true), (5_000_000_000, false)] {
+        let mut table = drive.clone();
+        table.set(SYNCHRONISE, assumed);
+        let beyond = found.out_of_reach(&table);
+        found.apply(&mut table);
+        let taken = table.synchronise_ns;
+        assert_eq!((taken.value == assumed, beyond.is_empty()), (is_in_reach, is_in_reach));
+        assert!(is_in_reach || (3_000_000_000..4_000_000_000).contains(&taken.value), "{taken:?}");
+        assert!(is_in_reach || taken.origin.name() == "assumed", "{taken:?}");
+    }
     assert!(why(&found, BUFFER).contains("both of runs that fill the buffer"), "{found:?}");
     // Zeros alone: no tape is seen.
     let zeros = sweep(&drive, 400_000_000).into_iter().take(4).collect::<Vec<_>>();

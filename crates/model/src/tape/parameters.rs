@@ -227,6 +227,11 @@ impl TapeParameters {
         self.named(name).map(|parameter| *parameter = Known::fitted(value)).is_some()
     }
 
+    /// The same with a value that is assumed, since measurements leave no room for that of the table.
+    pub fn assume(&mut self, name: &str, value: u64) -> bool {
+        self.named(name).map(|parameter| *parameter = Known::assumed(value)).is_some()
+    }
+
     /// One of those that are one number.
     fn named(&mut self, name: &str) -> Option<&mut Known> {
         Some(match name {

@@ -25,6 +25,34 @@ fn a_plan_for_the_drive_of_an_experiment() {
     insta::assert_snapshot!("plan_from", shown(&output, directory.path()));
 }
 
+/// A record that leaves no room for the buffer of the generation: what is assumed is what it leaves.
+#[test]
+fn nothing_is_assumed_that_the_runs_leave_no_room_for() {
+    let mut lines = made(3);
+    for line in &mut lines[1..] {
+        let run = &mut line["run"];
+        if run["cell"]["data"] == "random" {
+            let seconds = [2.41, 2.6, 2.75][run["repeat"].as_u64().unwrap() as usize - 1];
+            run["measures"]["filemark_seconds"] = json!(seconds);
+        }
+    }
+    let directory = folder_with(&lines);
+    let plan = [&["plan", "--from", "runs.ndjson"], &SOURCE[..6]].concat();
+    let text = shown(&run(directory.path(), &plan), directory.path());
+    let most = text.split("buffer_bytes: at most ").nth(1).unwrap_or_else(|| panic!("{text}"));
+    let most = most.split(':').next().unwrap();
+    assert!(text.contains(&format!("a buffer is assumed to hold {most}")), "{text}");
+    let taken =
+        format!("buffer_bytes is not 102 MB, as LTO-4 by IBM has it, and taken to be {most}");
+    assert!(text.contains(&taken), "{text}");
+    let found = document(directory.path(), &[&plan[..], &["--json"]].concat());
+    let not_told = found["from"]["not_told"].as_array().unwrap();
+    let buffer = not_told.iter().find(|one| one["parameters"] == json!(["buffer_bytes"])).unwrap();
+    let rows = found["parameters"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["name"] == "buffer_bytes").unwrap();
+    assert_eq!((&row["value"], &row["origin"]), (&buffer["at_most"], &json!("assumed")));
+}
+
 #[test]
 fn what_was_put_in_comes_out_and_the_rest_is_that_of_the_generation() {
     let directory = folder_with(&made(3));
