@@ -8,6 +8,7 @@
 //! Not here: measuring a source, sampling data, and the words in which a plan is told.
 
 pub mod alternatives;
+pub mod window;
 
 use crate::program::{Ratio, Stream, coalesced, stream};
 use crate::tape::TapeModel;

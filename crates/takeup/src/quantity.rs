@@ -1,4 +1,4 @@
-//! Sizes and rates as typed by the user.
+//! Sizes, rates and times as typed by the user.
 //!
 //! The suffixes are those of dd: `k M G T P` are powers of 1024, `kB MB GB TB PB` powers of 1000;
 //! `KiB MiB ...` are understood too. A number with a suffix may have decimals: `1.5G`.
@@ -25,6 +25,13 @@ pub struct Size(pub u64);
 /// A number of bytes per second; `/s` may be appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate(pub u64);
+
+/// A span of time in seconds: `500ms`, `30s`, `10m`, `2h`, or a number of seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span(pub f64);
+
+/// Units of a time, the longest name first.
+const TIMES: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
 /// Why a text is no size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +81,19 @@ impl FromStr for Rate {
     fn from_str(text: &str) -> Result<Rate, QuantityError> {
         let size: Size = text.strip_suffix("/s").unwrap_or(text).parse()?;
         Ok(Rate(size.0))
+    }
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Span, String> {
+        let unit = TIMES.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
+        let (number, factor) = unit.unwrap_or((text, &1.0));
+        match number.parse::<f64>() {
+            Ok(number) if number.is_finite() && number > 0.0 => Ok(Span(number * factor)),
+            _ => Err("a time is a number with ms, s, m or h, for example 10m".to_owned()),
+        }
     }
 }
 
@@ -148,6 +168,17 @@ mod tests {
         check("99999999999999999999", Err(QuantityError::TooLarge));
         check("20000P", Err(QuantityError::TooLarge));
         assert_eq!("50MB/s".parse(), Ok(Rate(50_000_000)));
+    }
+
+    #[test]
+    fn spans_of_time_as_typed() {
+        assert_eq!(
+            ["90", "90s", "1.5m", "2h", "500ms", "0.5"].map(|text| text.parse::<Span>().unwrap().0),
+            [90.0, 90.0, 90.0, 7200.0, 0.5, 0.5]
+        );
+        for wrong in ["", "m", "-3s", "0", "nan", "1d", "ms", "-1ms", "1us"] {
+            assert!(wrong.parse::<Span>().is_err(), "{wrong}");
+        }
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 mod measure;
 mod presentation;
 mod setting;
+mod window;
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use clap::{Args, ValueEnum};
 use model::disk::DiskParameters;
 use model::engine::{Origin, Work};
 use model::plan::alternatives::{Choices, alternatives};
+use model::plan::window::needs;
 use model::plan::{Compression, Drain, PlanError, Refill, Setup, Source};
 use model::program::Ratio;
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
@@ -21,6 +23,7 @@ use model::tape::maker::Maker;
 use model::tape::media::{MediumAccess, access};
 use model::tape::parameters::TapeParameters;
 use report::figure;
+use report::format::size;
 
 use super::sim::GenerationName;
 use crate::calibration::FromRuns;
@@ -29,10 +32,11 @@ use crate::failure::Failure;
 use crate::options::CommonArgs;
 use crate::outcome::{Outcome, SummaryPlace, finish, to_standard_output};
 use crate::output_file::OutputFile;
-use crate::quantity::{Rate, Size, one_or_more};
+use crate::quantity::{Rate, Size, Span, one_or_more};
 use measure::{Measured, measure};
 use presentation::{Details, Presentation};
 pub use setting::Setting;
+use window::Window;
 
 /// Tell time, tapes and stops of a backup to tape before it is run
 ///
@@ -52,6 +56,7 @@ Examples:
   takeup plan --drive lto6 --source-rate 35MB --size 2TB --chart plan.svg
   takeup plan --drive lto8 --source-rate 80MB --size 1TB --set back_hitch_ns=3.5s
   takeup bench tape /dev/nst0 --data zeros,random --block-size 16k,64k,256k,1M -o drive.ndjson
+  takeup plan --drive lto8 --source-rate 60MB --size 2TB --window 8h
   takeup plan --from drive.ndjson --source-rate 80MB --size 1TB
   takeup plan --from drive.ndjson --source-from disk.ndjson --size 1TB --files 400000")]
 pub struct PlanArgs {
@@ -97,6 +102,10 @@ pub struct PlanArgs {
     /// Seconds that a person or a library takes to change the volume, besides the drive's own
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     change: u32,
+    /// The time that there is for it: says whether the plan fits, by how much, which of the ways
+    /// do, and what source or how many drives would. Exit code 2 where the plan does not fit
+    #[arg(long, value_name = "TIME")]
+    window: Option<Span>,
     /// A parameter of the model of the first drive, in the unit of its name or with another:
     /// back_hitch_ns=3.5s, buffer_bytes=1G, speeds_bytes_per_second=100MB,200MB
     #[arg(long = "set", value_name = "NAME=VALUE")]
@@ -124,6 +133,12 @@ struct SourceArgs {
     /// read, -o RUNS); what that does not tell is that of --source-disk, or of the nearest one
     #[arg(long, value_name = "RUNS")]
     source_from: Option<PathBuf>,
+    /// Bytes of one read from --source-disk or --source-from [default: 1M]
+    #[arg(long, value_name = "SIZE")]
+    read_block_size: Option<Size>,
+    /// The kernel's read-ahead of that disk [default: 128k]
+    #[arg(long, value_name = "SIZE")]
+    read_ahead: Option<Size>,
     /// Bytes to back up
     #[arg(long, value_name = "SIZE")]
     size: Option<Size>,
@@ -252,7 +267,10 @@ fn ratio(text: &str) -> Result<f64, String> {
 const RATIO_ASSUMED: f64 = 2.0;
 const PER_FILE_US: u32 = 50;
 /// Linux' default of `read_ahead_kb`.
-const READ_AHEAD_BYTES: u64 = 128 << 10;
+const READ_AHEAD: Size = Size(128 << 10);
+const READ_BLOCK: Size = Size(1 << 20);
+/// What the model of read-ahead still goes through in no time.
+const READ_BYTES_MAX: u64 = 64 << 20;
 /// Files that a backup has under way at once on a disk.
 const FILES_AT_ONCE: u64 = 8;
 
@@ -291,6 +309,7 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
         generations: &generations,
     };
     let list = alternatives(&setup, "as asked", &choices)?;
+    let window = window(arguments, &setup)?;
     let others: Vec<_> = arguments.drives.iter().skip(1).map(|drive| drive.0).collect();
     let presentation = Presentation {
         drive: first,
@@ -301,9 +320,11 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
         from: from.as_ref(),
         source_from: source_from.as_ref(),
         measured: measured.as_ref(),
+        reads: DiskReads::of_disk(&arguments.source),
         choices: &choices,
         bounded_by_cores: bounded_by_host(arguments, &setup),
         is_ratio_assumed: known_ratio(arguments, &known).is_none(),
+        window,
     };
     if let Some(mut file) = chart {
         file.write(&figure::document(&presentation.charts()?))?;
@@ -316,7 +337,16 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
         let details = if arguments.parameters { Details::Parameters } else { Details::None };
         to_standard_output(presentation.text(details, colour).as_bytes())?;
     }
-    Ok(Outcome::Done)
+    let fits = window.is_none_or(|window| window.fits(&list[0].plan));
+    Ok(if fits { Outcome::Done } else { Outcome::Warned })
+}
+
+/// What it takes to end in time.
+fn window(arguments: &PlanArgs, setup: &Setup) -> Result<Option<Window>, Failure> {
+    let Some(Span(seconds)) = arguments.window else { return Ok(None) };
+    let most = processor_bound(&arguments.source, setup.source.size_bytes, None);
+    let needs = needs(setup, seconds, most)?;
+    Ok(Some(Window { seconds, needs }))
 }
 
 impl From<PlanError> for Failure {
@@ -378,6 +408,17 @@ fn setup(arguments: &PlanArgs, known: &Known<'_>) -> Result<Setup, Failure> {
 
 /// The disk of the source, where there is an experiment on it.
 fn source_from(given: &SourceArgs) -> Result<Option<DiskFromRuns>, Failure> {
+    let typed = [given.read_block_size, given.read_ahead];
+    if DiskReads::of_disk(given).is_none() && typed.iter().any(Option::is_some) {
+        let hint = "--source-disk or --source-from says which; a rate has them in it";
+        let what = "--read-block-size and --read-ahead are those of a disk, and none is named";
+        return Err(Failure::of(what, Some(hint)));
+    }
+    if typed.iter().flatten().any(|size| size.0 > READ_BYTES_MAX) {
+        let most = size(READ_BYTES_MAX);
+        let what = format!("--read-block-size and --read-ahead are at most {most}");
+        return Err(Failure::of(what, None));
+    }
     let named = given.source_disk.as_ref().map(|disk| disk.name.as_str());
     given.source_from.as_deref().map(|path| DiskFromRuns::load(path, named)).transpose()
 }
@@ -419,7 +460,9 @@ fn source(arguments: &PlanArgs, known: &Known<'_>) -> Result<Source, Failure> {
             return Err(Failure::of(what, Some(&hint)));
         }
         (Some(rate), _, _) => (rate.0, None),
-        (None, Some(disk), _) => (disk_rate(disk), Some(disk_file_ns(disk))),
+        (None, Some(disk), _) => {
+            (DiskReads::of(given).bytes_per_second(disk), Some(disk_file_ns(disk)))
+        }
         // What was measured has the times for files in it.
         (None, None, Some(measured)) => (measured.bytes_per_second, Some(0)),
         (None, None, None) => {
@@ -458,11 +501,32 @@ fn bounded_by_host(arguments: &PlanArgs, setup: &Setup) -> Option<usize> {
     is_bounded.then(|| arguments.source.cores.map_or_else(flow::crew::cores, NonZero::get))
 }
 
-/// One stream through the page cache with the kernel's own read-ahead.
-fn disk_rate(disk: &DiskParameters) -> u64 {
-    let policy = Policy::Linux { window_bytes: READ_AHEAD_BYTES };
-    let reader = Reader { read_bytes: 1 << 20, copy_bytes_per_second: 5_000_000_000 };
-    sequential_bytes_per_second(disk, policy, reader)
+/// How a disk is taken to be read: one stream through the page cache.
+#[derive(Clone, Copy, Debug)]
+struct DiskReads {
+    read_bytes: u64,
+    read_ahead_bytes: u64,
+}
+
+impl DiskReads {
+    /// Where the rate of the source is that of a disk.
+    fn of_disk(given: &SourceArgs) -> Option<DiskReads> {
+        let has_disk = given.source_disk.is_some() || given.source_from.is_some();
+        has_disk.then(|| DiskReads::of(given))
+    }
+
+    fn of(given: &SourceArgs) -> DiskReads {
+        DiskReads {
+            read_bytes: given.read_block_size.unwrap_or(READ_BLOCK).0,
+            read_ahead_bytes: given.read_ahead.unwrap_or(READ_AHEAD).0,
+        }
+    }
+
+    fn bytes_per_second(self, disk: &DiskParameters) -> u64 {
+        let policy = Policy::Linux { window_bytes: self.read_ahead_bytes };
+        let reader = Reader { read_bytes: self.read_bytes, copy_bytes_per_second: 5_000_000_000 };
+        sequential_bytes_per_second(disk, policy, reader)
+    }
 }
 
 /// Two seeks for each file, one for its inode and one for its content, several files at once.

@@ -156,6 +156,72 @@ fn a_chart_is_drawn() {
     assert_eq!(one.matches("class=\"line s").count(), 8);
 }
 
+/// The time that there is: whether the plan fits, which ways do, what would be needed.
+#[test]
+fn a_plan_is_held_against_the_time_that_there_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+        let plan = ["plan", "--drive", "lto8", "--source-rate", "60MB", "--size", "2TB"];
+        [&plan[..], &["--compression", "none"], more].concat()
+    }
+    let output = run(path, &with(&["--window", "8h"]));
+    insta::assert_snapshot!("plan_window", shown(&output, path));
+    let asked = |window: &str| {
+        let output = run(path, &with(&["--window", window, "--json"]));
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), document)
+    };
+    for (window, code, fits) in [("8h", 2, false), ("10h", 0, true)] {
+        let (exit_code, document) = asked(window);
+        let told = &document["window"];
+        assert_eq!((exit_code, told["fits"].as_bool()), (Some(code), Some(fits)), "{told}");
+        let seconds = told["seconds"].as_f64().unwrap();
+        let left = seconds - document["plan"]["seconds"].as_f64().unwrap();
+        assert_eq!(told["seconds_left"].as_f64(), Some(left));
+        let ways = document["alternatives"].as_array().unwrap().iter();
+        let fitting = ways.filter(|way| way["plan"]["seconds"].as_f64().unwrap() <= seconds);
+        let names: Vec<_> = fitting.map(|way| way["name"].clone()).collect();
+        assert_eq!(told["alternatives_that_fit"], serde_json::Value::from(names));
+        // What is said to be needed is typed, and fits.
+        let rate = told["needs"]["source_bytes_per_second"].as_u64().unwrap().to_string();
+        let again = ["--source-rate", &rate, "--window", window, "--quiet"];
+        let plan =
+            [&["plan", "--drive", "lto8", "--size", "2TB", "--compression", "none"], &again[..]];
+        assert_eq!(run(path, &plan.concat()).status.code(), Some(0), "{rate}");
+    }
+    assert_eq!(document(path, &with(&["--json"]))["window"], serde_json::Value::Null);
+    let refused = shown(&run(path, &with(&["--window", "8d"])), path);
+    assert!(refused.contains("a time is a number with ms, s, m or h"), "{refused}");
+}
+
+/// What the rate of a disk rests on besides the disk is said, and chosen.
+#[test]
+fn how_the_disk_is_read_is_said_and_chosen() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let plan = ["plan", "--drive", "lto9", "--source-disk", "array:12", "--size", "1TB"];
+    let text = shown(&run(path, &plan), path);
+    let said = "in one stream, 1 MiB at a time, with a read-ahead of 128 KiB: --read-block-size";
+    assert!(text.contains(said), "{text}");
+    let rate = |more: &[&str]| {
+        let found = document(path, &[&plan[..], more, &["--json"]].concat());
+        found["source"]["bytes_per_second"].as_u64().unwrap()
+    };
+    let usual = rate(&[]);
+    assert_eq!(rate(&["--read-block-size", "1M", "--read-ahead", "128k"]), usual);
+    assert!(rate(&["--read-block-size", "64k"]) < usual);
+    assert!(rate(&["--read-ahead", "4M"]) > usual);
+    let check = |arguments: &[&str], part: &str| {
+        let output =
+            run(path, &[&["plan", "--drive", "lto9", "--size", "1TB"], arguments].concat());
+        let text = shown(&output, path);
+        assert!(output.status.code() == Some(1) && text.contains(part), "{text}");
+    };
+    check(&["--source-rate", "60MB", "--read-ahead", "1M"], "a disk, and none is named");
+    check(&["--source-disk", "nvme", "--read-block-size", "1T"], "are at most 67.1 MB");
+}
+
 #[test]
 fn a_path_is_measured() {
     let directory = small_tree();

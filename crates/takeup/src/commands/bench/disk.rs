@@ -12,11 +12,11 @@ use bench::record::{Factor, Level, Role};
 use clap::{Args, ValueEnum};
 use host::settings::Kind;
 
-use super::options::{ExperimentArgs, Span, factor, finish, numbers};
+use super::options::{ExperimentArgs, factor, finish, numbers};
 use super::read::Pages;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
-use crate::quantity::Size;
+use crate::quantity::{Size, Span};
 
 /// Measure random and mixed loads with fio, and what the device makes of them
 ///

@@ -13,7 +13,7 @@ use clap::Args;
 use crate::failure::{Failure, with_causes};
 use crate::options::{CommonArgs, EngineName};
 use crate::outcome::{Outcome, SummaryPlace};
-use crate::quantity::{Rate, Size};
+use crate::quantity::{Rate, Size, Span};
 
 /// How often, how long, where to, and how much is told.
 #[derive(Args, Clone, Debug)]
@@ -160,27 +160,6 @@ pub fn numbers(values: impl IntoIterator<Item = u64>) -> Vec<Level> {
     values.into_iter().map(Level::Number).collect()
 }
 
-/// A span of time: `30s`, `10m`, `2h`, or seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Span(pub f64);
-
-impl FromStr for Span {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Span, String> {
-        let (number, factor) = match text.as_bytes().last() {
-            Some(b's') => (&text[..text.len() - 1], 1.0),
-            Some(b'm') => (&text[..text.len() - 1], 60.0),
-            Some(b'h') => (&text[..text.len() - 1], 3600.0),
-            _ => (text, 1.0),
-        };
-        match number.parse::<f64>() {
-            Ok(number) if number.is_finite() && number > 0.0 => Ok(Span(number * factor)),
-            _ => Err("a time is a number with s, m or h, for example 10m".to_owned()),
-        }
-    }
-}
-
 /// A name and a rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedRate(pub PhysicalLimit);
@@ -222,14 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_and_limits_as_typed() {
-        assert_eq!(
-            ["90", "90s", "1.5m", "2h"].map(|text| text.parse::<Span>().unwrap().0),
-            [90.0, 90.0, 90.0, 7200.0]
-        );
-        for wrong in ["", "m", "-3s", "0", "nan", "1d"] {
-            assert!(wrong.parse::<Span>().is_err(), "{wrong}");
-        }
+    fn limits_as_typed() {
         let limit: NamedRate = "native rate=300MB/s".parse().unwrap();
         assert_eq!((limit.0.name.as_str(), limit.0.bytes_per_second), ("native rate", 3e8));
         assert!("300MB".parse::<NamedRate>().is_err());

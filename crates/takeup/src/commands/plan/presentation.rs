@@ -1,5 +1,6 @@
 //! A plan in words, as a document, and as charts.
 
+use bench::record::binary_size;
 use model::plan::alternatives::{Alternative, Choices, Effort, best};
 use model::plan::{Compression, Limit, Plan, PlanError, Setup, plan};
 use model::tape::generation::Generation;
@@ -9,7 +10,9 @@ use report::format::{count, counted, duration, percent, rate, size};
 use report::table::{Align, Colour, Emphasis, Table};
 use serde_json::{Value, json};
 
+use super::DiskReads;
 use super::measure::Measured;
+use super::window::Window;
 use crate::calibration::FromRuns;
 use crate::calibration::disk::DiskFromRuns;
 
@@ -38,6 +41,8 @@ pub struct Presentation<'a> {
     pub from: Option<&'a FromRuns>,
     /// The experiment that the disk of the source is taken from.
     pub source_from: Option<&'a DiskFromRuns>,
+    /// How the disk of the source is taken to be read, where its rate is that of a disk.
+    pub reads: Option<DiskReads>,
     /// What PATH gave.
     pub measured: Option<&'a Measured>,
     /// What the alternatives were made of.
@@ -46,6 +51,8 @@ pub struct Presentation<'a> {
     pub bounded_by_cores: Option<usize>,
     /// Whether the ratio of compression is a guess.
     pub is_ratio_assumed: bool,
+    /// The time that there is for it, where that was said.
+    pub window: Option<Window>,
 }
 
 /// Rates at which the charts are computed.
@@ -71,6 +78,8 @@ impl Presentation<'_> {
         if self.setup.is_slow() {
             line(self.stops());
         }
+        let window = self.window.iter();
+        window.flat_map(|window| window.lines(self.setup, self.list)).for_each(&mut line);
         text.push('\n');
         text.push_str(&self.table().render(colour));
         text.push('\n');
@@ -121,6 +130,8 @@ impl Presentation<'_> {
                 "bytes_per_second": setup.source.bytes_per_second,
                 "file_ns": setup.source.file_ns,
                 "bounded_by_cores": self.bounded_by_cores,
+                "read_block_bytes": self.reads.map(|reads| reads.read_bytes),
+                "read_ahead_bytes": self.reads.map(|reads| reads.read_ahead_bytes),
                 "from": self.source_from.map(DiskFromRuns::document),
             },
             "measured": self.measured.map(|measured| json!({
@@ -136,6 +147,7 @@ impl Presentation<'_> {
             "start_fill_percent": setup.start_fill_percent,
             "block_bytes": setup.block_bytes,
             "plan": plan_document(self.asked()),
+            "window": self.window.map(|window| window.document(self.setup, self.list)),
             "alternatives": self.list[1..].iter().map(alternative_document).collect::<Vec<_>>(),
             "best": {
                 "with_settings": self.best_name(Effort::Setting),
@@ -276,7 +288,7 @@ impl Presentation<'_> {
 
     fn table(&self) -> Table {
         let right = |name| (name, Align::Right);
-        let mut table = Table::new(&[
+        let mut columns = vec![
             ("way", Align::Left),
             right("time"),
             right("content"),
@@ -284,13 +296,18 @@ impl Presentation<'_> {
             right("back-hitches"),
             right("in motion"),
             ("limit", Align::Left),
-        ]);
+        ];
+        let within = self.window.map(|window| window.title());
+        if let Some(title) = &within {
+            columns.insert(2, right(title));
+        }
+        let mut table = Table::new(&columns);
         let named = self.best_name(Effort::Hardware);
         for one in self.list {
             let plan = &one.plan;
             let emphasis =
                 if Some(&one.name) == named.as_ref() { Emphasis::Strong } else { Emphasis::None };
-            let cells = vec![
+            let mut cells = vec![
                 one.name.clone(),
                 duration(plan.seconds),
                 rate(plan.bytes_per_second),
@@ -299,6 +316,9 @@ impl Presentation<'_> {
                 format!("{:.1} h", plan.motion_hours),
                 plan.limit.name().to_owned(),
             ];
+            if let Some(window) = self.window {
+                cells.insert(2, window.cell(plan));
+            }
             table.row(cells, emphasis);
         }
         table
@@ -359,6 +379,14 @@ impl Presentation<'_> {
         } else {
             format!("{}: --parameters, --set\n", told.join(", "))
         };
+        if let Some(reads) = self.reads {
+            lines.push_str(&format!(
+                "its disk is assumed to be read in one stream, {} at a time, with a read-ahead of \
+                 {}: --read-block-size, --read-ahead\n",
+                binary_size(reads.read_bytes),
+                binary_size(reads.read_ahead_bytes),
+            ));
+        }
         if let Some(cores) = self.bounded_by_cores {
             lines.push_str(&format!(
                 "the source is planned at {}, which is what {} and hash: --cores\n",

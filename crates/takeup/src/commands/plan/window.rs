@@ -1,0 +1,111 @@
+//! Whether a plan fits into the time that there is for it, and what would.
+
+use model::plan::alternatives::{Alternative, Effort};
+use model::plan::window::Needs;
+use model::plan::{Plan, Setup};
+use report::format::{duration, rate, size};
+use serde_json::{Value, json};
+
+/// The time that there is, and what it takes to end within it.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// The time.
+    pub seconds: f64,
+    /// What would be enough, all else as it was asked.
+    pub needs: Needs,
+}
+
+impl Window {
+    /// Whether a plan ends within it.
+    pub fn fits(&self, plan: &Plan) -> bool {
+        plan.seconds <= self.seconds
+    }
+
+    /// The head of a column.
+    pub fn title(&self) -> String {
+        format!("within {}", duration(self.seconds))
+    }
+
+    /// By how much.
+    pub fn cell(&self, plan: &Plan) -> String {
+        let by = duration((self.seconds - plan.seconds).abs());
+        if self.fits(plan) { format!("{by} left") } else { format!("{by} over") }
+    }
+
+    /// What to say of a plan and the ways beside it, the first of which is the plan itself.
+    pub fn lines(&self, setup: &Setup, list: &[Alternative]) -> Vec<String> {
+        let asked = &list[0].plan;
+        let time = duration(self.seconds);
+        let by = duration((self.seconds - asked.seconds).abs());
+        let needed = rate(setup.source.size_bytes as f64 / self.seconds);
+        let bytes = size(setup.source.size_bytes);
+        let told = if self.fits(asked) {
+            format!("it fits into {time}, with {by} left")
+        } else {
+            format!("it does not fit into {time}: {by} too long")
+        };
+        let mut lines = vec![format!("{told}; {bytes} within that time are {needed}")];
+        if !self.fits(asked) {
+            lines.push(self.ways(list));
+        }
+        lines.push(self.needed(setup, asked));
+        lines
+    }
+
+    /// Which of the others fit, by what they take.
+    fn ways(&self, list: &[Alternative]) -> String {
+        let of = |effort: Effort| {
+            let fitting = list.iter().filter(|one| one.effort == effort && self.fits(&one.plan));
+            fitting.map(|one| one.name.clone()).collect::<Vec<_>>().join(", ")
+        };
+        let told = [
+            (Effort::Setting, "with settings alone"),
+            (Effort::Procedure, "with more than settings"),
+            (Effort::Hardware, "with other drives"),
+        ];
+        let told: Vec<String> = told
+            .into_iter()
+            .map(|(effort, words)| (of(effort), words))
+            .filter(|(names, _)| !names.is_empty())
+            .map(|(names, words)| format!("{words}: {names}"))
+            .collect();
+        match &told[..] {
+            [] => "none of the ways below fits into it".to_owned(),
+            some => format!("it fits {}", some.join("; ")),
+        }
+    }
+
+    fn needed(&self, setup: &Setup, asked: &Plan) -> String {
+        let fits = self.fits(asked);
+        let source = match self.needs.source_bytes_per_second {
+            Some(least) if fits => format!("a source of {} would still fit", rate(least as f64)),
+            Some(least) => format!("a source of {} would fit", rate(least as f64)),
+            None => "no source is fast enough for it".to_owned(),
+        };
+        let drives = match self.needs.drives {
+            Some(drives) if drives == setup.drives => None,
+            Some(1) => Some("one such drive is enough".to_owned()),
+            Some(drives) => Some(format!("{drives} such drives are enough")),
+            None => Some("no number of such drives is enough".to_owned()),
+        };
+        let drives = drives.map_or(String::new(), |drives| format!("; {drives}"));
+        format!("all else as asked: {source}{drives}")
+    }
+
+    /// For documents.
+    pub fn document(&self, setup: &Setup, list: &[Alternative]) -> Value {
+        let asked = &list[0].plan;
+        let fitting = list.iter().skip(1).filter(|one| self.fits(&one.plan));
+        json!({
+            "seconds": self.seconds,
+            "fits": self.fits(asked),
+            "seconds_left": self.seconds - asked.seconds,
+            "content_bytes_per_second": setup.source.size_bytes as f64 / self.seconds,
+            "alternatives_that_fit": fitting.map(|one| &one.name).collect::<Vec<_>>(),
+            "needs": {
+                "source_bytes_per_second": self.needs.source_bytes_per_second,
+                "drives": self.needs.drives,
+            },
+        })
+    }
+}
