@@ -4,6 +4,8 @@
 //! or multipath the disks have values of their own, which do nothing for files, so the value has to
 //! be found from the file and not from the disk (Documentation/ABI/testing/sysfs-class-bdi).
 //!
+//! This is what a run has to know of its storage. [`crate::stack`] looks at each layer more closely.
+//!
 //! Not here: changing a setting, which is [`settings`]'s.
 
 use std::fs;
@@ -182,11 +184,17 @@ fn without_block_device(
 /// Subvolumes of btrfs have numbers that no other place knows; the file system's own name leads to
 /// its read-ahead and its disks (`/sys/fs/btrfs/UUID`).
 fn of_btrfs(sys: &Path, mounted: &str) -> Option<(Option<PathBuf>, Vec<Layer>)> {
+    let (folder, devices) = btrfs_folder(sys, mounted)?;
+    let read_ahead = folder.join("bdi/read_ahead_kb");
+    Some((read_ahead.exists().then_some(read_ahead), layers_from(devices)))
+}
+
+/// The folder of the btrfs that has a device of this name, and all of its devices.
+pub(crate) fn btrfs_folder(sys: &Path, device: &str) -> Option<(PathBuf, Vec<PathBuf>)> {
     fs::read_dir(sys.join("fs/btrfs")).ok()?.flatten().find_map(|entry| {
         let devices = entries(&entry.path().join("devices"));
-        devices.iter().find(|device| file_name(device) == mounted)?;
-        let read_ahead = entry.path().join("bdi/read_ahead_kb");
-        Some((read_ahead.exists().then_some(read_ahead), layers_from(devices)))
+        devices.iter().find(|one| file_name(one) == device)?;
+        Some((entry.path(), devices))
     })
 }
 
@@ -199,7 +207,7 @@ fn mounted_device(path: &Path) -> Option<String> {
 }
 
 /// Where the links of a folder lead, by name; those that lead nowhere stay as they are.
-fn entries(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries
         .flatten()
@@ -209,7 +217,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn file_name(path: &Path) -> String {
+pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 

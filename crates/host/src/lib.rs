@@ -1,7 +1,8 @@
 //! The machine that a program runs on, as the kernel shows it in `/proc` and `/sys`.
 //!
 //! [`counters`] is what the kernel counts: looked at twice, the difference is what happened in
-//! between. [`layers`] is the storage below a path, [`queue`] how the queue of a block device is
+//! between. [`layers`] is the storage below a path, [`stack`] all that is to be told of it layer by
+//! layer, of this or a recorded [`machine`], [`queue`] how the queue of a block device is
 //! set, [`settings`] what of the kernel can be set, [`mounts`] what is mounted where, [`processes`]
 //! what is told of one process, and [`pipes`] how full those between programs are.
 //! [`unnamed_file()`] is a place on its disk for what nobody needs behind the run.
@@ -28,11 +29,13 @@
 pub mod counters;
 mod disk_watch;
 pub mod layers;
+pub mod machine;
 pub mod mounts;
 pub mod pipes;
 pub mod processes;
 pub mod queue;
 pub mod settings;
+pub mod stack;
 mod table;
 mod unnamed_file;
 

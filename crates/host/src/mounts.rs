@@ -16,6 +16,18 @@ pub struct Mount {
     pub kind: String,
     /// What is mounted: a device, a share, whatever the file system says.
     pub source: PathBuf,
+    /// How this mount was asked for, `rw,relatime`.
+    pub options: String,
+    /// How the file system itself is mounted, wherever it is seen.
+    pub file_system_options: String,
+}
+
+impl Mount {
+    /// The value of an option of the file system, `rsize` of `vers=4.2,rsize=1048576`.
+    pub fn file_system_option(&self, name: &str) -> Option<&str> {
+        let mut options = self.file_system_options.split(',');
+        options.find_map(|option| option.split_once('=').filter(|it| it.0 == name)).map(|it| it.1)
+    }
 }
 
 /// The mounts that this process sees, in the order in which they were made.
@@ -42,10 +54,14 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ');
     let device = String::from_utf8(fields.nth(2)?.to_vec()).ok()?;
     let point = unescaped(fields.nth(1)?);
+    let text = |field: &[u8]| unescaped(field).to_string_lossy().into_owned();
+    let options = text(fields.next()?);
     // Any number of optional fields, and a hyphen behind them.
     fields.find(|field| *field == b"-")?;
     let kind = String::from_utf8(fields.next()?.to_vec()).ok()?;
-    Some(Mount { device, point, kind, source: unescaped(fields.next()?) })
+    let source = unescaped(fields.next()?);
+    let file_system_options = fields.next().map(text).unwrap_or_default();
+    Some(Mount { device, point, kind, source, options, file_system_options })
 }
 
 /// Blanks, tabs, ends of lines and backslashes stand as three octal digits behind a backslash.
@@ -74,7 +90,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const TEXT: &[u8] = b"22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
+    const TEXT: &[u8] = b"22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,stripe=32\n\
         30 22 0:5 / /proc rw - proc proc rw\n\
         41 22 0:42 / /mnt/with\\040blank rw shared:9 master:2 - btrfs /dev/mapper/a\\134b rw\n\
         42 22 0:43 / /mnt/with\\040blank rw - tmpfs none rw\n\
@@ -85,6 +101,9 @@ mod tests {
         let mounts = parse(TEXT);
         assert_eq!(mounts.len(), 4);
         assert_eq!(mounts[2].source, Path::new("/dev/mapper/a\\b"));
+        assert_eq!(mounts[0].options, "rw,relatime");
+        assert_eq!(mounts[0].file_system_option("stripe"), Some("32"));
+        assert_eq!(mounts[0].file_system_option("rw"), None);
         let kind = |path: &str| above(&mounts, Path::new(path)).map(|mount| mount.kind.as_str());
         assert_eq!(kind("/mnt/with blank/x"), Some("tmpfs"));
         assert_eq!(kind("/mnt/without"), Some("ext4"));

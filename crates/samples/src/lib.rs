@@ -2,6 +2,12 @@
 //!
 //! Not here: what only one crate's tests need, and what a test needs of the machine (`needs`).
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
 /// Marsaglia's xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators,
 /// scrambled", 2016): the same numbers for a seed, for ever.
 #[derive(Clone, Debug)]
@@ -57,9 +63,91 @@ pub fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     Random::numbered(seed).bytes(bytes)
 }
 
+/// What `scripts/record-machine` wrote of a machine, or somebody in its manner, by its name: see
+/// the files in `machines`.
+///
+/// # Panics
+/// When there is none.
+pub fn machine(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("machines");
+    let file = folder.join(format!("{name}.machine"));
+    fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// Makes the files, folders and links of a recorded machine below a folder. A line is
+/// `path: text`, with `\n`, `\t`, `\\` and `\xNN` in the text; `path -> /path`, a link to a place of the
+/// same machine; or `path/`, a folder. `[path]` goes before the paths of the lines behind it, `[]`
+/// ends that. Lines that are empty or begin with `#` are none.
+///
+/// # Errors
+/// When a file cannot be made.
+///
+/// # Panics
+/// When a line is none of these.
+pub fn unpack_machine(text: &str, folder: &Path) -> io::Result<()> {
+    let mut prefix = PathBuf::new();
+    let (mut files, mut links, mut folders) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(path) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+            prefix = PathBuf::from(path);
+        } else if let Some((path, text)) = line.split_once(": ") {
+            files.push((prefix.join(path), text));
+        } else if let Some((path, target)) = line.split_once(" -> ") {
+            links.push((prefix.join(path), target.trim_start_matches('/')));
+        } else if let Some(path) = line.strip_suffix('/') {
+            folders.insert(prefix.join(path));
+        } else {
+            panic!("no line of a machine: {line}");
+        }
+    }
+    for (path, target) in &links {
+        let parent = path.parent().expect("it has a name");
+        fs::create_dir_all(folder.join(parent))?;
+        let up: PathBuf = parent.components().map(|_| "..").collect();
+        symlink(up.join(target), folder.join(path))?;
+        // Nearly all links lead to folders, and those to files find one as well.
+        folders.insert(PathBuf::from(target));
+    }
+    for path in folders {
+        fs::create_dir_all(folder.join(path))?;
+    }
+    for (path, text) in files {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().expect("it has a name"))?;
+        fs::write(path, unescaped(text))?;
+    }
+    Ok(())
+}
+
+fn unescaped(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let behind = if byte == b'\\' { rest.next() } else { None };
+        bytes.push(match behind {
+            None => byte,
+            Some(b'n') => b'\n',
+            Some(b't') => b'\t',
+            Some(b'x') => {
+                let mut digit = || char::from(rest.next().unwrap_or(b'0')).to_digit(16);
+                let (high, low) = (digit().unwrap_or(0), digit().unwrap_or(0));
+                u8::try_from(high * 16 + low).expect("two digits")
+            }
+            Some(other) => other,
+        });
+    }
+    bytes.push(b'\n');
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_is_made_of_its_lines() {
+        assert_eq!(unescaped("a\\nb \\\\ \\x80!"), b"a\nb \\ \x80!\n");
+    }
 
     #[test]
     fn noise_repeats_and_differs_with_the_seed() {

@@ -1,0 +1,254 @@
+//! Recorded machines, and this one.
+
+use super::*;
+use crate::layers::Storage;
+
+fn machine(name: &str) -> (tempfile::TempDir, Machine) {
+    let folder = tempfile::tempdir().unwrap();
+    samples::unpack_machine(&samples::machine(name), folder.path()).unwrap();
+    let machine = Machine::recorded(folder.path()).unwrap();
+    (folder, machine)
+}
+
+fn below(name: &str, number: &str, path: &str) -> Stack {
+    let (_folder, machine) = machine(name);
+    let is_device = path.starts_with("/dev/");
+    let place = Place { number: number.to_owned(), path: PathBuf::from(path), is_device };
+    Stack::of(&machine, &place)
+}
+
+/// Layers as `name: what is below`.
+fn shape(stack: &Stack) -> Vec<String> {
+    stack.layers.iter().map(|it| format!("{}: {}", it.name, it.below.join(" "))).collect()
+}
+
+fn facts<const N: usize>(stack: &Stack, layer: &str, names: [&str; N]) -> [String; N] {
+    let layer = stack.layer(layer).unwrap();
+    names.map(|name| layer.fact(name).unwrap_or("-").to_owned())
+}
+
+/// Layers that a setting stands at, and whether it acts.
+fn acting(stack: &Stack, setting: &str) -> Vec<(String, bool)> {
+    let own = |layer: &Layer| Some((layer.name.clone(), layer.settings.get(setting)?.acts));
+    stack.layers.iter().filter_map(own).collect()
+}
+
+fn pairs<const N: usize>(all: [(&str, bool); N]) -> Vec<(String, bool)> {
+    all.into_iter().map(|(name, acts)| (name.to_owned(), acts)).collect()
+}
+
+#[test]
+fn a_volume_over_two_disks() {
+    let stack = below("sas-disks", "253:1", "/srv/my data/file");
+    let expected =
+        ["/srv/my data: dm-1", "dm-1: sda2 sdb1", "sda2: sda", "sda: ", "sdb1: sdb", "sdb: "];
+    assert_eq!(shape(&stack), expected);
+    let kinds: Vec<Kind> = stack.layers.iter().map(|layer| layer.kind).collect();
+    let (partition, disk) = (Kind::Partition, Kind::Sas);
+    assert_eq!(kinds, [Kind::FileSystem, Kind::Lvm, partition, disk, partition, disk]);
+    assert_eq!(stack.layer("dm-1").unwrap().above, ["/srv/my data"]);
+    assert_eq!(stack.layer("sdb").unwrap().above, ["sdb1"]);
+    assert_eq!(facts(&stack, "dm-1", ["volume_group", "volume"]), ["vg0", "my-data"]);
+    let disk = ["vendor", "model", "firmware", "serial", "adapter"];
+    let expected = ["SEAGATE", "ST4000NM0025", "N003", "ZC11ABCD", "mpt3sas"];
+    assert_eq!(facts(&stack, "sda", disk), expected);
+    let names = &stack.layer("sda").unwrap().names;
+    assert_eq!(names["wwn"], "naa.5000c500a1b2c3d4");
+    assert_eq!(names["id"], "wwn-0x5000c500a1b2c3d4");
+    assert_eq!(names["sas_address"], "0x5000c500a1b2c3d5");
+    let uuid = &stack.layers[0].names["uuid"];
+    assert_eq!(uuid, "7d3c2f6e-5c7e-4f57-8d0c-1a2b3c4d5e6f");
+    assert_eq!(stack.layer("dm-1").unwrap().size_bytes, Some(7_814_021_120 * 512));
+    let health = stack.layer("sda").unwrap().health.clone().unwrap();
+    assert_eq!((health.passed, health.medium_errors), (Some(true), Some(0)));
+    assert_eq!(stack.layer("sdb").unwrap().health, None);
+}
+
+/// Read-ahead acts where the file system lies, requests are ordered at the disks.
+#[test]
+fn settings_act_where_they_do() {
+    let stack = below("sas-disks", "253:1", "/srv/my data/file");
+    let expected = pairs([("dm-1", true), ("sda", false), ("sdb", false)]);
+    assert_eq!(acting(&stack, "read_ahead_kb"), expected);
+    assert_eq!(stack.read_ahead().unwrap().name, "dm-1");
+    let expected = pairs([("dm-1", false), ("sda", true), ("sdb", true)]);
+    assert_eq!(acting(&stack, "scheduler"), expected);
+    assert_eq!(stack.layer("sda").unwrap().setting("scheduler"), Some("mq-deadline"));
+    assert_eq!(stack.layer("sda").unwrap().number("queue_depth"), Some(254));
+    let limit = &stack.layer("sda").unwrap().settings["max_sectors_kb"];
+    assert_eq!((limit.value.as_str(), limit.limit.as_deref()), ("1280", Some("32767")));
+    // A device that has several paths orders requests itself.
+    let stack = below("san", "253:2", "/var/lib/db/base");
+    let expected = pairs([("dm-2", false), ("dm-0", true), ("sdb", false), ("sdc", false)]);
+    assert_eq!(acting(&stack, "scheduler"), expected);
+    let expected = pairs([("dm-2", false), ("dm-0", true), ("sdb", true), ("sdc", true)]);
+    assert_eq!(acting(&stack, "max_sectors_kb"), expected);
+    // The device itself is read ahead of its own.
+    let stack = below("sas-disks", "253:1", "/dev/mapper/vg0-my--data");
+    assert_eq!(stack.layers[0].name, "dm-1");
+    assert_eq!(stack.read_ahead().unwrap().name, "dm-1");
+}
+
+#[test]
+fn who_sets_them() {
+    let stack = below("sas-disks", "253:1", "/srv/my data/file");
+    let owners = |layer: &str, setting: &str| -> Vec<String> {
+        let layer = stack.layer(layer).unwrap();
+        let told = |owner: &Owner| {
+            let [place, value] = [&owner.place, &owner.value].map(|it| it.as_deref());
+            let sure = if owner.is_sure { "sure" } else { "perhaps" };
+            format!("{} {} {} {sure}", owner.by, place.unwrap_or("-"), value.unwrap_or("-"))
+        };
+        layer.settings[setting].owners.iter().map(told).collect()
+    };
+    let included = "/usr/lib/tuned/profiles/throughput-performance/tuned.conf:2";
+    let tuned = format!("tuned {included} >4096 sure");
+    let udev = "udev /etc/udev/rules.d/60-disks.rules:2 4096 sure";
+    assert_eq!(owners("sda", "read_ahead_kb"), [udev, &tuned]);
+    assert_eq!(owners("dm-1", "read_ahead_kb"), [&tuned, "lvm - - sure"]);
+    let profile = "tuned /etc/tuned/throughput-here/tuned.conf:4 mq-deadline sure";
+    assert_eq!(owners("sda", "scheduler"), [profile]);
+    let other = "udev /etc/udev/rules.d/60-disks.rules:5 bfq perhaps";
+    assert_eq!(owners("sdb", "scheduler"), [other, profile]);
+    // The file of that name in /etc is taken in its place.
+    assert_eq!(owners("sda", "nr_requests"), [""; 0]);
+    let stack = below("san", "253:2", "/var/lib/db/base");
+    let owner = &stack.layer("dm-0").unwrap().settings["max_sectors_kb"].owners[0];
+    assert_eq!((owner.by, owner.is_sure), ("multipath.conf", false));
+    assert_eq!(owner.place.as_deref(), Some("/etc/multipath.conf:2"));
+}
+
+#[test]
+fn two_ways_to_one_disk() {
+    let stack = below("san", "253:2", "/var/lib/db/base");
+    let expected = ["/var/lib/db: dm-2", "dm-2: dm-0", "dm-0: sdb sdc", "sdb: ", "sdc: "];
+    assert_eq!(shape(&stack), expected);
+    let kinds: Vec<Kind> = stack.layers[1..].iter().map(|layer| layer.kind).collect();
+    assert_eq!(kinds, [Kind::Crypt, Kind::Multipath, Kind::FibreChannel, Kind::Iscsi]);
+    assert_eq!(facts(&stack, "dm-2", ["encryption", "mapped_name"]), ["LUKS2", "luks-db"]);
+    let fibre = ["target_port", "port_state", "own_port", "speed"];
+    let expected = ["0x500a098012345678", "Online", "0x21000024ff112233", "16 Gbit"];
+    assert_eq!(facts(&stack, "sdb", fibre), expected);
+    let expected = ["iqn.2003-01.org.linux-iscsi.store:db", "192.0.2.7:3260", "FAILED"];
+    assert_eq!(facts(&stack, "sdc", ["target", "portal", "session"]), expected);
+    let member = |name: &str, state: &str, works| {
+        let [name, state] = [name, state].map(str::to_owned);
+        Member { name, state, works }
+    };
+    let expected =
+        [member("sdb", "active, running", true), member("sdc", "failed, transport-offline", false)];
+    assert_eq!(stack.layer("dm-0").unwrap().members, expected);
+}
+
+/// As the kernel of the lab had it, see scripts/record-machine.
+#[test]
+fn a_volume_over_paths_to_files_and_an_array_without_one_of_its_disks() {
+    let stack = below("lab-multipath-md", "254:1", "/dev/dm-1");
+    let expected =
+        ["dm-1: dm-0", "dm-0: loop0 loop1", "loop0: /run/lab/tmp", "loop1: /run/lab/tmp"];
+    assert_eq!(shape(&stack)[..4], expected);
+    let of = |name: &str| stack.layer(name).unwrap();
+    assert_eq!((of("dm-1").kind, of("dm-0").kind), (Kind::Lvm, Kind::Multipath));
+    let works: Vec<bool> = of("dm-0").members.iter().map(|member| member.works).collect();
+    assert_eq!(works, [true, false]);
+    let memory = of("/run/lab/tmp");
+    assert_eq!(
+        (memory.fact("type"), &memory.above[..]),
+        (Some("tmpfs"), &["loop0", "loop1"].map(str::to_owned)[..])
+    );
+    let stack = below("lab-multipath-md", "9:100", "/dev/md100");
+    assert_eq!(shape(&stack)[..2], ["md100: loop2 loop3", "loop2: /run/lab/tmp"]);
+    assert_eq!(facts(&stack, "md100", ["level", "disks", "missing"]), ["raid1", "2", "1"]);
+    let members = &stack.layer("md100").unwrap().members;
+    assert_eq!((members[0].works, members[1].state.as_str()), (true, "faulty"));
+    assert_eq!(stack.layer("md100").unwrap().names.get("uuid"), None);
+}
+
+#[test]
+fn namespaces_and_what_lies_on_no_device_of_its_own() {
+    let stack = below("nvme", "0:33", "/data/file");
+    let expected = [
+        "/data: nvme0n1p1 nvme1n1",
+        "nvme0n1p1: nvme0n1",
+        "nvme0n1: ",
+        "nvme1n1: nvme1c1n1 nvme1c2n1",
+        "nvme1c1n1: ",
+        "nvme1c2n1: ",
+    ];
+    assert_eq!(shape(&stack), expected);
+    assert_eq!(stack.read_ahead().unwrap().name, "/data");
+    assert_eq!(stack.layers[0].number("read_ahead_kb"), Some(4096));
+    assert_eq!(stack.layers[0].fact("data"), Some("raid1"));
+    assert_eq!(stack.layer("nvme1c1n1").unwrap().kind, Kind::NvmePath);
+    let drive = ["model", "serial", "firmware", "transport"];
+    let expected = ["SAMSUNG MZVL2512HCJQ-00B00", "S675NX0T123456", "GXA7801Q", "pcie"];
+    assert_eq!(facts(&stack, "nvme0n1", drive), expected);
+    assert_eq!(facts(&stack, "nvme1n1", ["policy"]), ["numa"]);
+    let members = &stack.layer("nvme1n1").unwrap().members;
+    let states: Vec<&str> = members.iter().map(|member| member.state.as_str()).collect();
+    assert_eq!(states, ["live, optimized", "connecting, optimized"]);
+    assert_eq!((members[0].works, members[1].works), (true, false));
+    let share = below("nvme", "0:50", "/share/file");
+    assert_eq!(shape(&share), ["/share: "]);
+    let expected = ["nfs4", "store:/export", "4.2", "1048576", "192.0.2.9"];
+    assert_eq!(
+        facts(&share, "/share", ["type", "source", "version", "rsize", "address"]),
+        expected
+    );
+    assert_eq!(share.read_ahead().unwrap().number("read_ahead_kb"), Some(128));
+    // What is removed cannot be followed.
+    let pool = below("nvme", "0:51", "/tank/file");
+    assert_eq!(shape(&pool), ["/tank: tank", "tank: sdd1", "sdd1: sdd", "sdd: "]);
+    assert_eq!(facts(&pool, "tank", ["state"]), ["DEGRADED"]);
+    assert_eq!(pool.layer("tank").unwrap().members[1].state, "UNAVAIL");
+    assert_eq!(pool.layer("sdd").unwrap().kind, Kind::Ata);
+    assert_eq!(pool.layer("sdd").unwrap().health.clone().unwrap().passed, Some(false));
+    let merged = below("nvme", "0:60", "/merged/file");
+    assert_eq!(shape(&merged)[..3], ["/merged: /ceph /data", "/ceph: rbd0", "rbd0: "]);
+    assert_eq!(facts(&merged, "rbd0", ["pool", "image"]), ["rbd", "image"]);
+}
+
+/// Both answer the same question.
+#[test]
+fn the_read_ahead_that_acts_is_that_of_the_storage() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let stack = Stack::of(&Machine::this(), &Place::of(&path).unwrap());
+    let storage = Storage::of(&path).unwrap();
+    assert!(!stack.is_cut);
+    let found = stack.read_ahead().map(|layer| layer.settings["read_ahead_kb"].path.clone());
+    assert_eq!(found, storage.read_ahead, "{stack:#?}");
+    let mut names = stack.layers.iter().map(|layer| layer.name.as_str());
+    assert!(storage.layers.iter().all(|layer| names.any(|name| name == layer.name)));
+    assert!(Place::of(Path::new("/nowhere/at/all")).is_err());
+}
+
+/// A loop device on a file system that lies on the same loop device, which no kernel makes, and a
+/// stack that is deeper than any.
+#[test]
+fn circles_and_towers_end() {
+    let mut text = String::from("proc/self/mountinfo: 22 1 7:0 / / rw - ext4 /dev/loop0 rw\n");
+    text.push_str("sys/dev/block/7:0 -> /sys/devices/virtual/block/loop0\n");
+    text.push_str("sys/devices/virtual/block/loop0/loop/backing_file: /disk\n");
+    let tower: String = (0..60)
+        .map(|at| {
+            let next = at + 1;
+            let folder = "sys/devices/virtual/block";
+            format!("{folder}/dm-{at}/slaves/dm-{next} -> /{folder}/dm-{next}\n")
+        })
+        .collect();
+    text.push_str(&tower);
+    text.push_str("sys/dev/block/253:0 -> /sys/devices/virtual/block/dm-0\n");
+    let folder = tempfile::tempdir().unwrap();
+    samples::unpack_machine(&text, folder.path()).unwrap();
+    let machine = Machine::recorded(folder.path()).unwrap();
+    let place = |number: &str, is_device| Place {
+        number: number.to_owned(),
+        path: PathBuf::from("/file"),
+        is_device,
+    };
+    let stack = Stack::of(&machine, &place("7:0", false));
+    assert_eq!(shape(&stack), ["/: loop0", "loop0: /"]);
+    assert!(!stack.is_cut);
+    let stack = Stack::of(&machine, &place("253:0", true));
+    assert_eq!((stack.layers.len(), stack.is_cut), (DEPTH_MAX, true));
+}
