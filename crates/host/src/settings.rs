@@ -1,11 +1,15 @@
-//! Settings of the kernel in sysfs: read, set, read back; [`guard`] puts back what was set.
+//! Settings of the kernel in sysfs: read, set, read back. [`guard`] puts back what was set for a
+//! while, [`changes`] remembers what was set to stay.
 //!
 //! A setting is a file that holds a value as text. Which ones can be set at all is a list,
 //! [`Kind`]: who sets is root as a rule, and the path may come from a file.
 
+pub mod changes;
+pub mod device;
 pub mod fuse;
 mod guard;
 mod journal;
+pub mod limits;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -65,10 +69,15 @@ pub enum Kind {
     /// Whether the kernel takes it that the device has a cache to be flushed: `write back`, or
     /// `write through`. The cache of the device itself stays as it is.
     WriteCache,
+    /// Whether the kernel takes the device for one with heads that move: 0 or 1.
+    Rotational,
     /// Largest request, in KiB.
     MaxSectors,
     /// Whether requests are joined: 0 they are, 1 only where that costs nothing, 2 never.
     NoMerges,
+    /// From which time of a read on write-back is held back, in microseconds; 0 is never. Of most
+    /// kernels the default is another one for devices that rotate.
+    WriteBackLatency,
     /// Requests that may wait for the device.
     Requests,
     /// How far ahead of a reader the kernel reads, in KiB.
@@ -77,11 +86,13 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, in their order.
-    pub const ALL: [Kind; 6] = [
+    pub const ALL: [Kind; 8] = [
         Kind::Scheduler,
         Kind::WriteCache,
+        Kind::Rotational,
         Kind::MaxSectors,
         Kind::NoMerges,
+        Kind::WriteBackLatency,
         Kind::Requests,
         Kind::ReadAhead,
     ];
@@ -91,8 +102,10 @@ impl Kind {
         match self {
             Kind::Scheduler => "scheduler",
             Kind::WriteCache => "write cache",
+            Kind::Rotational => "rotational",
             Kind::MaxSectors => "max_sectors_kb",
             Kind::NoMerges => "nomerges",
+            Kind::WriteBackLatency => "wbt_lat_usec",
             Kind::Requests => "nr_requests",
             Kind::ReadAhead => "read-ahead",
         }
@@ -104,30 +117,48 @@ impl Kind {
         match self {
             Kind::Scheduler => "queue/scheduler",
             Kind::WriteCache => "queue/write_cache",
+            Kind::Rotational => "queue/rotational",
             Kind::MaxSectors => "queue/max_sectors_kb",
             Kind::NoMerges => "queue/nomerges",
+            Kind::WriteBackLatency => "queue/wbt_lat_usec",
             Kind::Requests => "queue/nr_requests",
             Kind::ReadAhead => "read_ahead_kb",
         }
     }
 
+    /// The name of its file, by which it is known to whoever sets it by hand.
+    pub fn file_name(self) -> &'static str {
+        let end = self.path_end();
+        end.rsplit_once('/').map_or(end, |(_, name)| name)
+    }
+
+    /// The kind with a file of that name.
+    pub fn of_file(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.file_name() == name)
+    }
+
     /// What the kernel sets anew by itself when this one is written: with another scheduler the
-    /// number of requests (`block/elevator.c`), and with limits of the queue the read-ahead, which
-    /// is raised where it was lowered (`block/blk-settings.c`, tried on Linux 6.18).
-    pub fn resets(self) -> Option<Kind> {
+    /// number of requests (`block/elevator.c`) and when write-back is held back (`bfq` switches
+    /// that off, `block/bfq-iosched.c`); and with limits of the queue the read-ahead, which is
+    /// raised where it was lowered (`block/blk-settings.c`, tried on Linux 6.18).
+    pub fn resets(self) -> &'static [Kind] {
         match self {
-            Kind::Scheduler => Some(Kind::Requests),
-            Kind::WriteCache | Kind::MaxSectors => Some(Kind::ReadAhead),
-            Kind::NoMerges | Kind::Requests | Kind::ReadAhead => None,
+            Kind::Scheduler => &[Kind::WriteBackLatency, Kind::Requests],
+            Kind::WriteCache | Kind::Rotational | Kind::MaxSectors => &[Kind::ReadAhead],
+            Kind::NoMerges | Kind::WriteBackLatency | Kind::Requests | Kind::ReadAhead => &[],
         }
     }
 
-    fn with_unit(self, value: &str) -> String {
+    /// A value with what it counts.
+    pub fn with_unit(self, value: &str) -> String {
         match self {
             Kind::MaxSectors | Kind::ReadAhead => format!("{value} KiB"),
-            Kind::Scheduler | Kind::WriteCache | Kind::NoMerges | Kind::Requests => {
-                value.to_owned()
-            }
+            Kind::WriteBackLatency => format!("{value} us"),
+            Kind::Scheduler
+            | Kind::WriteCache
+            | Kind::Rotational
+            | Kind::NoMerges
+            | Kind::Requests => value.to_owned(),
         }
     }
 }
@@ -153,10 +184,12 @@ impl Setting {
         Setting { kind, path: queue.join(name) }
     }
 
-    /// The one of the same queue that the kernel sets anew when this one is written, if there is.
-    pub(crate) fn reset_with_it(&self) -> Option<Setting> {
-        let other = Setting::of_queue(self.kind.resets()?, self.path.parent()?);
-        other.path.exists().then_some(other)
+    /// Those of the same queue that the kernel sets anew when this one is written, as far as the
+    /// device has them. (`wbt_lat_usec` is a file of devices, too, that cannot hold write-back.)
+    pub(crate) fn reset_with_it(&self) -> Vec<Setting> {
+        let Some(queue) = self.path.parent() else { return Vec::new() };
+        let others = self.kind.resets().iter().map(|kind| Setting::of_queue(*kind, queue));
+        others.filter(|other| other.value().is_ok()).collect()
     }
 
     /// All values to choose from, of a setting that shows them with the one in force in brackets.
@@ -197,13 +230,18 @@ impl Setting {
     /// When there is no such setting of this kind, it may not be written, or the kernel takes
     /// another value.
     pub fn set(&self, value: &str) -> Result<(), SettingError> {
-        let written = self.open(OFlags::WRONLY)?.write_all(value.as_bytes());
-        written.map_err(|source| self.failed("write", source))?;
+        self.write(value)?;
         let found = self.value()?;
         if found == value {
             return Ok(());
         }
         Err(SettingError::NotTaken { setting: self.clone(), written: value.to_owned(), found })
+    }
+
+    /// Writes it; what the kernel makes of that is another thing.
+    fn write(&self, value: &str) -> Result<(), SettingError> {
+        let written = self.open(OFlags::WRONLY)?.write_all(value.as_bytes());
+        written.map_err(|source| self.failed("write", source))
     }
 
     /// Opens a file of sysfs with the name that belongs to the kind, and nothing else.
@@ -269,7 +307,8 @@ mod tests {
         kinds.sort_unstable();
         assert_eq!(kinds, Kind::ALL);
         for kind in Kind::ALL {
-            assert!(kind.resets().is_none_or(|other| other > kind), "{kind:?}");
+            assert!(kind.resets().iter().all(|other| *other > kind), "{kind:?}");
+            assert_eq!(Kind::of_file(kind.file_name()), Some(kind));
         }
         let setting = Setting::of_queue(Kind::MaxSectors, Path::new("/sys/block/sda/queue"));
         assert_eq!(setting.path, Path::new("/sys/block/sda/queue/max_sectors_kb"));

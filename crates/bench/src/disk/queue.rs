@@ -109,7 +109,7 @@ pub fn factor(
     if typed.is_empty() {
         return Ok(None);
     }
-    let (name, _) = FACTORS.iter().find(|(_, own)| *own == kind).expect("every kind is a factor");
+    let (name, _) = FACTORS.iter().find(|(_, own)| *own == kind).expect("it is a factor");
     let first = settings_of(kind, device)?.remove(0);
     let current = level_of(kind, &first.value()?)?;
     let mut levels: Vec<Level> = Vec::new();
@@ -134,7 +134,9 @@ fn level_of(kind: Kind, text: &str) -> Result<Level, CellError> {
     };
     Ok(match kind {
         Kind::Scheduler | Kind::WriteCache => Level::Text(text.to_owned()),
-        Kind::NoMerges | Kind::Requests => Level::Number(number()?),
+        Kind::Rotational | Kind::NoMerges | Kind::WriteBackLatency | Kind::Requests => {
+            Level::Number(number()?)
+        }
         Kind::MaxSectors | Kind::ReadAhead => Level::Number(number()?.saturating_mul(1024)),
     })
 }
@@ -156,7 +158,7 @@ fn value_in(cell: &Cell, name: &str, kind: Kind) -> Result<Option<String>, CellE
             known @ 0..=2 => known.to_string(),
             _ => return Err(wrong("known are 0, 1 and 2")),
         },
-        Kind::Requests => number()?.to_string(),
+        Kind::Rotational | Kind::WriteBackLatency | Kind::Requests => number()?.to_string(),
         Kind::MaxSectors | Kind::ReadAhead => {
             let page_bytes = rustix::param::page_size() as u64;
             match number()? {
@@ -347,7 +349,8 @@ impl Queues {
         {
             return Ok(value);
         }
-        if setting.kind == Kind::Requests && self.has_another_scheduler(setting)? {
+        let is_of_scheduler = Kind::Scheduler.resets().contains(&setting.kind);
+        if is_of_scheduler && self.has_another_scheduler(setting)? {
             return Ok(setting.value()?);
         }
         Ok(before.to_owned())
@@ -417,7 +420,7 @@ fn check_offered(setting: &Setting, value: &str) -> Result<(), QueueError> {
             }
             format!("{page_kib} to {limit}")
         }
-        Kind::WriteCache | Kind::NoMerges | Kind::Requests | Kind::ReadAhead => return Ok(()),
+        _ => return Ok(()),
     };
     let what = format!("{} {value}", setting.kind.name());
     Err(QueueError::NotOffered { what, device: disk_name(&setting.path), offered })

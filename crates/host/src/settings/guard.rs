@@ -129,7 +129,7 @@ impl Guard {
     /// them may not be set.
     pub fn new(journal: Option<&Path>, settings: &[Setting]) -> Result<Guard, GuardError> {
         let mut settings = settings.to_vec();
-        let reset: Vec<Setting> = settings.iter().filter_map(Setting::reset_with_it).collect();
+        let reset: Vec<Setting> = settings.iter().flat_map(Setting::reset_with_it).collect();
         settings.extend(reset);
         settings.sort();
         settings.dedup();
@@ -257,7 +257,7 @@ fn names(settings: &[Setting]) -> String {
 }
 
 /// The number that the kernel gives to each start of the machine (random(4)).
-fn boot() -> Option<String> {
+pub(super) fn boot() -> Option<String> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned())
 }

@@ -14,7 +14,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::guard::GuardError;
@@ -43,13 +43,19 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, GuardError> {
 
 /// Writes a journal, which must not be there yet, and synchronises it.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), GuardError> {
-    if let Some(folder) = path.parent() {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(failed("write", path))?;
-    }
-    let folder = folder(path)?.ok_or_else(|| failed("write", path)(Errno::NOENT.into()))?;
+    put(path, text, RenameFlags::NOREPLACE)
+}
+
+/// Writes a journal in the place of the one there is, if there is one, and synchronises it. Whoever
+/// reads it finds the one or the other.
+pub(super) fn replace(path: &Path, text: &str) -> Result<(), GuardError> {
+    put(path, text, RenameFlags::empty())
+}
+
+fn put(path: &Path, text: &str, flags: RenameFlags) -> Result<(), GuardError> {
+    let folder = made_folder(path)?;
     let unfinished = unfinished_name(path, std::process::id());
-    let written = write_in(&folder, &unfinished, name(path), text);
+    let written = write_in(&folder, &unfinished, name(path), text, flags);
     written
         .inspect_err(|_| {
             let _ = rustix::fs::unlinkat(&folder, &unfinished, AtFlags::empty());
@@ -57,13 +63,36 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), GuardError> {
         .map_err(failed("write", path))
 }
 
-fn write_in(folder: &OwnedFd, unfinished: &Path, name: &Path, text: &str) -> io::Result<()> {
+/// Keeps all others who do the same from the journal until it is dropped.
+pub(super) fn lock(path: &Path) -> Result<OwnedFd, GuardError> {
+    let folder = made_folder(path)?;
+    let locked = interruptible::flock(&folder, FlockOperation::LockExclusive);
+    locked.map_err(|error| failed("lock", path)(error.into()))?;
+    Ok(folder)
+}
+
+/// The folder of the journal, made where it is not there.
+fn made_folder(path: &Path) -> Result<OwnedFd, GuardError> {
+    if let Some(folder) = path.parent() {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(failed("write", path))?;
+    }
+    folder(path)?.ok_or_else(|| failed("write", path)(Errno::NOENT.into()))
+}
+
+fn write_in(
+    folder: &OwnedFd,
+    unfinished: &Path,
+    name: &Path,
+    text: &str,
+    replacing: RenameFlags,
+) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = interruptible::openat(folder, unfinished, flags, Mode::from_raw_mode(0o600))?;
     let mut file = File::from(file);
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    rustix::fs::renameat_with(folder, unfinished, folder, name, RenameFlags::NOREPLACE)?;
+    rustix::fs::renameat_with(folder, unfinished, folder, name, replacing)?;
     interruptible::fsync(folder)?;
     Ok(())
 }
@@ -98,6 +127,11 @@ pub(super) fn remove(path: &Path) -> Result<(), GuardError> {
     // So that the journal does not come back with the next crash.
     let _ = interruptible::fsync(&folder);
     Ok(())
+}
+
+/// Removes the journal, which need not be there.
+pub(super) fn remove_if_there(path: &Path) -> Result<(), GuardError> {
+    if read(path)?.is_some() { remove(path) } else { Ok(()) }
 }
 
 /// The folder of the journal, if there is one.

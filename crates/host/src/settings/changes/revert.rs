@@ -1,0 +1,203 @@
+//! Changes taken back: every setting as it was before the first of them.
+
+use serde::Serialize;
+
+use super::{Change, ChangeError, Changed, Changes};
+use crate::settings::device::Device;
+use crate::settings::{Setting, SettingError};
+
+/// Times that all settings are gone through: the kernel may have set one anew behind another one
+/// that was written, but not more often than there are kinds.
+const PASSES_MAX: usize = 3;
+
+/// A setting that was put back, or was not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Left {
+    /// What was changed, with the value before the first change.
+    #[serde(flatten)]
+    pub changed: Changed,
+    /// What it held.
+    pub found: Option<String>,
+}
+
+/// What taking changes back came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Reverted {
+    /// Settings that are as they were, each once.
+    pub put_back: Vec<Left>,
+    /// Settings that the kernel has forgotten since, at a restart or when the device went and came
+    /// back, and that hold what Takeup did not set.
+    pub forgotten: Vec<Left>,
+    /// Settings of devices that are gone. They stay in the list.
+    pub gone: Vec<Left>,
+}
+
+/// Whether it is as it was.
+fn is_back(left: &Left) -> bool {
+    left.found.as_ref() == Some(&left.changed.before)
+}
+
+/// Whether two are the same setting of the same device. Paths to one disk have one WWN.
+fn is_same(one: &Changed, other: &Changed) -> bool {
+    let key = |it: &Changed| (it.kind, it.device.known_by.clone(), it.device.name.clone());
+    key(one) == key(other)
+}
+
+/// One setting of one device over all changes that are taken back.
+struct Whole {
+    changed: Changed,
+    /// Whether the device has been what it is now since then.
+    is_of_now: bool,
+}
+
+impl Changes<'_> {
+    /// Takes all changes back and forgets them, but for those of devices that are gone.
+    ///
+    /// # Errors
+    /// When a setting cannot be put back: then the list stays as it is.
+    pub fn revert(&mut self) -> Result<Reverted, ChangeError> {
+        self.take_back(|_| true)
+    }
+
+    /// The same with those that nobody has confirmed until that moment.
+    ///
+    /// # Errors
+    /// As [`Changes::revert`].
+    pub fn revert_overdue(&mut self, now_unix_seconds: u64) -> Result<Reverted, ChangeError> {
+        self.take_back(|change| change.until_unix_seconds.is_some_and(|at| at <= now_unix_seconds))
+    }
+
+    /// Forgets what was changed of devices that are gone; how many settings that were.
+    ///
+    /// # Errors
+    /// When the list cannot be written.
+    pub fn forget_gone(&mut self) -> Result<usize, ChangeError> {
+        let (sys, mounts) = (self.machine.sys(), self.machine.mounts());
+        let mut forgotten = 0;
+        for change in &mut self.list.changes {
+            let before = change.settings.len();
+            change.settings.retain(|one| one.device.find(sys, one.kind, &mounts).is_some());
+            forgotten += before - change.settings.len();
+        }
+        self.list.changes.retain(|change| !change.settings.is_empty());
+        self.write_list()?;
+        Ok(forgotten)
+    }
+
+    pub(super) fn take_back_last(&mut self) -> Result<Reverted, ChangeError> {
+        let last = self.list.changes.len().saturating_sub(1);
+        let mut number = 0;
+        self.take_back(|_| {
+            number += 1;
+            number > last
+        })
+    }
+
+    fn take_back(
+        &mut self,
+        mut which: impl FnMut(&Change) -> bool,
+    ) -> Result<Reverted, ChangeError> {
+        let chosen: Vec<bool> = self.list.changes.iter().map(&mut which).collect();
+        let is_chosen = |(change, chosen): (&Change, &bool)| chosen.then(|| change.clone());
+        let changes: Vec<Change> =
+            self.list.changes.iter().zip(&chosen).filter_map(is_chosen).collect();
+        let reverted = self.put_back(&changes)?;
+        let is_gone = |one: &Changed| reverted.gone.iter().any(|gone| is_same(&gone.changed, one));
+        for (change, _) in self.list.changes.iter_mut().zip(chosen).filter(|(_, chosen)| *chosen) {
+            change.settings.retain(is_gone);
+            change.until_unix_seconds = None;
+        }
+        self.list.changes.retain(|change| !change.settings.is_empty());
+        self.write_list()?;
+        Ok(reverted)
+    }
+
+    /// All of them are tried; the first error is told.
+    fn put_back(&self, changes: &[Change]) -> Result<Reverted, SettingError> {
+        let mut wholes = self.wholes(changes);
+        wholes.sort_by_key(|it| (it.changed.kind, it.changed.device.name.clone()));
+        let mounts = self.machine.mounts();
+        let mut reverted = Reverted::default();
+        let mut own: Vec<(Setting, Changed)> = Vec::new();
+        for Whole { changed, is_of_now } in wholes {
+            let setting = changed.device.find(self.machine.sys(), changed.kind, &mounts);
+            let found = setting.as_ref().and_then(|setting| self.machine.value(setting).ok());
+            let left = Left { changed: changed.clone(), found: found.clone() };
+            match setting {
+                None => reverted.gone.push(left),
+                Some(setting) if !is_of_now && changed.set.is_none() => {
+                    // Kept as it is now, whatever is written before it.
+                    let before = found.unwrap_or(changed.before);
+                    own.push((setting, Changed { before, ..changed }));
+                }
+                Some(_) if !is_of_now && found != changed.set && !is_back(&left) => {
+                    reverted.forgotten.push(left);
+                }
+                Some(setting) => {
+                    own.push((setting, changed));
+                    reverted.put_back.push(left);
+                }
+            }
+        }
+        self.write_until_they_hold(&own)?;
+        Ok(reverted)
+    }
+
+    fn write_until_they_hold(&self, own: &[(Setting, Changed)]) -> Result<(), SettingError> {
+        let mut failed = None;
+        for _ in 0..PASSES_MAX {
+            failed = None;
+            let mut has_written = false;
+            for (setting, changed) in own {
+                if self.machine.value(setting).ok().as_ref() != Some(&changed.before) {
+                    has_written = true;
+                    failed = self.machine.write(setting, &changed.before).err().or(failed);
+                }
+            }
+            if !has_written {
+                break;
+            }
+        }
+        for (setting, changed) in own {
+            let found = self.machine.value(setting)?;
+            if found != changed.before && failed.is_none() {
+                failed = Some(SettingError::NotTaken {
+                    setting: setting.clone(),
+                    written: changed.before.clone(),
+                    found,
+                });
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Each setting of each device once, with the value before the first of these changes that the
+    /// kernel may still know, and what the last of them set.
+    fn wholes(&self, changes: &[Change]) -> Vec<Whole> {
+        let boot = self.machine.boot();
+        let (sys, mounts) = (self.machine.sys(), self.machine.mounts());
+        let is_of_now = |change: &Change, changed: &Changed| {
+            let setting = changed.device.find(sys, changed.kind, &mounts);
+            let now = setting.and_then(|setting| Device::of(sys, &setting, &mounts));
+            change.boot == boot && now.is_some_and(|now| now.sequence == changed.device.sequence)
+        };
+        let mut wholes: Vec<Whole> = Vec::new();
+        for change in changes {
+            for changed in &change.settings {
+                let is_of_now = is_of_now(change, changed);
+                let same = |whole: &&mut Whole| is_same(&whole.changed, changed);
+                match wholes.iter_mut().find(same) {
+                    // What was before is of no use when the kernel has forgotten it since.
+                    Some(whole) if whole.is_of_now || !is_of_now => {
+                        if changed.set.is_some() {
+                            whole.changed.set.clone_from(&changed.set);
+                        }
+                    }
+                    Some(whole) => *whole = Whole { changed: changed.clone(), is_of_now },
+                    None => wholes.push(Whole { changed: changed.clone(), is_of_now }),
+                }
+            }
+        }
+        wholes
+    }
+}
