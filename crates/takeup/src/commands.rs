@@ -13,6 +13,7 @@ mod report;
 mod restore;
 mod rules;
 mod sim;
+mod tune;
 mod verify;
 mod watch;
 
@@ -49,6 +50,7 @@ enum Command {
     Probe(probe::ProbeArgs),
     Watch(watch::WatchArgs),
     Sim(sim::SimArgs),
+    Tune(tune::TuneArgs),
     Bench(bench::BenchArgs),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
@@ -70,6 +72,7 @@ pub fn run(arguments: TakeupArgs) -> ExitCode {
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),

@@ -169,8 +169,11 @@ fn value_in(cell: &Cell, name: &str, kind: Kind) -> Result<Option<String>, CellE
     }))
 }
 
-/// The settings of a kind that belong to a device, at least one.
-fn settings_of(kind: Kind, device: &Storage) -> Result<Vec<Setting>, QueueError> {
+/// The settings of a kind that act on a device, at least one: of which layer is said above.
+///
+/// # Errors
+/// When there is none.
+pub fn settings_of(kind: Kind, device: &Storage) -> Result<Vec<Setting>, QueueError> {
     let settings: Vec<Setting> = match kind {
         Kind::ReadAhead => {
             device.read_ahead.as_deref().map(Setting::read_ahead).into_iter().collect()

@@ -27,7 +27,7 @@ use crate::outcome::{Outcome, to_standard_output};
 use crate::terminal::{colour, to_standard_error};
 use options::ExperimentArgs;
 
-pub use options::{Form, NamedRate, finish};
+pub use options::{Form, NamedRate, Span, finish};
 use progress::Progress;
 
 /// Run an experiment and say what to set
@@ -94,17 +94,26 @@ pub fn recovered() -> Result<usize, GuardError> {
 /// the machine empties, since the kernel forgets the settings then, too. Without a login session
 /// an ordinary user has no such place but the home directory.
 pub fn journal() -> Option<PathBuf> {
-    let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let below = |path: PathBuf, name: &str| path.join(name);
     let directory = if rustix::process::geteuid().is_root() {
-        named("TAKEUP_RUN_DIR").or_else(|| Some(PathBuf::from("/run/takeup")))
+        named_folder("TAKEUP_RUN_DIR").or_else(|| Some(PathBuf::from("/run/takeup")))
     } else {
-        named("TAKEUP_RUN_DIR")
-            .or_else(|| named("XDG_RUNTIME_DIR").map(|path| below(path, "takeup")))
-            .or_else(|| named("XDG_STATE_HOME").map(|path| below(path, "takeup")))
-            .or_else(|| named("HOME").map(|path| below(path, ".local/state/takeup")))
+        named_folder("TAKEUP_RUN_DIR")
+            .or_else(|| named_folder("XDG_RUNTIME_DIR").map(|path| path.join("takeup")))
+            .or_else(users_folder)
     };
     directory.map(|directory| directory.join("settings.json"))
+}
+
+/// The folder that a variable of the environment names.
+pub fn named_folder(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Where an ordinary user's programs keep what they have to remember.
+pub fn users_folder() -> Option<PathBuf> {
+    named_folder("XDG_STATE_HOME")
+        .map(|path| path.join("takeup"))
+        .or_else(|| named_folder("HOME").map(|path| path.join(".local/state/takeup")))
 }
 
 /// What there is to do about settings that cannot be kept safe.

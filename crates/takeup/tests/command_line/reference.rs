@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{document, run};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "backup",
     "restore",
     "list",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 14] = [
     "probe",
     "watch",
     "sim",
+    "tune",
     "bench",
     "compare",
     "report",
@@ -28,6 +29,9 @@ const COMMANDS: [&str; 14] = [
 
 /// Commands of `takeup sim`.
 const SIMULATIONS: [&str; 5] = ["tape", "disk", "status", "load", "eject"];
+
+/// Commands of `takeup tune`.
+const TUNINGS: [&str; 3] = ["set", "show", "revert"];
 
 /// Commands of `takeup bench`.
 const EXPERIMENTS: [&str; 7] = ["read", "disk", "tape", "run", "import", "power", "put-back"];
@@ -60,6 +64,9 @@ fn reference() -> String {
     }
     for command in SIMULATIONS {
         section(&format!("takeup sim {command}"), &["sim", command, "--help"]);
+    }
+    for command in TUNINGS {
+        section(&format!("takeup tune {command}"), &["tune", command, "--help"]);
     }
     text
 }

@@ -9,6 +9,7 @@ mod files;
 mod journals;
 mod queues;
 mod settings;
+mod tune;
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -1,0 +1,313 @@
+//! `takeup tune set`, and every other way in which something is set.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use bench::disk::queue::settings_of;
+use clap::Args;
+use host::layers::Storage;
+use host::settings::changes::{Change, Now, ThisMachine, Wanted, look};
+use host::settings::limits::{Unfit, unfit};
+use host::settings::{Kind, Setting};
+use report::escape::escape;
+use report::format::duration;
+use serde_json::{Value, json};
+
+use crate::commands::bench::{Form, Span, finish};
+use crate::failure::Failure;
+use crate::outcome::{Outcome, to_standard_output};
+
+/// Set read-ahead or the queue of the device that a path lies on
+///
+/// A value that would not stay as it is, that would fail the paths of a multipath device, or that
+/// does nothing where it is to be set, is refused before anything is written. Limits are written
+/// before read-ahead, which the kernel sets anew with them; all is read back, also after udev had
+/// its turn.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup tune set /srv/images read_ahead_kb=1024
+  takeup tune set /dev/sdb scheduler=mq-deadline nr_requests=256 max_sectors_kb=512
+  takeup tune revert
+
+Names are those in /sys/block/*/queue: scheduler, write_cache, rotational, max_sectors_kb, nomerges,
+wbt_lat_usec, nr_requests, read_ahead_kb. Read-ahead is that of the device that the file system of
+PATH lies on, all others are those of the disks at its bottom.")]
+pub struct SetArgs {
+    /// File, folder or block device
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// What to set
+    #[arg(value_name = "NAME=VALUE", required = true)]
+    settings: Vec<String>,
+    #[command(flatten)]
+    apply: ApplyArgs,
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// How something is set.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct ApplyArgs {
+    /// Time after which all is read back once more
+    #[arg(long, default_value = "5s", value_name = "TIME")]
+    settle: Span,
+}
+
+/// Runs the command.
+pub fn run(arguments: &SetArgs) -> ExitCode {
+    let form = if arguments.json { Form::Json } else { Form::Text };
+    finish(set(arguments), "tune set", form)
+}
+
+fn set(arguments: &SetArgs) -> Result<Outcome, Failure> {
+    let storage = storage(&arguments.path)?;
+    let mut settings = Vec::new();
+    for text in &arguments.settings {
+        settings.extend(parsed(text, &storage, &arguments.path)?);
+    }
+    let applied = apply(&arguments.path, settings, &arguments.apply)?;
+    let text = if arguments.json {
+        let document = json!({
+            "command": "tune set",
+            "settings": applied.document(),
+            "commands": { "undo": UNDO },
+        });
+        format!("{document:#}\n")
+    } else {
+        applied.text()
+    };
+    to_standard_output(text.as_bytes())?;
+    Ok(applied.outcome())
+}
+
+/// What takes back whatever was set.
+pub const UNDO: &str = "takeup tune revert";
+
+/// The storage below a path.
+pub fn storage(path: &Path) -> Result<Storage, Failure> {
+    Storage::of(path).map_err(|error| Failure::new(&error, None))
+}
+
+/// `NAME=VALUE` as the settings that act, once it is known that they do and take that value.
+fn parsed(text: &str, storage: &Storage, path: &Path) -> Result<Vec<(Setting, String)>, Failure> {
+    let unknown = |why: &str| {
+        let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.file_name()).collect();
+        Failure::of(format!("{text}: {why}"), Some(&format!("known are {}", names.join(", "))))
+    };
+    let (name, value) = text.split_once('=').ok_or_else(|| unknown("a setting is NAME=VALUE"))?;
+    let kind = Kind::of_file(name).ok_or_else(|| unknown("no setting of that name"))?;
+    acting(kind, value, storage, path)
+}
+
+/// The settings of a kind that act on a path, with that value.
+///
+/// # Errors
+/// When there is none, it does nothing for what lies above, it must not be changed, or the kernel
+/// would make another value of it.
+pub fn acting(
+    kind: Kind,
+    value: &str,
+    storage: &Storage,
+    path: &Path,
+) -> Result<Vec<(Setting, String)>, Failure> {
+    let name = kind.file_name();
+    refuse_without_effect(kind, storage, path)?;
+    if kind == Kind::MaxSectors
+        && let Some(device) = multipath(storage)
+    {
+        return Err(Failure::of(
+            format!(
+                "max_sectors_kb below {device}, which is in use, is not changed: requests that \
+                     are under way would fail its paths"
+            ),
+            Some("max_sectors_kb in /etc/multipath.conf sets it when the device is made"),
+        ));
+    }
+    let settings = settings_of(kind, storage).map_err(|error| Failure::new(&error, None))?;
+    for setting in &settings {
+        let unfit = unfit(setting, value).map_err(|error| Failure::new(&error, None))?;
+        if let Some(unfit) = unfit {
+            let hint = match &unfit {
+                Unfit::Clipped { becomes, .. } => Some(format!("{name}={becomes} is taken")),
+                Unfit::NotOffered { .. } => None,
+            };
+            return Err(Failure::of(format!("{}: {unfit}", path.display()), hint.as_deref()));
+        }
+    }
+    Ok(settings.into_iter().map(|setting| (setting, value.to_owned())).collect())
+}
+
+/// Read-ahead of a device that is part of another one does nothing for what is read through that.
+fn refuse_without_effect(kind: Kind, storage: &Storage, path: &Path) -> Result<(), Failure> {
+    let above = holders(&storage.name);
+    if kind != Kind::ReadAhead || above.is_empty() {
+        return Ok(());
+    }
+    let above = above.join(", ");
+    Err(Failure::of(
+        format!(
+            "{}: read-ahead of {} does nothing for what is read through {above}",
+            path.display(),
+            storage.name
+        ),
+        Some(&format!("name {above}, or a path on it: read-ahead is that of the uppermost device")),
+    ))
+}
+
+/// Devices that are made of this one.
+fn holders(name: &str) -> Vec<String> {
+    let folder = Path::new("/sys/class/block").join(name.replace('/', "!")).join("holders");
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// The multipath device in a stack, or above a disk that is named itself.
+fn multipath(storage: &Storage) -> Option<String> {
+    let is_multipath = |name: &String| {
+        let uuid = Path::new("/sys/class/block").join(name).join("dm/uuid");
+        fs::read_to_string(uuid).is_ok_and(|uuid| uuid.starts_with("mpath-"))
+    };
+    let own = storage.multipath().map(str::to_owned);
+    own.or_else(|| holders(&storage.name).into_iter().find(is_multipath))
+}
+
+/// What was set, and what became of it.
+pub struct Applied {
+    /// As it was right behind the last write.
+    now: Vec<Now>,
+    /// As it was after udev had its turn, and some time.
+    later: Vec<Now>,
+    /// When that was.
+    when: String,
+}
+
+/// Sets, reads back, and reads back again when udev is done and after some time.
+///
+/// # Errors
+/// When nothing could be set, or the list of changes cannot be written.
+pub fn apply(
+    path: &Path,
+    settings: Vec<(Setting, String)>,
+    arguments: &ApplyArgs,
+) -> Result<Applied, Failure> {
+    let machine = ThisMachine;
+    let wanted = Wanted {
+        for_path: path.display().to_string(),
+        now_unix_seconds: bench::run::unix_seconds(),
+        until_unix_seconds: None,
+        settings,
+    };
+    let mut changes = super::changes(&machine)?;
+    let change = changes.remember(&wanted).map_err(|error| super::failure(&error))?;
+    let now = if change.settings.is_empty() {
+        Vec::new()
+    } else {
+        changes.apply().map_err(|error| super::failure(&error))?
+    };
+    // Others need not wait while nothing is done.
+    drop(changes);
+    let (later, when) = if now.is_empty() { Default::default() } else { again(&change, arguments) };
+    Ok(Applied { now, later, when })
+}
+
+/// Looks once more when udev has applied its rules, which it does when a disk that was open for
+/// writing is closed, and after some time: others (tuned, multipathd) have no such sign.
+fn again(change: &Change, arguments: &ApplyArgs) -> (Vec<Now>, String) {
+    let settled = Command::new("udevadm")
+        .args(["settle", "--timeout=10"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    let udev = match settled {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => "",
+        _ => "after `udevadm settle` and ",
+    };
+    std::thread::sleep(Duration::from_secs_f64(arguments.settle.0));
+    let when = format!("{udev}after {}", duration(arguments.settle.0));
+    (look(&ThisMachine, change), when)
+}
+
+impl Applied {
+    /// Whether all holds that was asked for.
+    fn holds(&self) -> bool {
+        self.now.iter().chain(&self.later).all(Now::holds)
+    }
+
+    /// With a warning where something does not hold.
+    pub fn outcome(&self) -> Outcome {
+        if self.holds() { Outcome::Done } else { Outcome::Warned }
+    }
+
+    /// For documents.
+    pub fn document(&self) -> Value {
+        let one = |(now, later): (&Now, &Now)| {
+            json!({
+                "device": now.name,
+                "name": now.changed.kind.file_name(),
+                "before": now.changed.before,
+                "set": now.changed.set,
+                "now": now.value,
+                "later": later.value,
+                "holds": now.holds() && later.holds(),
+            })
+        };
+        Value::Array(self.now.iter().zip(&self.later).map(one).collect())
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        if self.now.is_empty() {
+            return "all of it is set already: nothing was changed\n".to_owned();
+        }
+        let mut text = String::new();
+        for (now, later) in self.now.iter().zip(&self.later) {
+            let Some(set) = &now.changed.set else { continue };
+            text.push_str(&format!("{}: {}", setting_name(now), step(now, set)));
+            if !now.holds() {
+                text.push_str(&format!("; the kernel made {} of it", held(now)));
+            }
+            if later.value != now.value {
+                text.push_str(&format!(", and {} it is {}", self.when, held(later)));
+            }
+            text.push('\n');
+        }
+        if self.holds() {
+            text.push_str(&format!("read back at once and {}: all as set\n", self.when));
+        } else {
+            text.push_str("somebody else sets it, too: a rule of udev, tuned, lvm or multipathd\n");
+        }
+        text + &format!("back: {UNDO}\n")
+    }
+}
+
+/// `sdb read-ahead`.
+pub fn setting_name(now: &Now) -> String {
+    let name = now.name.as_ref().unwrap_or(&now.changed.device.name);
+    format!("{} {}", escape(name.as_bytes()), now.changed.kind.name())
+}
+
+/// From what to what it was set.
+pub fn step(now: &Now, set: &str) -> String {
+    let (kind, before) = (now.changed.kind, &now.changed.before);
+    match kind.with_unit(set) {
+        same if before == set => format!("{same}, kept"),
+        other => format!("{} -> {other}", kind.with_unit(before)),
+    }
+}
+
+/// What a setting holds, in words.
+pub fn held(now: &Now) -> String {
+    match &now.value {
+        Some(value) => now.changed.kind.with_unit(value),
+        None => "not to be read".to_owned(),
+    }
+}

@@ -1,0 +1,217 @@
+//! Settings that are changed to stay, on a loop device of our own and a real kernel, which raises a
+//! lowered read-ahead whenever a limit is written: all of it in force, all of it back, also when
+//! whoever changes or reverts is killed between any two steps.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use stepper::{Call, Stepped, Verdict};
+
+use crate::disks::Loop;
+use crate::takeup;
+
+const FILES: [&str; 8] = [
+    "scheduler",
+    "write_cache",
+    "rotational",
+    "max_sectors_kb",
+    "nomerges",
+    "wbt_lat_usec",
+    "nr_requests",
+    "read_ahead_kb",
+];
+
+/// Every setting of the queue; where there is no hold on write-back there is no value of it.
+fn settings(device: &Loop) -> BTreeMap<&'static str, String> {
+    let value = |file| (file, fs::read_to_string(device.queue(file)).unwrap_or_default());
+    FILES.map(value).into()
+}
+
+/// A device whose read-ahead is lowered, with a limit that is none of the kernel's choice.
+fn device(directory: &Path) -> Loop {
+    let device = Loop::over(directory, 64 << 20);
+    for (file, value) in [
+        ("scheduler", "none"),
+        ("max_sectors_kb", "512"),
+        ("nr_requests", "100"),
+        ("read_ahead_kb", "64"),
+    ] {
+        fs::write(device.queue(file), value).unwrap();
+    }
+    device
+}
+
+fn tune(directory: &Path, arguments: &[&str]) -> std::process::Command {
+    let mut command = takeup(directory);
+    command.env("TAKEUP_STATE_DIR", directory.join("state")).arg("tune").args(arguments);
+    command
+}
+
+fn done(directory: &Path, arguments: &[&str]) -> String {
+    told(&tune(directory, arguments).output().unwrap(), 0)
+}
+
+/// Both outputs of a command that ended with that code.
+fn told(output: &Output, code: i32) -> String {
+    let text = [&output.stdout[..], &output.stderr].concat();
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    text
+}
+
+/// All limits, in none of the orders that would do, and read-ahead as low as it is.
+const EVERYTHING: [&str; 6] = [
+    "read_ahead_kb=64",
+    "nr_requests=200",
+    "max_sectors_kb=256",
+    "rotational=0",
+    "write_cache=write through",
+    "scheduler=mq-deadline",
+];
+
+#[test]
+fn a_lowered_read_ahead_survives_every_limit_there_and_back() {
+    needs::require!(MqDeadline, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let device = device(directory.path());
+    let before = settings(&device);
+    let path = device.path();
+    // Five seconds and `udevadm settle` are what it takes by itself.
+    let text = done(directory.path(), &[&["set", path][..], &EVERYTHING].concat());
+    assert!(text.contains("max_sectors_kb: 512 KiB -> 256 KiB\n"), "{text}");
+    assert!(text.contains("after 5.00 s: all as set\n"), "{text}");
+    let shown = |file| fs::read_to_string(device.queue(file)).unwrap().trim().to_owned();
+    assert!(shown("scheduler").contains("[mq-deadline]"));
+    let held = ["write_cache", "rotational", "max_sectors_kb", "nr_requests", "read_ahead_kb"];
+    assert_eq!(held.map(shown), ["write through", "0", "256", "200", "64"]);
+    let text = done(directory.path(), &["show"]);
+    assert!(text.contains("nr_requests: 100 -> 200, holds\n"), "{text}");
+    // Somebody else writes a limit, and the kernel raises what was lowered.
+    fs::write(device.queue("max_sectors_kb"), "256").unwrap();
+    fs::write(device.queue("rotational"), "1").unwrap();
+    assert_ne!(shown("read_ahead_kb"), "64", "this kernel resets nothing: the test says nothing");
+    let text = done(directory.path(), &["show"]);
+    assert!(text.contains("rotational: 1 -> 0, is 1 now"), "{text}");
+    let text = done(directory.path(), &["revert"]);
+    assert!(text.contains("scheduler: mq-deadline -> none\n"), "{text}");
+    assert_eq!(settings(&device), before);
+    assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
+    assert_eq!(done(directory.path(), &["revert"]), "nothing to put back\n");
+}
+
+/// Runs a command that is killed before its call number `at` of those that change anything. Whether
+/// it came to that.
+fn killed_at(directory: &Path, arguments: &[&str], at: usize) -> bool {
+    const CHANGING: [&str; 5] = ["write", "renameat2", "unlinkat", "fsync", "mkdirat"];
+    let mut calls = 0;
+    let mut step = |call: &Call| {
+        if call.name().is_some_and(|name| CHANGING.contains(&name)) {
+            if calls == at {
+                kill_process(Pid::from_raw(call.thread).unwrap(), Signal::KILL).unwrap();
+            }
+            calls += 1;
+        }
+        Verdict::Pass
+    };
+    let command = tune(directory, arguments);
+    let stepped = Stepped::new(&command, "/dev/null", Duration::from_secs(60));
+    let ended = stepped.run(&mut step).unwrap();
+    assert!(!ended.hung && (ended.code == Some(0)) == (calls <= at), "{at}: {ended:?}");
+    calls > at
+}
+
+#[test]
+fn whoever_is_killed_at_any_step_leaves_what_can_be_put_back() {
+    needs::require!(MqDeadline, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let device = device(directory.path());
+    let before = settings(&device);
+    let settle = ["--settle", "0.01"];
+    let set = [&["set", device.path()][..], &EVERYTHING, &settle].concat();
+    let mut steps = 0;
+    while killed_at(directory.path(), &set, steps) {
+        done(directory.path(), &["revert"]);
+        assert_eq!(settings(&device), before, "set was killed before step {steps}");
+        steps += 1;
+    }
+    // Five values, and the list before them.
+    assert!(steps > 8, "{steps}");
+    done(directory.path(), &["revert"]);
+    let mut steps = 0;
+    loop {
+        done(directory.path(), &set);
+        let was_killed = killed_at(directory.path(), &["revert"], steps);
+        done(directory.path(), &["revert"]);
+        assert_eq!(settings(&device), before, "revert was killed before step {steps}");
+        if !was_killed {
+            break;
+        }
+        steps += 1;
+    }
+    assert!(steps > 6, "{steps}");
+}
+
+#[test]
+fn what_would_not_stay_or_does_nothing_is_refused_before_anything_is_written() {
+    needs::require!(LoopDevices, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let device = device(directory.path());
+    let before = settings(&device);
+    for (setting, expected, hint) in [
+        ("max_sectors_kb=99999", "max_sectors_kb 99999 would become ", "max_sectors_kb="),
+        ("read_ahead_kb=777", "read-ahead 777 would become 776", "read_ahead_kb=776 is taken"),
+        ("nr_requests=2", "nr_requests 2 would become 4", "nr_requests=4 is taken"),
+        ("nr_requests=99999999", "nothing was changed, since \"99999999\" was not taken", ""),
+        ("scheduler=nosuch", "scheduler nosuch is not what the device offers: none", ""),
+        ("read_ahead=64", "no setting of that name", "known are scheduler, "),
+        ("read_ahead_kb", "a setting is NAME=VALUE", "known are "),
+    ] {
+        let output =
+            tune(directory.path(), &["set", device.path(), "nomerges=2", setting]).output();
+        let text = told(&output.unwrap(), 1);
+        assert!(text.contains(expected) && text.contains(hint), "{text}");
+        assert_eq!(settings(&device), before, "{setting}");
+        assert!(!directory.path().join("state/changes.json").exists(), "{setting}");
+    }
+    let output = tune(directory.path(), &["set", "/proc/version", "scheduler=none"]).output();
+    assert!(told(&output.unwrap(), 1).contains("has no scheduler that could be set"));
+}
+
+/// Detaches a device and waits until it is: somebody may have it open for a moment.
+fn detach(device: Loop) {
+    let file = device.queue("../loop/backing_file");
+    drop(device);
+    let begun = Instant::now();
+    while file.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} stays", file.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_device_that_is_gone_is_told_and_not_lost() {
+    needs::require!(LoopDevices, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let device = device(directory.path());
+    done(directory.path(), &["set", device.path(), "read_ahead_kb=1024", "--settle", "0.01"]);
+    detach(device);
+    let text = done(directory.path(), &["show"]);
+    assert!(text.contains("64 KiB -> 1024 KiB, the device is gone"), "{text}");
+    let text = told(&tune(directory.path(), &["revert"]).output().unwrap(), 2);
+    assert!(text.contains("the device is gone; 64 KiB when it is back"), "{text}");
+    // Back under whatever name, with a value that is none of ours, which is left alone.
+    let again = Loop::over(directory.path(), 64 << 20);
+    fs::write(again.queue("read_ahead_kb"), "96").unwrap();
+    let text = done(directory.path(), &["revert"]);
+    assert!(text.contains("since the device or the machine started anew, left alone"), "{text}");
+    assert_eq!(fs::read_to_string(again.queue("read_ahead_kb")).unwrap(), "96\n");
+    done(directory.path(), &["set", again.path(), "read_ahead_kb=32", "--settle", "0.01"]);
+    detach(again);
+    let text = done(directory.path(), &["revert", "--forget"]);
+    assert!(text.contains("the device is gone; given up"), "{text}");
+    assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
+}
