@@ -290,8 +290,8 @@ mod tests {
     use crate::judgement::tests::{PLAIN, factors, runs};
     use crate::record::RunRecord;
 
-    /// Repeats differ by far more than what is in one of them: the gain is known well, and each rate
-    /// by itself hardly.
+    /// Repeats differ by far more than what is in one of them: the gain is known well, and each
+    /// rate by itself hardly.
     #[test]
     fn a_rate_is_the_same_in_the_table_and_in_the_sentence_of_the_gain() {
         let factors = vec![Factor::new(

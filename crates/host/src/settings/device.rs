@@ -180,6 +180,8 @@ mod tests {
             point: "/mnt".into(),
             kind: "nfs4".into(),
             source: source.into(),
+            options: "rw".into(),
+            file_system_options: "rw".into(),
         };
         for number in ["0:50", "0:61"] {
             let folder = sys.path().join("class/bdi").join(number);

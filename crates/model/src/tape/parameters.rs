@@ -227,7 +227,7 @@ impl TapeParameters {
         self.named(name).map(|parameter| *parameter = Known::fitted(value)).is_some()
     }
 
-    /// The same with a value that is assumed, since measurements leave no room for that of the table.
+    /// The same with a value that is assumed: measurements leave no room for that of the table.
     pub fn assume(&mut self, name: &str, value: u64) -> bool {
         self.named(name).map(|parameter| *parameter = Known::assumed(value)).is_some()
     }

@@ -27,7 +27,7 @@ use crate::outcome::{Outcome, to_standard_output};
 use crate::terminal::{colour, to_standard_error};
 use options::ExperimentArgs;
 
-pub use options::{Form, NamedRate, Span, finish};
+pub use options::{Form, NamedRate, finish};
 use progress::Progress;
 
 /// Run an experiment and say what to set

@@ -25,7 +25,7 @@ fn a_plan_for_the_drive_of_an_experiment() {
     insta::assert_snapshot!("plan_from", shown(&output, directory.path()));
 }
 
-/// A record that leaves no room for the buffer of the generation: what is assumed is what it leaves.
+/// A record that leaves no room for the buffer of the generation: assumed is what it leaves.
 #[test]
 fn nothing_is_assumed_that_the_runs_leave_no_room_for() {
     let mut lines = made(3);

@@ -16,9 +16,10 @@ use report::escape::escape;
 use report::format::duration;
 use serde_json::{Value, json};
 
-use crate::commands::bench::{Form, Span, finish};
+use crate::commands::bench::{Form, finish};
 use crate::failure::Failure;
 use crate::outcome::{Outcome, to_standard_output};
+use crate::quantity::Span;
 
 /// Set read-ahead or the queue of the device that a path lies on
 ///

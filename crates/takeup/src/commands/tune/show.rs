@@ -116,9 +116,10 @@ fn words(change: &Change, now: &[Now], seconds: u64) -> String {
 fn revert(arguments: &RevertArgs) -> Result<Outcome, Failure> {
     let mut changes = super::changes(&ThisMachine)?;
     let reverted = changes.revert().map_err(|error| super::failure(&error))?;
-    let forgotten = match arguments.forget {
-        true => changes.forget_gone().map_err(|error| super::failure(&error))?,
-        false => 0,
+    let forgotten = if arguments.forget {
+        changes.forget_gone().map_err(|error| super::failure(&error))?
+    } else {
+        0
     };
     let text = if arguments.json {
         let document = json!({
