@@ -11,6 +11,8 @@
 //! held at one level in A and at another one in B, which is named: to compare across it may be what
 //! is wanted.
 
+mod apart;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -22,6 +24,7 @@ use crate::statistics::interval::{Interval, of_geometric_mean, of_mean, t_factor
 use crate::statistics::noncentral::{away, typical_estimate};
 use crate::statistics::ratio::{holm, independent, paired};
 use crate::statistics::{geometric_mean, median, standard_deviation};
+pub use apart::apart;
 use report::format::counted;
 use report::rounding::{Rounding, percent_at_least};
 

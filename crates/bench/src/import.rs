@@ -13,6 +13,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::quantities::Unit;
+use report::names::{meant, there_are};
+
 use crate::record::{Cell, Experiment, FORMAT, Factor, Header, Level, Role, RunRecord, Value};
 
 /// Longest table that is read.
@@ -282,23 +284,48 @@ impl<'a> Table<'a> {
             self.has(|known| *known == Known::Seconds),
             self.has(|known| matches!(known, Known::Rate(_))),
         ];
+        let factors = self.varied();
         let why = if [bytes, seconds, rate].into_iter().filter(|it| *it).count() < 2 {
-            "two of bytes, seconds and a rate (mb_s) are needed, or --bytes with one of them"
-        } else if !self.columns.iter().any(|column| matches!(column, Column::Factor(_))) {
-            "no column says what was varied"
+            format!(
+                "two of bytes, seconds and a rate (mb_s) are needed, or --bytes with one of them; {}",
+                self.taken_for()
+            )
+        } else if factors.is_empty() {
+            format!("no column says what was varied; the columns are {}", self.names.join(", "))
         } else {
             let present = self.options.present.iter().map(|(name, _)| name);
-            let asked = self.options.loads.iter().chain(present);
-            return match asked.into_iter().find(|name| !self.is_factor(name)) {
-                Some(name) => Err(ImportError::Table(format!("no column {name} that was varied"))),
-                None => Ok(()),
-            };
+            let mut asked = self.options.loads.iter().chain(present);
+            let unknown = asked.find(|name| !factors.contains(&name.as_str()));
+            return unknown.map_or(Ok(()), |name| {
+                let there_are = there_are(name, &factors);
+                let why = format!("no column {name} that was varied: {there_are}");
+                Err(ImportError::Table(why))
+            });
         };
-        Err(ImportError::Line { line, why: why.to_owned() })
+        Err(ImportError::Line { line, why })
     }
 
-    fn is_factor(&self, wanted: &str) -> bool {
-        self.columns.iter().any(|column| matches!(column, Column::Factor(name) if name == wanted))
+    /// The columns that say what was varied.
+    fn varied(&self) -> Vec<&str> {
+        let columns = self.columns.iter();
+        let factors = columns.filter_map(|column| match column {
+            Column::Factor(name) => Some(name.as_str()),
+            Column::Known(_) | Column::Measure(_) => None,
+        });
+        factors.collect()
+    }
+
+    /// The columns, and which of those that are taken for factors may be numbers of a run.
+    fn taken_for(&self) -> String {
+        let known =
+            || KNOWN_COLUMNS.split(", ").filter(|name| !self.names.iter().any(|own| own == name));
+        let meant = |name: &&str| Some(format!("{} by {name}", meant(name, known())?));
+        let meant: Vec<String> = self.varied().iter().filter_map(meant).collect();
+        let columns = format!("the columns are {}", self.names.join(", "));
+        match &meant[..] {
+            [] => columns,
+            some => format!("{columns}; did you mean {}?", some.join(", ")),
+        }
     }
 
     /// One row.
@@ -310,7 +337,8 @@ impl<'a> Table<'a> {
     ) -> Result<RunRecord, ImportError> {
         if fields.len() != self.columns.len() {
             let (found, wanted) = (fields.len(), self.columns.len());
-            let why = format!("{found} fields, and the first line names {wanted} columns");
+            let names = self.names.join(", ");
+            let why = format!("{found} fields, and the first line names {wanted} columns: {names}");
             return Err(ImportError::Line { line, why });
         }
         let mut run = RunRecord::default();
@@ -425,7 +453,13 @@ impl<'a> Table<'a> {
             if let Some((_, text)) = self.options.present.iter().find(|(known, _)| known == name) {
                 let level = level(name, text, size).map_err(ImportError::Table)?;
                 if !factor.levels.contains(&level) {
-                    return Err(ImportError::Table(format!("no row has {name} {text}")));
+                    let known: Vec<String> =
+                        factor.levels.iter().map(|level| level.shown(name)).collect();
+                    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                    let there_are = there_are(text, &known);
+                    return Err(ImportError::Table(format!(
+                        "no row has {name} {text}: {there_are}"
+                    )));
                 }
                 factor.present = Some(level);
             }

@@ -24,8 +24,13 @@ use file::FileData;
 use noise::Noise;
 use text::Text;
 
+use report::names::{meant, there_are};
+
 pub use file::MEMORY_BYTES_MAX;
 pub use text::{RATIO_MAX, RATIO_MIN};
+
+/// Data that are made, by their names.
+const NAMES: [&str; 3] = ["zeros", "random", "text:RATIO"];
 
 /// What to write, as it is typed and kept in the file of runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +109,15 @@ pub enum PayloadError {
         /// Why.
         source: io::Error,
     },
+    /// A word that is no file, and nearly the name of data that can be made.
+    #[error("{} is not there, and no data are called {typed}: {}", path.display(),
+            there_are(typed, &NAMES))]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// Its name, as it was typed.
+        typed: String,
+    },
     /// A tree of nothing but names.
     #[error("{}: no file in it holds anything", path.display())]
     EmptyTree {
@@ -125,6 +139,10 @@ pub enum PayloadError {
 
 impl PayloadError {
     fn read(path: &Path, source: io::Error) -> PayloadError {
+        let typed = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into());
+        if source.kind() == io::ErrorKind::NotFound && meant(&typed, NAMES).is_some() {
+            return PayloadError::Unknown { path: path.to_owned(), typed };
+        }
         PayloadError::Read { path: path.to_owned(), source }
     }
 }

@@ -10,6 +10,7 @@ pub mod explanation;
 pub mod figure;
 pub mod findings;
 pub mod format;
+pub mod names;
 pub mod page;
 pub mod rounding;
 pub mod rules;

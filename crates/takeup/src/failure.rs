@@ -15,6 +15,7 @@ use backup::read::ReadFailure;
 use backup::restore::RestoreError;
 use backup::verify::VerifyError;
 use bench::tape::TapeBenchError;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use device::source::SourceError;
 use device::tape::OpenError;
 use device::target::TargetError;
@@ -82,6 +83,10 @@ pub fn usage(error: &clap::Error) -> ExitCode {
             _ => ExitCode::SUCCESS,
         };
     }
+    if let Some(failure) = below_zero(error, std::env::args().skip(1)) {
+        crate::terminal::to_standard_error(&failure.to_text());
+        return ExitCode::from(FAILED);
+    }
     let text = error.render().to_string();
     let text = match text.strip_prefix("error: ") {
         Some(misuse) => format!("takeup: {misuse}"),
@@ -90,6 +95,28 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     };
     crate::terminal::to_standard_error(&text);
     ExitCode::from(FAILED)
+}
+
+/// A number below zero, which clap takes for an option and wants behind a `--`: nothing here takes
+/// one, so that no place for it would do.
+fn below_zero(error: &clap::Error, typed: impl Iterator<Item = String>) -> Option<Failure> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let number =
+        unknown.strip_prefix('-').filter(|rest| rest.starts_with(|it: char| it.is_ascii_digit()));
+    if error.kind() != ErrorKind::UnknownArgument || number.is_none() {
+        return None;
+    }
+    let mut before = None;
+    for word in typed {
+        if word.starts_with(unknown.as_str()) {
+            let place = before.map_or(String::new(), |before| format!(" behind {before}"));
+            return Some(Failure::of(format!("{word}{place}: no number here is below zero"), None));
+        }
+        before = Some(word);
+    }
+    None
 }
 
 /// Refuses to run without a standard output: whatever went there would be lost without a word.

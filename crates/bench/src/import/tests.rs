@@ -78,7 +78,12 @@ fn loads_and_what_is_in_force_are_told_apart() {
     assert_eq!(factors[1].present, Some(Level::Number(64 << 10)));
     let other = Options { loads: vec!["devise".into()], ..Options::default() };
     let error = import(table, &other, size).unwrap_err().to_string();
-    assert_eq!(error, "no column devise that was varied");
+    let there_are = "there are device and block_bytes; did you mean device?";
+    assert_eq!(error, format!("no column devise that was varied: {there_are}"));
+    let present = vec![("block_bytes".into(), "1M".into())];
+    let other = Options { present, ..Options::default() };
+    let error = import(table, &other, size).unwrap_err().to_string();
+    assert_eq!(error, "no row has block_bytes 1M: there are 10 KiB and 64 KiB");
 }
 
 /// However far apart they stand; and a quote that nobody closes costs one look at each line.
@@ -98,8 +103,12 @@ fn what_cannot_be_understood_is_said_with_its_place() {
     refused("", "the table is empty: its first line names columns");
     refused("depth,bytes,seconds\n", "the table has no rows");
     let why = "two of bytes, seconds and a rate (mb_s) are needed, or --bytes with one of them";
-    refused("depth,seconds\n1,2\n", &format!("line 1: {why}"));
-    refused("bytes,seconds\n1,2\n", "line 1: no column says what was varied");
+    let columns = "the columns are depth, seconds";
+    refused("depth,seconds\n1,2\n", &format!("line 1: {why}; {columns}"));
+    let columns = "the columns are depth, byts, secs; did you mean bytes by byts, seconds by secs?";
+    refused("depth,byts,secs\n1,2,3\n", &format!("line 1: {why}; {columns}"));
+    let none = "line 1: no column says what was varied; the columns are bytes, seconds";
+    refused("bytes,seconds\n1,2\n", none);
     let twice = "line 2, column 3 (depth): this column is there twice";
     refused("# x\ndepth,bytes,depth\n", twice);
     refused(
@@ -111,7 +120,8 @@ fn what_cannot_be_understood_is_said_with_its_place() {
         "block_bytes,mb_s,seconds\n64q,5,1\n",
         "line 2, column 1 (block_bytes): \"64q\": no size",
     );
-    refused("depth,bytes,seconds\n1,5\n", "line 2: 2 fields, and the first line names 3 columns");
+    let named = "the first line names 3 columns: depth, bytes, seconds";
+    refused("depth,bytes,seconds\n1,5\n", &format!("line 2: 2 fields, and {named}"));
     refused("depth,bytes,seconds\n1,\"5,1\n", "line 2: a quote is opened and never closed");
     refused(
         "depth,bytes,seconds\n1,,1\n",

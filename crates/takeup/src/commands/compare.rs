@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench::compare::compare;
+use bench::compare::{apart, compare};
 use bench::judgement::Options;
 use bench::presentation::{comparison_page, comparison_text, document};
-use bench::record::load;
+use bench::record::{Experiment, load};
 use clap::Args;
 use serde_json::json;
 
@@ -71,10 +71,7 @@ fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
     let options = Options { value: a.header.value, ..Options::default() };
     let comparison = compare(&a, &b, &options);
     if comparison.pairs.is_empty() {
-        return Err(Failure::of(
-            "the two experiments have no combination in common",
-            Some("`takeup report` shows the combinations of each"),
-        ));
+        return Err(nothing_in_common(&a, &b));
     }
     if let Some(mut page) = page {
         page.write(&comparison_page(&a, &b, &comparison).to_html())?;
@@ -90,4 +87,15 @@ fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
     };
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)
+}
+
+fn nothing_in_common(a: &Experiment, b: &Experiment) -> Failure {
+    let apart = apart(a, b);
+    let why = if apart.is_empty() {
+        "each factor has levels in common, and no combination of them ran in both".to_owned()
+    } else {
+        apart.join("; ")
+    };
+    let what = format!("the two experiments have no combination in common: {why}");
+    Failure::of(what, Some("`takeup report` shows the combinations of each"))
 }

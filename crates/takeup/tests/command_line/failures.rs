@@ -32,6 +32,25 @@ fn misuse() {
     check("ring_too_small", &["backup", "tree", "--to", "x", "--ring", "1M"]);
 }
 
+/// What was typed wrong is told as what was meant, by what there is.
+#[test]
+fn what_was_meant() {
+    check("number_below_zero", &["bench", "disk", "tree/a", "--depth", "-1"]);
+    check("rate_below_zero", &["plan", "--drive", "lto8", "--source-rate", "-5MB", "--size", "1T"]);
+    check("nearly_zeros", &["bench", "tape", "/dev/null", "--data", "zeroes"]);
+    check("disk_without_path", &["bench", "disk"]);
+}
+
+/// fio counts in milliseconds.
+#[test]
+fn a_run_of_half_a_second_is_a_run() {
+    let directory = small_tree();
+    let plan = ["bench", "disk", "tree/a", "--runtime", "500ms", "--print-plan"];
+    let output = run(directory.path(), &plan);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().any(|line| line == "run_seconds = 0.5"), "{text}");
+}
+
 #[test]
 fn sources() {
     check("source_missing", &["backup", "no-such", "--to", "x"]);

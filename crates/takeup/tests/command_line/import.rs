@@ -63,6 +63,24 @@ fn published_tables_become_runs_that_are_judged() {
     assert_eq!(tables.count(), 4, "each of them is tried here");
 }
 
+/// Of two experiments without a combination in common it is told what keeps them apart.
+#[test]
+fn what_keeps_two_experiments_apart_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, blocks) in [("a", ["64k", "128k"]), ("b", ["1M", "2M"])] {
+        let row = |block: &str| format!("LTO-7,{block},1000000,1\n");
+        let table = format!("device,block_bytes,bytes,seconds\n{}", blocks.map(row).concat());
+        fs::write(directory.path().join(format!("{name}.csv")), table).unwrap();
+        let (table, output) = (format!("{name}.csv"), format!("{name}.ndjson"));
+        let made = run(directory.path(), &["bench", "import", &table, "-o", &output]);
+        assert!(made.status.success(), "{made:?}");
+    }
+    let output = run(directory.path(), &["compare", "a.ndjson", "b.ndjson"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    let apart = "in common: block size is 64 KiB, 128 KiB in A and 1 MiB, 2 MiB in B";
+    assert!(output.status.code() == Some(1) && text.contains(apart), "{text}");
+}
+
 /// One's own runs against a published table, by what both have.
 #[test]
 fn an_imported_table_is_compared_like_any_runs() {

@@ -27,6 +27,10 @@ use crate::quantity::{Size, Span};
 /// A PATH that does not exist is made for loads that write, and removed at the end. Loads of many
 /// files make theirs in a folder of their own below PATH, and remove it at the end.
 #[derive(Args, Debug)]
+#[command(override_usage = "\
+takeup bench disk [OPTIONS] <PATH>
+       takeup bench disk [OPTIONS] --job <FILE> [PATH]
+       takeup bench disk [OPTIONS] --plan <FILE>")]
 #[command(after_help = "\
 Examples:
   takeup bench disk /srv/db.img --engines io_uring --depth 1,4,16,64

@@ -9,6 +9,8 @@ use bench::quantities::Unit;
 use model::tape::parameters::TapeParameters;
 
 use crate::failure::Failure;
+use report::names::there_are;
+
 use crate::quantity::{QuantityError, Rate, Size};
 
 /// A parameter and its new value.
@@ -43,7 +45,10 @@ impl Setting {
         if is_known {
             return Ok(());
         }
-        let what = format!("no parameter of a drive: {}", self.name);
+        let rows = drive.rows();
+        let known: Vec<&str> = rows.iter().map(|row| row.name).collect();
+        let there_are = there_are(&self.name, &known);
+        let what = format!("no parameter of a drive: {}: {there_are}", self.name);
         Err(Failure::of(what, Some("takeup plan --parameters shows their names")))
     }
 }

@@ -1,0 +1,53 @@
+//! What to say where a name is typed that nobody knows: which there are, and which was meant.
+
+/// As like each other as `secs` and `seconds`; clap asks for 0.7 and often guesses wide of the mark.
+const ALIKE: f64 = 0.8;
+
+/// The known name that is most like the one typed, if any is.
+pub fn meant<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
+    let typed = plain(typed);
+    let alike = |name: &'a str| (strsim::jaro(&typed, &plain(name)), name);
+    let known = known.into_iter().map(alike).filter(|(likeness, _)| *likeness >= ALIKE);
+    let best = known.max_by(|a, b| a.0.total_cmp(&b.0));
+    best.map(|(_, name)| name)
+}
+
+/// `there are device and block_bytes; did you mean device?`, for the end of an error.
+pub fn there_are(typed: &str, known: &[&str]) -> String {
+    let all = match known {
+        [] => return "there is none".to_owned(),
+        [one] => format!("there is {one}"),
+        [most @ .., last] => format!("there are {} and {last}", most.join(", ")),
+    };
+    match meant(typed, known.iter().copied()) {
+        Some(name) => format!("{all}; did you mean {name}?"),
+        None => all,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_nearly_typed_is_what_was_meant() {
+        let known = ["zeros", "random", "text:RATIO", "seconds", "bytes", "block_bytes"];
+        let check = |typed: &str, expected: Option<&str>| {
+            assert_eq!(meant(typed, known), expected, "{typed}");
+        };
+        check("zeroes", Some("zeros"));
+        check("radnom", Some("random"));
+        check("secs", Some("seconds"));
+        check("Block-Bytes", Some("block_bytes"));
+        check("device", None);
+        check("srcc", None);
+        check("", None);
+        assert_eq!(there_are("x", &[]), "there is none");
+        assert_eq!(there_are("x", &["depth"]), "there is depth");
+        assert_eq!(
+            there_are("devcie", &["depth", "device", "data"]),
+            "there are depth, device and data; did you mean device?"
+        );
+    }
+}
