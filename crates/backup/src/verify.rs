@@ -13,6 +13,7 @@
 //! What differs is sorted by whether the live object was touched since the backup: *changed* is
 //! what a backup is for, *differs although it did not change* is what nobody did.
 
+mod elsewhere;
 mod freshness;
 mod large;
 mod live;
@@ -215,6 +216,15 @@ pub struct VerifyReport {
     pub extra: Bounded<Vec<u8>>,
     /// Members that could not be compared.
     pub not_compared: Bounded<Problem>,
+    /// Set where next to nothing of the archive is below the directory compared with.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// The directory compared with has next to nothing of the archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The one that was probably meant, where one above or right below it has what is missing.
+    pub probably: Option<PathBuf>,
 }
 
 impl VerifyReport {
@@ -340,6 +350,9 @@ pub fn verify(
     }
     if let Some(against) = &options.against {
         live::find_extra(against, &workers, &mut report, &warnings, cancel)?;
+        report.elsewhere = elsewhere::is_elsewhere(&report).then(|| Elsewhere {
+            probably: elsewhere::probably_meant(against, &report.missing.items),
+        });
     }
     report.run.seconds = start.elapsed().as_secs_f64();
     report.warnings = warnings.count();

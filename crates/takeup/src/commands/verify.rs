@@ -1,6 +1,7 @@
 //! `takeup verify`: reads everything back, and compares it with the live files.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -80,11 +81,15 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     };
     let mut terminal =
         Terminal::new(&arguments.common).watching(Some(Path::new(&arguments.from)), None);
+    if arguments.against.is_some() {
+        terminal = terminal.folding_repeats();
+    }
     let result = verify(options, &terminal, &cancel);
     terminal.close();
     let report = result?;
     let summary = summarise(report.run.clone(), &terminal);
     let (more, mut text) = (document(&report), verdict(&report));
+    text.push_str(&elsewhere(arguments.against.as_deref(), &report));
     text.push_str(&origin(report.read_from));
     text.push_str(&report.tape.as_ref().map(tape_source::lines).unwrap_or_default());
     print_with(&summary, &more, &text, &arguments.common, SummaryPlace::Output)?;
@@ -137,6 +142,19 @@ fn verdict(report: &VerifyReport) -> String {
         text.push_str(&format!("{}\n", counted(number, one, many)));
     }
     text
+}
+
+/// That the wrong folder was compared with, and which was meant.
+fn elsewhere(against: Option<&Path>, report: &VerifyReport) -> String {
+    let Some((against, found)) = against.zip(report.elsewhere.as_ref()) else {
+        return String::new();
+    };
+    let named = |path: &Path| escape(path.as_os_str().as_bytes());
+    let meant = match &found.probably {
+        Some(folder) => format!("probably --against {} was meant", named(folder)),
+        None => "paths are those that `takeup list` shows, below it".to_owned(),
+    };
+    format!("next to nothing of the archive is below {}: {meant}\n", named(against))
 }
 
 /// Where the bytes came from, as a line, where there is something to say.
@@ -197,6 +215,9 @@ fn document(report: &VerifyReport) -> Value {
         "missing": paths(&report.missing),
         "extra": paths(&report.extra),
         "not_compared": problems(&report.not_compared),
+        "elsewhere": report.elsewhere.as_ref().map(|found| json!({
+            "probably": found.probably.as_ref().map(|folder| folder.display().to_string()),
+        })),
     })
 }
 

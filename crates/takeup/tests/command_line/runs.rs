@@ -115,6 +115,36 @@ fn lists() {
     assert_eq!(listed.stdout, b"tree/b\0tree/b/c\0");
 }
 
+/// One folder too deep or too high is one sentence, and not a line for each file.
+#[test]
+fn a_comparison_with_the_wrong_folder_names_the_right_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    fs::create_dir_all(path.join("here/tree/deep")).unwrap();
+    for number in 0..300 {
+        fs::write(path.join(format!("here/tree/deep/file{number}")), b"x").unwrap();
+    }
+    let at = path.join("here");
+    run(&at, &["backup", "tree", "--to", "../x.tar", "--quiet"]);
+    let verified = |against: &str| {
+        let output = run(path, &["verify", "x.tar", "--against", against]);
+        let text = shown(&output, path);
+        let probably = text.lines().find(|line| line.starts_with("next to nothing"));
+        (output.status.code(), probably.map(str::to_owned), text.lines().count())
+    };
+    for wrong in ["here/tree", "here/tree/deep", "."] {
+        let (code, probably, lines) = verified(wrong);
+        let probably = probably.unwrap_or_else(|| panic!("nothing is said of {wrong}"));
+        assert!(probably.contains(&format!("below {wrong}: probably --against ")), "{probably}");
+        assert!(probably.ends_with("/here was meant"), "{probably}");
+        assert!(code == Some(2) && lines < 50, "{lines} lines");
+    }
+    assert_eq!((verified("here").0, verified("here").1), (Some(0), None));
+    let document = run(path, &["verify", "x.tar", "--against", "here/tree", "--json"]);
+    let document: Value = serde_json::from_slice(&document.stdout).unwrap();
+    assert!(document["elsewhere"]["probably"].as_str().unwrap().ends_with("/here"), "{document}");
+}
+
 #[test]
 fn names_can_not_command_the_terminal() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,0 +1,83 @@
+//! The folder that was probably meant, where next to nothing of an archive is below the one that it
+//! was compared with: paths are those of the archive, and one folder too deep or too high is easily
+//! typed.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use interruptible::{openat, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+
+use super::VerifyReport;
+
+/// Of so many members compared, all but one are missing.
+const NEXT_TO_NOTHING: u64 = 10;
+/// Paths that are looked for, spread over those that are missing.
+const SAMPLES: usize = 16;
+/// Folders above and below that are looked into at most.
+const ABOVE_MAX: usize = 32;
+const BELOW_MAX: usize = 1000;
+
+/// Whether next to nothing that was compared is there.
+pub(crate) fn is_elsewhere(report: &VerifyReport) -> bool {
+    let compared = report.checked.compared;
+    let found = compared - report.missing.total.min(compared);
+    compared > 0 && found * NEXT_TO_NOTHING <= compared
+}
+
+/// Of the folders above and right below `against`, the one that has most of what is missing, if it
+/// has half of it at least.
+pub(crate) fn probably_meant(against: &Path, missing: &[Vec<u8>]) -> Option<PathBuf> {
+    let every = missing.len().div_ceil(SAMPLES).max(1);
+    let samples: Vec<&[u8]> = missing.iter().step_by(every).map(Vec::as_slice).collect();
+    let whole = against.canonicalize().ok()?;
+    let above = whole.ancestors().skip(1).take(ABOVE_MAX).map(Path::to_owned);
+    let entries = whole.read_dir().ok()?.take(BELOW_MAX).flatten();
+    let is_folder = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    let below = entries.filter(is_folder).map(|entry| entry.path());
+    let counted = above.chain(below).map(|folder| (there(&folder, &samples), folder));
+    let (found, folder) = counted.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
+    (found > 0 && 2 * found >= samples.len()).then_some(folder)
+}
+
+/// How many of these are below a folder.
+fn there(folder: &Path, paths: &[&[u8]]) -> usize {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(folder) = openat(CWD, folder, flags, Mode::empty()) else { return 0 };
+    paths.iter().filter(|path| is_there(&folder, path)).count()
+}
+
+/// The path is an archive's, and leads nowhere else.
+fn is_there(folder: &OwnedFd, path: &[u8]) -> bool {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(folder, path, flags, Mode::empty(), beneath).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_that_has_what_is_missing_is_named() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = tree.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("home/srv/data")).unwrap();
+        std::fs::create_dir_all(root.join("other")).unwrap();
+        let names: Vec<Vec<u8>> = (0..40).map(|n| format!("srv/data/f{n}").into_bytes()).collect();
+        for name in &names {
+            let name = std::str::from_utf8(name).unwrap();
+            std::fs::write(root.join("home").join(name), name).unwrap();
+        }
+        let home = Some(root.join("home"));
+        for too_deep in ["home/srv", "home/srv/data"] {
+            assert_eq!(probably_meant(&root.join(too_deep), &names), home);
+        }
+        assert_eq!(probably_meant(&root, &names), home, "one too high");
+        assert_eq!(probably_meant(&root.join("other"), &names), None);
+        // Whatever an archive calls its members.
+        let outside = [b"../home/srv".to_vec(), b"/".to_vec(), Vec::new()];
+        assert_eq!(probably_meant(&root.join("other"), &outside), None);
+        assert_eq!(probably_meant(&root.join("none"), &names), None);
+    }
+}
