@@ -8,6 +8,7 @@ const FLOORS: &[&[&str]] = &[
     &["tree", "flow", "sim"],
     &["report", "sets"],
     &["backup", "bench", "observe"],
+    &["screen"],
     &["takeup", "peers"],
 ];
 

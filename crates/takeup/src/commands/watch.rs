@@ -4,7 +4,7 @@
 //! intervals of them, [`text`] and [`document`] print each as soon as it is over.
 
 mod document;
-mod text;
+mod whole;
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -23,10 +23,12 @@ use observe::live::{Machine, Watched};
 use observe::record::{RecordError, RecordReader, RecordWriter};
 use observe::watch::{Interval, Watch};
 
-use self::text::Text;
+use screen::lines::Lines;
+
 use crate::failure::{FAILED, Failure, with_causes};
 use crate::outcome::to_standard_output;
 use crate::terminal::{colour, to_standard_error};
+use report::table::Colour;
 
 /// Show what block devices do, and say what the numbers mean
 ///
@@ -58,9 +60,46 @@ pub struct WatchArgs {
     /// Show again what such a file holds
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
+    /// Take the whole terminal: what is done without --count, --plain and --json where there is one
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "plain"])]
+    screen: bool,
+    /// Print lines, on a terminal too
+    #[arg(long, help_heading = "Output", conflicts_with = "json")]
+    plain: bool,
     /// Print one JSON object for each interval, each in a line
     #[arg(long, help_heading = "Output")]
     json: bool,
+    /// Colours, bold and dim: auto is on a terminal, unless NO_COLOR is set or TERM is dumb
+    #[arg(long, help_heading = "Output", value_name = "WHEN", default_value = "auto")]
+    color: When,
+}
+
+/// When there are colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+impl WatchArgs {
+    fn colour(&self) -> Colour {
+        match self.color {
+            When::Auto => colour(&io::stdout()),
+            When::Always => Colour::Ansi,
+            When::Never => Colour::Plain,
+        }
+    }
+
+    /// Whether the whole terminal is taken: where somebody sits before it, and looks on for as long
+    /// as he likes.
+    fn wants_screen(&self) -> bool {
+        let has_terminal = || io::stdin().is_terminal() && io::stdout().is_terminal();
+        let is_dumb =
+            || std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+        let wants_lines = self.plain || self.json || self.count.is_some();
+        self.screen || (!wants_lines && has_terminal() && !is_dumb())
+    }
 }
 
 /// Most devices of a record that a hint names.
@@ -115,6 +154,9 @@ pub fn run(arguments: &WatchArgs) -> ExitCode {
 }
 
 fn watch(arguments: &WatchArgs) -> Result<(), Failure> {
+    if arguments.wants_screen() {
+        return whole::show(arguments);
+    }
     let mut printer = Printer::new(arguments);
     match &arguments.from {
         Some(path) => replay(path, &arguments.devices, &mut printer),
@@ -124,25 +166,44 @@ fn watch(arguments: &WatchArgs) -> Result<(), Failure> {
 
 /// This machine, until there are as many intervals as were asked for, or for ever.
 fn look(arguments: &WatchArgs, printer: &mut Printer) -> Result<(), Failure> {
-    let watched = watched(&arguments.devices)?;
-    let record = arguments.record.as_deref().map(RecordWriter::create).transpose();
-    let mut record = record.map_err(|error| record_failure(&error))?;
-    let interval = arguments.interval.map_or(Duration::from_secs(1), |pause| pause.0);
+    let mut readings = Readings::begin(arguments)?;
     if io::stdout().is_terminal() && !arguments.json {
-        let seconds = interval.as_secs_f64();
+        let seconds = readings.interval.as_secs_f64();
         to_standard_error(&format!(
             "takeup: a look every {seconds} s; what does nothing is not shown; Ctrl-C ends\n"
         ));
     }
-    let mut machine = Machine::new(watched);
     loop {
-        let reading = machine.reading(interval).map_err(|error| Failure::new(&error, None))?;
-        if let Some(record) = &mut record {
-            record.write(&reading).map_err(|error| record_failure(&error))?;
-        }
-        if printer.show(reading)? == Next::Ends {
+        if printer.show(readings.next()?)? == Next::Ends {
             return Ok(());
         }
+    }
+}
+
+/// This machine, looked at again and again, and kept where that is asked for.
+struct Readings {
+    machine: Machine,
+    record: Option<RecordWriter>,
+    interval: Duration,
+}
+
+impl Readings {
+    fn begin(arguments: &WatchArgs) -> Result<Readings, Failure> {
+        let machine = Machine::new(watched(&arguments.devices)?);
+        let record = arguments.record.as_deref().map(RecordWriter::create).transpose();
+        let record = record.map_err(|error| record_failure(&error))?;
+        let interval = arguments.interval.map_or(Duration::from_secs(1), |pause| pause.0);
+        Ok(Readings { machine, record, interval })
+    }
+
+    /// The next one: the first one at once, all others when an interval is over.
+    fn next(&mut self) -> Result<Reading, Failure> {
+        let reading = self.machine.reading(self.interval);
+        let reading = reading.map_err(|error| Failure::new(&error, None))?;
+        if let Some(record) = &mut self.record {
+            record.write(&reading).map_err(|error| record_failure(&error))?;
+        }
+        Ok(reading)
     }
 }
 
@@ -152,26 +213,41 @@ fn replay(path: &Path, devices: &[OsString], printer: &mut Printer) -> Result<()
     let wanted: BTreeSet<String> = devices.iter().map(|it| plain_name(it)).collect();
     let mut seen = BTreeSet::new();
     while let Some(mut reading) = reader.next_reading().map_err(|error| record_failure(&error))? {
-        seen.extend(reading.rows.iter().map(|row| row.name.clone()));
-        if !wanted.is_empty() {
-            reading.rows.retain(|row| wanted.contains(&row.name));
-        }
+        keep(&mut reading, &wanted, &mut seen);
         match printer.show(reading)? {
             Next::Follows => {}
             Next::Ends if printer.left == Some(0) => break,
             Next::Ends => return Ok(()),
         }
     }
-    let shown = path.display();
     if reader.is_cut() {
-        to_standard_error(&format!("takeup: the last line of {shown} is cut off, and left out\n"));
+        say_cut(path);
     }
     let Some(name) = wanted.difference(&seen).next() else { return Ok(()) };
     let part = if printer.left == Some(0) { " in the intervals that were asked for" } else { "" };
+    Err(not_in_record(path, name, part, &seen))
+}
+
+/// Leaves what is wanted in a reading, all of it where nothing is named, and remembers what was
+/// there.
+fn keep(reading: &mut Reading, wanted: &BTreeSet<String>, seen: &mut BTreeSet<String>) {
+    seen.extend(reading.rows.iter().map(|row| row.name.clone()));
+    if !wanted.is_empty() {
+        reading.rows.retain(|row| wanted.contains(&row.name));
+    }
+}
+
+fn say_cut(path: &Path) {
+    let shown = path.display();
+    to_standard_error(&format!("takeup: the last line of {shown} is cut off, and left out\n"));
+}
+
+fn not_in_record(path: &Path, name: &str, part: &str, seen: &BTreeSet<String>) -> Failure {
+    let shown = path.display();
     let some: Vec<&str> = seen.iter().take(NAMES_IN_HINT).map(String::as_str).collect();
     let more = if seen.len() > some.len() { " and others" } else { "" };
     let hint = format!("it holds {}{more}; without DEVICE all of them are shown", some.join(", "));
-    Err(Failure::of(format!("{shown} has no device {name}{part}"), Some(&hint)))
+    Failure::of(format!("{shown} has no device {name}{part}"), Some(&hint))
 }
 
 /// A name as the kernel has it, of a name or a node.
@@ -271,14 +347,14 @@ struct Printer {
 }
 
 enum Form {
-    Text(Text),
+    Lines(Lines),
     Json,
 }
 
 impl Printer {
     fn new(arguments: &WatchArgs) -> Printer {
         let form =
-            if arguments.json { Form::Json } else { Form::Text(Text::new(colour(&io::stdout()))) };
+            if arguments.json { Form::Json } else { Form::Lines(Lines::new(arguments.colour())) };
         Printer { watch: Watch::default(), form, left: arguments.count }
     }
 
@@ -298,7 +374,7 @@ impl Form {
         match self {
             Form::Json => document::line(interval),
             // Asked each time, as a window may have been made wider meanwhile.
-            Form::Text(text) => text.of(interval, terminal_width()),
+            Form::Lines(lines) => lines.of(interval, terminal_width()),
         }
     }
 }

@@ -175,6 +175,10 @@ fn misuse_is_told_before_anything_is_written() {
         &["--interval", "10ms"],
         &["--from", "record.ndjson", "--interval", "5s"],
         &["--count", "0"],
+        &["--screen"],
+        &["--screen", "--json"],
+        &["--plain", "--json"],
+        &["--from", "record.ndjson", "sdz", "--screen"],
     ];
     let mut text = String::new();
     for case in cases {

@@ -10,7 +10,7 @@ use report::escape::escape;
 use report::table::Colour;
 
 /// Sentences are no wider than this on a wide terminal, since longer lines are hard to follow.
-const WIDEST: usize = 100;
+pub(crate) const WIDEST: usize = 100;
 /// What is taken for a terminal of no width, and wherever there is none.
 const USUAL_WIDTH: usize = 80;
 /// Narrower than this nothing is made.
@@ -36,15 +36,15 @@ const HEADS: [(&str, &str, usize); 6] = [
 ];
 
 /// Writes intervals, and remembers what need not be said twice.
-pub struct Text {
+pub struct Lines {
     colour: Colour,
     told_uncounted: BTreeSet<String>,
 }
 
-impl Text {
+impl Lines {
     /// Begins.
-    pub fn new(colour: Colour) -> Text {
-        Text { colour, told_uncounted: BTreeSet::new() }
+    pub fn new(colour: Colour) -> Lines {
+        Lines { colour, told_uncounted: BTreeSet::new() }
     }
 
     /// The lines of an interval, for a terminal of so many columns if there is one; no line where
@@ -60,7 +60,7 @@ impl Text {
         let time = time_text(interval.unix_seconds);
         let mut text = format!("{time}  {:.2} s\n", interval.seconds);
         if shown.iter().any(|device| !rows(&device.columns).is_empty()) {
-            text.push_str(&row("", |(head, ..)| (*head).to_owned()));
+            text.push_str(&heads());
         }
         let names: Vec<String> = shown.iter().map(|it| escape(it.name.as_bytes())).collect();
         let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
@@ -95,7 +95,7 @@ impl Text {
 }
 
 /// The columns of the device as a whole, each behind its name.
-fn whole(device: &DeviceInterval) -> String {
+pub(crate) fn whole(device: &DeviceInterval) -> String {
     let columns = COLUMNS.iter().filter(|column| column.group == Group::Whole);
     let value = |column: &Column| {
         let value = printed((column.value)(&device.columns));
@@ -105,8 +105,13 @@ fn whole(device: &DeviceInterval) -> String {
     format!("{columns}in flight {:>3}", device.in_flight.now)
 }
 
+/// The heads of the columns of a direction.
+pub(crate) fn heads() -> String {
+    row("", |(head, ..)| (*head).to_owned())
+}
+
 /// A row for each direction in which there was anything.
-fn rows(columns: &Columns) -> String {
+pub(crate) fn rows(columns: &Columns) -> String {
     let of_direction = |(word, letter, group): &(&str, char, Group)| {
         let own = || COLUMNS.iter().filter(|column| column.group == *group);
         if own().all(|column| (column.value)(columns) == 0.0) {
@@ -128,7 +133,7 @@ fn row(word: &str, cell: impl Fn(&(&str, &str, usize)) -> String) -> String {
 
 /// A sentence as lines of at most so many columns, those behind the first further in. A word that
 /// is longer has a line of its own, and a number stays with the unit behind it.
-fn wrapped(sentence: &str, width: usize) -> String {
+pub(crate) fn wrapped(sentence: &str, width: usize) -> String {
     let mut text = String::new();
     let mut line = " ".to_owned();
     let mut used = 0;
@@ -178,7 +183,7 @@ mod tests {
             let rest = column.head.replacen(*letter, "", 1);
             assert!(HEADS.iter().any(|head| head.1 == rest), "{}", column.head);
         }
-        let head = row("", |(head, ..)| (*head).to_owned());
+        let head = heads();
         assert!(head.trim_end().len() <= 80, "{head}");
     }
 }

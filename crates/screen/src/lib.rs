@@ -1,0 +1,25 @@
+//! How a watch is shown to a person: in [`lines`] that scroll by, or on a whole terminal.
+//!
+//! A [`timeline::Timeline`] keeps the last intervals, whether they come from this machine or from a
+//! record; a [`view::View`] is what a person has chosen to see of them, changed by keys;
+//! [`draw::draw`] makes a picture of both and knows no terminal. [`run`] joins them with a terminal,
+//! which [`terminal::Screen`] takes and gives back as it was.
+//!
+//! Not here: what any of the numbers mean (`observe`), and where readings come from, which is the
+//! command's.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
+mod details;
+pub mod draw;
+mod fields;
+pub mod glyphs;
+mod help;
+pub mod lines;
+pub mod run;
+pub mod terminal;
+pub mod timeline;
+mod tree;
+pub mod view;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! A terminal, taken as a whole and given back as it was: whatever ends the program but a kill -9.
+
+use std::io::{self, BufWriter, Stdout, Write};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+
+use crate::draw::{Look, draw};
+use crate::timeline::Timeline;
+use crate::view::View;
+
+/// Whether the terminal is ours. A panic in any thread gives it back, and whoever draws has to know.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The terminal of this program, from taking it until this is dropped.
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+}
+
+impl Screen {
+    /// Takes it.
+    ///
+    /// # Errors
+    /// When standard output is no terminal, or there is no keyboard.
+    pub fn take() -> io::Result<Screen> {
+        give_back_on_panic();
+        enable_raw_mode()?;
+        IS_TAKEN.store(true, Ordering::SeqCst);
+        let taken = execute!(io::stdout(), EnterAlternateScreen, Hide).and_then(|()| {
+            // All of a picture in one write, however slow the line is.
+            Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(1 << 16, io::stdout())))
+        });
+        taken.map(|terminal| Screen { terminal }).inspect_err(|_| give_back())
+    }
+
+    /// Draws what has changed since the last time.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn draw(&mut self, view: &mut View, timeline: &Timeline, look: &Look) -> io::Result<()> {
+        if IS_TAKEN.load(Ordering::SeqCst) {
+            self.terminal.draw(|frame| draw(frame, view, timeline, look))?;
+            self.terminal.backend_mut().flush()?;
+        }
+        Ok(())
+    }
+
+    /// All is drawn anew the next time.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn forget(&mut self) -> io::Result<()> {
+        self.terminal.clear()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Once only: who is second finds nothing to give back.
+fn give_back() {
+    if IS_TAKEN.swap(false, Ordering::SeqCst) {
+        // There may be nobody left to see it.
+        let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+    }
+}
+
+/// The message of a panic has to be where it can be read afterwards.
+fn give_back_on_panic() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            before(panic);
+        }));
+    });
+}

@@ -1,0 +1,158 @@
+//! Devices as a tree of layers: each above what it is made of.
+//!
+//! A device that several others lie on has its row below the first of them, and below the others
+//! stands its name alone, so that nothing is shown twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use observe::watch::DeviceInterval;
+
+use crate::glyphs::Glyphs;
+
+/// Layers of a stack that are told apart, more than any has.
+const DEPTH_MAX: usize = 16;
+
+/// A row of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Which of the devices.
+    pub(crate) device: usize,
+    /// What stands in front of its name.
+    pub(crate) indent: String,
+    /// What stands in front of the lines below its row.
+    pub(crate) below: String,
+    /// Whether there are others below it.
+    pub(crate) has_children: bool,
+    /// Whether it has its numbers in a row above.
+    pub(crate) is_repeat: bool,
+}
+
+/// By what rows are sorted: a number of each device, the largest first.
+pub(crate) type Weight<'a> = Option<&'a dyn Fn(&DeviceInterval) -> f64>;
+
+/// All devices, those that others are made of below these.
+pub(crate) fn rows(devices: &[DeviceInterval], weight: Weight<'_>, glyphs: Glyphs) -> Vec<Row> {
+    let names: BTreeMap<&str, usize> =
+        devices.iter().enumerate().map(|(at, device)| (device.name.as_str(), at)).collect();
+    let below: Vec<Vec<usize>> = devices.iter().map(|it| children(it, &names)).collect();
+    let mut weights: Vec<f64> =
+        devices.iter().map(|device| weight.map_or(0.0, |weight| weight(device))).collect();
+    // A device is as important as the most important one below it.
+    for _ in 0..DEPTH_MAX {
+        for (at, children) in below.iter().enumerate() {
+            weights[at] = children.iter().fold(weights[at], |most, it| most.max(weights[*it]));
+        }
+    }
+    let held: BTreeSet<usize> = below.iter().flatten().copied().collect();
+    let roots: Vec<usize> = (0..devices.len()).filter(|at| !held.contains(at)).collect();
+    let mut tree = Tree { below, weights, glyphs, rows: Vec::new(), seen: BTreeSet::new() };
+    for root in tree.sorted(roots) {
+        tree.add(root, String::new(), String::new(), 0);
+    }
+    // What lies in a circle, which no kernel has, is not lost.
+    for at in 0..devices.len() {
+        if !tree.seen.contains(&at) {
+            tree.add(at, String::new(), String::new(), 0);
+        }
+    }
+    tree.rows
+}
+
+/// All devices side by side.
+pub(crate) fn flat(devices: &[DeviceInterval], weight: Weight<'_>) -> Vec<Row> {
+    let mut order: Vec<usize> = (0..devices.len()).collect();
+    if let Some(weight) = weight {
+        order.sort_by(|a, b| weight(&devices[*b]).total_cmp(&weight(&devices[*a])));
+    }
+    let row = |device| Row {
+        device,
+        indent: String::new(),
+        below: String::new(),
+        has_children: false,
+        is_repeat: false,
+    };
+    order.into_iter().map(row).collect()
+}
+
+/// The devices that one is made of; in the place of a partition that is not watched its disk, and
+/// below a partition that is watched its disk, too.
+fn children(device: &DeviceInterval, names: &BTreeMap<&str, usize>) -> Vec<usize> {
+    let made_of = device.queue.as_ref().map_or(&[][..], |queue| &queue.made_of);
+    let made_of = made_of.iter().map(String::as_str);
+    let mut children = Vec::new();
+    for name in made_of.chain(disk_of(&device.name)) {
+        let at = names.get(name).copied().or_else(|| {
+            let disk = disk_of(name)?;
+            names.get(disk).copied()
+        });
+        if let Some(at) = at
+            && !children.contains(&at)
+            && names.get(device.name.as_str()) != Some(&at)
+        {
+            children.push(at);
+        }
+    }
+    children
+}
+
+/// The disk of a partition by its name: a disk whose name ends in a digit has a `p` in front of the
+/// number of a partition (`disk_name` in the kernel's block/partitions).
+fn disk_of(partition: &str) -> Option<&str> {
+    let disk = partition.trim_end_matches(|it: char| it.is_ascii_digit());
+    if disk.len() == partition.len() {
+        return None;
+    }
+    let numbered = disk.strip_suffix('p');
+    let numbered = numbered.filter(|disk| disk.ends_with(|it: char| it.is_ascii_digit()));
+    Some(numbered.unwrap_or(disk))
+}
+
+struct Tree {
+    below: Vec<Vec<usize>>,
+    weights: Vec<f64>,
+    glyphs: Glyphs,
+    rows: Vec<Row>,
+    seen: BTreeSet<usize>,
+}
+
+impl Tree {
+    fn sorted(&self, mut devices: Vec<usize>) -> Vec<usize> {
+        devices.sort_by(|a, b| self.weights[*b].total_cmp(&self.weights[*a]));
+        devices
+    }
+
+    fn add(&mut self, device: usize, indent: String, below: String, depth: usize) {
+        let is_repeat = !self.seen.insert(device);
+        let has_children = !is_repeat && !self.below[device].is_empty();
+        self.rows.push(Row { device, indent, below: below.clone(), has_children, is_repeat });
+        if is_repeat || depth == DEPTH_MAX {
+            return;
+        }
+        let children = self.sorted(self.below[device].clone());
+        let last = children.len().saturating_sub(1);
+        for (number, child) in children.into_iter().enumerate() {
+            let which = usize::from(number == last);
+            let indent = format!("{below}{}", self.glyphs.branches()[which]);
+            let trunk = format!("{below}{}", self.glyphs.trunks()[which]);
+            self.add(child, indent, trunk, depth + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_disk_of_a_partition() {
+        for (partition, disk) in [
+            ("sda1", Some("sda")),
+            ("nvme0n1p12", Some("nvme0n1")),
+            ("mmcblk0p1", Some("mmcblk0")),
+            ("xvdp3", Some("xvdp")),
+            ("dm", None),
+        ] {
+            assert_eq!(disk_of(partition), disk, "{partition}");
+        }
+    }
+}
