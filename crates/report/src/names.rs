@@ -1,13 +1,14 @@
 //! What to say where a name is typed that nobody knows: which there are, and which was meant.
 
-/// As like each other as `secs` and `seconds`; clap asks for 0.7 and often guesses wide of the mark.
+/// As like each other as `secs` and `seconds`, by the measure of Jaro and Winkler, for which the
+/// first letters count most.
 const ALIKE: f64 = 0.8;
 
 /// The known name that is most like the one typed, if any is.
 pub fn meant<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
     let typed = plain(typed);
-    let alike = |name: &'a str| (strsim::jaro(&typed, &plain(name)), name);
+    let alike = |name: &'a str| (strsim::jaro_winkler(&typed, &plain(name)), name);
     let known = known.into_iter().map(alike).filter(|(likeness, _)| *likeness >= ALIKE);
     let best = known.max_by(|a, b| a.0.total_cmp(&b.0));
     best.map(|(_, name)| name)

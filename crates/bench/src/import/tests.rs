@@ -80,10 +80,10 @@ fn loads_and_what_is_in_force_are_told_apart() {
     let error = import(table, &other, size).unwrap_err().to_string();
     let there_are = "there are device and block_bytes; did you mean device?";
     assert_eq!(error, format!("no column devise that was varied: {there_are}"));
-    let present = vec![("block_bytes".into(), "1M".into())];
+    let present = vec![("block_bytes".into(), "128k".into())];
     let other = Options { present, ..Options::default() };
     let error = import(table, &other, size).unwrap_err().to_string();
-    assert_eq!(error, "no row has block_bytes 1M: there are 10 KiB and 64 KiB");
+    assert_eq!(error, "no row has block_bytes 128k: there are 10 KiB and 64 KiB");
 }
 
 /// However far apart they stand; and a quote that nobody closes costs one look at each line.
