@@ -311,6 +311,7 @@ pub fn judge(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judge
         Some(pool) => {
             let inner = numbers(&pool.factors, &pool.runs, options);
             let mut told = words::conclusions(&pool.factors, &pool.runs, &inner, options);
+            told = words::together(told, &pool.factors, &inner);
             told.extend(words::left_out(&pool.left_out));
             judgement.pooled = Some(Box::new(Pooled {
                 over: pool.over.iter().map(|factor| factor.name.clone()).collect(),
@@ -320,7 +321,10 @@ pub fn judge(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judge
             }));
             told
         }
-        None => words::conclusions(factors, runs, &judgement, options),
+        None => {
+            let told = words::conclusions(factors, runs, &judgement, options);
+            words::together(told, factors, &judgement)
+        }
     };
     judgement.sentences.extend(words::about_runs(factors, runs, &judgement, options));
     never_a_finding(&mut judgement);

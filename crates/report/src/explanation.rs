@@ -9,6 +9,7 @@ use flow::bottleneck::{Analysis, Cause, StageShare};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
 use crate::format::{counted, duration, percent, rate, size};
+use crate::rounding::Rounding;
 use crate::rules;
 
 /// Changes of volume that took less are not worth a word.
@@ -85,12 +86,20 @@ pub fn explain(analysis: &Analysis, run: &RunReport) -> Finding {
         };
         return Finding::new(&rules::UNKNOWN, Certainty::Unknown, limit);
     };
-    let what = limit_sentence(analysis, stage, run);
+    let mut what = limit_sentence(analysis, stage, run);
+    let of_file = seconds_of_file(stage, run);
+    if let Some(seconds) = of_file {
+        what.push_str(&format!("; {}", file_sentence(seconds, run)));
+    }
     let found = Finding {
         caveat: caveat(analysis, stage, run),
         gain: Some(gain(analysis, stage)),
         action: advice(analysis, stage, run),
         ..Finding::new(rule(analysis.cause), Certainty::Measured, what)
+    };
+    let found = match of_file {
+        Some(seconds) => found.with_number("file_at_most", seconds, Unit::Seconds),
+        None => found,
     };
     found
         .with_number("busy", stage.busy_share, Unit::Share)
@@ -98,6 +107,28 @@ pub fn explain(analysis: &Analysis, run: &RunReport) -> Finding {
         .with_number("without", analysis.seconds_without, Unit::Seconds)
         .with_number("processor", analysis.processor_share, Unit::Share)
         .with_number("other_programs", analysis.others_share, Unit::Share)
+}
+
+/// What a small file takes of the time of a reader, its bytes included: the most that a file may
+/// take however long it is. How much less that is, a run does not tell, for which files of several
+/// sizes would have to be read apart.
+fn seconds_of_file(stage: &StageShare, run: &RunReport) -> Option<f64> {
+    let is_asked = stage.kind == StageKind::Read && run.command == Command::Backup;
+    let busy = stage.busy_seconds * stage.threads as f64;
+    (is_asked && is_of_small_files(run)).then(|| busy / run.files as f64)
+}
+
+fn file_sentence(seconds: f64, run: &RunReport) -> String {
+    format!(
+        "a file takes {} of a reader, its {} on average included, and at most that however long \
+         it is",
+        Rounding::digits(3).seconds(seconds),
+        size(run.source_bytes / run.files.max(1))
+    )
+}
+
+fn is_of_small_files(run: &RunReport) -> bool {
+    run.files > 0 && run.source_bytes as f64 / run.files as f64 <= SMALL_FILE_BYTES
 }
 
 fn limit_sentence(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> String {
@@ -324,7 +355,7 @@ fn hash_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> &'st
 }
 
 fn read_advice(on_core: bool, run: &RunReport) -> &'static str {
-    let small = run.files > 0 && run.source_bytes as f64 / run.files as f64 <= SMALL_FILE_BYTES;
+    let small = is_of_small_files(run);
     match (run.command, on_core) {
         (Command::Backup, true) if small => {
             "the cost is in opening small files: more or faster cores would help"

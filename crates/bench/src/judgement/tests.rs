@@ -144,6 +144,47 @@ fn the_whole_design_comes_to_few_sentences() {
     check(Subject::Finding, &["block size (data zeros", "each request takes 1"]);
 }
 
+/// What holds for several loads is one line that names them, and what is of one stays its own.
+#[test]
+fn what_is_said_of_several_loads_is_said_once() {
+    let words = |name: &str, levels: &[&str]| {
+        let levels = levels.iter().map(|&level| Level::Text(level.into())).collect();
+        Factor { role: Role::Load, ..Factor::new(name, levels) }
+    };
+    let depths = [1, 4, 16];
+    let judged = |loads: &[&str]| {
+        let depth = Factor::new("depth", depths.map(Level::Number).to_vec());
+        let factors = [words("load", loads), depth];
+        let mut runs = Vec::new();
+        for repeat in 1..=4 {
+            for (at, load) in loads.iter().enumerate() {
+                for depth in depths {
+                    let scatter = 1.0 + 0.002 * ((repeat * 7 + depth) % 5) as f64;
+                    // The last of them gains nothing.
+                    let gain = if *load == "flat" { 1.0 } else { (depth as f64).sqrt() };
+                    let rate = 50e6 * (at + 1) as f64 * gain * scatter;
+                    let cell =
+                        [("load", Level::Text((*load).into())), ("depth", Level::Number(depth))];
+                    runs.push(RunRecord {
+                        cell: cell.map(|(name, level)| (name.to_owned(), level)).into(),
+                        repeat,
+                        bytes: (rate * 2.0) as u64,
+                        seconds: 2.0,
+                        ..RunRecord::default()
+                    });
+                }
+            }
+        }
+        let judgement = judge(&factors, &runs, &Options::default());
+        let edge = judgement.sentences.iter().filter(|one| one.text.contains("was not tested"));
+        edge.map(|one| one.text.clone()).collect::<Vec<_>>()
+    };
+    let edge = "whether a depth above 16 is faster still was not tested";
+    assert_eq!(judged(&["read", "write"]), [format!("every load: {edge}")]);
+    assert_eq!(judged(&["read", "write", "flat"]), [format!("load read; load write: {edge}")]);
+    assert_eq!(judged(&["read", "flat"]), [format!("load read: {edge}")]);
+}
+
 /// Whatever is measured: of single runs nothing is set, gained, paid or found.
 #[test]
 fn one_run_is_never_a_finding() {

@@ -3,7 +3,10 @@
 mod curve;
 mod joint;
 mod length;
+mod together;
 mod two_blocks;
+
+pub use together::together;
 
 use std::collections::BTreeSet;
 
