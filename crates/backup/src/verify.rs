@@ -350,9 +350,7 @@ pub fn verify(
     }
     if let Some(against) = &options.against {
         live::find_extra(against, &workers, &mut report, &warnings, cancel)?;
-        report.elsewhere = elsewhere::is_elsewhere(&report).then(|| Elsewhere {
-            probably: elsewhere::probably_meant(against, &report.missing.items),
-        });
+        report.elsewhere = elsewhere::look(against, &report);
     }
     report.run.seconds = start.elapsed().as_secs_f64();
     report.warnings = warnings.count();

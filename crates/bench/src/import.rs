@@ -287,7 +287,8 @@ impl<'a> Table<'a> {
         let factors = self.varied();
         let why = if [bytes, seconds, rate].into_iter().filter(|it| *it).count() < 2 {
             format!(
-                "two of bytes, seconds and a rate (mb_s) are needed, or --bytes with one of them; {}",
+                "two of bytes, seconds and a rate (mb_s) are needed, or --bytes with one of them; \
+                 {}",
                 self.taken_for()
             )
         } else if factors.is_empty() {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use interruptible::{openat, openat2};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
-use super::VerifyReport;
+use super::{Elsewhere, VerifyReport};
 
 /// Of so many members compared, all but one are missing.
 const NEXT_TO_NOTHING: u64 = 10;
@@ -18,8 +18,14 @@ const SAMPLES: usize = 16;
 const ABOVE_MAX: usize = 32;
 const BELOW_MAX: usize = 1000;
 
+/// Where to look instead, if next to nothing of what was compared is below `against`.
+pub(crate) fn look(against: &Path, report: &VerifyReport) -> Option<Elsewhere> {
+    let probably = || probably_meant(against, &report.missing.items);
+    is_elsewhere(report).then(|| Elsewhere { probably: probably() })
+}
+
 /// Whether next to nothing that was compared is there.
-pub(crate) fn is_elsewhere(report: &VerifyReport) -> bool {
+fn is_elsewhere(report: &VerifyReport) -> bool {
     let compared = report.checked.compared;
     let found = compared - report.missing.total.min(compared);
     compared > 0 && found * NEXT_TO_NOTHING <= compared
@@ -27,7 +33,7 @@ pub(crate) fn is_elsewhere(report: &VerifyReport) -> bool {
 
 /// Of the folders above and right below `against`, the one that has most of what is missing, if it
 /// has half of it at least.
-pub(crate) fn probably_meant(against: &Path, missing: &[Vec<u8>]) -> Option<PathBuf> {
+fn probably_meant(against: &Path, missing: &[Vec<u8>]) -> Option<PathBuf> {
     let every = missing.len().div_ceil(SAMPLES).max(1);
     let samples: Vec<&[u8]> = missing.iter().step_by(every).map(Vec::as_slice).collect();
     let whole = against.canonicalize().ok()?;

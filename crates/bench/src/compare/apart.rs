@@ -82,7 +82,7 @@ mod tests {
                 "readers is varied in B alone (1, 2)"
             ]
         );
-        // What is held at one level in each is passed over, and what is in common keeps nobody apart.
+        // What is held at one level in each is passed over.
         let b = experiment(&[("block_bytes", &[65536]), ("depth", &[8]), ("jobs", &[4])]);
         assert!(apart(&a, &b).is_empty());
         let many: Vec<u64> = (1..10).collect();
