@@ -18,6 +18,7 @@ pub mod scsi;
 pub mod sense;
 pub mod st;
 pub mod survey;
+pub mod test_area;
 
 use std::io;
 

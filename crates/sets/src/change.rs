@@ -71,6 +71,9 @@ pub enum Refused {
     /// It holds something that we did not write.
     #[error("the medium holds data that Takeup did not write")]
     Foreign,
+    /// It begins with the test area of an experiment.
+    #[error("the medium holds a test area of `takeup bench tape`")]
+    TestArea,
     /// Something is recorded behind the place where it stands.
     #[error("data follow where the tape stands")]
     DataFollow,

@@ -39,6 +39,8 @@ pub struct DrivePace {
     pub lowest_bytes_per_second: u64,
     /// The drive's own buffer.
     pub buffer_bytes: u64,
+    /// Its highest speed, in its own time: what a filemark costs it is told in that, too.
+    pub highest_bytes_per_second: u64,
 }
 
 impl From<&Generation> for DrivePace {
@@ -46,6 +48,7 @@ impl From<&Generation> for DrivePace {
         DrivePace {
             lowest_bytes_per_second: generation.lowest_speed(),
             buffer_bytes: generation.buffer_bytes,
+            highest_bytes_per_second: generation.highest_speed(),
         }
     }
 }
@@ -62,13 +65,9 @@ const SEGMENT_BYTES: u64 = 1 << 30;
 const COMPRESSION_RATIO: f64 = 3.0;
 
 /// Length of a segment in bytes of the archive.
-pub fn segment_bytes(
-    generation: Option<&Generation>,
-    block_bytes: usize,
-    compression: Compression,
-) -> u64 {
-    let Some(generation) = generation else { return SEGMENT_BYTES };
-    let rate = generation.highest_speed() as f64;
+pub fn segment_bytes(pace: Option<DrivePace>, block_bytes: usize, compression: Compression) -> u64 {
+    let Some(pace) = pace else { return SEGMENT_BYTES };
+    let rate = pace.highest_bytes_per_second as f64;
     let overhead_bytes = FILEMARK_SECONDS * rate + block_bytes as f64;
     let ratio = match compression {
         Compression::None => 1.0,
@@ -169,12 +168,32 @@ mod tests {
 
     #[test]
     fn a_drive_that_is_known_by_itself_is_paced_by_its_own_numbers() {
-        let pace = DrivePace { lowest_bytes_per_second: 1000, buffer_bytes: MIB as u64 };
+        let pace = DrivePace {
+            lowest_bytes_per_second: 1000,
+            buffer_bytes: MIB as u64,
+            highest_bytes_per_second: 2000,
+        };
         let expected = Restart::Paced {
             blocks: 3,
             lowest_bytes_per_second: 1000,
             drain_bytes_per_second: Some(1020),
         };
         assert_eq!(restart(Some(pace), Compressed::NotByDrive, 4, MIB), expected);
+    }
+
+    #[test]
+    fn segments_are_as_long_as_the_drive_is_fast() {
+        let pace = |highest_bytes_per_second| {
+            let (lowest_bytes_per_second, buffer_bytes) = (1000, MIB as u64);
+            Some(DrivePace { lowest_bytes_per_second, buffer_bytes, highest_bytes_per_second })
+        };
+        let long = |pace| segment_bytes(pace, MIB, Compression::None);
+        // A filemark of 50 ms and a block with the label are 1 % of it.
+        assert_eq!(long(pace(100_000_000)), 100 * (5_000_000 + MIB as u64));
+        assert!(long(pace(10_000_000)) < long(pace(100_000_000)));
+        assert_eq!(long(None), SEGMENT_BYTES);
+        // LTO-7.
+        let generation = Generation::of_density(0x5c).unwrap();
+        assert_eq!(long(Some(generation.into())), long(pace(generation.highest_speed())));
     }
 }

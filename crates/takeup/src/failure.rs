@@ -194,13 +194,17 @@ fn tape_set_hint(error: &TapeSetError) -> Option<String> {
         TapeSetError::Refused { refused: Refused::Foreign, .. } => {
             "--overwrite writes over it from its beginning"
         }
+        TapeSetError::Refused { refused: Refused::TestArea, .. } => {
+            "--overwrite writes over it from its beginning: nothing but test data is lost"
+        }
         TapeSetError::Refused { refused: Refused::NoMedium, .. } => "put a medium into the drive",
         TapeSetError::Refused { refused: Refused::DataFollow, .. } => {
             "`mt eom` goes behind them; --overwrite writes over them"
         }
-        TapeSetError::NoVolume { last: Refused::Foreign | Refused::Full, .. } => {
-            "--overwrite-volumes writes over what later volumes hold"
-        }
+        TapeSetError::NoVolume {
+            last: Refused::Foreign | Refused::TestArea | Refused::Full,
+            ..
+        } => "--overwrite-volumes writes over what later volumes hold",
         TapeSetError::Tape(error) if error.said.is_some_and(|said| said.is_unreadable()) => {
             "nothing is known of what the medium holds; --overwrite writes over it from its \
              beginning"

@@ -4,11 +4,12 @@
 //! to, tells a medium from the one that somebody put in its place, and says to whoever finds the
 //! medium what it is: the block begins with plain text.
 
+use device::tape::test_area::FIRST_LINE;
+
 use crate::random::Random;
 
 /// Bytes of the label's block, and of the largest that is looked at.
 pub const LABEL_BYTES: usize = 1024;
-const FIRST_LINE: &str = "takeup bench tape: what follows is test data and may be written over";
 
 /// A label.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@
 use std::time::Instant;
 
 use archive::label::{Found, LABEL_BYTES_MAX, Label};
+use device::tape::test_area;
 use device::tape::{Access, BlockMode, DriveCompression, OpenError, Tape, TapeError, TapeRead};
 use device::target::Existing;
 use flow::monitor::{Monitor, Pause};
@@ -53,6 +54,8 @@ pub(super) struct UsedMedium {
 pub(super) enum First {
     Blank,
     Ours(Label),
+    /// The test area of an experiment.
+    TestArea,
     Foreign,
 }
 
@@ -157,6 +160,7 @@ fn make_ready(
     }
     let mut volume = match (first, existing) {
         (First::Foreign, Existing::Keep) => return Err(Unfit::Refused(Refused::Foreign)),
+        (First::TestArea, Existing::Keep) => return Err(Unfit::Refused(Refused::TestArea)),
         (First::Ours(label), Existing::Keep) => {
             let medium = Medium { numbers, first: label, block_bytes_max };
             behind_the_last_set(tape, &medium, number)?
@@ -208,7 +212,9 @@ pub(super) fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Be
             Ok(Found::NeedMore { prefix_bytes }) if prefix_bytes <= LABEL_BYTES_MAX => {}
             // A label that does not hold together is not ours to write behind.
             Ok(Found::NeedMore { .. } | Found::Foreign) | Err(_) => {
-                return Ok((First::Foreign, Behind::InFile));
+                let is_test = test_area::begins(&start);
+                let first = if is_test { First::TestArea } else { First::Foreign };
+                return Ok((first, Behind::InFile));
             }
         }
     }

@@ -68,7 +68,7 @@ pub(super) fn behind_the_last_set(
                 last_label = Some(files);
             }
             (First::Ours(_), _) => return Err(exchanged(&tape)),
-            (First::Foreign, _) => {}
+            (First::Foreign | First::TestArea, _) => {}
         }
     }
     // The run before died with the machine: what it wrote last is closed now.

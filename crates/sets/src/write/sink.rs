@@ -186,10 +186,11 @@ impl<'a> TapeSink<'a> {
         let generation = generation.map(|known| known.in_drive(&product));
         let set = super::random_id()?;
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let pace = target.options.pace.or_else(|| generation.map(DrivePace::from));
         let segment_bytes = target
             .options
             .segment_bytes
-            .unwrap_or_else(|| segment_bytes(generation, block_bytes, compression));
+            .unwrap_or_else(|| segment_bytes(pace, block_bytes, compression));
         let segments = Segments::new(segment_bytes, block_bytes, compression);
         let report = TapeReport {
             device,

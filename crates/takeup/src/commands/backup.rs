@@ -199,7 +199,9 @@ fn tape_options(arguments: &TapeArgs, to: &OsStr) -> TapeOptions {
 fn pace_of_virtual_drive(device: &str) -> Option<DrivePace> {
     let drive = VirtualDrive::of_tape(device)?;
     let VirtualDrive { lowest_bytes_per_second, buffer_bytes, .. } = drive;
-    Some(DrivePace { lowest_bytes_per_second, buffer_bytes })
+    // What a filemark costs is as many times shorter: the length of segments follows neither.
+    let highest_bytes_per_second = (drive.highest_bytes_per_second as f64 / drive.speed_up) as u64;
+    Some(DrivePace { lowest_bytes_per_second, buffer_bytes, highest_bytes_per_second })
 }
 
 /// A tape must not wait often: a large ring, and few long stops in the place of many short ones.
@@ -276,7 +278,10 @@ mod tests {
             "highest_bytes_per_second": 90_000_000, "buffer_bytes": 5_000_000,
         } });
         std::fs::write(folder.path().join("status"), status.to_string()).unwrap();
-        let lowest_bytes_per_second = 50_000_000;
-        assert_eq!(pace(), Some(DrivePace { lowest_bytes_per_second, buffer_bytes: 5_000_000 }));
+        let (lowest_bytes_per_second, buffer_bytes) = (50_000_000, 5_000_000);
+        // In the time in which a filemark costs what it costs.
+        let highest_bytes_per_second = 90_000_000;
+        let set = DrivePace { lowest_bytes_per_second, buffer_bytes, highest_bytes_per_second };
+        assert_eq!(pace(), Some(set));
     }
 }
