@@ -43,7 +43,7 @@ use std::time::Instant;
 
 use device::tape::TapeDrive;
 use flow::cancel::Cancel;
-use flow::run::StageKind;
+use flow::run::{StageKind, StageReport};
 use rustix::fs::FileType;
 
 use crate::environment;
@@ -149,6 +149,10 @@ impl TapeExecutor {
         for job in &jobs {
             drive.check_block(job.block_bytes)?;
         }
+        if !several {
+            let known = |job: TapeJob| job.with_tree(&trees);
+            drive.check_length(&jobs.iter().cloned().map(known).collect::<Vec<_>>())?;
+        }
         match media(&jobs)[..] {
             [] => drive.begin()?,
             [medium] => drive.want_medium(medium)?,
@@ -172,10 +176,7 @@ impl TapeExecutor {
 
     /// What a cell asks for, with what is known of its tree.
     fn job(&self, cell: &Cell) -> Result<TapeJob, CellError> {
-        let mut job = TapeJob::from_cell(cell, self.length_bytes)?;
-        let tree = job.data.tree(job.read_block_bytes);
-        job.tree = tree.and_then(|path| self.trees.get(path)).copied();
-        Ok(job)
+        Ok(TapeJob::from_cell(cell, self.length_bytes)?.with_tree(&self.trees))
     }
 
     /// The files of one run, from the settings to the counters.
@@ -334,15 +335,8 @@ impl TapeExecutor {
                  this machine's: in them this machine is as many times slower"
             ));
         }
-        let generator = measured.stages.iter().find(|stage| stage.kind == StageKind::Generate);
-        // No data were wanted while a filemark was written.
-        let filemarks = measured.stages.iter().map(|stage| stage.apart_seconds).fold(0.0, f64::max);
         let is_null = matches!(&self.place, Place::Plain(plain) if !plain.gives_back());
-        if let Some(generator) = generator
-            && job.ring_bytes > 0
-            && !is_null
-            && generator.working_seconds > GENERATOR_BUSY_SHARE * (measured.seconds - filemarks)
-        {
+        if job.ring_bytes > 0 && !is_null && had_no_rest(&measured.stages, measured.seconds) {
             cautions.push(match job.data.tree(job.read_block_bytes) {
                 Some(path) => format!("reading {}{SOURCE_HELD}", path.display()),
                 None => format!("the generator of the data{SOURCE_HELD}"),
@@ -408,6 +402,7 @@ impl Executor for TapeExecutor {
         let mut said = foretold::trees(&jobs);
         if let Place::Drive(drive) = &mut self.place {
             said.extend(foretold::sentences(&jobs, &drive.rates(), drive.clock_ratio(), stop));
+            said.extend(drive.near_the_end(&jobs));
         }
         said
     }
@@ -418,6 +413,14 @@ impl Executor for TapeExecutor {
             Place::Plain(plain) => plain.put_back(),
         }
     }
+}
+
+/// Whether the generator worked all the time in which it could: no data are wanted while a filemark
+/// is written.
+fn had_no_rest(stages: &[StageReport], seconds: f64) -> bool {
+    let filemarks = stages.iter().map(|stage| stage.apart_seconds).fold(0.0, f64::max);
+    let generator = stages.iter().find(|stage| stage.kind == StageKind::Generate);
+    generator.is_some_and(|it| it.working_seconds > GENERATOR_BUSY_SHARE * (seconds - filemarks))
 }
 
 fn jobs_of(plan: &Plan) -> Result<Vec<TapeJob>, TapeBenchError> {
@@ -547,5 +550,28 @@ fn record(
         environment,
         notes,
         ..RunRecord::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Eight seconds of reading, of twelve in which a filemark took four.
+    #[test]
+    fn a_filemark_does_not_hide_that_reading_was_the_limit() {
+        let stages = |reading: f64, filemark: f64| {
+            let rest = 8.0 - reading;
+            let write = StageReport::of_one_thread(StageKind::Write, [0.5, 7.5, 0.0]);
+            [
+                StageReport::of_one_thread(StageKind::Generate, [reading, 0.0, rest]),
+                StageReport { apart_seconds: filemark, ..write },
+            ]
+        };
+        assert!(had_no_rest(&stages(8.0, 4.0), 12.0));
+        assert!(had_no_rest(&stages(8.0, 0.0), 8.0));
+        assert!(!had_no_rest(&stages(5.0, 4.0), 12.0), "it waited for the drive");
+        assert!(!had_no_rest(&stages(8.0, 0.0), 12.0), "there was no such filemark");
+        assert!(!had_no_rest(&stages(8.0, 4.0)[1..], 12.0), "nobody read");
     }
 }

@@ -151,14 +151,12 @@ impl TapeModel {
         let parameters = parameters.limited();
         let buffer = u128::from(parameters.buffer_bytes.value) * NANOBYTES;
         let restart = parameters.restart_fill_percent.value;
-        let capacity = u128::from(parameters.capacity_bytes.value) * NANOBYTES;
-        let wraps = u128::from(parameters.wraps.value);
         let counters = TapeCounters::new(parameters.speeds_bytes_per_second.len());
         TapeModel {
             buffer,
             threshold: buffer * u128::from(restart) / 100,
             low: buffer * u128::from(speed::LOW_PERCENT) / 100,
-            wrap: capacity.div_ceil(wraps).max(1),
+            wrap: parameters.wrap_nanobytes(),
             now_ns: 0,
             motion: Motion::Still,
             direction: Direction::Writing,
@@ -249,11 +247,12 @@ impl TapeModel {
     pub fn locate(&mut self, now_ns: u64, native_bytes: u64) -> u64 {
         self.synchronise(now_ns);
         let target = (u128::from(native_bytes) * NANOBYTES).min(self.recorded);
-        let from = self.longitudinal_ns(self.head);
-        let to = self.longitudinal_ns(target);
+        let from = self.parameters.longitudinal_ns(self.head);
+        let to = self.parameters.longitudinal_ns(target);
         let settle_ns = if target == self.head { 0 } else { self.parameters.settle_ns.value };
         let took_ns = from.abs_diff(to) + settle_ns;
         self.counters.wind_ns += took_ns;
+        self.counters.winds += u64::from(took_ns > 0);
         self.stand_at(target, took_ns);
         self.now_ns
     }
@@ -364,15 +363,6 @@ impl TapeModel {
         self.motion = Motion::Still;
         self.now_ns += took_ns;
         self.offered = OfferedRate::starting(self.now_ns);
-    }
-
-    /// Time to wind from the beginning of the tape to a place: wraps run to and fro.
-    fn longitudinal_ns(&self, place: Nanobytes) -> u64 {
-        let along = place % self.wrap;
-        let from_start =
-            if (place / self.wrap).is_multiple_of(2) { along } else { self.wrap - along };
-        let ns = u128::from(self.parameters.wind_ns.value) * from_start / self.wrap;
-        u64::try_from(ns).unwrap_or(u64::MAX)
     }
 
     fn flush(&mut self) {

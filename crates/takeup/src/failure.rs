@@ -256,6 +256,9 @@ impl From<TapeBenchError> for Failure {
             TapeBenchError::BlockSize { .. } => {
                 Some("takeup probe tells which blocks go through".into())
             }
+            TapeBenchError::LongerThanMedium { .. } | TapeBenchError::Full { .. } => {
+                Some("--length makes the runs shorter".into())
+            }
             TapeBenchError::NoMedium { .. } | TapeBenchError::NobodyChanges => Some(
                 "run it on a terminal, or say with --change-command how media are changed".into(),
             ),

@@ -10,6 +10,8 @@
 //! After an error of the drive nothing is known of where it stands, or which medium is in it. So
 //! the label is looked for and compared before the next run writes.
 
+mod known;
+
 use std::collections::BTreeMap;
 
 use device::tape::limits::Limits;
@@ -20,8 +22,8 @@ use device::tape::{
 };
 use flow::account::Account;
 use flow::ring::Block;
-use model::tape::generation::Generation;
 use rustix::io::Errno;
+use serde_json::Value;
 
 use super::TapeBenchError;
 use super::counters::{Counters, StatusFile};
@@ -29,11 +31,11 @@ use super::found::{First, behind_data, read_first};
 use super::label::Label;
 use super::options::{Begin, MediumChanger, Occupied};
 use super::transfer::{Medium, Taken};
+pub(super) use known::Rates;
+use known::{generation, told_capacity, usable};
 
 /// Media that are asked for before a run gives up.
 const CHANGE_ATTEMPTS_MAX: u32 = 10;
-/// Share of a medium's capacity behind which no run is begun that may not end before the end.
-const CAPACITY_SHARE: f64 = 0.97;
 
 /// Where on a medium runs are written.
 #[derive(Clone, Debug)]
@@ -74,6 +76,9 @@ pub(super) struct MeasuredDrive {
     limits: Limits,
     /// The drive's buffer, as its own log has it.
     log_buffer_bytes: Option<u64>,
+    /// What its medium takes, as the drive told before the medium was looked at: later on the
+    /// answer could be a notice of another one, which must not be lost.
+    told_capacity_bytes: Option<u64>,
     before: Settings,
     compression: Option<Compression>,
     begin: Begin,
@@ -99,6 +104,7 @@ impl MeasuredDrive {
         let before = Settings { block_mode, compression };
         let limits = tape.limits();
         let log_buffer_bytes = tape.sequential_access().ok().and_then(|log| log.buffer_bytes);
+        let told_capacity_bytes = told_capacity(&mut tape);
         let clock_ratio = status.as_ref().map_or(1.0, StatusFile::clock_ratio);
         Ok(MeasuredDrive {
             drive,
@@ -107,6 +113,7 @@ impl MeasuredDrive {
             tape: Some(tape),
             limits,
             log_buffer_bytes,
+            told_capacity_bytes,
             before,
             compression,
             begin,
@@ -167,6 +174,7 @@ impl MeasuredDrive {
 
     fn take_changed(&mut self, medium: &str) -> Result<(), TapeBenchError> {
         self.reopen()?;
+        self.told_capacity_bytes = self.tape.as_mut().and_then(told_capacity);
         if let Some(found) = self.label_at_beginning()?
             && !found.medium.is_empty()
             && found.medium != medium
@@ -286,9 +294,9 @@ impl MeasuredDrive {
         Ok(Counters { kernel, log, time: self.virtual_time() })
     }
 
-    fn virtual_time(&self) -> Option<serde_json::Value> {
+    fn virtual_time(&self) -> Option<Value> {
         let mut status = self.status.as_ref()?.read()?;
-        status.get_mut("time").map(serde_json::Value::take)
+        status.get_mut("time").map(Value::take)
     }
 
     /// What a run depends on. Moves no tape; not while the drive streams.
@@ -315,7 +323,7 @@ impl MeasuredDrive {
             }
         }
         if let Some(status) = self.status.as_ref().and_then(StatusFile::read) {
-            let name = status.get("drive").and_then(serde_json::Value::as_str).unwrap_or_default();
+            let name = status.get("drive").and_then(Value::as_str).unwrap_or_default();
             put("drive", format!("virtual {name}"));
         }
         let rates = self.rates();
@@ -324,22 +332,6 @@ impl MeasuredDrive {
         put("drive native bytes per second", number(rates.highest_bytes_per_second));
         put("drive lowest bytes per second", number(rates.lowest_bytes_per_second));
         found
-    }
-
-    /// What is known of the drive's buffer and speeds.
-    pub(super) fn rates(&mut self) -> Rates {
-        let time = self.virtual_time();
-        let told = |name: &str| time.as_ref()?.get(name)?.as_u64();
-        let generation = self.tape.as_mut().and_then(generation);
-        Rates {
-            buffer_bytes: told("buffer_bytes")
-                .or(self.log_buffer_bytes)
-                .or(generation.map(|known| known.buffer_bytes)),
-            highest_bytes_per_second: told("highest_bytes_per_second")
-                .or(generation.map(Generation::highest_speed)),
-            lowest_bytes_per_second: told("lowest_bytes_per_second")
-                .or(generation.map(Generation::lowest_speed)),
-        }
     }
 
     /// Sets everything as it was. The tape stays where it is, behind a filemark.
@@ -412,8 +404,7 @@ impl MeasuredDrive {
         }
         tape.write_filemark(Filemark::Synchronising)?;
         let first_object = tape.position().ok();
-        let capacity = generation(tape).map(|known| known.capacity_bytes as f64 * CAPACITY_SHARE);
-        let room_bytes = capacity.filter(|_| label_file == 0).map(|bytes| bytes as u64);
+        let room_bytes = self.capacity().filter(|_| label_file == 0).map(usable);
         self.area =
             Some(Area { label, label_file, first_object, written_bytes: 0, files: 0, room_bytes });
         Ok(())
@@ -509,14 +500,6 @@ impl Drop for MeasuredDrive {
     }
 }
 
-/// What is known of a drive's buffer and speeds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Rates {
-    pub(super) buffer_bytes: Option<u64>,
-    pub(super) highest_bytes_per_second: Option<u64>,
-    pub(super) lowest_bytes_per_second: Option<u64>,
-}
-
 impl Medium for Tape {
     fn write(&mut self, block: &Block, _: &mut Account) -> Result<Taken, TapeBenchError> {
         match Tape::write(self, block)? {
@@ -544,12 +527,6 @@ impl Medium for Tape {
             TapeRead::LargerBlock => Err(TapeBenchError::LargerBlock),
         }
     }
-}
-
-fn generation(tape: &mut Tape) -> Option<&'static Generation> {
-    let medium = Generation::of_density(tape.status().ok()?.density)?;
-    let product = tape.inquiry().map(|names| names.product).unwrap_or_default();
-    Some(medium.in_drive(&product))
 }
 
 fn compression(tape: &mut Tape, status: Option<&StatusFile>) -> Option<Compression> {

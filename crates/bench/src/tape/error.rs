@@ -9,6 +9,7 @@ use device::tape::{CompressionError, OpenError, TapeError};
 use device::target::TargetError;
 use flow::cancel::Stopped;
 use flow::sink::WriteError;
+use report::format::size;
 
 use crate::payload::PayloadError;
 use crate::record::CellError;
@@ -92,8 +93,25 @@ pub enum TapeBenchError {
     /// A plan with several media, and nobody who changes them.
     #[error("no other medium: nobody is there to change them")]
     NobodyChanges,
+    /// A run is longer than what the medium takes.
+    #[error(
+        "a run of {} does not fit on the medium in {device}, which takes {}",
+        size(*run_bytes),
+        size(*capacity_bytes)
+    )]
+    LongerThanMedium {
+        /// The drive.
+        device: String,
+        /// Bytes of the longest run that nothing makes shorter.
+        run_bytes: u64,
+        /// Native bytes of the medium.
+        capacity_bytes: u64,
+    },
     /// The medium has no room for a whole run.
-    #[error("the medium is full after {bytes} bytes: a shorter file or another medium is needed")]
+    #[error(
+        "the medium is full after {}: a shorter file or another medium is needed",
+        size(*bytes)
+    )]
     Full {
         /// What there was room for.
         bytes: u64,

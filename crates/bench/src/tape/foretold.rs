@@ -8,6 +8,13 @@ use super::drive::Rates;
 use super::job::{Operation, TapeJob};
 use crate::plan::Stop;
 
+/// Rounds that are gone through: the medium is full after few of them, and begun anew.
+const ROUNDS_MAX: u64 = 1000;
+/// Share of a round from which on winding is told for itself.
+const WINDING_WORTH_NAMING: f64 = 0.005;
+/// How sure the numbers of a virtual drive are.
+const AS_SET: &str = "as the virtual drive is set";
+
 /// One sentence for each. `clock_ratio` is how many times as fast as ours the drive's clock runs.
 pub(super) fn sentences(
     jobs: &[TapeJob],
@@ -44,23 +51,111 @@ pub(super) fn trees(jobs: &[TapeJob]) -> Vec<String> {
 
 fn time(jobs: &[TapeJob], rates: &Rates, clock_ratio: f64, stop: &Stop) -> Option<String> {
     let highest = rates.highest_bytes_per_second.filter(|&rate| rate > 0)? as f64;
-    let passes = |job: &TapeJob| match job.operation {
-        Operation::Write => 1.0,
-        Operation::Read => 2.0,
+    let wanted = stop.repeats_min.max(1);
+    let mut way = Way { rates, highest, head_bytes: 0 };
+    let (mut all, mut within) = (Took::default(), 0);
+    for _ in 0..wanted.min(ROUNDS_MAX) {
+        all.add(way.round(jobs));
+        within += u64::from(all.seconds() / clock_ratio <= stop.budget_seconds);
+    }
+    let rounds = wanted.min(ROUNDS_MAX) as f64;
+    let ours = |seconds: f64| seconds / clock_ratio / rounds;
+    let round_seconds = ours(all.seconds());
+    let cells = counted(jobs.len() as u64, "run", "runs");
+    let (budget, speed) = (duration(stop.budget_seconds), rate(highest));
+    let enough = if within == wanted.min(ROUNDS_MAX) {
+        let verb = if wanted == 1 { "takes" } else { "take" };
+        format!("{} {verb} {}", repeats(wanted), duration(round_seconds * wanted as f64))
+    } else if within == 0 {
+        format!("the budget of {budget} is not enough for one round")
+    } else {
+        format!("the budget of {budget} gives {within} of {}", repeats(wanted))
     };
-    let bytes: f64 = jobs.iter().map(|job| passes(job) * job.bytes() as f64).sum();
-    let round_seconds = bytes / highest / clock_ratio;
-    let repeats = (stop.budget_seconds / round_seconds.max(1e-9)).floor().min(1e6) as u64;
-    let (one, all) = (round_seconds, round_seconds * stop.repeats_min as f64);
-    let (cells, speed) = (counted(jobs.len() as u64, "run", "runs"), rate(highest));
-    let (budget, wanted) = (duration(stop.budget_seconds), stop.repeats_min);
-    let enough = match repeats {
-        repeats if repeats >= wanted => format!("{wanted} repeats take {}", duration(all)),
-        0 => format!("the budget of {budget} is not enough for one round"),
-        few => format!("the budget of {budget} gives {few} of {wanted} repeats"),
-    };
-    let one = duration(one);
-    Some(format!("a round of {cells} takes {one} at the drive's native {speed}; {enough}"))
+    let one = duration(round_seconds);
+    let mut parts = format!("at the drive's native {speed}");
+    if let Some(parameters) = &rates.parameters {
+        let known = if rates.is_set { AS_SET } else { parameters.synchronise_ns.origin.name() };
+        let marks = counted(all.filemarks / wanted.min(ROUNDS_MAX), "filemark", "filemarks");
+        parts.push_str(&format!(", {} of it for {marks} ({known})", duration(ours(all.marking))));
+        if ours(all.winding) > WINDING_WORTH_NAMING * round_seconds {
+            parts.push_str(&format!(" and {} for winding", duration(ours(all.winding))));
+        }
+    }
+    Some(format!("a round of {cells} takes {one} {parts}; {enough}"))
+}
+
+fn repeats(count: u64) -> String {
+    counted(count, "repeat", "repeats")
+}
+
+/// What rounds take in the drive's time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Took {
+    moving: f64,
+    marking: f64,
+    winding: f64,
+    filemarks: u64,
+}
+
+impl Took {
+    fn add(&mut self, more: Took) {
+        self.moving += more.moving;
+        self.marking += more.marking;
+        self.winding += more.winding;
+        self.filemarks += more.filemarks;
+    }
+
+    fn seconds(&self) -> f64 {
+        self.moving + self.marking + self.winding
+    }
+}
+
+/// The head's way over the medium while runs follow each other.
+struct Way<'a> {
+    rates: &'a Rates,
+    highest: f64,
+    /// Behind the label, which is next to nothing.
+    head_bytes: u64,
+}
+
+impl Way<'_> {
+    /// Every run once. The order of a round is drawn later, and changes little.
+    fn round(&mut self, jobs: &[TapeJob]) -> Took {
+        let mut all = Took::default();
+        jobs.iter().for_each(|job| all.add(self.run(job)));
+        all
+    }
+
+    /// As [`super::drive::MeasuredDrive`] goes: back to the start where the rest of the medium is
+    /// too small, and for a run that reads to the front of what was written for it.
+    fn run(&mut self, job: &TapeJob) -> Took {
+        let bytes = job.bytes();
+        let end_bytes = self.head_bytes.saturating_add(bytes);
+        let mut winding = 0.0;
+        if self.rates.usable_bytes().is_some_and(|usable| end_bytes > usable) {
+            winding += self.wind(0);
+        }
+        let begun_bytes = self.head_bytes;
+        self.head_bytes = begun_bytes.saturating_add(bytes);
+        let filemarks = job.filemarks();
+        let parameters = self.rates.parameters.as_ref();
+        let mark_ns = parameters.map_or(0, |known| known.synchronise_ns.value);
+        let mut moving = bytes as f64 / self.highest;
+        if job.operation == Operation::Read {
+            winding += self.wind(begun_bytes);
+            self.head_bytes = begun_bytes.saturating_add(bytes);
+            moving *= 2.0;
+        }
+        let marking = filemarks as f64 * mark_ns as f64 / 1e9;
+        Took { moving, marking, winding, filemarks }
+    }
+
+    /// Seconds to another place.
+    fn wind(&mut self, to_bytes: u64) -> f64 {
+        let from_bytes = std::mem::replace(&mut self.head_bytes, to_bytes);
+        let parameters = self.rates.parameters.as_ref();
+        parameters.map_or(0, |known| known.winding_ns(from_bytes, to_bytes)) as f64 / 1e9
+    }
 }
 
 fn buffer(jobs: &[TapeJob], rates: &Rates) -> Vec<String> {
@@ -90,6 +185,8 @@ mod tests {
     use super::*;
     use crate::payload::tree::Content;
     use crate::record::cell;
+    use model::tape::generation::Generation;
+    use model::tape::parameters::TapeParameters;
 
     #[test]
     fn what_is_known_of_a_tree() {
@@ -115,7 +212,7 @@ mod tests {
         let rates = Rates {
             buffer_bytes: Some(1 << 30),
             highest_bytes_per_second: Some(100_000_000),
-            lowest_bytes_per_second: None,
+            ..Rates::default()
         };
         let said = |budget_seconds| {
             let stop = Stop { budget_seconds, ..Stop::default() };
@@ -131,5 +228,46 @@ mod tests {
         assert!(text.contains("1 of 3 runs are shorter than 3 of the drive's buffers"), "{text}");
         assert!(said(150.0).contains("the budget of 2 min 30 s gives 2 of 5 repeats"));
         assert!(said(20.0).contains("is not enough for one round"));
+    }
+
+    /// A virtual LTO-3 with a small cartridge: filemarks and the way back are most of a round.
+    #[test]
+    fn filemarks_and_winding_are_part_of_a_round() {
+        let job = |levels: &[(&str, &str)]| TapeJob::from_cell(&cell(levels), 80 << 20).unwrap();
+        let jobs = [job(&[]), job(&[("files", "4")]), job(&[("operation", "read")])];
+        let generation = Generation::all().iter().find(|known| known.name == "LTO-3").unwrap();
+        let mut parameters = TapeParameters::of(generation);
+        let set = [
+            ("capacity_bytes", 1_000_000_000),
+            ("wraps", 1),
+            ("synchronise_ns", 2_000_000_000),
+            ("wind_ns", 100_000_000_000),
+            ("settle_ns", 1_000_000_000),
+        ];
+        assert!(set.into_iter().all(|(name, value)| parameters.set(name, value)));
+        let rates = Rates {
+            highest_bytes_per_second: Some(80 << 20),
+            parameters: Some(parameters),
+            is_set: true,
+            capacity_bytes: Some(1_000_000_000),
+            ..Rates::default()
+        };
+        let said = |repeats_min, clock_ratio| {
+            let stop = Stop { budget_seconds: 600.0, repeats_min, ..Stop::default() };
+            time(&jobs, &rates, clock_ratio, &stop).unwrap()
+        };
+        // Four times 80 MiB, of which one is read again: 4 s. Six filemarks of 2 s. A tenth of the
+        // tape and a bit back for the one that is read: 8.4 s and 1 s to find it.
+        let text = said(1, 1.0);
+        assert!(text.starts_with("a round of 3 runs takes 25.4 s at the drive's native"), "{text}");
+        let parts = ", 12.0 s of it for 6 filemarks (as the virtual drive is set) and 9.39 s for \
+                     winding; 1 repeat takes 25.4 s";
+        assert!(text.ends_with(parts), "{text}");
+        assert!(said(1, 10.0).contains("takes 2.54 s"), "in the time of this machine");
+        // 11 files of 84 MB fit: with the fourth round the tape is full, and wound to its start.
+        let four = said(4, 1.0);
+        let rewound_seconds = (11.0 * 8.388608 + 1.0) / 4.0;
+        let winding = format!("and {} for winding", duration(9.388608 + rewound_seconds));
+        assert!(four.contains(&winding), "{four}: {winding}");
     }
 }

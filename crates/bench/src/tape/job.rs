@@ -1,5 +1,8 @@
 //! One run as its cell says: what is written, how, and how much of it.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use device::tape::DriveCompression;
 
 use crate::framing::{Framing, Layout};
@@ -107,6 +110,14 @@ impl TapeJob {
         })
     }
 
+    /// With what is known of its tree.
+    #[must_use]
+    pub fn with_tree(mut self, trees: &BTreeMap<PathBuf, Content>) -> TapeJob {
+        let tree = self.data.tree(self.read_block_bytes);
+        self.tree = tree.and_then(|path| trees.get(path)).copied();
+        self
+    }
+
     /// How the run is cut into files.
     pub fn layout(&self) -> Layout {
         let block_bytes = self.block_bytes as u64;
@@ -132,6 +143,11 @@ impl TapeJob {
     /// Bytes of the run, in whole blocks.
     pub fn bytes(&self) -> u64 {
         self.blocks().saturating_mul(self.block_bytes as u64)
+    }
+
+    /// Filemarks of the run, one behind each file.
+    pub fn filemarks(&self) -> u64 {
+        self.blocks().div_ceil(self.layout().file_blocks.max(1))
     }
 
     /// Blocks of the ring.

@@ -1,13 +1,17 @@
 //! Runs: what they write, what they tell, and what becomes of them when something goes wrong.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use bench::tape::{TapeBenchError, TapeOptions};
+use bench::plan::Stop;
+use bench::tape::{TapeBenchError, TapeExecutor, TapeOptions};
 use device::tape::{Access, BlockMode, Compression, DriveCompression, TapeDrive};
 use flow::cancel::Cancel;
+use flow::run::StageKind;
+use sim::tape::pace::{Act, Compression as PaceCompression, Pace};
 use sim::tape::{Answers, Cartridge, CompressionSwitch, Faults, Object, Persistence, VirtualDrive};
 
-use crate::{MIB, cell, executor, files, objects, runs};
+use crate::{MIB, cell, executor, files, objects, plan, runs};
 use bench::run::Executor;
 
 fn drive(mib: u64) -> VirtualDrive {
@@ -76,9 +80,16 @@ fn what_comes_back_is_what_was_written() {
     assert_eq!(error, "a block of 100 bytes came back where 65536 were written");
 }
 
+/// The same that does not tell what its medium takes.
+fn silent_drive(mib: u64) -> VirtualDrive {
+    let drive = drive(mib);
+    drive.change_settings(|settings| settings.answers = Answers::Refused);
+    drive
+}
+
 #[test]
 fn the_end_of_the_medium_leads_back_to_the_start() {
-    let drive = drive(16);
+    let drive = silent_drive(16);
     let mut executor = executor(&drive, &[], TapeOptions::default()).unwrap();
     let results: Vec<_> = runs(&mut executor, &[], 7);
     let repeated: Vec<bool> = results
@@ -95,9 +106,46 @@ fn the_end_of_the_medium_leads_back_to_the_start() {
     assert_eq!(objects(&drive.cartridge().unwrap()).last(), Some(&0));
 }
 
+/// A drive that tells what its medium takes is never led to its end.
+#[test]
+fn what_the_medium_takes_is_known_beforehand() {
+    let drive = drive(16);
+    let mut executor = executor(&drive, &[], TapeOptions::default()).unwrap();
+    for run in runs(&mut executor, &[], 7) {
+        let run = run.unwrap();
+        assert!(!run.notes.iter().any(|note| note.contains("the end of the medium")), "{run:?}");
+    }
+}
+
+#[test]
+fn a_run_that_is_longer_than_the_medium_is_refused() {
+    let run = |levels: &[(&str, &[&str])], executor: &mut TapeExecutor| {
+        executor.foretell(&plan("drive", levels).cells(), &Stop::default()).join("\n")
+    };
+    let random: &[(&str, &[&str])] = &[("drive_compression", &["on"])];
+    let drive = drive(2);
+    let error = executor(&drive, random, TapeOptions::default()).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "a run of 3.15 MB does not fit on the medium in virtual tape, which takes 2.00 MB"
+    );
+    assert!(drive.cartridge().unwrap().is_empty(), "nothing was written");
+    // What the drive may make less of is tried, and said to be at risk.
+    let zeros: &[(&str, &[&str])] = &[("data", &["zeros"]), ("drive_compression", &["on"])];
+    let mut tried = executor(&drive, zeros, TapeOptions::default()).unwrap();
+    let said = run(zeros, &mut tried);
+    assert!(
+        said.contains("1 of 1 runs, of up to 3.15 MB, come to the end of the medium"),
+        "{said}"
+    );
+    assert!(said.contains("fail unless the drive compresses the data: --length"), "{said}");
+    let off: &[(&str, &[&str])] = &[("data", &["zeros"]), ("drive_compression", &["off"])];
+    assert!(executor(&drive, off, TapeOptions::default()).is_err());
+}
+
 #[test]
 fn a_file_that_does_not_fit_is_told() {
-    let drive = drive(2);
+    let drive = silent_drive(2);
     let mut executor = executor(&drive, &[], TapeOptions::default()).unwrap();
     for result in runs(&mut executor, &[], 2) {
         assert!(matches!(result, Err(TapeBenchError::Full { .. })), "{result:?}");
@@ -235,6 +283,37 @@ fn a_run_of_several_files_has_a_filemark_behind_each() {
     executor.finish().unwrap();
     let expected = [1, 12, 12, 12, 12, 12, 12, 12, 12, 0];
     assert_eq!(files(&drive.cartridge().unwrap()), expected);
+}
+
+/// A drive of which only filemarks that are waited for take time.
+struct SlowFilemarks;
+
+const FILEMARK: Duration = Duration::from_millis(50);
+
+impl Pace for SlowFilemarks {
+    fn native_bytes(&mut self, block: &[u8], _: PaceCompression) -> u32 {
+        block.len() as u32
+    }
+
+    fn take(&mut self, act: Act) {
+        if act == Act::Synchronise {
+            std::thread::sleep(FILEMARK);
+        }
+    }
+}
+
+/// The time of filemarks is no work of the writer's, and known apart: what reads data is held
+/// against the rest.
+#[test]
+fn filemarks_are_time_of_no_stage() {
+    let drive = drive(64);
+    drive.set_pace(Box::new(SlowFilemarks));
+    let mut executor = executor(&drive, &[], TapeOptions::default()).unwrap();
+    let four = cell(&[("files", "4"), ("ring_bytes", "1048576"), ("block_bytes", "65536")]);
+    let run = executor.execute(&four, &Cancel::new()).unwrap();
+    let write = run.stages.iter().find(|stage| stage.kind == StageKind::Write).unwrap();
+    assert!(write.apart_seconds >= 4.0 * FILEMARK.as_secs_f64(), "{write:?}");
+    assert!(run.measures["filemark_seconds"] >= FILEMARK.as_secs_f64(), "{run:?}");
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub struct TapeCounters {
     pub turns: u64,
     /// Time in turns.
     pub turn_ns: u64,
+    /// Ways to another place.
+    pub winds: u64,
     /// Time of winding.
     pub wind_ns: u64,
     /// Synchronising operations that had to stop the tape.
@@ -47,6 +49,7 @@ impl TapeCounters {
             still_ns: 0,
             turns: 0,
             turn_ns: 0,
+            winds: 0,
             wind_ns: 0,
             synchronisations: 0,
             synchronise_ns: 0,

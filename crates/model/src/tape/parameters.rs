@@ -5,6 +5,7 @@
 //! certainty.
 
 use super::generation::{Certainty, Generation, Steps};
+use crate::BILLION;
 
 use super::mechanics;
 
@@ -213,6 +214,32 @@ impl TapeParameters {
     /// The highest native rate.
     pub fn highest_bytes_per_second(&self) -> u64 {
         self.speeds_bytes_per_second.last().copied().unwrap_or(1)
+    }
+
+    /// What a wrap holds, in billionths of a byte.
+    pub(super) fn wrap_nanobytes(&self) -> u128 {
+        let capacity = u128::from(self.capacity_bytes.value) * u128::from(BILLION);
+        capacity.div_ceil(u128::from(self.wraps.value.max(1))).max(1)
+    }
+
+    /// Time to wind from the beginning of the tape to a place, so many billionths of a byte from
+    /// it: wraps run to and fro.
+    pub(super) fn longitudinal_ns(&self, place: u128) -> u64 {
+        let wrap = self.wrap_nanobytes();
+        let along = place % wrap;
+        let from_start = if (place / wrap).is_multiple_of(2) { along } else { wrap - along };
+        let ns = u128::from(self.wind_ns.value) * from_start / wrap;
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+
+    /// Nanoseconds to wind from one place to another and to find it, both in native bytes from the
+    /// beginning of the medium.
+    pub fn winding_ns(&self, from_bytes: u64, to_bytes: u64) -> u64 {
+        if from_bytes == to_bytes {
+            return 0;
+        }
+        let at = |bytes: u64| self.longitudinal_ns(u128::from(bytes) * u128::from(BILLION));
+        at(from_bytes).abs_diff(at(to_bytes)) + self.settle_ns.value
     }
 
     /// Sets a parameter by the name that [`rows`](Self::rows) shows; false when none has it.

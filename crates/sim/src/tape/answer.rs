@@ -202,12 +202,25 @@ impl Drive {
         (0..position).filter(is_filemark).count() as u64
     }
 
+    /// Native capacity in megabytes, as the page has it (SSC-4, 8.3.7). Nothing without a medium.
+    fn volume_statistics(&self) -> Vec<u8> {
+        let Some(cartridge) = self.cartridge().filter(|_| self.is_loaded()) else {
+            return parameter(0x0000, &[0]);
+        };
+        let megabytes = |bytes: u64| u32::try_from(bytes / 1_000_000).unwrap_or(u32::MAX);
+        let capacity = megabytes(cartridge.capacity_bytes()).to_be_bytes();
+        let used = megabytes(cartridge.used_bytes()).to_be_bytes();
+        [parameter(0x0000, &[1]), parameter(0x0016, &capacity), parameter(0x0017, &used)].concat()
+    }
+
     fn log_page(&mut self, page: u8) -> Result<Vec<u8>, Check> {
         let parameters = match page {
             // Pages that are there.
-            0x00 => return Ok(vec![0x00, 0, 0, 3, 0x00, 0x0c, 0x2e]),
+            0x00 => return Ok(vec![0x00, 0, 0, 4, 0x00, 0x0c, 0x17, 0x2e]),
             // Sequential access device: bytes written and read are not counted here; no cleaning.
             0x0c => parameter(0x0100, &[0, 0, 0, 0]),
+            // Volume statistics: valid, what the medium takes and what of it is used.
+            0x17 => self.volume_statistics(),
             // TapeAlert: 64 flags, none of them set.
             0x2e => (1..=64).flat_map(|flag| parameter(flag, &[0])).collect(),
             _ => return Err(invalid_field()),

@@ -144,6 +144,11 @@ impl Cartridge {
         self.lock().settings.capacity_bytes
     }
 
+    /// Native bytes before the end from which on the drive warns.
+    pub fn early_warning_bytes(&self) -> u64 {
+        self.lock().settings.early_warning_bytes
+    }
+
     /// Sets the write-protect switch. A drive looks at it when the cartridge is loaded.
     pub fn set_protection(&self, protection: Protection) {
         self.lock().settings.protection = protection;

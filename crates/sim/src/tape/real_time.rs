@@ -64,6 +64,7 @@ pub struct Sampled {
 #[derive(Clone)]
 pub struct Gauge {
     shared: Arc<Shared>,
+    ratio: Ratio,
 }
 
 /// What a [`Gauge`] sees. Times are the model's.
@@ -85,6 +86,8 @@ pub struct Reading {
     pub counters: TapeCounters,
     /// What the model was made of.
     pub parameters: TapeParameters,
+    /// The ratio that all data are compressed by, where the user has given it.
+    pub given_ratio: Option<f64>,
 }
 
 struct Shared {
@@ -140,7 +143,7 @@ impl RealTime {
 
     /// A look at it from elsewhere.
     pub fn gauge(&self) -> Gauge {
-        Gauge { shared: Arc::clone(&self.shared) }
+        Gauge { shared: Arc::clone(&self.shared), ratio: self.ratio }
     }
 }
 
@@ -246,6 +249,10 @@ impl Gauge {
             native_bytes_per_second: native,
             counters: model.counters().clone(),
             parameters: model.parameters().clone(),
+            given_ratio: match self.ratio {
+                Ratio::Measured => None,
+                Ratio::Given(ratio) => Some(ratio),
+            },
         }
     }
 

@@ -246,7 +246,7 @@ fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
     check_mountpoint("drive", &arguments.mountpoint)?;
     let Loaded { cartridge, new_medium, mut parameters, access } =
         loaded(arguments, &played, medium.as_deref())?;
-    fit_length(&mut parameters, cartridge.capacity_bytes());
+    fit_length(&mut parameters, &cartridge);
     for setting in &arguments.settings {
         setting.apply(&mut parameters)?;
     }
@@ -382,8 +382,10 @@ fn new_cartridge(
     }
 }
 
-/// A cartridge that is smaller than those of its generation has as many wraps less.
-fn fit_length(parameters: &mut TapeParameters, capacity_bytes: u64) {
+/// A cartridge that is smaller than those of its generation has as many wraps less, and its end is
+/// told of later.
+fn fit_length(parameters: &mut TapeParameters, cartridge: &Cartridge) {
+    let capacity_bytes = cartridge.capacity_bytes();
     let full = u128::from(parameters.capacity_bytes.value.max(1));
     let wraps = u128::from(parameters.wraps.value) * u128::from(capacity_bytes) / full;
     parameters.wraps = Known::given(u64::try_from(wraps).unwrap_or(u64::MAX).max(1));
@@ -393,6 +395,7 @@ fn fit_length(parameters: &mut TapeParameters, capacity_bytes: u64) {
 fn settings(generation: &Generation) -> DriveSettings {
     DriveSettings {
         product: format!("VIRTUAL {}", generation.name),
+    parameters.early_warning_bytes = Known::given(cartridge.early_warning_bytes());
         block_bytes_max: BLOCK_BYTES_MAX as u32,
         ..DriveSettings::default()
     }
