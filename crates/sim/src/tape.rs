@@ -41,7 +41,7 @@ pub use faults::{
     AfterReadError, Answers, CompressionSwitch, Ends, Faults, Persistence, Positioning,
 };
 pub use medium::{Cartridge, CartridgeSettings, Object, Protection};
-pub use medium_file::{MediumFileError, room_for_medium};
+pub use medium_file::{MediumFileError, media_in, room_for_medium};
 pub use mishap::Mishap;
 pub use target::{Completion, SENSE_BYTES, Target};
 pub use watched::{Call, Watched};

@@ -103,6 +103,34 @@ pub enum MediumFileError {
     },
 }
 
+/// Most medium files of a folder that are told.
+const SHELF_MAX: usize = 1000;
+
+/// The medium files in a folder, by name: those of them that can be opened and begin as one.
+///
+/// # Errors
+/// When the folder cannot be listed.
+pub fn media_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut media = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() && is_medium(&entry.path()) {
+            media.push(entry.path());
+        }
+        if media.len() == SHELF_MAX {
+            break;
+        }
+    }
+    media.sort();
+    Ok(media)
+}
+
+fn is_medium(path: &Path) -> bool {
+    let mut head = [0; HEAD_BYTES];
+    let Ok(file) = File::open(path) else { return false };
+    interruptible::read_at(&file, &mut head, 0) == Ok(HEAD_BYTES) && decode_head(&head).is_ok()
+}
+
 impl Cartridge {
     /// The cartridge in file `path`; a new one with `settings` when there is no such file, or it is
     /// empty.

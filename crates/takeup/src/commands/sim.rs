@@ -18,7 +18,8 @@ use sim::speed_up::SpeedUp;
 use sim::tape::pace::Compression;
 use sim::tape::real_time::{Gauge, Ratio, RealTime};
 use sim::tape::{
-    Cartridge, CartridgeSettings, DriveSettings, MediumFileError, VirtualDrive, room_for_medium,
+    Cartridge, CartridgeSettings, DriveSettings, MediumFileError, VirtualDrive, media_in,
+    room_for_medium,
 };
 
 use super::plan::Setting;
@@ -28,6 +29,7 @@ use crate::interrupt::listen;
 use crate::outcome::to_standard_output;
 use crate::quantity::Size;
 use crate::terminal::to_standard_error;
+use report::escape::escape;
 use report::format::size;
 use report::table::Colour;
 
@@ -48,7 +50,7 @@ Examples:
   takeup sim tape /mnt/drive --from drive.ndjson &
   takeup sim status /mnt/drive
   takeup sim tape /mnt/drive --drive lto7 --medium /var/tmp/old --medium-generation lto6 &
-  takeup sim load /mnt/drive /var/tmp/second
+  takeup sim load /mnt/drive /var/tmp/second --new
   takeup sim disk /mnt/slow --preset sas15k --backing /var/tmp/disk --size 10G --loop
   takeup sim disk /mnt/theirs --from disk.ndjson --backing /dev/shm/disk --size 10G --loop")]
 pub struct SimArgs {
@@ -114,8 +116,11 @@ struct StatusArgs {
 struct LoadArgs {
     /// The folder on which it is mounted
     mountpoint: PathBuf,
-    /// The cartridge, a file that is made if it is not there
+    /// The cartridge, a file
     medium: PathBuf,
+    /// It is a new one, made as the first one was
+    #[arg(long)]
+    new: bool,
 }
 
 /// Take the cartridge out of a virtual drive
@@ -186,7 +191,7 @@ pub fn run(arguments: &SimArgs) -> ExitCode {
         SimCommand::Tape(arguments) => tape(arguments),
         SimCommand::Disk(arguments) => disk::run(arguments),
         SimCommand::Status(arguments) => status(&arguments.mountpoint),
-        SimCommand::Load(arguments) => load(&arguments.mountpoint, &arguments.medium),
+        SimCommand::Load(arguments) => load(arguments),
         SimCommand::Eject(arguments) => change_medium(&arguments.mountpoint, b"\n"),
     };
     match result {
@@ -390,12 +395,12 @@ fn fit_length(parameters: &mut TapeParameters, cartridge: &Cartridge) {
     let wraps = u128::from(parameters.wraps.value) * u128::from(capacity_bytes) / full;
     parameters.wraps = Known::given(u64::try_from(wraps).unwrap_or(u64::MAX).max(1));
     parameters.capacity_bytes = Known::given(capacity_bytes);
+    parameters.early_warning_bytes = Known::given(cartridge.early_warning_bytes());
 }
 
 fn settings(generation: &Generation) -> DriveSettings {
     DriveSettings {
         product: format!("VIRTUAL {}", generation.name),
-    parameters.early_warning_bytes = Known::given(cartridge.early_warning_bytes());
         block_bytes_max: BLOCK_BYTES_MAX as u32,
         ..DriveSettings::default()
     }
@@ -471,9 +476,46 @@ fn status(mountpoint: &Path) -> Result<(), Failure> {
     to_standard_output(&text)
 }
 
-fn load(mountpoint: &Path, medium: &Path) -> Result<(), Failure> {
+fn load(arguments: &LoadArgs) -> Result<(), Failure> {
     use std::os::unix::ffi::OsStrExt;
-    change_medium(mountpoint, absolute(medium)?.as_os_str().as_bytes())
+    let place = arguments.mountpoint.join("medium");
+    std::fs::metadata(&place).map_err(|error| no_drive(&place, &error))?;
+    let medium = absolute(&arguments.medium)?;
+    match (arguments.new, medium.exists()) {
+        (false, false) => return Err(not_on_the_shelf(&medium)),
+        (true, true) => {
+            let what = format!("{} is there already", medium.display());
+            return Err(Failure::of(what, Some("without --new it is loaded as it is")));
+        }
+        _ => {}
+    }
+    change_medium(&arguments.mountpoint, medium.as_os_str().as_bytes())
+}
+
+/// Cartridges that are named where one was not found.
+const SHELF_NAMED_MAX: usize = 10;
+
+/// A name that is no file: with what there is beside it.
+fn not_on_the_shelf(medium: &Path) -> Failure {
+    let folder = medium.parent().unwrap_or(Path::new("/"));
+    let shelf = match media_in(folder) {
+        Ok(media) => names(&media),
+        Err(error) => return Failure::of(format!("{}: {error}", folder.display()), None),
+    };
+    let (medium, folder) = (medium.display(), folder.display());
+    let what = format!("there is no cartridge {medium}; in {folder} {shelf}");
+    Failure::of(what, Some("--new makes one of that name"))
+}
+
+fn names(media: &[PathBuf]) -> String {
+    let name = |path: &PathBuf| escape(path.file_name().unwrap_or_default().as_encoded_bytes());
+    let named: Vec<String> = media.iter().take(SHELF_NAMED_MAX).map(name).collect();
+    match (media.len(), media.len().saturating_sub(SHELF_NAMED_MAX)) {
+        (0, _) => "is none".to_owned(),
+        (1, _) => format!("is {}", named[0]),
+        (_, 0) => format!("are {}", named.join(", ")),
+        (_, more) => format!("are {} and {more} more", named.join(", ")),
+    }
 }
 
 fn change_medium(mountpoint: &Path, request: &[u8]) -> Result<(), Failure> {

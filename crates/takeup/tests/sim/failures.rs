@@ -220,6 +220,7 @@ fn no_room_for_the_medium() {
         .args(["sim", "load"])
         .arg(drive.path())
         .arg(small.join("medium"))
+        .arg("--new")
         .status()
         .unwrap();
     assert!(load.success());
@@ -259,7 +260,7 @@ fn a_medium_leaves_its_disk_a_reserve() {
     let mount = ["-t", "tmpfs", "-o", "size=40m", "tmpfs"];
     assert!(Command::new("mount").args(mount).arg(&small).status().unwrap().success());
     let mut load = crate::takeup();
-    load.args(["sim", "load"]).arg(drive.path()).arg(small.join("medium"));
+    load.args(["sim", "load", "--new"]).arg(drive.path()).arg(small.join("medium"));
     assert!(load.status().unwrap().success());
     let mut tape = open(&drive);
     let block = samples::noise(3, BLOCK);

@@ -75,11 +75,32 @@ fn another_medium() {
     let drive = Drive::new();
     drive.dd_in(b"first", "bs=64k");
     let (first, second) = (drive.medium(), drive.folder().join("second"));
+    let loading = |medium: &std::path::Path, how: &[&str]| {
+        let mut command = takeup();
+        command.args(["sim", "load"]).arg(drive.path()).arg(medium).args(how);
+        command.output().unwrap()
+    };
     let load = |medium: &std::path::Path| {
-        let output = takeup().args(["sim", "load"]).arg(drive.path()).arg(medium).output().unwrap();
+        let output = loading(medium, &[]);
         assert!(output.status.success(), "{output:?}");
     };
-    load(&second);
+    // A name that is none costs nothing, and the one that is in stays.
+    let refused = |medium: &std::path::Path, how: &[&str]| {
+        let output = loading(medium, how);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(drive.status()["medium"], first.to_str().unwrap());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let text = refused(&second, &[]);
+    let folder = drive.folder().display();
+    let expected = format!(
+        "takeup: there is no cartridge {folder}/second; in {folder} is medium\n\
+         hint: --new makes one of that name\n"
+    );
+    assert_eq!(text, expected);
+    assert!(!second.exists());
+    assert!(refused(&first, &["--new"]).contains("is there already\nhint: without --new"));
+    assert!(loading(&second, &["--new"]).status.success());
     assert_eq!(drive.status()["medium"], second.to_str().unwrap());
     drive.dd_in(b"second", "bs=64k");
     load(&first);
