@@ -27,7 +27,7 @@ use crate::read::members::{Item, MemberStream};
 use crate::read::{
     Contents, Damage, IndexNeed, Input, ReadFailure, ReadSettings, plain_decoder, read_archive,
 };
-use crate::selection::Selection;
+use crate::selection::{NotFound, Selection};
 use crate::warnings::Warnings;
 use sets::IndexFile;
 use sets::Need;
@@ -112,7 +112,7 @@ pub struct ListReport {
     /// Warnings given to the monitor: a reason for exit code 2 if not 0.
     pub warnings: u64,
     /// Paths asked for at which nothing was found.
-    pub not_found: Vec<Vec<u8>>,
+    pub not_found: Vec<NotFound>,
     /// Where the list came from.
     pub way: ListWay,
 }
@@ -168,7 +168,7 @@ pub fn list(
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
     let mut selection = options.selection.clone();
-    let input = Input::open(&options.from, Need::Index, cancel)?;
+    let input = Input::open(&options.from, Need::Index, monitor, cancel)?;
     if options.index == IndexNeed::Required {
         input.require_index()?;
     }
@@ -244,8 +244,7 @@ fn report(
     warnings: &Warnings<'_>,
     way: ListWay,
 ) -> ListReport {
-    let not_found = selection.not_found().map(<[u8]>::to_vec).collect();
-    ListReport { run, warnings: warnings.count(), not_found, way }
+    ListReport { run, warnings: warnings.count(), not_found: selection.not_found(), way }
 }
 
 fn list_stream(

@@ -44,7 +44,7 @@ use crate::read::excerpt::Excerpt;
 use crate::read::members::MemberStream;
 use crate::read::ranges::{Plan, StandIns, plan};
 use crate::read::{Contents, IndexNeed, Input, ReadFailure, ReadSettings, read_archive};
-use crate::selection::Selection;
+use crate::selection::{NotFound, Selection};
 use crate::warnings::Warnings;
 use sets::IndexFile;
 use sets::{Need, TapeReading};
@@ -139,7 +139,7 @@ pub struct RestoreReport {
     /// Members that were not restored because something exists at their path (each was warned of).
     pub existing: u64,
     /// Paths asked for at which nothing was found (each was warned of too).
-    pub not_found: Vec<Vec<u8>>,
+    pub not_found: Vec<NotFound>,
     /// What the checksums of the index said.
     pub checksums: Checksums,
 }
@@ -200,7 +200,7 @@ pub fn restore(
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
     let destination = open_destination(&options)?;
-    let input = open_input(&options, cancel)?;
+    let input = open_input(&options, monitor, cancel)?;
     let check = input.index().and_then(BlockCheck::of).map(Arc::new);
     let keep = check.is_none().then(Arc::<KeptChecksums>::default);
     let plan = check.as_deref().and_then(|check| make_plan(&check.index, &options));
@@ -248,9 +248,9 @@ pub fn restore(
     let lost = std::mem::take(&mut summary.lost);
     let tape = summary.enter(&mut run, Command::Restore, Endpoint::Tree, &warnings);
     run.stages.extend([parse.report(), create.report()]);
-    let not_found: Vec<_> = selection.not_found().map(<[u8]>::to_vec).collect();
-    for path in &not_found {
-        warnings.warn(path, "not found in the archive");
+    let not_found = not_found(&mut selection, check.as_deref().map(|check| &check.index));
+    for missing in &not_found {
+        warnings.warn(&missing.path, "not found in the archive");
     }
     let checksums = check::conclude(check.as_deref(), late, &lost, &options, &warnings);
     if options.synchronise == Synchronise::Yes {
@@ -264,13 +264,28 @@ pub fn restore(
 }
 
 /// Opens the archive, and refuses it without the index that the user asks for.
-fn open_input(options: &RestoreOptions, cancel: &Cancel) -> Result<Input, ReadFailure> {
+fn open_input(
+    options: &RestoreOptions,
+    monitor: &dyn Monitor,
+    cancel: &Cancel,
+) -> Result<Input, ReadFailure> {
     let need = if options.selection.is_everything() { Need::Everything } else { Need::Index };
-    let input = Input::open(&options.from, need, cancel)?;
+    let input = Input::open(&options.from, need, monitor, cancel)?;
     if options.index == IndexNeed::Required {
         input.require_index()?;
     }
     Ok(input)
+}
+
+/// The paths at which nothing was found. Of an archive that has an index all members are looked
+/// through for what may have been meant: parts of it that were left out were not seen.
+fn not_found(selection: &mut Selection, index: Option<&IndexFile>) -> Vec<NotFound> {
+    if selection.lacks_any()
+        && let Some(files) = index.and_then(|index| index.files().ok())
+    {
+        files.map_while(Result::ok).for_each(|record| selection.pass(&record.path));
+    }
+    selection.not_found()
 }
 
 /// Where the selected members are, if there is an index that says so.

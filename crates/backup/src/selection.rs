@@ -14,14 +14,43 @@ struct Selected {
     as_given: Vec<u8>,
     components: Vec<u8>,
     found: bool,
+    /// The member that may have been meant, as long as nothing is found.
+    near: Option<(Nearness, Vec<u8>)>,
 }
+
+/// A path that was asked for, at which the archive has nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotFound {
+    /// As it was given.
+    pub path: Vec<u8>,
+    /// A member that may have been meant.
+    pub near: Option<Vec<u8>>,
+}
+
+/// How a member is like a path that is none, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Nearness {
+    /// It has folders in front of it.
+    Deeper,
+    /// The path has folders in front of it.
+    Shallower,
+    /// Letters are large or small in another way.
+    Case,
+    /// They differ in one place.
+    Typo,
+    /// It has the same name in another folder.
+    Elsewhere,
+}
+
+/// Bytes that two names may differ by and be one mistyped.
+const TYPO_BYTES_MAX: usize = 2;
 
 impl Selection {
     /// Selects these paths and what is below them.
     pub fn new(paths: impl IntoIterator<Item = Vec<u8>>) -> Selection {
         let select = |as_given: Vec<u8>| {
             let components = normal(&as_given);
-            Selected { as_given, components, found: false }
+            Selected { as_given, components, found: false, near: None }
         };
         Selection { paths: paths.into_iter().map(select).collect() }
     }
@@ -43,8 +72,21 @@ impl Selection {
                 selected.found = true;
                 any = true;
             }
+            selected.look_at(&path);
         }
         any
+    }
+
+    /// Shows a member that was passed over: it may be what was meant by a path at which nothing is
+    /// found.
+    pub(crate) fn pass(&mut self, path: &[u8]) {
+        let path = normal(path);
+        self.paths.iter_mut().for_each(|selected| selected.look_at(&path));
+    }
+
+    /// Whether a path was found nothing at.
+    pub(crate) fn lacks_any(&self) -> bool {
+        self.paths.iter().any(|selected| !selected.found)
     }
 
     /// Whether the member at `path` is selected, without remembering it.
@@ -54,10 +96,59 @@ impl Selection {
             || self.paths.iter().any(|selected| is_at_or_below(&path, &selected.components))
     }
 
-    /// The paths, as given, at which nothing was found.
-    pub fn not_found(&self) -> impl Iterator<Item = &[u8]> {
-        self.paths.iter().filter(|path| !path.found).map(|path| &*path.as_given)
+    /// The paths at which nothing was found, with what may have been meant of the members that were
+    /// seen.
+    pub fn not_found(&self) -> Vec<NotFound> {
+        let missing = self.paths.iter().filter(|selected| !selected.found);
+        let told = |selected: &Selected| NotFound {
+            path: selected.as_given.clone(),
+            near: selected.near.as_ref().map(|(_, path)| path.clone()),
+        };
+        missing.map(told).collect()
     }
+}
+
+impl Selected {
+    /// Keeps a member in mind that is nearer to the path than the others.
+    fn look_at(&mut self, path: &[u8]) {
+        if self.found {
+            return;
+        }
+        let Some(nearness) = nearness(&self.components, path) else { return };
+        if self.near.as_ref().is_none_or(|(nearest, _)| nearness < *nearest) {
+            self.near = Some((nearness, path.to_vec()));
+        }
+    }
+}
+
+/// How a member is like what was asked for, if it is. Takes no longer than reading both.
+fn nearness(wanted: &[u8], path: &[u8]) -> Option<Nearness> {
+    let ends_with = |long: &[u8], short: &[u8]| {
+        let front = long.strip_suffix(short);
+        !short.is_empty() && front.is_some_and(|front| front.ends_with(b"/"))
+    };
+    if ends_with(path, wanted) {
+        return Some(Nearness::Deeper);
+    }
+    if ends_with(wanted, path) {
+        return Some(Nearness::Shallower);
+    }
+    if wanted.eq_ignore_ascii_case(path) {
+        return Some(Nearness::Case);
+    }
+    let name = wanted.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let whole = path;
+    let same = |pair: &(&u8, &u8)| pair.0 == pair.1;
+    let front = wanted.iter().zip(path).take_while(same).count();
+    let (wanted, path) = (&wanted[front..], &path[front..]);
+    let back = wanted.iter().rev().zip(path.iter().rev()).take_while(same).count();
+    let differing = wanted.len().max(path.len()) - back;
+    // Short names are all like each other.
+    if differing <= TYPO_BYTES_MAX && front + back > differing {
+        return Some(Nearness::Typo);
+    }
+    let is_file_of = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next() == Some(name);
+    (!name.is_empty() && is_file_of(whole)).then_some(Nearness::Elsewhere)
 }
 
 /// Components joined by single slashes, without `.`.
@@ -118,7 +209,43 @@ mod tests {
     fn check(selected: &str, path: &str, expected: bool) {
         let mut selection = Selection::new([selected.as_bytes().to_vec()]);
         assert_eq!(selection.selects(path.as_bytes()), expected, "{selected} of {path}");
-        assert_eq!(selection.not_found().count(), usize::from(!expected));
+        assert_eq!(selection.not_found().len(), usize::from(!expected));
+    }
+
+    /// What is offered for a path at which nothing was found.
+    #[track_caller]
+    fn check_near(wanted: &str, members: &[&str], expected: Option<&str>) {
+        let mut selection = Selection::new([wanted.as_bytes().to_vec()]);
+        members.iter().for_each(|path| assert!(!selection.selects(path.as_bytes())));
+        let near = selection.not_found().remove(0).near;
+        let near = near.map(|path| String::from_utf8(path).unwrap());
+        assert_eq!(near.as_deref(), expected, "{wanted} of {members:?}");
+    }
+
+    #[test]
+    fn what_may_have_been_meant_is_offered() {
+        let members =
+            ["srv", "srv/www", "srv/www/index.html", "srv/www/logo.png", "srv/a", "srv/b"];
+        // Folders in front that are missing, or too many.
+        check_near("www/logo.png", &members, Some("srv/www/logo.png"));
+        check_near("/mnt/srv/www", &["srv/a"], None);
+        check_near("/mnt/srv/www/../x/srv", &["srv"], Some("srv"));
+        check_near("old/srv/www/logo.png", &members, Some("srv/www/logo.png"));
+        // One letter too few, another one, two in the wrong order, large ones.
+        check_near("srv/www/index.htm", &members, Some("srv/www/index.html"));
+        check_near("srv/www/indax.html", &members, Some("srv/www/index.html"));
+        check_near("srv/wwwl/ogo.png", &members, Some("srv/www/logo.png"));
+        check_near("SRV/www/Index.html", &members, Some("srv/www/index.html"));
+        // The better one counts, whatever comes first.
+        check_near(
+            "www/inde.html",
+            &["www/inde.htm", "srv/www/inde.html"],
+            Some("srv/www/inde.html"),
+        );
+        check_near("srv/logo.png", &members, Some("srv/www/logo.png"));
+        check_near("b", &["a", "c"], None);
+        check_near("etc/hosts", &members, None);
+        check_near("ww", &["x/www"], None);
     }
 
     #[test]

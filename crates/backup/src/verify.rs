@@ -293,7 +293,7 @@ pub fn verify(
 ) -> Result<VerifyReport, VerifyError> {
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
-    let input = Input::open(&options.from, Need::Everything, cancel)?;
+    let input = Input::open(&options.from, Need::Everything, monitor, cancel)?;
     let read_from = freshness::prepare(&input, options.cache);
     let check = input.index().and_then(BlockCheck::of).map(Arc::new);
     let chunks = input.chunks();

@@ -25,7 +25,8 @@ use crate::run::{RunReport, StageKind};
 /// What held the run back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Nothing can be said: no stages, or a run of less than [`SHORTEST_SECONDS`].
+    /// Nothing can be said: no stages, less than [`SHORTEST_SECONDS`] in which they ran, or less of
+    /// the run than [`LEAST_SHARE`] beside a tape that was wound or changed.
     Unknown,
     /// The job of the bottleneck stage.
     Stage,
@@ -46,6 +47,8 @@ pub enum Cause {
 pub const RATE_LIMITED_STAGE: StageKind = StageKind::Write;
 /// A run that is shorter says nothing: starting threads takes a part of it.
 pub const SHORTEST_SECONDS: f64 = 0.02;
+/// Where stages ran for less of a run, none of them was what took its time.
+pub const LEAST_SHARE: f64 = 0.05;
 /// A stage that is busy for less of the run than this is not its limit alone.
 pub const BUSY_SHARE: f64 = 0.6;
 /// Share of the time of all cores from which on they count as used up.
@@ -270,7 +273,7 @@ fn find(run: &RunReport, times: &[Times], cores: CoreUse) -> (Cause, Option<usiz
     let Some(busiest) = (0..times.len()).max_by(|a, b| order(times, *a, *b)) else {
         return (Cause::Unknown, None);
     };
-    if seconds < SHORTEST_SECONDS {
+    if seconds < SHORTEST_SECONDS || seconds < LEAST_SHARE * sane(run.seconds) {
         return (Cause::Unknown, Some(busiest));
     }
     if cores.own_share >= PROCESSOR_SHARE {
@@ -375,10 +378,11 @@ fn order(times: &[Times], a: usize, b: usize) -> std::cmp::Ordering {
     times[a].busy_seconds.total_cmp(&times[b].busy_seconds).then(b.cmp(&a))
 }
 
-/// Wall time without what no stage can be blamed for and none can save: a target that is made
-/// ready, changes of volume.
+/// Wall time without what no stage can be blamed for and none can save: a tape that is made ready
+/// and wound, changes of volume.
 fn overlapping_seconds(run: &RunReport) -> f64 {
-    (sane(run.seconds) - sane(run.ready_seconds) - sane(run.change_seconds)).max(0.0)
+    let apart = [run.ready_seconds, run.winding_seconds, run.change_seconds];
+    (sane(run.seconds) - apart.into_iter().map(sane).sum::<f64>()).max(0.0)
 }
 
 fn sane(seconds: f64) -> f64 {

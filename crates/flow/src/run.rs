@@ -165,11 +165,14 @@ pub struct RunReport {
     pub seconds: f64,
     /// Part of it spent in the final synchronisation of the target.
     pub synchronise_seconds: f64,
-    /// Part of it until the target could be written: a tape is wound, and its label is read. No
-    /// stage runs yet.
+    /// Part of it until the target could be written, or the source be read: a tape is wound, and
+    /// its label is read, and from one that is read also the index. No stage runs yet.
     pub ready_seconds: f64,
-    /// Part of that for reading the label; the rest is winding.
+    /// Part of that for reading; the rest is winding.
     pub label_seconds: f64,
+    /// Part of it in which a tape was wound while stages ran: that of a source, to the next place
+    /// that is wanted.
+    pub winding_seconds: f64,
     /// Part of it in which another volume was asked for: no stage can be blamed for it.
     pub change_seconds: f64,
     /// The stages in the order in which data pass through them.

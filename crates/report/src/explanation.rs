@@ -22,6 +22,32 @@ const OTHERS_WORTH_NAMING: f64 = 0.25;
 /// Share of what passes a disk that is worth one.
 const DISK_SHARE_WORTH_NAMING: f64 = 0.1;
 
+/// Share of a run from which on what a tape took is what the run is about.
+const APART_SHARE: f64 = 0.5;
+
+/// What a tape took of a run in which stages ran for next to nothing.
+fn apart_clause(run: &RunReport) -> Option<String> {
+    let wound_seconds = run.ready_seconds - run.label_seconds + run.winding_seconds;
+    let apart_seconds = wound_seconds + run.label_seconds + run.change_seconds;
+    if apart_seconds < (APART_SHARE * run.seconds).max(CHANGES_WORTH_NAMING_SECONDS) {
+        return None;
+    }
+    let mut clause = format!("winding took {}", duration(wound_seconds.max(0.0)));
+    let (label, changes) = (run.label_seconds, run.change_seconds);
+    if label >= CHANGES_WORTH_NAMING_SECONDS {
+        clause.push_str(&format!(", reading {} {}", read_first(run), duration(label)));
+    }
+    if changes >= CHANGES_WORTH_NAMING_SECONDS {
+        clause.push_str(&format!(", changes of volume {}", duration(changes)));
+    }
+    Some(clause)
+}
+
+/// What is read of a tape before its data.
+fn read_first(run: &RunReport) -> &'static str {
+    if run.source == Endpoint::Tape { "labels and index" } else { "the label" }
+}
+
 /// What the limit is not said of: the changes of volume of the run, and what other programs did
 /// that is seen in the numbers and not in the limit.
 fn caveat(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<String> {
@@ -30,11 +56,12 @@ fn caveat(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
         let took = duration(run.change_seconds);
         caveats.push(format!("changes of volume took {took} of it and are no stage's"));
     }
-    if run.ready_seconds >= CHANGES_WORTH_NAMING_SECONDS {
-        let wound = duration((run.ready_seconds - run.label_seconds).max(0.0));
-        let label = duration(run.label_seconds);
+    if run.ready_seconds + run.winding_seconds >= CHANGES_WORTH_NAMING_SECONDS {
+        let wound_seconds = run.ready_seconds - run.label_seconds + run.winding_seconds;
+        let (wound, read) = (duration(wound_seconds.max(0.0)), duration(run.label_seconds));
+        let what = read_first(run);
         caveats.push(format!(
-            "winding took {wound} of it, reading the label {label}, and both are no stage's"
+            "winding took {wound} of it, reading {what} {read}, and both are no stage's"
         ));
     }
     if analysis.cause != Cause::Processor && analysis.others_share >= OTHERS_WORTH_NAMING {
@@ -80,9 +107,16 @@ pub fn explain(analysis: &Analysis, run: &RunReport) -> Finding {
     let stage = analysis.bottleneck.and_then(|index| analysis.stages.get(index));
     let (Some(stage), false) = (stage, analysis.cause == Cause::Unknown) else {
         let limit = if analysis.stages.is_empty() {
-            "nothing was measured, so no limit can be named"
+            "nothing was measured, so no limit can be named".to_owned()
+        } else if let Some(apart) = apart_clause(run) {
+            let whole = duration(run.seconds);
+            return Finding::new(
+                &rules::UNKNOWN,
+                Certainty::Measured,
+                format!("no stage was the limit: of {whole} {apart}"),
+            );
         } else {
-            "the run was too short to say what its limit was"
+            "the run was too short to say what its limit was".to_owned()
         };
         return Finding::new(&rules::UNKNOWN, Certainty::Unknown, limit);
     };

@@ -35,7 +35,7 @@ pub struct RunSummary {
     /// Time that the stages would have taken more, one after the other.
     pub overlap_saved_seconds: f64,
     /// Part of `seconds` in which data could move: without what a tape took to be ready
-    /// (`ready_seconds`), changes of volume and the final synchronisation.
+    /// (`ready_seconds`), later winding, changes of volume and the final synchronisation.
     pub moving_seconds: f64,
     /// Share of their time that other programs used meanwhile.
     pub others_processor_share: f64,
@@ -175,9 +175,9 @@ enum Kind {
     Working,
     Starved,
     Blocked,
-    /// A tape is on its way to where it is written; no stage runs.
+    /// A tape is on its way to where it is written or read.
     Winding,
-    /// The label there is read; no stage runs.
+    /// The label there is read, and of a tape that is read the index; no stage runs.
     Label,
     /// Another volume is put in.
     Changing,
@@ -237,13 +237,18 @@ impl Times {
         let stage = &run.stages[number];
         let is_last = number + 1 == run.stages.len();
         let at_end = |seconds: f64| if is_last { seconds } else { 0.0 };
+        let is_at_tape = match run.source {
+            Endpoint::Tape => stage.kind == StageKind::Read,
+            _ => is_last,
+        };
+        let at_tape = |seconds: f64| if is_at_tape { seconds } else { 0.0 };
         let known = |kind: Kind| match kind {
             Kind::Working => stage.working_seconds,
             Kind::Starved => stage.starved_seconds,
             Kind::Blocked => stage.blocked_seconds,
-            Kind::Winding => run.ready_seconds - run.label_seconds,
+            Kind::Winding => run.ready_seconds - run.label_seconds + at_tape(run.winding_seconds),
             Kind::Label => run.label_seconds,
-            Kind::Changing => at_end(run.change_seconds),
+            Kind::Changing => at_tape(run.change_seconds),
             Kind::Flushing => at_end(run.synchronise_seconds),
             Kind::Idle => 0.0,
         };
@@ -265,7 +270,8 @@ impl Times {
 
 /// Wall time in which data could move.
 fn moving_seconds(run: &RunReport) -> f64 {
-    let apart = run.ready_seconds + run.change_seconds + run.synchronise_seconds;
+    let apart =
+        run.ready_seconds + run.winding_seconds + run.change_seconds + run.synchronise_seconds;
     (run.seconds - apart).max(0.0)
 }
 
@@ -359,6 +365,39 @@ mod tests {
         let seconds = kinds.map(|kind| document[format!("{kind}_seconds")].as_f64().unwrap());
         assert!((seconds.iter().sum::<f64>() - 18.0).abs() < 1e-9, "{document:#}");
         insta::assert_snapshot!(summary.to_text(Colour::Plain));
+    }
+
+    /// A file from the end of an LTO-4: it is wound before the stages begin and once more.
+    #[test]
+    fn winding_of_a_tape_that_is_read_is_that_of_its_reader() {
+        let tape = RunReport {
+            command: Command::Restore,
+            source: Endpoint::Tape,
+            target: Endpoint::Tree,
+            seconds: 60.0,
+            ready_seconds: 40.0,
+            label_seconds: 2.0,
+            winding_seconds: 15.0,
+            change_seconds: 1.0,
+            synchronise_seconds: 0.5,
+            stages: vec![
+                StageReport {
+                    apart_seconds: 16.0,
+                    ..StageReport::of_one_thread(StageKind::Read, [3.0, 0.0, 0.0])
+                },
+                StageReport::of_one_thread(StageKind::Create, [0.5, 19.0, 0.0]),
+            ],
+            ..run()
+        };
+        let summary = summary(tape);
+        assert_eq!(summary.moving_seconds, 3.5);
+        let document = summary.to_document();
+        let seconds = |stage: usize, kind: &str| {
+            document["stages"][stage][format!("{kind}_seconds")].as_f64().unwrap()
+        };
+        let kinds = ["winding", "label", "changing", "flushing", "idle"];
+        assert_eq!(kinds.map(|kind| seconds(0, kind)), [53.0, 2.0, 1.0, 0.0, 1.0]);
+        assert_eq!(kinds.map(|kind| seconds(1, kind)), [38.0, 2.0, 0.0, 0.5, 0.0]);
     }
 
     #[test]

@@ -33,6 +33,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use archive::chunk::Compression;
 use archive::label::hex;
@@ -125,10 +126,32 @@ pub struct TapeReading {
     pub changes: u32,
     /// Time in reads, as the kernel counts it for this drive.
     pub read_seconds: Option<f64>,
+    /// Time until the first byte could be asked for: the tape is wound, and labels and the index
+    /// are read.
+    pub ready_seconds: f64,
+    /// Part of that for reading; the rest is winding.
+    pub label_seconds: f64,
+    /// Time of winding after that.
+    pub winding_seconds: f64,
+    /// Time for changes of volume.
+    pub change_seconds: f64,
 }
 
 /// A tape whose beginning was looked at.
-pub struct OpenTape(Found);
+pub struct OpenTape {
+    found: Found,
+    /// What that took.
+    times: OpeningTimes,
+}
+
+/// What became of the time until a tape was open, in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct OpeningTimes {
+    /// All of it but changes of volume.
+    ready: f64,
+    /// Part of it that was winding.
+    winding: f64,
+}
 
 /// What it holds.
 enum Found {
@@ -173,56 +196,18 @@ impl OpenTape {
         need: Need,
         cancel: &Cancel,
     ) -> Result<OpenTape, TapeReadFailure> {
-        let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
-        if let Some(number) = origin.file_number {
-            return open_file(drive, number);
-        }
-        let blocks = drive.blocks()?;
-        let (before, number) = match blocks.here() {
-            Some(spot) => (Some(spot), None),
-            None => (None, blocks.number()),
-        };
-        let search = match origin.set {
-            SetChoice::Last => Search::Nowhere,
-            // Who asks for a set knows that there is one.
-            _ => Search::Everywhere,
-        };
-        match drive.beginning(search)? {
-            Beginning::Ours { .. } => {
-                let set = set::open_set(drive, &origin.set, need)?;
-                Ok(OpenTape(Found::Set(Box::new(set))))
-            }
-            _ if origin.set != SetChoice::Last => {
-                Err(TapeReadFailure::NoSets { device: drive.device() })
-            }
-            Beginning::Blank => Err(TapeReadFailure::Blank { device: drive.device() }),
-            Beginning::Foreign { sign } => {
-                let blocks = drive.blocks()?;
-                let before = before.unwrap_or_default();
-                let returned = match number {
-                    Some(number @ 1..) => blocks.go_to_number(number),
-                    _ => blocks.go_to(before),
-                };
-                // Not every drive finds the end of the data by its count.
-                if returned.is_err() && (before.file > 0 || number.is_some()) {
-                    return Err(TapeReadFailure::AtEndOfData { device: blocks.device() });
-                }
-                returned?;
-                let file = TapeFile::open(drive, Wish::Whatever)?;
-                if !file.opens_with_label() {
-                    return Ok(OpenTape(Found::File(Box::new(file.with_sign(sign)))));
-                }
-                let mut drive = file.drive;
-                drive.beginning(Search::Everywhere)?;
-                let set = set::open_set(drive, &origin.set, need)?;
-                Ok(OpenTape(Found::Set(Box::new(set))))
-            }
-        }
+        let begun = Instant::now();
+        let mut tape = OpenTape { found: find(origin, need, cancel)?, times: Default::default() };
+        let drive = tape.drive();
+        let winding = seconds(drive.totals().0.winding_ns);
+        let ready = begun.elapsed().as_secs_f64() - seconds(drive.change_ns);
+        tape.times = OpeningTimes { ready: ready.max(winding), winding };
+        Ok(tape)
     }
 
     /// What is known not to be as it was written, before anything is read.
     pub fn damage(&self) -> &[String] {
-        match &self.0 {
+        match &self.found {
             Found::Set(set) => &set.drive.damage,
             Found::File(_) => &[],
         }
@@ -230,22 +215,22 @@ impl OpenTape {
 
     /// Whether it is a set whose data are not compressed.
     pub fn is_plain_set(&self) -> bool {
-        matches!(&self.0, Found::Set(set) if set.compression() == Compression::None)
+        matches!(&self.found, Found::Set(set) if set.compression() == Compression::None)
     }
 
     /// Whether parts of it can be gone to.
     pub fn knows_its_parts(&self) -> bool {
-        matches!(&self.0, Found::Set(set) if set.knows_its_parts())
+        matches!(&self.found, Found::Set(set) if set.knows_its_parts())
     }
 
     /// Whether it is a set of ours, of which every segment is an archive.
     pub fn is_set(&self) -> bool {
-        matches!(&self.0, Found::Set(_))
+        matches!(&self.found, Found::Set(_))
     }
 
     /// Name of the drive.
     pub fn device(&self) -> String {
-        match &self.0 {
+        match &self.found {
             Found::Set(set) => set.drive.device(),
             Found::File(file) => file.drive.device(),
         }
@@ -253,7 +238,7 @@ impl OpenTape {
 
     /// The index of the set, if it is at hand.
     pub fn index(&self) -> Option<&TapeIndex> {
-        match &self.0 {
+        match &self.found {
             Found::Set(set) => set.index.as_ref(),
             Found::File(_) => None,
         }
@@ -261,7 +246,7 @@ impl OpenTape {
 
     /// Bytes of the blocks of a set, which its index has checksums of.
     pub fn set_block_bytes(&self) -> Option<u32> {
-        match &self.0 {
+        match &self.found {
             Found::Set(set) => u32::try_from(set.block_bytes()).ok().filter(|bytes| *bytes > 0),
             Found::File(_) => None,
         }
@@ -269,7 +254,7 @@ impl OpenTape {
 
     /// Bytes of a block of the ring that takes whole blocks of the tape: about `about_bytes`.
     pub fn ring_block_bytes(&self, about_bytes: usize) -> usize {
-        let block_bytes = match &self.0 {
+        let block_bytes = match &self.found {
             Found::Set(set) => set.block_bytes(),
             Found::File(file) => file.block_bytes(),
         };
@@ -291,7 +276,7 @@ impl OpenTape {
     ) -> (TapeEnd, Result<(), TapeReadFailure>) {
         let TapeShared { gaps, stop, index } = *shared;
         let mut feed = Feed::new(producer, account, gaps);
-        let (mut end, result) = match &mut self.0 {
+        let (mut end, result) = match &mut self.found {
             Found::Set(set) => {
                 let mut stitcher = Stitcher::new(set, &mut feed, stop);
                 let result = stitcher.read(ranges);
@@ -312,10 +297,8 @@ impl OpenTape {
         if !matches!(result, Err(TapeReadFailure::Stopped(_))) {
             feed.finish();
         }
-        let drive = match &mut self.0 {
-            Found::Set(set) => &mut set.drive,
-            Found::File(file) => &mut file.drive,
-        };
+        let OpeningTimes { ready, winding } = self.times;
+        let drive = self.drive();
         drive.close();
         end.damage.append(&mut drive.damage);
         let (totals, read_ns) = drive.totals();
@@ -325,8 +308,68 @@ impl OpenTape {
         end.report.bytes = totals.bytes;
         end.report.lost_blocks = totals.lost_blocks;
         end.report.retries = totals.retries;
-        end.report.read_seconds = read_ns.map(|ns| ns as f64 / 1e9);
+        end.report.read_seconds = read_ns.map(seconds);
+        end.report.ready_seconds = ready;
+        end.report.label_seconds = ready - winding;
+        end.report.winding_seconds = (seconds(totals.winding_ns) - winding).max(0.0);
+        end.report.change_seconds = seconds(drive.change_ns);
         (end, result)
+    }
+
+    fn drive(&mut self) -> &mut LoadedDrive {
+        match &mut self.found {
+            Found::Set(set) => &mut set.drive,
+            Found::File(file) => &mut file.drive,
+        }
+    }
+}
+
+/// Looks what the tape in the drive holds.
+fn find(origin: &TapeOrigin, need: Need, cancel: &Cancel) -> Result<Found, TapeReadFailure> {
+    let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
+    if let Some(number) = origin.file_number {
+        return open_file(drive, number);
+    }
+    let blocks = drive.blocks()?;
+    let (before, number) = match blocks.here() {
+        Some(spot) => (Some(spot), None),
+        None => (None, blocks.number()),
+    };
+    let search = match origin.set {
+        SetChoice::Last => Search::Nowhere,
+        // Who asks for a set knows that there is one.
+        _ => Search::Everywhere,
+    };
+    match drive.beginning(search)? {
+        Beginning::Ours { .. } => {
+            let set = set::open_set(drive, &origin.set, need)?;
+            Ok(Found::Set(Box::new(set)))
+        }
+        _ if origin.set != SetChoice::Last => {
+            Err(TapeReadFailure::NoSets { device: drive.device() })
+        }
+        Beginning::Blank => Err(TapeReadFailure::Blank { device: drive.device() }),
+        Beginning::Foreign { sign } => {
+            let blocks = drive.blocks()?;
+            let before = before.unwrap_or_default();
+            let returned = match number {
+                Some(number @ 1..) => blocks.go_to_number(number),
+                _ => blocks.go_to(before),
+            };
+            // Not every drive finds the end of the data by its count.
+            if returned.is_err() && (before.file > 0 || number.is_some()) {
+                return Err(TapeReadFailure::AtEndOfData { device: blocks.device() });
+            }
+            returned?;
+            let file = TapeFile::open(drive, Wish::Whatever)?;
+            if !file.opens_with_label() {
+                return Ok(Found::File(Box::new(file.with_sign(sign))));
+            }
+            let mut drive = file.drive;
+            drive.beginning(Search::Everywhere)?;
+            let set = set::open_set(drive, &origin.set, need)?;
+            Ok(Found::Set(Box::new(set)))
+        }
     }
 }
 
@@ -354,7 +397,7 @@ fn file_end(file: &TapeFile, end: FileEnd) -> TapeEnd {
     TapeEnd { report, notes, damage, ..TapeEnd::default() }
 }
 
-fn open_file(mut drive: LoadedDrive, number: u32) -> Result<OpenTape, TapeReadFailure> {
+fn open_file(mut drive: LoadedDrive, number: u32) -> Result<Found, TapeReadFailure> {
     let device = drive.device();
     let blocks = drive.blocks()?;
     blocks.go_to(Spot::start_of(0, None))?;
@@ -365,8 +408,12 @@ fn open_file(mut drive: LoadedDrive, number: u32) -> Result<OpenTape, TapeReadFa
         Err(TapeReadFailure::AtEndOfData { device }) => {
             Err(TapeReadFailure::NoSuchFile { device, number })
         }
-        opened => opened.map(|file| OpenTape(Found::File(Box::new(file)))),
+        opened => opened.map(|file| Found::File(Box::new(file))),
     }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
 }
 
 /// A set of a volume, as `list --sets` tells it.

@@ -3,9 +3,11 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use backup::selection::NotFound;
 use finding::Certainty;
 use flow::run::RunReport;
 use model::tape::generation;
+use report::escape::escape;
 use report::summary::RunSummary;
 use serde_json::Value;
 
@@ -138,4 +140,16 @@ pub fn finish(
             ExitCode::from(FAILED)
         }
     }
+}
+
+/// Paths of which what may have been meant is told.
+const NEAR_TOLD_MAX: usize = 5;
+
+/// Lines on what the archive has in place of paths at which it has nothing, where that is known.
+pub fn near_hints(missing: &[NotFound]) -> String {
+    let line = |missing: &NotFound| {
+        let (path, near) = (escape(&missing.path), escape(missing.near.as_ref()?));
+        Some(format!("hint: for {path} the archive has {near}\n"))
+    };
+    missing.iter().filter_map(line).take(NEAR_TOLD_MAX).collect()
 }

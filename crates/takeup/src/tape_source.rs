@@ -87,8 +87,15 @@ pub fn document(tape: &TapeReading) -> Value {
         "volumes": tape.volumes,
         "volume_changes": tape.changes,
         "read_seconds": tape.read_seconds,
+        "ready_seconds": tape.ready_seconds,
+        "label_seconds": tape.label_seconds,
+        "winding_seconds": tape.winding_seconds,
+        "change_seconds": tape.change_seconds,
     })
 }
+
+/// Less time in front of the data is not told.
+const SECONDS_WORTH_NAMING: f64 = 0.1;
 
 /// Two lines for the end of the text.
 pub fn lines(tape: &TapeReading) -> String {
@@ -101,6 +108,11 @@ pub fn lines(tape: &TapeReading) -> String {
     let mut text = format!("{what} of the tape in {}: {blocks}", tape.device);
     if tape.block_bytes > 0 {
         text.push_str(&format!(" of {}", size(tape.block_bytes)));
+    }
+    let winding_seconds = tape.ready_seconds - tape.label_seconds + tape.winding_seconds;
+    if tape.ready_seconds + tape.winding_seconds >= SECONDS_WORTH_NAMING {
+        let (wound, read) = (duration(winding_seconds), duration(tape.label_seconds));
+        text.push_str(&format!(", {wound} for winding, {read} for reading its labels and index"));
     }
     if let Some(seconds) = tape.read_seconds {
         text.push_str(&format!(", {} in reads", duration(seconds)));

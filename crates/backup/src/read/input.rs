@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use archive::chunk::Format;
 use device::source::Source;
 use flow::cancel::Cancel;
+use flow::monitor::{Monitor, Pause};
 use flow::run::Endpoint;
 use sets::{IndexFile, Need, OpenTape};
 
@@ -32,11 +33,21 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// Opens what an archive is read from.
-    pub fn open(from: &Origin, need: Need, cancel: &Cancel) -> Result<Input, ReadFailure> {
+    /// Opens what an archive is read from. `monitor` hears that a tape is wound meanwhile.
+    pub fn open(
+        from: &Origin,
+        need: Need,
+        monitor: &dyn Monitor,
+        cancel: &Cancel,
+    ) -> Result<Input, ReadFailure> {
         Ok(match from {
             Origin::Path(path) => Input::File(Source::open(path)?),
-            Origin::Tape(tape) => Input::Tape(OpenTape::open(tape, need, cancel)?),
+            Origin::Tape(tape) => {
+                monitor.pause(Some(Pause::Winding));
+                let opened = OpenTape::open(tape, need, cancel);
+                monitor.pause(None);
+                Input::Tape(opened?)
+            }
         })
     }
 

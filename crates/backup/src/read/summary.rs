@@ -58,6 +58,10 @@ impl ReadSummary {
         run.compression = self.compression.to_owned();
         run.cores = cores();
         let tape = self.tape?;
+        run.ready_seconds = tape.report.ready_seconds;
+        run.label_seconds = tape.report.label_seconds;
+        run.winding_seconds = tape.report.winding_seconds;
+        run.change_seconds = tape.report.change_seconds;
         for text in tape.notes {
             warnings.note(b"", text);
         }

@@ -7,5 +7,6 @@ mod foreign;
 pub mod harness;
 mod hostile;
 mod mishaps;
+mod motions;
 mod sets;
 mod volumes;

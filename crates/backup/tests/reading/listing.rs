@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use backup::list::{ListOptions, ListWay};
-use backup::selection::Selection;
+use backup::selection::{NotFound, Selection};
 
 use crate::harness::{Harness, list_paths, list_with, shell};
 
@@ -63,7 +63,8 @@ fn a_list_is_of_what_was_asked_for() {
     let (paths, report, _) = list_with(options);
     assert_eq!(paths.len(), 21);
     assert!(paths.iter().all(|path| path.starts_with("tree/folder2")));
-    assert_eq!(report.not_found, [b"nowhere".to_vec()]);
+    let path = b"nowhere".to_vec();
+    assert_eq!(report.not_found, [NotFound { path, near: None }]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::num::NonZero;
 use std::path::Path;
 
 use backup::restore::{Checksums, RestoreOptions};
-use backup::selection::Selection;
+use backup::selection::{NotFound, Selection};
 use flow::backend::Engine;
 use flow::cancel::Cancel;
 use samples::noise;
@@ -151,7 +151,8 @@ fn paths_are_selected_and_components_stripped() {
         ..Default::default()
     };
     let (report, kept) = harness.restore_with(options, "out");
-    assert_eq!(report.not_found, [b"nothing/here".to_vec()]);
+    let path = b"nothing/here".to_vec();
+    assert_eq!(report.not_found, [NotFound { path, near: None }]);
     assert_eq!(kept.warnings(), ["nothing/here: not found in the archive"]);
     assert_same_tree(&harness.path("tree/folder1"), &harness.path("out/folder1"), Times::Seconds);
     assert_eq!(fs::read_dir(harness.path("out")).unwrap().count(), 1);

@@ -41,8 +41,12 @@ impl Tape {
                 return self.forward(block - before);
             }
             (Some(at), _) if at < file => self.space_filemarks(to_count(file - at))?,
-            // Not backwards over filemarks: of the drives that cannot seek, tgt's counts them
-            // wrong.
+            // A drive that tells where it is counts filemarks right on its way back, too; of those
+            // that do not, tgt's goes too far.
+            (Some(at), _) if file > 0 && self.position().is_ok() => {
+                self.space_filemarks(-to_count(at - file + 1))?;
+                self.space_filemarks(1)?;
+            }
             _ => {
                 self.rewind()?;
                 if file > 0 {

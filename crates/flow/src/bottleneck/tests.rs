@@ -307,6 +307,22 @@ fn a_target_that_is_made_ready_is_nobodys_fault() {
     check_run(&run(&stages), (Cause::Turns, StageKind::Write));
 }
 
+/// A small file from a tape: no stage is what 70 seconds of winding are blamed on.
+#[test]
+fn a_run_that_is_nearly_all_winding_has_no_limit() {
+    let stages = [
+        stage(StageKind::Read, [0.1, 0.0, 0.0], 0.0),
+        stage(StageKind::Create, [1.4, 0.1, 0.0], 1.4),
+    ];
+    let cause = |winding_seconds, ready_seconds| {
+        let more = RunReport { ready_seconds, winding_seconds, ..run(&stages) };
+        analyse(&RunReport { seconds: 1.5 + winding_seconds + ready_seconds, ..more }).cause
+    };
+    assert_ne!(cause(0.0, 0.0), Cause::Unknown);
+    assert_ne!(cause(6.0, 2.0), Cause::Unknown);
+    assert_eq!(cause(34.0, 36.0), Cause::Unknown);
+}
+
 fn any_seconds() -> impl Strategy<Value = f64> {
     prop_oneof![
         Just(0.0),

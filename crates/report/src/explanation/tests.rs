@@ -252,3 +252,20 @@ fn a_run_of_no_length_has_a_sentence() {
     let text = words(&stages, &RunReport { seconds: 0.0, ..pipe() });
     assert_eq!(text, "the run was too short to say what its limit was");
 }
+
+/// One small file from a tape of which the rest is wound over.
+#[test]
+fn of_a_run_that_wound_nearly_all_the_time_winding_is_told() {
+    let stages = [StageReport::of_one_thread(StageKind::Read, [0.05, 0.0, 0.0])];
+    let tape = RunReport {
+        source: Endpoint::Tape,
+        seconds: 70.0,
+        ready_seconds: 36.0,
+        label_seconds: 0.5,
+        winding_seconds: 33.9,
+        ..pipe()
+    };
+    let expected = "no stage was the limit: of 1 min 10 s winding took 1 min 09 s, reading labels \
+                    and index 500 ms";
+    assert_eq!(words(&stages, &tape), expected);
+}

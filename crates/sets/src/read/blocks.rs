@@ -6,6 +6,8 @@
 //! it. No position is asked for while the tape moves.
 
 use archive::label::{Label, hex};
+use std::time::Instant;
+
 use device::tape::{BlockMode, Tape, TapeError, TapeRead};
 use flow::cancel::Cancel;
 
@@ -72,6 +74,8 @@ pub struct Totals {
     pub lost_blocks: u64,
     /// Reads that failed at first.
     pub retries: u64,
+    /// Time on the way to places, in nanoseconds.
+    pub winding_ns: u64,
 }
 
 impl Totals {
@@ -80,6 +84,7 @@ impl Totals {
         self.bytes += more.bytes;
         self.lost_blocks += more.lost_blocks;
         self.retries += more.retries;
+        self.winding_ns += more.winding_ns;
     }
 }
 
@@ -174,13 +179,13 @@ impl BlockReader {
     /// Goes to an object by its number.
     pub fn go_to_number(&mut self, number: u64) -> Result<(), TapeReadFailure> {
         self.here = None;
-        Ok(self.tape.seek(number)?)
+        Ok(self.wind(|tape| tape.seek(number))?)
     }
 
     /// Back over the block that was read last.
     pub fn step_back(&mut self, to: Spot) -> Result<(), TapeReadFailure> {
         self.here = None;
-        match self.tape.space_blocks(-1) {
+        match self.wind(|tape| tape.space_blocks(-1)) {
             Ok(()) => self.here = Some(to),
             Err(_) => self.go_to(to)?,
         }
@@ -190,21 +195,21 @@ impl BlockReader {
     /// Goes to a place, if the tape is not there.
     pub fn go_to(&mut self, to: Spot) -> Result<(), TapeReadFailure> {
         if self.here.take() != Some(to) {
-            go_to(&mut self.tape, to)?;
+            self.wind(|tape| go_to(tape, to))?;
         }
         self.here = Some(to);
         Ok(())
     }
 
-    /// The same by reading on where the place is at most `blocks_max` objects ahead: a command to
-    /// go there would stop the tape.
-    pub fn go_on_to(
+    /// Reads on to a place that is at most `blocks_max` objects ahead: a command to go there would
+    /// stop the tape. False where that does not lead there, and it has to be gone to.
+    pub fn read_on_to(
         &mut self,
         to: Spot,
         blocks_max: u64,
         scratch: &mut [u8],
         cancel: &Cancel,
-    ) -> Result<(), TapeReadFailure> {
+    ) -> Result<bool, TapeReadFailure> {
         let is_near = |here: Spot| {
             let in_this_file = here.file == to.file && here.block <= to.block;
             let at_next_file = here.file + 1 == to.file && to.block == 0;
@@ -213,19 +218,14 @@ impl BlockReader {
         for _ in 0..=blocks_max {
             let Some(here) = self.here.filter(|here| is_near(*here)) else { break };
             if (here.file, here.block) == (to.file, to.block) {
-                return Ok(());
+                return Ok(true);
             }
             match self.read(scratch, cancel)? {
                 Met::Block(_) | Met::Lost { .. } | Met::Filemark => {}
                 Met::EndOfData | Met::LargerBlock => break,
             }
         }
-        if let Some(here) = self.here
-            && (here.file, here.block) == (to.file, to.block)
-        {
-            return Ok(());
-        }
-        self.go_to(to)
+        Ok(self.here.is_some_and(|here| (here.file, here.block) == (to.file, to.block)))
     }
 
     /// Passes over a block without reading it.
@@ -239,7 +239,15 @@ impl BlockReader {
     /// last one if no filemark closes it.
     pub fn go_to_end(&mut self) -> Result<u32, TapeReadFailure> {
         self.here = None;
-        Ok(self.tape.to_end_of_data()?)
+        Ok(self.wind(Tape::to_end_of_data)?)
+    }
+
+    /// Moves the tape, and counts the time.
+    fn wind<T>(&mut self, go: impl FnOnce(&mut Tape) -> T) -> T {
+        let begun = Instant::now();
+        let gone = go(&mut self.tape);
+        self.totals.winding_ns += begun.elapsed().as_nanos() as u64;
+        gone
     }
 
     /// Reads the next block into `buffer`.

@@ -5,6 +5,7 @@
 //! which set it is. A wrong one is refused and asked for again, so many times.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use archive::label::hex;
 use device::tape::drive::{Access, OpenError};
@@ -64,6 +65,8 @@ pub(super) struct LoadedDrive {
     pub medium: Option<[u8; 16]>,
     /// Volumes that were changed to.
     pub changes: u32,
+    /// Time until they were in the drive, in nanoseconds.
+    pub change_ns: u64,
     /// Volumes that are not to be had.
     without: BTreeSet<u32>,
     /// What is not as it was written, on all media.
@@ -82,6 +85,7 @@ impl LoadedDrive {
             read_ns: None,
             medium: None,
             changes: 0,
+            change_ns: 0,
             damage: Vec::new(),
         }
     }
@@ -94,7 +98,13 @@ impl LoadedDrive {
     /// The open drive.
     pub fn blocks(&mut self) -> Result<&mut BlockReader, TapeReadFailure> {
         if self.blocks.is_none() {
-            let mut blocks = BlockReader::new(self.origin.drive.open(Access::Read)?);
+            let begun = Instant::now();
+            let opened = self.origin.drive.open(Access::Read);
+            if self.changes > 0 {
+                // A drive opens when the medium is loaded.
+                self.change_ns += begun.elapsed().as_nanos() as u64;
+            }
+            let mut blocks = BlockReader::new(opened?);
             self.opened = blocks.statistics();
             self.blocks = Some(blocks);
         }
@@ -172,8 +182,11 @@ impl LoadedDrive {
         }
         let mut refused: Option<Refused> = None;
         for attempt in 1..=CHANGE_ATTEMPTS_MAX {
+            let begun = Instant::now();
             self.close();
-            if self.ask(wanted, refused.take(), attempt)? == Brought::Without {
+            let asked = self.ask(wanted, refused.take(), attempt);
+            self.change_ns += begun.elapsed().as_nanos() as u64;
+            if asked? == Brought::Without {
                 self.without.insert(wanted.volume);
                 return Ok(Brought::Without);
             }

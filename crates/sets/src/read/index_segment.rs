@@ -12,7 +12,7 @@ use archive::stream::ArchiveOffset;
 use super::blocks::Met;
 use super::drive::{Brought, LoadedDrive, Wanted, Which};
 use super::failure::TapeReadFailure;
-use super::label_reader::{Opening, read_block, read_opening};
+use super::label_reader::read_block;
 use super::walk::LabelledFile;
 use crate::claims::extents_can_be;
 use crate::index_file::IndexFile;
@@ -87,12 +87,7 @@ fn read_part(
 ) -> Result<u64, TapeReadFailure> {
     let cancel = drive.cancel.clone();
     let blocks = drive.blocks()?;
-    blocks.go_to(part.spot)?;
-    let mut bytes = Vec::new();
-    let label = match read_opening(blocks, &mut bytes, &cancel)? {
-        Opening::Label(label) => label,
-        _ => part.label,
-    };
+    let label = part.label;
     let block_bytes = label.block_bytes as usize;
     let mut buffer = vec![0; block_bytes];
     // From the first block that holds more than label.

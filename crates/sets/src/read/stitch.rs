@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use archive::index::{ExtentRecord, INDEX_HEADER_BYTES, is_index_header};
 use archive::label::{Label, LabelKind, hex};
 use archive::stream::StoredOffset;
+use flow::account::State;
 
 use super::blocks::{Identity, Met};
 use super::drive::{Brought, Wanted, Which};
@@ -157,7 +158,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             let (set, volume, medium) = (self.set.id, extent.volume, Some(extent.medium));
             let which = Which::Exactly;
             let wanted = Wanted { set, volume, medium, which };
-            if self.set.drive.bring(wanted)? == Brought::Without {
+            if self.bring(wanted)? == Brought::Without {
                 self.do_without(volume);
                 let missing = to_bytes - self.stream_bytes;
                 return self.lose(missing, &format!("volume {volume} is not to be had"));
@@ -189,9 +190,9 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         part: &mut Part,
     ) -> Result<Labelled, TapeReadFailure> {
         let cancel = self.set.drive.cancel.clone();
-        let blocks = self.set.drive.blocks()?;
         let medium = extent.medium;
-        blocks.go_on_to(part.label, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)?;
+        self.go_on_to(part.label)?;
+        let blocks = self.set.drive.blocks()?;
         loop {
             let opening = read_opening(blocks, &mut Vec::new(), &cancel)?;
             let by_number = part.label.absolute.take_if(|_| part.label.file > 0);
@@ -265,7 +266,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     fn bring_next(&mut self, volume: u32) -> Result<bool, TapeReadFailure> {
         let (set, medium, which) = (self.set.id, None, Which::Exactly);
         for next in volume + 1..=volume + VOLUMES_WITHOUT_MAX {
-            match self.set.drive.bring(Wanted { set, volume: next, medium, which }) {
+            match self.bring(Wanted { set, volume: next, medium, which }) {
                 Ok(Brought::Here) => return Ok(true),
                 Ok(Brought::Without) => self.do_without(next),
                 Err(TapeReadFailure::VolumeMissing { .. }) => {
@@ -296,7 +297,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         }
         for volume in 1..here.first.label.volume {
             let wanted = Wanted { set, volume, medium: None, which: Which::Exactly };
-            match self.set.drive.bring(wanted) {
+            match self.bring(wanted) {
                 Ok(Brought::Without) => {}
                 // The drive may have been emptied, but not by us.
                 Ok(Brought::Here) | Err(TapeReadFailure::VolumeMissing { .. }) => break,
@@ -328,8 +329,8 @@ impl<'a, 'f> Stitcher<'a, 'f> {
                 return Ok(VolumeEnd::Done);
             }
             let cancel = self.set.drive.cancel.clone();
+            self.go_on_to(file)?;
             let blocks = self.set.drive.blocks()?;
-            blocks.go_on_to(file, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)?;
             let mut bytes = Vec::new();
             let end = match read_opening(blocks, &mut bytes, &cancel)? {
                 Opening::Label(label) if label.set == self.set.id => {
@@ -451,10 +452,8 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             self.check_missing(&part, missing)?;
             self.lose(missing, "the part of the set that holds them was not found")?;
         }
-        let cancel = self.set.drive.cancel.clone();
         let (first, mut over_bytes) = part.place_of(self.stream_bytes);
-        let blocks = self.set.drive.blocks()?;
-        blocks.go_on_to(first, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)?;
+        self.go_on_to(first)?;
         self.volume_before = part.volume;
         while to_bytes != Some(self.stream_bytes) && !self.stopped() {
             let left_bytes = to_bytes.map_or(u64::MAX, |to| to - self.stream_bytes);
@@ -479,6 +478,23 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             over_bytes = 0;
         }
         Ok(PartEnd::Filemark)
+    }
+
+    /// To a place on the volume in the drive: by reading on where it is near. The way there is the
+    /// job of no stage.
+    fn go_on_to(&mut self, to: Spot) -> Result<(), TapeReadFailure> {
+        let cancel = self.set.drive.cancel.clone();
+        let blocks = self.set.drive.blocks()?;
+        if blocks.read_on_to(to, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)? {
+            return Ok(());
+        }
+        self.feed.account.during(State::Apart, || blocks.go_to(to))
+    }
+
+    /// Asks for a volume, which is the job of no stage either.
+    fn bring(&mut self, wanted: Wanted) -> Result<Brought, TapeReadFailure> {
+        let drive = &mut self.set.drive;
+        self.feed.account.during(State::Apart, || drive.bring(wanted))
     }
 
     /// Whether so much can be missing before a part.

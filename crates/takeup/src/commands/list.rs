@@ -23,9 +23,9 @@ use sets::{SetOnVolume, sets_on_volume};
 
 use crate::failure::{Failure, with_causes};
 use crate::options::{ArchiveArgs, CommonArgs};
-use crate::outcome::{Outcome, SummaryPlace, finish, summarise};
+use crate::outcome::{Outcome, SummaryPlace, finish, near_hints, summarise};
 use crate::tape_source::{self, TapeSourceArgs};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, to_standard_error};
 
 /// List what is in an archive
 ///
@@ -123,10 +123,11 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
     let report = result?;
     let worth = worth(report.way);
     terminal.notice(Notice { level: Level::Detail, object: Vec::new(), text: worth });
-    for path in &report.not_found {
+    for missing in &report.not_found {
         let text = "not in the archive".to_owned();
-        terminal.notice(Notice { level: Level::Warning, object: path.clone(), text });
+        terminal.notice(Notice { level: Level::Warning, object: missing.path.clone(), text });
     }
+    to_standard_error(&near_hints(&report.not_found));
     if form == Form::Json {
         print_summary(&report, &terminal)?;
     }

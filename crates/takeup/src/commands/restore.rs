@@ -15,7 +15,7 @@ use tree::{Attributes, Modes, Overwrite, Owners, Privileges};
 
 use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
-use crate::outcome::{Outcome, SummaryPlace, finish, print_with, summarise};
+use crate::outcome::{Outcome, SummaryPlace, finish, near_hints, print_with, summarise};
 use crate::tape_source::{self, TapeSourceArgs};
 use crate::terminal::{Terminal, to_standard_error};
 
@@ -130,6 +130,7 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
     if report.existing > 0 && arguments.overwrite == OverwriteName::No {
         to_standard_error(EXISTING_HINT);
     }
+    to_standard_error(&near_hints(&report.not_found));
     let summary = summarise(report.run.clone(), &terminal);
     let (checksums, mut text) = match report.checksums {
         Checksums::Unknown => (json!(null), String::new()),

@@ -120,6 +120,54 @@ fn no_time_of_a_backup_to_tape_is_lost() {
     }
 }
 
+/// Of a restore and of a verification the time of winding is told, too, and each stage's times are
+/// those of the run; the tape goes to the end once, and from there to the file.
+#[test]
+fn winding_for_a_restore_is_told() {
+    needs::require!(Fuse);
+    let set = ["--speed-up", "20", "--capacity", "64M", "--set", "wind_ns=20s"];
+    // What a drive reads ahead it need not wind over.
+    let set = [&set[..], &["--set", "buffer_bytes=1000000"]].concat();
+    let drive = Drive::with(&[&["--drive", "lto4", "--compression", "off"], &set[..]].concat());
+    let tree = drive.folder().join("tree");
+    std::fs::create_dir(&tree).unwrap();
+    for number in 0..12_u64 {
+        std::fs::write(tree.join(format!("file{number:02}")), samples::noise(number, 3 << 20))
+            .unwrap();
+    }
+    let takeup_on = |command: &str, more: &[&std::path::Path]| {
+        let mut it = takeup();
+        document(it.args([command, "--json", "-q"]).args(more).current_dir(drive.folder()))
+    };
+    let (tape, here) = (drive.tape(), std::path::Path::new("tree"));
+    takeup_on("backup", &[here, std::path::Path::new("--to"), &tape]);
+    drive.mt(&["rewind"]);
+    let winds = || drive.status()["time"]["winds"].as_u64().unwrap();
+    let (before, into) = (winds(), std::path::Path::new("--into=out"));
+    let restored = takeup_on("restore", &[&tape, into, std::path::Path::new("tree/file02")]);
+    // To the end, before its last filemark, behind the one before the index, and to the file.
+    assert!(winds() - before <= 4, "{} ways", winds() - before);
+    let verified = takeup_on("verify", &[&tape]);
+    for document in [&restored, &verified] {
+        let seconds = |of: &Value, name: &str| of[name].as_f64().unwrap();
+        let tape = &document["tape"];
+        let wound = seconds(tape, "ready_seconds") - seconds(tape, "label_seconds");
+        // A tape of which half is written is wound over half of its length at the least.
+        assert!(wound >= 10.0 / 20.0, "{document:#}");
+        assert!(seconds(document, "moving_seconds") < seconds(document, "seconds") - 0.5);
+        for stage in document["stages"].as_array().unwrap() {
+            assert!(seconds(stage, "winding_seconds") >= wound - 1e-6, "{stage:#}");
+            let kinds = ["working", "starved", "blocked", "winding", "label", "changing"];
+            let all = kinds.into_iter().chain(["flushing", "idle"]);
+            let sum: f64 = all.map(|kind| seconds(stage, &format!("{kind}_seconds"))).sum();
+            let whole = seconds(document, "seconds");
+            assert!((sum - whole).abs() < 0.05 * whole, "{sum} of {whole}: {stage:#}");
+        }
+    }
+    let to_file = restored["winding_seconds"].as_f64().unwrap();
+    assert!(to_file > 0.0, "{restored:#}");
+}
+
 /// A virtual drive is asked as a real one is, and told of as it was set.
 #[test]
 fn a_virtual_drive_answers_and_its_compression_can_be_switched() {

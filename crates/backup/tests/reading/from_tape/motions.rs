@@ -1,0 +1,62 @@
+//! How far the tape is wound for what is read from it.
+
+use std::sync::{Arc, Mutex};
+
+use sim::tape::pace::{Act, Compression, Pace};
+
+use super::harness::TapeHarness;
+
+/// A drive's pace that takes no time, and keeps how far the tape went.
+struct Ways {
+    here: u64,
+    seen: Arc<Mutex<Vec<i64>>>,
+}
+
+impl Pace for Ways {
+    fn native_bytes(&mut self, block: &[u8], _: Compression) -> u32 {
+        block.len() as u32
+    }
+
+    fn take(&mut self, act: Act) {
+        match act {
+            Act::Write { native_bytes, .. } | Act::Read { native_bytes, .. } => {
+                self.here += native_bytes;
+            }
+            Act::Locate(place) => {
+                self.seen.lock().unwrap().push(place as i64 - self.here as i64);
+                self.here = place;
+            }
+            Act::Load(_) | Act::Unload => self.here = 0,
+            Act::Filemark | Act::Synchronise => {}
+        }
+    }
+}
+
+/// A restore of one file goes to the end, where the index is, and from there to the file: the tape
+/// is not wound back to its beginning to count filemarks on.
+#[test]
+fn one_file_is_found_by_way_of_the_end() {
+    for compression in ["none", "zstd:3"] {
+        let harness = TapeHarness::new(1, 64 << 20);
+        harness.small_tree(300, 90_000);
+        let seen = Arc::<Mutex<Vec<i64>>>::default();
+        let drive = harness.library.drive();
+        drive.set_pace(Box::new(Ways { here: 0, seen: Arc::clone(&seen) }));
+        let report = harness.write(&harness.plain.path("t"), compression, 1 << 20);
+        let whole = report.run.target_bytes as i64;
+        harness.library.load(0);
+        seen.lock().unwrap().clear();
+        let path = harness.in_archive("t/folder0/file150");
+        let (report, kept) = harness.try_restore("out", &[&path]);
+        assert_eq!(kept.warnings(), Vec::<String>::new());
+        assert_eq!(report.unwrap().run.files, 1);
+        let ways = std::mem::take(&mut *seen.lock().unwrap());
+        let long: Vec<i64> = ways.iter().copied().filter(|way| way.abs() > whole / 20).collect();
+        assert!(
+            matches!(long[..], [to_end, to_file] if to_end > 0 && to_file < 0),
+            "{compression}: {ways:?} of {whole}"
+        );
+        // And a little way, from the end to the index.
+        assert!(ways.iter().filter(|way| **way != 0).count() <= 3, "{compression}: {ways:?}");
+    }
+}
