@@ -4,7 +4,8 @@
 //! or multipath the disks have values of their own, which do nothing for files, so the value has to
 //! be found from the file and not from the disk (Documentation/ABI/testing/sysfs-class-bdi).
 //!
-//! This is what a run has to know of its storage. [`crate::stack`] looks at each layer closer.
+//! This is what a run has to know of its storage. [`crate::stack`] looks at each layer more
+//! closely.
 //!
 //! Not here: changing a setting, which is [`settings`]'s.
 

@@ -198,6 +198,19 @@ impl Place {
         let path = std::fs::canonicalize(path).map_err(failed)?;
         Ok(Place { number, path, is_device })
     }
+
+    /// The place of a block device by its name, `sda`, whether it has a node or not.
+    pub fn of_name(machine: &Machine, name: &Path) -> Option<Place> {
+        // The kernel writes `!` where a name has a slash.
+        let name = name.strip_prefix("/dev").unwrap_or(name).to_str()?.replace('/', "!");
+        // Dots lead out of the list of names.
+        if name.is_empty() || name.starts_with('.') {
+            return None;
+        }
+        let number = machine.word(&machine.at("sys/class/block").join(&name).join("dev"))?;
+        let path = Path::new("/dev").join(name.replace('!', "/"));
+        Some(Place { number, path, is_device: true })
+    }
 }
 
 /// The storage below a place.
@@ -298,7 +311,12 @@ impl Walk<'_> {
             self.visit(Node::Mounted(mount, Reads::Cached), DEPTH_MAX);
             return;
         }
-        if let Some(device) = device {
+        // Hidden paths share the number of nobody, and are found by their name.
+        let by_name = || {
+            let name = place.path.strip_prefix("/dev").ok()?.to_str()?.replace('/', "!");
+            std::fs::canonicalize(sys.join("class/block").join(name)).ok()
+        };
+        if let Some(device) = device.or_else(by_name) {
             self.visit(Node::Device(device), DEPTH_MAX);
         }
     }

@@ -13,6 +13,17 @@ pub fn size(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} B") } else { format!("{} {}", digits(value), UNITS[unit]) }
 }
 
+/// A size that is set in powers of 1024, exactly: `64 MiB`, `512 KiB`, `1000 bytes`.
+pub fn binary_size(bytes: u64) -> String {
+    match bytes {
+        0 => "0 bytes".to_owned(),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        1 => "1 byte".to_owned(),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
 /// Bytes per second in MB/s (10^6): `0.012 MB/s`, `3.40 MB/s`, `210 MB/s`, `1670 MB/s`.
 pub fn rate(bytes_per_second: f64) -> String {
     let megabytes = finite(bytes_per_second) / 1e6;

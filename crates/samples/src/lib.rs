@@ -75,9 +75,9 @@ pub fn machine(name: &str) -> String {
 }
 
 /// Makes the files, folders and links of a recorded machine below a folder. A line is
-/// `path: text`, with `\n`, `\t`, `\\` and `\xNN` in the text; `path -> /path`, a link to a
-/// place of the same machine; or `path/`, a folder. `[path]` goes before the paths of the lines
-/// behind it, `[]` ends that. Lines that are empty or begin with `#` are none.
+/// `path: text`, with `\n`, `\t`, `\\` and `\xNN` in the text; `path -> /path`, a link to a place
+/// of the same machine; or `path/`, a folder. `[path]` goes before the paths of the lines behind
+/// it, `[]` ends that. Lines that are empty or begin with `#` are none.
 ///
 /// # Errors
 /// When a file cannot be made.

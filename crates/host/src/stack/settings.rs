@@ -76,6 +76,10 @@ pub(super) fn look(machine: &Machine, layers: &mut [Layer], acting: &BTreeSet<Pa
                 let is_path = orders.contains(&layer.name);
                 let folder = folder(machine, layer);
                 layer.settings = of_device(machine, layer.kind, &folder, is_path, acting);
+                if has_requests(&folder) {
+                    let queues = machine.entries(&folder.join("mq")).len();
+                    layer.facts.insert("hardware_queues", queues.to_string());
+                }
             }
         }
     }

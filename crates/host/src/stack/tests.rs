@@ -222,6 +222,23 @@ fn the_read_ahead_that_acts_is_that_of_the_storage() {
     assert!(Place::of(Path::new("/nowhere/at/all")).is_err());
 }
 
+#[test]
+fn devices_by_their_names() {
+    let (_folder, machine) = machine("nvme");
+    let of = |name: &str| {
+        let place = Place::of_name(&machine, Path::new(name))?;
+        Some(shape(&Stack::of(&machine, &place)))
+    };
+    assert_eq!(
+        of("nvme0n1p1"),
+        Some(vec!["nvme0n1p1: nvme0n1".to_owned(), "nvme0n1: ".to_owned()])
+    );
+    assert_eq!(of("/dev/nvme1c1n1"), Some(vec!["nvme1c1n1: ".to_owned()]));
+    for nothing in ["sdz", "", ".", "..", "../block/rbd0", "/sys"] {
+        assert_eq!(of(nothing), None, "{nothing}");
+    }
+}
+
 /// A loop device on a file system that lies on the same loop device, which no kernel makes, and a
 /// stack that is deeper than any.
 #[test]

@@ -1,7 +1,9 @@
-//! `takeup probe`: what a tape drive is, how it is set, and what stands out.
+//! `takeup probe`: what a tape drive is, how it is set, and what stands out; of any other path, the
+//! layers of storage below it.
 //!
-//! What is known comes from [`device::tape::survey`]; [`findings`] says what of it matters,
-//! [`text`] and [`document`] print it.
+//! What is known of a drive comes from [`device::tape::survey`]; [`findings`] says what of it
+//! matters, [`text`] and [`document`] print it. Layers come from [`host::stack`], what stands out
+//! there from [`observe::stack`], and [`tree`] draws them.
 
 mod document;
 mod findings;
@@ -9,6 +11,7 @@ pub mod rules;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tree;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,26 +20,39 @@ use std::process::ExitCode;
 use clap::Args;
 use device::tape::survey::{SurveyError, survey};
 use device::tape::{self, OpenError};
+use host::machine::Machine;
+use host::stack::{Place, Stack};
 use rustix::fs::FileType;
+use serde_json::json;
 
 use crate::failure::{FAILED, Failure};
 use crate::outcome::to_standard_output;
+use crate::quantity::Size;
 use crate::terminal::to_standard_error;
 use crate::virtual_drive::VirtualDrive;
 
-/// Say what a tape drive is, how it is set, and what stands out
+/// Say what a tape drive or the storage below a path is, how it is set, and what stands out
 ///
-/// Moves no tape, and sends nothing to a drive that somebody uses. The drive clears its TapeAlert
-/// flags when it tells them. Some answers need root.
+/// Of a file, a folder or a block device: every layer from the file system down to the hardware,
+/// with the settings that act there and who sets them. Nothing is written, and a disk that sleeps
+/// is left to sleep.
+///
+/// Of a tape drive: moves no tape, and sends nothing to a drive that somebody uses. The drive
+/// clears its TapeAlert flags when it tells them. Some answers need root.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   takeup probe /dev/nst0
-  takeup probe --json /dev/nst0 | jq .recommended_block_bytes")]
+  takeup probe --json /dev/nst0 | jq .recommended_block_bytes
+  takeup probe /var/lib/postgresql
+  takeup probe sda --json | jq '.layers[] | {name, settings}'")]
 pub struct ProbeArgs {
-    /// The drive
+    /// A tape drive, a file, a folder, or a block device by its node or its name
     #[arg(value_name = "PATH")]
     path: OsString,
+    /// How much a program reads at once there, to hold the read-ahead against
+    #[arg(long, value_name = "SIZE")]
+    request: Option<Size>,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
@@ -58,7 +74,11 @@ pub fn run(arguments: &ProbeArgs) -> ExitCode {
 
 fn probe(arguments: &ProbeArgs) -> Result<(), Failure> {
     let path = Path::new(&arguments.path);
-    let drive = tape::find(path).ok_or_else(|| no_tape(path))?;
+    let Some(drive) = tape::find(path) else { return storage(arguments, path) };
+    if arguments.request.is_some() {
+        let message = format!("{} is a tape drive, which has no read-ahead", path.display());
+        return Err(Failure::of(message, Some("leave out --request")));
+    }
     let survey = survey(&drive).map_err(survey_failure)?;
     let played = VirtualDrive::of_tape(&survey.node);
     let findings = findings::findings(&survey, played.as_ref());
@@ -70,27 +90,54 @@ fn probe(arguments: &ProbeArgs) -> Result<(), Failure> {
     to_standard_output(text.as_bytes())
 }
 
-fn no_tape(path: &Path) -> Failure {
+/// The layers below anything else.
+fn storage(arguments: &ProbeArgs, path: &Path) -> Result<(), Failure> {
+    let machine = Machine::this();
+    let place = place(&machine, path)?;
+    let stack = Stack::of(&machine, &place);
+    let findings = observe::stack::findings(&stack, arguments.request.map(|size| size.0));
+    let text = if arguments.json {
+        let document = json!({
+            "command": "probe",
+            "path": path.to_string_lossy(),
+            "layers": stack.layers,
+            "read_ahead_acts_at": stack.read_ahead().map(|layer| &layer.name),
+            "not_readable": stack.not_readable,
+            "is_cut": stack.is_cut,
+            "findings": findings,
+        });
+        format!("{document:#}\n")
+    } else {
+        tree::tree(&path.to_string_lossy(), &stack, &findings, tree::Lines::of_locale())
+    };
+    to_standard_output(text.as_bytes())
+}
+
+/// What is looked at: a path, or a block device by its name.
+fn place(machine: &Machine, path: &Path) -> Result<Place, Failure> {
     let shown = path.display();
-    let status = match rustix::fs::stat(path) {
-        Ok(status) => status,
-        Err(error) => {
-            let why = crate::failure::with_causes(&std::io::Error::from(error));
-            return Failure::of(format!("cannot probe {shown}: {why}"), None);
+    let error = match rustix::fs::stat(path) {
+        Ok(status) => {
+            let kind = match FileType::from_raw_mode(status.st_mode) {
+                FileType::CharacterDevice => "a character device",
+                FileType::Fifo => "a pipe",
+                FileType::Socket => "a socket",
+                _ => return Place::of(path).map_err(|error| Failure::new(&error, None)),
+            };
+            let message = format!("cannot probe {shown}: it is {kind} and no tape drive");
+            let hint = "tape drives are /dev/nst0, /dev/nst1 and so on; files, folders and block \
+                        devices are shown with what they lie on";
+            return Err(Failure::of(message, Some(hint)));
         }
+        Err(error) => error,
     };
-    let kind = match FileType::from_raw_mode(status.st_mode) {
-        FileType::RegularFile => "a file",
-        FileType::Directory => "a directory",
-        FileType::BlockDevice => "a block device",
-        FileType::CharacterDevice => "a character device",
-        FileType::Fifo => "a pipe",
-        FileType::Socket => "a socket",
-        _ => "nothing that could be probed",
-    };
-    let message =
-        format!("cannot probe {shown}: it is {kind}, and only tape drives are probed yet");
-    Failure::of(message, Some("tape drives are /dev/nst0, /dev/nst1 and so on"))
+    if let Some(place) = Place::of_name(machine, path) {
+        return Ok(place);
+    }
+    let why = crate::failure::with_causes(&std::io::Error::from(error));
+    let is_name = path.parent() == Some(Path::new("")) || path.starts_with("/dev");
+    let hint = is_name.then_some("`ls /sys/class/block` shows the block devices");
+    Err(Failure::of(format!("cannot probe {shown}: {why}"), hint))
 }
 
 fn survey_failure(error: SurveyError) -> Failure {

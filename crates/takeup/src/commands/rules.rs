@@ -15,6 +15,7 @@ const ROOMS: &[&Room] = &[
     &report::rules::LIMIT,
     &report::rules::STREAMING,
     &super::probe::rules::DRIVE,
+    &observe::stack::rules::STACK,
     &observe::rules::DEVICE,
     &bench::judgement::rules::EXPERIMENT,
 ];

@@ -99,9 +99,8 @@ fn the_null_device_takes_a_stream() {
 #[test]
 fn probes() {
     check("probe_missing", &["probe", "no-such"]);
-    check("probe_of_a_file", &["probe", "garbage"]);
-    check("probe_of_a_file_json", &["probe", "garbage", "--json"]);
-    check("probe_of_a_directory", &["probe", "tree"]);
+    check("probe_missing_json", &["probe", "no/such", "--json"]);
+    check("probe_with_a_bad_request", &["probe", "tree", "--request", "many"]);
     check("probe_of_no_tape", &["probe", "/dev/null"]);
     check("probe_of_a_drive_that_is_not_there", &["probe", "/dev/nst31"]);
 }

@@ -11,6 +11,7 @@ mod import;
 mod made_record;
 mod plan;
 mod power;
+mod probe;
 mod reference;
 mod runs;
 mod signals;

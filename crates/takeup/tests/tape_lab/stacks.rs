@@ -1,7 +1,7 @@
-//! `takeup bench disk` on stacks of block devices: settings of the queue act where requests wait,
-//! and come back. They need no tape, but kernel modules that the guest has: device mapper,
-//! multipath and md. Each of them runs on one of the drives only, since the other one would say the
-//! same.
+//! `takeup bench disk` and `probe` on stacks of block devices: settings of the queue act where
+//! requests wait, and come back, and all layers are told. They need no tape, but kernel modules
+//! that the guest has: device mapper, multipath and md. Each of them runs on one of the drives
+//! only, since the other one would say the same.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -112,6 +112,44 @@ fn in_force(run: &Value, name: &str, setting: &str) -> Option<String> {
     Some(chosen.map_or(value, |(chosen, _)| chosen).to_owned())
 }
 
+/// What `probe` says of a layer of a stack.
+fn layer(said: &Value, name: &str) -> Value {
+    let layers = said["layers"].as_array().unwrap();
+    layers.iter().find(|layer| layer["name"] == name).unwrap().clone()
+}
+
+/// The top is of that kind and lies on both disks, which lie on the files' file system; read-ahead
+/// acts at the top alone, and requests are ordered there or at the disks.
+fn check_probe(stack: &Stack, kind: &str, orders_itself: bool) -> Value {
+    let top = stack.top.to_str().unwrap();
+    let said = run(&["probe", top, "--json"]).with_code(0).json();
+    let own = layer(&said, &stack.name());
+    let mut disks = stack.disks.clone();
+    disks.sort();
+    assert_eq!((&own["kind"], &own["below"]), (&kind.into(), &disks.clone().into()), "{said:#}");
+    assert_eq!(said["read_ahead_acts_at"], stack.name(), "{said:#}");
+    let acts = |layer: &Value, setting: &str| layer["settings"][setting]["acts"] == true;
+    assert_eq!(acts(&own, "scheduler"), orders_itself, "{own:#}");
+    for name in &disks {
+        let disk = layer(&said, name);
+        assert_eq!((&disk["kind"], &disk["above"][0]), (&"loop".into(), &own["name"]));
+        let file = disk["facts"]["backing_file"].as_str().unwrap();
+        assert!(file.starts_with(stack.folder.path().to_str().unwrap()), "{file}");
+        assert_eq!(acts(&disk, "scheduler"), !orders_itself, "{disk:#}");
+        assert!(!acts(&disk, "read_ahead_kb") && acts(&disk, "nr_requests"), "{disk:#}");
+        let below = layer(&said, disk["below"][0].as_str().unwrap());
+        assert_eq!(below["kind"], "file-system", "{below:#}");
+    }
+    let text = run(&["probe", top]).with_code(0).output;
+    assert!(stack.disks.iter().all(|name| text.contains(name)), "{text}");
+    said
+}
+
+fn rules(said: &Value) -> Vec<&str> {
+    let findings = said["findings"].as_array().unwrap();
+    findings.iter().map(|finding| finding["rule"].as_str().unwrap()).collect()
+}
+
 /// Settings of the queue act on both disks, read-ahead on the device on top; both are counted.
 fn check_over_disks(stack: &Stack) {
     let before = stack.settings();
@@ -156,7 +194,15 @@ mod on_sim_drive {
         let script = "dmsetup create stack --table \"0 32768 linear $ONE 0\n\
                       32768 32768 linear $TWO 0\"; \
                       echo /dev/$(dmsetup info -c --noheadings -o blkdevname stack)";
-        check_over_disks(&Stack::new(script, "dmsetup remove stack"));
+        let stack = Stack::new(script, "dmsetup remove stack");
+        check_probe(&stack, "device-mapper", false);
+        // A read-ahead that is set at a disk does nothing for what lies above.
+        let disk = &stack.disks[0];
+        let command = format!("echo 777 > /sys/block/{disk}/queue/read_ahead_kb");
+        shell(stack.folder.path(), &command).with_code(0);
+        let said = check_probe(&stack, "device-mapper", false);
+        assert!(rules(&said).contains(&"stack.read-ahead-elsewhere"), "{said:#}");
+        check_over_disks(&stack);
     }
 
     #[test]
@@ -171,7 +217,40 @@ mod on_sim_drive {
                       echo 16384 >component_size; \
                       echo none >resync_start; echo active >array_state; echo /dev/md100";
         let undo = "echo clear >/sys/block/md100/md/array_state";
-        check_over_disks(&Stack::new(script, undo));
+        let stack = Stack::new(script, undo);
+        check_over_disks(&stack);
+        let said = check_probe(&stack, "md", false);
+        assert_eq!(layer(&said, "md100")["facts"]["level"], "raid1", "{said:#}");
+        assert!(!rules(&said).contains(&"stack.degraded"), "{said:#}");
+        let lose = format!("echo faulty > /sys/block/md100/md/dev-{}/state", stack.disks[1]);
+        shell(stack.folder.path(), &lose).with_code(0);
+        let said = run(&["probe", "md100", "--json"]).with_code(0).json();
+        assert!(rules(&said).contains(&"stack.degraded"), "{said:#}");
+    }
+
+    #[test]
+    #[ignore = "runs in the lab: cargo xtask lab"]
+    fn stacks_whose_path_fails_are_told() {
+        let script = "dmsetup create --uuid mpath-lab stack --table \
+                      \"0 32768 multipath 0 0 1 1 round-robin 0 2 1 $ONE 1000 $TWO 1000\"; \
+                      echo /dev/$(dmsetup info -c --noheadings -o blkdevname stack)";
+        let stack = Stack::new(script, "dmsetup remove stack");
+        let said = check_probe(&stack, "multipath", true);
+        let speaks = |said: &Value| rules(said).contains(&"stack.path-down");
+        assert!(!speaks(&said), "{said:#}");
+        let fail = format!(
+            "dmsetup message stack 0 \"fail_path $(cat /sys/block/{}/dev)\"",
+            stack.disks[1]
+        );
+        shell(stack.folder.path(), &fail).with_code(0);
+        let said = check_probe(&stack, "multipath", true);
+        assert!(speaks(&said), "{said:#}");
+        let members = &layer(&said, &stack.name())["members"];
+        let failed = |name: &str| {
+            let all = members.as_array().unwrap();
+            all.iter().any(|member| member["name"] == name && member["works"] == false)
+        };
+        assert!(failed(&stack.disks[1]) && !failed(&stack.disks[0]), "{members:#}");
     }
 
     /// The queue of a multipath device is where requests are joined and ordered; its paths get them

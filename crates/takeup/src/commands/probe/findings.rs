@@ -6,13 +6,12 @@ use device::tape::Compression;
 use device::tape::limits::{Found, LimitedBy, Limits, PREFERRED_BLOCK_BYTES};
 use device::tape::survey::{Answers, Readiness, Survey, options};
 use finding::{Certainty, Finding, Rule, Severity, Unit};
-use report::format::rate;
+use report::format::{binary_size as block, rate};
 
 use crate::outcome::certainty;
 use crate::virtual_drive::VirtualDrive;
 
 use super::rules;
-use super::text::block;
 
 /// What the drive or the kernel says.
 fn told(rule: &'static Rule, what: impl Into<String>, why: impl Into<String>) -> Finding {

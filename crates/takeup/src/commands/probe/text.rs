@@ -7,7 +7,7 @@ use finding::Finding;
 use model::tape::generation::{Generation, Steps};
 use report::escape::escape;
 use report::findings::list;
-use report::format::{rate, size};
+use report::format::{binary_size as block, rate, size};
 
 use super::findings::recommended;
 use crate::virtual_drive::VirtualDrive;
@@ -36,18 +36,7 @@ pub fn text(survey: &Survey, played: Option<&VirtualDrive>, findings: &[Finding]
     text
 }
 
-/// A block size in powers of 1024, exactly.
-pub fn block(bytes: u64) -> String {
-    match bytes {
-        0 => "0 bytes".to_owned(),
-        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
-        _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
-        1 => "1 byte".to_owned(),
-        _ => format!("{bytes} bytes"),
-    }
-}
-
-/// The same as an option takes it.
+/// A block size as an option takes it.
 fn option(bytes: u64) -> String {
     match bytes {
         _ if bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),

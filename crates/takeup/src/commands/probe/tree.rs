@@ -1,0 +1,338 @@
+//! A stack of storage as a tree of lines: each layer below what lies on it, with what is told of
+//! it.
+
+use std::collections::BTreeSet;
+
+use finding::Finding;
+use host::stack::{Kind, Layer, Owner, Stack};
+use report::escape::escape;
+use report::findings::list;
+use report::format::{binary_size, counted, size};
+
+/// Lines are no longer, unless a word is.
+const WIDTH: usize = 80;
+/// What is left to a line, however deep it stands.
+const WIDTH_MIN: usize = 30;
+
+/// With what a tree is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// Those that are made for it.
+    Drawn,
+    /// Letters that every terminal has.
+    Plain,
+}
+
+impl Lines {
+    /// What the terminal shows, by the language that is set for its letters.
+    pub fn of_locale() -> Lines {
+        let set = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .iter()
+            .filter_map(|name| std::env::var(name).ok())
+            .find(|value| !value.is_empty())
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        if set.contains("utf-8") || set.contains("utf8") { Lines::Drawn } else { Lines::Plain }
+    }
+
+    /// In front of a layer, and below it: with others behind it at its place, and without.
+    fn letters(self) -> [&'static str; 4] {
+        match self {
+            Lines::Drawn => ["├─ ", "│  ", "└─ ", "   "],
+            Lines::Plain => ["|- ", "|  ", "`- ", "   "],
+        }
+    }
+}
+
+/// The whole answer.
+pub fn tree(path: &str, stack: &Stack, findings: &[Finding], lines: Lines) -> String {
+    let mut drawing = Drawing { stack, lines, drawn: BTreeSet::new(), text: String::new() };
+    drawing.text.push_str(&format!("{}\n", escape(path.as_bytes())));
+    let tops: Vec<&Layer> = stack.layers.iter().filter(|layer| layer.above.is_empty()).collect();
+    // Were there a circle, the first would still be the top.
+    let tops = if tops.is_empty() { stack.layers.iter().take(1).collect() } else { tops };
+    for (index, layer) in tops.iter().enumerate() {
+        drawing.draw(layer, "", index + 1 == tops.len());
+    }
+    let mut text = drawing.text;
+    if stack.layers.is_empty() {
+        text.push_str("nothing is known of what it lies on\n");
+    }
+    if stack.is_cut {
+        text.push_str("there is more below, which is left out\n");
+    }
+    if !findings.is_empty() {
+        text.push_str("\nwhat stands out:\n");
+    }
+    text + &list(findings)
+}
+
+struct Drawing<'a> {
+    stack: &'a Stack,
+    lines: Lines,
+    drawn: BTreeSet<&'a str>,
+    text: String,
+}
+
+impl<'a> Drawing<'a> {
+    fn draw(&mut self, layer: &'a Layer, before: &str, is_last: bool) {
+        let [branch, beside, last, nothing] = self.lines.letters();
+        let (own, rest) = if is_last { (last, nothing) } else { (branch, beside) };
+        let is_known = !self.drawn.insert(&layer.name);
+        let below: Vec<&Layer> = if is_known {
+            Vec::new()
+        } else {
+            layer.below.iter().filter_map(|name| self.stack.layer(name)).collect()
+        };
+        let under = if below.is_empty() { nothing } else { beside };
+        let mut rows = Vec::new();
+        if is_known {
+            rows.push(vec![format!("{}: see above", layer.name)]);
+        } else {
+            rows.push(head(layer));
+            rows.extend(details(layer));
+        }
+        let mut first = format!("{before}{own}");
+        let behind = format!("{before}{rest}{under}");
+        for row in rows {
+            for line in wrapped(&row, behind.chars().count()) {
+                let line = format!("{first}{}", escape(line.as_bytes()));
+                self.text.push_str(line.trim_end());
+                self.text.push('\n');
+                first.clone_from(&behind);
+            }
+        }
+        let before = format!("{before}{rest}");
+        for (index, lower) in below.iter().enumerate() {
+            self.draw(lower, &before, index + 1 == below.len());
+        }
+    }
+}
+
+/// Items with commas between them, in lines that leave room for what stands before them.
+fn wrapped(items: &[String], before: usize) -> Vec<String> {
+    let width = WIDTH.saturating_sub(before).max(WIDTH_MIN);
+    let mut lines: Vec<String> = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let comma = if index + 1 < items.len() { "," } else { "" };
+        for word in format!("{item}{comma}").split(' ') {
+            match lines.last_mut() {
+                Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                    line.push(' ');
+                    line.push_str(word);
+                }
+                _ => lines.push(word.to_owned()),
+            }
+        }
+    }
+    lines
+}
+
+/// What it is.
+fn head(layer: &Layer) -> Vec<String> {
+    let fact = |name: &str| layer.fact(name).unwrap_or_default();
+    let what = match layer.kind {
+        Kind::FileSystem => fact("type").to_owned(),
+        Kind::ZfsPool => format!("pool of ZFS {}", fact("state")),
+        Kind::Partition => "partition".to_owned(),
+        Kind::Lvm => format!("logical volume {} of {}", fact("volume"), fact("volume_group")),
+        Kind::Crypt => {
+            format!("encrypted, {} (dm-crypt) {}", fact("encryption"), fact("mapped_name"))
+        }
+        Kind::Multipath => format!("several paths (dm-multipath) {}", fact("mapped_name")),
+        Kind::DeviceMapper => format!("device mapper {}", fact("mapped_name")),
+        Kind::Md => format!("array (md), {} of {} disks", fact("level"), fact("disks")),
+        Kind::Bcache => format!("with a cache (bcache), {}", fact("cache_mode")),
+        Kind::Loop => format!("loop device over {}", fact("backing_file")),
+        Kind::Iscsi => "disk over iSCSI".to_owned(),
+        Kind::FibreChannel => "disk over Fibre Channel".to_owned(),
+        Kind::Sas => "disk at SAS".to_owned(),
+        Kind::Ata => "disk at SATA".to_owned(),
+        Kind::Usb => "disk at USB".to_owned(),
+        Kind::Scsi => "disk with SCSI".to_owned(),
+        Kind::Nvme => "namespace of NVMe".to_owned(),
+        Kind::NvmePath => "path of NVMe".to_owned(),
+        Kind::Virtio => "disk of the host (virtio)".to_owned(),
+        Kind::Rbd => format!("image of Ceph, {}/{}", fact("pool"), fact("image")),
+        Kind::Nbd => "disk over the network (NBD)".to_owned(),
+        Kind::Zram => format!("memory, compressed (zram) {}", fact("algorithm")),
+        Kind::Disk => "disk".to_owned(),
+    };
+    let mut items = vec![format!("{}: {}", layer.name, what.trim())];
+    items.extend(layer.size_bytes.filter(|bytes| *bytes > 0).map(size));
+    if layer.kind == Kind::FileSystem {
+        items.extend(fact("options").split(',').map(str::to_owned));
+    }
+    let start: Option<u64> = layer.fact("start_bytes").and_then(|start| start.parse().ok());
+    items.extend(start.map(|start| format!("begins at {}", binary_size(start))));
+    items
+}
+
+/// What is told of a layer besides, by the fact and in words.
+const TOLD: &[(&str, &str)] = &[
+    ("model", ""),
+    ("firmware", "firmware "),
+    ("serial", "serial number "),
+    ("adapter", "adapter "),
+    ("transport", "over "),
+    ("address", "at "),
+    ("target", "target "),
+    ("portal", "portal "),
+    ("session", "session "),
+    ("target_port", "target port "),
+    ("own_port", "own port "),
+    ("port_state", ""),
+    ("speed", ""),
+    ("version", "version "),
+    ("protocol", "protocol "),
+    ("rsize", "rsize "),
+    ("wsize", "wsize "),
+    ("nconnect", "connections "),
+    ("data", "data "),
+    ("metadata", "metadata "),
+    ("chunk_bytes", "chunk bytes "),
+    ("work", ""),
+    ("policy", "policy "),
+];
+
+fn details(layer: &Layer) -> Vec<Vec<String>> {
+    let mut told = Vec::new();
+    if layer.kind == Kind::FileSystem && layer.below.is_empty() {
+        let source = layer.fact("source").filter(|source| source.contains(['/', ':']));
+        told.extend(source.map(|source| format!("of {source}")));
+    }
+    let shown = TOLD.iter().filter_map(|(fact, word)| {
+        let value = layer.fact(fact).filter(|value| !["0", "none", "idle"].contains(value))?;
+        // Vendors of SCSI stand before their models.
+        let vendor = layer.fact("vendor").filter(|_| *fact == "model").unwrap_or_default();
+        Some(format!("{word}{vendor} {value}").trim().replace("  ", " "))
+    });
+    told.extend(shown);
+    if layer.kind == Kind::Loop {
+        let direct = layer.fact("direct_io") == Some("1");
+        told.push(if direct { "direct I/O" } else { "through the page cache" }.to_owned());
+    }
+    let members: Vec<String> =
+        layer.members.iter().map(|member| format!("{} ({})", member.name, member.state)).collect();
+    let names: Vec<String> = ["wwn", "uuid", "partition_uuid"]
+        .iter()
+        .filter_map(|name| Some(format!("{} {}", name.replace('_', " "), layer.names.get(name)?)))
+        .collect();
+    let rows = vec![told, led("parts: ", members), names, health(layer), settings(layer)];
+    let mut rows: Vec<Vec<String>> = rows.into_iter().filter(|row| !row.is_empty()).collect();
+    rows.extend(owners(layer).into_iter().map(|owner| vec![owner]));
+    rows
+}
+
+/// With a word before the first item.
+fn led(word: &str, mut items: Vec<String>) -> Vec<String> {
+    if let Some(first) = items.first_mut() {
+        first.insert_str(0, word);
+    }
+    items
+}
+
+fn health(layer: &Layer) -> Vec<String> {
+    let Some(health) = &layer.health else { return Vec::new() };
+    let mut items = Vec::new();
+    items.extend(health.passed.map(|good| if good { "good" } else { "failing" }.to_owned()));
+    items.extend(health.temperature_celsius.map(|degrees| format!("{degrees} degrees Celsius")));
+    items.extend(health.power_on_hours.map(|hours| counted(hours, "hour on", "hours on")));
+    items.extend(health.used_percent.map(|percent| format!("{percent} % used")));
+    led("health: ", items)
+}
+
+/// Settings that act, and behind them a read-ahead that does not.
+fn settings(layer: &Layer) -> Vec<String> {
+    let acting = |name: &str| {
+        let setting = layer.settings.get(name).filter(|setting| setting.acts)?;
+        Some(setting.value.clone())
+    };
+    let number = |name: &str| acting(name)?.parse::<u64>().ok();
+    let mut items = Vec::new();
+    items.extend(number("read_ahead_kb").map(|kib| format!("read-ahead {kib} KiB")));
+    items.extend(acting("scheduler").map(|name| format!("scheduler {name}")));
+    items.extend(number("nr_requests").map(|count| counted(count, "request", "requests")));
+    items.extend(number("queue_depth").map(|depth| format!("device takes {depth}")));
+    items.extend(number("max_sectors_kb").map(|kib| format!("up to {kib} KiB each")));
+    items.extend(number("nomerges").filter(|it| *it > 0).map(|it| format!("nomerges {it}")));
+    items.extend(acting("write_cache"));
+    let wait = number("wbt_lat_usec").filter(|wait| *wait > 0);
+    items.extend(wait.map(|wait| format!("writes held back from {wait} us on")));
+    let discard = number("discard_max_bytes").filter(|bytes| *bytes > 0);
+    items.extend(discard.map(|bytes| format!("discard up to {}", size(bytes))));
+    let optimal = number("optimal_io_size").filter(|bytes| *bytes > 0);
+    items.extend(optimal.map(|bytes| format!("optimal {}", binary_size(bytes))));
+    items.extend(number("rotational").filter(|it| *it == 1).map(|_| "rotational".to_owned()));
+    items.extend(number("iostats").filter(|it| *it == 0).map(|_| "not counted".to_owned()));
+    let idle = layer.settings.get("read_ahead_kb").filter(|setting| !setting.acts);
+    items.extend(idle.map(|setting| format!("(read-ahead {} KiB has no effect)", setting.value)));
+    items
+}
+
+/// Who sets what.
+fn owners(layer: &Layer) -> Vec<String> {
+    let words = |name: &str, owner: &Owner| {
+        let sure = if owner.is_sure { "is set" } else { "may be set" };
+        let value = owner.value.as_ref().map(|it| format!(" to {it}")).unwrap_or_default();
+        let place = owner.place.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
+        format!("{name} {sure}{value} by {}{place}", owner.by)
+    };
+    let all = layer.settings.iter();
+    all.flat_map(|(name, setting)| setting.owners.iter().map(|it| words(name, it))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::machine::Machine;
+    use host::stack::Place;
+
+    fn stack(machine: &str, number: &str, path: &str) -> Stack {
+        let folder = tempfile::tempdir().unwrap();
+        samples::unpack_machine(&samples::machine(machine), folder.path()).unwrap();
+        let (number, is_device) = (number.to_owned(), path.starts_with("/dev/"));
+        let place = Place { number, path: path.into(), is_device };
+        Stack::of(&Machine::recorded(folder.path()).unwrap(), &place)
+    }
+
+    fn drawn(machine: &str, number: &str, path: &str) -> String {
+        let stack = stack(machine, number, path);
+        let findings = observe::stack::findings(&stack, None);
+        let text = tree(path, &stack, &findings, Lines::Drawn);
+        let layers = text.split("\nwhat stands out").next().unwrap_or_default();
+        for line in layers.lines() {
+            let has_long_word = line.split_whitespace().any(|word| word.len() > WIDTH_MIN);
+            assert!(line.chars().count() <= WIDTH || has_long_word, "{line}");
+        }
+        text
+    }
+
+    #[test]
+    fn trees() {
+        let volume = drawn("sas-disks", "253:1", "/srv/my data/file");
+        insta::assert_snapshot!("a_volume_over_two_disks", volume);
+        insta::assert_snapshot!("two_ways_to_one_disk", drawn("san", "253:2", "/var/lib/db/base"));
+        insta::assert_snapshot!("two_namespaces", drawn("nvme", "0:33", "/data/file"));
+        insta::assert_snapshot!("a_share", drawn("nvme", "0:50", "/share/file"));
+        insta::assert_snapshot!("a_pool", drawn("nvme", "0:51", "/tank/file"));
+        insta::assert_snapshot!("an_array", drawn("lab-multipath-md", "9:100", "/dev/md100"));
+    }
+
+    #[test]
+    fn letters_of_every_terminal_and_nothing_that_steers_one() {
+        let mut stack = stack("loop-on-virtio", "7:0", "/mnt/disk/file");
+        stack.layers[1].facts.insert("backing_file", "/srv/\u{1b}[2J".to_owned());
+        let text = tree("/mnt/\u{1b}[2J", &stack, &[], Lines::Plain);
+        assert!(text.is_ascii() && !text.contains('\u{1b}'), "{text}");
+        assert!(text.contains("`- /mnt/disk: ext4"), "{text}");
+    }
+
+    #[test]
+    fn what_is_met_again_is_drawn_once() {
+        let stack = stack("lab-multipath-md", "254:1", "/dev/dm-1");
+        let text = tree("/dev/dm-1", &stack, &[], Lines::Plain);
+        assert_eq!(text.matches("tmpfs").count(), 1, "{text}");
+        assert_eq!(text.matches("/run/lab/tmp: see above").count(), 1, "{text}");
+    }
+}
