@@ -3,8 +3,8 @@
 //! [`live`] looks at this machine and [`record`] keeps what was seen, each as [`Reading`]s;
 //! [`watch`] makes intervals of them, each with the [`columns`] of `iostat -x`, and [`explain`]
 //! says what they mean, by [`rules`]. Nothing behind a reading looks at the machine, so that what
-//! was recorded is told in the same words as what happens now. [`stack`] says what stands out in the
-//! layers below a path.
+//! was recorded is told in the same words as what happens now. [`stack`] says what stands out
+//! in the layers below a path.
 //!
 //! Not here: how any of it is printed, which is the command's.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]

@@ -57,6 +57,11 @@ fn silent(
     case(rule, false, of, edits)
 }
 
+/// A folder in memory where there is one: each case has a machine of its own in many small files.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 impl Case {
     fn stack(&self) -> Stack {
         let mut text = samples::machine(self.machine);
@@ -64,7 +69,7 @@ impl Case {
             assert!(text.contains(from), "{} has no {from}", self.machine);
             text = text.replace(from, to);
         }
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder();
         samples::unpack_machine(&text, folder.path()).unwrap();
         let (number, path) = self.place;
         let is_device = path.starts_with("/dev/");
@@ -331,7 +336,7 @@ fn stripes_of_an_array_with_parity() {
         let part = format!(
             "{text}sys/dev/block/259:0 -> /{own}\n{own}/partition: 1\n{own}/start: {start}\n"
         );
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder();
         samples::unpack_machine(&part, folder.path()).unwrap();
         let path = PathBuf::from("/dev/md100p1");
         let place = Place { number: "259:0".to_owned(), path, is_device: true };
