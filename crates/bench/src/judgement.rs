@@ -5,6 +5,7 @@
 //! and the JSON document say the same. The methods are those of [`crate::statistics`]; which is
 //! used for what is told in `docs/design/statistics.md`.
 
+mod advice;
 mod bounds;
 mod cells;
 mod comparer;
@@ -28,11 +29,12 @@ use finding::Finding;
 use report::rounding::Rounding;
 use serde::Serialize;
 
+pub use advice::{Advice, Gain, Paid, advice};
 pub use comparer::Basis;
 pub use effects::{Change, Effect};
 pub use findings::Seen;
 pub use sampling::Dependence;
-pub use typed::Typed;
+pub use typed::{Typed, quoted};
 pub use verdict::{Verdict, the_same};
 
 use comparer::Comparer;

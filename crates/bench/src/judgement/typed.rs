@@ -294,7 +294,7 @@ fn word(level: &Level) -> Option<&str> {
 }
 
 /// As a shell takes it for one word.
-fn quoted(path: &str) -> String {
+pub fn quoted(path: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%".contains(letter);
     if path.chars().all(is_plain) {
         path.to_owned()

@@ -4,7 +4,7 @@ mod disk;
 mod import;
 mod options;
 mod power;
-mod progress;
+pub mod progress;
 mod read;
 mod run;
 mod tape;

@@ -1,10 +1,14 @@
-//! `takeup tune`: settings of the storage below a path, set, remembered and taken back.
+//! `takeup tune`: settings of the storage below a path, measured, set, remembered and taken back.
 //!
 //! What is written, in which order, and how it comes back is `host::settings::changes`'s. Here is
 //! what is asked for, what is refused before anything is written, and what is said about it.
 
 mod apply;
+mod explanation;
+mod readahead;
+mod recommendation;
 mod show;
+mod subject;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +18,7 @@ use host::settings::changes::{ChangeError, Changes, ThisMachine};
 
 use crate::failure::Failure;
 
-/// Set read-ahead and queues so that they can be taken back
+/// Find and set read-ahead and queues, so that they can be taken back
 ///
 /// What is changed is written to a list before the first write, with the values that were in force:
 /// `takeup tune revert` puts them back, also after a crash or a restart.
@@ -26,6 +30,7 @@ pub struct TuneArgs {
 
 #[derive(Debug, Subcommand)]
 enum TuneCommand {
+    Readahead(readahead::ReadaheadArgs),
     Set(apply::SetArgs),
     Show(show::ShowArgs),
     Revert(show::RevertArgs),
@@ -34,6 +39,7 @@ enum TuneCommand {
 /// Runs the command.
 pub fn run(arguments: &TuneArgs) -> ExitCode {
     match &arguments.command {
+        TuneCommand::Readahead(arguments) => readahead::run(arguments),
         TuneCommand::Set(arguments) => apply::run(arguments),
         TuneCommand::Show(arguments) => show::run(arguments),
         TuneCommand::Revert(arguments) => show::run_revert(arguments),

@@ -13,12 +13,20 @@ use sim::speed_up::SpeedUp;
 
 use crate::{run, succeeds, takeup};
 
-struct Disk {
+pub struct Disk {
     place: TempDir,
     /// Holds the backing file of the mount.
     _inside: TempDir,
     mount: Option<DiskMount>,
-    setting: PathBuf,
+    /// Its read-ahead.
+    pub setting: PathBuf,
+}
+
+impl Disk {
+    /// The file that is read through the page cache.
+    pub fn cached(&self) -> PathBuf {
+        self.place.path().join(CACHED_NAME)
+    }
 }
 
 impl Drop for Disk {
@@ -32,27 +40,34 @@ impl Drop for Disk {
 
 /// A disk of 64 MiB with 2 ms.
 fn disk() -> Disk {
-    let place = tempfile::tempdir().unwrap();
-    let inside = tempfile::tempdir().unwrap();
-    let file = inside.path().join("backing");
     let changes =
         DiskChanges { service_ns: Some(2_000_000), servers: Some(64), ..DiskChanges::default() };
-    let settings = DiskSettings {
-        name: "sas15k".to_owned(),
-        parameters: DiskParameters::sas15k().with(&changes),
-        backing: Backing::open(&file, Some(64 << 20), Access::ReadWrite).unwrap(),
-        clock: Clock::Times(SpeedUp::ONE),
-        loop_device: LoopChoice::None,
-    };
-    let mount = DiskMount::new(settings, place.path()).unwrap();
-    let number = fs::metadata(place.path().join(CACHED_NAME)).unwrap().dev();
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    let setting = PathBuf::from(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
-    Disk { place, _inside: inside, mount: Some(mount), setting }
+    Disk::with(DiskParameters::sas15k().with(&changes))
+}
+
+impl Disk {
+    /// A disk of 64 MiB.
+    pub fn with(parameters: DiskParameters) -> Disk {
+        let place = tempfile::tempdir().unwrap();
+        let inside = tempfile::tempdir().unwrap();
+        let file = inside.path().join("backing");
+        let settings = DiskSettings {
+            name: "sas15k".to_owned(),
+            parameters,
+            backing: Backing::open(&file, Some(64 << 20), Access::ReadWrite).unwrap(),
+            clock: Clock::Times(SpeedUp::ONE),
+            loop_device: LoopChoice::None,
+        };
+        let mount = DiskMount::new(settings, place.path()).unwrap();
+        let number = fs::metadata(place.path().join(CACHED_NAME)).unwrap().dev();
+        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+        let setting = PathBuf::from(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
+        Disk { place, _inside: inside, mount: Some(mount), setting }
+    }
 }
 
 fn arguments(disk: &Disk, levels: &'static str) -> Vec<String> {
-    let path = disk.place.path().join(CACHED_NAME);
+    let path = disk.cached();
     let path = path.to_str().unwrap();
     let fixed = ["--cache", "buffered", "--block-size", "128k", "--length", "64M"];
     let repeats = ["--repeats", "2", "--repeats-max", "2", "--random-reads", "2"];

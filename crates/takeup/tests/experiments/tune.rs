@@ -8,10 +8,13 @@ use std::path::Path;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
+use model::disk::{DiskChanges, DiskParameters};
+use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use rustix::process::{Pid, Signal, kill_process};
 use stepper::{Call, Stepped, Verdict};
 
 use crate::disks::Loop;
+use crate::settings::Disk;
 use crate::takeup;
 
 const FILES: [&str; 8] = [
@@ -214,4 +217,63 @@ fn a_device_that_is_gone_is_told_and_not_lost() {
     let text = done(directory.path(), &["revert", "--forget"]);
     assert!(text.contains("the device is gone; given up"), "{text}");
     assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
+}
+
+const WINDOWS: [u64; 6] = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20];
+
+/// The smallest window with which the model of that disk is as fast as it gets.
+fn knee_of_the_model(disk: &DiskParameters) -> u64 {
+    let reader = Reader { read_bytes: 128 << 10, copy_bytes_per_second: 2_000_000_000 };
+    let rate = |&window_bytes: &u64| {
+        sequential_bytes_per_second(disk, Policy::Linux { window_bytes }, reader) as f64
+    };
+    let best = WINDOWS.iter().map(rate).fold(0.0, f64::max);
+    WINDOWS.into_iter().find(|window| rate(window) >= 0.98 * best).unwrap()
+}
+
+/// A disk of 5.5 ms and so slow that the machine's own speed does not matter: two windows of 256 KiB
+/// are enough, two of 128 KiB are far too little.
+#[test]
+fn the_read_ahead_that_a_disk_needs_is_found_set_and_taken_back() {
+    needs::require!(Fuse, KernelSettings);
+    let changes = DiskChanges {
+        service_ns: Some(5_500_000),
+        servers: Some(64),
+        bytes_per_second: Some(80_000_000),
+        ..DiskChanges::default()
+    };
+    let parameters = DiskParameters::sas15k().with(&changes);
+    let knee = knee_of_the_model(&parameters) as f64;
+    assert_eq!(knee, 262_144.0);
+    let disk = Disk::with(parameters);
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(&disk.setting, "64").unwrap();
+    let path = disk.cached();
+    let levels = ["--levels", "64k,128k,256k,512k,1M,2M"];
+    let quick = ["--length", "8M", "--difference", "30", "--budget", "20s"];
+    let command = ["readahead", path.to_str().unwrap(), "--json", "--apply", "--settle", "0.01"];
+    let output =
+        tune(directory.path(), &[&command[..], &levels, &quick].concat()).output().unwrap();
+    let foretold = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{foretold}");
+    assert!(foretold.contains(" repeats of 6 settings take about "), "{foretold}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let recommended = document["recommended"].as_f64().unwrap();
+    let is_near = (0.5..=2.0).contains(&(recommended / knee));
+    assert!(is_near, "{recommended}, {knee}: {document:#}");
+    assert_eq!(document["present"], 64 << 10);
+    assert_eq!(document["gain"]["verdict"], "differs");
+    assert!(document["gain"]["low"].as_f64().unwrap() > 1.0, "{document:#}");
+    let answer = document["explanation"]["answer_seconds"].as_f64().unwrap();
+    assert!(answer >= 5.4e-3, "the disk takes 5.5 ms: {document:#}");
+    assert_eq!(document["commands"]["undo"], "takeup tune revert");
+    let kib = (recommended as u64 / 1024).to_string();
+    let apply = format!("takeup tune set {} read_ahead_kb={kib}", path.display());
+    assert_eq!(document["commands"]["apply"], apply);
+    assert_eq!(document["applied"][0]["holds"], true);
+    assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), kib);
+    // The runs left nothing behind, and the change goes back.
+    assert!(!directory.path().join("run/settings.json").exists());
+    done(directory.path(), &["revert"]);
+    assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "64");
 }

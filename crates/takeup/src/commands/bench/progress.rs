@@ -30,6 +30,17 @@ impl<'a> Progress<'a> {
         Progress { factors, live, lines, quiet, drawn: Shared::new(false) }
     }
 
+    /// A live line where there is a terminal.
+    pub fn live(factors: &'a [Factor]) -> Progress<'a> {
+        let live = std::io::stderr().is_terminal();
+        Progress { factors, live, lines: false, quiet: false, drawn: Shared::new(false) }
+    }
+
+    /// Nothing.
+    pub fn silent(factors: &'a [Factor]) -> Progress<'a> {
+        Progress { factors, live: false, lines: false, quiet: true, drawn: Shared::new(false) }
+    }
+
     /// Takes the live line off the terminal.
     pub fn close(&self) {
         if self.drawn.replace(false) {

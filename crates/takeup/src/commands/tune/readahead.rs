@@ -1,0 +1,399 @@
+//! `takeup tune readahead`: which read-ahead a path needs, measured on it.
+//!
+//! It is an experiment of `bench read` with one factor. A first look at two settings tells how much
+//! runs scatter, and from that how many repeats a difference worth having takes, before the
+//! experiment begins. Who may not set read-ahead still learns what the model makes of the rates and
+//! the latency that there are.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use bench::judgement::{Judgement, Options, advice, judge};
+use bench::plan::{Plan, Stop};
+use bench::power::{Noise, repeats_for, seen_with};
+use bench::read::{ReadError, ReadExecutor};
+use bench::record::{Experiment, Factor, Level, RunFile};
+use bench::run::{Ended, Executor, Parts, header, unix_seconds};
+use clap::Args;
+use flow::cancel::Cancel;
+use host::settings::{Kind, Setting};
+use report::format::{counted, duration};
+use report::rounding::Rounding;
+
+use super::apply::{ApplyArgs, acting, apply};
+use super::explanation::{Known, measured_knee};
+use super::recommendation::Recommendation;
+use super::subject::Subject;
+use crate::commands::bench::progress::Progress;
+use crate::commands::bench::{Form, Span, finish};
+use crate::failure::Failure;
+use crate::outcome::{Outcome, to_standard_output};
+use crate::quantity::Size;
+use crate::terminal::to_standard_error;
+
+/// Find the read-ahead that a path needs, by measuring on it
+///
+/// One stream is read through the page cache with each setting in turn, as often as it takes to see
+/// the --difference; how long that will be is said before it begins. Nothing is written to PATH,
+/// and the setting is put back behind the runs, also after a crash. The smallest setting that is as
+/// good as the best is recommended, and nothing that is not settled; --apply sets it.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup tune readahead /srv/images
+  sudo takeup tune readahead /srv/images/big.img --apply
+  takeup tune revert
+
+Without the right to set read-ahead the rate and the latency are measured as they are, and the model
+says what they would need.")]
+pub struct ReadaheadArgs {
+    /// File or block device to read; of a folder the largest file below it
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Read-ahead to try besides the one in force
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        default_value = "64k,128k,256k,512k,1M,2M,4M,8M,16M"
+    )]
+    levels: Vec<Size>,
+    /// Bytes that the program asks for at once
+    #[arg(short, long, value_name = "SIZE", default_value = "128k")]
+    block_size: Size,
+    /// Bytes of one run; by default what takes about a second
+    #[arg(long, value_name = "SIZE")]
+    length: Option<Size>,
+    /// The difference that is worth having, in percent
+    #[arg(short, long, default_value_t = 5.0, value_name = "PERCENT")]
+    difference: f64,
+    /// Begin no run that would not end within this time
+    #[arg(long, default_value = "10m", value_name = "TIME")]
+    budget: Span,
+    /// Set what is recommended
+    #[arg(long)]
+    apply: bool,
+    #[command(flatten)]
+    how: ApplyArgs,
+    /// Keep the runs in this file, for `takeup report`
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+    /// Print nothing but the recommendation, warnings and errors
+    #[arg(short, long, help_heading = "Output")]
+    quiet: bool,
+}
+
+/// Repeats below which nothing is judged, and above which nobody waits.
+const REPEATS: std::ops::RangeInclusive<u64> = 4..=20;
+/// Repeats and bytes of the first look.
+const LOOKS: u64 = 3;
+const LOOK_BYTES: u64 = 32 << 20;
+/// A run reads so many windows at least.
+const WINDOWS_MIN: u64 = 4;
+const RANDOM_READS: u64 = 32;
+
+/// Runs the command.
+pub fn run(arguments: &ReadaheadArgs) -> ExitCode {
+    let form = if arguments.json { Form::Json } else { Form::Text };
+    finish(tune(arguments), "tune readahead", form)
+}
+
+fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
+    if !(arguments.difference > 0.0 && arguments.difference <= 1000.0) {
+        return Err(Failure::of("--difference is a percentage above 0, up to 1000", None));
+    }
+    // What a killed experiment left is not what is in force.
+    crate::commands::bench::recovered()
+        .map_err(|error| Failure::new(&error, crate::commands::bench::guard_hint(&error)))?;
+    let subject = Subject::find(&arguments.path)?;
+    let present = subject.storage.read_ahead_bytes().map_err(|it| Failure::new(&it, None))?;
+    let (Some(present), Some(file)) = (present, subject.storage.read_ahead.clone()) else {
+        let message = format!("{}: its device has no read-ahead", arguments.path.display());
+        return Err(Failure::of(message, None));
+    };
+    let settable = Setting::read_ahead(&file).check_settable();
+    if let (Err(error), true) = (&settable, arguments.apply) {
+        return Err(Failure::new(error, None));
+    }
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let tuning = Tuning { arguments, subject, present, cancel };
+    let recommendation = match settable {
+        Ok(()) => tuning.measured()?,
+        Err(_) => tuning.as_it_is()?,
+    };
+    let applied = match recommendation.to_apply().filter(|_| arguments.apply) {
+        Some(bytes) => {
+            let value = host::settings::read_ahead_value(bytes);
+            let storage = &tuning.subject.storage;
+            let settings = acting(Kind::ReadAhead, &value, storage, &arguments.path)?;
+            Some(apply(&arguments.path, settings, &arguments.how)?)
+        }
+        None => None,
+    };
+    let text = if arguments.json {
+        format!("{:#}\n", recommendation.document(applied.as_ref()))
+    } else {
+        recommendation.text(applied.as_ref())
+    };
+    to_standard_output(text.as_bytes())?;
+    Ok(applied.map_or(Outcome::Done, |applied| applied.outcome()))
+}
+
+struct Tuning<'a> {
+    arguments: &'a ReadaheadArgs,
+    subject: Subject,
+    /// Read-ahead in force, in bytes.
+    present: u64,
+    cancel: Cancel,
+}
+
+/// What a first look has told.
+struct Look {
+    /// Bytes of a run that takes about a second.
+    length_bytes: u64,
+    /// How long a run takes on average.
+    run_seconds: f64,
+    noise: Option<Noise>,
+}
+
+impl Tuning<'_> {
+    /// With every setting in turn.
+    fn measured(&self) -> Result<Recommendation, Failure> {
+        let look = self.look()?;
+        let windows = self.windows(look.length_bytes);
+        let repeats = self.repeats(&look, windows.len());
+        let stop = Stop {
+            repeats_min: repeats,
+            repeats_max: repeats,
+            budget_seconds: self.arguments.budget.0,
+            ..Stop::default()
+        };
+        let plan = self.plan(&windows, look.length_bytes, stop, RANDOM_READS);
+        let experiment = self.experiment(&plan, self.arguments.output.as_deref())?;
+        let (judgement, options) = self.judged(&experiment)?;
+        let advice = advice(&judgement, "read_ahead_bytes", &experiment.runs, &options);
+        let advice = advice.ok_or_else(|| {
+            let hint = "--budget gives more time";
+            Failure::of("no run of the setting in force has ended", Some(hint))
+        })?;
+        let known = Known::of(&judgement, &self.subject.storage, self.arguments.block_size.0);
+        let explained = known.map(|known| known.explain(&windows, measured_knee(&judgement)));
+        Ok(Recommendation::new(self.of_what(), judgement, Some(advice), explained))
+    }
+
+    /// Without the right to set anything: what there is, and what the model makes of it.
+    fn as_it_is(&self) -> Result<Recommendation, Failure> {
+        let words = |words: &[&str]| -> Vec<Level> {
+            words.iter().map(|word| Level::Text((*word).to_owned())).collect()
+        };
+        let numbers = |numbers: &[u64]| numbers.iter().copied().map(Level::Number).collect();
+        let length_bytes = self.arguments.length.map_or(LOOK_BYTES, |length| length.0);
+        let stop = Stop { repeats_min: LOOKS, repeats_max: LOOKS, ..Stop::default() };
+        let mut plan = self.plan(&[], length_bytes, stop, RANDOM_READS);
+        plan.factors = vec![
+            Factor::new("engine", words(&["psync"])),
+            Factor::new("cache", words(&["buffered", "direct"])),
+            Factor::new("depth", numbers(&[1, 16])),
+            Factor::new("block_bytes", numbers(&[1 << 20])),
+        ];
+        let experiment = self.experiment(&plan, self.arguments.output.as_deref())?;
+        let (judgement, _) = self.judged(&experiment)?;
+        let windows = self.windows(self.subject.length_bytes);
+        let known = Known::of(&judgement, &self.subject.storage, self.arguments.block_size.0);
+        let explained = known.map(|known| known.explain(&windows, None));
+        Ok(Recommendation::new(self.of_what(), judgement, None, explained))
+    }
+
+    fn of_what(&self) -> super::recommendation::Of {
+        super::recommendation::Of {
+            path: self.arguments.path.clone(),
+            file: self.subject.file.clone(),
+            device: self.subject.storage.name.clone(),
+            present: self.present,
+            worth: self.arguments.difference / 100.0,
+        }
+    }
+
+    /// A few short runs of two settings far from each other.
+    fn look(&self) -> Result<Look, Failure> {
+        let all = self.windows(u64::MAX);
+        let far = *if all.last() == Some(&self.present) { all.first() } else { all.last() }
+            .unwrap_or(&self.present);
+        let stop = Stop {
+            repeats_min: LOOKS,
+            repeats_max: LOOKS,
+            budget_seconds: self.arguments.budget.0,
+            ..Stop::default()
+        };
+        let most_bytes = self.arguments.length.map_or(LOOK_BYTES, |length| length.0);
+        let look_bytes = LOOK_BYTES.min(most_bytes).min(self.subject.length_bytes);
+        let mut two = vec![self.present, far];
+        two.sort_unstable();
+        two.dedup();
+        let begun = std::time::Instant::now();
+        let plan = self.plan(&two, look_bytes, stop, RANDOM_READS);
+        let experiment = self.experiment(&plan, None)?;
+        let passed = begun.elapsed().as_secs_f64();
+        let rates: Vec<f64> =
+            experiment.runs.iter().filter_map(|run| run.bytes_per_second()).collect();
+        if rates.is_empty() {
+            return Err(no_number(&experiment));
+        }
+        let count = rates.len() as f64;
+        let typical = (rates.iter().map(|rate| rate.ln()).sum::<f64>() / count).exp();
+        let in_a_second = (typical as u64).next_multiple_of(1 << 20).max(LOOK_BYTES / 2);
+        let wanted = self.arguments.length.map_or(in_a_second, |length| length.0);
+        let length_bytes = wanted.min(self.subject.length_bytes);
+        let measured: f64 = experiment.runs.iter().map(|run| run.seconds).sum();
+        // What belongs to a run and is not timed in it: dropping pages, reads at random places.
+        let besides = (passed - measured).max(0.0);
+        let reading: f64 = rates.iter().map(|rate| length_bytes as f64 / rate).sum();
+        let run_seconds = (reading + besides) / count;
+        Ok(Look { length_bytes, run_seconds, noise: Noise::of(&experiment.runs) })
+    }
+
+    /// How often each setting runs, once it is said how long that will take.
+    fn repeats(&self, look: &Look, settings: usize) -> u64 {
+        let (difference, budget) = (self.arguments.difference / 100.0, self.arguments.budget.0);
+        let round_seconds = settings as f64 * look.run_seconds;
+        let noise = look.noise.as_ref();
+        let needed = noise.and_then(|noise| repeats_for(difference, noise.scatter, settings));
+        let repeats = needed.unwrap_or(*REPEATS.end()).clamp(*REPEATS.start(), *REPEATS.end());
+        let possible = ((budget / round_seconds.max(1e-3)) as u64).max(1);
+        let planned = repeats.min(possible);
+        let digits = Rounding::digits(2);
+        let scatter =
+            noise.map_or("nobody knows what".to_owned(), |noise| digits.percent(noise.scatter));
+        let sees = match noise.and_then(|noise| seen_with(noise.scatter, settings, planned)) {
+            Some(seen) if seen > difference || needed.is_none() => {
+                format!(", which show differences of {} and more", digits.percent(seen))
+            }
+            Some(_) => format!(", which show a difference of {}", digits.percent(difference)),
+            None => ", which is too few to show anything; --budget gives more time".to_owned(),
+        };
+        if !self.arguments.quiet {
+            to_standard_error(&format!(
+                "takeup: a run differs from the next by {scatter} in a first look: {} of {} take \
+                 about {}{sees}\n",
+                counted(planned, "repeat", "repeats"),
+                counted(settings as u64, "setting", "settings"),
+                duration(planned as f64 * round_seconds),
+            ));
+        }
+        planned
+    }
+
+    /// The windows to try: what is in force, and those of which a run holds several.
+    fn windows(&self, length_bytes: u64) -> Vec<u64> {
+        let is_held = |bytes: &u64| bytes.saturating_mul(WINDOWS_MIN) <= length_bytes;
+        let levels = self.arguments.levels.iter().map(|size| size.0 / 4096 * 4096);
+        let mut windows: Vec<u64> = levels.filter(is_held).chain([self.present]).collect();
+        windows.sort_unstable();
+        windows.dedup();
+        windows
+    }
+
+    fn plan(&self, windows: &[u64], length_bytes: u64, stop: Stop, random_reads: u64) -> Plan {
+        let levels = windows.iter().copied().map(Level::Number).collect();
+        let present = Some(Level::Number(self.present));
+        let words = vec![Level::Text("buffered".to_owned())];
+        let request = vec![Level::Number(self.arguments.block_size.0)];
+        Plan {
+            kind: "read".to_owned(),
+            title: format!("read-ahead of {}", self.subject.file.display()),
+            paths: vec![self.subject.file.display().to_string()],
+            length_bytes,
+            seed: unix_seconds(),
+            stop,
+            random_reads,
+            run_seconds: 0.0,
+            commands: None,
+            factors: vec![
+                Factor::new("cache", words),
+                Factor { present, ..Factor::new("read_ahead_bytes", levels) },
+                Factor::new("block_bytes", request),
+            ],
+        }
+    }
+
+    /// Runs a plan; its runs are kept where that is asked for.
+    fn experiment(&self, plan: &Plan, kept: Option<&Path>) -> Result<Experiment, Failure> {
+        plan.check().map_err(|error| Failure::new(&error, None))?;
+        let failed = |error: bench::record::RecordError| Failure::new(&error, None);
+        let own = || {
+            let name = format!("takeup-tune-{}-{}.ndjson", std::process::id(), plan.factors.len());
+            std::env::temp_dir().join(name)
+        };
+        let path = kept.map_or_else(own, Path::to_path_buf);
+        let header = header(plan);
+        let mut file = RunFile::create(&path, &header).map_err(failed)?;
+        let mut experiment = Experiment { header, runs: Vec::new(), torn_bytes: 0 };
+        let ended = self.run(plan, &mut experiment, &mut file);
+        if kept.is_none() || experiment.runs.is_empty() {
+            file.remove().map_err(failed)?;
+        }
+        match ended? {
+            Ended::Cancelled => Err(Failure::of("stopped; read-ahead is as it was", None)),
+            _ => Ok(experiment),
+        }
+    }
+
+    fn run(
+        &self,
+        plan: &Plan,
+        experiment: &mut Experiment,
+        file: &mut RunFile,
+    ) -> Result<Ended, Failure> {
+        let journal = crate::commands::bench::journal();
+        let mut executor = ReadExecutor::new(plan, journal.as_deref()).map_err(read_failure)?;
+        let progress = if self.arguments.quiet {
+            Progress::silent(&plan.factors)
+        } else {
+            Progress::live(&plan.factors)
+        };
+        let start = std::time::Instant::now();
+        let ended = bench::run::run(
+            plan,
+            experiment,
+            Parts {
+                executor: &mut executor,
+                file,
+                observer: &progress,
+                clock: &|| start.elapsed().as_secs_f64(),
+                cancel: &self.cancel,
+            },
+        );
+        progress.close();
+        executor.finish().map_err(read_failure)?;
+        ended.map_err(|error| Failure::new(&error, None))
+    }
+
+    fn judged(&self, experiment: &Experiment) -> Result<(Judgement, Options), Failure> {
+        let options = Options::default().of(&experiment.header);
+        let judgement = judge(&experiment.header.factors, &experiment.runs, &options);
+        if judgement.cells.is_empty() {
+            return Err(no_number(experiment));
+        }
+        Ok((judgement, options))
+    }
+}
+
+fn no_number(experiment: &Experiment) -> Failure {
+    let why = experiment.runs.iter().find_map(|run| run.error.clone());
+    Failure::of(
+        format!("no run gave a number: {}", why.as_deref().unwrap_or("no time was left")),
+        None,
+    )
+}
+
+fn read_failure(error: ReadError) -> Failure {
+    let hint = match &error {
+        ReadError::Settings(error) => crate::commands::bench::guard_hint(error),
+        _ => None,
+    };
+    Failure::new(&error, hint)
+}

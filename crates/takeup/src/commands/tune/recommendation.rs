@@ -1,0 +1,354 @@
+//! What a measurement comes to, as text and as a document.
+
+use std::path::PathBuf;
+
+use bench::judgement::{Advice, CellSummary, Judgement, Paid, Verdict, quoted};
+use bench::quantities::Unit;
+use bench::record::{Level, Value as Compared, binary_size};
+use report::findings::lines_under_heads;
+use report::format::rate;
+use report::rounding::Rounding;
+use report::table::{Align, Emphasis, Table};
+use serde_json::{Value, json};
+
+use super::apply::{Applied, UNDO};
+use super::explanation::Explanation;
+use crate::terminal::colour;
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Of {
+    /// As typed.
+    pub path: PathBuf,
+    /// What was read.
+    pub file: PathBuf,
+    /// The device or file system that has the read-ahead.
+    pub device: String,
+    /// Read-ahead in force, in bytes.
+    pub present: u64,
+    /// The gain that is worth having, as a share.
+    pub worth: f64,
+}
+
+/// What to set, or why nothing.
+#[derive(Debug)]
+pub struct Recommendation {
+    of: Of,
+    judgement: Judgement,
+    /// None where nothing could be varied.
+    advice: Option<Advice>,
+    explanation: Option<Explanation>,
+}
+
+/// Costs that read-ahead can have; the others are told where they are settled.
+const OF_WINDOWS: [&str; 3] =
+    ["random_read_p50_ns", "random_read_device_bytes", "device_bytes_per_byte"];
+
+impl Recommendation {
+    /// Puts it together.
+    pub fn new(
+        of: Of,
+        judgement: Judgement,
+        advice: Option<Advice>,
+        explanation: Option<Explanation>,
+    ) -> Recommendation {
+        Recommendation { of, judgement, advice, explanation }
+    }
+
+    /// Bytes to set, where that is other than what is in force.
+    pub fn to_apply(&self) -> Option<u64> {
+        self.recommended().filter(|&bytes| bytes != self.of.present)
+    }
+
+    /// What is in force, too, where something else is shown to be better by less than it is worth.
+    fn recommended(&self) -> Option<u64> {
+        let gain = self.advice.as_ref()?.gain;
+        if gain.verdict == Verdict::Differs && self.most() <= self.of.worth {
+            return Some(self.of.present);
+        }
+        match self.advice.as_ref()?.recommended.as_ref()? {
+            Level::Number(bytes) => Some(*bytes),
+            Level::Text(_) => None,
+        }
+    }
+
+    /// The largest gain that is not ruled out, as a share.
+    fn most(&self) -> f64 {
+        let gain = self.advice.as_ref().and_then(|advice| advice.gain.interval);
+        gain.map_or(f64::INFINITY, |interval| interval.high - 1.0)
+    }
+
+    /// What is typed: to set it, to keep it over a restart, and to take it back.
+    fn commands(&self) -> Option<[(&'static str, Option<String>); 3]> {
+        let bytes = self.to_apply()?;
+        let kib = host::settings::read_ahead_value(bytes);
+        let path = quoted(&self.of.path.display().to_string());
+        let typed = self.advice.as_ref().map(|advice| &advice.typed[..]).unwrap_or_default();
+        let lasting = typed.iter().find(|typed| typed.program.starts_with("for good"));
+        Some([
+            ("apply", Some(format!("takeup tune set {path} read_ahead_kb={kib}"))),
+            ("keep", lasting.map(|typed| typed.line.clone())),
+            ("undo", Some(UNDO.to_owned())),
+        ])
+    }
+
+    fn cell(&self, bytes: u64) -> Option<&CellSummary> {
+        let level = Some(&Level::Number(bytes));
+        self.judgement.cells.iter().find(|cell| cell.cell.get("read_ahead_bytes") == level)
+    }
+
+    /// The costs that are worth a line.
+    fn costs(&self) -> Vec<&Paid> {
+        let costs = self.advice.iter().flat_map(|advice| &advice.costs);
+        let is_some = |paid: &&Paid| paid.present > 0.0 || paid.recommended > 0.0;
+        let is_told = |paid: &&Paid| paid.is_settled || OF_WINDOWS.contains(&paid.measure);
+        costs.filter(is_some).filter(is_told).collect()
+    }
+
+    /// For documents.
+    pub fn document(&self, applied: Option<&Applied>) -> Value {
+        let level = |cell: &CellSummary| {
+            json!({
+                "read_ahead_bytes": cell.cell.get("read_ahead_bytes"),
+                "cache": cell.cell.get("cache"),
+                "depth": cell.cell.get("depth"),
+                "runs": cell.rates.len(),
+                "bytes_per_second": cell.bytes_per_second,
+                "interval": cell.interval,
+                "random_read_ns": cell.measures.get("random_read_p50_ns"),
+            })
+        };
+        let gain = self.advice.as_ref().map(|advice| {
+            let verdict = advice.gain.verdict;
+            let text = self.gain_words(advice);
+            json!({
+                "ratio": advice.gain.ratio,
+                "low": advice.gain.interval.map(|interval| interval.low),
+                "high": advice.gain.interval.map(|interval| interval.high),
+                "verdict": verdict,
+                "text": text,
+            })
+        });
+        let commands = self.commands().map(|commands| {
+            let pairs = commands.into_iter().map(|(name, line)| (name.to_owned(), json!(line)));
+            Value::Object(pairs.collect())
+        });
+        json!({
+            "command": "tune readahead",
+            "path": self.of.path,
+            "file": self.of.file,
+            "device": self.of.device,
+            "present": self.of.present,
+            "recommended": self.recommended(),
+            "gain": gain,
+            "costs": self.costs(),
+            "levels": self.judgement.cells.iter().map(level).collect::<Vec<Value>>(),
+            "explanation": self.explanation,
+            "commands": commands,
+            "applied": applied.map(Applied::document),
+        })
+    }
+
+    /// For people.
+    pub fn text(&self, applied: Option<&Applied>) -> String {
+        let mut text = self.table();
+        let mut told: Vec<(&str, Vec<String>)> = Vec::new();
+        let device = &self.of.device;
+        let present = binary_size(self.of.present);
+        told.push((
+            "present",
+            vec![format!("{present} on {device}{}", self.rate_of(self.of.present))],
+        ));
+        match &self.advice {
+            Some(advice) => {
+                told.push(("recommended", vec![self.recommended_words()]));
+                told.push(("gain", vec![self.gain_words(advice)]));
+            }
+            None => told.push((
+                "recommended",
+                vec!["nothing: other settings can be measured by root only".to_owned()],
+            )),
+        }
+        told.extend(self.costs().into_iter().map(|paid| ("costs", vec![self.cost_words(paid)])));
+        if let Some(explanation) = &self.explanation {
+            told.extend(explanation.lines().into_iter().map(|line| ("why", vec![line])));
+        }
+        match (applied, self.commands()) {
+            (Some(applied), _) => return text + &lines_under_heads(&told) + &applied.text(),
+            (None, Some(commands)) => {
+                let lines =
+                    commands.into_iter().filter_map(|(name, line)| Some((name, vec![line?])));
+                told.extend(lines);
+            }
+            (None, None) if self.advice.is_none() => {
+                let path = quoted(&self.of.path.display().to_string());
+                told.push(("measure", vec![format!("sudo takeup tune readahead {path}")]));
+            }
+            (None, None) => {}
+        }
+        text.push_str(&lines_under_heads(&told));
+        text
+    }
+
+    fn table(&self) -> String {
+        let is_swept = self.advice.is_some();
+        let first: &[(&str, Align)] = if is_swept {
+            &[("read-ahead", Align::Right)]
+        } else {
+            &[("cache", Align::Left), ("at once", Align::Right)]
+        };
+        let rest =
+            ["runs", "mean", "95 % interval", "random read"].map(|head| (head, Align::Right));
+        let mut table = Table::new(&[first, &rest].concat());
+        let recommended = self.recommended();
+        for cell in &self.judgement.cells {
+            let shown =
+                |name: &str| cell.cell.get(name).map_or("-".to_owned(), |level| level.shown(name));
+            let mut row = if is_swept {
+                vec![shown("read_ahead_bytes")]
+            } else {
+                vec![shown("cache"), shown("depth")]
+            };
+            row.push(cell.rates.len().to_string());
+            row.push(cell.told(Compared::Rate));
+            let digits = cell.digits();
+            row.push(cell.interval.map_or("-".to_owned(), |interval| {
+                format!(
+                    "{} to {}",
+                    digits.rate_digits(interval.low),
+                    digits.rate_digits(interval.high)
+                )
+            }));
+            let random = cell.measures.get("random_read_p50_ns");
+            row.push(random.map_or("-".to_owned(), |&ns| Unit::of("random_read_p50_ns").shown(ns)));
+            let is_own = recommended.is_some()
+                && cell.cell.get("read_ahead_bytes").cloned() == recommended.map(Level::Number);
+            table.row(row, if is_own { Emphasis::Strong } else { Emphasis::None });
+        }
+        table.render(colour(&std::io::stdout()))
+    }
+
+    /// `: 43.1 MB/s`, where it was measured.
+    fn rate_of(&self, bytes: u64) -> String {
+        match self.cell(bytes) {
+            Some(cell) => format!(": {}", cell.told(Compared::Rate)),
+            None => {
+                let buffered = self.judgement.cells.iter().find(|cell| {
+                    cell.cell.get("cache") == Some(&Level::Text("buffered".to_owned()))
+                });
+                buffered.map_or(String::new(), |cell| format!(": {}", rate(cell.bytes_per_second)))
+            }
+        }
+    }
+
+    fn recommended_words(&self) -> String {
+        match self.recommended() {
+            Some(bytes) if bytes == self.of.present => "what is in force".to_owned(),
+            Some(bytes) => format!("{}{}", binary_size(bytes), self.rate_of(bytes)),
+            None => "nothing: no setting is shown to be better than what is in force".to_owned(),
+        }
+    }
+
+    fn gain_words(&self, advice: &Advice) -> String {
+        let gain = advice.gain;
+        let digits = Rounding::of(gain.interval.map(|interval| (interval.low, interval.high)));
+        let interval = gain.interval.map_or("of which no interval is known".to_owned(), |it| {
+            format!("95 % interval {} to {}", digits.number(it.low), digits.number(it.high))
+        });
+        let times = format!("{} times the rate in force, {interval}", digits.number(gain.ratio));
+        let compared = advice.recommended.as_ref().filter(|level| **level != advice.present);
+        let better = match compared.unwrap_or(&advice.fastest) {
+            Level::Number(bytes) => binary_size(*bytes),
+            Level::Text(text) => text.clone(),
+        };
+        match (gain.verdict, self.to_apply()) {
+            (Verdict::Same, Some(_)) => format!("none in rate: {times}; it costs others less"),
+            (_, Some(_)) => times,
+            _ if advice.fastest == advice.present => {
+                "none: nothing that was tried is faster".to_owned()
+            }
+            _ if self.most() <= self.of.worth => {
+                format!("little to gain: {better} gives {times}")
+            }
+            _ => format!("not settled: {better} gives {times}"),
+        }
+    }
+
+    fn cost_words(&self, paid: &Paid) -> String {
+        let shown = |value| Unit::of(paid.measure).shown(value);
+        let (now, then) = (shown(paid.recommended), shown(paid.present));
+        if now == then || self.to_apply().is_none() {
+            return format!("{}: {then}", paid.what);
+        }
+        let settled = if paid.is_settled { "" } else { "; not settled" };
+        format!("{}: {now} instead of {then}{settled}", paid.what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench::judgement::{Options, advice, judge};
+    use bench::record::{Factor, RunRecord};
+
+    use super::*;
+
+    const WINDOWS: [u64; 3] = [128 << 10, 1 << 20, 8 << 20];
+
+    /// Eight runs of each window at these rates; the first is in force.
+    fn recommendation(rates: [f64; 3]) -> Recommendation {
+        let mut runs = Vec::new();
+        for repeat in 1..=8 {
+            for (place, (window, rate)) in WINDOWS.into_iter().zip(rates).enumerate() {
+                let scatter = 0.002 * ((repeat * 5 + place as u64 * 3) % 7) as f64;
+                runs.push(RunRecord {
+                    cell: [("read_ahead_bytes".to_owned(), Level::Number(window))].into(),
+                    repeat,
+                    bytes: rate as u64,
+                    seconds: 1.0 + scatter,
+                    ..RunRecord::default()
+                });
+            }
+        }
+        let present = Some(Level::Number(WINDOWS[0]));
+        let levels = WINDOWS.map(Level::Number).to_vec();
+        let factor = Factor { present, ..Factor::new("read_ahead_bytes", levels) };
+        let options = Options::default();
+        let judgement = judge(std::slice::from_ref(&factor), &runs, &options);
+        let advice = advice(&judgement, "read_ahead_bytes", &runs, &options);
+        let of = Of {
+            path: "/srv/big file".into(),
+            file: "/srv/big file".into(),
+            device: "sda".into(),
+            present: WINDOWS[0],
+            worth: 0.05,
+        };
+        Recommendation::new(of, judgement, advice, None)
+    }
+
+    /// A fast disk: three percent are there, and are not worth having.
+    #[test]
+    fn little_to_gain_is_told_with_its_interval() {
+        let little = recommendation([2e9, 2.06e9, 2.06e9]);
+        let document = little.document(None);
+        assert_eq!(
+            (&document["recommended"], &document["commands"]),
+            (&json!(131_072), &Value::Null)
+        );
+        let gain = &document["gain"];
+        assert!(gain["low"].as_f64() > Some(1.0) && gain["high"].as_f64() < Some(1.05), "{gain}");
+        let text = little.text(None);
+        assert!(text.contains("recommended  what is in force\n"), "{text}");
+        assert!(text.contains("gain         little to gain: 1 MiB gives 1.03"), "{text}");
+        assert!(text.contains("95 % interval 1.0"), "{text}");
+    }
+
+    #[test]
+    fn what_is_worth_it_comes_with_what_to_type() {
+        let much = recommendation([2e9, 4e9, 4e9]);
+        let commands = &much.document(None)["commands"];
+        assert_eq!(commands["apply"], "takeup tune set '/srv/big file' read_ahead_kb=1024");
+        assert_eq!(commands["undo"], "takeup tune revert");
+        assert_eq!(much.to_apply(), Some(1 << 20));
+        assert!(recommendation([2e9, 2e9, 2e9]).to_apply().is_none());
+    }
+}
