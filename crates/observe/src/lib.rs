@@ -15,12 +15,15 @@ pub mod live;
 pub mod record;
 pub mod rules;
 pub mod stack;
+pub mod tapes;
 pub mod watch;
 
 use std::collections::BTreeMap;
 
 use host::counters::disk::DiskRow;
 use host::queue::Queue;
+
+use crate::tapes::TapeCounters;
 
 /// What was seen at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,4 +39,6 @@ pub struct Reading {
     pub in_flight: BTreeMap<String, Vec<u32>>,
     /// Queues that were looked at with this reading, by device.
     pub queues: BTreeMap<String, Queue>,
+    /// Tape drives, by name.
+    pub tapes: BTreeMap<String, TapeCounters>,
 }

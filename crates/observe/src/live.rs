@@ -5,6 +5,7 @@
 //! queues are set is looked at now and then, since each setting is a file of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,6 +14,7 @@ use host::counters::disk::{self, DiskRow};
 use host::queue::{self, Queue};
 
 use crate::Reading;
+use crate::tapes;
 use crate::watch::DEVICES_MAX;
 
 /// Looks at the requests in flight, one each so often, in the middle of it.
@@ -25,7 +27,7 @@ const QUEUES_MAX: usize = 16;
 /// What is watched.
 #[derive(Clone, Debug)]
 pub enum Watched {
-    /// All whole disks, those that come later too.
+    /// All whole disks and tape drives, those that come later too.
     All,
     /// The devices with these names, when they are there.
     Named(BTreeSet<String>),
@@ -78,7 +80,11 @@ impl Machine {
         self.choose(&rows);
         let queues = self.queues(&rows);
         self.last.clone_from(&rows);
-        Ok(Reading { at_seconds, unix_seconds: unix_seconds(), rows, in_flight, queues })
+        let mut tapes = tapes::below(Path::new("/sys"));
+        if let Watched::Named(names) = &self.watched {
+            tapes.retain(|name, _| names.contains(name));
+        }
+        Ok(Reading { at_seconds, unix_seconds: unix_seconds(), rows, in_flight, queues, tapes })
     }
 
     fn look_until(&self, due: Instant, in_flight: &mut BTreeMap<String, Vec<u32>>) {

@@ -17,6 +17,7 @@ use host::queue::Queue;
 use serde::{Deserialize, Serialize};
 
 use crate::Reading;
+use crate::tapes::{TAPES_MAX, TapeCounters};
 use crate::watch::DEVICES_MAX;
 
 /// Version of the lines. Fields are added without a new one.
@@ -103,6 +104,9 @@ struct Line {
     in_flight: BTreeMap<String, Vec<u32>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     queues: BTreeMap<String, Queue>,
+    /// All drives, whether they have done anything or not: there are few.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    tapes: BTreeMap<String, TapeCounters>,
 }
 
 /// A file under way.
@@ -149,6 +153,7 @@ impl RecordWriter {
             gone: before.keys().filter(|name| !is_there(name)).map(|it| (*it).to_owned()).collect(),
             in_flight: reading.in_flight.clone(),
             queues: queues.map(|(name, queue)| (name.clone(), queue.clone())).collect(),
+            tapes: reading.tapes.clone(),
         };
         self.rows.clone_from(&reading.rows);
         self.queues.retain(|name, _| is_there(name));
@@ -169,8 +174,8 @@ fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
 
 /// A file that is read, reading after reading, with memory for one of them.
 #[derive(Debug)]
-pub struct RecordReader {
-    lines: BufReader<File>,
+pub struct RecordReader<R = BufReader<File>> {
+    lines: R,
     path: PathBuf,
     line: u64,
     at_seconds: f64,
@@ -189,8 +194,18 @@ impl RecordReader {
             path: path.to_owned(),
             source,
         });
+        RecordReader::of(BufReader::new(opened?), path)
+    }
+}
+
+impl<R: BufRead> RecordReader<R> {
+    /// Of lines that are there already; `path` is what errors name.
+    ///
+    /// # Errors
+    /// When they were not made by a watch.
+    pub fn of(lines: R, path: &Path) -> Result<RecordReader<R>, RecordError> {
         let mut reader = RecordReader {
-            lines: BufReader::new(opened?),
+            lines,
             path: path.to_owned(),
             line: 0,
             at_seconds: f64::NEG_INFINITY,
@@ -233,7 +248,7 @@ impl RecordReader {
                 None => self.rows.push(row),
             }
         }
-        if self.rows.len() > DEVICES_MAX {
+        if self.rows.len() > DEVICES_MAX || line.tapes.len() > TAPES_MAX {
             return Err(LineError::Devices);
         }
         Ok(Reading {
@@ -242,6 +257,7 @@ impl RecordReader {
             rows: self.rows.clone(),
             in_flight: line.in_flight,
             queues: line.queues,
+            tapes: line.tapes,
         })
     }
 

@@ -13,6 +13,7 @@ use host::queue::Queue;
 use crate::Reading;
 use crate::columns::Columns;
 use crate::explain;
+use crate::tapes::{TapeCounters, TapeInterval};
 
 /// Most devices that are told apart; the rows behind them are left out.
 pub const DEVICES_MAX: usize = 4096;
@@ -86,6 +87,8 @@ pub struct Interval {
     pub unix_seconds: i64,
     /// The devices, in the kernel's order.
     pub devices: Vec<DeviceInterval>,
+    /// Tape drives, by name.
+    pub tapes: Vec<TapeInterval>,
     /// Names of devices that were there before and are no more.
     pub vanished: Vec<String>,
 }
@@ -93,8 +96,16 @@ pub struct Interval {
 /// Makes intervals of readings.
 #[derive(Debug, Default)]
 pub struct Watch {
-    last: Option<(f64, Vec<DiskRow>)>,
+    last: Option<Last>,
     devices: BTreeMap<String, Memory>,
+}
+
+/// The reading before.
+#[derive(Debug)]
+struct Last {
+    at_seconds: f64,
+    rows: Vec<DiskRow>,
+    tapes: BTreeMap<String, TapeCounters>,
 }
 
 /// What is kept of a device from interval to interval.
@@ -112,17 +123,18 @@ impl Watch {
             self.devices.entry(name).or_default().queue = Some(queue);
         }
         let last = self.last.take();
-        let interval = last.map(|(at, before)| self.between(at, &before, &reading));
+        let interval = last.map(|last| self.between(&last, &reading));
         let names: BTreeSet<&str> = reading.rows.iter().map(|row| row.name.as_str()).collect();
         self.devices.retain(|name, _| names.contains(name.as_str()));
-        self.last = Some((reading.at_seconds, reading.rows));
+        let Reading { at_seconds, rows, tapes, .. } = reading;
+        self.last = Some(Last { at_seconds, rows, tapes });
         interval
     }
 
-    fn between(&mut self, at_seconds: f64, before: &[DiskRow], reading: &Reading) -> Interval {
-        let seconds = (reading.at_seconds - at_seconds).max(0.0);
+    fn between(&mut self, last: &Last, reading: &Reading) -> Interval {
+        let seconds = (reading.at_seconds - last.at_seconds).max(0.0);
         let earlier: BTreeMap<&str, &DiskRow> =
-            before.iter().map(|row| (row.name.as_str(), row)).collect();
+            last.rows.iter().map(|row| (row.name.as_str(), row)).collect();
         let device = |row: &DiskRow| {
             let memory = self.devices.entry(row.name.clone()).or_default();
             let looks = reading.in_flight.get(&row.name).map_or(&[][..], Vec::as_slice);
@@ -131,8 +143,14 @@ impl Watch {
         let devices: Vec<DeviceInterval> = reading.rows.iter().map(device).collect();
         let names: BTreeSet<&str> = reading.rows.iter().map(|row| row.name.as_str()).collect();
         let is_gone = |row: &&DiskRow| !names.contains(row.name.as_str());
-        let vanished = before.iter().filter(is_gone).map(|row| row.name.clone()).collect();
-        Interval { seconds, unix_seconds: reading.unix_seconds, devices, vanished }
+        let disks = last.rows.iter().filter(is_gone).map(|row| row.name.clone());
+        let drives = last.tapes.keys().filter(|name| !reading.tapes.contains_key(*name));
+        let vanished = disks.chain(drives.cloned()).collect();
+        let tape = |(name, now): (&String, &TapeCounters)| {
+            TapeInterval::between(name, last.tapes.get(name), now, seconds)
+        };
+        let tapes = reading.tapes.iter().map(tape).collect();
+        Interval { seconds, unix_seconds: reading.unix_seconds, devices, tapes, vanished }
     }
 }
 

@@ -4,6 +4,7 @@
 //! doing.
 
 use finding::Severity;
+use observe::tapes::TapeInterval;
 use observe::watch::{DeviceInterval, Interval, State};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -15,7 +16,7 @@ use report::table::Colour;
 
 use crate::fields::{Division, Value, division};
 use crate::glyphs::fitted;
-use crate::lines::{WIDEST, wrapped};
+use crate::lines::{self, WIDEST, tape_rows, tape_whole, wrapped};
 use crate::timeline::Timeline;
 use crate::tree::Row;
 use crate::view::{Order, Page, View};
@@ -187,7 +188,8 @@ fn devices(
     if !rows.iter().any(is_chosen) {
         view.chosen = rows.first().map(|row| interval.devices[row.device].name.clone());
     }
-    if rows.is_empty() {
+    let tapes = tapes(view, interval, look);
+    if rows.is_empty() && tapes.is_empty() {
         let text = nothing(view, interval);
         return Shown::whole(vec![Line::raw(""), Line::raw(format!("  {text}"))]);
     }
@@ -207,12 +209,30 @@ fn devices(
             chosen = begin..lines.len();
         }
     }
+    lines.extend(tapes);
     let height = usize::from(body.height) - 1;
     view.scrolled = view.scrolled.max(chosen.end.saturating_sub(height)).min(chosen.start);
     view.scrolled = view.scrolled.min(lines.len().saturating_sub(height));
     // The heads of the columns stay where they are.
     lines.insert(view.scrolled, heads);
     Shown { lines, skipped: view.scrolled }
+}
+
+/// Drives have other columns than disks, and so have lines of their own below them.
+fn tapes(view: &View, interval: &Interval, look: &Look) -> Vec<Line<'static>> {
+    let wanted = view.filter.to_lowercase();
+    let is_shown = |tape: &&TapeInterval| {
+        tape.device.to_lowercase().contains(&wanted) && (view.shows_idle || tape.is_busy())
+    };
+    let of_tape = |tape: &TapeInterval| {
+        let rows = tape_rows(tape);
+        let heads = (!rows.is_empty()).then(lines::heads).unwrap_or_default();
+        let head = Line::styled(format!(" {}", tape_whole(tape)), look.strong());
+        let below = format!("{heads}{rows}");
+        let below = below.lines().map(|line| Line::raw(line.to_owned())).collect::<Vec<_>>();
+        std::iter::once(head).chain(below).collect::<Vec<_>>()
+    };
+    interval.tapes.iter().filter(is_shown).flat_map(of_tape).collect()
 }
 
 fn nothing(view: &View, interval: &Interval) -> String {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use observe::columns::{COLUMNS, Column, Columns, Group, printed};
+use observe::tapes::{TapeDirection, TapeInterval};
 use observe::watch::{DeviceInterval, Interval, State};
 use report::calendar::time_text;
 use report::escape::escape;
@@ -52,14 +53,18 @@ impl Lines {
     pub fn of(&mut self, interval: &Interval, terminal: Option<usize>) -> String {
         let shown: Vec<&DeviceInterval> =
             interval.devices.iter().filter(|device| self.is_shown(device)).collect();
-        if shown.is_empty() && interval.vanished.is_empty() {
+        let tapes: Vec<&TapeInterval> =
+            interval.tapes.iter().filter(|tape| tape.is_busy()).collect();
+        if shown.is_empty() && tapes.is_empty() && interval.vanished.is_empty() {
             return String::new();
         }
         let width = terminal.filter(|width| *width > 0).unwrap_or(USUAL_WIDTH);
         let width = width.clamp(NARROWEST, WIDEST);
         let time = time_text(interval.unix_seconds);
         let mut text = format!("{time}  {:.2} s\n", interval.seconds);
-        if shown.iter().any(|device| !rows(&device.columns).is_empty()) {
+        if shown.iter().any(|device| !rows(&device.columns).is_empty())
+            || tapes.iter().any(|tape| !tape_rows(tape).is_empty())
+        {
             text.push_str(&heads());
         }
         let names: Vec<String> = shown.iter().map(|it| escape(it.name.as_bytes())).collect();
@@ -70,6 +75,10 @@ impl Lines {
             for finding in &device.findings {
                 text.push_str(&wrapped(&escape(finding.sentence().as_bytes()), width));
             }
+        }
+        for tape in tapes {
+            let head = self.strong(&tape_whole(tape));
+            text.push_str(&format!("{head}\n{}", tape_rows(tape)));
         }
         for name in &interval.vanished {
             self.told_uncounted.remove(name);
@@ -92,6 +101,39 @@ impl Lines {
             Colour::Plain => line.to_owned(),
         }
     }
+}
+
+/// A drive as a whole.
+pub(crate) fn tape_whole(tape: &TapeInterval) -> String {
+    let name = escape(tape.device.as_bytes());
+    if tape.is_new {
+        return format!("{name}  it came, or counts anew: this interval is not known");
+    }
+    format!(
+        "{name}  others/s {:>6}  %util {:>6}  in flight {:>3}  short {:>3}",
+        printed(tape.others_per_second),
+        printed(tape.busy_percent),
+        tape.in_flight,
+        tape.residuals
+    )
+}
+
+/// A row for each direction of a drive in which there was anything.
+pub(crate) fn tape_rows(tape: &TapeInterval) -> String {
+    let of_direction = |(word, it): (&str, &TapeDirection)| {
+        if it.per_second == 0.0 {
+            return String::new();
+        }
+        row(word, |(_, rest, _)| match *rest {
+            "/s" => printed(it.per_second),
+            "kB/s" => printed(it.kib_per_second),
+            "_await" => printed(it.await_ms),
+            "areq-sz" => printed(it.request_kib),
+            // Nothing is joined on its way to a drive.
+            _ => String::new(),
+        })
+    };
+    [("read", &tape.read), ("write", &tape.write)].into_iter().map(of_direction).collect()
 }
 
 /// The columns of the device as a whole, each behind its name.

@@ -8,6 +8,7 @@ use host::counters::disk;
 use host::queue::Queue;
 use observe::Reading;
 use observe::record::RecordWriter;
+use observe::tapes::TapeCounters;
 use observe::watch::Watch;
 use ratatui::Terminal;
 use ratatui::backend::{CrosstermBackend, TestBackend};
@@ -70,6 +71,7 @@ fn reading(second: u64) -> Reading {
         unix_seconds: 1_795_163_581 + second as i64,
         rows: disk::rows(rows.join("\n").as_bytes()).unwrap(),
         in_flight: BTreeMap::new(),
+        tapes: BTreeMap::new(),
         queues: made_of.iter().map(|(name, below)| ((*name).to_owned(), queue(below))).collect(),
     }
 }
@@ -333,4 +335,35 @@ fn a_record_is_played_to_its_end_and_any_place_is_found_again() {
     assert!(view.go_on(&timeline) && view.place.number == 2 && view.place.speed == 2);
     view.place.number = 3499;
     assert!(view.go_on(&timeline) && !view.place.goes_on && !view.go_on(&timeline));
+}
+
+#[test]
+fn a_tape_drive_has_lines_of_its_own() {
+    let at = |second: u64| Reading {
+        at_seconds: second as f64,
+        tapes: BTreeMap::from([("st0".to_owned(), drive(second))]),
+        ..Reading::default()
+    };
+    let mut watch = Watch::default();
+    let mut timeline = Timeline::default();
+    (0..3).filter_map(|second| watch.next(at(second))).for_each(|it| timeline.push(it));
+    let mut view = view(&timeline);
+    let text = picture(80, 10, &mut view, &timeline);
+    let lines = crate::lines::Lines::new(Colour::Plain).of(timeline.get(1).unwrap(), Some(80));
+    insta::assert_snapshot!(format!("{text}--- lines\n{lines}"));
+    press(&mut view, &timeline, &typed("/sda"));
+    assert!(!picture(80, 10, &mut view, &timeline).contains("st0"));
+}
+
+/// Blocks of 256 KiB, one of them in 2 ms, and a filemark now and then.
+fn drive(second: u64) -> TapeCounters {
+    TapeCounters {
+        write_cnt: second * 400,
+        write_byte_cnt: second * 400 * 262_144,
+        write_ns: second * 800_000_000,
+        other_cnt: second,
+        io_ns: second * 850_000_000,
+        in_flight: 1,
+        ..TapeCounters::default()
+    }
 }

@@ -38,9 +38,13 @@ fn child(panics: bool) {
     let (sender, receiver) = sync_channel::<Result<Interval, String>>(64);
     spawn(move || {
         for number in 0.. {
-            let devices = Vec::new();
-            let vanished = vec![format!("disk{number}")];
-            let interval = Interval { seconds: 1.0, unix_seconds: number, devices, vanished };
+            let interval = Interval {
+                seconds: 1.0,
+                unix_seconds: number,
+                devices: Vec::new(),
+                tapes: Vec::new(),
+                vanished: vec![format!("disk{number}")],
+            };
             if sender.send(Ok(interval)).is_err() {
                 return;
             }

@@ -8,6 +8,7 @@ use host::counters::disk::{Direction, DiskCounters, DiskRow};
 use host::queue::Queue;
 use observe::Reading;
 use observe::record::{RecordReader, RecordWriter};
+use observe::tapes::TapeCounters;
 use proptest::prelude::*;
 
 fn rows() -> impl Strategy<Value = Vec<DiskRow>> {
@@ -38,6 +39,11 @@ fn rows() -> impl Strategy<Value = Vec<DiskRow>> {
     })
 }
 
+fn tapes(count: u64) -> BTreeMap<String, TapeCounters> {
+    let tape = |number| TapeCounters { write_cnt: u64::MAX - number, ..TapeCounters::default() };
+    (0..count).map(|number| (format!("st{number}"), tape(number))).collect()
+}
+
 fn readings() -> impl Strategy<Value = Vec<Reading>> {
     let reading = (rows(), 0.0f64..1e3, any::<u32>(), any::<bool>()).prop_map(
         |(rows, step, unix_seconds, has_more)| {
@@ -47,6 +53,7 @@ fn readings() -> impl Strategy<Value = Vec<Reading>> {
                 at_seconds: step,
                 unix_seconds: unix_seconds.into(),
                 queues: names.clone().map(|name| (name, queue.clone())).collect(),
+                tapes: tapes(rows.len() as u64),
                 in_flight: names.map(|name| (name, vec![1, unix_seconds])).collect(),
                 rows,
             }

@@ -21,6 +21,7 @@ use host::layers::Storage;
 use observe::Reading;
 use observe::live::{Machine, Watched};
 use observe::record::{RecordError, RecordReader, RecordWriter};
+use observe::tapes;
 use observe::watch::{Interval, Watch};
 
 use screen::lines::Lines;
@@ -232,8 +233,10 @@ fn replay(path: &Path, devices: &[OsString], printer: &mut Printer) -> Result<()
 /// there.
 fn keep(reading: &mut Reading, wanted: &BTreeSet<String>, seen: &mut BTreeSet<String>) {
     seen.extend(reading.rows.iter().map(|row| row.name.clone()));
+    seen.extend(reading.tapes.keys().cloned());
     if !wanted.is_empty() {
         reading.rows.retain(|row| wanted.contains(&row.name));
+        reading.tapes.retain(|name, _| wanted.contains(name));
     }
 }
 
@@ -250,10 +253,13 @@ fn not_in_record(path: &Path, name: &str, part: &str, seen: &BTreeSet<String>) -
     Failure::of(format!("{shown} has no device {name}{part}"), Some(&hint))
 }
 
-/// A name as the kernel has it, of a name or a node.
+/// A name as the kernel has it, of a name or a node; of a tape drive that of the drive, whichever
+/// way to it is named.
 fn plain_name(argument: &OsStr) -> String {
     let text = argument.to_string_lossy();
-    text.strip_prefix("/dev/").unwrap_or(&text).to_owned()
+    let name = text.strip_prefix("/dev/").unwrap_or(&text);
+    let drive = name.strip_prefix('n').filter(|name| tapes::is_drive(name));
+    drive.unwrap_or(name).to_owned()
 }
 
 fn watched(devices: &[OsString]) -> Result<Watched, Failure> {
@@ -261,9 +267,14 @@ fn watched(devices: &[OsString]) -> Result<Watched, Failure> {
         return Ok(Watched::All);
     }
     let rows = disk::rows_now().map_err(|error| Failure::new(&error, None))?;
+    let drives = tapes::below(Path::new("/sys"));
     let mut names = BTreeSet::new();
     for device in devices {
         let name = plain_name(device);
+        if drives.contains_key(&name) {
+            names.insert(name);
+            continue;
+        }
         match rows.iter().find(|row| row.name == name) {
             // Paths that share the number of nobody lie on nothing.
             Some(row) if row.number == (0, 0) => names.extend([name]),
@@ -286,7 +297,7 @@ fn below_path(path: &Path) -> Result<Vec<String>, Failure> {
         _ => Failure::new(&error, None),
     })?;
     if path.metadata().is_ok_and(|it| it.file_type().is_char_device()) {
-        let hint = "what goes to a tape drive or another character device is not counted there";
+        let hint = "of character devices only tape drives of the kernel (st) are counted";
         return Err(Failure::of(format!("{shown} is no block device"), Some(hint)));
     }
     let names: Vec<String> = layers(&storage).collect();
@@ -401,6 +412,19 @@ fn print(text: &str) -> Result<Next, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_ways_to_a_drive_are_the_drive() {
+        for (argument, name) in [
+            ("/dev/nst0", "st0"),
+            ("st12", "st12"),
+            ("nst3", "st3"),
+            ("nsto", "nsto"),
+            ("nst", "nst"),
+        ] {
+            assert_eq!(plain_name(OsStr::new(argument)), name, "{argument}");
+        }
+    }
 
     #[test]
     fn times_between_looks() {

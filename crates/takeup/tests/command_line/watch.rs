@@ -92,6 +92,36 @@ fn a_replay_as_lines_of_json() {
 }
 
 #[test]
+fn a_tape_drive_of_a_record_in_words_and_as_json() {
+    let directory = tempfile::tempdir().unwrap();
+    let tape = |second: u64| {
+        json!({
+            "write_cnt": second * 400, "write_byte_cnt": second * 104_857_600,
+            "write_ns": second * 800_000_000, "read_cnt": 0, "read_byte_cnt": 0, "read_ns": 0,
+            "other_cnt": second, "io_ns": second * 850_000_000, "resid_cnt": 0, "in_flight": 1,
+        })
+    };
+    let reading = |second: u64| {
+        let tapes = json!({ "st0": tape(second) });
+        format!("{}\n", json!({ "at_seconds": second, "unix_seconds": second, "tapes": tapes }))
+    };
+    let text = format!("{HEAD}{}{}{}", reading(0), reading(2), line(3, &[]));
+    fs::write(directory.path().join("tape"), text).unwrap();
+    let output = run(directory.path(), &["watch", "--from", "tape", "/dev/nst0"]);
+    insta::assert_snapshot!(shown(&output, directory.path()));
+    let output = run(directory.path(), &["watch", "--from", "tape", "--json", "--count", "1"]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = json!([{
+        "device": "st0", "is_new": false,
+        "read": { "per_second": 0.0, "kib_per_second": 0.0, "await_ms": 0.0, "request_kib": 0.0 },
+        "write":
+            { "per_second": 400.0, "kib_per_second": 102_400.0, "await_ms": 2.0, "request_kib": 256.0 },
+        "others_per_second": 1.0, "residuals": 0, "busy_percent": 85.0, "in_flight": 1,
+    }]);
+    assert_eq!(document["tapes"], expected);
+}
+
+#[test]
 fn an_idle_machine_is_silent_and_what_is_not_counted_is_told_once() {
     let directory = tempfile::tempdir().unwrap();
     let replayed = |iostats| {

@@ -3,6 +3,7 @@
 use finding::Finding;
 use host::queue::Queue;
 use observe::columns::IostatObject;
+use observe::tapes::TapeInterval;
 use observe::watch::{DeviceInterval, InFlight, Interval, State};
 use report::calendar::time_text;
 use serde::Serialize;
@@ -16,6 +17,7 @@ struct Document<'a> {
     unix_seconds: i64,
     seconds: f64,
     devices: Vec<Device<'a>>,
+    tapes: &'a [TapeInterval],
     vanished: &'a [String],
 }
 
@@ -38,6 +40,7 @@ pub fn line(interval: &Interval) -> String {
         unix_seconds: interval.unix_seconds,
         seconds: interval.seconds,
         devices: interval.devices.iter().map(device).collect(),
+        tapes: &interval.tapes,
         vanished: &interval.vanished,
     };
     // Nothing in it is a map with other keys than texts, or a number that JSON has not.
