@@ -2,8 +2,8 @@
 //!
 //! A [`timeline::Timeline`] keeps the last intervals, whether they come from this machine or from a
 //! record; a [`view::View`] is what a person has chosen to see of them, changed by keys;
-//! [`draw::draw`] makes a picture of both and knows no terminal. [`run`] joins them with a terminal,
-//! which [`terminal::Screen`] takes and gives back as it was.
+//! [`draw::draw`] makes a picture of both and knows no terminal. [`run`] joins them with one, which
+//! [`terminal::Screen`] takes and gives back as it was.
 //!
 //! Not here: what any of the numbers mean (`observe`), and where readings come from, which is the
 //! command's.

@@ -16,7 +16,7 @@ use crate::draw::{Look, draw};
 use crate::timeline::Timeline;
 use crate::view::View;
 
-/// Whether the terminal is ours. A panic in any thread gives it back, and whoever draws has to know.
+/// Whether the terminal is ours. A panic in any thread gives it back, and who draws has to know.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal of this program, from taking it until this is dropped.
