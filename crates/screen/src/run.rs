@@ -19,7 +19,7 @@ use signal_hook::{flag, low_level};
 
 use crate::draw::Look;
 use crate::glyphs::Glyphs;
-use crate::terminal::Screen;
+use crate::terminal::{Screen, give_back};
 use crate::timeline::Timeline;
 use crate::view::{View, Wish};
 
@@ -232,11 +232,12 @@ fn typed(view: &mut View, timeline: &Timeline, has_changed: &mut bool) -> io::Re
 
 /// Signals that end the program, once the terminal is given back. The second one ends it at once,
 /// since the first may wait for a terminal that takes nothing.
-struct Signals([(i32, Arc<AtomicBool>); 3]);
+struct Signals([(i32, Arc<AtomicBool>); 2]);
 
 impl Signals {
     fn listen() -> io::Result<Signals> {
-        let signals = [SIGTERM, SIGHUP, SIGINT].map(|signal| (signal, Arc::default()));
+        end_on_hangup()?;
+        let signals = [SIGTERM, SIGINT].map(|signal| (signal, Arc::default()));
         for (signal, is_caught) in &signals {
             flag::register_conditional_shutdown(*signal, 128 + signal, Arc::clone(is_caught))?;
             flag::register(*signal, Arc::clone(is_caught))?;
@@ -248,4 +249,17 @@ impl Signals {
         let caught = self.0.iter().find(|(_, is_caught)| is_caught.load(Ordering::Relaxed));
         caught.map(|(signal, _)| *signal)
     }
+}
+
+/// When the terminal is gone, who waits for keys reads its end again and again and never looks at a
+/// flag: a thread of its own ends the program.
+fn end_on_hangup() -> io::Result<()> {
+    let mut hangups = signal_hook::iterator::Signals::new([SIGHUP])?;
+    let end = move || {
+        for signal in hangups.forever() {
+            give_back();
+            let _ = low_level::emulate_default_handler(signal);
+        }
+    };
+    std::thread::Builder::new().name("takeup-hangup".to_owned()).spawn(end).map(drop)
 }

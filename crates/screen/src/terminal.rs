@@ -68,7 +68,7 @@ impl Drop for Screen {
 }
 
 /// Once only: who is second finds nothing to give back.
-fn give_back() {
+pub(crate) fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
         // There may be nobody left to see it.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);

@@ -173,6 +173,17 @@ fn parent() {
         session.signal(signal);
         assert_eq!(session.end(signal).0, code, "{signal}");
     }
+    // The terminal goes away, as when a window is closed.
+    let mut session = Session::start(false);
+    let process = session.text("process");
+    session.script.kill().unwrap();
+    session.script.wait().unwrap();
+    let began = Instant::now();
+    while Path::new("/proc").join(process.trim()).exists() {
+        assert!(began.elapsed() < PATIENCE, "it goes on without a terminal");
+        sleep(STEP);
+    }
+
     let mut session = Session::start(true);
     fs::write(session.path("panic"), "").unwrap();
     let (code, behind) = session.end("a panic");
