@@ -231,8 +231,8 @@ fn knee_of_the_model(disk: &DiskParameters) -> u64 {
     WINDOWS.into_iter().find(|window| rate(window) >= 0.98 * best).unwrap()
 }
 
-/// A disk of 5.5 ms and so slow that the machine's own speed does not matter: two windows of 256 KiB
-/// are enough, two of 128 KiB are far too little.
+/// A disk of 5.5 ms and so slow that the machine's own speed does not matter: two windows of 256
+/// KiB are enough, two of 128 KiB are far too little.
 #[test]
 fn the_read_ahead_that_a_disk_needs_is_found_set_and_taken_back() {
     needs::require!(Fuse, KernelSettings);

@@ -119,15 +119,25 @@ impl Recommendation {
             })
         };
         let gain = self.advice.as_ref().map(|advice| {
-            let verdict = advice.gain.verdict;
             let text = self.gain_words(advice);
-            json!({
-                "ratio": advice.gain.ratio,
-                "low": advice.gain.interval.map(|interval| interval.low),
-                "high": advice.gain.interval.map(|interval| interval.high),
-                "verdict": verdict,
-                "text": text,
-            })
+            let own = self.judgement.recommended.first();
+            match own.filter(|_| advice.fastest == advice.present) {
+                // Of what is in force itself there is no interval, but of all others a bound.
+                Some(own) => json!({
+                    "ratio": 1.0,
+                    "low": Value::Null,
+                    "high": own.hidden,
+                    "verdict": own.verdict,
+                    "text": text,
+                }),
+                None => json!({
+                    "ratio": advice.gain.ratio,
+                    "low": advice.gain.interval.map(|interval| interval.low),
+                    "high": advice.gain.interval.map(|interval| interval.high),
+                    "verdict": advice.gain.verdict,
+                    "text": text,
+                }),
+            }
         });
         let commands = self.commands().map(|commands| {
             let pairs = commands.into_iter().map(|(name, line)| (name.to_owned(), json!(line)));
@@ -264,14 +274,26 @@ impl Recommendation {
         match (gain.verdict, self.to_apply()) {
             (Verdict::Same, Some(_)) => format!("none in rate: {times}; it costs others less"),
             (_, Some(_)) => times,
-            _ if advice.fastest == advice.present => {
-                "none: nothing that was tried is faster".to_owned()
-            }
+            _ if advice.fastest == advice.present => self.fastest_already(),
             _ if self.most() <= self.of.worth => {
                 format!("little to gain: {better} gives {times}")
             }
             _ => format!("not settled: {better} gives {times}"),
         }
+    }
+
+    /// Where nothing ran faster than what is in force: what is not ruled out all the same.
+    fn fastest_already(&self) -> String {
+        let hidden = self.judgement.recommended.first().map_or(f64::INFINITY, |own| own.hidden);
+        let others = match hidden {
+            none if none <= 1.0 => "all others are slower".to_owned(),
+            some if some.is_finite() => {
+                let digits = Rounding::digits(3);
+                format!("no other is more than {} times as fast (95 %)", digits.number(some))
+            }
+            _ => "how fast others may be is not known from single runs".to_owned(),
+        };
+        format!("none: what is in force ran fastest, and {others}")
     }
 
     fn cost_words(&self, paid: &Paid) -> String {
@@ -349,6 +371,10 @@ mod tests {
         assert_eq!(commands["apply"], "takeup tune set '/srv/big file' read_ahead_kb=1024");
         assert_eq!(commands["undo"], "takeup tune revert");
         assert_eq!(much.to_apply(), Some(1 << 20));
-        assert!(recommendation([2e9, 2e9, 2e9]).to_apply().is_none());
+        let slower = recommendation([2e9, 1e9, 1e9]);
+        let gain = &slower.document(None)["gain"];
+        assert_eq!((slower.to_apply(), &gain["high"]), (None, &json!(1.0)), "{gain}");
+        let text = gain["text"].as_str().unwrap();
+        assert_eq!(text, "none: what is in force ran fastest, and all others are slower");
     }
 }
