@@ -114,8 +114,10 @@ fn a_tape_drive_of_a_record_in_words_and_as_json() {
     let expected = json!([{
         "device": "st0", "is_new": false,
         "read": { "per_second": 0.0, "kib_per_second": 0.0, "await_ms": 0.0, "request_kib": 0.0 },
-        "write":
-            { "per_second": 400.0, "kib_per_second": 102_400.0, "await_ms": 2.0, "request_kib": 256.0 },
+        "write": {
+            "per_second": 400.0, "kib_per_second": 102_400.0, "await_ms": 2.0,
+            "request_kib": 256.0
+        },
         "others_per_second": 1.0, "residuals": 0, "busy_percent": 85.0, "in_flight": 1,
     }]);
     assert_eq!(document["tapes"], expected);

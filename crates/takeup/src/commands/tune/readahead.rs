@@ -25,10 +25,11 @@ use super::explanation::{Known, measured_knee};
 use super::recommendation::Recommendation;
 use super::subject::Subject;
 use crate::commands::bench::progress::Progress;
-use crate::commands::bench::{Form, Span, finish};
+use crate::commands::bench::{Form, finish};
 use crate::failure::Failure;
 use crate::outcome::{Outcome, to_standard_output};
 use crate::quantity::Size;
+use crate::quantity::Span;
 use crate::terminal::to_standard_error;
 
 /// Find the read-ahead that a path needs, by measuring on it
