@@ -57,6 +57,11 @@ impl Machine {
         Machine { root, is_recorded, not_readable: RefCell::default(), left }
     }
 
+    /// Whether it is a copy.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.is_recorded
+    }
+
     /// Where a path of the machine is to be read.
     pub(crate) fn at(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();

@@ -12,7 +12,7 @@ pub mod window;
 
 use crate::program::{Ratio, Stream, coalesced, stream};
 use crate::tape::TapeModel;
-use crate::tape::parameters::TapeParameters;
+use crate::tape::parameters::{COMMAND_OVERHEAD_NS_MAX, TapeParameters};
 use crate::{BILLION, whole};
 
 /// Who compresses.
@@ -339,8 +339,12 @@ fn steady(setup: &Setup, share_bytes: u64) -> Steady {
         .max(1);
     let grain_bytes = setup.ring_bytes.min(buffer_bytes) / GRAIN;
     let least_blocks = run_bytes.div_ceil(setup.block_bytes.saturating_mul(STEPS_MAX));
-    let blocks = (grain_bytes / setup.block_bytes).max(least_blocks);
+    let overhead_ns = setup.drive.command_overhead_ns.value.max(1);
+    // What the model takes for the commands of blocks together has an end.
+    let most_blocks = (COMMAND_OVERHEAD_NS_MAX / overhead_ns).max(1);
+    let blocks = (grain_bytes / setup.block_bytes).max(least_blocks).min(most_blocks);
     let (drive, step_bytes) = coalesced(&setup.drive, setup.block_bytes, blocks);
+    let run_bytes = run_bytes.min(step_bytes.saturating_mul(STEPS_MAX));
     let mut tape = TapeModel::new(drive);
     let rate = software_limited(setup) / setup.drives.max(1);
     let drain = match setup.drain {

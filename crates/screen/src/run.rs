@@ -4,6 +4,7 @@
 //! elsewhere, so that a terminal that takes its time holds none of them up.
 
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,8 @@ use observe::record::{RecordError, RecordReader};
 use observe::watch::{Interval, Watch};
 use observe::{Reading, record};
 use ratatui::crossterm::event::{self, Event};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::{flag, low_level};
 
@@ -252,14 +255,25 @@ impl Signals {
 }
 
 /// When the terminal is gone, who waits for keys reads its end again and again and never looks at a
-/// flag: a thread of its own ends the program.
+/// flag: a thread of its own ends the program. It waits for the signal and for the terminal itself,
+/// since the signal goes to the first program there, which may take no notice (`nohup`).
 fn end_on_hangup() -> io::Result<()> {
-    let mut hangups = signal_hook::iterator::Signals::new([SIGHUP])?;
+    let (ours, signals) = UnixStream::pair()?;
+    low_level::pipe::register(SIGHUP, signals)?;
     let end = move || {
-        for signal in hangups.forever() {
-            give_back();
-            let _ = low_level::emulate_default_handler(signal);
+        let output = io::stdout();
+        loop {
+            // That it is gone is told whatever is asked for.
+            let mut awaited =
+                [PollFd::new(&output, PollFlags::empty()), PollFd::new(&ours, PollFlags::IN)];
+            match poll(&mut awaited, None) {
+                Err(Errno::INTR) => {}
+                Err(_) => return,
+                Ok(_) => break,
+            }
         }
+        give_back();
+        let _ = low_level::emulate_default_handler(SIGHUP);
     };
     std::thread::Builder::new().name("takeup-hangup".to_owned()).spawn(end).map(drop)
 }

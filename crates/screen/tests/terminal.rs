@@ -60,6 +60,16 @@ fn child(panics: bool) {
     std::process::exit(if ended == Ended::Quit { 0 } else { 7 });
 }
 
+/// How it is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    Plain,
+    /// It breaks down when it is told to.
+    Panics,
+    /// Nobody hears of a hangup.
+    Deaf,
+}
+
 /// A terminal with the watch in it.
 struct Session {
     folder: tempfile::TempDir,
@@ -68,7 +78,7 @@ struct Session {
 }
 
 impl Session {
-    fn start(panics: bool) -> Session {
+    fn start(how: Start) -> Session {
         let folder = tempfile::tempdir().unwrap();
         let own = std::env::current_exe().unwrap();
         // What the terminal is set to stands in files, before and after.
@@ -77,9 +87,11 @@ impl Session {
              sh -c 'echo $$ >process; exec {} child'; echo $? >code; stty -g >after",
             own.display()
         );
-        let mut command = Command::new("script");
-        command.args(["--quiet", "--flush", "--command", &line, "log"]);
-        if panics {
+        // As by nohup, where somebody started it so: nobody in the terminal hears of its end.
+        let by = if how == Start::Deaf { "trap '' HUP; exec \"$@\"" } else { "exec \"$@\"" };
+        let mut command = Command::new("sh");
+        command.args(["-c", by, "sh", "script", "--quiet", "--flush", "--command", &line, "log"]);
+        if how == Start::Panics {
             command.env("PANICS", "1");
         }
         let mut script = command
@@ -164,33 +176,35 @@ impl Drop for Session {
 
 fn parent() {
     for (keys, how) in [("q", "q"), ("\x03", "Ctrl-C")] {
-        let mut session = Session::start(false);
+        let mut session = Session::start(Start::Plain);
         session.press(keys);
         assert_eq!(session.end(how).0, "0", "{how}");
     }
     for (signal, code) in [("-TERM", "143"), ("-HUP", "129"), ("-INT", "130")] {
-        let mut session = Session::start(false);
+        let mut session = Session::start(Start::Plain);
         session.signal(signal);
         assert_eq!(session.end(signal).0, code, "{signal}");
     }
     // The terminal goes away, as when a window is closed.
-    let mut session = Session::start(false);
-    let process = session.text("process");
-    session.script.kill().unwrap();
-    session.script.wait().unwrap();
-    let began = Instant::now();
-    while Path::new("/proc").join(process.trim()).exists() {
-        assert!(began.elapsed() < PATIENCE, "it goes on without a terminal");
-        sleep(STEP);
+    for how in [Start::Plain, Start::Deaf] {
+        let mut session = Session::start(how);
+        let process = session.text("process");
+        session.script.kill().unwrap();
+        session.script.wait().unwrap();
+        let began = Instant::now();
+        while Path::new("/proc").join(process.trim()).exists() {
+            assert!(began.elapsed() < PATIENCE, "{how:?}: it goes on without a terminal");
+            sleep(STEP);
+        }
     }
 
-    let mut session = Session::start(true);
+    let mut session = Session::start(Start::Panics);
     fs::write(session.path("panic"), "").unwrap();
     let (code, behind) = session.end("a panic");
     assert_eq!(code, "7");
     assert!(behind.contains("it broke down"), "the message can be read: {behind:?}");
 
-    let mut session = Session::start(false);
+    let mut session = Session::start(Start::Plain);
     let tty = session.text("tty");
     let wide = ["-F", tty.trim(), "rows", "30", "cols", "150"];
     assert!(Command::new("stty").args(wide).status().unwrap().success());
@@ -201,7 +215,7 @@ fn parent() {
     session.press("q");
     assert_eq!(session.end("a terminal that has grown").0, "0");
 
-    let mut session = Session::start(false);
+    let mut session = Session::start(Start::Plain);
     session.press("?q");
     assert_eq!(session.end("keys typed ahead").0, "0");
 }

@@ -169,12 +169,22 @@ mod tests {
     /// Eight runs of each window at these rates, which scatter by so much, and the bytes that the
     /// device reads for a random read; the third window is in force.
     fn advised(rates: [f64; 4], scatter: f64, random_read_bytes: [f64; 4]) -> Advice {
+        advised_against(WINDOWS[2], rates, [scatter; 4], random_read_bytes)
+    }
+
+    /// The same where another window is in force, and each scatters by as much as it does.
+    fn advised_against(
+        present: u64,
+        rates: [f64; 4],
+        scatter: [f64; 4],
+        random_read_bytes: [f64; 4],
+    ) -> Advice {
         let mut random = crate::random::Random::new(7);
         let mut runs = Vec::new();
         for repeat in 1..=8 {
             for (place, window) in WINDOWS.into_iter().enumerate() {
                 let paid = random_read_bytes[place] * (1.0 + 0.01 * random.normal());
-                let rate = rates[place] * (scatter * random.normal()).exp();
+                let rate = rates[place] * (scatter[place] * random.normal()).exp();
                 runs.push(RunRecord {
                     cell: [("read_ahead_bytes".to_owned(), Level::Number(window))].into(),
                     repeat,
@@ -189,7 +199,7 @@ mod tests {
             }
         }
         let levels = WINDOWS.map(Level::Number).to_vec();
-        let present = Some(Level::Number(1 << 20));
+        let present = Some(Level::Number(present));
         let factor = Factor { present, ..Factor::new("read_ahead_bytes", levels) };
         let options = Options::default();
         let judgement = judge(std::slice::from_ref(&factor), &runs, &options);
@@ -220,6 +230,15 @@ mod tests {
         let advice = advised([1e8, 2e8, 2e8, 2e8], 0.005, FREE);
         assert_eq!(advice.recommended, Some(Level::Number(1 << 20)));
         assert!(advice.typed.is_empty() && advice.gain.verdict == Verdict::Same, "{advice:?}");
+    }
+
+    /// A level that scatters is no better than a lower one that is shown to be as fast as the best.
+    #[test]
+    fn what_is_known_badly_is_not_advised_in_the_place_of_what_is_known_well() {
+        let scatter = [0.002, 0.002, 0.2, 0.002];
+        let advice = advised_against(64 << 10, [1e8, 5.8e8, 5.2e8, 5.88e8], scatter, DEAR);
+        assert_eq!(advice.recommended, Some(Level::Number(128 << 10)), "{advice:?}");
+        assert_eq!(advice.gain.verdict, Verdict::Differs);
     }
 
     #[test]

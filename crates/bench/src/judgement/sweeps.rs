@@ -70,7 +70,8 @@ fn among(
             among.iter().copied().chain([best]).max_by(|&a, &b| speed(a).total_cmp(&speed(b)))?;
         let logs: Vec<(f64, f64)> =
             among.iter().map(|&index| (speed(index), known_error(comparer, index, best))).collect();
-        simplest_of_the_best(&logs, speed(best), options.band).map(|place| among[place])
+        let place = simplest_of_the_best(&logs, speed(best), options.band)?;
+        Some(among[shown_before(comparer, among, place, best, options)])
     };
     let is_seen = |(_, against): &&(usize, Against)| {
         against.basis == Basis::SingleRuns && against.contrast.value > options.band.ln_1p()
@@ -105,6 +106,26 @@ fn among(
         basis: if rests_on_singles { Basis::SingleRuns } else { Basis::Repeats },
         verdict,
     }
+}
+
+/// The first of the levels before a place that by itself is shown to be the same as the best one,
+/// or that place: one that scatters much draws the fitted levels of its neighbours towards it, and
+/// would be taken for their better, since it is the one of which little is known.
+fn shown_before(
+    comparer: &Comparer,
+    members: &[usize],
+    place: usize,
+    best: usize,
+    options: &Options,
+) -> usize {
+    let is_shown = |&cell: &usize| {
+        cell == best
+            || comparer.against(best, &[cell]).iter().any(|against| {
+                against.basis == Basis::Repeats
+                    && Verdict::of(Some(against.interval), options) == Verdict::Same
+            })
+    };
+    members[..place].iter().position(is_shown).unwrap_or(place)
 }
 
 /// The error of a difference; of single runs none is known, and what nobody would notice alone
@@ -173,6 +194,7 @@ impl Sweeping<'_> {
         let error = |&index: &usize| known_error(self.comparer, index, members[best]);
         let logs: Vec<(f64, f64)> = levels.iter().copied().zip(members.iter().map(error)).collect();
         let knee = simplest_of_the_best(&logs, highest, self.options.band)?;
+        let knee = shown_before(self.comparer, &members, knee, members[best], self.options);
         let told = self.recommended.iter().find(|found| members.contains(&found.cell));
         let is_told = factor.role == Role::Setting && told.is_some();
         let chosen = told.and_then(|found| members.iter().position(|&cell| cell == found.cell));

@@ -1,5 +1,6 @@
 //! Block devices: which kind each is by what sysfs has of it, and what it is made of.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::{Facts, Kind, Layer, Node, Reads, Walk, members, scsi};
@@ -143,7 +144,33 @@ impl Walk<'_> {
         {
             return Some(Node::Device(folder));
         }
-        self.below_path(&path, reads)
+        self.backing_file_system(&layer.name, &path, reads)
+    }
+
+    /// What the file of a loop device lies on. The path is that of whoever attached it: with
+    /// another root, or under a mount that is gone, it is another file here, or none. The kernel
+    /// knows the number of its file system.
+    fn backing_file_system(&self, name: &str, path: &Path, reads: Reads) -> Option<Node> {
+        let device = format!("/dev/{name}");
+        let asked = ["--noheadings", "--output", "BACK-MAJ:MIN", &device];
+        let told = self.machine.answer("losetup", &asked);
+        let number = told.map(|text| text.trim().to_owned()).filter(|text| text.contains(':'));
+        let here = std::fs::metadata(self.machine.at(path)).ok().map(|found| {
+            let device = found.dev();
+            format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
+        });
+        match number {
+            Some(number) if here.as_ref() != Some(&number) => {
+                if let Some(mount) = self.mounts.iter().rfind(|mount| mount.device == number) {
+                    return Some(Node::Mounted(mount.clone(), reads));
+                }
+                let device = self.machine.at("sys/dev/block").join(number);
+                std::fs::canonicalize(device).ok().map(Node::Device)
+            }
+            // Of a recorded machine the files themselves are not there.
+            None if here.is_none() && !self.machine.is_recorded() => None,
+            _ => self.below_path(path, reads),
+        }
     }
 
     /// `/sys/bus/rbd/devices/N` (Documentation/ABI/testing/sysfs-bus-rbd).

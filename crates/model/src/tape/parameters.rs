@@ -122,6 +122,8 @@ const STEPS_ASSUMED: u64 = 12;
 const EARLY_WARNING_SHARE: u64 = 50;
 /// Stop, reposition, restart; 2.0 to 3.5 s are assumed in the field, no maker publishes it.
 const BACK_HITCH_NS: u64 = 2_500_000_000;
+/// More than any command takes, and the most that [`crate::program::coalesced`] may put together.
+pub const COMMAND_OVERHEAD_NS_MAX: u64 = 1_000_000_000;
 /// Of host and adapter for one write(2).
 const COMMAND_OVERHEAD_NS: u64 = 50_000;
 /// What a synchronising filemark takes once the buffer is empty.
@@ -130,7 +132,6 @@ const SYNCHRONISE_NS: u64 = 3_000_000_000;
 const WRAP_TURN_NS: u64 = 2_000_000_000;
 /// More than any motion of a drive takes.
 const MOTION_NS_MAX: u64 = 1_000_000_000_000;
-const SECOND_NS: u64 = 1_000_000_000;
 const MEGABYTE: u64 = 1_000_000;
 const BUFFER_BYTES_MIN: u64 = 64 << 10;
 const EXABYTE: u64 = 1_000_000_000_000_000_000;
@@ -192,7 +193,7 @@ impl TapeParameters {
         ];
         times.into_iter().for_each(|time| time.value = time.value.min(MOTION_NS_MAX));
         let limit = |known: &mut Known, least, most| known.value = known.value.clamp(least, most);
-        limit(&mut self.command_overhead_ns, 0, SECOND_NS);
+        limit(&mut self.command_overhead_ns, 0, COMMAND_OVERHEAD_NS_MAX);
         limit(&mut self.buffer_bytes, BUFFER_BYTES_MIN, EXABYTE);
         limit(&mut self.capacity_bytes, MEGABYTE, EXABYTE);
         limit(&mut self.host_bytes_per_second, MEGABYTE, EXABYTE);

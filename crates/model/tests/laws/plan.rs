@@ -296,6 +296,19 @@ fn a_ring_that_is_smaller_or_starts_earlier_stops_more_often() {
     assert!(stops("start at 25 % of the memory") > stops("start at 100 % of the memory"));
 }
 
+/// However small blocks are, all their commands are counted: it takes as long as the rate says that
+/// they come at.
+#[test]
+fn tiny_blocks_take_as_long_as_their_commands() {
+    for block_bytes in [4 << 10, 2 << 10, 512, 100] {
+        let plan = plan(&Setup { block_bytes, ..setup(8, 100, 5 * TB) }).unwrap();
+        assert_eq!(plan.limit, Limit::Commands, "{block_bytes}");
+        let least = 5.0 * TB as f64 / plan.limit_bytes_per_second;
+        let ratio = plan.seconds / least;
+        assert!((0.98..1.1).contains(&ratio), "{block_bytes}: {ratio}");
+    }
+}
+
 /// 10 KiB blocks keep an LTO-7 busy with commands; the list has larger ones, and they are better.
 #[test]
 fn larger_blocks_are_weighed_where_commands_are_the_limit() {

@@ -200,6 +200,25 @@ fn bytes_through_the_loop_device_are_those_of_a_plain_file() {
     assert!(fs::read(disk.backing()).unwrap() == model);
 }
 
+/// The kernel shows the file of the loop device by a path from inside the disk, which from here is
+/// another file, or none.
+#[test]
+fn probe_says_what_the_file_of_its_loop_device_lies_on() {
+    needs::require!(Fuse, LoopDevices);
+    let mut disk = Disk::with(&["--loop", "--time", "none"]);
+    let device = disk.told("loop");
+    let output = takeup().arg("probe").arg(&device).arg("--json").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let layers = document["layers"].as_array().unwrap();
+    assert_eq!(layers[0]["kind"], "loop", "{document:#}");
+    assert_eq!(layers[1]["kind"], "file-system", "{document:#}");
+    let name = layers[1]["name"].as_str().unwrap();
+    assert_eq!(Path::new(name), disk.mountpoint().canonicalize().unwrap(), "{document:#}");
+    unmount(&disk.mountpoint());
+    disk.ends();
+}
+
 /// A loop device keeps the settings of its queue from one file to the next, and whoever gets it
 /// then would measure with ours.
 #[test]

@@ -10,7 +10,7 @@ use bench::disk::{DiskError, DiskExecutor, JobError, UserJob, device_behind};
 use bench::plan::Plan;
 use bench::record::{Factor, Level, Role};
 use clap::{Args, ValueEnum};
-use host::settings::Kind;
+use host::settings::{GuardError, Kind};
 
 use super::options::{ExperimentArgs, factor, finish, numbers};
 use super::read::Pages;
@@ -308,8 +308,10 @@ fn job_hint(error: &JobError) -> &'static str {
 fn queue_hint(error: &QueueError) -> String {
     let hint = match error {
         QueueError::Settings(error) => {
-            return super::guard_hint(error)
-                .unwrap_or_else(|| "settings of a queue are changed by root".to_owned());
+            return super::guard_hint(error).unwrap_or_else(|| match error {
+                GuardError::Busy { .. } => "it ends by itself; try again then".to_owned(),
+                _ => "settings of a queue are changed by root".to_owned(),
+            });
         }
         QueueError::NotOffered { what, .. } if what.starts_with("scheduler") => {
             "a scheduler is offered once its module is loaded: modprobe bfq"

@@ -135,12 +135,19 @@ fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
         }
         None => None,
     };
-    let text = if arguments.json {
+    let mut text = if arguments.json {
         format!("{:#}\n", recommendation.document(applied.as_ref()))
     } else {
         recommendation.text(applied.as_ref())
     };
+    let is_unsettled = arguments.apply && applied.is_none() && !recommendation.is_settled();
+    if is_unsettled && !arguments.json {
+        text.push_str("nothing was applied: more --budget settles more\n");
+    }
     to_standard_output(text.as_bytes())?;
+    if is_unsettled {
+        return Ok(Outcome::Warned);
+    }
     Ok(applied.map_or(Outcome::Done, |applied| applied.outcome()))
 }
 

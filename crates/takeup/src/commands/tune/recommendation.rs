@@ -60,6 +60,11 @@ impl Recommendation {
         self.recommended().filter(|&bytes| bytes != self.of.present)
     }
 
+    /// Whether it is known what to set, which may be what is in force.
+    pub fn is_settled(&self) -> bool {
+        self.recommended().is_some()
+    }
+
     /// What is in force, too, where something else is shown to be better by less than it is worth.
     fn recommended(&self) -> Option<u64> {
         let gain = self.advice.as_ref()?.gain;
