@@ -7,7 +7,7 @@
 //! behind what resets it, and read back behind the last one. Whoever is killed in the middle has
 //! left the list, and reverting goes by that.
 //!
-//! Unlike the journal of [`guard`](super::guard) the list outlives a restart: a value may have been
+//! Unlike the journal of [`guard`] the list outlives a restart: a value may have been
 //! made to stay elsewhere (udev). What the kernel has forgotten meanwhile is not written again:
 //! only a value that is still as it was set is put back then. A device that is gone is told, and
 //! stays in the list until it is back or is given up.
