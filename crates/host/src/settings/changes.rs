@@ -98,12 +98,6 @@ pub enum ChangeError {
         /// The setting.
         path: PathBuf,
     },
-    /// Something is tried for a while, and nobody has said yet whether it stays.
-    #[error("a change of {for_path} waits to be confirmed")]
-    Unconfirmed {
-        /// For what it was made.
-        for_path: String,
-    },
     /// More changes than anybody makes by hand.
     #[error("{CHANGES_MAX} changes are remembered already")]
     TooMany,
@@ -139,8 +133,6 @@ pub struct Change {
     pub made_unix_seconds: u64,
     /// In which start of the machine.
     pub boot: Option<String>,
-    /// When it is taken back unless somebody confirms it, in seconds of Unix time.
-    pub until_unix_seconds: Option<u64>,
     /// In the order in which they are written.
     pub settings: Vec<Changed>,
 }
@@ -152,8 +144,6 @@ pub struct Wanted {
     pub for_path: String,
     /// Now, in seconds of Unix time.
     pub now_unix_seconds: u64,
-    /// When it is to be taken back unless somebody confirms it.
-    pub until_unix_seconds: Option<u64>,
     /// The settings and their values.
     pub settings: Vec<(Setting, String)>,
 }
@@ -240,13 +230,8 @@ impl<'a> Changes<'a> {
     /// changes nothing.
     ///
     /// # Errors
-    /// When another one waits to be confirmed, a setting may not be set, or the list cannot be
-    /// written.
+    /// When a setting may not be set, or the list cannot be written.
     pub fn remember(&mut self, wanted: &Wanted) -> Result<Change, ChangeError> {
-        let waits = |change: &&Change| change.until_unix_seconds.is_some();
-        if let Some(waiting) = self.list.changes.iter().find(waits) {
-            return Err(ChangeError::Unconfirmed { for_path: waiting.for_path.clone() });
-        }
         if self.list.changes.len() >= CHANGES_MAX {
             return Err(ChangeError::TooMany);
         }
@@ -282,7 +267,6 @@ impl<'a> Changes<'a> {
             for_path: wanted.for_path.clone(),
             made_unix_seconds: wanted.now_unix_seconds,
             boot: self.machine.boot(),
-            until_unix_seconds: wanted.until_unix_seconds,
             settings: settings?,
         };
         if !change.settings.is_empty() {
@@ -317,21 +301,6 @@ impl<'a> Changes<'a> {
             self.write_list()?;
         }
         Ok(now)
-    }
-
-    /// Takes away that the last change goes by itself. `None` where no change waits for that.
-    ///
-    /// # Errors
-    /// When the list cannot be written.
-    pub fn confirm(&mut self) -> Result<Option<Change>, ChangeError> {
-        let mut changes = self.list.changes.iter_mut();
-        let Some(change) = changes.find(|change| change.until_unix_seconds.is_some()) else {
-            return Ok(None);
-        };
-        change.until_unix_seconds = None;
-        let change = change.clone();
-        self.write_list()?;
-        Ok(Some(change))
     }
 
     /// Those of the same queue that the kernel sets anew with this one.

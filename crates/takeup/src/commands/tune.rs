@@ -72,9 +72,6 @@ fn changes(machine: &ThisMachine) -> Result<Changes<'_>, Failure> {
 fn failure(error: &ChangeError) -> Failure {
     let hint = match error {
         ChangeError::List(error) => super::bench::guard_hint(error),
-        ChangeError::Unconfirmed { .. } => {
-            Some("`takeup tune revert` takes it back with all others".to_owned())
-        }
         ChangeError::TooMany => {
             Some("`takeup tune revert` takes them back, and one change sets what stays".to_owned())
         }

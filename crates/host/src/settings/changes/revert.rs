@@ -59,14 +59,6 @@ impl Changes<'_> {
         self.take_back(|_| true)
     }
 
-    /// The same with those that nobody has confirmed until that moment.
-    ///
-    /// # Errors
-    /// As [`Changes::revert`].
-    pub fn revert_overdue(&mut self, now_unix_seconds: u64) -> Result<Reverted, ChangeError> {
-        self.take_back(|change| change.until_unix_seconds.is_some_and(|at| at <= now_unix_seconds))
-    }
-
     /// Forgets what was changed of devices that are gone; how many settings that were.
     ///
     /// # Errors
@@ -105,7 +97,6 @@ impl Changes<'_> {
         let is_gone = |one: &Changed| reverted.gone.iter().any(|gone| is_same(&gone.changed, one));
         for (change, _) in self.list.changes.iter_mut().zip(chosen).filter(|(_, chosen)| *chosen) {
             change.settings.retain(is_gone);
-            change.until_unix_seconds = None;
         }
         self.list.changes.retain(|change| !change.settings.is_empty());
         self.write_list()?;

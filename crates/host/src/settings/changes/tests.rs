@@ -181,7 +181,6 @@ impl Scene {
         Wanted {
             for_path: "/srv".into(),
             now_unix_seconds: 1000,
-            until_unix_seconds: None,
             settings: values.iter().map(setting).collect(),
         }
     }
@@ -357,28 +356,6 @@ fn a_device_that_is_gone_for_good_can_be_given_up() {
     assert_eq!(scene.open().revert().unwrap().gone.len(), 1);
     assert_eq!(scene.open().forget_gone().unwrap(), 1);
     assert!(!scene.path().exists());
-}
-
-#[test]
-fn one_that_waits_to_be_confirmed_comes_first() {
-    let scene = Scene::new(&["sda"]);
-    scene.apply(&[("sda", Kind::ReadAhead, "1024")]).unwrap();
-    let mut wanted = scene.wanted(&[("sda", Kind::ReadAhead, "2048")]);
-    wanted.until_unix_seconds = Some(1600);
-    let mut changes = scene.open();
-    changes.remember(&wanted).unwrap();
-    changes.apply().unwrap();
-    assert!(matches!(changes.remember(&wanted), Err(ChangeError::Unconfirmed { .. })));
-    assert_eq!(changes.revert_overdue(1599).unwrap(), Reverted::default());
-    assert_eq!(changes.revert_overdue(1600).unwrap().put_back.len(), 1);
-    let read_ahead = scene.kernel.setting("sda", Kind::ReadAhead);
-    assert_eq!(scene.kernel.value(&read_ahead).unwrap(), "1024", "the change before it stays");
-    changes.remember(&wanted).unwrap();
-    changes.apply().unwrap();
-    assert!(changes.confirm().unwrap().is_some());
-    assert_eq!(changes.confirm().unwrap(), None);
-    assert_eq!(changes.revert_overdue(9999).unwrap(), Reverted::default());
-    assert_eq!(scene.kernel.value(&read_ahead).unwrap(), "2048");
 }
 
 #[test]

@@ -203,7 +203,6 @@ pub fn apply(
     let wanted = Wanted {
         for_path: path.display().to_string(),
         now_unix_seconds: bench::run::unix_seconds(),
-        until_unix_seconds: None,
         settings,
     };
     let mut changes = super::changes(&machine)?;

@@ -86,21 +86,13 @@ fn document((change, now): &(Change, Vec<Now>)) -> Value {
     json!({
         "path": change.for_path,
         "made_unix_seconds": change.made_unix_seconds,
-        "until_unix_seconds": change.until_unix_seconds,
         "settings": now.iter().map(one).collect::<Vec<Value>>(),
     })
 }
 
 fn words(change: &Change, now: &[Now], seconds: u64) -> String {
     let ago = duration(seconds.saturating_sub(change.made_unix_seconds) as f64);
-    let until = match change.until_unix_seconds {
-        None => String::new(),
-        Some(until) if until > seconds => {
-            format!(", goes back in {} unless confirmed", duration((until - seconds) as f64))
-        }
-        Some(_) => ", was to be confirmed and was not: `takeup tune revert` takes it back".into(),
-    };
-    let mut text = format!("{ago} ago for {}{until}\n", escape(change.for_path.as_bytes()));
+    let mut text = format!("{ago} ago for {}\n", escape(change.for_path.as_bytes()));
     for one in now {
         let Some(set) = &one.changed.set else { continue };
         let state = match (&one.name, one.holds()) {
