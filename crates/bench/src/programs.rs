@@ -9,8 +9,8 @@
 
 pub mod commands;
 mod error;
-pub(crate) mod group;
-mod shell;
+pub mod group;
+pub mod shell;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -106,7 +106,7 @@ impl ProgramsExecutor {
     fn record(&self, ended: &Ended, watch: Watch, mut measures: Measures) -> RunRecord {
         let (programs, pipes) = watch.finish();
         let value = if self.bytes > 0 { Value::Rate } else { Value::Time };
-        if let Some(ns) = ended.processor_ns {
+        if let Some(ns) = ended.processor_ns() {
             match self.bytes {
                 0 => measures.insert("processor_seconds".to_owned(), ns as f64 / 1e9),
                 bytes => {

@@ -4,7 +4,8 @@
 //! between. [`layers`] is the storage below a path, [`stack`] all that is to be told of it layer by
 //! layer, of this or a recorded [`machine`], [`queue`] how the queue of a block device is
 //! set, [`settings`] what of the kernel can be set, [`mounts`] what is mounted where, [`processes`]
-//! what is told of one process, and [`pipes`] how full those between programs are.
+//! what is told of one process, [`threads`] what its threads are in, and [`pipes`] how full those
+//! between programs are.
 //! [`unnamed_file()`] is a place on its disk for what nobody needs behind the run.
 //!
 //! A parser takes the text of a file, or a folder, and gives plain data, so that what was recorded
@@ -37,6 +38,7 @@ pub mod queue;
 pub mod settings;
 pub mod stack;
 mod table;
+pub mod threads;
 mod unnamed_file;
 
 pub use disk_watch::{DiskTime, DiskWatch};

@@ -9,6 +9,7 @@
 //! Not here: pipes of other users, which only root can open, and sockets in the place of pipes,
 //! which some shells use.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -56,6 +57,39 @@ pub fn ends(process: u32) -> Vec<End> {
         Some(End { inode, file, side })
     };
     files.flatten().take(FILES_MAX).filter_map(end).collect()
+}
+
+/// Who holds which ends of one pipe, each process with what it is to whoever asks.
+#[derive(Clone, Debug)]
+pub struct Holders<T> {
+    writers: BTreeMap<u32, T>,
+    readers: BTreeMap<u32, (T, End)>,
+}
+
+impl<T> Default for Holders<T> {
+    fn default() -> Holders<T> {
+        Holders { writers: BTreeMap::new(), readers: BTreeMap::new() }
+    }
+}
+
+impl<T: Copy + PartialEq> Holders<T> {
+    /// A process with one of the ends.
+    pub fn add(&mut self, owner: T, process: u32, end: End) {
+        match end.side {
+            Side::Write => drop(self.writers.insert(process, owner)),
+            Side::Read => drop(self.readers.insert(process, (owner, end))),
+        }
+    }
+
+    /// Who writes and who reads, if they are two, with a process and its end from which the pipe
+    /// can be opened for reading. A process with both ends is about to give one away, or talks to
+    /// itself.
+    pub fn sides(&self) -> Option<((T, T), u32, End)> {
+        let writer = self.writers.iter().find(|(it, _)| !self.readers.contains_key(it));
+        let reader = self.readers.iter().find(|(it, _)| !self.writers.contains_key(it));
+        let ((_, &from), (&process, &(to, end))) = (writer?, reader?);
+        (from != to).then_some(((from, to), process, end))
+    }
 }
 
 /// A pipe, by name only.
@@ -143,6 +177,18 @@ mod tests {
         drop(reader);
         assert_eq!(writer.write(&[1]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         found.look().unwrap();
+    }
+
+    #[test]
+    fn who_has_both_ends_is_on_neither_side() {
+        let end = |side| End { inode: 7, file: 1, side };
+        let mut holders = Holders::default();
+        holders.add("shell", 10, end(Side::Read));
+        holders.add("shell", 10, end(Side::Write));
+        holders.add("tar", 11, end(Side::Write));
+        assert_eq!(holders.sides(), None);
+        holders.add("gzip", 12, end(Side::Read));
+        assert_eq!(holders.sides(), Some((("tar", "gzip"), 12, end(Side::Read))));
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::table;
 pub struct ProcessTimes {
     /// Processor time of all threads in ticks, user and system.
     pub used_ticks: u64,
+    /// The same of the children that it has waited for, and of theirs.
+    pub children_ticks: u64,
     /// Ticks since the machine was started at which it began: tells a process from a later one with
     /// the same number.
     pub start_ticks: u64,
@@ -30,14 +32,24 @@ impl ProcessTimes {
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(ProcessTimes {
             used_ticks: number(14)?.saturating_add(number(15)?),
+            children_ticks: number(16)?.saturating_add(number(17)?),
             start_ticks: number(22)?,
         })
     }
 
     /// Processor time in seconds.
     pub fn used_seconds(&self) -> f64 {
-        self.used_ticks as f64 / rustix::param::clock_ticks_per_second().max(1) as f64
+        seconds(self.used_ticks)
     }
+
+    /// The same with that of the children that it has waited for.
+    pub fn with_children_seconds(&self) -> f64 {
+        seconds(self.used_ticks.saturating_add(self.children_ticks))
+    }
+}
+
+fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / rustix::param::clock_ticks_per_second().max(1) as f64
 }
 
 /// The name of a process' program, cut off at 15 bytes by the kernel (proc_pid_comm(5)).
@@ -86,6 +98,10 @@ pub struct ProcessBytes {
     pub read_bytes: u64,
     /// Given to calls that write.
     pub written_bytes: u64,
+    /// Calls that read.
+    pub read_calls: u64,
+    /// Calls that write.
+    pub write_calls: u64,
 }
 
 impl ProcessBytes {
@@ -97,7 +113,12 @@ impl ProcessBytes {
     /// From the text of `/proc/PID/io`.
     pub fn parse(text: &str) -> Option<ProcessBytes> {
         let number = |name: &str| table::field(text, name)?.parse().ok();
-        Some(ProcessBytes { read_bytes: number("rchar")?, written_bytes: number("wchar")? })
+        Some(ProcessBytes {
+            read_bytes: number("rchar")?,
+            written_bytes: number("wchar")?,
+            read_calls: number("syscr")?,
+            write_calls: number("syscw")?,
+        })
     }
 }
 
@@ -121,7 +142,7 @@ mod tests {
     #[test]
     fn a_name_may_hold_anything() {
         let text = b"71 (a) R 9 (b\n) S 1 71 71 0 -1 4194304 9 0 0 0 500 25 0 0 20 0 1 0 1234 5\n";
-        let expected = ProcessTimes { used_ticks: 525, start_ticks: 1234 };
+        let expected = ProcessTimes { used_ticks: 525, children_ticks: 0, start_ticks: 1234 };
         assert_eq!(ProcessTimes::parse(text), Some(expected));
         assert_eq!(ProcessTimes::parse(b"71 (a) R 1"), None);
         assert_eq!(ProcessTimes::parse(b""), None);
@@ -137,7 +158,8 @@ mod tests {
     #[test]
     fn bytes_are_those_of_calls() {
         let text = "rchar: 70\nwchar: 50\nsyscr: 2\nsyscw: 1\nread_bytes: 4096\n";
-        let expected = ProcessBytes { read_bytes: 70, written_bytes: 50 };
+        let expected =
+            ProcessBytes { read_bytes: 70, written_bytes: 50, read_calls: 2, write_calls: 1 };
         assert_eq!(ProcessBytes::parse(text), Some(expected));
         assert_eq!(ProcessBytes::parse("rchar: 70"), None);
         assert!(ProcessBytes::of(std::process::id()).is_some());

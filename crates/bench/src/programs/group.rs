@@ -65,8 +65,8 @@ pub struct Ended {
     pub seconds: f64,
     /// By how much its last program outlived the shell.
     pub behind_seconds: f64,
-    /// Processor time of all its programs.
-    pub processor_ns: Option<u64>,
+    /// Processor time of all its programs, their own and what the kernel did for them.
+    pub user_and_system_ns: Option<[u64; 2]>,
     /// Bytes that calls of all its programs moved.
     pub bytes: Option<ProcessBytes>,
     /// The end of what it wrote to standard error.
@@ -74,6 +74,11 @@ pub struct Ended {
 }
 
 impl Ended {
+    /// Processor time of all its programs.
+    pub fn processor_ns(&self) -> Option<u64> {
+        self.user_and_system_ns.map(|both| both.iter().sum())
+    }
+
     /// How it ended, in words.
     pub fn how(&self) -> String {
         match (self.status.code(), self.status.signal()) {
@@ -116,13 +121,16 @@ pub fn run(
     let status = child.wait().map_err(ProgramsError::Wait)?;
     let ended = group.wait_for_the_rest(cancel)?.unwrap_or(shell_ended);
     let used = children_ns().ok();
-    let processor_ns = used_before.zip(used).map(|(before, now)| now.saturating_sub(before));
+    let since = |(before, now): ([u64; 2], [u64; 2])| {
+        [now[0].saturating_sub(before[0]), now[1].saturating_sub(before[1])]
+    };
+    let user_and_system_ns = used_before.zip(used).map(since);
     drop(group);
     Ok(Ended {
         status,
         seconds: ended.duration_since(start).as_secs_f64(),
         behind_seconds: ended.saturating_duration_since(shell_ended).as_secs_f64(),
-        processor_ns,
+        user_and_system_ns,
         bytes,
         said: said.end(),
     })
@@ -325,7 +333,7 @@ mod tests {
         let line = "head -c 1G /dev/zero | cat >/dev/null; true";
         let ended = run_line(line, &Cancel::new()).unwrap();
         // A gigabyte through a pipe takes more than a fiftieth of a second of any processor.
-        assert!(ended.processor_ns.unwrap() > 20_000_000, "{ended:?}");
+        assert!(ended.processor_ns().unwrap() > 20_000_000, "{ended:?}");
     }
 
     /// A shell that has ended is not the end while its programs work.

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use host::pipes::{End, Pipe, Side, ends};
+use host::pipes::{Holders, Pipe, ends};
 use host::processes::{ProcessBytes, ProcessTimes, children, name};
 use serde::{Deserialize, Serialize};
 
@@ -195,7 +195,7 @@ impl Watch {
     }
 
     fn see_pipes(&mut self, there: &[u32]) {
-        let mut found: BTreeMap<u64, Ends> = BTreeMap::new();
+        let mut found: BTreeMap<u64, Holders<usize>> = BTreeMap::new();
         for &process in there {
             let Some(live) = self.live.get(&process) else { continue };
             for end in ends(process) {
@@ -282,30 +282,5 @@ impl Watch {
             }
         };
         by_sides.into_iter().map(one).collect()
-    }
-}
-
-/// Who holds which end of a pipe.
-#[derive(Default)]
-struct Ends {
-    writers: BTreeMap<u32, usize>,
-    readers: BTreeMap<u32, (usize, End)>,
-}
-
-impl Ends {
-    fn add(&mut self, program: usize, process: u32, end: End) {
-        match end.side {
-            Side::Write => drop(self.writers.insert(process, program)),
-            Side::Read => drop(self.readers.insert(process, (program, end))),
-        }
-    }
-
-    /// The programs at both ends, and where it can be opened for reading. Who has both ends is
-    /// about to give one away, or talks to itself.
-    fn sides(&self) -> Option<((usize, usize), u32, End)> {
-        let writer = self.writers.iter().find(|(it, _)| !self.readers.contains_key(it));
-        let reader = self.readers.iter().find(|(it, _)| !self.writers.contains_key(it));
-        let ((_, &from), (&process, &(to, end))) = (writer?, reader?);
-        (from != to).then_some(((from, to), process, end))
     }
 }

@@ -11,6 +11,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{CounterError, read};
+use crate::threads::Schedule;
 
 const STAT: &str = "/proc/stat";
 
@@ -92,11 +93,10 @@ pub fn process_ns() -> u64 {
 ///
 /// # Errors
 /// Never on a kernel as it should be.
-pub fn children_ns() -> io::Result<u64> {
+pub fn children_ns() -> io::Result<[u64; 2]> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let time = [usage.user_time(), usage.system_time()];
-    let ns = time.map(|time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_usec() as u64 * 1000);
-    Ok(ns.iter().sum())
+    Ok(time.map(|time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_usec() as u64 * 1000))
 }
 
 /// Processor time of the calling thread so far, in nanoseconds.
@@ -125,13 +125,9 @@ impl ThreadSchedule {
     pub fn waited_ns(&self) -> u64 {
         let mut text = [0; 64];
         let read = self.file.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
-        parse_waited_ns(&text[..read.unwrap_or(0)]).unwrap_or(0)
+        let text = std::str::from_utf8(&text[..read.unwrap_or(0)]).ok();
+        text.and_then(Schedule::parse).map_or(0, |schedule| schedule.waited_ns)
     }
-}
-
-/// The second number of a schedstat (Documentation/scheduler/sched-stats.rst).
-fn parse_waited_ns(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -159,8 +155,9 @@ mod tests {
 
     #[test]
     fn the_wait_is_the_second_number() {
-        assert_eq!(parse_waited_ns(b"2463141 7512 13\n"), Some(7512));
-        assert_eq!(parse_waited_ns(b""), None);
+        let schedule = Schedule::parse("2463141 7512 13\n").unwrap();
+        assert_eq!((schedule.ran_ns, schedule.waited_ns), (2_463_141, 7512));
+        assert_eq!(Schedule::parse(""), None);
         ThreadSchedule::of_this_thread().waited_ns();
     }
 
@@ -169,7 +166,6 @@ mod tests {
         fn no_input_panics(text in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = MachineTime::parse(&text, 0);
             let _ = MachineTime::parse(&[b"cpu ", &text[..]].concat(), 100);
-            let _ = parse_waited_ns(&text);
         }
     }
 }
