@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde::{Deserialize, Serialize};
+
 use crate::table;
 
 /// When a process began and what it has used (proc_pid_stat(5)).
@@ -14,6 +16,8 @@ pub struct ProcessTimes {
     /// Ticks since the machine was started at which it began: tells a process from a later one with
     /// the same number.
     pub start_ticks: u64,
+    /// Whether it has ended, and only waits for its parent to be told.
+    pub has_ended: bool,
 }
 
 impl ProcessTimes {
@@ -34,6 +38,7 @@ impl ProcessTimes {
             used_ticks: number(14)?.saturating_add(number(15)?),
             children_ticks: number(16)?.saturating_add(number(17)?),
             start_ticks: number(22)?,
+            has_ended: matches!(fields.first(), Some(&("Z" | "X"))),
         })
     }
 
@@ -50,6 +55,28 @@ impl ProcessTimes {
 
 fn seconds(ticks: u64) -> f64 {
     ticks as f64 / rustix::param::clock_ticks_per_second().max(1) as f64
+}
+
+/// A process, told from a later one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it began, in ticks since the start of the machine.
+    pub start_ticks: u64,
+}
+
+impl Process {
+    /// The process with that number that runs now.
+    pub fn of(pid: u32) -> Option<Process> {
+        let times = ProcessTimes::of(pid).filter(|times| !times.has_ended)?;
+        Some(Process { pid, start_ticks: times.start_ticks })
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&self) -> bool {
+        Process::of(self.pid) == Some(*self)
+    }
 }
 
 /// The name of a process' program, cut off at 15 bytes by the kernel (proc_pid_comm(5)).
@@ -142,10 +169,29 @@ mod tests {
     #[test]
     fn a_name_may_hold_anything() {
         let text = b"71 (a) R 9 (b\n) S 1 71 71 0 -1 4194304 9 0 0 0 500 25 0 0 20 0 1 0 1234 5\n";
-        let expected = ProcessTimes { used_ticks: 525, children_ticks: 0, start_ticks: 1234 };
+        let expected = ProcessTimes {
+            used_ticks: 525,
+            children_ticks: 0,
+            start_ticks: 1234,
+            has_ended: false,
+        };
         assert_eq!(ProcessTimes::parse(text), Some(expected));
         assert_eq!(ProcessTimes::parse(b"71 (a) R 1"), None);
         assert_eq!(ProcessTimes::parse(b""), None);
+    }
+
+    /// Whoever started it may never ask.
+    #[test]
+    fn what_has_ended_and_is_not_waited_for_does_not_run() {
+        assert!(Process::of(std::process::id()).is_some_and(|own| own.runs()));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let begun = std::time::Instant::now();
+        while Process::of(child.id()).is_some() {
+            assert!(begun.elapsed().as_secs() < 60, "it never ends");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(ProcessTimes::of(child.id()).unwrap().has_ended);
+        child.wait().unwrap();
     }
 
     #[test]

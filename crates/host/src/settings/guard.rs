@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{Setting, SettingError, journal};
-use crate::processes::ProcessTimes;
+use crate::processes::Process;
 
 /// Why settings cannot be kept safe.
 #[derive(Debug, thiserror::Error)]
@@ -263,7 +263,7 @@ pub(super) fn boot() -> Option<String> {
 }
 
 fn process_start(pid: u32) -> Option<u64> {
-    ProcessTimes::of(pid).map(|times| times.start_ticks)
+    Process::of(pid).map(|process| process.start_ticks)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFla
 use rustix::io::Errno;
 
 use super::guard::GuardError;
-use crate::processes::ProcessTimes;
+use crate::processes::Process;
 
 /// Longer than any list of disks.
 const BYTES_MAX: u64 = 1 << 20;
@@ -113,7 +113,7 @@ fn remove_unfinished(folder: &OwnedFd, path: &Path) {
     for entry in entries.flatten() {
         let pid = entry.file_name().to_str().ok().and_then(|name| name.strip_prefix(&prefix));
         let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else { continue };
-        if pid == std::process::id() || ProcessTimes::of(pid).is_none() {
+        if pid == std::process::id() || Process::of(pid).is_none() {
             let _ = rustix::fs::unlinkat(folder, entry.file_name(), AtFlags::empty());
         }
     }
