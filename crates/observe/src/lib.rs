@@ -4,7 +4,7 @@
 //! [`watch`] makes intervals of them, each with the [`columns`] of `iostat -x`, and [`explain`]
 //! says what they mean, by [`rules`]. Nothing behind a reading looks at the machine, so that what
 //! was recorded is told in the same words as what happens now. [`stack`] says what stands out
-//! in the layers below a path.
+//! in the layers below a path. [`pipeline`] looks at other programs joined by pipes.
 //!
 //! Not here: how any of it is printed, which is the command's.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
@@ -12,6 +12,7 @@
 pub mod columns;
 pub mod explain;
 pub mod live;
+pub mod pipeline;
 pub mod record;
 pub mod rules;
 pub mod stack;

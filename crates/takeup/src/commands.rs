@@ -4,6 +4,7 @@ mod backup;
 mod bench;
 mod compare;
 mod completions;
+mod explain;
 mod list;
 mod man;
 mod pipe;
@@ -49,6 +50,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Probe(probe::ProbeArgs),
     Watch(watch::WatchArgs),
+    Explain(explain::ExplainArgs),
     Sim(sim::SimArgs),
     Tune(tune::TuneArgs),
     Bench(bench::BenchArgs),
@@ -71,6 +73,7 @@ pub fn run(arguments: TakeupArgs) -> ExitCode {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -16,7 +16,7 @@ use crate::options::CommonArgs;
 use crate::terminal::{Terminal, colour, to_standard_error};
 
 /// Exit code of a run that did its job but for what it warned about.
-const WARNED: u8 = 2;
+pub const WARNED: u8 = 2;
 
 /// How a command that did not fail has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,6 +17,7 @@ const ROOMS: &[&Room] = &[
     &super::probe::rules::DRIVE,
     &observe::stack::rules::STACK,
     &observe::rules::DEVICE,
+    &observe::pipeline::rules::PIPELINE,
     &bench::judgement::rules::EXPERIMENT,
 ];
 

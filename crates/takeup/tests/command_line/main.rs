@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod calibration;
+mod explain;
 mod explanation;
 mod failures;
 #[path = "../../../backup/tests/backup/fuse.rs"]

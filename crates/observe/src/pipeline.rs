@@ -1,0 +1,125 @@
+//! A pipeline of other programs: what each of its stages does, and which of them is the limit.
+//!
+//! [`Sampler`] looks at the processes while they run, [`Look`] is what it saw, and [`judge`] says
+//! what that means. A stage is what the shell started between two pipes: a program with all that
+//! it starts itself. Its time is divided as that of our own stages is: it works, it is starved
+//! (its pipe is empty), it is blocked (the next one is full), and, since other programs read and
+//! write disks and tapes by themselves, it waits for a device, or for anything else.
+//!
+//! Looks are samples; how long a program was on a core and waited for one is what the kernel
+//! counted. Looking takes less than a hundredth of a core ([`COST_SHARE`], and [`COST_SECONDS`] to
+//! begin with): what takes longer is done less often.
+//!
+//! Not here: running the programs, which is the command's.
+
+mod doing;
+mod followed;
+pub mod judge;
+pub mod line;
+pub mod rules;
+mod sampler;
+
+use serde::Serialize;
+
+pub use sampler::{COST_SECONDS, COST_SHARE, Sampler, joined};
+
+/// What was seen of a pipeline.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Look {
+    /// From the start of the first stage to the end of the last one, as far as it was looked at.
+    pub seconds: f64,
+    /// Stages in the order of the data.
+    pub stages: Vec<Stage>,
+    /// The pipes between them.
+    pub pipes: Vec<Pipe>,
+    /// How often it was looked at.
+    pub looks: u64,
+    /// Cores that there were.
+    pub cores: usize,
+}
+
+/// A stage. Times are in seconds; those of the first five kinds add up to how long it was there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Stage {
+    /// As it was started.
+    pub command: String,
+    /// Its first process.
+    pub pid: u32,
+    /// Most threads of it at once.
+    pub threads: usize,
+    /// Processor time of all its threads.
+    pub processor_seconds: f64,
+    /// On a core or waiting for one, with any of its threads.
+    pub working_seconds: f64,
+    /// Its input was empty.
+    pub starved_seconds: f64,
+    /// Its output was full.
+    pub blocked_seconds: f64,
+    /// It waited for a file or a device.
+    pub device_seconds: f64,
+    /// What of that was writing.
+    pub device_write_seconds: f64,
+    /// It waited for anything else.
+    pub other_seconds: f64,
+    /// How long it was there.
+    pub lifetime_seconds: f64,
+    /// What of its work was waiting for a core that another program had.
+    pub core_wait_seconds: f64,
+    /// What of its work was waiting because a quota kept it from the cores.
+    pub throttled_seconds: f64,
+    /// Bytes that its calls read; `None` where they may have moved some that are not counted.
+    pub bytes_in: Option<u64>,
+    /// Bytes that its calls wrote.
+    pub bytes_out: Option<u64>,
+    /// Why there are no bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_unknown_because: Option<&'static str>,
+    /// Mean size of a call that reads.
+    pub read_bytes_mean: Option<f64>,
+    /// Mean size of a call that writes.
+    pub write_bytes_mean: Option<f64>,
+    /// What it waited for, but for pipes: the most first, three at most.
+    pub waits_for: Vec<Wait>,
+    /// What it was started with, word by word.
+    #[serde(skip)]
+    pub arguments: Vec<String>,
+    /// Whether it could only be seen from its pipes.
+    pub is_hidden: bool,
+}
+
+/// For how long a stage waited for something.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Wait {
+    /// What.
+    pub what: String,
+    /// How long.
+    pub seconds: f64,
+}
+
+impl Stage {
+    /// How long it was what the others waited for, if they waited: neither starved nor blocked.
+    pub fn busy_seconds(&self) -> f64 {
+        self.working_seconds + self.device_seconds + self.other_seconds
+    }
+
+    /// The program's name, without its folder.
+    pub fn program(&self) -> &str {
+        let first = self.arguments.first().map_or(self.command.as_str(), String::as_str);
+        first.rsplit('/').next().unwrap_or(first)
+    }
+}
+
+/// A pipe between two stages, which are numbers in [`Look::stages`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Pipe {
+    /// Who writes.
+    pub from: usize,
+    /// Who reads.
+    pub to: usize,
+    /// What it holds.
+    pub capacity_bytes: u64,
+    /// Share of the time in which it was full; `None` where it may not be looked at.
+    pub full_share: Option<f64>,
+    /// Share of the time in which it was empty.
+    pub empty_share: Option<f64>,
+}

@@ -1,0 +1,198 @@
+//! What a thread is doing, from the call that it waits in.
+
+use host::threads::Call;
+
+/// What a thread, or a whole stage, does at one moment. Where a stage has several threads the
+/// first of these that any of them does is what the stage does.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doing {
+    /// Runs, or would if a core was free.
+    Working,
+    /// Waits for a file or a device that it reads.
+    Reading(String),
+    /// Waits for one that it writes.
+    Writing(String),
+    /// Waits for room in a pipe.
+    Blocked,
+    /// Waits for bytes from a pipe.
+    Starved,
+    /// Asks for several files at once; how full its pipes are tells for which it waits.
+    Asking,
+    /// Cannot be seen.
+    Hidden,
+    /// Waits for something else.
+    Other(&'static str),
+}
+
+/// What a file of a process is, as far as that matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// A pipe, with or without a name.
+    Pipe,
+    /// A file, a folder or a device, by its path.
+    File(String),
+    /// Anything else.
+    Else(&'static str),
+}
+
+/// Which argument of a call says what it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// The file to read from, by its place among the arguments.
+    Reads(usize),
+    /// The file to write to.
+    Writes(usize),
+    /// A file is moved to another one without passing through the program.
+    Moves {
+        from: usize,
+        to: usize,
+    },
+    /// A file system, by a path that is not seen.
+    Path,
+    Asks,
+    /// Requests that were handed over before.
+    Requests,
+    Sleeps(&'static str),
+}
+
+/// What a call waits for.
+fn waits(number: u64) -> Waits {
+    let Ok(number) = libc::c_long::try_from(number) else { return Waits::Sleeps("a call") };
+    match number {
+        libc::SYS_read
+        | libc::SYS_pread64
+        | libc::SYS_readv
+        | libc::SYS_preadv
+        | libc::SYS_preadv2
+        | libc::SYS_getdents64
+        | libc::SYS_ioctl
+        | libc::SYS_fstat
+        | libc::SYS_readahead => Waits::Reads(0),
+        libc::SYS_write
+        | libc::SYS_pwrite64
+        | libc::SYS_writev
+        | libc::SYS_pwritev
+        | libc::SYS_pwritev2
+        | libc::SYS_vmsplice
+        | libc::SYS_fsync
+        | libc::SYS_fdatasync
+        | libc::SYS_sync_file_range
+        | libc::SYS_ftruncate
+        | libc::SYS_fallocate
+        | libc::SYS_close => Waits::Writes(0),
+        libc::SYS_splice | libc::SYS_copy_file_range => Waits::Moves { from: 0, to: 2 },
+        libc::SYS_tee => Waits::Moves { from: 0, to: 1 },
+        libc::SYS_sendfile => Waits::Moves { from: 1, to: 0 },
+        libc::SYS_openat | libc::SYS_statx | libc::SYS_newfstatat | libc::SYS_unlinkat => {
+            Waits::Path
+        }
+        libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait => Waits::Asks,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll | libc::SYS_select | libc::SYS_epoll_wait => Waits::Asks,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open | libc::SYS_stat | libc::SYS_lstat => Waits::Path,
+        libc::SYS_io_uring_enter | libc::SYS_io_getevents | libc::SYS_io_submit => Waits::Requests,
+        libc::SYS_futex => Waits::Sleeps("another thread"),
+        libc::SYS_wait4 | libc::SYS_waitid => Waits::Sleeps("another process"),
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Waits::Sleeps("the clock"),
+        _ => Waits::Sleeps("a call"),
+    }
+}
+
+/// What a thread does; `opened` tells what an open file of its process is.
+pub fn doing(call: Option<Call>, opened: impl Fn(u64) -> Option<Opened>) -> Doing {
+    let (number, arguments) = match call {
+        None => return Doing::Hidden,
+        Some(Call::Runs) => return Doing::Working,
+        // A page of a file that it has mapped, or of memory that the kernel has to find first.
+        Some(Call::Outside) => return Doing::Reading("mapped memory".to_owned()),
+        Some(Call::Waits { number, arguments }) => (number, arguments),
+    };
+    let at = |argument: usize, writes: bool| match opened(arguments[argument]) {
+        Some(Opened::Pipe) if writes => Doing::Blocked,
+        Some(Opened::Pipe) => Doing::Starved,
+        Some(Opened::File(path)) if writes => Doing::Writing(path),
+        Some(Opened::File(path)) => Doing::Reading(path),
+        Some(Opened::Else(what)) => Doing::Other(what),
+        // Closed meanwhile: it has gone on.
+        None => Doing::Working,
+    };
+    match waits(number) {
+        Waits::Reads(argument) => at(argument, false),
+        Waits::Writes(argument) => at(argument, true),
+        Waits::Moves { from, to } => match (at(from, false), at(to, true)) {
+            // For which of the two it waits, how full the pipe is tells.
+            (Doing::Starved, _) | (_, Doing::Blocked) => Doing::Asking,
+            (from, to) => from.min(to),
+        },
+        Waits::Path => Doing::Reading("a path".to_owned()),
+        Waits::Asks => Doing::Asking,
+        Waits::Requests => Doing::Reading("requests in flight".to_owned()),
+        Waits::Sleeps(what) => Doing::Other(what),
+    }
+}
+
+/// Whether a call moves bytes that no counter of the process has.
+pub fn moves_uncounted(call: Option<Call>) -> bool {
+    let Some(Call::Waits { number, .. }) = call else { return false };
+    let is = |it: libc::c_long| u64::try_from(it) == Ok(number);
+    is(libc::SYS_splice) || is(libc::SYS_tee) || is(libc::SYS_vmsplice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits_in(number: libc::c_long, arguments: [u64; 6]) -> Option<Call> {
+        Some(Call::Waits { number: number.try_into().unwrap(), arguments })
+    }
+
+    fn opened(number: u64) -> Option<Opened> {
+        match number {
+            0 | 1 => Some(Opened::Pipe),
+            3 => Some(Opened::File("/dev/nst0".to_owned())),
+            4 => Some(Opened::Else("a socket")),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_call_and_its_file_tell_what_a_thread_waits_for() {
+        let tape = || "/dev/nst0".to_owned();
+        let check = |number, arguments: [u64; 6], expected: Doing| {
+            let found = doing(waits_in(number, arguments), opened);
+            assert_eq!(found, expected, "{number} {arguments:?}");
+        };
+        check(libc::SYS_read, [0; 6], Doing::Starved);
+        check(libc::SYS_write, [1, 0, 0, 0, 0, 0], Doing::Blocked);
+        check(libc::SYS_write, [3, 0, 0, 0, 0, 0], Doing::Writing(tape()));
+        check(libc::SYS_read, [3, 0, 0, 0, 0, 0], Doing::Reading(tape()));
+        check(libc::SYS_fsync, [3, 0, 0, 0, 0, 0], Doing::Writing(tape()));
+        check(libc::SYS_read, [4, 0, 0, 0, 0, 0], Doing::Other("a socket"));
+        check(libc::SYS_read, [9, 0, 0, 0, 0, 0], Doing::Working);
+        check(libc::SYS_splice, [0, 0, 1, 0, 0, 0], Doing::Asking);
+        check(libc::SYS_splice, [3, 0, 1, 0, 0, 0], Doing::Asking);
+        check(libc::SYS_sendfile, [3, 3, 0, 0, 0, 0], Doing::Reading(tape()));
+        check(libc::SYS_futex, [0; 6], Doing::Other("another thread"));
+        check(libc::SYS_ppoll, [0; 6], Doing::Asking);
+        check(libc::c_long::MAX, [0; 6], Doing::Other("a call"));
+        assert_eq!(doing(Some(Call::Runs), opened), Doing::Working);
+        assert_eq!(doing(None, opened), Doing::Hidden);
+        assert!(matches!(doing(Some(Call::Outside), opened), Doing::Reading(_)));
+    }
+
+    #[test]
+    fn bytes_of_a_splice_are_counted_nowhere() {
+        assert!(moves_uncounted(waits_in(libc::SYS_splice, [0; 6])));
+        assert!(!moves_uncounted(waits_in(libc::SYS_write, [0; 6])));
+        assert!(!moves_uncounted(Some(Call::Runs)));
+    }
+
+    /// A buffer with a thread that reads and one that writes is where it does most.
+    #[test]
+    fn of_several_threads_the_busiest_counts() {
+        let all = [Doing::Other("another thread"), Doing::Starved, Doing::Writing("x".to_owned())];
+        assert_eq!(all.iter().min(), Some(&Doing::Writing("x".to_owned())));
+        assert!(Doing::Working < Doing::Blocked && Doing::Blocked < Doing::Starved);
+    }
+}

@@ -1,0 +1,285 @@
+//! One stage while it runs: what its threads do at each look, and what the kernel counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::FileTypeExt as _;
+use std::time::Instant;
+
+use host::processes::{Process, ProcessBytes, ProcessTimes, children, name};
+use host::threads::{self, Call, Schedule};
+
+use super::doing::{Doing, Opened, doing, moves_uncounted};
+use super::sampler::PROCESSES_MAX;
+use super::{Stage, Wait};
+
+/// Waits for more things are not told apart.
+const NAMES_MAX: usize = 64;
+/// Of those so many are told.
+const WAITS_TOLD: usize = 3;
+
+/// How a stage was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It had run before.
+    Running,
+    /// It has just been started.
+    Started,
+    /// It is the shell that starts the others, or becomes the only one.
+    Shell,
+}
+
+/// How the pipes of a stage are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AtPipes {
+    /// One that it reads is empty.
+    pub(super) is_empty: bool,
+    /// One that it writes is full.
+    pub(super) is_full: bool,
+}
+
+/// A stage that is followed.
+pub(super) struct Followed {
+    pub(super) process: Process,
+    pub(super) is_shell: bool,
+    pub(super) is_gone: bool,
+    pub(super) processes: Vec<u32>,
+    stage: Stage,
+    /// When it was first seen.
+    since: Instant,
+    /// What its processes had used before it was looked at.
+    before: (f64, ProcessBytes),
+    schedule_before: BTreeMap<u32, Schedule>,
+    schedule: BTreeMap<u32, Schedule>,
+    /// What its group's quota had taken at the first look that found one, and at the last.
+    throttled: Option<(f64, f64)>,
+    calls: (u64, u64),
+    moved_uncounted: bool,
+    waits: BTreeMap<String, f64>,
+}
+
+impl Followed {
+    pub(super) fn new(process: Process, found: Found) -> Followed {
+        let top = process.pid;
+        let before = if found == Found::Running {
+            let times = ProcessTimes::of(top);
+            let used_seconds = times.map_or(0.0, |times| times.with_children_seconds());
+            (used_seconds, ProcessBytes::of(top).unwrap_or_default())
+        } else {
+            (0.0, ProcessBytes::default())
+        };
+        Followed {
+            process,
+            is_shell: found == Found::Shell,
+            is_gone: false,
+            processes: vec![top],
+            stage: Stage { pid: top, ..Stage::default() },
+            since: Instant::now(),
+            before,
+            schedule_before: BTreeMap::new(),
+            schedule: BTreeMap::new(),
+            throttled: None,
+            calls: (0, 0),
+            moved_uncounted: false,
+            waits: BTreeMap::new(),
+        }
+    }
+
+    /// What it has started, but for what is a stage of its own.
+    pub(super) fn search(&mut self, tops: &BTreeSet<u32>) {
+        if !self.process.runs() {
+            self.is_gone = true;
+            return;
+        }
+        let mut all = vec![self.process.pid];
+        let mut next = 0;
+        while let Some(&process) = all.get(next).filter(|_| all.len() < PROCESSES_MAX) {
+            all.extend(children(process).iter().filter(|child| !tops.contains(child)));
+            next += 1;
+        }
+        self.processes = all;
+        let now = self.processes.iter().filter_map(|&it| threads::throttled_seconds(it));
+        if let Some(now) = now.reduce(f64::max) {
+            self.throttled = Some((self.throttled.map_or(now, |(first, _)| first), now));
+        }
+        // For a moment, while it becomes another program, it has none.
+        let arguments = threads::arguments(self.process.pid);
+        if !arguments.is_empty() {
+            self.stage.command = arguments.join(" ");
+            self.stage.arguments = arguments;
+        }
+        if self.stage.command.is_empty() {
+            self.stage.command = name(self.process.pid).unwrap_or_default();
+        }
+    }
+
+    /// Looks at all threads.
+    pub(super) fn look(&mut self, seconds: f64, pipes: AtPipes) {
+        let mut found = None;
+        let mut count = 0;
+        for at in 0..self.processes.len() {
+            let process = self.processes[at];
+            for thread in threads::of(process) {
+                // Anybody may read this one: without it the thread has ended.
+                let Some(schedule) = Schedule::of(process, thread) else { continue };
+                self.schedule_before.entry(thread).or_insert(schedule);
+                self.schedule.insert(thread, schedule);
+                count += 1;
+                let call = Call::of(process, thread);
+                self.moved_uncounted |= moves_uncounted(call);
+                let here = doing(call, |file| opened(process, file));
+                if found.as_ref().is_none_or(|found| here < *found) {
+                    found = Some(here);
+                }
+            }
+        }
+        let Some(found) = found else { return };
+        self.stage.threads = self.stage.threads.max(count);
+        self.stage.lifetime_seconds = self.since.elapsed().as_secs_f64();
+        self.stage.is_hidden |= found == Doing::Hidden;
+        self.count();
+        self.add(
+            seconds,
+            match found {
+                Doing::Asking | Doing::Hidden if pipes.is_full => Doing::Blocked,
+                Doing::Asking | Doing::Hidden if pipes.is_empty => Doing::Starved,
+                Doing::Asking => Doing::Other("the clock or another file"),
+                Doing::Hidden => Doing::Working,
+                found => found,
+            },
+        );
+    }
+
+    /// What the kernel counted so far. What was started and waited for is with who did so.
+    fn count(&mut self) {
+        let mut used_seconds = 0.0;
+        let mut all = ProcessBytes::default();
+        for &process in &self.processes {
+            used_seconds +=
+                ProcessTimes::of(process).map_or(0.0, |times| times.with_children_seconds());
+            let bytes = ProcessBytes::of(process).unwrap_or_default();
+            all.read_bytes += bytes.read_bytes;
+            all.written_bytes += bytes.written_bytes;
+            all.read_calls += bytes.read_calls;
+            all.write_calls += bytes.write_calls;
+        }
+        let (before_seconds, before) = self.before;
+        let stage = &mut self.stage;
+        stage.processor_seconds = stage.processor_seconds.max(used_seconds - before_seconds);
+        // A process that ends between two of these reads takes its share along.
+        let most = |now: u64, before: u64, known: u64| now.saturating_sub(before).max(known);
+        let bytes_in = stage.bytes_in.unwrap_or(0);
+        let bytes_out = stage.bytes_out.unwrap_or(0);
+        stage.bytes_in = Some(most(all.read_bytes, before.read_bytes, bytes_in));
+        stage.bytes_out = Some(most(all.written_bytes, before.written_bytes, bytes_out));
+        self.calls.0 = most(all.read_calls, before.read_calls, self.calls.0);
+        self.calls.1 = most(all.write_calls, before.write_calls, self.calls.1);
+    }
+
+    fn add(&mut self, seconds: f64, doing: Doing) {
+        let stage = &mut self.stage;
+        let (kind, waits_for) = match doing {
+            Doing::Working | Doing::Asking | Doing::Hidden => (&mut stage.working_seconds, None),
+            Doing::Blocked => (&mut stage.blocked_seconds, None),
+            Doing::Starved => (&mut stage.starved_seconds, None),
+            Doing::Reading(what) => (&mut stage.device_seconds, Some(what)),
+            Doing::Writing(what) => {
+                stage.device_write_seconds += seconds;
+                (&mut stage.device_seconds, Some(what))
+            }
+            Doing::Other(what) => (&mut stage.other_seconds, Some(what.to_owned())),
+        };
+        *kind += seconds;
+        if let Some(what) = waits_for
+            && (self.waits.len() < NAMES_MAX || self.waits.contains_key(&what))
+        {
+            *self.waits.entry(what).or_default() += seconds;
+        }
+    }
+
+    /// Samples held against what the kernel counted.
+    pub(super) fn finish(&mut self) -> Stage {
+        let mut stage = std::mem::take(&mut self.stage);
+        let of = |value: fn(&Schedule) -> u64| {
+            let since = |(thread, now): (&u32, &Schedule)| {
+                let before = self.schedule_before.get(thread).map_or(0, value);
+                value(now).saturating_sub(before) as f64 / 1e9
+            };
+            self.schedule.iter().map(since).sum::<f64>()
+        };
+        let (ran, waited) = (of(|schedule| schedule.ran_ns), of(|schedule| schedule.waited_ns));
+        let throttled = self.throttled.map_or(0.0, |(first, last)| (last - first).max(0.0));
+        if stage.threads <= 1 {
+            // A thread that is kept back looks as if it ran: it cannot have been for longer than
+            // it looked so and did not run.
+            stage.throttled_seconds = throttled.min((stage.working_seconds - ran).max(0.0));
+        } else {
+            stage.throttled_seconds = throttled.min(stage.working_seconds);
+        }
+        stage.core_wait_seconds = waited.min(stage.working_seconds);
+        stage.fit();
+        if self.moved_uncounted {
+            stage.does_not_count();
+        }
+        let mean = |bytes: Option<u64>, calls: u64| {
+            bytes.filter(|_| calls > 0).map(|bytes| bytes as f64 / calls as f64)
+        };
+        stage.read_bytes_mean = mean(stage.bytes_in, self.calls.0);
+        stage.write_bytes_mean = mean(stage.bytes_out, self.calls.1);
+        let waits = std::mem::take(&mut self.waits).into_iter();
+        stage.waits_for = waits.map(|(what, seconds)| Wait { what, seconds }).collect();
+        stage.waits_for.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        stage.waits_for.truncate(WAITS_TOLD);
+        stage
+    }
+}
+
+impl Stage {
+    pub(super) fn does_not_count(&mut self) {
+        (self.bytes_in, self.bytes_out) = (None, None);
+        (self.read_bytes_mean, self.write_bytes_mean) = (None, None);
+        self.bytes_unknown_because = Some("it splices, and spliced bytes are not counted");
+    }
+
+    /// Makes the kinds of time add up to how long it was there, which the first look and the end
+    /// of the last one are missing from.
+    fn fit(&mut self) {
+        let seen = self.busy_seconds() + self.starved_seconds + self.blocked_seconds;
+        if seen <= 0.0 {
+            self.other_seconds = self.lifetime_seconds;
+            return;
+        }
+        let factor = self.lifetime_seconds / seen;
+        let kinds = [
+            &mut self.working_seconds,
+            &mut self.starved_seconds,
+            &mut self.blocked_seconds,
+            &mut self.device_seconds,
+            &mut self.device_write_seconds,
+            &mut self.other_seconds,
+        ];
+        kinds.into_iter().for_each(|kind| *kind *= factor);
+    }
+}
+
+/// What a file of a process is.
+fn opened(process: u32, file: u64) -> Option<Opened> {
+    let path = threads::open_file(process, file)?;
+    let shown = path.to_string_lossy();
+    if shown.starts_with("pipe:[") {
+        return Some(Opened::Pipe);
+    }
+    if shown.starts_with("socket:[") {
+        return Some(Opened::Else("a socket"));
+    }
+    if !shown.starts_with('/') {
+        return Some(Opened::Else("the kernel"));
+    }
+    if shown.starts_with("/dev/tty") || shown.starts_with("/dev/pts/") {
+        return Some(Opened::Else("a terminal"));
+    }
+    let kind = fs::metadata(format!("/proc/{process}/fd/{file}")).ok().map(|it| it.file_type());
+    if kind.is_some_and(|kind| kind.is_fifo()) {
+        return Some(Opened::Pipe);
+    }
+    Some(Opened::File(shown.into_owned()))
+}

@@ -1,0 +1,270 @@
+//! Pipelines with a known limit, as the sampler would have seen them.
+
+use super::*;
+use crate::pipeline::{Pipe, Wait};
+
+/// A stage by its words and the seconds that it works, starves, is blocked and waits for a device.
+fn stage(words: &str, seconds: [f64; 4]) -> Stage {
+    let [working_seconds, starved_seconds, blocked_seconds, device_seconds] = seconds;
+    Stage {
+        command: words.to_owned(),
+        arguments: words.split(' ').map(str::to_owned).collect(),
+        threads: 1,
+        processor_seconds: working_seconds,
+        working_seconds,
+        starved_seconds,
+        blocked_seconds,
+        device_seconds,
+        lifetime_seconds: seconds.iter().sum(),
+        ..Stage::default()
+    }
+}
+
+fn look(stages: Vec<Stage>) -> Look {
+    let seconds = stages.iter().map(|stage| stage.lifetime_seconds).fold(0.0, f64::max);
+    Look { seconds, stages, pipes: Vec::new(), looks: 500, cores: 2 }
+}
+
+fn rules_of(judgement: &Judgement) -> Vec<&'static str> {
+    judgement.findings.iter().map(|finding| finding.rule.id).collect()
+}
+
+fn waits_for(what: &str, stage: Stage) -> Stage {
+    let seconds = stage.device_seconds + stage.other_seconds;
+    Stage { waits_for: vec![Wait { what: what.to_owned(), seconds }], ..stage }
+}
+
+fn gzip_is_slow() -> Look {
+    look(vec![
+        stage("tar cf - /srv", [1.0, 0.0, 9.0, 0.0]),
+        stage("gzip -c", [9.9, 0.1, 0.0, 0.0]),
+        stage("dd of=/dev/nst0", [0.2, 9.0, 0.0, 0.8]),
+    ])
+}
+
+#[test]
+fn the_stage_that_all_wait_for_is_the_limit() {
+    let typed = "tar cf - /srv | gzip -c | dd of=/dev/nst0";
+    let found = judge(&gzip_is_slow(), Some(typed));
+    assert_eq!(found.limit, Some(1));
+    assert_eq!(rules_of(&found), ["pipeline.work", "pipeline.one-core"]);
+    assert_eq!(
+        found.findings[0].sentence(),
+        "stage 2 (gzip) is the limit: it works for 99 % of the run"
+    );
+    let predicted = found.predicted.unwrap();
+    // 11.1 s of processor time on two cores.
+    assert!((predicted.seconds - 5.55).abs() < 1e-6, "{predicted:?}");
+    assert_eq!(predicted.command.unwrap(), "tar cf - /srv | pigz -c | dd of=/dev/nst0");
+    assert_eq!(found.waiting_seconds, 0.0);
+}
+
+#[test]
+fn a_compressor_with_threads_or_without_free_cores_is_left_alone() {
+    let mut threads = gzip_is_slow();
+    threads.stages[1] = stage("zstd -T0", [9.9, 0.1, 0.0, 0.0]);
+    assert_eq!(rules_of(&judge(&threads, None)), ["pipeline.work"]);
+    let mut one_core = gzip_is_slow();
+    one_core.cores = 1;
+    assert_eq!(rules_of(&judge(&one_core, None)), ["pipeline.work"]);
+}
+
+#[test]
+fn a_device_that_is_waited_for_is_named() {
+    let slow = waits_for("/dev/nst0", stage("dd of=/dev/nst0", [0.2, 0.3, 0.0, 9.5]));
+    let found = judge(&look(vec![stage("tar cf - a", [1.0, 0.0, 9.0, 0.0]), slow]), None);
+    assert_eq!((found.limit, rules_of(&found)), (Some(1), vec!["pipeline.device"]));
+    let sentence = found.findings[0].sentence();
+    assert!(sentence.contains("it waits for /dev/nst0 for 95 % of the run"), "{sentence}");
+    assert_eq!(found.predicted, None);
+}
+
+#[test]
+fn what_sleeps_is_named_by_what_it_sleeps_for() {
+    let mut slow = stage("pv -L 10M", [0.1, 0.0, 0.0, 0.0]);
+    (slow.other_seconds, slow.lifetime_seconds) = (9.9, 10.0);
+    let slow = waits_for("the clock", slow);
+    let found = judge(&look(vec![slow, stage("cat", [0.1, 9.9, 0.0, 0.0])]), None);
+    assert_eq!((found.limit, rules_of(&found)), (Some(0), vec!["pipeline.pace"]));
+}
+
+/// A program that sleeps in turns with little reads is seen with an empty pipe before it now and
+/// then; all others wait for it all the same.
+#[test]
+fn what_both_neighbours_wait_for_is_the_limit() {
+    let mut seen = look(vec![
+        stage("cat x", [1.0, 0.0, 9.0, 0.0]),
+        stage("pv -L 10M", [7.5, 2.4, 0.1, 0.0]),
+        stage("cat", [0.5, 9.5, 0.0, 0.0]),
+    ]);
+    assert_eq!(judge(&seen, None).limit, None);
+    let pipe = |from| Pipe { from, to: from + 1, capacity_bytes: 65536, ..Pipe::default() };
+    seen.pipes = vec![pipe(0), pipe(1)];
+    assert_eq!(judge(&seen, None).limit, Some(1));
+    // Who is starved for half of it waits for others half of the time.
+    seen.stages[2].starved_seconds = 5.0;
+    assert_eq!(judge(&seen, None).limit, None);
+}
+
+/// What starves because its source is kept from a core by other programs is the limit all the same.
+#[test]
+fn cores_that_others_have_hide_no_limit() {
+    let mut seen = look(vec![
+        stage("cat x", [3.5, 0.0, 6.5, 0.0]),
+        stage("gzip -9", [7.4, 2.6, 0.0, 0.0]),
+        stage("cat", [0.1, 9.9, 0.0, 0.0]),
+    ]);
+    seen.stages[0].processor_seconds = 0.2;
+    assert_eq!(judge(&seen, None).limit, None);
+    seen.stages[0].core_wait_seconds = 2.5;
+    let found = judge(&seen, None);
+    assert_eq!(found.limit, Some(1));
+    let caveat = found.findings[0].caveat.as_deref();
+    assert_eq!(caveat, Some("another stage waited for a core for 25 % of it"));
+}
+
+#[test]
+fn a_quota_is_no_work() {
+    let mut slow = stage("gzip -c", [9.9, 0.1, 0.0, 0.0]);
+    (slow.throttled_seconds, slow.core_wait_seconds) = (7.0, 7.0);
+    slow.processor_seconds = 2.9;
+    let stages = vec![stage("cat x", [0.1, 0.0, 9.9, 0.0]), slow];
+    let found = judge(&look(stages.clone()), None);
+    assert_eq!((found.limit, rules_of(&found)), (Some(1), vec!["pipeline.quota"]));
+    // The same without a quota is work.
+    let mut free = stages;
+    (free[1].throttled_seconds, free[1].core_wait_seconds) = (0.0, 0.0);
+    assert_eq!(rules_of(&judge(&look(free), None))[0], "pipeline.work");
+}
+
+#[test]
+fn cores_that_all_stages_wait_for_are_the_limit() {
+    let mut a = stage("xz", [9.9, 0.1, 0.0, 0.0]);
+    let mut b = stage("sha256sum", [9.0, 1.0, 0.0, 0.0]);
+    (a.processor_seconds, a.core_wait_seconds) = (9.0, 2.0);
+    (b.processor_seconds, b.core_wait_seconds) = (9.6, 2.0);
+    let found = judge(&look(vec![a.clone(), b.clone()]), None);
+    assert_eq!((found.limit, rules_of(&found)), (Some(1), vec!["pipeline.cores"]));
+    let mut more = look(vec![a, b]);
+    more.cores = 4;
+    assert_eq!(rules_of(&judge(&more, None))[0], "pipeline.work");
+}
+
+/// One program with a source and a target of its own: gzip straight to tape, or tar.
+#[test]
+fn what_reads_works_and_writes_by_itself_does_one_at_a_time() {
+    let mut slow = waits_for("/dev/nst0", stage("gzip -c", [6.0, 0.0, 0.0, 4.0]));
+    slow.device_write_seconds = 4.0;
+    let mut seen = look(vec![stage("tar cf - a", [1.0, 0.0, 9.0, 0.0]), slow]);
+    let found = judge(&seen, Some("tar cf - a | gzip -c > /dev/nst0"));
+    assert_eq!(
+        (found.limit, rules_of(&found)),
+        (Some(1), vec!["pipeline.work", "pipeline.in-turn"])
+    );
+    let predicted = found.predicted.unwrap();
+    assert!((predicted.seconds - 6.0).abs() < 1e-9);
+    assert_eq!(
+        predicted.command.unwrap(),
+        "tar cf - a | gzip -c | takeup pipe --block-size 512k > /dev/nst0"
+    );
+    // What it waits for is read: no buffer behind it changes that.
+    seen.stages[1].device_write_seconds = 0.0;
+    let found = judge(&seen, None);
+    assert!(!rules_of(&found).contains(&"pipeline.in-turn"), "{found:?}");
+}
+
+/// The case of 1999: compressor and tape work in turn, and a single dd makes it worse.
+fn in_turn() -> Look {
+    look(vec![
+        stage("tar cf - /srv", [2.0, 0.0, 8.0, 0.0]),
+        stage("gzip -c", [6.0, 0.0, 4.0, 0.0]),
+        waits_for("/dev/nst0", stage("dd obs=512k of=/dev/nst0", [0.2, 5.8, 0.0, 4.0])),
+    ])
+}
+
+#[test]
+fn stages_that_take_turns_are_told_what_overlap_would_bring() {
+    let typed = "tar cf - /srv | gzip -c | dd obs=512k of=/dev/nst0";
+    let found = judge(&in_turn(), Some(typed));
+    assert_eq!(
+        (found.limit, rules_of(&found)),
+        (None, vec!["pipeline.turns", "pipeline.lone-blocker"])
+    );
+    assert!((found.longest_stage_seconds - 6.0).abs() < 1e-9);
+    assert!((found.sum_seconds - 12.2).abs() < 1e-9);
+    assert!((found.waiting_seconds - 4.0).abs() < 1e-9);
+    let predicted = found.predicted.unwrap();
+    assert!((predicted.seconds - 6.0).abs() < 1e-9);
+    assert_eq!(
+        predicted.command.unwrap(),
+        "tar cf - /srv | gzip -c | takeup pipe --block-size 512k --to /dev/nst0"
+    );
+    // Another line than that which was seen is not changed.
+    let other = judge(&in_turn(), Some("tar cf - /srv | dd obs=512k of=/dev/nst0"));
+    assert_eq!(other.predicted.unwrap().command, None);
+}
+
+#[test]
+fn a_dd_that_only_waits_for_its_input_takes_no_turns() {
+    let mut seen = in_turn();
+    seen.stages[2] = stage("dd obs=512k", [0.2, 9.7, 0.0, 0.1]);
+    assert_eq!(rules_of(&judge(&seen, None)), ["pipeline.turns"]);
+}
+
+#[test]
+fn small_calls_and_small_pipes_are_told() {
+    let mut slow = stage("dd bs=512", [9.9, 0.1, 0.0, 0.0]);
+    (slow.bytes_out, slow.write_bytes_mean) = (Some(1 << 30), Some(512.0));
+    let mut seen = look(vec![slow, stage("cat", [1.0, 9.0, 0.0, 0.0])]);
+    let pipe = Pipe { from: 0, to: 1, capacity_bytes: 4096, ..Pipe::default() };
+    seen.pipes.push(pipe);
+    let found = rules_of(&judge(&seen, None));
+    assert_eq!(found, ["pipeline.work", "pipeline.small-calls", "pipeline.small-pipe"]);
+    seen.pipes[0].capacity_bytes = 65536;
+    seen.stages[0].write_bytes_mean = Some(65536.0);
+    assert_eq!(rules_of(&judge(&seen, None)), ["pipeline.work"]);
+    // A handful of small calls is nothing.
+    seen.stages[0].write_bytes_mean = Some(512.0);
+    seen.stages[0].bytes_out = Some(51_200);
+    assert_eq!(rules_of(&judge(&seen, None)), ["pipeline.work"]);
+}
+
+#[test]
+fn a_blocking_factor_is_ignored_where_tar_compresses_into_its_archive() {
+    let check = |words: &str, expected: bool| {
+        let found = judge(&look(vec![stage(words, [9.9, 0.1, 0.0, 0.0])]), None);
+        let is_told = rules_of(&found).contains(&"pipeline.tar-blocking");
+        assert_eq!(is_told, expected, "{words}");
+    };
+    check("tar czf /dev/nst0 -b 128 /srv", true);
+    check("tar cbfz 128 /dev/nst0 /srv", true);
+    check("tar -c --zstd --blocking-factor=128 --file=/dev/nst0 /srv", true);
+    check("tar -cb128 -I pigz -f /dev/nst0 /srv", true);
+    // Into a pipe tar writes blocks itself.
+    check("tar czf - -b 128 /srv", false);
+    check("tar cf /dev/nst0 -b 128 /srv", false);
+    check("tar czf /dev/nst0 /srv", false);
+    check("gtar czf /dev/nst0 -b 128 /srv", false);
+}
+
+#[test]
+fn what_was_too_short_or_not_seen_has_no_limit() {
+    let mut seen = gzip_is_slow();
+    seen.seconds = 0.2;
+    let found = judge(&seen, None);
+    assert_eq!((found.limit, rules_of(&found)), (None, vec!["pipeline.short"]));
+    let mut hidden = gzip_is_slow();
+    hidden.stages[0].is_hidden = true;
+    assert!(rules_of(&judge(&hidden, None)).contains(&"pipeline.not-seen"));
+    assert_eq!(judge(&Look::default(), None).limit, None);
+}
+
+/// Each rule of the room speaks in one of the tests above.
+#[test]
+fn every_rule_has_a_case() {
+    let text = include_str!("tests.rs");
+    let is_tested = |id: &str| text.matches(&format!("\"{id}\"")).count() > 0;
+    for rule in rules::PIPELINE.rules {
+        assert!(is_tested(rule.id), "{}", rule.id);
+    }
+}

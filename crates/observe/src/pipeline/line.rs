@@ -1,0 +1,275 @@
+//! A pipeline as it is typed: its stages, and the same with one of them changed.
+//!
+//! As much of the shell's grammar as it takes to find the bars between stages: quotes, escapes and
+//! everything in brackets belong to the stage that they stand in. A line that is more than one
+//! pipeline is left alone.
+
+/// The stages of a line that is one pipeline; `None` where it is something else.
+///
+/// ```
+/// use observe::pipeline::line::stages;
+///
+/// assert_eq!(stages("tar cf - 'a|b' | gzip -c").unwrap(), ["tar cf - 'a|b'", "gzip -c"]);
+/// assert_eq!(stages("make && tar cf - . | gzip"), None);
+/// ```
+pub fn stages(line: &str) -> Option<Vec<String>> {
+    let mut found = vec![String::new()];
+    for (letter, is_plain, before, after) in Letters::of(line)? {
+        match letter {
+            '|' if is_plain
+                && (after == Some('|') || after == Some('&') || before == Some('|')) =>
+            {
+                return None;
+            }
+            // Not the one of `2>&1`, of `&>` and of `>|`.
+            '|' if is_plain && before != Some('>') => {
+                found.push(String::new());
+                continue;
+            }
+            '&' if is_plain && before != Some('>') && after != Some('>') => return None,
+            ';' | '\n' | '#' if is_plain && !(letter == '#' && before.is_some_and(is_word)) => {
+                return None;
+            }
+            _ => {}
+        }
+        found.last_mut()?.push(letter);
+    }
+    let found: Vec<String> = found.iter().map(|stage| stage.trim().to_owned()).collect();
+    found.iter().all(|stage| !stage.is_empty()).then_some(found)
+}
+
+fn is_word(letter: char) -> bool {
+    !letter.is_whitespace()
+}
+
+/// A stage without, and its redirection of standard output with its mark, if it ends with one.
+pub fn redirection(stage: &str) -> Option<(&str, &str)> {
+    let mut place = None;
+    let mut at = 0;
+    for (letter, is_plain, before, _) in Letters::of(stage)? {
+        let is_output = before.is_none_or(char::is_whitespace) || before == Some('1');
+        if letter == '>' && is_plain && is_output && place.is_none() {
+            place = Some(if before == Some('1') { at - 1 } else { at });
+        }
+        at += letter.len_utf8();
+    }
+    let (command, redirected) = stage.split_at(place?);
+    let target = redirected.trim_start_matches(['1', '>']).trim();
+    // One word: what stands behind it would be arguments, and is left alone.
+    let is_one = !target.is_empty() && !target.contains(char::is_whitespace);
+    (is_one && !target.starts_with('&')).then(|| (command.trim(), redirected.trim()))
+}
+
+/// Letters, each with whether the shell takes it as one of its own, and its neighbours.
+struct Letters {
+    all: Vec<(char, bool)>,
+    at: usize,
+}
+
+impl Letters {
+    /// `None` of a line that does not close what it opens.
+    fn of(line: &str) -> Option<Letters> {
+        let mut all = Vec::new();
+        // What has been opened and not closed, the last first.
+        let mut open: Vec<char> = Vec::new();
+        let mut is_escaped = false;
+        for letter in line.chars() {
+            let inner = open.last().copied();
+            let is_plain = open.is_empty() && !is_escaped;
+            if is_escaped {
+                is_escaped = false;
+                all.push((letter, false));
+                continue;
+            }
+            match (inner, letter) {
+                (Some('\''), '\'') | (Some('"'), '"') | (Some('`'), '`') | (Some(')'), ')') => {
+                    open.pop();
+                }
+                (Some('}'), '}') => drop(open.pop()),
+                (Some('\''), _) => {}
+                (_, '\\') => is_escaped = true,
+                (_, '\'') if inner != Some('"') => open.push('\''),
+                (_, '"') => open.push('"'),
+                (_, '`') => open.push('`'),
+                (_, '(') => open.push(')'),
+                (_, '{') => open.push('}'),
+                _ => {}
+            }
+            all.push((letter, is_plain && open.is_empty()));
+        }
+        (open.is_empty() && !is_escaped).then_some(Letters { all, at: 0 })
+    }
+}
+
+impl Iterator for Letters {
+    type Item = (char, bool, Option<char>, Option<char>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let &(letter, is_plain) = self.all.get(self.at)?;
+        let before = self.at.checked_sub(1).map(|at| self.all[at].0);
+        let after = self.all.get(self.at + 1).map(|it| it.0);
+        self.at += 1;
+        Some((letter, is_plain, before, after))
+    }
+}
+
+/// The line with a buffer in front of its last write: in the place of a `dd` that does nothing else
+/// there, else behind the last stage, whose redirection it takes.
+pub fn buffered(stages: &[String]) -> Option<String> {
+    let (last, first) = stages.split_last()?;
+    let (command, target) = match redirection(last) {
+        Some((command, target)) => (command, target.to_owned()),
+        None => (last.as_str(), String::new()),
+    };
+    let mut all: Vec<String> = first.to_vec();
+    let buffer = match dd(command) {
+        Some(dd) if !first.is_empty() => {
+            // Others in front of it that were to be a buffer, too.
+            while all.len() > 1
+                && all.last().and_then(|it| self::dd(it)).is_some_and(|it| it.to.is_none())
+            {
+                all.pop();
+            }
+            let to = dd.to.map_or(String::new(), |to| format!(" --to {to}"));
+            format!("takeup pipe --block-size {}{to}", dd.block.unwrap_or("512k"))
+        }
+        // It has its target by an argument of its own.
+        _ if target.is_empty() => return None,
+        _ => {
+            all.push(command.to_owned());
+            "takeup pipe --block-size 512k".to_owned()
+        }
+    };
+    let behind = if target.is_empty() { String::new() } else { format!(" {target}") };
+    all.push(buffer + &behind);
+    Some(all.join(" | "))
+}
+
+/// The line with one stage's program changed, options and all.
+pub fn with_program(stages: &[String], at: usize, program: &str) -> Option<String> {
+    let stage = stages.get(at)?;
+    let end = stage.find(char::is_whitespace).unwrap_or(stage.len());
+    let mut all = stages.to_vec();
+    all[at] = format!("{program}{}", &stage[end..]);
+    Some(all.join(" | "))
+}
+
+/// The line without its last stage, into nothing.
+pub fn without_last(stages: &[String]) -> Option<String> {
+    let (_, first) = stages.split_last()?;
+    // `cat` in front of it: a program that sees /dev/null may do nothing at all.
+    (!first.is_empty()).then(|| format!("{} | cat >/dev/null", first.join(" | ")))
+}
+
+/// A `dd` that does nothing but collect blocks.
+struct Dd<'a> {
+    block: Option<&'a str>,
+    to: Option<&'a str>,
+}
+
+fn dd(command: &str) -> Option<Dd<'_>> {
+    let mut words = command.split_whitespace();
+    if words.next()?.rsplit('/').next() != Some("dd") {
+        return None;
+    }
+    let mut found = Dd { block: None, to: None };
+    for word in words {
+        match word.split_once('=')? {
+            ("bs" | "obs", size) if is_size(size) => found.block = Some(size),
+            ("ibs" | "status", _) => {}
+            ("of", path) => found.to = Some(path),
+            _ => return None,
+        }
+    }
+    Some(found)
+}
+
+/// A size that means the same here as there: dd's `b`, `w`, `x` and `kB` mean something else.
+fn is_size(text: &str) -> bool {
+    let digits = text.trim_end_matches(['k', 'K', 'M', 'G']);
+    let unit = text.len() - digits.len();
+    let number: Option<u64> = digits.parse().ok();
+    number.is_some_and(|number| {
+        number > 0 && (unit == 1 || (unit == 0 && number.is_multiple_of(512)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(line: &str) -> Vec<String> {
+        stages(line).unwrap()
+    }
+
+    #[test]
+    fn bars_between_stages_are_found_and_no_others() {
+        let check = |line: &str, expected: &[&str]| assert_eq!(split(line), expected, "{line}");
+        check("a | b|c", &["a", "b", "c"]);
+        check(r#"a "x|y" \| | b 'p|q'"#, &[r#"a "x|y" \|"#, "b 'p|q'"]);
+        check("(a | b) 2>&1 | c", &["(a | b) 2>&1", "c"]);
+        check("a $(b | c) | { d | e; }", &["a $(b | c)", "{ d | e; }"]);
+        check("a >| file", &["a >| file"]);
+        check("a 2>&1 x#y | b", &["a 2>&1 x#y", "b"]);
+        for line in
+            ["a; b", "a && b", "a || b", "a &", "a |& b", "a 'b", "a |", "", "a # b", "a \\"]
+        {
+            assert_eq!(stages(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn where_standard_output_goes_is_told_apart() {
+        assert_eq!(redirection("gzip -c > /dev/nst0"), Some(("gzip -c", "> /dev/nst0")));
+        assert_eq!(redirection("gzip -c 1>x"), Some(("gzip -c", "1>x")));
+        assert_eq!(redirection("gzip 2>/dev/null >> x"), Some(("gzip 2>/dev/null", ">> x")));
+        for stage in ["gzip -c", "gzip 2> x", "echo '>' a", "gzip >&2", "> x gzip -c"] {
+            assert_eq!(redirection(stage), None, "{stage}");
+        }
+    }
+
+    #[test]
+    fn a_buffer_takes_the_place_of_a_dd_or_the_redirection() {
+        let check = |line: &str, expected: &str| {
+            assert_eq!(buffered(&split(line)).as_deref(), Some(expected), "{line}");
+        };
+        check(
+            "tar cf - a | gzip | dd obs=512k of=/dev/nst0",
+            "tar cf - a | gzip | takeup pipe --block-size 512k --to /dev/nst0",
+        );
+        check(
+            "tar cf - a | dd obs=64k > /dev/nst0",
+            "tar cf - a | takeup pipe --block-size 64k > /dev/nst0",
+        );
+        check(
+            "tar cf - a | dd obs=512k | dd obs=512k > /dev/nst0",
+            "tar cf - a | takeup pipe --block-size 512k > /dev/nst0",
+        );
+        check("tar cf - a > x", "tar cf - a | takeup pipe --block-size 512k > x");
+        // What else a dd does, and a program that opens its target itself, stay.
+        assert_eq!(buffered(&split("a | dd bs=1M conv=sync of=x")), None);
+        assert_eq!(buffered(&split("tar cf /dev/nst0 a")), None);
+        assert_eq!(buffered(&split("a | dd bs=2b of=x")), None);
+    }
+
+    #[test]
+    fn a_stage_is_changed_or_left_out() {
+        let line = split("tar cf - a | gzip -c | dd of=x");
+        let expected = "tar cf - a | pigz -c | dd of=x";
+        assert_eq!(with_program(&line, 1, "pigz").as_deref(), Some(expected));
+        assert_eq!(with_program(&line, 9, "pigz"), None);
+        let expected = "tar cf - a | gzip -c | cat >/dev/null";
+        assert_eq!(without_last(&line).as_deref(), Some(expected));
+        assert_eq!(without_last(&split("a")), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_panics(line in r#"[a-z |&;<>'"\\(){}$`#12=]{0,40}"#) {
+            if let Some(stages) = stages(&line) {
+                let _ = (buffered(&stages), without_last(&stages), with_program(&stages, 0, "x"));
+                proptest::prop_assert!(stages.iter().all(|stage| !stage.is_empty()));
+            }
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Looks at the processes of a pipeline.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::{Duration, Instant};
+
+use host::counters::processor::thread_ns;
+use host::pipes::{self, End, Holders, Side, ends};
+use host::processes::{Process, children};
+use host::threads;
+
+use super::followed::{AtPipes, Followed, Found};
+use super::{Look, Pipe, Stage};
+
+/// Share of a core that looking takes at most, beside [`COST_SECONDS`] for the beginning.
+pub const COST_SHARE: f64 = 0.008;
+/// Processor time with which a short run is looked at as often as a long one.
+pub const COST_SECONDS: f64 = 0.05;
+/// Between two looks at least.
+const STEP: Duration = Duration::from_millis(10);
+/// Looks from one search for processes to the next, once the first have passed.
+const SEARCH_EVERY: u64 = 5;
+const SEARCHES_AT_FIRST: u64 = 10;
+/// More processes, stages and pipes are not followed.
+pub(super) const PROCESSES_MAX: usize = 256;
+const STAGES_MAX: usize = 32;
+const PIPES_MAX: usize = 64;
+/// A pipe that is so full, or so empty, has one side waiting.
+const FULL_SHARE: f64 = 7.0 / 8.0;
+
+/// Looks at a pipeline, again and again.
+pub struct Sampler {
+    start: Instant,
+    last: Instant,
+    next: Instant,
+    looks: u64,
+    cost_seconds: f64,
+    followed: Vec<Followed>,
+    pipes: Vec<Between>,
+    /// Processes that are followed where they were found and not started.
+    attached: Option<Vec<u32>>,
+    /// What the shell was started with: it may become its only program.
+    shell: Vec<String>,
+}
+
+/// A pipe between two stages.
+struct Between {
+    inode: u64,
+    from: usize,
+    to: usize,
+    pipe: Option<pipes::Pipe>,
+    is_open: bool,
+    is_full: bool,
+    is_empty: bool,
+    seconds: f64,
+    full_seconds: f64,
+    empty_seconds: f64,
+    capacity_bytes: u64,
+}
+
+impl Sampler {
+    /// Of what a shell that was started with these words is about to start.
+    pub fn of_shell(arguments: &[String]) -> Sampler {
+        Sampler { shell: arguments.to_vec(), ..Sampler::new(None) }
+    }
+
+    /// Of processes that are there.
+    pub fn of_processes(processes: Vec<u32>) -> Sampler {
+        Sampler::new(Some(processes))
+    }
+
+    fn new(attached: Option<Vec<u32>>) -> Sampler {
+        let now = Instant::now();
+        Sampler {
+            start: now,
+            last: now,
+            next: now,
+            looks: 0,
+            cost_seconds: 0.0,
+            followed: Vec::new(),
+            pipes: Vec::new(),
+            attached,
+            shell: Vec::new(),
+        }
+    }
+
+    /// Whether any stage is still there.
+    pub fn is_running(&self) -> bool {
+        self.followed.iter().any(|followed| !followed.is_gone)
+    }
+
+    /// Looks, if it is time to. `shell` is who started it, or any number where the processes were
+    /// attached to.
+    pub fn look(&mut self, shell: u32) {
+        let now = Instant::now();
+        if now < self.next {
+            return;
+        }
+        let used_ns = thread_ns();
+        if self.looks < SEARCHES_AT_FIRST || self.looks.is_multiple_of(SEARCH_EVERY) {
+            self.search(shell);
+        }
+        let seconds = now.duration_since(self.last).as_secs_f64();
+        self.look_at_pipes(seconds);
+        let mut at_pipes = vec![AtPipes::default(); self.followed.len()];
+        for between in self.pipes.iter().filter(|between| between.is_open) {
+            at_pipes[between.to].is_empty |= between.is_empty;
+            at_pipes[between.from].is_full |= between.is_full;
+        }
+        for (followed, pipes) in self.followed.iter_mut().zip(at_pipes) {
+            if !followed.is_gone {
+                followed.look(seconds, pipes);
+            }
+        }
+        self.looks += 1;
+        self.last = now;
+        self.cost_seconds += thread_ns().saturating_sub(used_ns) as f64 / 1e9;
+        let affordable_at = ((self.cost_seconds - COST_SECONDS) / COST_SHARE).max(0.0);
+        self.next = (now + STEP).max(self.start + Duration::from_secs_f64(affordable_at));
+    }
+
+    fn look_at_pipes(&mut self, seconds: f64) {
+        for between in self.pipes.iter_mut().filter(|between| between.is_open) {
+            (between.is_full, between.is_empty) = (false, false);
+            let Some(Ok(fill)) = between.pipe.as_ref().map(pipes::Pipe::look) else { continue };
+            let share = fill.bytes as f64 / fill.capacity_bytes.max(1) as f64;
+            between.is_full = share >= FULL_SHARE;
+            between.is_empty = fill.bytes == 0;
+            between.seconds += seconds;
+            between.full_seconds += if between.is_full { seconds } else { 0.0 };
+            between.empty_seconds += if between.is_empty { seconds } else { 0.0 };
+            between.capacity_bytes = fill.capacity_bytes;
+        }
+    }
+
+    /// What the shell has started, or the program that it became.
+    fn tops(&self, shell: u32) -> Vec<u32> {
+        if threads::arguments(shell) == self.shell { tops(shell) } else { vec![shell] }
+    }
+
+    /// Finds stages that have begun, and who has ended.
+    fn search(&mut self, shell: u32) {
+        let tops = self.attached.clone().unwrap_or_else(|| self.tops(shell));
+        let own: BTreeSet<u32> = tops.iter().copied().collect();
+        for &top in &tops {
+            let Some(process) = Process::of(top) else { continue };
+            let known = self.followed.iter().any(|followed| followed.process == process);
+            if !known && self.followed.len() < STAGES_MAX {
+                // A child has the shell's words until it becomes a program of its own.
+                let is_shell = top == shell && threads::arguments(top) == self.shell;
+                let found = match (&self.attached, is_shell) {
+                    (Some(_), _) => Found::Running,
+                    (None, true) => Found::Shell,
+                    (None, false) => Found::Started,
+                };
+                self.followed.push(Followed::new(process, found));
+            }
+        }
+        for followed in self.followed.iter_mut().filter(|followed| !followed.is_gone) {
+            followed.search(&own);
+        }
+        self.search_pipes();
+    }
+
+    fn search_pipes(&mut self) {
+        let mut found: BTreeMap<u64, Holders<usize>> = BTreeMap::new();
+        let live = self.followed.iter().enumerate().filter(|(_, followed)| !followed.is_gone);
+        for (at, followed) in live {
+            for &process in &followed.processes {
+                for end in ends(process) {
+                    found.entry(end.inode).or_default().add(at, process, end);
+                }
+            }
+        }
+        for between in &mut self.pipes {
+            between.is_open = found.get(&between.inode).is_some_and(|ends| ends.sides().is_some());
+        }
+        for (inode, ends) in found {
+            let Some(((from, to), process, end)) = ends.sides() else { continue };
+            let known = self.pipes.iter_mut().find(|between| between.inode == inode);
+            if let Some(between) = known {
+                (between.from, between.to, between.is_open) = (from, to, true);
+            } else if self.pipes.len() < PIPES_MAX {
+                self.pipes.push(Between {
+                    inode,
+                    from,
+                    to,
+                    pipe: pipes::Pipe::of(process, end).ok(),
+                    is_open: true,
+                    is_full: false,
+                    is_empty: false,
+                    seconds: 0.0,
+                    full_seconds: 0.0,
+                    empty_seconds: 0.0,
+                    capacity_bytes: 0,
+                });
+            }
+        }
+    }
+
+    /// What was seen.
+    pub fn finish(mut self) -> Look {
+        let seconds = self.last.duration_since(self.start).as_secs_f64();
+        // The shell is a stage where it became the only program, and only there.
+        let has_others = self.followed.iter().any(|followed| !followed.is_shell);
+        let order = self.order();
+        let kept: Vec<usize> =
+            order.into_iter().filter(|&at| !(has_others && self.followed[at].is_shell)).collect();
+        let place = |at: usize| kept.iter().position(|&kept| kept == at);
+        let pipe = |between: &Between| {
+            let share =
+                |part: f64| (between.seconds > 0.0).then(|| (part / between.seconds).min(1.0));
+            Some(Pipe {
+                from: place(between.from)?,
+                to: place(between.to)?,
+                capacity_bytes: between.capacity_bytes,
+                full_share: share(between.full_seconds),
+                empty_share: share(between.empty_seconds),
+            })
+        };
+        let pipes: Vec<Pipe> = self.pipes.iter().filter_map(pipe).collect();
+        let mut stages: Vec<Stage> = kept.iter().map(|&at| self.followed[at].finish()).collect();
+        uncounted(&mut stages, &pipes);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Look { seconds, stages, pipes, looks: self.looks, cores }
+    }
+
+    /// Stages in the order of the data, and of their start where no pipe says more.
+    fn order(&self) -> Vec<usize> {
+        let mut left: Vec<usize> = (0..self.followed.len()).collect();
+        left.sort_by_key(|&at| {
+            (self.followed[at].process.start_ticks, self.followed[at].process.pid)
+        });
+        let mut order = Vec::new();
+        while !left.is_empty() {
+            let feeds = |at: usize| {
+                self.pipes.iter().any(|it| it.to == at && left.contains(&it.from) && it.from != at)
+            };
+            // In a circle anybody may be the first.
+            let next = left.iter().position(|&at| !feeds(at)).unwrap_or(0);
+            order.push(left.remove(next));
+        }
+        order
+    }
+}
+
+/// A stage whose calls read much less than was written for it to read, and which is not read to the
+/// end by that, moves bytes in a way that is not counted.
+fn uncounted(stages: &mut [Stage], pipes: &[Pipe]) {
+    for pipe in pipes {
+        let given = stages[pipe.from].bytes_out.unwrap_or(0);
+        let taken = stages[pipe.to].bytes_in.unwrap_or(u64::MAX);
+        if taken.saturating_add(pipe.capacity_bytes) < given / 2 {
+            stages[pipe.to].does_not_count();
+        }
+    }
+}
+
+/// What a shell has started, each a stage: its children, or, where it has a single one that has
+/// several itself, those. The shell itself where it became the program.
+fn tops(shell: u32) -> Vec<u32> {
+    let mut at = shell;
+    for _ in 0..8 {
+        let below = children(at);
+        match below.as_slice() {
+            [] => return vec![at],
+            [only] if children(*only).len() > 1 => at = *only,
+            _ => return below,
+        }
+    }
+    children(at)
+}
+
+/// A process with all that pipes join it to, however many stages away; in no order. Pipes to
+/// whoever started it, as those of a program that collects what it prints, count as others do.
+pub fn joined(process: u32) -> Vec<u32> {
+    let Ok(all) = fs::read_dir("/proc") else { return vec![process] };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    let of = |it: u32| -> (u32, Vec<End>) { (it, ends(it)) };
+    let own = std::process::id();
+    let all: Vec<(u32, Vec<End>)> =
+        all.flatten().filter_map(number).filter(|it| *it != own).map(of).collect();
+    let mut found = vec![process];
+    let mut next = 0;
+    while let Some(&at) = found.get(next).filter(|_| found.len() < STAGES_MAX) {
+        next += 1;
+        let Some((_, here)) = all.iter().find(|(it, _)| *it == at) else { continue };
+        for (other, there) in &all {
+            // Standard error is no part of a pipeline, nor is what two programs opened for
+            // themselves.
+            let is_own = |end: &End| end.file == 0 || end.file == 1;
+            let joins = |a: &End, b: &End| {
+                let is_between = a.inode == b.inode && a.side != b.side;
+                is_between && a.file != 2 && b.file != 2 && (is_own(a) || is_own(b))
+            };
+            let is_joined = here.iter().any(|a| there.iter().any(|b| joins(a, b)));
+            // Who has both ends of a pipe talks to itself, or has forgotten to close one.
+            let both = |ends: &[End]| {
+                let has = |side: Side, inode: u64| {
+                    ends.iter().any(|end| end.side == side && end.inode == inode)
+                };
+                ends.iter().all(|end| has(Side::Read, end.inode) && has(Side::Write, end.inode))
+            };
+            if is_joined && !found.contains(other) && !both(there) {
+                found.push(*other);
+            }
+        }
+    }
+    // What one of them has started holds its pipes, too, and is part of it.
+    let is_below = |it: &u32| {
+        found.iter().any(|other| {
+            let mut below = children(*other);
+            let mut next = 0;
+            while let Some(&at) = below.get(next).filter(|_| below.len() < PROCESSES_MAX) {
+                below.extend(children(at));
+                next += 1;
+            }
+            below.contains(it)
+        })
+    };
+    let mut kept: Vec<u32> = found.iter().copied().filter(|it| !is_below(it)).collect();
+    kept.sort_unstable();
+    kept
+}

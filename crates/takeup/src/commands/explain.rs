@@ -1,0 +1,283 @@
+//! `takeup explain`: which stage of a pipeline of other programs holds it back.
+//!
+//! The shell runs the pipeline in a group of its own ([`bench::programs::group`]), [`Sampler`]
+//! looks at it meanwhile, [`judge`] says what was seen, and [`text`] prints that.
+
+mod text;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use bench::programs::commands::Failing;
+use bench::programs::group::{self, Ended, Job};
+use bench::programs::shell::Shell;
+use bench::programs::{Output, ProgramsError};
+use clap::Args;
+use flow::cancel::Cancel;
+use observe::pipeline::judge::{Judgement, judge};
+use observe::pipeline::{Look, Sampler, joined, line};
+use serde_json::{Value, json};
+
+use crate::failure::{FAILED, Failure};
+use crate::outcome::{WARNED, to_standard_output};
+use crate::quantity::Span;
+use crate::terminal::{colour, to_standard_error};
+
+/// Say which stage of a pipeline holds it back, and what would help
+///
+/// Runs a pipeline of other programs through the shell and looks at each of its stages meanwhile:
+/// whether it works, waits for its input, for the next stage, for a file or a device, or for
+/// something else. At the end it names the limit, how much of the time stages waited for each
+/// other, what would change it, and how long it would then take. What the programs print goes
+/// nowhere without --show-output; they have no terminal and no input.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup explain 'tar cf - /srv | gzip -c | dd obs=512k of=/dev/nst0'
+  takeup explain --baseline 'tar cf - /srv | zstd -c > /mnt/srv.tar.zst'
+  takeup explain --try 'tar cf - /srv | gzip -c > /dev/nst0'
+  takeup explain --pid $(pgrep -x gzip) --for 10s
+  takeup explain 'pg_dump shop | gzip > shop.gz' --json | jq '.limit, .findings[].sentence'
+
+The pipeline really runs: what it writes is written. --baseline and --try run it again.")]
+pub struct ExplainArgs {
+    /// The pipeline, as one word for the shell
+    #[arg(value_name = "PIPELINE", required_unless_present = "pid", conflicts_with = "pid")]
+    pipeline: Option<String>,
+    /// Look at a process that runs, and at all that pipes join it to
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Look for so long, such as 30s, 10m; a pipeline is ended then
+    #[arg(long = "for", value_name = "TIME")]
+    span: Option<Span>,
+    /// Run it first without its last stage: what the rest takes alone
+    #[arg(long, conflicts_with = "pid")]
+    baseline: bool,
+    /// Run it again with the change that is proposed
+    #[arg(long = "try", conflicts_with_all = ["pid", "span"])]
+    tries: bool,
+    /// The shell [default: $SHELL, or /bin/sh]
+    #[arg(long, value_name = "SHELL", conflicts_with = "pid")]
+    shell: Option<String>,
+    /// Show what the programs print, on standard error
+    #[arg(long, conflicts_with = "pid")]
+    show_output: bool,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was seen of one run.
+struct Seen {
+    look: Look,
+    judgement: Judgement,
+    /// User and system, of all programs.
+    processor_seconds: Option<[f64; 2]>,
+    /// How it failed, if it did.
+    failed: Option<String>,
+    /// It was ended because its time was over.
+    is_ended: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &ExplainArgs) -> ExitCode {
+    let failure = match explain(arguments) {
+        Ok(code) => return code,
+        Err(failure) => failure,
+    };
+    if arguments.json {
+        // The message on standard error tells the same, should this not be read.
+        let _ = to_standard_output(failure.to_json("explain").as_bytes());
+    }
+    to_standard_error(&failure.to_text());
+    ExitCode::from(FAILED)
+}
+
+fn explain(arguments: &ExplainArgs) -> Result<ExitCode, Failure> {
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let Some(typed) = &arguments.pipeline else {
+        let pid = arguments.pid.unwrap_or_default();
+        let seen = attach(pid, arguments.span, &cancel)?;
+        return print(arguments, &seen, None, None);
+    };
+    let runner = Runner::new(arguments, typed)?;
+    let baseline = if arguments.baseline {
+        let stages = line::stages(typed).unwrap_or_default();
+        let line = line::without_last(&stages).ok_or_else(|| {
+            let hint = "it needs two stages or more, in one pipeline";
+            Failure::of("--baseline: there is no last stage to leave out", Some(hint))
+        })?;
+        let seen = runner.run(&line, &cancel)?;
+        succeeded(&seen, &line)?;
+        Some((line, seen))
+    } else {
+        None
+    };
+    let seen = runner.run(typed, &cancel)?;
+    let change = seen.judgement.predicted.as_ref().and_then(|it| it.command.clone());
+    let tried = match change.filter(|_| arguments.tries && seen.failed.is_none()) {
+        Some(line) => {
+            let tried = runner.run(&with_own_path(&line), &cancel)?;
+            Some((line, tried))
+        }
+        None => None,
+    };
+    print(arguments, &seen, baseline.as_ref(), tried.as_ref())
+}
+
+/// The line with this program in the place of `takeup`, whatever the path of the shell has.
+fn with_own_path(line: &str) -> String {
+    let own = std::env::current_exe().unwrap_or_else(|_| Path::new("takeup").to_owned());
+    let own = own.to_string_lossy().replace('\'', "'\\''");
+    line.replace("| takeup pipe ", &format!("| '{own}' pipe "))
+}
+
+fn succeeded(seen: &Seen, line: &str) -> Result<(), Failure> {
+    match &seen.failed {
+        Some(how) => Err(Failure::of(format!("{line:?} failed: {how}"), None)),
+        None => Ok(()),
+    }
+}
+
+/// Runs pipelines.
+struct Runner {
+    shell: Shell,
+    output: Output,
+    span: Option<Duration>,
+}
+
+impl Runner {
+    fn new(arguments: &ExplainArgs, typed: &str) -> Result<Runner, Failure> {
+        let failure = |error: ProgramsError| Failure::new(&error, None);
+        let usual = || std::env::var("SHELL").ok().filter(|shell| !shell.is_empty());
+        let shell = arguments.shell.clone().or_else(usual).unwrap_or_else(|| "/bin/sh".to_owned());
+        let shell = Shell::new(&shell, Failing::AnyProgram).map_err(failure)?;
+        shell.check(typed).map_err(failure)?;
+        Ok(Runner {
+            shell,
+            output: if arguments.show_output { Output::Shown } else { Output::Discarded },
+            span: arguments.span.map(|span| Duration::from_secs_f64(span.0)),
+        })
+    }
+
+    fn run(&self, line: &str, cancel: &Cancel) -> Result<Seen, Failure> {
+        let arguments = self.shell.arguments(line);
+        let job = Job { arguments: &arguments, output: self.output };
+        let mut sampler = Sampler::of_shell(&arguments);
+        let start = Instant::now();
+        let over = Cancel::new();
+        let mut is_ended = false;
+        let ended = group::run(job, &over, &mut |shell| {
+            sampler.look(shell);
+            let is_over = self.span.is_some_and(|span| start.elapsed() >= span);
+            is_ended |= is_over;
+            if is_over || cancel.check().is_err() {
+                over.cancel();
+            }
+        });
+        let mut look = sampler.finish();
+        let (failed, processor_seconds) = match ended {
+            Ok(ended) => {
+                look.seconds = ended.seconds;
+                (failure_of(&ended), seconds(&ended))
+            }
+            Err(ProgramsError::Stopped(_)) if is_ended => (None, None),
+            Err(error) => return Err(Failure::new(&error, None)),
+        };
+        let judgement = judge(&look, Some(line));
+        Ok(Seen { look, judgement, processor_seconds, failed, is_ended })
+    }
+}
+
+fn failure_of(ended: &Ended) -> Option<String> {
+    let said = if ended.said.is_empty() { String::new() } else { format!(": {}", ended.said) };
+    (!ended.status.success()).then(|| format!("{}{said}", ended.how()))
+}
+
+fn seconds(ended: &Ended) -> Option<[f64; 2]> {
+    ended.user_and_system_ns.map(|both| both.map(|ns| ns as f64 / 1e9))
+}
+
+/// Looks at what runs already.
+fn attach(pid: u32, span: Option<Span>, cancel: &Cancel) -> Result<Seen, Failure> {
+    if host::processes::ProcessTimes::of(pid).is_none() {
+        let hint = "`ps -e` shows the processes; a container may hide those of others";
+        return Err(Failure::of(format!("there is no process {pid}"), Some(hint)));
+    }
+    let mut sampler = Sampler::of_processes(joined(pid));
+    let start = Instant::now();
+    let mut is_ended = false;
+    sampler.look(pid);
+    while sampler.is_running() && cancel.check().is_ok() {
+        if span.is_some_and(|span| start.elapsed().as_secs_f64() >= span.0) {
+            is_ended = true;
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+        sampler.look(pid);
+    }
+    let look = sampler.finish();
+    let judgement = judge(&look, None);
+    Ok(Seen { look, judgement, processor_seconds: None, failed: None, is_ended })
+}
+
+fn document(seen: &Seen) -> Value {
+    let (look, judgement) = (&seen.look, &seen.judgement);
+    json!({
+        "seconds": look.seconds,
+        "user_seconds": seen.processor_seconds.map(|both| both[0]),
+        "system_seconds": seen.processor_seconds.map(|both| both[1]),
+        "cores": look.cores,
+        "looks": look.looks,
+        "stages": look.stages,
+        "pipes": look.pipes,
+        "limit": judgement.limit.map(|at| at + 1),
+        "longest_stage_seconds": judgement.longest_stage_seconds,
+        "sum_seconds": judgement.sum_seconds,
+        "waiting_seconds": judgement.waiting_seconds,
+        "findings": judgement.findings,
+        "predicted": judgement.predicted,
+        "failed": seen.failed,
+        "is_ended": seen.is_ended,
+    })
+}
+
+type Run = (String, Seen);
+
+fn print(
+    arguments: &ExplainArgs,
+    seen: &Seen,
+    baseline: Option<&Run>,
+    tried: Option<&Run>,
+) -> Result<ExitCode, Failure> {
+    if arguments.json {
+        let mut whole = document(seen);
+        let other = |run: &Run| {
+            let mut document = document(&run.1);
+            document["pipeline"] = json!(run.0);
+            document
+        };
+        whole["command"] = json!("explain");
+        whole["pipeline"] = json!(arguments.pipeline);
+        whole["baseline"] = json!(baseline.map(other));
+        whole["tried"] = json!(tried.map(other));
+        to_standard_output(format!("{whole:#}\n").as_bytes())?;
+    } else {
+        let title = arguments.pipeline.as_deref();
+        let text = text::text(title, seen, baseline, tried, colour(&std::io::stdout()));
+        to_standard_output(text.as_bytes())?;
+    }
+    let all = [Some(seen), tried.map(|run| &run.1)];
+    if let Some(how) = all.into_iter().flatten().find_map(|seen| seen.failed.as_ref()) {
+        to_standard_error(&Failure::of(format!("the pipeline failed: {how}"), None).to_text());
+        return Ok(ExitCode::from(FAILED));
+    }
+    let wanted = arguments.tries && tried.is_none();
+    if wanted {
+        to_standard_error("takeup: nothing was tried: there is no change to propose\n");
+        return Ok(ExitCode::from(WARNED));
+    }
+    Ok(ExitCode::SUCCESS)
+}

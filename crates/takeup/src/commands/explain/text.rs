@@ -1,0 +1,130 @@
+//! What was seen of a pipeline, for people.
+
+use observe::pipeline::judge::shown_bytes;
+use observe::pipeline::{Look, Stage};
+use report::escape::escape;
+use report::findings;
+use report::format::{duration, percent};
+use report::table::{Align, Colour, Emphasis, Table};
+
+use super::{Run, Seen};
+
+/// Letters of a command in the table.
+const LETTERS: usize = 32;
+/// A kind of time with less of the run has no column.
+const LEAST_SHARE: f64 = 0.005;
+
+/// A kind of time.
+struct Kind {
+    name: &'static str,
+    seconds: fn(&Stage) -> f64,
+    is_always_shown: bool,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind { name: "working", seconds: |it| it.working_seconds, is_always_shown: true },
+    Kind { name: "starved", seconds: |it| it.starved_seconds, is_always_shown: true },
+    Kind { name: "blocked", seconds: |it| it.blocked_seconds, is_always_shown: true },
+    Kind { name: "device", seconds: |it| it.device_seconds, is_always_shown: true },
+    Kind { name: "other", seconds: |it| it.other_seconds, is_always_shown: false },
+];
+
+/// All of it.
+pub fn text(
+    pipeline: Option<&str>,
+    seen: &Seen,
+    baseline: Option<&Run>,
+    tried: Option<&Run>,
+    colour: Colour,
+) -> String {
+    let mut text = String::new();
+    if let Some(pipeline) = pipeline {
+        text.push_str(&format!("{}\n", escape(pipeline.as_bytes())));
+    }
+    text.push_str(&format!("{}\n\n", headline(seen)));
+    text.push_str(&table(seen, colour));
+    text.push('\n');
+    text.push_str(&findings::list(&seen.judgement.findings));
+    if let Some((line, baseline)) = baseline {
+        let (whole, rest) = (seen.look.seconds, baseline.look.seconds);
+        text.push_str(&format!(
+            "\nwithout the last stage: {} ({})\n",
+            duration(rest),
+            escape(line.as_bytes())
+        ));
+        text.push_str(&format!(
+            "the last stage costs {} of the run\n",
+            percent(((whole - rest) / whole).max(0.0))
+        ));
+    }
+    if let Some((line, tried)) = tried {
+        let foretold = seen.judgement.predicted.as_ref().map_or(0.0, |it| it.seconds);
+        text.push_str(&format!("\ntried: {}\n", escape(line.as_bytes())));
+        text.push_str(&format!(
+            "{}, foretold {}, before {}\n\n",
+            duration(tried.look.seconds),
+            duration(foretold),
+            duration(seen.look.seconds)
+        ));
+        text.push_str(&table(tried, colour));
+        text.push('\n');
+        text.push_str(&findings::list(&tried.judgement.findings));
+    }
+    text
+}
+
+fn headline(seen: &Seen) -> String {
+    let mut line = duration(seen.look.seconds);
+    if let Some([user, system]) = seen.processor_seconds {
+        let (user, system) = (duration(user), duration(system));
+        line.push_str(&format!(", {user} of processor time in programs, {system} in the kernel"));
+    }
+    if seen.is_ended {
+        line.push_str("; ended because its time was over");
+    }
+    line
+}
+
+fn table(seen: &Seen, colour: Colour) -> String {
+    let Look { stages, seconds, .. } = &seen.look;
+    if stages.is_empty() {
+        return String::new();
+    }
+    let share = |part: f64| part / seconds.max(f64::MIN_POSITIVE);
+    let ended = |stage: &Stage| (seconds - stage.lifetime_seconds).max(0.0);
+    let has = |kind: &&Kind| {
+        kind.is_always_shown || stages.iter().any(|it| share((kind.seconds)(it)) >= LEAST_SHARE)
+    };
+    let kinds: Vec<&Kind> = KINDS.iter().filter(has).collect();
+    let has_ended = stages.iter().any(|it| share(ended(it)) >= 0.02);
+    let mut columns = vec![("stage", Align::Left)];
+    columns.extend(kinds.iter().map(|kind| (kind.name, Align::Right)));
+    if has_ended {
+        columns.push(("not there", Align::Right));
+    }
+    columns.extend(["processor", "in", "out"].map(|name| (name, Align::Right)));
+    let mut table = Table::new(&columns);
+    for (number, stage) in stages.iter().enumerate() {
+        let is_limit = seen.judgement.limit == Some(number);
+        let mut cells = vec![format!("{} {}", number + 1, shortened(&stage.command))];
+        cells.extend(kinds.iter().map(|kind| percent(share((kind.seconds)(stage)))));
+        if has_ended {
+            cells.push(percent(share(ended(stage))));
+        }
+        cells.extend([
+            duration(stage.processor_seconds),
+            shown_bytes(stage.bytes_in),
+            shown_bytes(stage.bytes_out),
+        ]);
+        table.row(cells, if is_limit { Emphasis::Strong } else { Emphasis::None });
+    }
+    table.render(colour)
+}
+
+fn shortened(command: &str) -> String {
+    let shown = escape(command.as_bytes()).to_string();
+    match shown.char_indices().nth(LETTERS) {
+        Some((at, _)) => format!("{}...", &shown[..at]),
+        None => shown,
+    }
+}

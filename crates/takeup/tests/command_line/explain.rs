@@ -1,0 +1,256 @@
+//! `takeup explain` of pipelines whose limit is known, because it is made.
+//!
+//! All of them run for ever, and are ended: what they do does not depend on how fast the machine
+//! is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{document, run, takeup};
+
+/// How long each is looked at.
+const SPAN: &str = "1200ms";
+
+/// A source that hands over little and then sleeps.
+const PACED_SOURCE: &str = "sh -c 'while :; do head -c 64k /dev/zero; sleep 0.02; done'";
+/// A target that takes little and then sleeps.
+const PACED_TARGET: &str = "sh -c 'while :; do head -c 64k >/dev/null; sleep 0.02; done'";
+
+/// Pipelines and which stage is their limit.
+fn known() -> Vec<(String, u64)> {
+    let source = PACED_SOURCE;
+    let target = PACED_TARGET;
+    let zeros = "cat /dev/zero";
+    let noise = "cat noise noise noise noise noise noise noise noise noise noise noise noise";
+    let small_pipe = "perl -e 'fcntl(STDOUT, 1031, 4096); exec \"cat\", \"/dev/zero\"'";
+    [
+        // A slow source.
+        (format!("{source} | cat >/dev/null"), 1),
+        (format!("{source} | gzip -1 | cat >/dev/null"), 1),
+        (format!("{source} | dd obs=512k | gzip | cat >/dev/null"), 1),
+        ("takeup pipe --from /dev/zero --rate-limit 8M | gzip -1 >/dev/null".to_owned(), 1),
+        // A slow compressor.
+        (format!("{zeros} | gzip -9 | cat >/dev/null"), 2),
+        (format!("{zeros} | gzip -9 >/dev/null"), 2),
+        (format!("{zeros} | cat | gzip -9 | cat >/dev/null"), 3),
+        (format!("{noise} | gzip -6 | dd bs=64k of=/dev/null"), 2),
+        (format!("{zeros} | xz -6 -T1 | cat >/dev/null"), 2),
+        (format!("{zeros} | xz -6 -T1 | gzip | cat >/dev/null"), 2),
+        (format!("{noise} | zstd -19 -T1 | cat >/dev/null"), 2),
+        ("gzip -9 -c /dev/zero | cat | cat >/dev/null".to_owned(), 1),
+        // A slow target.
+        (format!("{zeros} | {target}"), 2),
+        (format!("{zeros} | cat | {target}"), 3),
+        (format!("{zeros} | takeup pipe --rate-limit 8M >/dev/null"), 2),
+        (format!("{zeros} | pv -qL 4M >/dev/null"), 2),
+        (format!("{zeros} | pv -qL 4M | cat >/dev/null"), 2),
+        (format!("cat /dev/urandom | gzip -1 | {target}"), 3),
+        // Small blocks.
+        ("dd if=/dev/zero bs=16 | cat >/dev/null".to_owned(), 1),
+        (format!("{zeros} | dd bs=16 of=/dev/null"), 2),
+        (format!("{zeros} | dd ibs=16 obs=512k | cat >/dev/null"), 2),
+        // A small pipe in front of what is slow.
+        (format!("{small_pipe} | gzip -9 | cat >/dev/null"), 2),
+    ]
+    .into()
+}
+
+/// A folder with what the pipelines read.
+fn scene() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let noise = samples::noise(7, 16 << 20);
+    fs::write(directory.path().join("noise"), noise).unwrap();
+    directory
+}
+
+/// `takeup` is found by its name.
+fn path() -> String {
+    let own = PathBuf::from(env!("CARGO_BIN_EXE_takeup"));
+    format!("{}:{}", own.parent().unwrap().display(), std::env::var("PATH").unwrap())
+}
+
+fn explained(directory: &Path, arguments: &[&str]) -> Value {
+    let mut command = takeup();
+    command.env("PATH", path()).current_dir(directory).arg("explain").args(arguments);
+    let output = command.args(["--shell", "/bin/sh", "--json"]).output().unwrap();
+    let tries = arguments.contains(&"--try");
+    assert!(output.status.success() || (tries && output.status.code() == Some(2)), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Times of each kind are those of the stage, and bytes go on from one to the next.
+fn is_consistent(found: &Value, line: &str) {
+    let stages = found["stages"].as_array().unwrap();
+    for stage in stages {
+        let seconds = |name: &str| stage[format!("{name}_seconds")].as_f64().unwrap();
+        let kinds = ["working", "starved", "blocked", "device", "other"].map(seconds);
+        let sum: f64 = kinds.iter().sum();
+        assert!((sum - seconds("lifetime")).abs() < 1e-6, "{line}: {stage}");
+        assert!(kinds.iter().all(|&it| it >= 0.0), "{line}: {stage}");
+    }
+    let busy: f64 = stages
+        .iter()
+        .map(|it| {
+            ["working", "device", "other"]
+                .map(|kind| it[format!("{kind}_seconds")].as_f64().unwrap())
+        })
+        .map(|kinds| kinds.iter().sum::<f64>())
+        .fold(0.0, f64::max);
+    assert!((busy - found["longest_stage_seconds"].as_f64().unwrap()).abs() < 1e-6, "{line}");
+}
+
+#[test]
+fn the_stage_that_is_known_to_be_slow_is_named() {
+    let scene = scene();
+    let known = known();
+    assert!(known.len() >= 20);
+    for (line, limit) in known {
+        let found = explained(scene.path(), &[&line, "--for", SPAN]);
+        assert_eq!(found["limit"], limit, "{line}: {found:#}");
+        is_consistent(&found, &line);
+        if line.starts_with("perl") {
+            let rules: Vec<&str> = rules(&found);
+            assert!(rules.contains(&"pipeline.small-pipe"), "{found:#}");
+        }
+    }
+}
+
+fn rules(found: &Value) -> Vec<&str> {
+    let findings = found["findings"].as_array().unwrap();
+    findings.iter().map(|finding| finding["rule"].as_str().unwrap()).collect()
+}
+
+/// A pipeline that somebody else has started.
+struct Running {
+    shell: Child,
+}
+
+impl Running {
+    fn start(directory: &Path, line: &str) -> Running {
+        use std::os::unix::process::CommandExt as _;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", line]).env("PATH", path()).current_dir(directory);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Running { shell: command.process_group(0).spawn().unwrap() }
+    }
+
+    /// Its stages, once all of them are what they are to be.
+    fn stages(&self, count: usize) -> Vec<u32> {
+        for _ in 0..500 {
+            let path = format!("/proc/{0}/task/{0}/children", self.shell.id());
+            let text = fs::read_to_string(path).unwrap();
+            let all: Vec<u32> = text.split_whitespace().map(|it| it.parse().unwrap()).collect();
+            let is_line = |pid: &u32| {
+                let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                words.starts_with("/bin/sh\0-c") || words.is_empty()
+            };
+            if all.len() == count && !all.iter().any(is_line) {
+                return all;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the pipeline did not begin");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.shell.id());
+        // Where all of it has ended already there is nobody to tell.
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).output();
+        let _ = self.shell.wait();
+    }
+}
+
+/// Whichever of its processes is named.
+#[test]
+fn what_runs_already_is_attached_to() {
+    let scene = scene();
+    let cases = [
+        ("cat /dev/zero | gzip -9 | cat >/dev/null".to_owned(), 2),
+        (format!("{PACED_SOURCE} | gzip -1 | cat >/dev/null"), 1),
+        (format!("cat /dev/zero | cat | {PACED_TARGET}"), 3),
+    ];
+    for (number, (line, limit)) in cases.into_iter().enumerate() {
+        let running = Running::start(scene.path(), &line);
+        let pid = running.stages(3)[number].to_string();
+        let mut command = takeup();
+        command.args(["explain", "--pid", &pid, "--for", SPAN, "--json"]);
+        let output = command.output().unwrap();
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(found["stages"].as_array().unwrap().len(), 3, "{line}: {found:#}");
+        assert_eq!(found["limit"], limit, "{line}: {found:#}");
+    }
+}
+
+/// Whoever looks is neither reader nor writer: who writes is told that its reader has gone, and who
+/// reads sees the end.
+#[test]
+fn a_reader_that_is_killed_meanwhile_ends_the_pipeline() {
+    let scene = scene();
+    let mut running = Running::start(scene.path(), "yes | cat >/dev/null");
+    let stages = running.stages(2);
+    let mut command = takeup();
+    command.args(["explain", "--pid", &stages[0].to_string(), "--json"]);
+    let looking = command.stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    let killed = Command::new("kill").args(["-KILL", &stages[1].to_string()]).status().unwrap();
+    assert!(killed.success());
+    // Both end by themselves: the writer by SIGPIPE, the look because nothing is left.
+    assert!(running.shell.wait().is_ok());
+    let output = looking.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn a_change_is_tried_and_its_gain_told() {
+    let scene = scene();
+    let line = "cat noise noise noise noise | gzip -9 | cat >/dev/null";
+    let found = explained(scene.path(), &[line, "--try", "--baseline"]);
+    assert_eq!(found["limit"], 2, "{found:#}");
+    let cores = found["cores"].as_u64().unwrap();
+    assert!(found["user_seconds"].as_f64().unwrap() > 0.0);
+    assert_eq!(
+        found["baseline"]["pipeline"],
+        "cat noise noise noise noise | gzip -9 | cat >/dev/null"
+    );
+    // With one core, or where somebody else has the other one, nothing is proposed.
+    assert!(cores > 1 || found["predicted"].is_null());
+    if let Some(predicted) = found["predicted"].as_object() {
+        assert_eq!(predicted["command"], "cat noise noise noise noise | pigz -9 | cat >/dev/null");
+        let tried = &found["tried"];
+        assert_eq!(tried["pipeline"], "cat noise noise noise noise | pigz -9 | cat >/dev/null");
+        assert_eq!(tried["failed"], Value::Null);
+    }
+}
+
+#[test]
+fn what_cannot_be_explained_says_why() {
+    let scene = scene();
+    let said = |arguments: &[&str]| {
+        let arguments = [&["explain", "--shell", "/bin/sh"], arguments].concat();
+        let output = run(scene.path(), &arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), text.trim().to_owned())
+    };
+    let (code, text) = said(&["nosuchprogram | cat"]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("no program nosuchprogram"), "{text}");
+    let (code, text) = said(&["cat nosuchfile | gzip >/dev/null; exit 3"]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("the pipeline failed: status 3"), "{text}");
+    assert!(text.contains("nosuchfile"), "{text}");
+    let (code, text) = said(&["true", "--baseline"]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("there is no last stage to leave out"), "{text}");
+    let output = run(scene.path(), &["explain", "--pid", "4194999"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.starts_with("takeup: there is no process 4194999\nhint: "), "{text}");
+    let found = document(scene.path(), &["explain", "true", "--json"]);
+    assert_eq!((found["limit"].clone(), rules(&found)), (Value::Null, vec!["pipeline.short"]));
+}
