@@ -1,11 +1,12 @@
-//! The kernel modules of the guest and what they depend on, in the order of loading.
+//! The kernel modules of the guest and what they depend on: those of every start in the order of
+//! loading, and a list of all for `modprobe`, with which a test loads what it alone needs.
 //!
 //! Debian's packages bring no `modules.dep`, which installing makes; every module carries the
 //! names it depends on in its section `.modinfo`, as `depends=a,b` between zero bytes. That is
 //! looked for in the bytes of the file, which needs no ELF reader. Compressed modules (Debian 13)
 //! are not read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +47,56 @@ pub fn in_order(folder: &Path, wanted: &[&str]) -> anyhow::Result<Vec<PathBuf>> 
     Ok(order.placed.into_iter().map(|(_, path)| path).collect())
 }
 
+/// The text of `modules.dep` of all modules below `folder`: a line for each, its path and those of
+/// all that it depends on, the last one to be loaded first (modules.dep(5)).
+///
+/// # Errors
+/// When a module is missing or depends on itself.
+pub fn list(folder: &Path) -> anyhow::Result<String> {
+    let mut files = HashMap::new();
+    collect(&folder.join("kernel"), &mut files)?;
+    let mut names: Vec<String> = files.keys().cloned().collect();
+    names.sort_unstable();
+    let mut order = Order { files, placed: Vec::new(), under_way: Vec::new() };
+    let mut own = HashMap::new();
+    for name in &names {
+        order.place(name)?;
+    }
+    for (name, path) in &order.placed {
+        own.insert(name.clone(), depends(&read(path)?));
+    }
+    let mut text = String::new();
+    for (place, (name, path)) in order.placed.iter().enumerate() {
+        let mut needed = BTreeSet::new();
+        needs(name, &own, &mut needed);
+        // All that it needs stands before it in the order of loading.
+        let before = order.placed[..place].iter().rev().filter(|(name, _)| needed.contains(name));
+        let relative = |path: &Path| -> anyhow::Result<String> {
+            Ok(path.strip_prefix(folder)?.to_string_lossy().into_owned())
+        };
+        text.push_str(&relative(path)?);
+        text.push(':');
+        for (_, path) in before {
+            text.push(' ');
+            text.push_str(&relative(path)?);
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn needs(name: &str, own: &HashMap<String, Vec<String>>, needed: &mut BTreeSet<String>) {
+    for dependency in own.get(name).into_iter().flatten() {
+        if needed.insert(dependency.clone()) {
+            needs(dependency, own, needed);
+        }
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("read {}", path.display()))
+}
+
 struct Order {
     files: HashMap<String, PathBuf>,
     placed: Vec<(String, PathBuf)>,
@@ -62,8 +113,7 @@ impl Order {
         }
         let path = self.files.get(name).with_context(|| format!("no module {name}"))?.clone();
         self.under_way.push(name.to_owned());
-        let bytes = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
-        for dependency in depends(&bytes) {
+        for dependency in depends(&read(&path)?) {
             self.place(&dependency)?;
         }
         self.under_way.pop();
@@ -131,6 +181,30 @@ mod tests {
         ]);
         let order = in_order(folder.path(), &["st", "sg"]).unwrap();
         assert_eq!(names(&order), ["common", "scsi-mod", "st", "sg"]);
+    }
+
+    #[test]
+    fn a_module_is_listed_with_all_that_it_needs() {
+        let folder = tree(&[
+            ("st", "scsi-mod,common"),
+            ("sg", "scsi_mod"),
+            ("scsi-mod", "common"),
+            ("common", ""),
+            ("other", ""),
+        ]);
+        let text = list(folder.path()).unwrap();
+        let mut lines: Vec<String> =
+            text.lines().map(|line| line.replace("kernel/drivers/", "")).collect();
+        lines.sort_unstable();
+        let expected = [
+            "common.ko:",
+            "other.ko:",
+            "scsi-mod.ko: common.ko",
+            "sg.ko: scsi-mod.ko common.ko",
+            "st.ko: scsi-mod.ko common.ko",
+        ];
+        assert_eq!(lines, expected);
+        assert!(list(tree(&[("a", "nowhere")]).path()).is_err());
     }
 
     #[test]

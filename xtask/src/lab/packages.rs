@@ -12,28 +12,42 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
+use super::modules;
+
 /// The package whose dependency is the kernel itself.
 const KERNEL: &str = "linux-image-amd64";
 
 /// Everything else, in the order in which it is unpacked.
-const PACKAGES: [&str; 10] = [
-    "busybox-static",     // all of the initramfs
-    "tgt",                // the virtual drive
-    "open-iscsi",         // iscsistart
-    "libopeniscsiusr",    // for it
-    "libisns0",           // for it
-    "mt-st",              // the tape operator's tool
-    "mtx",                // that of an autoloader
-    "sg3-utils",          // SCSI commands by hand
-    "libsgutils2-1.46-2", // for it
-    "dmsetup",            // cartridges with unreadable places
+const PACKAGES: [&str; 22] = [
+    "busybox-static",           // all of the initramfs
+    "tgt",                      // the virtual drive
+    "open-iscsi",               // iscsistart
+    "libopeniscsiusr",          // for it
+    "libisns0",                 // for it
+    "mt-st",                    // the tape operator's tool
+    "mtx",                      // that of an autoloader
+    "sg3-utils",                // SCSI commands by hand
+    "libsgutils2-1.46-2",       // for it
+    "dmsetup",                  // cartridges with unreadable places, stacks of block devices
+    "lvm2",                     // logical volumes
+    "libdevmapper-event1.02.1", // for it
+    "libedit2",                 // for it
+    "libbsd0",                  // for that
+    "libmd0",                   // for that
+    "mdadm",                    // arrays
+    "nfs-kernel-server",        // exportfs, rpc.mountd, rpc.nfsd
+    "nfs-common",               // mount.nfs
+    "libnfsidmap1",             // for them
+    "libevent-core-2.1-7",      // for them
+    "libtirpc3",                // for them
+    "libwrap0",                 // for them
 ];
 
 /// Where the uncompressed kernel is put.
 const KERNEL_IMAGE: &str = "boot/vmlinux";
 
 /// Raised when the same packages are unpacked in another way.
-const LAYOUT: &str = "2";
+const LAYOUT: &str = "3";
 
 /// Longest time for one call of apt-get: the kernel has 70 MB.
 const FETCH_LIMIT_SECONDS: &str = "600";
@@ -186,6 +200,9 @@ fn unpack(work: &Path) -> anyhow::Result<PathBuf> {
         }
     }
     decompress_kernel(&unpacked)?;
+    let folder = only_entry(&unpacked.join("usr/lib/modules"))?;
+    fs::write(folder.join("modules.dep"), modules::list(&folder)?)
+        .context("write the list of modules")?;
     Ok(unpacked)
 }
 
