@@ -81,13 +81,24 @@ impl Queue {
 
     /// Requests that the device takes at once, where that is known: what it tells itself, or the
     /// tags of its driver. These are shown by `nr_requests` as long as no scheduler has a queue of
-    /// its own in front of them.
+    /// its own in front of them. What a device that lies on others takes is theirs to tell.
     pub fn depth(&self) -> Option<u64> {
         let tags = || {
             let has_none = self.scheduler.as_deref() == Some("none");
             Some(self.nr_requests.filter(|_| has_none)? * self.hardware_queues?.max(1))
         };
-        self.device_depth.or_else(tags)
+        self.device_depth.or_else(|| if self.made_of.is_empty() { tags() } else { None })
+    }
+
+    /// Whether the device makes requests of what it gets, which it can join and order, or hands on
+    /// what it gets (block/blk-mq-sysfs.c: a queue of requests has hardware queues).
+    pub fn has_requests(&self) -> bool {
+        self.hardware_queues.is_some_and(|queues| queues > 0)
+    }
+
+    /// Whether what a device of this name does is counted.
+    pub fn is_counted(&self, name: &str) -> bool {
+        self.iostats != Some(0) || !heeds_iostats(name, self.has_requests())
     }
 
     /// Requests that fit into the queue of the scheduler, where there is one.
@@ -95,6 +106,15 @@ impl Queue {
         let has_one = self.scheduler.as_deref().is_some_and(|name| name != "none");
         Some(self.nr_requests.filter(|_| has_one)? * self.hardware_queues.unwrap_or(1).max(1))
     }
+}
+
+/// Whether `iostats` switches the counting of a device of this name, which has a queue of requests
+/// or hands on what it gets. Those that hand on count by themselves, and most do not ask: in Linux
+/// 6.1 volumes of LVM and all else of the device mapper show 0 there, and count (drivers/md/dm.c,
+/// `dm_start_io_acct`). md and NVMe with several paths do ask (drivers/md/md.c, `md_account_bio`;
+/// drivers/nvme/host/multipath.c).
+pub fn heeds_iostats(name: &str, has_requests: bool) -> bool {
+    has_requests || name.starts_with("md") || name.starts_with("nvme")
 }
 
 /// Requests in flight on a device of this machine at this moment, reads and writes together.

@@ -10,6 +10,7 @@ mod tests;
 
 use finding::{Certainty, Finding, Severity, Unit};
 use host::counters::disk::Direction;
+use host::queue::Queue;
 
 use crate::rules;
 use crate::watch::{DeviceInterval, State};
@@ -36,14 +37,12 @@ pub fn findings(device: &DeviceInterval, seconds: f64) -> Vec<Finding> {
     if !is_worth_a_word(device, seconds) {
         return findings;
     }
-    if let Some(below) = device.queue.as_ref().map(|queue| &queue.made_of)
-        && !below.is_empty()
-    {
-        findings.push(stacked(below));
-    } else {
+    let stack = device.queue.as_ref().filter(|queue| !queue.made_of.is_empty());
+    if stack.is_none_or(Queue::has_requests) {
         findings.extend(shape::findings(device));
         findings.extend(queueing::findings(device));
     }
+    findings.extend(stack.map(stacked));
     if device.number == (0, 0) {
         let what = "a path to a device that has several";
         let why = "the device itself may count the same requests once more";
@@ -91,9 +90,13 @@ fn state(device: &DeviceInterval) -> Option<Finding> {
     }
 }
 
-fn stacked(below: &[String]) -> Finding {
-    let what = format!("a device over {}", below.join(", "));
-    let why = "it joins nothing itself, and its times go by ticks of the clock: look at those";
+fn stacked(queue: &Queue) -> Finding {
+    let what = format!("a device over {}", queue.made_of.join(", "));
+    let why = if queue.has_requests() {
+        "what is joined is joined here; how many at once these take, they tell themselves"
+    } else {
+        "it joins nothing itself, and its times go by ticks of the clock: look at those"
+    };
     Finding::new(&rules::STACKED, Certainty::Told, what).because(why)
 }
 

@@ -61,7 +61,8 @@ pub enum State {
     Appeared,
     /// They have begun anew since: it is another device, or the same that was away.
     CountedAnew,
-    /// They stand still, since counting is switched off (`queue/iostats` is 0).
+    /// They stand still, since counting is switched off (`queue/iostats` is 0, and the device asks
+    /// for it).
     NotCounted,
 }
 
@@ -190,7 +191,7 @@ impl Memory {
     }
 
     fn counted(&self, row: &DiskRow, earlier: Option<&DiskRow>) -> (State, DiskCounters) {
-        if self.queue.as_ref().is_some_and(|queue| queue.iostats == Some(0)) {
+        if self.queue.as_ref().is_some_and(|queue| !queue.is_counted(&row.name)) {
             return (State::NotCounted, DiskCounters::default());
         }
         let Some(earlier) = earlier else { return (State::Appeared, row.counters) };

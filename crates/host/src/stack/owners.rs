@@ -77,10 +77,12 @@ fn of_udev(
         (format!("queue/{name}"), format!("bdi/{name}"), format!("device/{name}"));
     let attributes: &[&str] = if subsystem == "bdi" { &[name] } else { &[&queue, &bdi, &device] };
     let owner = |rule: &Rule| {
-        let value = rule.value(attributes)?;
+        if !rule.sets(attributes) {
+            return None;
+        }
         let applies = rule.applies(machine, folder, subsystem);
         let place = format!("{}:{}", rule.file.display(), rule.line);
-        let (place, value) = (Some(place), Some(value.to_owned()));
+        let (place, value) = (Some(place), rule.value(attributes).map(str::to_owned));
         let is_sure = applies == Applies::Yes;
         (applies != Applies::No).then_some(Owner { by: "udev", place, value, is_sure })
     };

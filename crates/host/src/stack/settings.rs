@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{Kind, Layer, Owner};
+use crate::layers::file_name;
 use crate::machine::Machine;
+use crate::queue;
 use crate::settings::chosen;
 
 /// A setting of a layer.
@@ -40,6 +42,8 @@ enum Acts {
     Ordering,
     /// Where files are read.
     ReadAhead,
+    /// Where it is asked before anything is counted.
+    Counting,
 }
 
 /// Settings in the folder of the queue: name, where it acts, what tells its limit.
@@ -54,7 +58,7 @@ const QUEUE: &[(&str, Acts, Option<&str>)] = &[
     ("discard_max_bytes", Acts::Everywhere, Some("discard_max_hw_bytes")),
     ("discard_granularity", Acts::Everywhere, None),
     ("rotational", Acts::Everywhere, None),
-    ("iostats", Acts::Everywhere, None),
+    ("iostats", Acts::Counting, None),
     ("optimal_io_size", Acts::Everywhere, None),
     ("minimum_io_size", Acts::Everywhere, None),
     ("logical_block_size", Acts::Everywhere, None),
@@ -106,9 +110,9 @@ fn of_device(
 ) -> BTreeMap<&'static str, LayerSetting> {
     let requests = has_requests(folder);
     let mut settings = BTreeMap::new();
-    let queue = folder.join("queue");
+    let own = folder.join("queue");
     for (name, where_it_acts, limit) in QUEUE {
-        let path = queue.join(name);
+        let path = own.join(name);
         let Some(text) = machine.word(&path) else { continue };
         let acts = match where_it_acts {
             Acts::Everywhere => true,
@@ -116,12 +120,13 @@ fn of_device(
             Acts::Cutting => requests || matches!(kind, Kind::Md | Kind::Nvme),
             Acts::Ordering => requests && !is_path,
             Acts::ReadAhead => acting.contains(&path),
+            Acts::Counting => queue::heeds_iostats(&file_name(folder), requests),
         };
         let setting = LayerSetting {
             value: chosen(&text).to_owned(),
             path: machine.shown(&path),
             acts,
-            limit: limit.and_then(|limit| machine.word(&queue.join(limit))),
+            limit: limit.and_then(|limit| machine.word(&own.join(limit))),
             owners: Vec::new(),
         };
         settings.insert(*name, setting);

@@ -112,6 +112,11 @@ fn who_sets_them() {
     assert_eq!(owners("sdb", "scheduler"), [other, profile]);
     // The file of that name in /etc is taken in its place.
     assert_eq!(owners("sda", "nr_requests"), [""; 0]);
+    // A rule that asks a program, as nfs-common has it, is for whom the program says, and sets what
+    // it prints.
+    let stack = below("nvme", "0:50", "/share/file");
+    let owner = &stack.layers[0].settings["read_ahead_kb"].owners[0];
+    assert_eq!((owner.by, owner.is_sure, owner.value.as_deref()), ("udev", false, None));
     let stack = below("san", "253:2", "/var/lib/db/base");
     let owner = &stack.layer("dm-0").unwrap().settings["max_sectors_kb"].owners[0];
     assert_eq!((owner.by, owner.is_sure), ("multipath.conf", false));
@@ -159,6 +164,12 @@ fn a_volume_over_paths_to_files_and_an_array_without_one_of_its_disks() {
     let stack = below("lab-multipath-md", "9:100", "/dev/md100");
     assert_eq!(shape(&stack)[..2], ["md100: loop2 loop3", "loop2: /run/lab/tmp"]);
     assert_eq!(facts(&stack, "md100", ["level", "disks", "missing"]), ["raid1", "2", "1"]);
+    // The device mapper counts whatever its `iostats` shows; others ask it.
+    let stack = below("lab-multipath-md", "254:1", "/dev/dm-1");
+    let expected = pairs([("dm-1", false), ("dm-0", true), ("loop0", true), ("loop1", true)]);
+    assert_eq!(acting(&stack, "iostats"), expected);
+    let stack = below("lab-multipath-md", "9:100", "/dev/md100");
+    assert!(stack.layer("md100").unwrap().settings["iostats"].acts);
     let members = &stack.layer("md100").unwrap().members;
     assert_eq!((members[0].works, members[1].state.as_str()), (true, "faulty"));
     assert_eq!(stack.layer("md100").unwrap().names.get("uuid"), None);

@@ -80,8 +80,19 @@ impl Part {
 }
 
 impl Rule {
-    /// What it sets one of these attributes to.
+    /// Whether it sets one of these attributes.
+    pub fn sets(&self, attributes: &[&str]) -> bool {
+        self.text(attributes).is_some()
+    }
+
+    /// What it sets one of these attributes to, where that stands in the rule and is not put
+    /// together when it is used (udev(7): `%c` is what a program printed, `$attr{...}` another
+    /// attribute).
     pub fn value(&self, attributes: &[&str]) -> Option<&str> {
+        self.text(attributes).filter(|value| !value.contains(['%', '$']))
+    }
+
+    fn text(&self, attributes: &[&str]) -> Option<&str> {
         let is_it = |part: &&Part| {
             let name = part.key.strip_prefix("ATTR{").and_then(|it| it.strip_suffix('}'));
             part.sets() && name.is_some_and(|name| attributes.contains(&name))
@@ -91,7 +102,9 @@ impl Rule {
 
     /// Whether it is for the device in that folder, of that subsystem.
     pub fn applies(&self, machine: &Machine, folder: &Path, subsystem: &str) -> Applies {
-        let mut found = Applies::Yes;
+        // A program that fails ends the rule, however it is written (udev(7), PROGRAM).
+        let asks_program = self.parts.iter().any(|part| part.key == "PROGRAM");
+        let mut found = if asks_program { Applies::Perhaps } else { Applies::Yes };
         for part in self.parts.iter().filter(|it| ["==", "!="].contains(&it.operator.as_str())) {
             let attribute = part.key.strip_prefix("ATTR{").and_then(|it| it.strip_suffix('}'));
             let value = match part.key.as_str() {

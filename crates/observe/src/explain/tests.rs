@@ -185,6 +185,9 @@ fn queue_cases() -> Vec<Case> {
     };
     let unknown = Queue { device_depth: None, ..disk() };
     let heads = Queue { rotational: Some(1), ..disk() };
+    let hands_on =
+        Queue { made_of: vec!["sdb".to_owned()], hardware_queues: None, ..unknown.clone() };
+    let paths = Queue { made_of: vec!["sdb".to_owned()], ..tags.clone() };
     let slow = |milliseconds, kib| Load {
         read: (100.0, 0.0, kib, milliseconds),
         queue_length: 1.0,
@@ -211,9 +214,18 @@ fn queue_cases() -> Vec<Case> {
         silent("device.room-left", always(4.0), heads),
         silent("device.room-left", always(4.0), unknown),
         case("device.room-left", always(50.0), tags),
-        case("device.stacked", RANDOM, Queue { made_of: vec!["sda".to_owned()], ..disk() }),
+        case("device.stacked", RANDOM, hands_on.clone()),
+        case("device.stacked", RANDOM, paths.clone()),
         silent("device.stacked", RANDOM, disk()),
+        // A device over others has sentences of its own where requests are made of what it gets;
+        // how many are taken at once is the others' to say.
+        silent("device.not-merged", RANDOM, hands_on.clone()),
+        case("device.not-merged", RANDOM, paths.clone()),
+        silent("device.queue-full", length(91.0), paths),
         case("device.not-counted", RANDOM, Queue { iostats: Some(0), ..disk() }),
+        // As volumes have it in Linux 6.1, which count all the same.
+        silent("device.not-counted", RANDOM, Queue { iostats: Some(0), ..hands_on.clone() }),
+        case("device.stacked", RANDOM, Queue { iostats: Some(0), ..hands_on }),
         silent("device.not-counted", RANDOM, Queue { iostats: None, ..disk() }),
     ]
 }
