@@ -12,6 +12,7 @@ mod bench;
 mod drive;
 mod ends;
 mod foreign;
+mod layers;
 mod medium;
 mod sets;
 mod stacks;
