@@ -98,7 +98,8 @@ impl Queue {
 
     /// Whether what a device of this name does is counted.
     pub fn is_counted(&self, name: &str) -> bool {
-        self.iostats != Some(0) || !heeds_iostats(name, self.has_requests())
+        let queues = self.hardware_queues.unwrap_or(0);
+        self.iostats != Some(0) || !heeds_iostats(name, queues)
     }
 
     /// Requests that fit into the queue of the scheduler, where there is one.
@@ -108,13 +109,13 @@ impl Queue {
     }
 }
 
-/// Whether `iostats` switches the counting of a device of this name, which has a queue of requests
-/// or hands on what it gets. Those that hand on count by themselves, and most do not ask: in Linux
+/// Whether `iostats` switches the counting of a device of this name, with so many hardware queues;
+/// one without any hands on what it gets. Those that do count by themselves, and most do not ask: in Linux
 /// 6.1 volumes of LVM and all else of the device mapper show 0 there, and count (drivers/md/dm.c,
 /// `dm_start_io_acct`). md and NVMe with several paths do ask (drivers/md/md.c, `md_account_bio`;
 /// drivers/nvme/host/multipath.c).
-pub fn heeds_iostats(name: &str, has_requests: bool) -> bool {
-    has_requests || name.starts_with("md") || name.starts_with("nvme")
+pub fn heeds_iostats(name: &str, hardware_queues: u64) -> bool {
+    hardware_queues > 0 || name.starts_with("md") || name.starts_with("nvme")
 }
 
 /// Requests in flight on a device of this machine at this moment, reads and writes together.

@@ -109,8 +109,8 @@ finding::rules! {
     NOT_COUNTED {
         id: "device.not-counted",
         looks_at: "queue/iostats",
-        speaks_when: "it is 0, and the device makes requests, or is one of md or NVMe: others count \
-                      without asking for it",
+        speaks_when: "it is 0, and the device makes requests, or is one of md or NVMe: others \
+                      count without asking for it",
         source: "the kernel's Documentation/ABI/stable/sysfs-block; block/blk-core.c",
     }
     APPEARED {

@@ -120,7 +120,7 @@ fn of_device(
             Acts::Cutting => requests || matches!(kind, Kind::Md | Kind::Nvme),
             Acts::Ordering => requests && !is_path,
             Acts::ReadAhead => acting.contains(&path),
-            Acts::Counting => queue::heeds_iostats(&file_name(folder), requests),
+            Acts::Counting => queue::heeds_iostats(&file_name(folder), requests.into()),
         };
         let setting = LayerSetting {
             value: chosen(&text).to_owned(),

@@ -175,6 +175,42 @@ fn a_volume_over_paths_to_files_and_an_array_without_one_of_its_disks() {
     assert_eq!(stack.layer("md100").unwrap().names.get("uuid"), None);
 }
 
+/// As the kernel of the lab had them: two sessions to one target below a map, a btrfs over two
+/// disks, a share.
+#[test]
+fn paths_over_iscsi_a_pool_and_a_share_that_were_real() {
+    let recorded = |number: &str, path: &str| below("lab-iscsi-btrfs-nfs", number, path);
+    let stack = recorded("254:0", "/dev/dm-0");
+    assert_eq!(shape(&stack), ["dm-0: sda sdb", "sda: ", "sdb: "]);
+    let kinds: Vec<Kind> = stack.layers.iter().map(|layer| layer.kind).collect();
+    assert_eq!(kinds, [Kind::Multipath, Kind::Iscsi, Kind::Iscsi]);
+    for (disk, portal) in [("sda", "127.0.0.1:3270"), ("sdb", "127.0.0.1:3271")] {
+        let told = facts(&stack, disk, ["vendor", "target", "portal", "session", "adapter"]);
+        let expected = ["LIO-ORG", "iqn.2026-11.lab.takeup:disk", portal, "LOGGED_IN", "iscsi_tcp"];
+        assert_eq!(told, expected);
+    }
+    assert!(stack.layer("dm-0").unwrap().members.iter().all(|member| member.works));
+    let expected = pairs([("dm-0", true), ("sda", false), ("sdb", false)]);
+    assert_eq!(acting(&stack, "read_ahead_kb"), expected);
+    assert_eq!(acting(&stack, "scheduler"), expected);
+
+    let stack = recorded("0:35", "/srv/pool/file");
+    let expected = ["/srv/pool: loop0 loop1", "loop0: /run", "loop1: /run", "/run: "];
+    assert_eq!(shape(&stack), expected);
+    assert_eq!(
+        facts(&stack, "/srv/pool", ["type", "data", "metadata"]),
+        ["btrfs", "raid0", "raid1"]
+    );
+    assert_eq!(stack.read_ahead().unwrap().number("read_ahead_kb"), Some(4096));
+    let expected = pairs([("/srv/pool", true), ("loop0", false), ("loop1", false)]);
+    assert_eq!(acting(&stack, "read_ahead_kb"), expected);
+
+    let stack = recorded("0:38", "/srv/share/file");
+    assert_eq!(shape(&stack), ["/srv/share: "]);
+    assert_eq!(facts(&stack, "/srv/share", ["type", "rsize"]), ["nfs4", "65536"]);
+    assert_eq!(acting(&stack, "read_ahead_kb"), pairs([("/srv/share", true)]));
+}
+
 #[test]
 fn namespaces_and_what_lies_on_no_device_of_its_own() {
     let stack = below("nvme", "0:33", "/data/file");

@@ -37,7 +37,7 @@ impl Laid {
         let folder = tempfile::tempdir().unwrap();
         let disk = "disk() { count=$((${count:-0} + 1)); truncate -s \"$1M\" \"disk$count\"; \
                     DISK=$(losetup --find --show \"disk$count\"); echo \"$DISK\" >>disks; }\n\
-                    node() { echo \"/dev/$(dmsetup info -c --noheadings -o blkdevname \"$1\")\"; }\n";
+                    node() { echo /dev/$(dmsetup info -c --noheadings -o blkdevname $1); }\n";
         let said = shell(folder.path(), &format!("{disk}{script}")).with_code(0);
         let name = |word: &str| word.trim_start_matches("/dev/").to_owned();
         let names = said.output.split_whitespace().map(name).collect();
@@ -62,12 +62,23 @@ impl Laid {
 
     /// What `watch` says of these devices while fio runs, with what is to be asked of it.
     fn fio(&self, places: &[usize], job: &str) -> BTreeMap<String, Counted> {
+        self.fio_for(places, job, ("700ms", 2))
+    }
+
+    /// With the interval, and the seconds that fio runs: a slow device needs time for requests of
+    /// which something can be said.
+    fn fio_for(
+        &self,
+        places: &[usize],
+        job: &str,
+        (interval, seconds): (&str, u32),
+    ) -> BTreeMap<String, Counted> {
         let places: Vec<PathBuf> = places.iter().map(|at| self.node(*at)).collect();
         let places: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
         let top = places[0].display();
-        let time = "--direct=1 --size=8M --time_based --runtime=2";
+        let time = format!("--direct=1 --size=8M --time_based --runtime={seconds}");
         let load = format!("fio --name=a --filename={top} {time} {job} >fio.log");
-        watched(&places, "700ms", || self.shell(&load))
+        watched(&places, interval, || self.shell(&load))
     }
 }
 
@@ -392,9 +403,11 @@ mod on_sim_drive {
     }
 }
 
-/// What a disk that makes each request wait, and one that is far away, look like.
 mod on_tgtd_drive {
     use super::*;
+
+    const ONE_BY_ONE: &str = "--ioengine=psync --rw=randread --bs=4k";
+    const SLOW: (&str, u32) = ("1500ms", 4);
 
     /// LIO serves a file by two portals; two sessions make two disks of it, which are one.
     const TARGET: &str = "\
@@ -497,8 +510,8 @@ mod on_tgtd_drive {
         assert!((discarded - 65536.0).abs() < 1.0, "{discarded}");
         assert!(seen[name].rules.contains("device.discards"), "{:?}", seen[name].rules);
         // So many ticks of the clock for each request.
-        laid.shell("echo 3 >/sys/bus/pseudo/drivers/scsi_debug/delay");
-        let seen = laid.fio(&[0], "--ioengine=psync --rw=randread --bs=4k");
+        laid.shell("echo 5 >/sys/bus/pseudo/drivers/scsi_debug/delay");
+        let seen = laid.fio_for(&[0], ONE_BY_ONE, SLOW);
         assert!(seen[name].rules.contains("device.slow"), "{:?}", seen[name].rules);
     }
 
@@ -507,7 +520,7 @@ mod on_tgtd_drive {
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn layers_of_a_slow_disk() {
         let script = "modprobe dm-delay; disk 16; BELOW=$DISK; \
-                      dmsetup create slow --table \"0 32768 delay $BELOW 0 8\"; \
+                      dmsetup create slow --table \"0 32768 delay $BELOW 0 4\"; \
                       TOP=$(losetup --direct-io=on --find --show $(node slow)); \
                       echo 0 >/sys/block/${TOP#/dev/}/queue/rotational; \
                       echo $TOP >top; echo $TOP $(node slow) $BELOW";
@@ -524,7 +537,11 @@ mod on_tgtd_drive {
         let all = all.each_ref().map(PathBuf::as_path);
         check_counted_at(all[0], &all, &[&[top], &[slow], &[below]], 0.0);
         check_read_ahead(all[0], &said, top, top);
-        let seen = laid.fio(&[0, 1, 2], "--ioengine=psync --rw=randread --bs=4k");
+        laid.shell(&format!(
+            "dmsetup reload slow --table '0 32768 delay /dev/{below} 0 24'; \
+             dmsetup suspend slow; dmsetup resume slow"
+        ));
+        let seen = laid.fio_for(&[0, 1, 2], ONE_BY_ONE, SLOW);
         let says = |name: &str, rule: &str| seen[name].rules.contains(rule);
         assert!(says(top, "device.slow"), "{:?}", seen[top].rules);
         assert!(says(slow, "device.stacked"), "{:?}", seen[slow].rules);
@@ -540,7 +557,7 @@ mod on_tgtd_drive {
                       dd if=/dev/zero of=served/file bs=1M count=8 conv=fsync 2>/dev/null; \
                       mkdir -p /var/lib/nfs/v4recovery; touch /var/lib/nfs/etab /etc/exports; \
                       mount -t nfsd nfsd /proc/fs/nfsd; \
-                      echo 10 >/proc/fs/nfsd/nfsv4leasetime; echo 10 >/proc/fs/nfsd/nfsv4gracetime; \
+                      for time in lease grace; do echo 10 >/proc/fs/nfsd/nfsv4${time}time; done; \
                       exportfs -o rw,no_root_squash,insecure,fsid=0 127.0.0.1:$PWD/served; \
                       rpc.mountd -N 2 -N 3 >&2; rpc.nfsd -N 3 2 >&2; \
                       echo Y >/proc/fs/nfsd/v4_end_grace; \
