@@ -109,9 +109,9 @@ impl Queue {
     }
 }
 
-/// Whether `iostats` switches the counting of a device of this name, with so many hardware queues;
-/// one without any hands on what it gets. Those that do count by themselves, and most do not ask: in Linux
-/// 6.1 volumes of LVM and all else of the device mapper show 0 there, and count (drivers/md/dm.c,
+/// Whether `iostats` switches the counting of a device of this name, with so many hardware queues.
+/// One without any hands on what it gets, counts by itself, and mostly does not ask: in Linux 6.1
+/// volumes of LVM and all else of the device mapper show 0 there, and count (drivers/md/dm.c,
 /// `dm_start_io_acct`). md and NVMe with several paths do ask (drivers/md/md.c, `md_account_bio`;
 /// drivers/nvme/host/multipath.c).
 pub fn heeds_iostats(name: &str, hardware_queues: u64) -> bool {
