@@ -362,6 +362,11 @@ mod on_sim_drive {
         // Where the blocks of the file are is read besides.
         check_counted(&file, &[&[volume], &[one, two]], 64.0);
         check_read_ahead(&file, &said, volume, volume);
+        // Space that is given back is given back once in each layer, too.
+        let seen = watched(&[&laid.at("on")], "500ms", || laid.shell("rm on/file; fstrim on"));
+        let [above, below] = [&[volume][..], &[one, two]]
+            .map(|names| names.iter().map(|name| seen[*name].discard_kib).sum::<f64>());
+        assert!(above > READ_KIB && (above - below).abs() < 1.0, "{above} {below}");
     }
 
     #[test]
