@@ -13,6 +13,7 @@
 //! stays in the list until it is back or is given up.
 
 mod revert;
+mod trial;
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,7 @@ use super::{GuardError, Kind, Setting, SettingError, guard, journal};
 use crate::mounts::{self, Mount};
 
 pub use revert::{Left, Reverted};
+pub use trial::Trial;
 
 /// Changes that may be in the list at once.
 pub const CHANGES_MAX: usize = 1000;
@@ -36,6 +38,8 @@ pub trait Machine: std::fmt::Debug {
     fn mounts(&self) -> Vec<Mount>;
     /// Which start of the machine this is.
     fn boot(&self) -> Option<String>;
+    /// Time since the start of the machine, sleep included, in milliseconds.
+    fn uptime_ms(&self) -> u64;
     /// The value in force.
     ///
     /// # Errors
@@ -68,6 +72,11 @@ impl Machine for ThisMachine {
 
     fn boot(&self) -> Option<String> {
         guard::boot()
+    }
+
+    fn uptime_ms(&self) -> u64 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
     }
 
     fn value(&self, setting: &Setting) -> Result<String, SettingError> {
@@ -133,6 +142,9 @@ pub struct Change {
     pub made_unix_seconds: u64,
     /// In which start of the machine.
     pub boot: Option<String>,
+    /// Until when, of one that is to be put back by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<Trial>,
     /// In the order in which they are written.
     pub settings: Vec<Changed>,
 }
@@ -144,6 +156,8 @@ pub struct Wanted {
     pub for_path: String,
     /// Now, in seconds of Unix time.
     pub now_unix_seconds: u64,
+    /// Until when, where it is to be put back by itself.
+    pub trial: Option<Trial>,
     /// The settings and their values.
     pub settings: Vec<(Setting, String)>,
 }
@@ -267,6 +281,7 @@ impl<'a> Changes<'a> {
             for_path: wanted.for_path.clone(),
             made_unix_seconds: wanted.now_unix_seconds,
             boot: self.machine.boot(),
+            trial: wanted.trial.clone(),
             settings: settings?,
         };
         if !change.settings.is_empty() {

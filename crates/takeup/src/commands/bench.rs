@@ -9,6 +9,7 @@ mod read;
 mod run;
 mod tape;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -127,6 +128,9 @@ pub fn guard_hint(error: &GuardError) -> Option<String> {
              remove it"
         }
         GuardError::NoPlace { .. } => "XDG_STATE_HOME or HOME says where your programs keep such",
+        GuardError::Journal { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            "it is not for you to use: are HOME and XDG_STATE_HOME another user's, as behind su?"
+        }
         _ => return None,
     };
     Some(hint.to_owned())

@@ -4,7 +4,9 @@
 //! what is asked for, what is refused before anything is written, and what is said about it.
 
 mod apply;
+mod confirm;
 mod explanation;
+mod guard;
 mod readahead;
 mod recommendation;
 mod show;
@@ -14,7 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use host::settings::changes::{ChangeError, Changes, ThisMachine};
+use host::settings::changes::{ChangeError, Changes, Reverted, ThisMachine, remembered};
 
 use crate::failure::Failure;
 
@@ -34,6 +36,9 @@ enum TuneCommand {
     Set(apply::SetArgs),
     Show(show::ShowArgs),
     Revert(show::RevertArgs),
+    Confirm(confirm::ConfirmArgs),
+    #[command(hide = true)]
+    Guard(guard::GuardArgs),
 }
 
 /// Runs the command.
@@ -43,6 +48,8 @@ pub fn run(arguments: &TuneArgs) -> ExitCode {
         TuneCommand::Set(arguments) => apply::run(arguments),
         TuneCommand::Show(arguments) => show::run(arguments),
         TuneCommand::Revert(arguments) => show::run_revert(arguments),
+        TuneCommand::Confirm(arguments) => confirm::run(arguments),
+        TuneCommand::Guard(arguments) => guard::run(arguments),
     }
 }
 
@@ -67,6 +74,26 @@ fn changes(machine: &ThisMachine) -> Result<Changes<'_>, Failure> {
     super::bench::recovered()
         .map_err(|error| Failure::new(&error, super::bench::guard_hint(&error)))?;
     Changes::open(machine, &list()?).map_err(|error| failure(&error))
+}
+
+/// Puts back what was set for a while and ought to be back already, since its guard is gone; says
+/// so where there was such.
+fn put_back_overdue() -> Result<Reverted, Failure> {
+    let list = list()?;
+    let is_overdue = remembered(&list)
+        .map_err(|error| failure(&error))?
+        .iter()
+        .any(|change| change.is_overdue(&ThisMachine));
+    if !is_overdue {
+        return Ok(Reverted::default());
+    }
+    let reverted = changes(&ThisMachine)?.put_back_overdue().map_err(|error| failure(&error))?;
+    let told = show::reverted_words(&reverted, 0);
+    let lines: String = told.lines().map(|line| format!("takeup: {line}\n")).collect();
+    crate::terminal::to_standard_error(&format!(
+        "takeup: its time is over and nobody had confirmed it:\n{lines}"
+    ));
+    Ok(reverted)
 }
 
 fn failure(error: &ChangeError) -> Failure {

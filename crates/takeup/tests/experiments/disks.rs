@@ -1,5 +1,6 @@
 //! `takeup bench disk` on a loop device: discards, and jobs with a ramp.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,6 +8,17 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::{run, succeeds};
+
+const SETTINGS: [&str; 8] = [
+    "scheduler",
+    "write_cache",
+    "rotational",
+    "max_sectors_kb",
+    "nomerges",
+    "wbt_lat_usec",
+    "nr_requests",
+    "read_ahead_kb",
+];
 
 /// A loop device over a file, until it is dropped.
 pub struct Loop(PathBuf);
@@ -19,6 +31,28 @@ impl Loop {
         let attached = attached.unwrap();
         assert!(attached.status.success(), "{attached:?}");
         Loop(String::from_utf8(attached.stdout).unwrap().trim().into())
+    }
+
+    /// One whose read-ahead is lowered, with settings that are none of the kernel's choice.
+    pub fn tuned(directory: &Path) -> Loop {
+        let device = Loop::over(directory, 64 << 20);
+        for (file, value) in [
+            ("scheduler", "none"),
+            ("max_sectors_kb", "512"),
+            ("nomerges", "1"),
+            ("nr_requests", "100"),
+            ("read_ahead_kb", "64"),
+        ] {
+            fs::write(device.queue(file), value).unwrap();
+        }
+        device
+    }
+
+    /// Every setting of the queue as the kernel shows it; where there is no hold on write-back
+    /// there is no value of it.
+    pub fn settings(&self) -> BTreeMap<&'static str, String> {
+        let text = |file| fs::read_to_string(self.queue(file)).unwrap_or_default();
+        SETTINGS.map(|file| (file, text(file).trim().to_owned())).into()
     }
 
     pub fn path(&self) -> &str {

@@ -9,6 +9,7 @@ mod files;
 mod journals;
 mod queues;
 mod settings;
+mod trials;
 mod tune;
 
 use std::ffi::OsStr;

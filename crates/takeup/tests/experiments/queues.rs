@@ -1,7 +1,6 @@
 //! Settings of a block queue as factors, on a loop device of our own: in force during a run, back
 //! whichever way it ends, and refused before anything runs.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -10,43 +9,19 @@ use std::time::{Duration, Instant};
 use crate::disks::{Loop, ONCE, runs};
 use crate::{run, succeeds, takeup};
 
-const FILES: [&str; 6] =
-    ["scheduler", "nomerges", "max_sectors_kb", "nr_requests", "read_ahead_kb", "write_cache"];
-
-/// Every setting of the queue as the kernel shows it.
-fn settings(device: &Loop) -> BTreeMap<&'static str, String> {
-    let value = |file| (file, fs::read_to_string(device.queue(file)).unwrap().trim().to_owned());
-    FILES.map(value).into()
-}
-
-/// A device whose settings are none that the kernel would choose.
-fn device(directory: &Path) -> Loop {
-    let device = Loop::over(directory, 64 << 20);
-    for (file, value) in [
-        ("scheduler", "none"),
-        ("max_sectors_kb", "512"),
-        ("nomerges", "1"),
-        ("nr_requests", "100"),
-        ("read_ahead_kb", "64"),
-    ] {
-        fs::write(device.queue(file), value).unwrap();
-    }
-    device
-}
-
 const READS: [&str; 6] = ["--engines", "psync", "--depth", "1", "--length", "16M"];
 
 #[test]
 fn queue_settings_are_in_force_during_their_runs_and_back_afterwards() {
     needs::require!(Fio, MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
-    let device = device(directory.path());
-    let before = settings(&device);
+    let device = Loop::tuned(directory.path());
+    let before = device.settings();
     let command = ["bench", "disk", device.path(), "--runtime", "once", "--block-size", "64k"];
     let factors = ["--scheduler", "current,mq-deadline", "--nomerges", "current,2"];
     let limits = ["--max-sectors-kb", "current,256", "--read-ahead-kb", "64,1024"];
     succeeds(directory.path(), &[&command[..], &READS, &factors, &limits, &ONCE].concat());
-    assert_eq!(settings(&device), before);
+    assert_eq!(device.settings(), before);
     assert!(!directory.path().join("run/settings.json").exists());
     let runs = runs(directory.path());
     assert_eq!(runs.len(), 16);
@@ -69,15 +44,15 @@ fn queue_settings_are_in_force_during_their_runs_and_back_afterwards() {
 fn what_is_no_factor_stays_as_it_is() {
     needs::require!(Fio, LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
-    let device = device(directory.path());
-    let before = settings(&device);
+    let device = Loop::tuned(directory.path());
+    let before = device.settings();
     let command = ["bench", "disk", device.path(), "--runtime", "once", "--block-size", "64k"];
     let factors = ["--max-sectors-kb", "256,1024"];
     succeeds(directory.path(), &[&command[..], &READS, &factors, &ONCE].concat());
     for run in &runs(directory.path()) {
         assert_eq!(run["environment"]["queue read_ahead_kb"], "64", "{run}");
     }
-    assert_eq!(settings(&device), before);
+    assert_eq!(device.settings(), before);
 }
 
 /// A child that has changed the scheduler.
@@ -89,7 +64,7 @@ fn changing(directory: &Path, device: &Loop) -> Child {
     let started = Instant::now();
     // The first change is the trial of it; behind that it runs.
     while !directory.join("takeup-bench-disk.ndjson").exists()
-        || !settings(device)["scheduler"].contains("[mq-deadline]")
+        || !device.settings()["scheduler"].contains("[mq-deadline]")
     {
         assert!(started.elapsed() < Duration::from_secs(60), "it never set anything");
         std::thread::sleep(Duration::from_millis(2));
@@ -102,8 +77,8 @@ fn changing(directory: &Path, device: &Loop) -> Child {
 fn a_killed_experiment_with_queues_is_cleared_up_after() {
     needs::require!(Fio, MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
-    let device = device(directory.path());
-    let before = settings(&device);
+    let device = Loop::tuned(directory.path());
+    let before = device.settings();
     let mut child = changing(directory.path(), &device);
     assert!(directory.path().join("run/settings.json").exists());
     let busy = run(directory.path(), &["bench", "put-back"]);
@@ -111,14 +86,14 @@ fn a_killed_experiment_with_queues_is_cleared_up_after() {
     assert!(error.contains("runs an experiment that changes max_sectors_kb, nr_requests, "));
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_ne!(settings(&device), before);
+    assert_ne!(device.settings(), before);
     // The next experiment clears up, whatever it is about, and so does the command for it.
     let text = succeeds(directory.path(), &["bench", "put-back"]);
     // With the two that it changed, two that the kernel sets anew, and a third where there is one.
     let throttled = fs::read_to_string(device.queue("wbt_lat_usec")).is_ok();
     let count = if throttled { 5 } else { 4 };
     assert_eq!(text, format!("{count} settings put back\n"));
-    assert_eq!(settings(&device), before);
+    assert_eq!(device.settings(), before);
     assert_eq!(succeeds(directory.path(), &["bench", "put-back"]), "nothing to put back\n");
 }
 
@@ -126,14 +101,14 @@ fn a_killed_experiment_with_queues_is_cleared_up_after() {
 fn a_stopped_experiment_puts_its_queues_back() {
     needs::require!(Fio, MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
-    let device = device(directory.path());
-    let before = settings(&device);
+    let device = Loop::tuned(directory.path());
+    let before = device.settings();
     for signal in ["-TERM", "-INT"] {
         let mut child = changing(directory.path(), &device);
         let id = child.id().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(1));
-        assert_eq!(settings(&device), before);
+        assert_eq!(device.settings(), before);
         assert!(!directory.path().join("run/settings.json").exists());
     }
 }
@@ -142,8 +117,8 @@ fn a_stopped_experiment_puts_its_queues_back() {
 fn what_a_device_does_not_take_is_refused_before_anything_runs() {
     needs::require!(Fio, MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
-    let device = device(directory.path());
-    let before = settings(&device);
+    let device = Loop::tuned(directory.path());
+    let before = device.settings();
     for (option, values, expected) in [
         ("--scheduler", "none,nosuch", "scheduler nosuch is not what loop"),
         ("--max-sectors-kb", "512,999996", "max_sectors_kb 999996 is not what loop"),
@@ -161,7 +136,7 @@ fn what_a_device_does_not_take_is_refused_before_anything_runs() {
         assert_eq!(output.status.code(), Some(1), "{option} {values}: {error}");
         assert!(error.contains(expected), "{option} {values}: {error}");
         assert!(error.contains("hint: "), "{error}");
-        assert_eq!(settings(&device), before, "{option} {values}");
+        assert_eq!(device.settings(), before, "{option} {values}");
         assert!(!directory.path().join("takeup-bench-disk.ndjson").exists(), "{option} {values}");
     }
     let folder = ["bench", "disk", "/proc/version", "--scheduler", "none"];
@@ -175,7 +150,7 @@ fn what_a_device_does_not_take_is_refused_before_anything_runs() {
 fn a_combination_that_a_device_does_not_take_is_left_out_and_named() {
     needs::require!(Fio, MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
-    let device = device(directory.path());
+    let device = Loop::tuned(directory.path());
     let command = ["bench", "disk", device.path(), "--runtime", "once", "--block-size", "64k"];
     let factors = ["--scheduler", "none,mq-deadline", "--nr-requests", "64,256"];
     let output = run(directory.path(), &[&command[..], &READS, &factors, &ONCE].concat());

@@ -2,7 +2,6 @@
 //! lowered read-ahead whenever a limit is written: all of it in force, all of it back, also when
 //! whoever changes or reverts is killed between any two steps.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Output;
@@ -17,49 +16,18 @@ use crate::disks::Loop;
 use crate::settings::Disk;
 use crate::takeup;
 
-const FILES: [&str; 8] = [
-    "scheduler",
-    "write_cache",
-    "rotational",
-    "max_sectors_kb",
-    "nomerges",
-    "wbt_lat_usec",
-    "nr_requests",
-    "read_ahead_kb",
-];
-
-/// Every setting of the queue; where there is no hold on write-back there is no value of it.
-fn settings(device: &Loop) -> BTreeMap<&'static str, String> {
-    let value = |file| (file, fs::read_to_string(device.queue(file)).unwrap_or_default());
-    FILES.map(value).into()
-}
-
-/// A device whose read-ahead is lowered, with a limit that is none of the kernel's choice.
-fn device(directory: &Path) -> Loop {
-    let device = Loop::over(directory, 64 << 20);
-    for (file, value) in [
-        ("scheduler", "none"),
-        ("max_sectors_kb", "512"),
-        ("nr_requests", "100"),
-        ("read_ahead_kb", "64"),
-    ] {
-        fs::write(device.queue(file), value).unwrap();
-    }
-    device
-}
-
-fn tune(directory: &Path, arguments: &[&str]) -> std::process::Command {
+pub fn tune(directory: &Path, arguments: &[&str]) -> std::process::Command {
     let mut command = takeup(directory);
     command.env("TAKEUP_STATE_DIR", directory.join("state")).arg("tune").args(arguments);
     command
 }
 
-fn done(directory: &Path, arguments: &[&str]) -> String {
+pub fn done(directory: &Path, arguments: &[&str]) -> String {
     told(&tune(directory, arguments).output().unwrap(), 0)
 }
 
 /// Both outputs of a command that ended with that code.
-fn told(output: &Output, code: i32) -> String {
+pub fn told(output: &Output, code: i32) -> String {
     let text = [&output.stdout[..], &output.stderr].concat();
     let text = String::from_utf8(text).unwrap();
     assert_eq!(output.status.code(), Some(code), "{text}");
@@ -80,8 +48,8 @@ const EVERYTHING: [&str; 6] = [
 fn a_lowered_read_ahead_survives_every_limit_there_and_back() {
     needs::require!(MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
-    let device = device(directory.path());
-    let before = settings(&device);
+    let device = Loop::tuned(directory.path());
+    let before = device.settings();
     let path = device.path();
     // Five seconds and `udevadm settle` are what it takes by itself.
     let text = done(directory.path(), &[&["set", path][..], &EVERYTHING].concat());
@@ -101,7 +69,7 @@ fn a_lowered_read_ahead_survives_every_limit_there_and_back() {
     assert!(text.contains("rotational: 1 -> 0, is 1 now"), "{text}");
     let text = done(directory.path(), &["revert"]);
     assert!(text.contains("scheduler: mq-deadline -> none\n"), "{text}");
-    assert_eq!(settings(&device), before);
+    assert_eq!(device.settings(), before);
     assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
     assert_eq!(done(directory.path(), &["revert"]), "nothing to put back\n");
 }
@@ -131,14 +99,14 @@ fn killed_at(directory: &Path, arguments: &[&str], at: usize) -> bool {
 fn whoever_is_killed_at_any_step_leaves_what_can_be_put_back() {
     needs::require!(MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
-    let device = device(directory.path());
-    let before = settings(&device);
+    let device = Loop::tuned(directory.path());
+    let before = device.settings();
     let settle = ["--settle", "0.01"];
     let set = [&["set", device.path()][..], &EVERYTHING, &settle].concat();
     let mut steps = 0;
     while killed_at(directory.path(), &set, steps) {
         done(directory.path(), &["revert"]);
-        assert_eq!(settings(&device), before, "set was killed before step {steps}");
+        assert_eq!(device.settings(), before, "set was killed before step {steps}");
         steps += 1;
     }
     // Five values, and the list before them.
@@ -149,7 +117,7 @@ fn whoever_is_killed_at_any_step_leaves_what_can_be_put_back() {
         done(directory.path(), &set);
         let was_killed = killed_at(directory.path(), &["revert"], steps);
         done(directory.path(), &["revert"]);
-        assert_eq!(settings(&device), before, "revert was killed before step {steps}");
+        assert_eq!(device.settings(), before, "revert was killed before step {steps}");
         if !was_killed {
             break;
         }
@@ -162,8 +130,8 @@ fn whoever_is_killed_at_any_step_leaves_what_can_be_put_back() {
 fn what_would_not_stay_or_does_nothing_is_refused_before_anything_is_written() {
     needs::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
-    let device = device(directory.path());
-    let before = settings(&device);
+    let device = Loop::tuned(directory.path());
+    let before = device.settings();
     for (setting, expected, hint) in [
         ("max_sectors_kb=99999", "max_sectors_kb 99999 would become ", "max_sectors_kb="),
         ("read_ahead_kb=777", "read-ahead 777 would become 776", "read_ahead_kb=776 is taken"),
@@ -177,7 +145,7 @@ fn what_would_not_stay_or_does_nothing_is_refused_before_anything_is_written() {
             tune(directory.path(), &["set", device.path(), "nomerges=2", setting]).output();
         let text = told(&output.unwrap(), 1);
         assert!(text.contains(expected) && text.contains(hint), "{text}");
-        assert_eq!(settings(&device), before, "{setting}");
+        assert_eq!(device.settings(), before, "{setting}");
         assert!(!directory.path().join("state/changes.json").exists(), "{setting}");
     }
     let output = tune(directory.path(), &["set", "/proc/version", "scheduler=none"]).output();
@@ -199,7 +167,7 @@ fn detach(device: Loop) {
 fn a_device_that_is_gone_is_told_and_not_lost() {
     needs::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
-    let device = device(directory.path());
+    let device = Loop::tuned(directory.path());
     done(directory.path(), &["set", device.path(), "read_ahead_kb=1024", "--settle", "0.01"]);
     detach(device);
     let text = done(directory.path(), &["show"]);

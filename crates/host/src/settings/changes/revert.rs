@@ -38,7 +38,7 @@ fn is_back(left: &Left) -> bool {
 }
 
 /// Whether two are the same setting of the same device. Paths to one disk have one WWN.
-fn is_same(one: &Changed, other: &Changed) -> bool {
+pub(super) fn is_same(one: &Changed, other: &Changed) -> bool {
     let key = |it: &Changed| (it.kind, it.device.known_by.clone(), it.device.name.clone());
     key(one) == key(other)
 }
@@ -50,13 +50,29 @@ struct Whole {
     is_of_now: bool,
 }
 
+impl Reverted {
+    /// Adds what another one came to.
+    pub(super) fn add(&mut self, other: Reverted) {
+        self.put_back.extend(other.put_back);
+        self.forgotten.extend(other.forgotten);
+        self.gone.extend(other.gone);
+    }
+}
+
 impl Changes<'_> {
     /// Takes all changes back and forgets them, but for those of devices that are gone.
     ///
     /// # Errors
     /// When a setting cannot be put back: then the list stays as it is.
     pub fn revert(&mut self) -> Result<Reverted, ChangeError> {
-        self.take_back(|_| true)
+        let reverted = self.put_back(&self.list.changes, Vec::new())?;
+        let is_gone = |one: &Changed| reverted.gone.iter().any(|gone| is_same(&gone.changed, one));
+        for change in &mut self.list.changes {
+            change.settings.retain(is_gone);
+        }
+        self.list.changes.retain(|change| !change.settings.is_empty());
+        self.write_list()?;
+        Ok(reverted)
     }
 
     /// Forgets what was changed of devices that are gone; how many settings that were.
@@ -77,34 +93,16 @@ impl Changes<'_> {
     }
 
     pub(super) fn take_back_last(&mut self) -> Result<Reverted, ChangeError> {
-        let last = self.list.changes.len().saturating_sub(1);
-        let mut number = 0;
-        self.take_back(|_| {
-            number += 1;
-            number > last
-        })
+        self.take_back_one(self.list.changes.len() - 1)
     }
 
-    fn take_back(
-        &mut self,
-        mut which: impl FnMut(&Change) -> bool,
-    ) -> Result<Reverted, ChangeError> {
-        let chosen: Vec<bool> = self.list.changes.iter().map(&mut which).collect();
-        let is_chosen = |(change, chosen): (&Change, &bool)| chosen.then(|| change.clone());
-        let changes: Vec<Change> =
-            self.list.changes.iter().zip(&chosen).filter_map(is_chosen).collect();
-        let reverted = self.put_back(&changes)?;
-        let is_gone = |one: &Changed| reverted.gone.iter().any(|gone| is_same(&gone.changed, one));
-        for (change, _) in self.list.changes.iter_mut().zip(chosen).filter(|(_, chosen)| *chosen) {
-            change.settings.retain(is_gone);
-        }
-        self.list.changes.retain(|change| !change.settings.is_empty());
-        self.write_list()?;
-        Ok(reverted)
-    }
-
-    /// All of them are tried; the first error is told.
-    fn put_back(&self, changes: &[Change]) -> Result<Reverted, SettingError> {
+    /// All of them are tried; the first error is told. What is to be kept as it is now is written
+    /// where that has set it anew; a kernel that does not take it any more is no error.
+    pub(super) fn put_back(
+        &self,
+        changes: &[Change],
+        kept: Vec<(Setting, Changed)>,
+    ) -> Result<Reverted, SettingError> {
         let mut wholes = self.wholes(changes);
         wholes.sort_by_key(|it| (it.changed.kind, it.changed.device.name.clone()));
         let mounts = self.machine.mounts();
@@ -130,19 +128,38 @@ impl Changes<'_> {
                 }
             }
         }
-        self.write_until_they_hold(&own)?;
+        self.write_until_they_hold(&own, &kept)?;
         Ok(reverted)
     }
 
-    fn write_until_they_hold(&self, own: &[(Setting, Changed)]) -> Result<(), SettingError> {
+    /// Settings with what they hold now in the place of what was before.
+    pub(super) fn in_force(&self, settings: Vec<Changed>) -> Vec<(Setting, Changed)> {
+        let mounts = self.machine.mounts();
+        let one = |changed: Changed| {
+            let setting = changed.device.find(self.machine.sys(), changed.kind, &mounts)?;
+            let before = self.machine.value(&setting).ok()?;
+            Some((setting, Changed { before, ..changed }))
+        };
+        settings.into_iter().filter_map(one).collect()
+    }
+
+    fn write_until_they_hold(
+        &self,
+        own: &[(Setting, Changed)],
+        kept: &[(Setting, Changed)],
+    ) -> Result<(), SettingError> {
         let mut failed = None;
+        let mut all: Vec<(&(Setting, Changed), bool)> = own.iter().map(|it| (it, true)).collect();
+        all.extend(kept.iter().map(|it| (it, false)));
+        all.sort_by_key(|((setting, _), _)| setting);
         for _ in 0..PASSES_MAX {
             failed = None;
             let mut has_written = false;
-            for (setting, changed) in own {
+            for ((setting, changed), is_own) in &all {
                 if self.machine.value(setting).ok().as_ref() != Some(&changed.before) {
                     has_written = true;
-                    failed = self.machine.write(setting, &changed.before).err().or(failed);
+                    let refused = self.machine.write(setting, &changed.before).err();
+                    failed = refused.filter(|_| *is_own).or(failed);
                 }
             }
             if !has_written {

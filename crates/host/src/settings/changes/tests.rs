@@ -8,12 +8,14 @@ use std::os::unix::fs::symlink;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
+use crate::processes::Process;
 
 /// A sysfs in files, and a kernel that behaves as Linux 6.18 was seen to.
 #[derive(Debug)]
 struct Kernel {
     sys: tempfile::TempDir,
     boot: RefCell<String>,
+    uptime_ms: Cell<u64>,
     /// Writes until the process dies, before that write or behind it.
     lives_for: Cell<Option<(usize, Death)>>,
     /// A kind that is refused.
@@ -41,6 +43,7 @@ impl Kernel {
         let kernel = Kernel {
             sys: tempfile::tempdir().unwrap(),
             boot: RefCell::new("first".into()),
+            uptime_ms: Cell::new(5_000),
             lives_for: Cell::new(None),
             refuses: Cell::new(None),
         };
@@ -130,6 +133,10 @@ impl Machine for Kernel {
         Some(self.boot.borrow().clone())
     }
 
+    fn uptime_ms(&self) -> u64 {
+        self.uptime_ms.get()
+    }
+
     fn value(&self, setting: &Setting) -> Result<String, SettingError> {
         let text = fs::read_to_string(&setting.path).map_err(|it| setting.failed("read", it))?;
         Ok(super::super::chosen(text.trim()).to_owned())
@@ -181,8 +188,32 @@ impl Scene {
         Wanted {
             for_path: "/srv".into(),
             now_unix_seconds: 1000,
+            trial: None,
             settings: values.iter().map(setting).collect(),
         }
+    }
+
+    /// Applies what is put back by itself after so many seconds.
+    fn on_trial(&self, seconds: u64, values: &[(&str, Kind, &str)]) {
+        let trial = Trial {
+            until_uptime_ms: self.kernel.uptime_ms() + seconds * 1000,
+            until_unix_seconds: 1000 + seconds,
+            guard: Process::of(std::process::id()).unwrap(),
+        };
+        let mut changes = self.open();
+        let wanted = Wanted { trial: Some(trial), ..self.wanted(values) };
+        changes.remember(&wanted).unwrap();
+        changes.apply().unwrap();
+    }
+
+    /// Lets time pass and puts back what is overdue then; how many settings that were.
+    fn after(&self, seconds: u64) -> usize {
+        self.kernel.uptime_ms.set(self.kernel.uptime_ms() + seconds * 1000);
+        self.open().put_back_overdue().unwrap().put_back.len()
+    }
+
+    fn read_ahead(&self, name: &str) -> String {
+        self.kernel.value(&self.kernel.setting(name, Kind::ReadAhead)).unwrap()
     }
 
     fn apply(&self, values: &[(&str, Kind, &str)]) -> Result<Vec<Now>, ChangeError> {
@@ -363,4 +394,82 @@ fn nothing_is_remembered_of_nothing() {
     let scene = Scene::new(&["sda"]);
     assert_eq!(scene.apply(&[("sda", Kind::ReadAhead, "64")]).unwrap(), []);
     assert!(!scene.path().exists());
+}
+
+#[test]
+fn a_trial_ends_at_its_time_unless_it_is_confirmed() {
+    let scene = Scene::new(&["sda"]);
+    let before = scene.kernel.values("sda");
+    scene.on_trial(600, &ALL);
+    assert_eq!((scene.after(599), scene.read_ahead("sda").as_str()), (0, "32"));
+    let change = remembered(&scene.path()).unwrap().remove(0);
+    assert_eq!(change.left(&scene.kernel), Some(std::time::Duration::from_secs(1)));
+    assert_eq!(scene.after(1), 7);
+    assert_eq!(scene.kernel.values("sda"), before);
+    assert!(!scene.path().exists());
+    scene.on_trial(600, &ALL);
+    assert_eq!(scene.open().confirm().unwrap().len(), 1);
+    assert_eq!((scene.after(700), scene.read_ahead("sda").as_str()), (0, "32"));
+    assert_eq!(scene.open().confirm().unwrap(), []);
+    scene.open().revert().unwrap();
+    assert_eq!(scene.kernel.values("sda"), before);
+}
+
+/// The kernel has forgotten it, or a rule has set it again: that one is put back.
+#[test]
+fn a_restart_ends_every_trial() {
+    let scene = Scene::new(&["sda", "sdb"]);
+    scene.on_trial(600, &[("sda", Kind::ReadAhead, "1024"), ("sdb", Kind::ReadAhead, "1024")]);
+    *scene.kernel.boot.borrow_mut() = "second".into();
+    scene.kernel.uptime_ms.set(1000);
+    scene.kernel.put(&scene.kernel.setting("sdb", Kind::ReadAhead), "128");
+    assert!(remembered(&scene.path()).unwrap()[0].is_overdue(&scene.kernel));
+    assert_eq!(scene.after(0), 1);
+    let both = (scene.read_ahead("sda"), scene.read_ahead("sdb"));
+    assert_eq!((&both.0[..], &both.1[..]), ("64", "128"));
+    assert!(!scene.path().exists());
+}
+
+/// What was set anew meanwhile stays, and goes back to what was before both.
+#[test]
+fn a_trial_that_ends_takes_no_later_change_along() {
+    let scene = Scene::new(&["sda"]);
+    let before = scene.kernel.values("sda");
+    scene.on_trial(600, &[("sda", Kind::ReadAhead, "1024")]);
+    scene.on_trial(1200, &[("sda", Kind::ReadAhead, "2048")]);
+    assert_eq!((scene.after(600), scene.read_ahead("sda").as_str()), (0, "2048"));
+    assert_eq!((scene.after(600), scene.read_ahead("sda").as_str()), (1, "64"));
+    assert_eq!(scene.kernel.values("sda"), before);
+    // The queue of a scheduler on trial was set, and the kernel sets it anew with that one.
+    scene.on_trial(600, &[("sda", Kind::Scheduler, "bfq")]);
+    scene.apply(&[("sda", Kind::Requests, "77")]).unwrap();
+    scene.after(600);
+    let requests = || scene.kernel.value(&scene.kernel.setting("sda", Kind::Requests)).unwrap();
+    assert_eq!((scene.kernel.values("sda")[0].as_str(), requests().as_str()), ("none", "77"));
+    scene.open().revert().unwrap();
+    assert_eq!(scene.kernel.values("sda"), before);
+    // A limit that was set meanwhile only remembers the read-ahead: it goes back at once.
+    scene.on_trial(600, &[("sda", Kind::ReadAhead, "32")]);
+    scene.apply(&[("sda", Kind::MaxSectors, "512")]).unwrap();
+    assert_eq!((scene.after(600), scene.read_ahead("sda").as_str()), (1, "64"));
+    scene.open().revert().unwrap();
+    assert_eq!(scene.kernel.values("sda"), before);
+}
+
+#[test]
+fn who_ends_a_trial_and_is_killed_at_any_write_leaves_what_the_next_ends() {
+    for death in [Death::Before, Death::Behind] {
+        for writes in 0..6 {
+            let scene = Scene::new(&["sda"]);
+            let before = scene.kernel.values("sda");
+            scene.on_trial(600, &ALL);
+            scene.kernel.uptime_ms.set(scene.kernel.uptime_ms() + 600_000);
+            scene.kernel.lives_for.set(Some((writes, death)));
+            let killed = catch_unwind(AssertUnwindSafe(|| scene.open().put_back_overdue()));
+            scene.kernel.lives_for.set(None);
+            assert!(killed.is_err(), "{writes} {death:?}");
+            assert!(scene.after(0) > 0, "{writes} {death:?}");
+            assert_eq!(scene.kernel.values("sda"), before, "{writes} {death:?}");
+        }
+    }
 }

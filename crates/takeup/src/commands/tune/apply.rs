@@ -9,13 +9,14 @@ use std::time::Duration;
 use bench::disk::queue::settings_of;
 use clap::Args;
 use host::layers::Storage;
-use host::settings::changes::{Change, Now, ThisMachine, Wanted, look};
+use host::settings::changes::{Change, Machine, Now, ThisMachine, Trial, Wanted, look};
 use host::settings::limits::{Unfit, unfit};
 use host::settings::{Kind, Setting};
 use report::escape::escape;
 use report::format::duration;
 use serde_json::{Value, json};
 
+use super::guard::Guard;
 use crate::commands::bench::{Form, finish};
 use crate::failure::Failure;
 use crate::outcome::{Outcome, to_standard_output};
@@ -32,6 +33,7 @@ use crate::quantity::Span;
 Examples:
   takeup tune set /srv/images read_ahead_kb=1024
   takeup tune set /dev/sdb scheduler=mq-deadline nr_requests=256 max_sectors_kb=512
+  takeup tune set /dev/sdb scheduler=bfq --for 10m && takeup tune confirm
   takeup tune revert
 
 Names are those in /sys/block/*/queue: scheduler, write_cache, rotational, max_sectors_kb, nomerges,
@@ -57,6 +59,40 @@ pub struct ApplyArgs {
     /// Time after which all is read back once more
     #[arg(long, default_value = "5s", value_name = "TIME")]
     settle: Span,
+    /// Put it back after this time, unless `takeup tune confirm` says that it stays
+    #[arg(long = "for", value_name = "TIME")]
+    trial: Option<Span>,
+}
+
+/// Longer than anybody tries something.
+const TRIAL_SECONDS_MAX: f64 = 30.0 * 24.0 * 3600.0;
+
+impl ApplyArgs {
+    /// What cannot be meant is refused.
+    ///
+    /// # Errors
+    /// When what is set would be back before it is read back, or when nobody remembers it.
+    pub fn check(&self) -> Result<(), Failure> {
+        let Some(trial) = self.trial else { return Ok(()) };
+        if trial.0 <= self.settle.0 {
+            let message = format!(
+                "--for {} is over before all is read back, after {}",
+                duration(trial.0),
+                duration(self.settle.0)
+            );
+            return Err(Failure::of(message, Some("--settle says when that is")));
+        }
+        if trial.0 > TRIAL_SECONDS_MAX {
+            let hint = "without --for it stays until `takeup tune revert`";
+            return Err(Failure::of("--for is 30 days at most", Some(hint)));
+        }
+        Ok(())
+    }
+
+    /// Whether it is to be put back by itself.
+    pub fn is_trial(&self) -> bool {
+        self.trial.is_some()
+    }
 }
 
 /// Runs the command.
@@ -66,6 +102,7 @@ pub fn run(arguments: &SetArgs) -> ExitCode {
 }
 
 fn set(arguments: &SetArgs) -> Result<Outcome, Failure> {
+    arguments.apply.check()?;
     let storage = storage(&arguments.path)?;
     let mut settings = Vec::new();
     for text in &arguments.settings {
@@ -76,7 +113,8 @@ fn set(arguments: &SetArgs) -> Result<Outcome, Failure> {
         let document = json!({
             "command": "tune set",
             "settings": applied.document(),
-            "commands": { "undo": UNDO },
+            "until_unix_seconds": applied.until_unix_seconds(),
+            "commands": { "undo": UNDO, "confirm": applied.confirm() },
         });
         format!("{document:#}\n")
     } else {
@@ -88,6 +126,8 @@ fn set(arguments: &SetArgs) -> Result<Outcome, Failure> {
 
 /// What takes back whatever was set.
 pub const UNDO: &str = "takeup tune revert";
+/// What makes it stay.
+pub const CONFIRM: &str = "takeup tune confirm";
 
 /// The storage below a path.
 pub fn storage(path: &Path) -> Result<Storage, Failure> {
@@ -188,6 +228,8 @@ pub struct Applied {
     later: Vec<Now>,
     /// When that was.
     when: String,
+    /// Until when it stays by itself.
+    trial: Option<Trial>,
 }
 
 /// Sets, reads back, and reads back again when udev is done and after some time.
@@ -200,12 +242,21 @@ pub fn apply(
     arguments: &ApplyArgs,
 ) -> Result<Applied, Failure> {
     let machine = ThisMachine;
-    let wanted = Wanted {
-        for_path: path.display().to_string(),
-        now_unix_seconds: bench::run::unix_seconds(),
-        settings,
-    };
+    super::put_back_overdue()?;
     let mut changes = super::changes(&machine)?;
+    let now_unix_seconds = bench::run::unix_seconds();
+    // It begins when this is dropped, or this process has died.
+    let guard = match arguments.trial {
+        Some(_) => Some(Guard::start(&super::list()?)?),
+        None => None,
+    };
+    let trial = guard.as_ref().zip(arguments.trial).map(|(guard, Span(seconds))| Trial {
+        until_uptime_ms: machine.uptime_ms() + (seconds * 1e3) as u64,
+        until_unix_seconds: now_unix_seconds + seconds as u64,
+        guard: guard.process,
+    });
+    let for_path = path.display().to_string();
+    let wanted = Wanted { for_path, now_unix_seconds, trial, settings };
     let change = changes.remember(&wanted).map_err(|error| super::failure(&error))?;
     let now = if change.settings.is_empty() {
         Vec::new()
@@ -214,8 +265,10 @@ pub fn apply(
     };
     // Others need not wait while nothing is done.
     drop(changes);
+    drop(guard);
     let (later, when) = if now.is_empty() { Default::default() } else { again(&change, arguments) };
-    Ok(Applied { now, later, when })
+    let trial = change.trial.filter(|_| !now.is_empty());
+    Ok(Applied { now, later, when, trial })
 }
 
 /// Looks once more when udev has applied its rules, which it does when a disk that was open for
@@ -270,7 +323,12 @@ impl Applied {
         }
         let mut text = String::new();
         for (now, later) in self.now.iter().zip(&self.later) {
-            let Some(set) = &now.changed.set else { continue };
+            let Some(set) = &now.changed.set else {
+                if later.value.as_ref().is_some_and(|value| *value != now.changed.before) {
+                    text.push_str(&brought_along(later));
+                }
+                continue;
+            };
             text.push_str(&format!("{}: {}", setting_name(now), step(now, set)));
             if !now.holds() {
                 text.push_str(&format!("; the kernel made {} of it", held(now)));
@@ -285,8 +343,36 @@ impl Applied {
         } else {
             text.push_str("somebody else sets it, too: a rule of udev, tuned, lvm or multipathd\n");
         }
-        text + &format!("back: {UNDO}\n")
+        text + &match &self.trial {
+            None => format!("back: {UNDO}\n"),
+            Some(trial) => {
+                let seconds = trial.until_uptime_ms.saturating_sub(ThisMachine.uptime_ms());
+                let left = duration(seconds as f64 / 1e3);
+                format!("back: by itself in {left} unless `{CONFIRM}`; at once: {UNDO}\n")
+            }
+        }
     }
+
+    /// When it goes back by itself, in seconds of Unix time.
+    pub fn until_unix_seconds(&self) -> Option<u64> {
+        self.trial.as_ref().map(|trial| trial.until_unix_seconds)
+    }
+
+    /// What is typed to keep it.
+    pub fn confirm(&self) -> Option<&'static str> {
+        self.trial.as_ref().map(|_| CONFIRM)
+    }
+}
+
+/// What nobody asked for, and came with another setting.
+fn brought_along(now: &Now) -> String {
+    let from = now.changed.kind.with_unit(&now.changed.before);
+    let with = if Kind::Scheduler.resets().contains(&now.changed.kind) {
+        "the kernel sets it anew with the scheduler"
+    } else {
+        "the kernel sets it anew with the limits"
+    };
+    format!("{}: {from} -> {}; {with}\n", setting_name(now), held(now))
 }
 
 /// `sdb read-ahead`.

@@ -106,9 +106,14 @@ fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
     if !(arguments.difference > 0.0 && arguments.difference <= 1000.0) {
         return Err(Failure::of("--difference is a percentage above 0, up to 1000", None));
     }
-    // What a killed experiment left is not what is in force.
+    if arguments.how.is_trial() && !arguments.apply {
+        return Err(Failure::of("--for is for what --apply sets", Some("--apply --for TIME")));
+    }
+    arguments.how.check()?;
+    // What a killed experiment left is not what is in force, nor what is overdue.
     crate::commands::bench::recovered()
         .map_err(|error| Failure::new(&error, crate::commands::bench::guard_hint(&error)))?;
+    super::put_back_overdue()?;
     let subject = Subject::find(&arguments.path)?;
     let present = subject.storage.read_ahead_bytes().map_err(|it| Failure::new(&it, None))?;
     let (Some(present), Some(file)) = (present, subject.storage.read_ahead.clone()) else {

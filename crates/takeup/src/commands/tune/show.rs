@@ -1,14 +1,15 @@
 //! `takeup tune show` and `takeup tune revert`: what was changed, and all of it back.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
-use host::settings::changes::{Change, Left, Now, Reverted, ThisMachine, look, remembered};
+use host::settings::changes::{Change, Left, Now, Reverted, ThisMachine, Trial, look, remembered};
 use report::escape::escape;
 use report::format::{counted, duration};
 use serde_json::{Value, json};
 
-use super::apply::{held, setting_name, step};
+use super::apply::{CONFIRM, UNDO, held, setting_name, step};
 use crate::commands::bench::{Form, finish};
 use crate::failure::Failure;
 use crate::outcome::{Outcome, to_standard_output};
@@ -86,6 +87,13 @@ fn document((change, now): &(Change, Vec<Now>)) -> Value {
     json!({
         "path": change.for_path,
         "made_unix_seconds": change.made_unix_seconds,
+        "trial": change.left(&ThisMachine).zip(change.trial.as_ref()).map(|(left, trial)| json!({
+            "until_unix_seconds": trial.until_unix_seconds,
+            "seconds_left": left.as_secs_f64(),
+            "overdue": left.is_zero(),
+            "guard": trial.guard.pid,
+            "guarded": trial.guard.runs(),
+        })),
         "settings": now.iter().map(one).collect::<Vec<Value>>(),
     })
 }
@@ -93,6 +101,9 @@ fn document((change, now): &(Change, Vec<Now>)) -> Value {
 fn words(change: &Change, now: &[Now], seconds: u64) -> String {
     let ago = duration(seconds.saturating_sub(change.made_unix_seconds) as f64);
     let mut text = format!("{ago} ago for {}\n", escape(change.for_path.as_bytes()));
+    if let (Some(left), Some(trial)) = (change.left(&ThisMachine), &change.trial) {
+        text.push_str(&format!("  {}\n", trial_words(left, trial)));
+    }
     for one in now {
         let Some(set) = &one.changed.set else { continue };
         let state = match (&one.name, one.holds()) {
@@ -103,6 +114,24 @@ fn words(change: &Change, now: &[Now], seconds: u64) -> String {
         text.push_str(&format!("  {}: {}, {state}\n", setting_name(one), step(one, set)));
     }
     text
+}
+
+/// When a change on trial goes back, and who sees to it.
+fn trial_words(left: Duration, trial: &Trial) -> String {
+    let time = duration(left.as_secs_f64());
+    let pid = trial.guard.pid;
+    match (left.is_zero(), trial.guard.runs()) {
+        (false, true) => format!("on trial: goes back in {time} unless `{CONFIRM}`"),
+        (false, false) => format!(
+            "on trial for {time}: process {pid}, which was to put it back, is gone; `{UNDO}` does, \
+             or the next that tunes after that time, unless `{CONFIRM}`"
+        ),
+        (true, true) => format!("on trial, and overdue: process {pid} is about to put it back"),
+        (true, false) => format!(
+            "on trial, and overdue: process {pid}, which was to put it back, is gone; `{UNDO}` \
+             does, or the next that tunes"
+        ),
+    }
 }
 
 fn revert(arguments: &RevertArgs) -> Result<Outcome, Failure> {
@@ -130,7 +159,8 @@ fn revert(arguments: &RevertArgs) -> Result<Outcome, Failure> {
     Ok(if is_whole { Outcome::Done } else { Outcome::Warned })
 }
 
-fn lefts(lefts: &[Left]) -> Vec<Value> {
+/// Settings that were put back, or left, for documents.
+pub fn lefts(lefts: &[Left]) -> Vec<Value> {
     let one = |left: &Left| {
         json!({
             "device": left.changed.device.name,
@@ -142,7 +172,8 @@ fn lefts(lefts: &[Left]) -> Vec<Value> {
     lefts.iter().map(one).collect()
 }
 
-fn reverted_words(reverted: &Reverted, forgotten: usize) -> String {
+/// What was taken back, in lines.
+pub fn reverted_words(reverted: &Reverted, forgotten: usize) -> String {
     let name = |left: &Left| {
         let device = escape(left.changed.device.name.as_bytes());
         format!("{device} {}", left.changed.kind.name())
@@ -152,7 +183,12 @@ fn reverted_words(reverted: &Reverted, forgotten: usize) -> String {
         None => "unknown".to_owned(),
     };
     let mut text = String::new();
+    // What only the kernel might have set anew, and has not, is nobody's business.
+    let mut told = 0;
     for left in &reverted.put_back {
+        told += u64::from(
+            left.found.as_ref() != Some(&left.changed.before) || left.changed.set.is_some(),
+        );
         let before = Some(left.changed.before.clone());
         if left.found != before {
             let (from, to) = (shown(left, &left.found), shown(left, &before));
@@ -181,6 +217,8 @@ fn reverted_words(reverted: &Reverted, forgotten: usize) -> String {
     if text.is_empty() {
         return "nothing to put back\n".to_owned();
     }
-    let settings = reverted.put_back.len() as u64;
-    text + &format!("{} as before\n", counted(settings, "setting", "settings"))
+    if told == 0 {
+        return text;
+    }
+    text + &format!("{} as before\n", counted(told, "setting", "settings"))
 }

@@ -1,0 +1,56 @@
+//! `takeup tune confirm`: what was set for a while stays.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use host::settings::changes::{Change, ThisMachine};
+use report::escape::escape;
+use serde_json::{Value, json};
+
+use super::apply::UNDO;
+use crate::commands::bench::{Form, finish};
+use crate::failure::Failure;
+use crate::outcome::{Outcome, to_standard_output};
+
+/// Keep what was set with --for
+///
+/// What is overdue already is put back instead, with exit code 2: it ought to be back.
+#[derive(Args, Debug)]
+pub struct ConfirmArgs {
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &ConfirmArgs) -> ExitCode {
+    let form = if arguments.json { Form::Json } else { Form::Text };
+    finish(confirm(arguments), "tune confirm", form)
+}
+
+fn confirm(arguments: &ConfirmArgs) -> Result<Outcome, Failure> {
+    let overdue = super::put_back_overdue()?;
+    let confirmed = super::changes(&ThisMachine)?.confirm().map_err(|it| super::failure(&it))?;
+    let text = if arguments.json {
+        let paths: Vec<Value> = confirmed.iter().map(|it| json!(it.for_path)).collect();
+        let document = json!({
+            "command": "tune confirm",
+            "confirmed": paths,
+            "put_back": super::show::lefts(&overdue.put_back),
+        });
+        format!("{document:#}\n")
+    } else {
+        words(&confirmed)
+    };
+    to_standard_output(text.as_bytes())?;
+    let is_late = overdue != host::settings::changes::Reverted::default();
+    Ok(if is_late { Outcome::Warned } else { Outcome::Done })
+}
+
+fn words(confirmed: &[Change]) -> String {
+    if confirmed.is_empty() {
+        return "nothing is on trial\n".to_owned();
+    }
+    let line = |change: &Change| format!("{}: stays\n", escape(change.for_path.as_bytes()));
+    confirmed.iter().map(line).collect::<String>() + &format!("back: {UNDO}\n")
+}

@@ -1,0 +1,195 @@
+//! Settings on trial, on a loop device of our own: back by themselves, confirmed, or put back by the
+//! next command where the process that was to do it is gone. Times are moved in the list of changes
+//! rather than waited for.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::disks::Loop;
+use crate::tune::{done, told, tune};
+
+/// Waits for a state, as long as it takes.
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "never: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn read_ahead(device: &Loop) -> String {
+    device.settings()["read_ahead_kb"].clone()
+}
+
+/// Sets read-ahead for a while; who puts it back.
+fn on_trial(directory: &Path, device: &Loop, time: &str) -> u32 {
+    let set = ["set", device.path(), "read_ahead_kb=1024", "--settle", "0.01", "--for", time];
+    let text = done(directory, &set);
+    assert!(text.contains("back: by itself in ") && text.contains("takeup tune confirm"), "{text}");
+    shown(directory)["guard"].as_u64().unwrap().try_into().unwrap()
+}
+
+/// What is told of the trial of the first change.
+fn shown(directory: &Path) -> Value {
+    let document: Value = serde_json::from_str(&done(directory, &["show", "--json"])).unwrap();
+    document["changes"][0]["trial"].clone()
+}
+
+fn runs(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/stat"));
+    // Who is dead and waits for a parent to know it runs no more.
+    status.is_ok_and(|text| !text.rsplit(')').next().unwrap().starts_with(" Z"))
+}
+
+fn kill(pid: u32) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    until("the guard is gone", || !runs(pid));
+}
+
+/// Changes the list of changes.
+fn edit(directory: &Path, change: impl Fn(&mut Value)) {
+    let path = directory.join("state/changes.json");
+    let mut list: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    change(&mut list["changes"][0]);
+    fs::write(&path, list.to_string()).unwrap();
+}
+
+fn let_it_be_overdue(directory: &Path) {
+    edit(directory, |change| change["trial"]["until_uptime_ms"] = 1.into());
+}
+
+#[test]
+fn what_is_set_for_a_while_goes_back_by_itself() {
+    needs::require!(LoopDevices, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::tuned(directory.path());
+    let before = device.settings();
+    let set = [
+        "set",
+        device.path(),
+        "read_ahead_kb=1024",
+        "max_sectors_kb=256",
+        "--settle",
+        "0.001",
+        "--for",
+        "0.5s",
+    ];
+    // On a machine that is busy it is over before it is read back, which is told with a warning.
+    let code = tune(directory.path(), &set).output().unwrap().status.code();
+    assert!(matches!(code, Some(0 | 2)), "{code:?}");
+    let list = directory.path().join("state/changes.json");
+    until("it goes back", || device.settings() == before && !list.exists());
+    assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
+}
+
+/// It has a session of its own, no terminal, nothing of what its caller had open, and no folder.
+#[test]
+fn who_puts_it_back_outlives_the_terminal_and_holds_nothing() {
+    needs::require!(LoopDevices, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::tuned(directory.path());
+    // A descriptor that whoever calls has left open: `3>&1 | cat` waits for its end.
+    let set = format!(
+        "exec {} tune set {} read_ahead_kb=1024 --settle 0.01 --for 1h 3>&1",
+        env!("CARGO_BIN_EXE_takeup"),
+        device.path()
+    );
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &set]).env("TAKEUP_STATE_DIR", directory.path().join("state"));
+    shell.env("TAKEUP_RUN_DIR", directory.path().join("run"));
+    let mut child = shell.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+    let mut text = String::new();
+    // The end comes while the guard runs, or never.
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success(), "{text}");
+    let guard = u32::try_from(shown(directory.path())["guard"].as_u64().unwrap()).unwrap();
+    let status = fs::read_to_string(format!("/proc/{guard}/stat")).unwrap();
+    let fields: Vec<&str> = status.rsplit(')').next().unwrap().split_whitespace().collect();
+    // State, parent, group, session, terminal (proc_pid_stat(5)).
+    assert_eq!((fields[3], fields[4]), (&*guard.to_string(), "0"), "{status}");
+    assert_eq!(fs::read_link(format!("/proc/{guard}/cwd")).unwrap(), Path::new("/"));
+    // It opens the list for a moment now and then.
+    until("nothing but /dev/null is open", || {
+        let open = fs::read_dir(format!("/proc/{guard}/fd")).unwrap().flatten();
+        let mut places = open.filter_map(|it| fs::read_link(it.path()).ok());
+        places.all(|it| it == Path::new("/dev/null"))
+    });
+    // Asked for again after it was confirmed it has nothing to do, and ends.
+    let text = done(directory.path(), &["show"]);
+    assert!(text.contains("on trial: goes back in ") && text.contains(" unless `takeup"), "{text}");
+    let text = done(directory.path(), &["confirm"]);
+    assert_eq!(text, format!("{}: stays\nback: takeup tune revert\n", device.path()));
+    until("the guard ends", || !runs(guard));
+    assert_eq!((read_ahead(&device).as_str(), shown(directory.path())), ("1024", Value::Null));
+    assert_eq!(done(directory.path(), &["confirm"]), "nothing is on trial\n");
+    done(directory.path(), &["revert"]);
+    assert_eq!(read_ahead(&device), "64");
+}
+
+#[test]
+fn what_a_killed_guard_leaves_the_next_command_puts_back() {
+    needs::require!(LoopDevices, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::tuned(directory.path());
+    let before = device.settings();
+    let settle = ["--settle", "0.01"];
+    let other = [&["set", device.path(), "nomerges=2"][..], &settle].concat();
+    for (next, code) in [(&["revert"][..], 0), (&["confirm"], 2), (&other, 0)] {
+        kill(on_trial(directory.path(), &device, "1h"));
+        let text = done(directory.path(), &["show"]);
+        assert!(text.contains("which was to put it back, is gone"), "{text}");
+        assert!(!text.contains("overdue"), "{text}");
+        let_it_be_overdue(directory.path());
+        let text = done(directory.path(), &["show"]);
+        assert!(text.contains("on trial, and overdue: "), "{text}");
+        assert_eq!(read_ahead(&device), "1024", "who only looks changes nothing");
+        let text = told(&tune(directory.path(), next).output().unwrap(), code);
+        assert!(text.contains("read-ahead: 1024 KiB -> 64 KiB\n"), "{text}");
+        assert_eq!(read_ahead(&device), "64");
+        done(directory.path(), &["revert"]);
+        assert_eq!(device.settings(), before);
+    }
+    // What is not overdue can be confirmed without the guard.
+    kill(on_trial(directory.path(), &device, "1h"));
+    done(directory.path(), &["confirm"]);
+    assert_eq!((read_ahead(&device).as_str(), shown(directory.path())), ("1024", Value::Null));
+    done(directory.path(), &["revert"]);
+}
+
+/// Of another start of the machine nothing is waited for.
+#[test]
+fn a_restart_ends_a_trial() {
+    needs::require!(LoopDevices, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::tuned(directory.path());
+    kill(on_trial(directory.path(), &device, "1h"));
+    edit(directory.path(), |change| change["boot"] = "another".into());
+    assert_eq!(shown(directory.path())["overdue"], true);
+    let text = told(&tune(directory.path(), &["confirm"]).output().unwrap(), 2);
+    assert!(text.contains("read-ahead: 1024 KiB -> 64 KiB"), "{text}");
+    assert_eq!(read_ahead(&device), "64");
+}
+
+#[test]
+fn a_trial_that_cannot_be_meant_is_refused() {
+    needs::require!(LoopDevices, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::tuned(directory.path());
+    let path = device.path();
+    for (arguments, expected) in [
+        (&["set", path, "read_ahead_kb=1024", "--for", "4s"][..], "--for 4.00 s is over before"),
+        (&["set", path, "read_ahead_kb=1024", "--for", "1000h"], "--for is 30 days at most"),
+        (&["readahead", path, "--for", "10m"], "--for is for what --apply sets"),
+    ] {
+        let text = told(&tune(directory.path(), arguments).output().unwrap(), 1);
+        assert!(text.contains(expected) && text.contains("hint: "), "{text}");
+    }
+    assert_eq!(read_ahead(&device), "64");
+}
