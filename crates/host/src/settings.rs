@@ -9,6 +9,7 @@ pub mod device;
 pub mod fuse;
 mod guard;
 mod journal;
+pub mod keep;
 pub mod limits;
 
 use std::fs::File;

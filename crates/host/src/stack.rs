@@ -28,6 +28,7 @@ use serde::Serialize;
 pub use health::Health;
 pub use members::Member;
 pub use owners::Owner;
+pub(crate) use owners::of_device as owners_of_device;
 pub use settings::LayerSetting;
 
 use crate::layers::{Storage, StorageError, file_name};

@@ -12,6 +12,7 @@
 //! only a value that is still as it was set is put back then. A device that is gone is told, and
 //! stays in the list until it is back or is given up.
 
+mod persist;
 mod revert;
 mod trial;
 
@@ -24,6 +25,7 @@ use super::device::Device;
 use super::{GuardError, Kind, Setting, SettingError, guard, journal};
 use crate::mounts::{self, Mount};
 
+pub use persist::{FileState, Persisted};
 pub use revert::{Left, Reverted};
 pub use trial::Trial;
 
@@ -107,6 +109,22 @@ pub enum ChangeError {
         /// The setting.
         path: PathBuf,
     },
+    /// A file that keeps settings is somebody else's.
+    #[error("{} is none that was written here, or was changed since", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that keeps settings cannot be read or written.
+    #[error("{what} {}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// More changes than anybody makes by hand.
     #[error("{CHANGES_MAX} changes are remembered already")]
     TooMany,
@@ -184,6 +202,9 @@ impl Now {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct List {
     changes: Vec<Change>,
+    /// What keeps them over a restart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    persisted: Option<Persisted>,
 }
 
 /// The list of changes, which nobody else changes as long as this is held.
@@ -355,7 +376,7 @@ impl<'a> Changes<'a> {
     }
 
     fn write_list(&self) -> Result<(), ChangeError> {
-        if self.list.changes.is_empty() {
+        if self.list.changes.is_empty() && self.list.persisted.is_none() {
             return Ok(journal::remove_if_there(&self.path)?);
         }
         let text = serde_json::to_string_pretty(&self.list).map_err(std::io::Error::from);

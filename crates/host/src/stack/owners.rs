@@ -62,6 +62,13 @@ pub(super) fn look(machine: &Machine, layers: &mut [Layer]) {
     }
 }
 
+/// Who sets a setting of a block device, in that folder of sysfs, when it appears or later.
+pub(crate) fn of_device(machine: &Machine, folder: &Path, name: &str) -> Vec<Owner> {
+    let mut owners = of_udev(machine, &udev::rules(machine), folder, "block", name);
+    owners.extend(tuned(machine).into_iter().filter(|it| it.0 == name).map(|it| it.1));
+    owners
+}
+
 fn told(by: &'static str, place: Option<String>, value: Option<String>) -> Owner {
     Owner { by, place, value, is_sure: true }
 }

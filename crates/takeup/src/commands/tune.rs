@@ -7,6 +7,7 @@ mod apply;
 mod confirm;
 mod explanation;
 mod guard;
+mod persist;
 mod readahead;
 mod recommendation;
 mod show;
@@ -37,6 +38,7 @@ enum TuneCommand {
     Show(show::ShowArgs),
     Revert(show::RevertArgs),
     Confirm(confirm::ConfirmArgs),
+    Persist(persist::PersistArgs),
     #[command(hide = true)]
     Guard(guard::GuardArgs),
 }
@@ -49,6 +51,7 @@ pub fn run(arguments: &TuneArgs) -> ExitCode {
         TuneCommand::Show(arguments) => show::run(arguments),
         TuneCommand::Revert(arguments) => show::run_revert(arguments),
         TuneCommand::Confirm(arguments) => confirm::run(arguments),
+        TuneCommand::Persist(arguments) => persist::run(arguments),
         TuneCommand::Guard(arguments) => guard::run(arguments),
     }
 }
@@ -102,6 +105,13 @@ fn failure(error: &ChangeError) -> Failure {
         ChangeError::TooMany => {
             Some("`takeup tune revert` takes them back, and one change sets what stays".to_owned())
         }
+        ChangeError::Foreign { .. } => {
+            Some("look at it, and move it away if nobody needs it: it was left as it is".to_owned())
+        }
+        ChangeError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Some("is there udev on this machine?".to_owned())
+        }
+        ChangeError::File { .. } => Some("rules of udev are written by root".to_owned()),
         ChangeError::Setting(_) | ChangeError::NoDevice { .. } | ChangeError::Refused { .. } => {
             None
         }

@@ -7,6 +7,7 @@ mod commands;
 mod disks;
 mod files;
 mod journals;
+mod keeping;
 mod queues;
 mod settings;
 mod trials;

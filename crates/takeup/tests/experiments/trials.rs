@@ -1,6 +1,6 @@
-//! Settings on trial, on a loop device of our own: back by themselves, confirmed, or put back by the
-//! next command where the process that was to do it is gone. Times are moved in the list of changes
-//! rather than waited for.
+//! Settings on trial, on a loop device of our own: back by themselves, confirmed, or put back by
+//! the next command where the process that was to do it is gone. Times are moved in the list of
+//! changes rather than waited for.
 
 use std::fs;
 use std::io::Read;

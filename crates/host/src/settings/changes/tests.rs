@@ -473,3 +473,57 @@ fn who_ends_a_trial_and_is_killed_at_any_write_leaves_what_the_next_ends() {
         }
     }
 }
+
+/// The file is written, taken away, and left alone where it is not ours; also after a crash between
+/// the list and the file.
+#[test]
+fn the_file_that_keeps_changes_is_ours_or_is_left_alone() {
+    let scene = Scene::new(&["sda"]);
+    scene.apply(&[("sda", Kind::ReadAhead, "1024")]).unwrap();
+    let file = scene.folder.path().join("99-takeup.rules");
+    let text = || fs::read_to_string(&file).ok();
+    assert_eq!(scene.open().unpersist().unwrap(), FileState::AsItWas);
+    fs::write(&file, "somebody's").unwrap();
+    let refused = scene.open().persist(&file, "one").unwrap_err();
+    assert!(matches!(refused, ChangeError::Foreign { .. }), "{refused:?}");
+    assert_eq!(text().as_deref(), Some("somebody's"));
+    fs::remove_file(&file).unwrap();
+    assert_eq!(scene.open().persist(&file, "one").unwrap(), FileState::Done);
+    assert_eq!(scene.open().persist(&file, "one").unwrap(), FileState::AsItWas);
+    assert_eq!(scene.open().persist(&file, "two").unwrap(), FileState::Done);
+    assert_eq!(text().as_deref(), Some("two"));
+    // Between the list and the file: the one text or the other is ours.
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    assert!(scene.open().persist(&file, "three").is_err());
+    fs::remove_dir(&file).unwrap();
+    fs::write(&file, "two").unwrap();
+    assert_eq!(scene.open().persist(&file, "three").unwrap(), FileState::Done);
+    // Somebody adds a line.
+    fs::write(&file, "three, and a line").unwrap();
+    assert!(matches!(scene.open().unpersist().unwrap_err(), ChangeError::Foreign { .. }));
+    assert_eq!(text().as_deref(), Some("three, and a line"));
+    fs::write(&file, "three").unwrap();
+    // The list outlives its last change as long as there is a file.
+    scene.open().revert().unwrap();
+    assert!(scene.path().exists());
+    assert_eq!(scene.open().unpersist().unwrap(), FileState::Done);
+    assert!(text().is_none() && !scene.path().exists());
+    // Removed by hand.
+    scene.open().persist(&file, "four").unwrap();
+    fs::remove_file(&file).unwrap();
+    assert_eq!(scene.open().unpersist().unwrap(), FileState::AsItWas);
+    let left: Vec<_> = fs::read_dir(scene.folder.path()).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "nothing unfinished is left: {left:?}");
+}
+
+/// The list has the text, the file has it not yet.
+#[test]
+fn who_is_killed_before_the_file_is_written_has_written_none() {
+    let scene = Scene::new(&["sda"]);
+    let file = scene.folder.path().join("no/such/folder/99-takeup.rules");
+    assert!(matches!(scene.open().persist(&file, "one").unwrap_err(), ChangeError::File { .. }));
+    assert_eq!(scene.open().persisted(), Some(&*file));
+    assert_eq!(scene.open().unpersist().unwrap(), FileState::AsItWas);
+    assert!(!scene.path().exists());
+}

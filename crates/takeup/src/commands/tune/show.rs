@@ -136,6 +136,9 @@ fn trial_words(left: Duration, trial: &Trial) -> String {
 
 fn revert(arguments: &RevertArgs) -> Result<Outcome, Failure> {
     let mut changes = super::changes(&ThisMachine)?;
+    // First what would set it again when a device appears.
+    let file = changes.persisted().map(|path| path.display().to_string());
+    let unpersisted = changes.unpersist();
     let reverted = changes.revert().map_err(|error| super::failure(&error))?;
     let forgotten = if arguments.forget {
         changes.forget_gone().map_err(|error| super::failure(&error))?
@@ -149,12 +152,18 @@ fn revert(arguments: &RevertArgs) -> Result<Outcome, Failure> {
             "left_alone": lefts(&reverted.forgotten),
             "gone": lefts(&reverted.gone),
             "given_up": forgotten,
+            "removed": file.as_ref().filter(|_| unpersisted.is_ok()),
         });
         format!("{document:#}\n")
     } else {
-        reverted_words(&reverted, forgotten)
+        let removed = match &file {
+            Some(file) if unpersisted.is_ok() => format!("{file}: removed\n"),
+            _ => String::new(),
+        };
+        removed + &reverted_words(&reverted, forgotten)
     };
     to_standard_output(text.as_bytes())?;
+    unpersisted.map_err(|error| super::failure(&error))?;
     let is_whole = reverted.gone.is_empty() || arguments.forget;
     Ok(if is_whole { Outcome::Done } else { Outcome::Warned })
 }

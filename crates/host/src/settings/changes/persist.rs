@@ -1,0 +1,119 @@
+//! The file of rules that keeps changes over a restart: written and taken away by the list.
+//!
+//! The list holds the text before the file does, so that a file is known to be ours by every byte
+//! of it, also after a crash in between. What is not ours is neither written over nor removed.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags};
+use serde::{Deserialize, Serialize};
+
+use super::{ChangeError, Changes};
+
+/// A file that was written, or was about to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Persisted {
+    /// Where.
+    pub path: PathBuf,
+    /// All texts that it may have, the newest last.
+    texts: Vec<String>,
+}
+
+/// What became of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileState {
+    /// It is as it was to be already.
+    AsItWas,
+    /// It was written, or removed.
+    Done,
+}
+
+impl Changes<'_> {
+    /// Writes the file, in the place of one that we have written.
+    ///
+    /// # Errors
+    /// When there is one that is not ours, or it cannot be written.
+    pub fn persist(&mut self, path: &Path, text: &str) -> Result<FileState, ChangeError> {
+        let found = own_text(path, self.list.persisted.as_ref())?;
+        if found.as_deref() == Some(text) {
+            return Ok(FileState::AsItWas);
+        }
+        let texts = found.iter().cloned().chain([text.to_owned()]).collect();
+        self.list.persisted = Some(Persisted { path: path.to_owned(), texts });
+        self.write_list()?;
+        let written = write(path, text, found.is_some());
+        written.map_err(|source| failed("write", path, source))?;
+        let texts = vec![text.to_owned()];
+        self.list.persisted = Some(Persisted { path: path.to_owned(), texts });
+        self.write_list()?;
+        Ok(FileState::Done)
+    }
+
+    /// Takes the file away that we have written, if there is one.
+    ///
+    /// # Errors
+    /// When it is not ours any more, or cannot be removed.
+    pub fn unpersist(&mut self) -> Result<FileState, ChangeError> {
+        let Some(persisted) = self.list.persisted.clone() else { return Ok(FileState::AsItWas) };
+        let path = &persisted.path;
+        let found = own_text(path, Some(&persisted))?;
+        if found.is_some() {
+            let removed = fs::remove_file(path).and_then(|()| synchronise_folder(path));
+            removed.map_err(|source| failed("remove", path, source))?;
+        }
+        self.list.persisted = None;
+        self.write_list()?;
+        Ok(if found.is_some() { FileState::Done } else { FileState::AsItWas })
+    }
+
+    /// The file that keeps changes, if there is one.
+    pub fn persisted(&self) -> Option<&Path> {
+        self.list.persisted.as_ref().map(|persisted| &*persisted.path)
+    }
+}
+
+/// The text of a file that is ours; none where there is no file.
+fn own_text(path: &Path, persisted: Option<&Persisted>) -> Result<Option<String>, ChangeError> {
+    let status = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed("read", path, error)),
+        Ok(status) => status,
+    };
+    let own = persisted.filter(|persisted| persisted.path == path);
+    let foreign = || ChangeError::Foreign { path: path.to_owned() };
+    let own = own.filter(|_| status.is_file()).ok_or_else(foreign)?;
+    // No text of ours is longer than the list that holds it.
+    let bytes = fs::read(path).map_err(|source| failed("read", path, source))?;
+    let text = own.texts.iter().find(|text| text.as_bytes() == bytes);
+    text.cloned().map(Some).ok_or_else(foreign)
+}
+
+/// The file has its name when it is whole. udev does not look at names that begin with a dot.
+fn write(path: &Path, text: &str, is_there: bool) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let unfinished = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let put = || {
+        let mut file = File::create_new(&unfinished)?;
+        file.set_permissions(Permissions::from_mode(0o644))?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        let flags = if is_there { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        rustix::fs::renameat_with(CWD, &unfinished, CWD, path, flags)?;
+        synchronise_folder(path)
+    };
+    put().inspect_err(|_| {
+        let _ = fs::remove_file(&unfinished);
+    })
+}
+
+fn synchronise_folder(path: &Path) -> io::Result<()> {
+    interruptible::fsync(File::open(path.parent().unwrap_or(Path::new("/")))?)?;
+    Ok(())
+}
+
+fn failed(what: &'static str, path: &Path, source: io::Error) -> ChangeError {
+    ChangeError::File { what, path: path.to_owned(), source }
+}

@@ -1,0 +1,133 @@
+//! `takeup tune persist`: what keeps over a restart what was changed.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Args;
+use host::machine::Machine;
+use host::settings::changes::{FileState, ThisMachine, remembered};
+use host::settings::keep::{Keep, Keeper, RULES, keeps, rules};
+use report::escape::escape;
+use serde_json::json;
+
+use super::apply::CONFIRM;
+use crate::commands::bench::{Form, finish};
+use crate::failure::Failure;
+use crate::outcome::{Outcome, to_standard_output};
+
+/// Show what keeps over a restart what was changed, and write it
+///
+/// A rule of udev for a device that has a WWN, a serial number or a UUID. For what tuned,
+/// multipathd, lvm or nfs-utils set behind udev the line for their own file is shown, which is not
+/// written. A loop device, and what has no name that stays, is not kept.
+#[derive(Args, Debug)]
+pub struct PersistArgs {
+    /// Write the rules to /etc/udev/rules.d/99-takeup.rules
+    #[arg(long)]
+    write: bool,
+    /// Remove that file, if it is as it was written
+    #[arg(long, conflicts_with = "write")]
+    remove: bool,
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &PersistArgs) -> ExitCode {
+    let form = if arguments.json { Form::Json } else { Form::Text };
+    finish(persist(arguments), "tune persist", form)
+}
+
+fn persist(arguments: &PersistArgs) -> Result<Outcome, Failure> {
+    if arguments.remove {
+        return remove(arguments);
+    }
+    super::put_back_overdue()?;
+    let changes = remembered(&super::list()?).map_err(|error| super::failure(&error))?;
+    if changes.iter().any(|change| change.trial.is_some()) {
+        let hint = format!("`{CONFIRM}` first");
+        return Err(Failure::of("what is on trial is not kept over a restart", Some(&hint)));
+    }
+    let keeps = keeps(&Machine::this(), &changes);
+    let rules = rules(&keeps);
+    let state = match (&rules, arguments.write) {
+        (Some(rules), true) => {
+            let mut changes = super::changes(&ThisMachine)?;
+            let state = changes.persist(Path::new(RULES), rules);
+            Some(state.map_err(|error| super::failure(&error))?)
+        }
+        _ => None,
+    };
+    let text = if arguments.json {
+        let document = json!({
+            "command": "tune persist",
+            "file": RULES,
+            "rules": rules,
+            "settings": keeps,
+            "written": state.is_some(),
+        });
+        format!("{document:#}\n")
+    } else {
+        words(&keeps, rules.as_deref(), state)
+    };
+    to_standard_output(text.as_bytes())?;
+    let is_whole = keeps.iter().all(|keep| matches!(keep.keeper, Keeper::Udev { .. }));
+    Ok(if is_whole || !arguments.write { Outcome::Done } else { Outcome::Warned })
+}
+
+fn remove(arguments: &PersistArgs) -> Result<Outcome, Failure> {
+    let state = match remembered(&super::list()?) {
+        // Where nothing is remembered no list is made.
+        Ok(_) => super::changes(&ThisMachine)?.unpersist(),
+        Err(error) => Err(error),
+    };
+    let state = state.map_err(|error| super::failure(&error))?;
+    let text = match (arguments.json, state) {
+        (true, state) => {
+            let removed = state == FileState::Done;
+            format!("{:#}\n", json!({ "command": "tune persist", "removed": removed }))
+        }
+        (false, FileState::Done) => format!("{RULES}: removed\n"),
+        (false, FileState::AsItWas) => "nothing is kept over a restart\n".to_owned(),
+    };
+    to_standard_output(text.as_bytes())?;
+    Ok(Outcome::Done)
+}
+
+fn words(keeps: &[Keep], rules: Option<&str>, state: Option<FileState>) -> String {
+    if keeps.is_empty() {
+        return "nothing is changed\n".to_owned();
+    }
+    let mut text = String::new();
+    if let Some(rules) = rules {
+        text.push_str(&format!("{RULES}\n"));
+        for line in rules.lines().filter(|line| !line.starts_with('#')) {
+            text.push_str(&format!("  {}\n", escape(line.as_bytes())));
+        }
+    }
+    for keep in keeps {
+        let name = format!("{} {}", escape(keep.device.as_bytes()), keep.kind.name());
+        match &keep.keeper {
+            Keeper::Udev { .. } => {
+                for owner in &keep.also {
+                    let place = owner.place.as_deref().unwrap_or(owner.by);
+                    text.push_str(&format!("{name}: {place} sets it, too\n"));
+                }
+            }
+            Keeper::Named { who, place, line } => text.push_str(&format!(
+                "{name}: {who} sets it behind udev; by hand, in {}:\n  {}\n",
+                escape(place.as_bytes()),
+                escape(line.as_bytes())
+            )),
+            Keeper::Nothing { why } => text.push_str(&format!("{name}: not kept: {why}\n")),
+        }
+    }
+    text.push_str(match (rules, state) {
+        (None, _) => "no rule of udev keeps any of it\n",
+        (_, None) => "write it: takeup tune persist --write\n",
+        (_, Some(FileState::AsItWas)) => "it was written already\n",
+        (_, Some(FileState::Done)) => "written; take it away: takeup tune persist --remove\n",
+    });
+    text
+}
