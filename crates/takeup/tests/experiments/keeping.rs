@@ -14,12 +14,17 @@ struct Scene(tempfile::TempDir);
 
 impl Scene {
     fn new(settings: Value) -> Scene {
-        let directory = tempfile::tempdir().unwrap();
-        let machine = directory.path().join("machine");
-        samples::unpack_machine(&samples::machine("sas-disks"), &machine).unwrap();
-        let scene = Scene(directory);
+        let scene = Scene::of("sas-disks");
         scene.write_list(settings);
         scene
+    }
+
+    fn of(name: &str) -> Scene {
+        let directory = tempfile::tempdir().unwrap();
+        let machine = directory.path().join("machine");
+        samples::unpack_machine(&samples::machine(name), &machine).unwrap();
+        fs::create_dir_all(machine.join("etc")).unwrap();
+        Scene(directory)
     }
 
     fn write_list(&self, settings: Value) {
@@ -141,4 +146,21 @@ fn what_no_rule_keeps_is_told_with_what_does() {
     fs::write(&path, list.to_string()).unwrap();
     let text = told(&scene.tune(&["persist"]), 1);
     assert!(text.contains("what is on trial is not kept") && text.contains("confirm"), "{text}");
+}
+
+/// Requests under way would fail the paths: refused on the multipath device and on what lies on it,
+/// before anything is written.
+#[test]
+fn the_largest_request_below_a_live_multipath_device_is_left_alone() {
+    needs::require!(Mounts);
+    let scene = Scene::of("san");
+    let node = scene.0.path().join("luks-db");
+    let made = Command::new("mknod").arg(&node).args(["b", "253", "2"]).status().unwrap();
+    assert!(made.success());
+    let before = scene.0.path().join("machine/sys/devices/virtual/block/dm-0/queue/max_sectors_kb");
+    let text = told(&scene.tune(&["set", node.to_str().unwrap(), "max_sectors_kb=256"]), 1);
+    assert!(text.contains("max_sectors_kb below dm-0, which is in use, is not changed"), "{text}");
+    assert!(text.contains("hint: max_sectors_kb in /etc/multipath.conf"), "{text}");
+    assert_eq!(fs::read_to_string(before).unwrap().trim(), "512");
+    assert!(!scene.0.path().join("state/changes.json").exists());
 }
