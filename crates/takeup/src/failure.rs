@@ -45,6 +45,11 @@ impl Failure {
         Failure { message: message.into(), hint: hint.map(str::to_owned) }
     }
 
+    /// What went wrong, in a line.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The lines for standard error.
     pub fn to_text(&self) -> String {
         let mut text = format!("takeup: {}\n", escape(self.message.as_bytes()));

@@ -12,7 +12,7 @@ use super::costs::grown;
 use super::typed::{Change, Place, Typed, typed};
 use super::{CellSummary, Judgement, Options, Verdict};
 use crate::quantities::costs;
-use crate::record::{Level, RunRecord};
+use crate::record::{Factor, Level, RunRecord};
 use crate::statistics::interval::Interval;
 
 /// What to set a setting to.
@@ -62,13 +62,18 @@ pub struct Paid {
 /// where the level in force was not run.
 pub fn advice(
     judgement: &Judgement,
-    factor: &str,
+    factor: &Factor,
     runs: &[RunRecord],
     options: &Options,
 ) -> Option<Advice> {
     let own = judgement.recommended.first().filter(|_| judgement.recommended.len() == 1)?;
+    let (factor, in_force) = (&*factor.name, factor.present.as_ref());
     let level = |cell: usize| judgement.cells[cell].cell.get(factor).cloned();
     let present = level(own.baseline)?;
+    // Where its runs were all stopped another one stands in for it, which is not in force.
+    if in_force.is_some_and(|level| *level != present) {
+        return None;
+    }
     let against = |cell: usize| {
         let found = judgement.comparer.against(own.baseline, &[cell]);
         let repeated = found.first().filter(|one| one.basis == Basis::Repeats);
@@ -162,7 +167,6 @@ fn paid(cell: &CellSummary, baseline: &CellSummary) -> Vec<Paid> {
 mod tests {
     use super::super::judge;
     use super::*;
-    use crate::record::Factor;
 
     const WINDOWS: [u64; 4] = [64 << 10, 128 << 10, 1 << 20, 8 << 20];
 
@@ -203,7 +207,7 @@ mod tests {
         let factor = Factor { present, ..Factor::new("read_ahead_bytes", levels) };
         let options = Options::default();
         let judgement = judge(std::slice::from_ref(&factor), &runs, &options);
-        advice(&judgement, "read_ahead_bytes", &runs, &options).unwrap()
+        advice(&judgement, &factor, &runs, &options).unwrap()
     }
 
     const FREE: [f64; 4] = [4096.0; 4];
@@ -239,6 +243,33 @@ mod tests {
         let advice = advised_against(64 << 10, [1e8, 5.8e8, 5.2e8, 5.88e8], scatter, DEAR);
         assert_eq!(advice.recommended, Some(Level::Number(128 << 10)), "{advice:?}");
         assert_eq!(advice.gain.verdict, Verdict::Differs);
+    }
+
+    /// Another level, of which there are runs, is not taken for it.
+    #[test]
+    fn nothing_is_advised_where_what_is_in_force_was_not_run() {
+        let mut runs = Vec::new();
+        for repeat in 1..=4 {
+            for window in &WINDOWS[2..] {
+                runs.push(RunRecord {
+                    cell: [("read_ahead_bytes".to_owned(), Level::Number(*window))].into(),
+                    repeat,
+                    bytes: *window,
+                    seconds: 1.0 + 0.001 * repeat as f64,
+                    ..RunRecord::default()
+                });
+            }
+        }
+        let levels = WINDOWS.map(Level::Number).to_vec();
+        let options = Options::default();
+        let advised = |present: u64| {
+            let present = Some(Level::Number(present));
+            let factor = Factor { present, ..Factor::new("read_ahead_bytes", levels.clone()) };
+            let judgement = judge(std::slice::from_ref(&factor), &runs, &options);
+            advice(&judgement, &factor, &runs, &options)
+        };
+        assert_eq!(advised(WINDOWS[0]), None);
+        assert!(advised(WINDOWS[2]).is_some());
     }
 
     #[test]

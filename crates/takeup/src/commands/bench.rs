@@ -1,6 +1,6 @@
 //! `takeup bench`: experiments. One file for each kind; what they share is here and in `options`.
 
-mod disk;
+pub mod disk;
 mod import;
 mod options;
 mod power;
@@ -190,7 +190,8 @@ pub fn experiment<E: Executor>(
     conclude(&experiment, End { ended, not_run }, arguments, &path)
 }
 
-const PUT_BACK: &str = "`takeup bench put-back` tries again";
+/// What there is to do when settings could not be put back.
+pub const PUT_BACK: &str = "`takeup bench put-back` tries again";
 
 /// What an earlier run of the same command has left. A file with another experiment is left alone.
 fn begun(plan: &mut Plan, path: &Path) -> Result<Option<Experiment>, Failure> {
@@ -304,4 +305,22 @@ fn document(experiment: &Experiment, judgement: &Judgement, end: &End, path: &Pa
         "judgement": bench::presentation::document(judgement, experiment.header.value),
     });
     format!("{document:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Behind `su` without `-` the home is that of who was there before.
+    #[test]
+    fn a_journal_that_is_not_for_this_user_is_told_why() {
+        let of = |kind: ErrorKind| GuardError::Journal {
+            what: "read",
+            path: "/root/.local/state/takeup/settings.json".into(),
+            source: kind.into(),
+        };
+        let hint = guard_hint(&of(ErrorKind::PermissionDenied)).unwrap();
+        assert!(hint.contains("are HOME and XDG_STATE_HOME another user's"), "{hint}");
+        assert_eq!(guard_hint(&of(ErrorKind::StorageFull)), None);
+    }
 }

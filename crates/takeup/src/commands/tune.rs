@@ -6,8 +6,12 @@
 mod apply;
 mod confirm;
 mod explanation;
+mod gain;
 mod guard;
+mod measuring;
 mod persist;
+mod queue;
+mod queue_advice;
 mod readahead;
 mod recommendation;
 mod show;
@@ -34,6 +38,7 @@ pub struct TuneArgs {
 #[derive(Debug, Subcommand)]
 enum TuneCommand {
     Readahead(readahead::ReadaheadArgs),
+    Queue(Box<queue::QueueArgs>),
     Set(apply::SetArgs),
     Show(show::ShowArgs),
     Revert(show::RevertArgs),
@@ -47,6 +52,7 @@ enum TuneCommand {
 pub fn run(arguments: &TuneArgs) -> ExitCode {
     match &arguments.command {
         TuneCommand::Readahead(arguments) => readahead::run(arguments),
+        TuneCommand::Queue(arguments) => queue::run(arguments),
         TuneCommand::Set(arguments) => apply::run(arguments),
         TuneCommand::Show(arguments) => show::run(arguments),
         TuneCommand::Revert(arguments) => show::run_revert(arguments),
@@ -71,11 +77,16 @@ fn list() -> Result<PathBuf, Failure> {
     Ok(folder.join("changes.json"))
 }
 
+/// What a killed experiment has left is not what is in force, and is put back.
+fn recovered() -> Result<(), Failure> {
+    let recovered = super::bench::recovered();
+    recovered.map(|_| ()).map_err(|error| Failure::new(&error, super::bench::guard_hint(&error)))
+}
+
 /// The list of changes, and before that whatever a killed experiment has left put back: what is in
 /// force now is what is remembered.
 fn changes(machine: &ThisMachine) -> Result<Changes<'_>, Failure> {
-    super::bench::recovered()
-        .map_err(|error| Failure::new(&error, super::bench::guard_hint(&error)))?;
+    recovered()?;
     Changes::open(machine, &list()?).map_err(|error| failure(&error))
 }
 

@@ -31,7 +31,7 @@ const COMMANDS: [&str; 15] = [
 const SIMULATIONS: [&str; 5] = ["tape", "disk", "status", "load", "eject"];
 
 /// Commands of `takeup tune`.
-const TUNINGS: [&str; 6] = ["readahead", "set", "show", "revert", "confirm", "persist"];
+const TUNINGS: [&str; 7] = ["readahead", "queue", "set", "show", "revert", "confirm", "persist"];
 
 /// Commands of `takeup bench`.
 const EXPERIMENTS: [&str; 7] = ["read", "disk", "tape", "run", "import", "power", "put-back"];

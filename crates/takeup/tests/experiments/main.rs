@@ -8,6 +8,7 @@ mod disks;
 mod files;
 mod journals;
 mod keeping;
+mod queue_tuning;
 mod queues;
 mod settings;
 mod trials;

@@ -23,6 +23,11 @@ pub struct Disk {
 }
 
 impl Disk {
+    /// The loop device over it.
+    pub fn loop_path(&self) -> PathBuf {
+        self.mount.as_ref().unwrap().loop_path().unwrap().to_owned()
+    }
+
     /// The file that is read through the page cache.
     pub fn cached(&self) -> PathBuf {
         self.place.path().join(CACHED_NAME)
@@ -48,6 +53,11 @@ fn disk() -> Disk {
 impl Disk {
     /// A disk of 64 MiB.
     pub fn with(parameters: DiskParameters) -> Disk {
+        Disk::attached(parameters, LoopChoice::None)
+    }
+
+    /// The same, with a loop device over it where that is wanted.
+    pub fn attached(parameters: DiskParameters, loop_device: LoopChoice) -> Disk {
         let place = tempfile::tempdir().unwrap();
         let inside = tempfile::tempdir().unwrap();
         let file = inside.path().join("backing");
@@ -56,7 +66,7 @@ impl Disk {
             parameters,
             backing: Backing::open(&file, Some(64 << 20), Access::ReadWrite).unwrap(),
             clock: Clock::Times(SpeedUp::ONE),
-            loop_device: LoopChoice::None,
+            loop_device,
         };
         let mount = DiskMount::new(settings, place.path()).unwrap();
         let number = fs::metadata(place.path().join(CACHED_NAME)).unwrap().dev();

@@ -253,7 +253,8 @@ fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
     })
 }
 
-fn failure(error: DiskError) -> Failure {
+/// What went wrong, with what there is to do.
+pub fn failure(error: DiskError) -> Failure {
     let hint = match &error {
         DiskError::NoFio => "install the package fio of your distribution",
         DiskError::Safety(error) => match safety_hint(error) {

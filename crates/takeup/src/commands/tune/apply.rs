@@ -89,9 +89,18 @@ impl ApplyArgs {
         Ok(())
     }
 
-    /// Whether it is to be put back by itself.
-    pub fn is_trial(&self) -> bool {
-        self.trial.is_some()
+    /// The same of a command that was not told to set anything.
+    ///
+    /// # Errors
+    /// When there is nothing that could be put back.
+    pub fn check_unused(&self) -> Result<(), Failure> {
+        match self.trial {
+            None => Ok(()),
+            Some(_) => {
+                let hint = Some("--apply --for TIME");
+                Err(Failure::of("--for is for what --apply sets", hint))
+            }
+        }
     }
 }
 
@@ -126,6 +135,8 @@ fn set(arguments: &SetArgs) -> Result<Outcome, Failure> {
 
 /// What takes back whatever was set.
 pub const UNDO: &str = "takeup tune revert";
+/// What shows how it is kept over a restart, once it is set.
+pub const KEEP: &str = "takeup tune persist";
 /// What makes it stay.
 pub const CONFIRM: &str = "takeup tune confirm";
 

@@ -131,9 +131,12 @@ impl Known {
     }
 }
 
-/// The knee of a sweep over windows.
+/// The knee of a sweep over windows; none of single runs, which do not tell windows apart.
 pub fn measured_knee(judgement: &Judgement) -> Option<u64> {
     let sweep = judgement.sweeps.iter().find(|sweep| sweep.factor == "read_ahead_bytes")?;
+    if sweep.cells.iter().any(|&cell| judgement.cells[cell].rates.len() < 2) {
+        return None;
+    }
     match judgement.cells[sweep.cells[sweep.knee]].cell.get("read_ahead_bytes")? {
         Level::Number(bytes) => Some(*bytes),
         Level::Text(_) => None,
@@ -179,6 +182,9 @@ impl Explanation {
 
 #[cfg(test)]
 mod tests {
+    use bench::judgement::{Options, judge};
+    use bench::record::{Factor, RunRecord};
+
     use super::*;
 
     const WINDOWS_TRIED: [u64; 9] =
@@ -192,6 +198,27 @@ mod tests {
             request_bytes: 128 << 10,
             request_bytes_max: 1280 << 10,
         }
+    }
+
+    /// One run of each window tells no knee, so that nothing is said of what else decides.
+    #[test]
+    fn single_runs_have_no_knee() {
+        let knee = |repeats: u64| {
+            let run = |repeat: u64, window: u64| RunRecord {
+                cell: [("read_ahead_bytes".to_owned(), Level::Number(window))].into(),
+                repeat,
+                bytes: if window == WINDOWS_TRIED[0] { 1 << 20 } else { 8 << 20 },
+                seconds: 1.0 + 0.001 * repeat as f64,
+                ..RunRecord::default()
+            };
+            let runs: Vec<RunRecord> = (1..=repeats)
+                .flat_map(|repeat| WINDOWS_TRIED.map(|window| run(repeat, window)))
+                .collect();
+            let levels = WINDOWS_TRIED.map(Level::Number).to_vec();
+            let factor = Factor::new("read_ahead_bytes", levels);
+            measured_knee(&judge(&[factor], &runs, &Options::default()))
+        };
+        assert_eq!((knee(1), knee(4)), (None, Some(WINDOWS_TRIED[1])));
     }
 
     #[test]

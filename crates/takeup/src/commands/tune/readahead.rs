@@ -8,29 +8,26 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bench::judgement::{Judgement, Options, advice, judge};
+use bench::judgement::{Judgement, advice};
 use bench::plan::{Plan, Stop};
-use bench::power::{Noise, repeats_for, seen_with};
+use bench::power::Noise;
 use bench::read::{ReadError, ReadExecutor};
-use bench::record::{Experiment, Factor, Level, RunFile};
-use bench::run::{Ended, Executor, Parts, header, unix_seconds};
+use bench::record::{Experiment, Factor, Level};
+use bench::run::unix_seconds;
 use clap::Args;
 use flow::cancel::Cancel;
 use host::settings::{Kind, Setting};
-use report::format::{counted, duration};
-use report::rounding::Rounding;
 
 use super::apply::{ApplyArgs, acting, apply};
 use super::explanation::{Known, measured_knee};
-use super::recommendation::Recommendation;
+use super::measuring::{Extent, LOOKS, Measuring, judged, no_number};
+use super::recommendation::{Of, Recommendation};
 use super::subject::Subject;
-use crate::commands::bench::progress::Progress;
 use crate::commands::bench::{Form, finish};
 use crate::failure::Failure;
 use crate::outcome::{Outcome, to_standard_output};
 use crate::quantity::Size;
 use crate::quantity::Span;
-use crate::terminal::to_standard_error;
 
 /// Find the read-ahead that a path needs, by measuring on it
 ///
@@ -87,10 +84,7 @@ pub struct ReadaheadArgs {
     quiet: bool,
 }
 
-/// Repeats below which nothing is judged, and above which nobody waits.
-const REPEATS: std::ops::RangeInclusive<u64> = 4..=20;
-/// Repeats and bytes of the first look.
-const LOOKS: u64 = 3;
+/// Bytes of a run of the first look.
 const LOOK_BYTES: u64 = 32 << 20;
 /// A run reads so many windows at least.
 const WINDOWS_MIN: u64 = 4;
@@ -103,16 +97,9 @@ pub fn run(arguments: &ReadaheadArgs) -> ExitCode {
 }
 
 fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
-    if !(arguments.difference > 0.0 && arguments.difference <= 1000.0) {
-        return Err(Failure::of("--difference is a percentage above 0, up to 1000", None));
-    }
-    if arguments.how.is_trial() && !arguments.apply {
-        return Err(Failure::of("--for is for what --apply sets", Some("--apply --for TIME")));
-    }
-    arguments.how.check()?;
-    // What a killed experiment left is not what is in force, nor what is overdue.
-    crate::commands::bench::recovered()
-        .map_err(|error| Failure::new(&error, crate::commands::bench::guard_hint(&error)))?;
+    super::measuring::check_difference(arguments.difference)?;
+    if arguments.apply { arguments.how.check() } else { arguments.how.check_unused() }?;
+    super::recovered()?;
     super::put_back_overdue()?;
     let subject = Subject::find(&arguments.path)?;
     let present = subject.storage.read_ahead_bytes().map_err(|it| Failure::new(&it, None))?;
@@ -178,7 +165,12 @@ impl Tuning<'_> {
     fn measured(&self) -> Result<Recommendation, Failure> {
         let look = self.look()?;
         let windows = self.windows(look.length_bytes);
-        let repeats = self.repeats(&look, windows.len());
+        let extent = Extent {
+            settings: windows.len(),
+            compared: windows.len(),
+            round_seconds: windows.len() as f64 * look.run_seconds,
+        };
+        let repeats = self.measuring().repeats(look.noise.as_ref(), extent);
         let stop = Stop {
             repeats_min: repeats,
             repeats_max: repeats,
@@ -187,15 +179,18 @@ impl Tuning<'_> {
         };
         let plan = self.plan(&windows, look.length_bytes, stop, RANDOM_READS);
         let experiment = self.experiment(&plan, self.arguments.output.as_deref())?;
-        let (judgement, options) = self.judged(&experiment)?;
-        let advice = advice(&judgement, "read_ahead_bytes", &experiment.runs, &options);
+        let (judgement, options) = judged(&experiment)?;
+        let factors = &experiment.header.factors;
+        let swept = factors.iter().find(|factor| factor.name == "read_ahead_bytes");
+        let advice = swept.and_then(|swept| advice(&judgement, swept, &experiment.runs, &options));
         let advice = advice.ok_or_else(|| {
             let hint = "--budget gives more time";
             Failure::of("no run of the setting in force has ended", Some(hint))
         })?;
         let known = Known::of(&judgement, &self.subject.storage, self.arguments.block_size.0);
         let explained = known.map(|known| known.explain(&windows, measured_knee(&judgement)));
-        Ok(Recommendation::new(self.of_what(), judgement, Some(advice), explained))
+        let of = Of { cut: cut(&windows, &judgement, &experiment), ..self.of_what() };
+        Ok(Recommendation::new(of, judgement, Some(advice), explained))
     }
 
     /// Without the right to set anything: what there is, and what the model makes of it.
@@ -214,20 +209,21 @@ impl Tuning<'_> {
             Factor::new("block_bytes", numbers(&[1 << 20])),
         ];
         let experiment = self.experiment(&plan, self.arguments.output.as_deref())?;
-        let (judgement, _) = self.judged(&experiment)?;
+        let (judgement, _) = judged(&experiment)?;
         let windows = self.windows(self.subject.length_bytes);
         let known = Known::of(&judgement, &self.subject.storage, self.arguments.block_size.0);
         let explained = known.map(|known| known.explain(&windows, None));
         Ok(Recommendation::new(self.of_what(), judgement, None, explained))
     }
 
-    fn of_what(&self) -> super::recommendation::Of {
-        super::recommendation::Of {
+    fn of_what(&self) -> Of {
+        Of {
             path: self.arguments.path.clone(),
             file: self.subject.file.clone(),
             device: self.subject.storage.name.clone(),
             present: self.present,
             worth: self.arguments.difference / 100.0,
+            cut: Vec::new(),
         }
     }
 
@@ -269,37 +265,6 @@ impl Tuning<'_> {
         Ok(Look { length_bytes, run_seconds, noise: Noise::of(&experiment.runs) })
     }
 
-    /// How often each setting runs, once it is said how long that will take.
-    fn repeats(&self, look: &Look, settings: usize) -> u64 {
-        let (difference, budget) = (self.arguments.difference / 100.0, self.arguments.budget.0);
-        let round_seconds = settings as f64 * look.run_seconds;
-        let noise = look.noise.as_ref();
-        let needed = noise.and_then(|noise| repeats_for(difference, noise.scatter, settings));
-        let repeats = needed.unwrap_or(*REPEATS.end()).clamp(*REPEATS.start(), *REPEATS.end());
-        let possible = ((budget / round_seconds.max(1e-3)) as u64).max(1);
-        let planned = repeats.min(possible);
-        let digits = Rounding::digits(2);
-        let scatter =
-            noise.map_or("nobody knows what".to_owned(), |noise| digits.percent(noise.scatter));
-        let sees = match noise.and_then(|noise| seen_with(noise.scatter, settings, planned)) {
-            Some(seen) if seen > difference || needed.is_none() => {
-                format!(", which show differences of {} and more", digits.percent(seen))
-            }
-            Some(_) => format!(", which show a difference of {}", digits.percent(difference)),
-            None => ", which is too few to show anything; --budget gives more time".to_owned(),
-        };
-        if !self.arguments.quiet {
-            to_standard_error(&format!(
-                "takeup: a run differs from the next by {scatter} in a first look: {} of {} take \
-                 about {}{sees}\n",
-                counted(planned, "repeat", "repeats"),
-                counted(settings as u64, "setting", "settings"),
-                duration(planned as f64 * round_seconds),
-            ));
-        }
-        planned
-    }
-
     /// The windows to try: what is in force, and those of which a run holds several.
     fn windows(&self, length_bytes: u64) -> Vec<u64> {
         let is_held = |bytes: &u64| bytes.saturating_mul(WINDOWS_MIN) <= length_bytes;
@@ -333,74 +298,36 @@ impl Tuning<'_> {
         }
     }
 
-    /// Runs a plan; its runs are kept where that is asked for.
     fn experiment(&self, plan: &Plan, kept: Option<&Path>) -> Result<Experiment, Failure> {
-        plan.check().map_err(|error| Failure::new(&error, None))?;
-        let failed = |error: bench::record::RecordError| Failure::new(&error, None);
-        let own = || {
-            let name = format!("takeup-tune-{}-{}.ndjson", std::process::id(), plan.factors.len());
-            std::env::temp_dir().join(name)
-        };
-        let path = kept.map_or_else(own, Path::to_path_buf);
-        let header = header(plan);
-        let mut file = RunFile::create(&path, &header).map_err(failed)?;
-        let mut experiment = Experiment { header, runs: Vec::new(), torn_bytes: 0 };
-        let ended = self.run(plan, &mut experiment, &mut file);
-        if kept.is_none() || experiment.runs.is_empty() {
-            file.remove().map_err(failed)?;
-        }
-        match ended? {
-            Ended::Cancelled => Err(Failure::of("stopped; read-ahead is as it was", None)),
-            _ => Ok(experiment),
-        }
+        self.measuring().experiment(plan, kept, |plan| {
+            let journal = crate::commands::bench::journal();
+            ReadExecutor::new(plan, journal.as_deref()).map_err(read_failure)
+        })
     }
 
-    fn run(
-        &self,
-        plan: &Plan,
-        experiment: &mut Experiment,
-        file: &mut RunFile,
-    ) -> Result<Ended, Failure> {
-        let journal = crate::commands::bench::journal();
-        let mut executor = ReadExecutor::new(plan, journal.as_deref()).map_err(read_failure)?;
-        let progress = if self.arguments.quiet {
-            Progress::silent(&plan.factors)
-        } else {
-            Progress::live(&plan.factors)
-        };
-        let start = std::time::Instant::now();
-        let ended = bench::run::run(
-            plan,
-            experiment,
-            Parts {
-                executor: &mut executor,
-                file,
-                observer: &progress,
-                clock: &|| start.elapsed().as_secs_f64(),
-                cancel: &self.cancel,
-            },
-        );
-        progress.close();
-        executor.finish().map_err(read_failure)?;
-        ended.map_err(|error| Failure::new(&error, None))
-    }
-
-    fn judged(&self, experiment: &Experiment) -> Result<(Judgement, Options), Failure> {
-        let options = Options::default().of(&experiment.header);
-        let judgement = judge(&experiment.header.factors, &experiment.runs, &options);
-        if judgement.cells.is_empty() {
-            return Err(no_number(experiment));
+    fn measuring(&self) -> Measuring<'_> {
+        Measuring {
+            difference: self.arguments.difference / 100.0,
+            budget_seconds: self.arguments.budget.0,
+            is_quiet: self.arguments.quiet,
+            cancel: &self.cancel,
         }
-        Ok((judgement, options))
     }
 }
 
-fn no_number(experiment: &Experiment) -> Failure {
-    let why = experiment.runs.iter().find_map(|run| run.error.clone());
-    Failure::of(
-        format!("no run gave a number: {}", why.as_deref().unwrap_or("no time was left")),
-        None,
-    )
+/// Windows of which no run gave a number, with the lowest rate that one is known to be below.
+fn cut(windows: &[u64], judgement: &Judgement, experiment: &Experiment) -> Vec<(u64, Option<f64>)> {
+    let level = |bytes: u64| Some(Level::Number(bytes));
+    let has_rate = |bytes: u64| {
+        let mut cells = judgement.cells.iter();
+        cells.any(|cell| cell.cell.get("read_ahead_bytes").cloned() == level(bytes))
+    };
+    let below = |bytes: u64| {
+        let runs = experiment.runs.iter();
+        let own = runs.filter(|run| run.cell.get("read_ahead_bytes").cloned() == level(bytes));
+        own.filter_map(|run| run.slower_than_bytes_per_second).min_by(f64::total_cmp)
+    };
+    windows.iter().filter(|&&bytes| !has_rate(bytes)).map(|&bytes| (bytes, below(bytes))).collect()
 }
 
 fn read_failure(error: ReadError) -> Failure {

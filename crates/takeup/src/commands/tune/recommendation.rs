@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use bench::judgement::{Advice, CellSummary, Judgement, Paid, Verdict, quoted};
+use bench::judgement::{Advice, CellSummary, Judgement, Paid, quoted};
 use bench::quantities::Unit;
 use bench::record::{Level, Value as Compared, binary_size};
 use report::findings::lines_under_heads;
 use report::format::rate;
-use report::rounding::Rounding;
 use report::table::{Align, Emphasis, Table};
 use serde_json::{Value, json};
 
-use super::apply::{Applied, UNDO};
+use super::apply::{Applied, KEEP, UNDO};
 use super::explanation::Explanation;
+use super::gain::Gain;
 use crate::terminal::colour;
 
 /// What was measured.
@@ -28,6 +28,8 @@ pub struct Of {
     pub present: u64,
     /// The gain that is worth having, as a share.
     pub worth: f64,
+    /// Windows of which no run has ended, each with the rate that it is known to be below.
+    pub cut: Vec<(u64, Option<f64>)>,
 }
 
 /// What to set, or why nothing.
@@ -65,35 +67,31 @@ impl Recommendation {
         self.recommended().is_some()
     }
 
-    /// What is in force, too, where something else is shown to be better by less than it is worth.
     fn recommended(&self) -> Option<u64> {
-        let gain = self.advice.as_ref()?.gain;
-        if gain.verdict == Verdict::Differs && self.most() <= self.of.worth {
-            return Some(self.of.present);
-        }
-        match self.advice.as_ref()?.recommended.as_ref()? {
+        match self.gain()?.recommended()? {
             Level::Number(bytes) => Some(*bytes),
             Level::Text(_) => None,
         }
     }
 
-    /// The largest gain that is not ruled out, as a share.
-    fn most(&self) -> f64 {
-        let gain = self.advice.as_ref().and_then(|advice| advice.gain.interval);
-        gain.map_or(f64::INFINITY, |interval| interval.high - 1.0)
+    fn gain(&self) -> Option<Gain<'_>> {
+        let shown = |level: &Level| match level {
+            Level::Number(bytes) => binary_size(*bytes),
+            Level::Text(text) => text.clone(),
+        };
+        let advice = self.advice.as_ref()?;
+        Some(Gain { judgement: &self.judgement, advice, worth: self.of.worth, shown })
     }
 
     /// What is typed: to set it, to keep it over a restart, and to take it back.
-    fn commands(&self) -> Option<[(&'static str, Option<String>); 3]> {
+    fn commands(&self) -> Option<[(&'static str, String); 3]> {
         let bytes = self.to_apply()?;
         let kib = host::settings::read_ahead_value(bytes);
         let path = quoted(&self.of.path.display().to_string());
-        let typed = self.advice.as_ref().map(|advice| &advice.typed[..]).unwrap_or_default();
-        let lasting = typed.iter().find(|typed| typed.program.starts_with("for good"));
         Some([
-            ("apply", Some(format!("takeup tune set {path} read_ahead_kb={kib}"))),
-            ("keep", lasting.map(|typed| typed.line.clone())),
-            ("undo", Some(UNDO.to_owned())),
+            ("apply", format!("takeup tune set {path} read_ahead_kb={kib}")),
+            ("keep", KEEP.to_owned()),
+            ("undo", UNDO.to_owned()),
         ])
     }
 
@@ -123,31 +121,15 @@ impl Recommendation {
                 "random_read_ns": cell.measures.get("random_read_p50_ns"),
             })
         };
-        let gain = self.advice.as_ref().map(|advice| {
-            let text = self.gain_words(advice);
-            let own = self.judgement.recommended.first();
-            match own.filter(|_| advice.fastest == advice.present) {
-                // Of what is in force itself there is no interval, but of all others a bound.
-                Some(own) => json!({
-                    "ratio": 1.0,
-                    "low": Value::Null,
-                    "high": own.hidden,
-                    "verdict": own.verdict,
-                    "text": text,
-                }),
-                None => json!({
-                    "ratio": advice.gain.ratio,
-                    "low": advice.gain.interval.map(|interval| interval.low),
-                    "high": advice.gain.interval.map(|interval| interval.high),
-                    "verdict": advice.gain.verdict,
-                    "text": text,
-                }),
-            }
-        });
+        let gain = self.gain().map(|gain| gain.document());
         let commands = self.commands().map(|commands| {
             let pairs = commands.into_iter().map(|(name, line)| (name.to_owned(), json!(line)));
             Value::Object(pairs.collect())
         });
+        let mut levels: Vec<Value> = self.judgement.cells.iter().map(level).collect();
+        levels.extend(self.of.cut.iter().map(|(bytes, below)| {
+            json!({ "read_ahead_bytes": bytes, "runs": 0, "slower_than_bytes_per_second": below })
+        }));
         json!({
             "command": "tune readahead",
             "path": self.of.path,
@@ -157,7 +139,7 @@ impl Recommendation {
             "recommended": self.recommended(),
             "gain": gain,
             "costs": self.costs(),
-            "levels": self.judgement.cells.iter().map(level).collect::<Vec<Value>>(),
+            "levels": levels,
             "explanation": self.explanation,
             "commands": commands,
             "applied": applied.map(Applied::document),
@@ -174,26 +156,25 @@ impl Recommendation {
             "present",
             vec![format!("{present} on {device}{}", self.rate_of(self.of.present))],
         ));
-        match &self.advice {
-            Some(advice) => {
+        match self.gain() {
+            Some(gain) => {
                 told.push(("recommended", vec![self.recommended_words()]));
-                told.push(("gain", vec![self.gain_words(advice)]));
+                told.push(("gain", vec![gain.words()]));
+                let costs = self.costs().into_iter();
+                told.extend(costs.map(|paid| ("costs", vec![gain.cost_words(paid)])));
             }
             None => told.push((
                 "recommended",
                 vec!["nothing: other settings can be measured by root only".to_owned()],
             )),
         }
-        told.extend(self.costs().into_iter().map(|paid| ("costs", vec![self.cost_words(paid)])));
         if let Some(explanation) = &self.explanation {
             told.extend(explanation.lines().into_iter().map(|line| ("why", vec![line])));
         }
         match (applied, self.commands()) {
             (Some(applied), _) => return text + &lines_under_heads(&told) + &applied.text(),
             (None, Some(commands)) => {
-                let lines =
-                    commands.into_iter().filter_map(|(name, line)| Some((name, vec![line?])));
-                told.extend(lines);
+                told.extend(commands.into_iter().map(|(name, line)| (name, vec![line])));
             }
             (None, None) if self.advice.is_none() => {
                 let path = quoted(&self.of.path.display().to_string());
@@ -240,6 +221,12 @@ impl Recommendation {
                 && cell.cell.get("read_ahead_bytes").cloned() == recommended.map(Level::Number);
             table.row(row, if is_own { Emphasis::Strong } else { Emphasis::None });
         }
+        for (bytes, below) in &self.of.cut {
+            let below = below.map_or("-".to_owned(), |below| format!("below {}", rate(below)));
+            let row =
+                [binary_size(*bytes), "0".to_owned(), below, "cut".to_owned(), "-".to_owned()];
+            table.row(row.to_vec(), Emphasis::None);
+        }
         table.render(colour(&std::io::stdout()))
     }
 
@@ -262,53 +249,6 @@ impl Recommendation {
             Some(bytes) => format!("{}{}", binary_size(bytes), self.rate_of(bytes)),
             None => "nothing: no setting is shown to be better than what is in force".to_owned(),
         }
-    }
-
-    fn gain_words(&self, advice: &Advice) -> String {
-        let gain = advice.gain;
-        let digits = Rounding::of(gain.interval.map(|interval| (interval.low, interval.high)));
-        let interval = gain.interval.map_or("of which no interval is known".to_owned(), |it| {
-            format!("95 % interval {} to {}", digits.number(it.low), digits.number(it.high))
-        });
-        let times = format!("{} times the rate in force, {interval}", digits.number(gain.ratio));
-        let compared = advice.recommended.as_ref().filter(|level| **level != advice.present);
-        let better = match compared.unwrap_or(&advice.fastest) {
-            Level::Number(bytes) => binary_size(*bytes),
-            Level::Text(text) => text.clone(),
-        };
-        match (gain.verdict, self.to_apply()) {
-            (Verdict::Same, Some(_)) => format!("none in rate: {times}; it costs others less"),
-            (_, Some(_)) => times,
-            _ if advice.fastest == advice.present => self.fastest_already(),
-            _ if self.most() <= self.of.worth => {
-                format!("little to gain: {better} gives {times}")
-            }
-            _ => format!("not settled: {better} gives {times}"),
-        }
-    }
-
-    /// Where nothing ran faster than what is in force: what is not ruled out all the same.
-    fn fastest_already(&self) -> String {
-        let hidden = self.judgement.recommended.first().map_or(f64::INFINITY, |own| own.hidden);
-        let others = match hidden {
-            none if none <= 1.0 => "all others are slower".to_owned(),
-            some if some.is_finite() => {
-                let digits = Rounding::digits(3);
-                format!("no other is more than {} times as fast (95 %)", digits.number(some))
-            }
-            _ => "how fast others may be is not known from single runs".to_owned(),
-        };
-        format!("none: what is in force ran fastest, and {others}")
-    }
-
-    fn cost_words(&self, paid: &Paid) -> String {
-        let shown = |value| Unit::of(paid.measure).shown(value);
-        let (now, then) = (shown(paid.recommended), shown(paid.present));
-        if now == then || self.to_apply().is_none() {
-            return format!("{}: {then}", paid.what);
-        }
-        let settled = if paid.is_settled { "" } else { "; not settled" };
-        format!("{}: {now} instead of {then}{settled}", paid.what)
     }
 }
 
@@ -341,13 +281,14 @@ mod tests {
         let factor = Factor { present, ..Factor::new("read_ahead_bytes", levels) };
         let options = Options::default();
         let judgement = judge(std::slice::from_ref(&factor), &runs, &options);
-        let advice = advice(&judgement, "read_ahead_bytes", &runs, &options);
+        let advice = advice(&judgement, &factor, &runs, &options);
         let of = Of {
             path: "/srv/big file".into(),
             file: "/srv/big file".into(),
             device: "sda".into(),
             present: WINDOWS[0],
             worth: 0.05,
+            cut: vec![(4096, Some(39e6))],
         };
         Recommendation::new(of, judgement, advice, None)
     }
@@ -367,6 +308,20 @@ mod tests {
         assert!(text.contains("recommended  what is in force\n"), "{text}");
         assert!(text.contains("gain         little to gain: 1 MiB gives 1.03"), "{text}");
         assert!(text.contains("95 % interval 1.0"), "{text}");
+    }
+
+    #[test]
+    fn a_setting_that_was_cut_is_told_as_that() {
+        let much = recommendation([2e9, 4e9, 4e9]);
+        let text = much.text(None);
+        let row: Vec<&str> =
+            text.lines().find(|line| line.contains("cut")).unwrap().split_whitespace().collect();
+        assert_eq!(row, ["4", "KiB", "0", "below", "39.0", "MB/s", "cut", "-"]);
+        let last = much.document(None)["levels"][3].clone();
+        assert_eq!(
+            (&last["runs"], &last["slower_than_bytes_per_second"]),
+            (&json!(0), &json!(39e6))
+        );
     }
 
     #[test]

@@ -1,0 +1,111 @@
+//! What a setting brings, in words and for documents: which level is recommended, or why none is.
+
+use bench::judgement::{Advice, Judgement, Paid, Verdict};
+use bench::quantities::Unit;
+use bench::record::Level;
+use report::rounding::Rounding;
+use serde_json::{Value, json};
+
+/// What runs over the levels of one setting came to.
+#[derive(Debug)]
+pub struct Gain<'a> {
+    /// All of them.
+    pub judgement: &'a Judgement,
+    /// What that says of the setting.
+    pub advice: &'a Advice,
+    /// The gain that is worth having, as a share.
+    pub worth: f64,
+    /// A level as people read it.
+    pub shown: fn(&Level) -> String,
+}
+
+impl Gain<'_> {
+    /// What to set, which may be what is in force; none where that is not settled. What is in
+    /// force, too, where something else is shown to be better by less than it is worth.
+    pub fn recommended(&self) -> Option<&Level> {
+        if self.advice.gain.verdict == Verdict::Differs && self.most() <= self.worth {
+            return Some(&self.advice.present);
+        }
+        self.advice.recommended.as_ref()
+    }
+
+    /// What to set, where that is other than what is in force.
+    pub fn to_apply(&self) -> Option<&Level> {
+        self.recommended().filter(|level| **level != self.advice.present)
+    }
+
+    /// The largest gain that is not ruled out, as a share.
+    fn most(&self) -> f64 {
+        self.advice.gain.interval.map_or(f64::INFINITY, |interval| interval.high - 1.0)
+    }
+
+    /// For people.
+    pub fn words(&self) -> String {
+        let gain = self.advice.gain;
+        let digits = Rounding::of(gain.interval.map(|interval| (interval.low, interval.high)));
+        let interval = gain.interval.map_or("of which no interval is known".to_owned(), |it| {
+            format!("95 % interval {} to {}", digits.number(it.low), digits.number(it.high))
+        });
+        let times = format!("{} times the rate in force, {interval}", digits.number(gain.ratio));
+        let compared =
+            self.advice.recommended.as_ref().filter(|level| **level != self.advice.present);
+        let better = (self.shown)(compared.unwrap_or(&self.advice.fastest));
+        match (gain.verdict, self.to_apply()) {
+            (Verdict::Same, Some(_)) => format!("none in rate: {times}; it costs others less"),
+            (_, Some(_)) => times,
+            _ if self.advice.fastest == self.advice.present => self.fastest_already(),
+            _ if self.most() <= self.worth => {
+                format!("little to gain: {better} gives {times}")
+            }
+            _ => format!("not settled: {better} gives {times}"),
+        }
+    }
+
+    /// Where nothing ran faster than what is in force: what is not ruled out all the same.
+    fn fastest_already(&self) -> String {
+        let hidden = self.judgement.recommended.first().map_or(f64::INFINITY, |own| own.hidden);
+        let others = match hidden {
+            none if none <= 1.0 => "all others are slower".to_owned(),
+            some if some.is_finite() => {
+                let digits = Rounding::digits(3);
+                format!("no other is more than {} times as fast (95 %)", digits.number(some))
+            }
+            _ => "how fast others may be is not known from single runs".to_owned(),
+        };
+        format!("none: what is in force ran fastest, and {others}")
+    }
+
+    /// For documents.
+    pub fn document(&self) -> Value {
+        let (advice, text) = (self.advice, self.words());
+        let own = self.judgement.recommended.first();
+        match own.filter(|_| advice.fastest == advice.present) {
+            // Of what is in force itself there is no interval, but of all others a bound.
+            Some(own) => json!({
+                "ratio": 1.0,
+                "low": Value::Null,
+                "high": own.hidden,
+                "verdict": own.verdict,
+                "text": text,
+            }),
+            None => json!({
+                "ratio": advice.gain.ratio,
+                "low": advice.gain.interval.map(|interval| interval.low),
+                "high": advice.gain.interval.map(|interval| interval.high),
+                "verdict": advice.gain.verdict,
+                "text": text,
+            }),
+        }
+    }
+
+    /// A cost in words.
+    pub fn cost_words(&self, paid: &Paid) -> String {
+        let shown = |value| Unit::of(paid.measure).shown(value);
+        let (now, then) = (shown(paid.recommended), shown(paid.present));
+        if now == then || self.to_apply().is_none() {
+            return format!("{}: {then}", paid.what);
+        }
+        let settled = if paid.is_settled { "" } else { "; not settled" };
+        format!("{}: {now} instead of {then}{settled}", paid.what)
+    }
+}

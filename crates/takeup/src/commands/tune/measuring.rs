@@ -1,0 +1,242 @@
+//! The experiments that a recommendation stands on: how long they take is said before they begin,
+//! no run begins that would not end within the budget, and what was changed is put back.
+
+use std::path::Path;
+
+use bench::judgement::{Judgement, Options, judge};
+use bench::plan::Plan;
+use bench::power::{Noise, repeats_for, seen_with};
+use bench::record::{Experiment, RecordError, RunFile};
+use bench::run::{Ended, Executor, Parts, header};
+use flow::cancel::Cancel;
+use report::format::{counted, duration};
+use report::rounding::Rounding;
+
+use crate::commands::bench::progress::Progress;
+use crate::failure::Failure;
+use crate::terminal::to_standard_error;
+
+/// Repeats of the first look.
+pub const LOOKS: u64 = 3;
+/// Repeats below which nothing is judged, and above which nobody waits.
+const REPEATS: std::ops::RangeInclusive<u64> = 4..=20;
+
+/// How something is measured.
+pub struct Measuring<'a> {
+    /// The difference that is worth having, as a share.
+    pub difference: f64,
+    /// No run begins that would not end within it.
+    pub budget_seconds: f64,
+    /// Whether nothing is said meanwhile.
+    pub is_quiet: bool,
+    /// Ends it.
+    pub cancel: &'a Cancel,
+}
+
+/// What is to be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Settings in all.
+    pub settings: usize,
+    /// Settings that are compared with each other, at most.
+    pub compared: usize,
+    /// Time of all of them once.
+    pub round_seconds: f64,
+}
+
+impl Measuring<'_> {
+    /// How often each setting runs, once it is said how long that will take.
+    pub fn repeats(&self, noise: Option<&Noise>, extent: Extent) -> u64 {
+        let foretold = foretell(noise, extent, self.difference, self.budget_seconds);
+        if !self.is_quiet {
+            to_standard_error(&format!("takeup: {}\n", foretold.text));
+        }
+        foretold.repeats
+    }
+
+    /// Runs a plan; its runs are kept where that is asked for.
+    ///
+    /// # Errors
+    /// When it cannot be run, or was stopped.
+    pub fn experiment<E: Executor>(
+        &self,
+        plan: &Plan,
+        kept: Option<&Path>,
+        make: impl FnOnce(&Plan) -> Result<E, Failure>,
+    ) -> Result<Experiment, Failure> {
+        plan.check().map_err(|error| Failure::new(&error, None))?;
+        let mut executor = make(plan)?;
+        let failed = |error: RecordError| Failure::new(&error, None);
+        let own = || {
+            let name = format!("takeup-tune-{}.ndjson", std::process::id());
+            std::env::temp_dir().join(name)
+        };
+        let path = kept.map_or_else(own, Path::to_path_buf);
+        let header = header(plan);
+        let mut file = RunFile::create(&path, &header).map_err(failed)?;
+        let mut experiment = Experiment { header, runs: Vec::new(), torn_bytes: 0 };
+        let ended = self.run(plan, &mut executor, &mut experiment, &mut file);
+        if kept.is_none() || experiment.runs.is_empty() {
+            file.remove().map_err(failed)?;
+        }
+        match ended? {
+            Ended::Cancelled => Err(Failure::of("stopped; all settings are as they were", None)),
+            _ => Ok(experiment),
+        }
+    }
+
+    fn run<E: Executor>(
+        &self,
+        plan: &Plan,
+        executor: &mut E,
+        experiment: &mut Experiment,
+        file: &mut RunFile,
+    ) -> Result<Ended, Failure> {
+        let progress = if self.is_quiet {
+            Progress::silent(&plan.factors)
+        } else {
+            Progress::live(&plan.factors)
+        };
+        let start = std::time::Instant::now();
+        let ended = bench::run::run(
+            plan,
+            experiment,
+            Parts {
+                executor,
+                file,
+                observer: &progress,
+                clock: &|| start.elapsed().as_secs_f64(),
+                cancel: self.cancel,
+            },
+        );
+        progress.close();
+        let hint = || Some(crate::commands::bench::PUT_BACK.to_owned());
+        executor.finish().map_err(|error| Failure::new(&error, hint()))?;
+        ended.map_err(|error| Failure::new(&error, None))
+    }
+}
+
+/// A difference that can be meant.
+///
+/// # Errors
+/// When it cannot.
+pub fn check_difference(percent: f64) -> Result<(), Failure> {
+    if percent > 0.0 && percent <= 1000.0 {
+        return Ok(());
+    }
+    Err(Failure::of("--difference is a percentage above 0, up to 1000", None))
+}
+
+/// What an experiment comes to.
+///
+/// # Errors
+/// When none of its runs gave a number.
+pub fn judged(experiment: &Experiment) -> Result<(Judgement, Options), Failure> {
+    let options = Options::default().of(&experiment.header);
+    let judgement = judge(&experiment.header.factors, &experiment.runs, &options);
+    if judgement.cells.is_empty() {
+        return Err(no_number(experiment));
+    }
+    Ok((judgement, options))
+}
+
+/// Of an experiment of which no run gave a number.
+pub fn no_number(experiment: &Experiment) -> Failure {
+    let why = experiment.runs.iter().find_map(|run| run.error.clone());
+    let is_cut = experiment.runs.iter().all(|run| run.cut_after_seconds.is_some());
+    Failure::of(
+        format!("no run gave a number: {}", why.as_deref().unwrap_or("no time was left")),
+        is_cut.then_some("--budget gives more time"),
+    )
+}
+
+/// What is said beforehand.
+#[derive(Debug, PartialEq)]
+struct Foretold {
+    repeats: u64,
+    text: String,
+}
+
+fn foretell(
+    noise: Option<&Noise>,
+    extent: Extent,
+    difference: f64,
+    budget_seconds: f64,
+) -> Foretold {
+    let Extent { settings, compared, round_seconds } = extent;
+    let round_seconds = round_seconds.max(1e-3);
+    let needed = noise.and_then(|noise| repeats_for(difference, noise.scatter, compared));
+    let wanted = needed.unwrap_or(*REPEATS.end()).clamp(*REPEATS.start(), *REPEATS.end());
+    let possible = ((budget_seconds / round_seconds) as u64).max(1);
+    let repeats = wanted.min(possible);
+    let digits = Rounding::digits(2);
+    let worth = digits.percent(difference);
+    let scatter =
+        noise.map_or("nobody knows what".to_owned(), |noise| digits.percent(noise.scatter));
+    let is_enough = needed.is_some_and(|needed| needed <= repeats);
+    let sees = match noise.and_then(|noise| seen_with(noise.scatter, compared, repeats)) {
+        Some(_) if is_enough => format!(", which show a difference of {worth}"),
+        Some(seen) => format!(", which show differences of {} and more", digits.percent(seen)),
+        None => ", which is too few to show anything".to_owned(),
+    };
+    let takes = |repeats: u64| duration(repeats as f64 * round_seconds);
+    // What would do, so that nobody has to try budgets.
+    let more = match needed {
+        _ if is_enough => String::new(),
+        Some(needed) if REPEATS.contains(&needed) => {
+            format!("; {worth} takes a --budget of {}", takes(needed + 1))
+        }
+        Some(needed) if needed > *REPEATS.end() => format!(
+            "; {worth} would take {} repeats, {}, and no more than {} are made",
+            report::format::count(needed),
+            takes(needed),
+            REPEATS.end()
+        ),
+        Some(_) => format!("; judging takes a --budget of {}", takes(*REPEATS.start() + 1)),
+        None => "; no number of repeats that anybody waits for would show less".to_owned(),
+    };
+    let text = format!(
+        "a run differs from the next by {scatter} in a first look: {} of {} take \
+         about {}{sees}{more}",
+        counted(repeats, "repeat", "repeats"),
+        counted(settings as u64, "setting", "settings"),
+        takes(repeats),
+    );
+    Foretold { repeats, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(scatter: f64, difference: f64, budget_seconds: f64) -> Foretold {
+        let noise = Noise { scatter, degrees: 4.0, run_seconds: 1.0 };
+        let extent = Extent { settings: 10, compared: 4, round_seconds: 10.0 };
+        foretell(Some(&noise), extent, difference, budget_seconds)
+    }
+
+    #[test]
+    fn what_it_takes_is_said_and_what_more_would_take() {
+        let quiet = told(0.01, 0.05, 600.0);
+        assert_eq!(quiet.repeats, 4);
+        assert!(
+            quiet.text.ends_with("take about 40.0 s, which show a difference of 5.0 %"),
+            "{quiet:?}"
+        );
+        let cut = told(0.03, 0.05, 60.0);
+        let needed = repeats_for(0.05, 0.03, 4).unwrap();
+        assert!(cut.repeats == 6 && (7..=20).contains(&needed), "{needed}");
+        let budget = duration((needed + 1) as f64 * 10.0);
+        assert!(cut.text.ends_with(&format!("; 5.0 % takes a --budget of {budget}")), "{cut:?}");
+        // With that it is enough.
+        assert_eq!(told(0.03, 0.05, (needed + 1) as f64 * 10.0).repeats, needed);
+        let never = told(0.3, 0.05, 6000.0).text;
+        assert!(never.ends_with("; no number of repeats that anybody waits for would show less"));
+        let loud = told(0.075, 0.05, 6000.0);
+        assert_eq!(loud.repeats, 20);
+        assert!(loud.text.ends_with("and no more than 20 are made"), "{loud:?}");
+        let one = told(0.01, 0.05, 1.0);
+        assert!(one.repeats == 1 && one.text.contains("too few to show anything"), "{one:?}");
+        assert!(one.text.ends_with("takes a --budget of 50.0 s"), "{one:?}");
+    }
+}

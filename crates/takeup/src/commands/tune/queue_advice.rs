@@ -1,0 +1,469 @@
+//! What measurements of queues come to, as text and as a document.
+
+use std::path::PathBuf;
+
+use bench::judgement::{Advice, CellSummary, Judgement, Paid, quoted};
+use bench::quantities::Unit;
+use bench::record::{Level, RunRecord, Value as Compared, binary_size};
+use host::settings::Kind;
+use report::findings::lines_under_heads;
+use report::format::rate;
+use report::rounding::Rounding;
+use report::table::{Align, Emphasis, Table};
+use serde_json::{Value, json};
+
+use super::apply::{Applied, KEEP, UNDO};
+use super::gain::Gain;
+use crate::terminal::colour;
+
+/// What was done.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// As fio has it.
+    pub name: &'static str,
+    /// Bytes of a request.
+    pub block_bytes: u64,
+    /// Requests in flight.
+    pub depth: u64,
+}
+
+/// A setting that was tried.
+#[derive(Debug)]
+pub struct Tuned {
+    /// Which.
+    pub kind: Kind,
+    /// Its levels.
+    pub judgement: Judgement,
+    /// What follows.
+    pub advice: Advice,
+    /// What was in flight with the value in force.
+    pub little: Option<Little>,
+}
+
+/// What was measured of a queue.
+#[derive(Debug)]
+pub struct Queue {
+    /// As typed.
+    pub path: PathBuf,
+    /// What was read.
+    pub file: PathBuf,
+    /// The devices whose queues act.
+    pub device: String,
+    /// With what.
+    pub load: Load,
+    /// The gain that is worth having, as a share.
+    pub worth: f64,
+    /// Settings that were tried.
+    pub tuned: Vec<Tuned>,
+    /// Without the right to set anything: the load as it runs.
+    pub as_it_is: Option<(Judgement, Option<Little>)>,
+    /// Settings that were not, and why.
+    pub left_out: Vec<(Kind, String)>,
+}
+
+/// Little's law (1961): requests in a second times the time of one are those in flight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Little {
+    /// Requests that were answered in a second.
+    pub requests_per_second: f64,
+    /// Mean time of one, from the moment at which it was handed in.
+    pub answer_seconds: f64,
+}
+
+/// What the two ways of counting may differ by: the time in which a request is handed in is not
+/// part of the time until it is answered.
+const LITTLE_WITHIN: f64 = 0.15;
+
+impl Little {
+    /// Of the run in the middle of these: means over runs that scatter are of no run.
+    pub fn of<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> Option<Little> {
+        let one = |run: &RunRecord| {
+            Some(Little {
+                requests_per_second: *run.measures.get("fio_iops")?,
+                answer_seconds: run.measures.get("fio_clat_mean_ns")? / 1e9,
+            })
+        };
+        let mut all: Vec<Little> = runs.filter_map(one).collect();
+        all.sort_by(|one, other| one.in_flight().total_cmp(&other.in_flight()));
+        all.get(all.len() / 2).copied()
+    }
+
+    fn in_flight(&self) -> f64 {
+        self.requests_per_second * self.answer_seconds
+    }
+
+    /// Whether both numbers are of one queue with so many requests.
+    fn holds(&self, asked: u64) -> bool {
+        (self.in_flight() / asked as f64 - 1.0).abs() <= LITTLE_WITHIN
+    }
+
+    fn words(&self, asked: u64) -> String {
+        let digits = Rounding::digits(3);
+        let said = format!(
+            "Little's law: {} requests/s that are answered after {} are {} in flight",
+            Unit::of("fio_iops").shown(self.requests_per_second),
+            digits.seconds(self.answer_seconds),
+            digits.number(self.in_flight())
+        );
+        if self.holds(asked) {
+            return format!("{said}, and {asked} were asked for");
+        }
+        if self.in_flight() > asked as f64 {
+            return format!("{said}, more than the {asked} that were asked for: not of one queue");
+        }
+        format!(
+            "{said}, but {asked} were asked for: the others wait to be handed in, as with a queue \
+             that is too short for them, or the program does not keep up"
+        )
+    }
+}
+
+fn shown(kind: Kind, level: &Level) -> String {
+    match (kind, level) {
+        (Kind::MaxSectors, Level::Number(bytes)) => binary_size(*bytes),
+        (_, Level::Number(number)) => number.to_string(),
+        (_, Level::Text(text)) => text.clone(),
+    }
+}
+
+/// As the kernel wants it.
+fn value(kind: Kind, level: &Level) -> String {
+    match (kind, level) {
+        (Kind::MaxSectors, Level::Number(bytes)) => (bytes / 1024).to_string(),
+        _ => shown(kind, level),
+    }
+}
+
+impl Tuned {
+    fn gain(&self, worth: f64) -> Gain<'_> {
+        let shown: fn(&Level) -> String = match self.kind {
+            Kind::MaxSectors => |level| shown(Kind::MaxSectors, level),
+            _ => |level| shown(Kind::Requests, level),
+        };
+        Gain { judgement: &self.judgement, advice: &self.advice, worth, shown }
+    }
+
+    fn factor(&self) -> &'static str {
+        match self.kind {
+            Kind::MaxSectors => "max_sectors_bytes",
+            kind => kind.file_name(),
+        }
+    }
+
+    /// The costs that are settled.
+    fn costs(&self) -> Vec<&Paid> {
+        self.advice.costs.iter().filter(|paid| paid.is_settled).collect()
+    }
+
+    fn document(&self, worth: f64) -> Value {
+        let gain = self.gain(worth);
+        let level = |cell: &CellSummary| {
+            json!({
+                "value": cell.cell.get(self.factor()).map(|level| value(self.kind, level)),
+                "runs": cell.rates.len(),
+                "bytes_per_second": cell.bytes_per_second,
+                "interval": cell.interval,
+                "requests_per_second": cell.measures.get("fio_iops"),
+                "answer_p99_ns": cell.measures.get("fio_read_clat_p99_ns"),
+            })
+        };
+        json!({
+            "name": self.kind.file_name(),
+            "present": value(self.kind, &self.advice.present),
+            "recommended": gain.recommended().map(|level| value(self.kind, level)),
+            "gain": gain.document(),
+            "costs": self.costs(),
+            "levels": self.judgement.cells.iter().map(level).collect::<Vec<Value>>(),
+        })
+    }
+}
+
+impl Queue {
+    /// What to set, in the kernel's words: what is other than in force.
+    pub fn to_apply(&self) -> Vec<(Kind, String)> {
+        let one = |tuned: &Tuned| {
+            let gain = tuned.gain(self.worth);
+            gain.to_apply().map(|level| (tuned.kind, value(tuned.kind, level)))
+        };
+        self.tuned.iter().filter_map(one).collect()
+    }
+
+    /// Whether of every setting that was tried it is known what to set.
+    pub fn is_settled(&self) -> bool {
+        let is_settled = |tuned: &Tuned| tuned.gain(self.worth).recommended().is_some();
+        !self.tuned.is_empty() && self.tuned.iter().all(is_settled)
+    }
+
+    fn little(&self) -> Option<Little> {
+        match (self.tuned.first(), &self.as_it_is) {
+            (Some(tuned), _) => tuned.little,
+            (None, Some((_, little))) => *little,
+            (None, None) => None,
+        }
+    }
+
+    /// What is typed to set it.
+    fn command(&self) -> Option<String> {
+        let settings = self.to_apply();
+        let path = quoted(&self.path.display().to_string());
+        let typed: Vec<String> = settings
+            .iter()
+            .map(|(kind, value)| format!("{}={}", kind.file_name(), quoted(value)))
+            .collect();
+        (!typed.is_empty()).then(|| format!("takeup tune set {path} {}", typed.join(" ")))
+    }
+
+    /// For documents.
+    pub fn document(&self, applied: Option<&Applied>) -> Value {
+        let little = self.little().map(|little| {
+            json!({
+                "requests_per_second": little.requests_per_second,
+                "answer_seconds": little.answer_seconds,
+                "in_flight": little.in_flight(),
+                "asked": self.load.depth,
+                "holds": little.holds(self.load.depth),
+            })
+        });
+        let left_out =
+            |(kind, why): &(Kind, String)| json!({ "name": kind.file_name(), "why": why });
+        json!({
+            "command": "tune queue",
+            "path": self.path,
+            "file": self.file,
+            "device": self.device,
+            "load": {
+                "name": self.load.name,
+                "block_bytes": self.load.block_bytes,
+                "depth": self.load.depth,
+            },
+            "settings": self.tuned.iter().map(|it| it.document(self.worth)).collect::<Vec<Value>>(),
+            "not_tried": self.left_out.iter().map(left_out).collect::<Vec<Value>>(),
+            "explanation": little,
+            "commands": self.command().map(|apply| {
+                json!({ "apply": apply, "keep": KEEP, "undo": UNDO })
+            }),
+            "applied": applied.map(Applied::document),
+        })
+    }
+
+    /// For people.
+    pub fn text(&self, applied: Option<&Applied>) -> String {
+        let text = self.table();
+        let mut told: Vec<(&str, Vec<String>)> = Vec::new();
+        let load = if self.load.name == "read" { "sequential reads" } else { "random reads" };
+        told.push((
+            "load",
+            vec![format!(
+                "{load} of {}, {} at once, past the page cache, on {}",
+                binary_size(self.load.block_bytes),
+                self.load.depth,
+                self.device
+            )],
+        ));
+        for tuned in &self.tuned {
+            let name = tuned.kind.file_name();
+            let gain = tuned.gain(self.worth);
+            let set = match gain.recommended() {
+                Some(level) if *level == tuned.advice.present => {
+                    format!("what is in force, {}", shown(tuned.kind, level))
+                }
+                Some(level) => {
+                    let present = shown(tuned.kind, &tuned.advice.present);
+                    format!("{} instead of {present}", shown(tuned.kind, level))
+                }
+                None => "nothing".to_owned(),
+            };
+            told.push((name, vec![format!("{set}; {}", gain.words())]));
+            let costs = tuned.costs().into_iter();
+            told.extend(costs.map(|paid| ("costs", vec![gain.cost_words(paid)])));
+        }
+        told.extend(self.left_out.iter().map(|(kind, why)| (kind.file_name(), vec![why.clone()])));
+        told.extend(self.little().map(|it| ("why", vec![it.words(self.load.depth)])));
+        if let Some(applied) = applied {
+            return text + &lines_under_heads(&told) + &applied.text();
+        }
+        if self.to_apply().len() > 1 {
+            let apart = "each by itself; what they bring together was not measured";
+            told.push(("measured", vec![apart.to_owned()]));
+        }
+        if let Some(command) = self.command() {
+            told.push(("apply", vec![command]));
+            told.push(("keep", vec![KEEP.to_owned()]));
+            told.push(("undo", vec![UNDO.to_owned()]));
+        }
+        if self.tuned.is_empty() {
+            let path = quoted(&self.path.display().to_string());
+            told.push(("measure", vec![format!("sudo takeup tune queue {path}")]));
+        }
+        text + &lines_under_heads(&told)
+    }
+
+    fn table(&self) -> String {
+        let mut table = Table::new(&[
+            ("setting", Align::Left),
+            ("value", Align::Right),
+            ("runs", Align::Right),
+            ("mean", Align::Right),
+            ("95 % interval", Align::Right),
+            ("requests/s", Align::Right),
+            ("99 % within", Align::Right),
+        ]);
+        let mut row = |name: &str, value: String, cell: &CellSummary, emphasis| {
+            let digits = cell.digits();
+            let interval = cell.interval.map_or("-".to_owned(), |interval| {
+                let (low, high) = (interval.low, interval.high);
+                format!("{} to {}", digits.rate_digits(low), digits.rate_digits(high))
+            });
+            let measure = |name: &str| {
+                let value = cell.measures.get(name);
+                value.map_or("-".to_owned(), |&value| Unit::of(name).shown(value))
+            };
+            let runs = cell.rates.len().to_string();
+            let mean = if cell.rates.len() > 1 {
+                cell.told(Compared::Rate)
+            } else {
+                rate(cell.bytes_per_second)
+            };
+            let measures = [measure("fio_iops"), measure("fio_clat_p99_ns")];
+            let cells = [name.to_owned(), value, runs, mean, interval].into_iter();
+            table.row(cells.chain(measures).collect(), emphasis);
+        };
+        for tuned in &self.tuned {
+            let recommended = tuned.gain(self.worth).recommended().cloned();
+            for cell in &tuned.judgement.cells {
+                let Some(level) = cell.cell.get(tuned.factor()) else { continue };
+                let is_own = recommended.as_ref() == Some(level);
+                let emphasis = if is_own { Emphasis::Strong } else { Emphasis::None };
+                row(tuned.kind.file_name(), shown(tuned.kind, level), cell, emphasis);
+            }
+        }
+        for cell in self.as_it_is.iter().flat_map(|(judgement, _)| &judgement.cells) {
+            row("as it is", "-".to_owned(), cell, Emphasis::None);
+        }
+        table.render(colour(&std::io::stdout()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench::judgement::{Options, advice, judge};
+    use bench::record::Factor;
+
+    use super::*;
+
+    /// Eight runs of each level at these rates, and the time of 99 % of the reads; the first level
+    /// is in force.
+    fn tuned(kind: Kind, name: &str, levels: &[(Level, f64, f64)]) -> Tuned {
+        let mut runs = Vec::new();
+        for repeat in 1..=8 {
+            for (place, (level, rate, answer_ns)) in levels.iter().enumerate() {
+                let scatter = 0.002 * ((repeat * 5 + place as u64 * 3) % 7) as f64;
+                let measures = [
+                    ("fio_iops", rate / 4096.0),
+                    ("fio_clat_mean_ns", 32e9 / (rate / 4096.0)),
+                    ("fio_clat_p99_ns", *answer_ns),
+                    ("fio_read_clat_p99_ns", answer_ns * (1.0 + scatter)),
+                ];
+                runs.push(RunRecord {
+                    cell: [(name.to_owned(), level.clone())].into(),
+                    repeat,
+                    bytes: *rate as u64,
+                    seconds: 1.0 + scatter,
+                    measures: measures.map(|(name, value)| (name.to_owned(), value)).into(),
+                    ..RunRecord::default()
+                });
+            }
+        }
+        let all: Vec<Level> = levels.iter().map(|(level, ..)| level.clone()).collect();
+        let factor = Factor { present: Some(all[0].clone()), ..Factor::new(name, all) };
+        let first = Some(&levels[0].0);
+        let options = Options::default();
+        let judgement = judge(std::slice::from_ref(&factor), &runs, &options);
+        let advice = advice(&judgement, &factor, &runs, &options).unwrap();
+        let little = Little::of(runs.iter().filter(|run| run.cell.values().next() == first));
+        Tuned { kind, judgement, advice, little }
+    }
+
+    fn queue(tuned: Vec<Tuned>) -> Queue {
+        Queue {
+            path: "/srv/big file".into(),
+            file: "/srv/big file".into(),
+            device: "sda".to_owned(),
+            load: Load { name: "randread", block_bytes: 4096, depth: 32 },
+            worth: 0.05,
+            tuned,
+            as_it_is: None,
+            left_out: vec![(Kind::MaxSectors, "none cuts requests of 4 KiB".to_owned())],
+        }
+    }
+
+    fn word(text: &str) -> Level {
+        Level::Text(text.to_owned())
+    }
+
+    #[test]
+    fn what_helps_is_set_and_what_does_not_is_left() {
+        let schedulers =
+            [(word("none"), 1e8, 1e6), (word("mq-deadline"), 2e8, 1e6), (word("bfq"), 5e7, 1e6)];
+        // As fast, and half as long under way: less costs others less.
+        let lengths = [(Level::Number(256), 1e8, 8e6), (Level::Number(32), 1e8, 1e6)];
+        let merging = [(Level::Number(0), 1e8, 1e6), (Level::Number(2), 1.02e8, 1e6)];
+        let queue = queue(vec![
+            tuned(Kind::Scheduler, "scheduler", &schedulers),
+            tuned(Kind::Requests, "nr_requests", &lengths),
+            tuned(Kind::NoMerges, "nomerges", &merging),
+        ]);
+        let expected = [(Kind::Scheduler, "mq-deadline"), (Kind::Requests, "32")];
+        assert_eq!(queue.to_apply(), expected.map(|(kind, value)| (kind, value.to_owned())));
+        assert!(queue.is_settled());
+        let document = queue.document(None);
+        assert_eq!(
+            document["commands"]["apply"],
+            "takeup tune set '/srv/big file' scheduler=mq-deadline nr_requests=32"
+        );
+        let settings = &document["settings"];
+        assert_eq!(settings[0]["gain"]["verdict"], "differs");
+        assert!(settings[0]["gain"]["low"].as_f64() > Some(1.9), "{document:#}");
+        assert_eq!(
+            (&settings[1]["present"], &settings[1]["recommended"]),
+            (&json!("256"), &json!("32"))
+        );
+        assert_eq!(settings[2]["recommended"], "0");
+        assert_eq!(document["not_tried"][0]["name"], "max_sectors_kb");
+        assert_eq!(document["explanation"]["holds"], true);
+        let text = queue.text(None);
+        for part in [
+            "scheduler       mq-deadline instead of none; 2.0",
+            "nr_requests     32 instead of 256; none in rate: ",
+            "it costs others less",
+            "nomerges        what is in force, 0; little to gain: 2 gives 1.02",
+            "max_sectors_kb  none cuts requests of 4 KiB",
+            "are 32.0 in flight, and 32 were asked for",
+            "measured        each by itself; what they bring together was not measured",
+            "undo            takeup tune revert",
+        ] {
+            assert!(text.contains(part), "{part}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_queue_that_is_not_full_is_told() {
+        let of =
+            |requests_per_second, answer_seconds| Little { requests_per_second, answer_seconds };
+        let short = of(727.0, 5.5e-3);
+        assert!(!short.holds(32));
+        assert!(short.words(32).contains("are 4.00 in flight, but 32 were asked for: the others"));
+        let held = of(5818.0, 5.5e-3);
+        assert!(held.holds(32) && held.words(32).ends_with("and 32 were asked for"));
+        assert!(of(9000.0, 5.5e-3).words(32).ends_with("asked for: not of one queue"));
+        // Rates and times that scatter against each other: each run holds, their means do not.
+        let run = |iops: f64| RunRecord {
+            measures: [("fio_iops", iops), ("fio_clat_mean_ns", 32e9 / iops)]
+                .map(|(name, value)| (name.to_owned(), value))
+                .into(),
+            ..RunRecord::default()
+        };
+        let runs = [run(100.0), run(1000.0), run(10.0)];
+        assert!(Little::of(runs.iter()).unwrap().holds(32));
+    }
+}
