@@ -247,11 +247,7 @@ fn decide(pairs: &mut [Pair], options: &Options) {
     for (&at, corrected) in known.iter().zip(holm(&raw)) {
         let pair = &mut pairs[at];
         pair.p_value = Some(corrected);
-        pair.verdict = match Verdict::of(pair.interval, options) {
-            Verdict::Same => Verdict::Same,
-            _ if corrected < 1.0 - options.confidence => Verdict::Differs,
-            _ => Verdict::NotSettled,
-        };
+        pair.verdict = Verdict::of_many(pair.interval, corrected, options);
         let way = if pair.ratio > 1.0 { Direction::Faster } else { Direction::Slower };
         pair.direction = (pair.verdict == Verdict::Differs).then_some(way);
     }

@@ -8,6 +8,7 @@ mod lines;
 mod operations;
 mod programs;
 mod settled;
+pub use settled::{name as verdict_name, settled as verdict_sign};
 mod times;
 
 use crate::judgement::{CellSummary, Change, Effect, Judgement, Options, Sentence, Verdict};
@@ -48,12 +49,8 @@ pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> S
 }
 
 fn terminal_table(table: &PageTable, strong: &[usize], colour: Colour) -> String {
-    let align = |cells: &Cells| match cells {
-        Cells::Words => Align::Left,
-        Cells::Numbers => Align::Right,
-    };
     let heads: Vec<(&str, Align)> =
-        table.columns.iter().map(|(name, cells)| (name.as_str(), align(cells))).collect();
+        table.columns.iter().map(|(name, cells)| (name.as_str(), cells.align())).collect();
     let mut shown = Table::new(&heads);
     for (row, index) in table.rows.iter().zip(0..) {
         let emphasis = if strong.contains(&index) { Emphasis::Strong } else { Emphasis::None };
@@ -200,9 +197,8 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
             title: "Effects".to_owned(),
             text: "What a change does on average over everything else, and what it depends on."
                 .to_owned(),
-            forests: Vec::new(),
-            figures: Vec::new(),
             tables: vec![(effects, Folding::Open)],
+            ..Section::default()
         });
     }
     sections.push(Section {
@@ -211,8 +207,6 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
                their geometric mean. Unlike are runs that do not look like the others; none was \
                left out."
             .to_owned(),
-        forests: Vec::new(),
-        figures: Vec::new(),
         tables: [operations::table(experiment, judgement), programs::table(experiment, judgement)]
             .into_iter()
             .flatten()
@@ -223,6 +217,7 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
                 (environment_table(experiment), Folding::Folded),
             ])
             .collect(),
+        ..Section::default()
     });
     Page { title, subtitle, facts: settled::facts(experiment), sentences, sections }
 }

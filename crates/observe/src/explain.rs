@@ -58,7 +58,8 @@ fn requests(device: &DeviceInterval) -> u64 {
     [counted.read, counted.write, counted.discard].iter().map(|it| it.requests).sum()
 }
 
-fn is_worth_a_word(device: &DeviceInterval, seconds: f64) -> bool {
+/// Whether a device was busy enough in an interval for a sentence.
+pub(crate) fn is_worth_a_word(device: &DeviceInterval, seconds: f64) -> bool {
     let count = requests(device) + device.counted.flush.requests;
     let bytes: u64 = [device.counted.read, device.counted.write].iter().map(Direction::bytes).sum();
     count >= REQUESTS_MIN

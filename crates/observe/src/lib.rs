@@ -2,7 +2,8 @@
 //!
 //! [`live`] looks at this machine and [`record`] keeps what was seen, each as [`Reading`]s;
 //! [`watch`] makes intervals of them, each with the [`columns`] of `iostat -x`, and [`explain`]
-//! says what they mean, by [`rules`]. Nothing behind a reading looks at the machine, so that what
+//! says what they mean, by [`rules`]; [`history`] is a whole record at once, and [`compare`] two of
+//! them. Nothing behind a reading looks at the machine, so that what
 //! was recorded is told in the same words as what happens now. [`stack`] says what stands out
 //! in the layers below a path. [`pipeline`] looks at other programs joined by pipes.
 //!
@@ -10,7 +11,9 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod columns;
+pub mod compare;
 pub mod explain;
+pub mod history;
 pub mod live;
 pub mod pipeline;
 pub mod record;

@@ -11,6 +11,8 @@ use std::path::Path;
 use host::counters::tape::Statistics;
 use serde::{Deserialize, Serialize};
 
+use crate::columns::{Columns, DirectionColumns};
+
 /// Most drives that are told apart.
 pub const TAPES_MAX: usize = 512;
 
@@ -157,6 +159,25 @@ impl TapeInterval {
             residuals: counted.resid_cnt,
             busy_percent: counted.io_ns as f64 / 1e7 / seconds,
             in_flight,
+        }
+    }
+
+    /// The same as columns of a disk. A drive does one thing at a time, so that what is in flight
+    /// on average is the share of the time in which there is something.
+    pub fn columns(&self) -> Columns {
+        let direction = |it: &TapeDirection| DirectionColumns {
+            requests_per_second: it.per_second,
+            kib_per_second: it.kib_per_second,
+            await_ms: it.await_ms,
+            request_kib: it.request_kib,
+            ..DirectionColumns::default()
+        };
+        Columns {
+            read: direction(&self.read),
+            write: direction(&self.write),
+            queue_length: self.busy_percent / 100.0,
+            busy_percent: self.busy_percent,
+            ..Columns::default()
         }
     }
 

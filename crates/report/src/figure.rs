@@ -12,6 +12,8 @@ use scale::{Scale, VALUES_MAX, number_text};
 
 pub mod forest;
 mod scale;
+pub mod spans;
+mod time;
 
 /// What the horizontal axis is.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +26,8 @@ pub enum Axis {
     Bytes,
     /// Times in nanoseconds on a logarithmic axis, labelled at powers of ten.
     Nanoseconds,
+    /// Seconds behind a time of day, which is in seconds since 1970; labelled as times in UTC.
+    Time(i64),
     /// Words; a point's x is the index of one.
     Words(Vec<String>),
 }
@@ -46,7 +50,7 @@ pub struct Value {
 pub struct Group {
     /// For the legend.
     pub name: String,
-    /// The values, in the order of x.
+    /// The values, in the order of x. The line through them has a gap where one is no number.
     pub values: Vec<Value>,
     /// A curve through them, in the same colour; without one the values are joined by lines, but
     /// for those over words, between which there is nothing.
@@ -268,6 +272,7 @@ impl Figure {
                     .map(|value| (value, number_text(value, step)))
                     .collect()
             }
+            Axis::Time(began) => time::marks(*began, scale.x_high),
             Axis::Nanoseconds => {
                 let decades = (0..=12).map(|power| 10f64.powi(power));
                 decades
@@ -348,18 +353,28 @@ impl Group {
     /// `aside` moves values to the right, so that those of several groups do not hide each other.
     fn draw_line(&self, text: &mut String, scale: &Scale, class: usize, aside: f64) {
         let drawable = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite() && *y >= 0.0;
-        let values = self.values.iter().map(|value| (value.x, value.y));
-        let through: Vec<(f64, f64)> = if self.curve.is_empty() {
-            values.filter(drawable).collect()
+        let is_joined = self.curve.is_empty();
+        let through: Vec<(f64, f64)> = if is_joined {
+            self.values.iter().map(|value| (value.x, value.y)).collect()
         } else {
             self.curve.iter().copied().filter(drawable).collect()
         };
-        if through.len() > 1 {
-            let moved = if self.curve.is_empty() { aside } else { 0.0 };
-            let place =
-                |(x, y): &(f64, f64)| format!("{:.1} {:.1}", scale.x(*x) + moved, scale.y(*y));
-            let places: Vec<String> = through.iter().map(place).collect();
-            let _ = writeln!(text, "<path class=\"line s{class}\" d=\"M{}\"/>", places.join("L"));
+        let moved = if is_joined { aside } else { 0.0 };
+        let place = |(x, y): &(f64, f64)| format!("{:.1} {:.1}", scale.x(*x) + moved, scale.y(*y));
+        for part in through.split(|point| !drawable(point)) {
+            let places: Vec<String> = part.iter().map(place).collect();
+            match places.as_slice() {
+                [] => {}
+                // A dot where there is no mark, which a line of no length would not be.
+                [one] if self.marks == Marks::None => {
+                    let _ = writeln!(text, "<path class=\"line s{class} dot\" d=\"M{one}h.1\"/>");
+                }
+                [_] => {}
+                _ => {
+                    let joined = places.join("L");
+                    let _ = writeln!(text, "<path class=\"line s{class}\" d=\"M{joined}\"/>");
+                }
+            }
         }
     }
 
@@ -490,6 +505,18 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_is_no_number_is_a_gap() {
+        let at = |x: f64, y: f64| Value { x, y, range: None, label: String::new() };
+        let values = vec![at(0.0, 1.0), at(1.0, 2.0), at(2.0, f64::NAN), at(3.0, 1.0)];
+        let mut figure = figure(Axis::Time(1_795_163_581), values);
+        figure.groups.truncate(1);
+        figure.groups[0].marks = Marks::None;
+        let text = figure.to_part();
+        assert_eq!(text.matches("class=\"line").count(), 2, "{text}");
+        assert!(text.contains("class=\"line s0 dot\"") && text.contains(">08:33:02</text>"));
+    }
+
+    #[test]
     fn words_are_not_joined() {
         let lines = |axis| {
             let values = vec![value(0.0, 20.0), value(1.0, 60.0)];
@@ -506,13 +533,14 @@ mod tests {
         #[test]
         fn whatever_is_drawn_stays_in_the_figure(
             points in prop::collection::vec((any::<f64>(), any::<f64>()), 0..12),
-            which in 0usize..5,
+            which in 0usize..6,
         ) {
             let axis = match which {
                 0 => Axis::Linear,
                 1 => Axis::Log2,
                 2 => Axis::Bytes,
                 3 => Axis::Nanoseconds,
+                4 => Axis::Time(1_795_163_581),
                 _ => Axis::Words(vec!["a".into(), "b".into()]),
             };
             let place = Place { name: "a<b\u{1}".into(), x: points.first().map_or(0.0, |at| at.0) };

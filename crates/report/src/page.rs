@@ -8,7 +8,9 @@
 use std::fmt::Write;
 
 use crate::figure::forest::Forest;
+use crate::figure::spans::Spans;
 use crate::figure::{Figure, STYLE, escaped};
+use crate::table::Align;
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +31,18 @@ pub enum Cells {
     Words,
     /// Numbers, at the right.
     Numbers,
+    /// Sentences, which go over several lines where there is no room.
+    Sentences,
+}
+
+impl Cells {
+    /// Which edge of their column they keep to on a terminal.
+    pub fn align(self) -> Align {
+        match self {
+            Cells::Words | Cells::Sentences => Align::Left,
+            Cells::Numbers => Align::Right,
+        }
+    }
 }
 
 /// Figures under a heading.
@@ -40,6 +54,8 @@ pub struct Section {
     pub text: String,
     /// Ratios against the band in which nobody notices a difference, over the whole width.
     pub forests: Vec<Forest>,
+    /// What was said from when to when, in front of the figures and as wide as each of them.
+    pub spans: Vec<Spans>,
     /// The figures, beside each other where there is room.
     pub figures: Vec<Figure>,
     /// Tables; those marked are folded until somebody opens them.
@@ -169,8 +185,9 @@ impl Section {
     /// Everything that is drawn in it, each as a file that stands for itself.
     pub fn files(&self) -> Vec<String> {
         let forests = self.forests.iter().filter(|forest| !forest.rows.is_empty());
+        let spans = self.spans.iter().map(Spans::to_file);
         let figures = self.figures.iter().map(Figure::to_file);
-        forests.map(Forest::to_file).chain(figures).collect()
+        forests.map(Forest::to_file).chain(spans).chain(figures).collect()
     }
 
     fn put(&self, text: &mut String) {
@@ -185,10 +202,12 @@ impl Section {
                 forest.to_part()
             );
         }
-        if !self.figures.is_empty() {
+        let spans = self.spans.iter().map(Spans::to_part);
+        let drawn: Vec<String> = spans.chain(self.figures.iter().map(Figure::to_part)).collect();
+        if !drawn.is_empty() {
             text.push_str("<div class=\"figures\">\n");
-            for figure in &self.figures {
-                let _ = writeln!(text, "<figure class=\"card\">{}</figure>", figure.to_part());
+            for figure in drawn {
+                let _ = writeln!(text, "<figure class=\"card\">{figure}</figure>");
             }
             text.push_str("</div>\n");
         }
@@ -218,6 +237,7 @@ impl PageTable {
         let class = |cells: &Cells| match cells {
             Cells::Words => "",
             Cells::Numbers => " class=\"number\"",
+            Cells::Sentences => " class=\"prose\"",
         };
         for (name, cells) in &self.columns {
             let _ = write!(text, "<th scope=\"col\"{}>{}</th>", class(cells), escaped(name));
@@ -231,6 +251,20 @@ impl PageTable {
             text.push_str("</tr>\n");
         }
         text.push_str("</tbody></table></div>\n");
+    }
+
+    /// The table without the columns of which no row has anything.
+    #[must_use]
+    pub fn without_empty_columns(mut self) -> PageTable {
+        let is_filled = |at: usize| self.rows.iter().any(|row| !row[at].is_empty());
+        let filled: Vec<bool> = (0..self.columns.len()).map(is_filled).collect();
+        let mut kept = filled.iter();
+        self.columns.retain(|_| kept.next() == Some(&true));
+        for row in &mut self.rows {
+            let mut kept = filled.iter();
+            row.retain(|_| kept.next() == Some(&true));
+        }
+        self
     }
 
     /// The table as CSV (RFC 4180), with `\n` at the end of lines.
@@ -275,6 +309,7 @@ mod tests {
                 title: evil.to_owned(),
                 text: evil.to_owned(),
                 forests: Vec::new(),
+                spans: Vec::new(),
                 figures: Vec::new(),
                 tables: vec![(table, Folding::Folded)],
             }],

@@ -5,15 +5,20 @@
 //! [`draw::draw`] makes a picture of both and knows no terminal. [`run`] joins them with one, which
 //! [`terminal::Screen`] takes and gives back as it was.
 //!
+//! A whole record is a text or a page ([`history`]), and so are two of them side by side
+//! ([`comparison`]).
+//!
 //! Not here: what any of the numbers mean (`observe`), and where readings come from, which is the
 //! command's.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+pub mod comparison;
 mod details;
 pub mod draw;
 mod fields;
 pub mod glyphs;
 mod help;
+pub mod history;
 pub mod lines;
 pub mod run;
 pub mod terminal;

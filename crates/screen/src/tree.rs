@@ -30,13 +30,28 @@ pub(crate) struct Row {
 /// By what rows are sorted: a number of each device, the largest first.
 pub(crate) type Weight<'a> = Option<&'a dyn Fn(&DeviceInterval) -> f64>;
 
+/// A device as the tree knows it.
+pub(crate) struct Node<'a> {
+    /// Its name.
+    pub(crate) name: &'a str,
+    /// What it is made of.
+    pub(crate) made_of: &'a [String],
+    /// By what it is sorted, the largest first.
+    pub(crate) weight: f64,
+}
+
 /// All devices, those that others are made of below these.
 pub(crate) fn rows(devices: &[DeviceInterval], weight: Weight<'_>, glyphs: Glyphs) -> Vec<Row> {
+    let node = |device| Node::of(device, weight);
+    rows_of(&devices.iter().map(node).collect::<Vec<_>>(), glyphs)
+}
+
+/// The same of nodes.
+pub(crate) fn rows_of(nodes: &[Node<'_>], glyphs: Glyphs) -> Vec<Row> {
     let names: BTreeMap<&str, usize> =
-        devices.iter().enumerate().map(|(at, device)| (device.name.as_str(), at)).collect();
-    let below: Vec<Vec<usize>> = devices.iter().map(|it| children(it, &names)).collect();
-    let mut weights: Vec<f64> =
-        devices.iter().map(|device| weight.map_or(0.0, |weight| weight(device))).collect();
+        nodes.iter().enumerate().map(|(at, node)| (node.name, at)).collect();
+    let below: Vec<Vec<usize>> = nodes.iter().map(|it| it.children(&names)).collect();
+    let mut weights: Vec<f64> = nodes.iter().map(|node| node.weight).collect();
     // A device is as important as the most important one below it.
     for _ in 0..DEPTH_MAX {
         for (at, children) in below.iter().enumerate() {
@@ -44,13 +59,13 @@ pub(crate) fn rows(devices: &[DeviceInterval], weight: Weight<'_>, glyphs: Glyph
         }
     }
     let held: BTreeSet<usize> = below.iter().flatten().copied().collect();
-    let roots: Vec<usize> = (0..devices.len()).filter(|at| !held.contains(at)).collect();
+    let roots: Vec<usize> = (0..nodes.len()).filter(|at| !held.contains(at)).collect();
     let mut tree = Tree { below, weights, glyphs, rows: Vec::new(), seen: BTreeSet::new() };
     for root in tree.sorted(roots) {
         tree.add(root, String::new(), String::new(), 0);
     }
     // What lies in a circle, which no kernel has, is not lost.
-    for at in 0..devices.len() {
+    for at in 0..nodes.len() {
         if !tree.seen.contains(&at) {
             tree.add(at, String::new(), String::new(), 0);
         }
@@ -74,25 +89,34 @@ pub(crate) fn flat(devices: &[DeviceInterval], weight: Weight<'_>) -> Vec<Row> {
     order.into_iter().map(row).collect()
 }
 
-/// The devices that one is made of; in the place of a partition that is not watched its disk, and
-/// below a partition that is watched its disk, too.
-fn children(device: &DeviceInterval, names: &BTreeMap<&str, usize>) -> Vec<usize> {
-    let made_of = device.queue.as_ref().map_or(&[][..], |queue| &queue.made_of);
-    let made_of = made_of.iter().map(String::as_str);
-    let mut children = Vec::new();
-    for name in made_of.chain(disk_of(&device.name)) {
-        let at = names.get(name).copied().or_else(|| {
-            let disk = disk_of(name)?;
-            names.get(disk).copied()
-        });
-        if let Some(at) = at
-            && !children.contains(&at)
-            && names.get(device.name.as_str()) != Some(&at)
-        {
-            children.push(at);
+impl<'a> Node<'a> {
+    fn of(device: &'a DeviceInterval, weight: Weight<'_>) -> Node<'a> {
+        Node {
+            name: &device.name,
+            made_of: device.queue.as_ref().map_or(&[][..], |queue| &queue.made_of),
+            weight: weight.map_or(0.0, |weight| weight(device)),
         }
     }
-    children
+
+    /// The devices that one is made of; in the place of a partition that is not watched its disk,
+    /// and below a partition that is watched its disk, too.
+    fn children(&self, names: &BTreeMap<&str, usize>) -> Vec<usize> {
+        let made_of = self.made_of.iter().map(String::as_str);
+        let mut children = Vec::new();
+        for name in made_of.chain(disk_of(self.name)) {
+            let at = names.get(name).copied().or_else(|| {
+                let disk = disk_of(name)?;
+                names.get(disk).copied()
+            });
+            if let Some(at) = at
+                && !children.contains(&at)
+                && names.get(self.name) != Some(&at)
+            {
+                children.push(at);
+            }
+        }
+        children
+    }
 }
 
 /// The disk of a partition by its name: a disk whose name ends in a digit has a `p` in front of the

@@ -10,6 +10,7 @@ mod man;
 mod pipe;
 mod plan;
 mod probe;
+mod recorded;
 mod report;
 mod restore;
 mod rules;

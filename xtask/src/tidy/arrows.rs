@@ -7,7 +7,8 @@ const FLOORS: &[&[&str]] = &[
     &["device"],
     &["tree", "flow", "sim"],
     &["report", "sets"],
-    &["backup", "bench", "observe"],
+    &["backup", "bench"],
+    &["observe"],
     &["screen"],
     &["takeup", "peers"],
 ];

@@ -31,6 +31,16 @@ impl Verdict {
             Verdict::Differs
         }
     }
+
+    /// The same of one ratio among many, whose p-value is corrected for their number: a difference
+    /// is one that chance does not explain among all of them.
+    pub fn of_many(interval: Option<Interval>, corrected: f64, options: &Options) -> Verdict {
+        match Verdict::of(interval, options) {
+            Verdict::Same => Verdict::Same,
+            _ if corrected < 1.0 - options.confidence => Verdict::Differs,
+            _ => Verdict::NotSettled,
+        }
+    }
 }
 
 /// `the same within 2 %`, as a sentence has it.

@@ -4,7 +4,7 @@ use super::settled;
 use crate::compare::{Comparison, Pair};
 use crate::judgement::Options;
 use crate::record::{Experiment, Value, shown_cell};
-use report::figure::forest::{Forest, Row};
+use report::figure::forest::{Forest, RATES, Row};
 use report::format::counted;
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
 use report::table::{Align, Colour, Emphasis, Table};
@@ -39,13 +39,8 @@ pub fn comparison_table(comparison: &Comparison) -> PageTable {
 /// The comparison for the terminal.
 pub fn comparison_text(comparison: &Comparison, colour: Colour) -> String {
     let table = comparison_table(comparison);
-    let heads: Vec<(&str, Align)> = table
-        .columns
-        .iter()
-        .map(|(name, cells)| {
-            (name.as_str(), if *cells == Cells::Words { Align::Left } else { Align::Right })
-        })
-        .collect();
+    let heads: Vec<(&str, Align)> =
+        table.columns.iter().map(|(name, cells)| (name.as_str(), cells.align())).collect();
     let mut shown = Table::new(&heads);
     for row in table.rows {
         shown.row(row, Emphasis::None);
@@ -76,6 +71,7 @@ pub fn comparison_page(a: &Experiment, b: &Experiment, comparison: &Comparison) 
         }
         .to_owned(),
         band: Options::default().band,
+        ways: RATES,
         rows: comparison.pairs.iter().take(ROWS_MAX).map(row).collect(),
     };
     let mut text =

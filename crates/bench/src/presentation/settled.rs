@@ -6,7 +6,7 @@ use crate::quantities::title;
 use crate::record::{Experiment, shown_cell};
 use crate::statistics::interval::Interval;
 use report::calendar::time_text;
-use report::figure::forest::{Forest, Row, Settled};
+use report::figure::forest::{Forest, RATES, Row, Settled};
 use report::page::Section;
 
 use super::shown_change;
@@ -15,7 +15,7 @@ use super::shown_change;
 const ROWS_MAX: usize = 16;
 
 /// A verdict in words.
-pub(super) fn name(verdict: Verdict, options: &Options) -> String {
+pub fn name(verdict: Verdict, options: &Options) -> String {
     match verdict {
         Verdict::Differs => "differs".to_owned(),
         Verdict::Same => format!("same within {:.0} %", options.band * 100.0),
@@ -24,7 +24,7 @@ pub(super) fn name(verdict: Verdict, options: &Options) -> String {
 }
 
 /// The sign of a verdict in a figure.
-pub(super) fn settled(verdict: Verdict) -> Settled {
+pub fn settled(verdict: Verdict) -> Settled {
     match verdict {
         Verdict::Differs => Settled::Differs,
         Verdict::Same => Settled::Same,
@@ -62,6 +62,7 @@ pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<
         title: title.to_owned(),
         x_name: x_name.to_owned(),
         band,
+        ways: RATES,
         rows,
     };
     let forests = vec![

@@ -23,6 +23,17 @@ pub struct Ratio {
     pub p_value: f64,
 }
 
+impl Ratio {
+    /// The same with an error so many times as large, as it is where values resemble those before
+    /// them ([`super::sample::widening`]).
+    #[must_use]
+    pub fn widened(self, times: f64, confidence: f64) -> Option<Ratio> {
+        let half = (self.interval.high / self.interval.low).ln() / 2.0;
+        let error = half / t_factor(confidence, self.degrees)?;
+        of_difference(self.ratio.ln(), error * times, self.degrees, confidence)
+    }
+}
+
 /// Ratio of `a` to `b`, samples that have nothing to do with each other (Welch 1947, on
 /// logarithms; degrees of freedom by Satterthwaite 1946). `None` of fewer than two values each.
 pub fn independent(a: &[f64], b: &[f64], confidence: f64) -> Option<Ratio> {
@@ -113,6 +124,17 @@ mod tests {
         assert!((paired.ratio - 1.05).abs() < 1e-9 && paired.p_value < 1e-6);
         let (x, y): (Vec<f64>, Vec<f64>) = drifting.into_iter().unzip();
         assert!(independent(&x, &y, 0.95).unwrap().p_value > 0.3);
+    }
+
+    #[test]
+    fn a_wider_interval_is_less_of_a_difference() {
+        let (a, b) = ([102.0, 110.0, 99.0, 107.0], [100.0, 98.0, 97.0, 101.0]);
+        let ratio = independent(&a, &b, 0.95).unwrap();
+        let same = ratio.widened(1.0, 0.95).unwrap();
+        assert!((same.p_value - ratio.p_value).abs() < 1e-9, "{same:?} {ratio:?}");
+        let twice = ratio.widened(2.0, 0.95).unwrap();
+        assert!((twice.interval.low - ratio.interval.widened(2.0).low).abs() < 1e-3);
+        assert!(twice.p_value > ratio.p_value && twice.ratio == same.ratio);
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub struct Row {
     pub settled: Settled,
 }
 
+/// The ways in which rates differ.
+pub const RATES: [&str; 2] = ["slower", "faster"];
+
 /// Rows below each other on one logarithmic axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forest {
@@ -42,6 +45,8 @@ pub struct Forest {
     pub x_name: String,
     /// Differences below this share are noticed by nobody.
     pub band: f64,
+    /// What a ratio below 1 and one above it are, in a word each.
+    pub ways: [&'static str; 2],
     /// The rows.
     pub rows: Vec<Row>,
 }
@@ -109,7 +114,7 @@ impl Forest {
         );
         draw_ticks(&mut text, reach, bottom, place);
         for (number, row) in self.rows.iter().enumerate() {
-            row.draw(&mut text, TOP + ROW * (number as f64 + 0.5), self.band, place);
+            row.draw(&mut text, TOP + ROW * (number as f64 + 0.5), self, place);
         }
         let _ = writeln!(
             text,
@@ -146,17 +151,18 @@ fn draw_ticks(text: &mut String, reach: f64, bottom: f64, place: impl Fn(f64) ->
 
 impl Row {
     /// The verdict in words.
-    fn verdict(&self, band: f64) -> String {
+    fn verdict(&self, forest: &Forest) -> String {
         match self.settled {
-            Settled::Differs if self.ratio > 1.0 => "differs: faster".to_owned(),
-            Settled::Differs => "differs: slower".to_owned(),
-            Settled::Same => format!("same within {:.0} %", band * 100.0),
+            Settled::Differs => {
+                format!("differs: {}", forest.ways[usize::from(self.ratio > 1.0)])
+            }
+            Settled::Same => format!("same within {:.0} %", forest.band * 100.0),
             Settled::Not => "not settled".to_owned(),
         }
     }
 
-    fn draw(&self, text: &mut String, y: f64, band: f64, place: impl Fn(f64) -> f64) {
-        let verdict = self.verdict(band);
+    fn draw(&self, text: &mut String, y: f64, forest: &Forest, place: impl Fn(f64) -> f64) {
+        let verdict = self.verdict(forest);
         let numbers = match self.interval {
             Some((low, high)) => format!(", {low:.2} to {high:.2}"),
             None => ", no interval".to_owned(),
@@ -206,7 +212,7 @@ mod tests {
 
     fn forest(rows: Vec<Row>) -> Forest {
         let (title, x_name) = ("what <is> settled".to_owned(), "B by A".to_owned());
-        Forest { title, x_name, band: 0.02, rows }
+        Forest { title, x_name, band: 0.02, ways: RATES, rows }
     }
 
     fn row(ratio: f64, interval: Option<(f64, f64)>, settled: Settled) -> Row {

@@ -37,6 +37,7 @@ impl Scale {
         let x_step = tick_step(high);
         let (x_low, x_high, margin) = match &figure.axis {
             Axis::Words(words) => (0.0, words.len().saturating_sub(1).max(1) as f64, 48.0),
+            Axis::Time(_) => (0.0, high.max(1.0), 0.0),
             Axis::Linear => (0.0, (high / x_step - 1e-9).ceil().max(1.0) * x_step, 0.0),
             _ if low.is_finite() && low < high => (low, high, 24.0),
             _ if low.is_finite() => (low / 2.0, low * 2.0, 24.0),

@@ -1,6 +1,6 @@
-//! `takeup compare`: two experiments side by side.
+//! `takeup compare`: two experiments, or two records of a watch, side by side.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bench::compare::{apart, compare};
@@ -11,16 +11,18 @@ use clap::Args;
 use serde_json::json;
 
 use crate::commands::bench::{Form, finish};
+use crate::commands::recorded::{self, CompareDocument};
 use crate::failure::Failure;
 use crate::outcome::{Outcome, to_standard_output};
 use crate::output_file::{OutputFile, is_same};
 use crate::terminal::colour;
 
-/// Compare two experiments, and say which differences are noise
+/// Compare two experiments or two watches, and say which differences are noise
 ///
 /// A and B are files that `takeup bench` wrote. Combinations that both have are compared; the
 /// ratios have intervals, and the chance that any of them is called a difference without being one
-/// is at most one in twenty, however many there are.
+/// is at most one in twenty, however many there are. Or both are records of `takeup watch`: then it
+/// is what each device did in its busy time, and what was said of it.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -28,18 +30,19 @@ Examples:
   takeup bench read big.img --output after.ndjson
   takeup compare before.ndjson after.ndjson
   takeup compare before.ndjson after.ndjson --html compare.html
+  takeup compare last-week.ndjson this-week.ndjson -o compare.html
 
 Where the same runs were made at different times, what changed in between is part of the
 difference. Two settings of one machine are better compared as levels of one experiment.")]
 pub struct CompareArgs {
-    /// The first experiment
+    /// The first experiment, or record of a watch
     #[arg(value_name = "A")]
     a: PathBuf,
     /// The second one
     #[arg(value_name = "B")]
     b: PathBuf,
     /// Write one page of HTML that needs nothing else
-    #[arg(long, value_name = "FILE")]
+    #[arg(short = 'o', long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print a JSON document
     #[arg(long, help_heading = "Output")]
@@ -57,7 +60,12 @@ fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
     if let Some(path) = page
         && [&arguments.a, &arguments.b].iter().any(|runs| is_same(path, runs))
     {
-        return Err(Failure::of(format!("{} holds runs", path.display()), None));
+        return Err(Failure::of(format!("{} holds what is compared", path.display()), None));
+    }
+    match (recorded::is_record(&arguments.a), recorded::is_record(&arguments.b)) {
+        (true, true) => return show_records(arguments),
+        (false, false) => {}
+        (is_record, _) => return Err(of_two_kinds(arguments, is_record)),
     }
     let page = page.map(OutputFile::open).transpose()?;
     let read = |path| load(path).map_err(|error| Failure::new(&error, None));
@@ -87,6 +95,41 @@ fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
     };
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)
+}
+
+/// The records of two watches.
+fn show_records(arguments: &CompareArgs) -> Result<Outcome, Failure> {
+    let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
+    let [a, b] = recorded::histories(&arguments.a, &arguments.b)?;
+    let comparison = observe::compare::compare(&a, &b);
+    if let Some(mut page) = page {
+        let name =
+            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let names = [name(&arguments.a), name(&arguments.b)];
+        let made = screen::comparison::page(&a, &b, &comparison, [&names[0], &names[1]]);
+        page.write(&made.to_html())?;
+        page.complete()?;
+    }
+    let text = if arguments.json {
+        recorded::printed(&CompareDocument::of(&a, &b, &comparison))
+    } else {
+        screen::comparison::text(&a, &b, &comparison, colour(&std::io::stdout()))
+    };
+    to_standard_output(text.as_bytes())?;
+    Ok(Outcome::Done)
+}
+
+/// One is a record of a watch and the other one is not; what is wrong with the other one goes
+/// before.
+fn of_two_kinds(arguments: &CompareArgs, a_is_record: bool) -> Failure {
+    let (record, other) =
+        if a_is_record { (&arguments.a, &arguments.b) } else { (&arguments.b, &arguments.a) };
+    if let Err(error) = load(other) {
+        return Failure::new(&error, None);
+    }
+    let (record, other) = (record.display(), other.display());
+    let what = format!("{record} is a record of `takeup watch`, and {other} an experiment");
+    Failure::of(what, Some("two of one kind are compared"))
 }
 
 fn nothing_in_common(a: &Experiment, b: &Experiment) -> Failure {

@@ -1,4 +1,4 @@
-//! `takeup report`: an experiment as text, page, figures and tables.
+//! `takeup report`: an experiment, or the record of a watch, as text, page, figures and tables.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,19 +7,20 @@ use bench::judgement::{Judgement, Options, judge};
 use bench::presentation;
 use bench::record::{Experiment, load};
 use clap::Args;
-use report::page::Section;
+use report::page::{Page, Section};
 use serde_json::json;
 
 use crate::commands::bench::{Form, NamedRate, finish};
+use crate::commands::recorded::{self, ReportDocument};
 use crate::failure::{Failure, with_causes};
 use crate::outcome::{Outcome, to_standard_output};
 use crate::output_file::{OutputFile, is_same};
 use crate::terminal::colour;
 
-/// Show what an experiment came to: tables, figures, a page
+/// Show what an experiment or a watch came to: tables, figures, a page
 ///
-/// RUNS is the file that `takeup bench` wrote. Without options the table and the conclusions are
-/// printed. Files that exist are replaced.
+/// RUNS is the file that `takeup bench` or `takeup watch --record` wrote. Without options the table
+/// and the conclusions are printed. Files that exist are replaced.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -27,13 +28,14 @@ Examples:
   takeup report takeup-bench-read.ndjson --html report.html
   takeup report takeup-bench-read.ndjson --csv runs.csv --svg figures/
   takeup report takeup-bench-tape.ndjson --ndjson - | jq -c 'select(.cell).cell'
-  takeup report takeup-bench-read.ndjson --limit 'array=1200MB' --json")]
+  takeup report takeup-bench-read.ndjson --limit 'array=1200MB' --json
+  takeup report night.ndjson --html night.html")]
 pub struct ReportArgs {
-    /// The file of runs
+    /// The file of runs, or the record of a watch
     #[arg(value_name = "RUNS")]
     runs: PathBuf,
     /// Write one page of HTML that needs nothing else
-    #[arg(long, value_name = "FILE")]
+    #[arg(short = 'o', long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write all runs as a table; - is standard output
     #[arg(long, value_name = "FILE")]
@@ -64,6 +66,9 @@ pub fn run(arguments: &ReportArgs) -> ExitCode {
 
 fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     check_outputs(arguments)?;
+    if recorded::is_record(&arguments.runs) {
+        return show_record(arguments);
+    }
     let experiment = load(&arguments.runs).map_err(|error| Failure::new(&error, None))?;
     let limits = arguments.limits.iter().map(|limit| limit.0.clone()).collect();
     let options = Options { limits, ..Options::default() }.of(&experiment.header);
@@ -82,6 +87,41 @@ fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
         }
         (false, true) => String::new(),
         (false, false) => presentation::text(&experiment, &judgement, colour(&std::io::stdout())),
+    };
+    to_standard_output(text.as_bytes())?;
+    Ok(Outcome::Done)
+}
+
+/// The record of a watch.
+fn show_record(arguments: &ReportArgs) -> Result<Outcome, Failure> {
+    let hint = "`takeup watch --from FILE --json` prints each interval";
+    let options = [
+        ("--csv", arguments.csv.is_some()),
+        ("--ndjson", arguments.ndjson.is_some()),
+        ("--limit", !arguments.limits.is_empty()),
+    ];
+    if let Some((option, _)) = options.iter().find(|(_, is_asked)| *is_asked) {
+        let shown = arguments.runs.display();
+        let message = format!("{shown} is a record of `takeup watch`: {option} is for experiments");
+        return Err(Failure::of(message, Some(hint)));
+    }
+    let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
+    let extent = recorded::extent(&arguments.runs)?;
+    let history = recorded::history(&arguments.runs, extent.joined_least())?;
+    let name = arguments.runs.file_name().unwrap_or_default().to_string_lossy();
+    let made =
+        (page.is_some() || arguments.svg.is_some()).then(|| screen::history::page(&history, &name));
+    if let (Some(mut file), Some(made)) = (page, &made) {
+        file.write(&made.to_html())?;
+        file.complete()?;
+    }
+    if let (Some(directory), Some(made)) = (&arguments.svg, &made) {
+        write_texts(drawings(directory, made)?)?;
+    }
+    let text = match (arguments.json, arguments.quiet) {
+        (true, _) => recorded::printed(&ReportDocument::of(&history)),
+        (false, true) => String::new(),
+        (false, false) => screen::history::text(&history, colour(&std::io::stdout())),
     };
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)
@@ -109,8 +149,7 @@ fn check_outputs(arguments: &ReportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns what is to go to standard output in the place of the text. No file gets its name before
-/// all are written.
+/// Returns what is to go to standard output in the place of the text.
 fn write_files(
     arguments: &ReportArgs,
     experiment: &Experiment,
@@ -130,20 +169,28 @@ fn write_files(
         if is_output(path) { printed = Some(text) } else { texts.push((path.clone(), text)) }
     }
     if let Some(directory) = &arguments.svg {
-        std::fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
-        let page = presentation::page(experiment, judgement);
-        for (number, drawn) in (1..).zip(page.sections.iter().flat_map(Section::files)) {
-            texts.push((directory.join(format!("{number:02}.svg")), drawn));
-        }
+        texts.extend(drawings(directory, &presentation::page(experiment, judgement))?);
     }
+    write_texts(texts)?;
+    Ok(printed)
+}
+
+/// Everything that is drawn on a page, each as a file in a directory, which is made.
+fn drawings(directory: &Path, page: &Page) -> Result<Vec<(PathBuf, String)>, Failure> {
+    std::fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
+    let drawn = (1..).zip(page.sections.iter().flat_map(Section::files));
+    Ok(drawn.map(|(number, text)| (directory.join(format!("{number:02}.svg")), text)).collect())
+}
+
+/// No file gets its name before all are written.
+fn write_texts(texts: Vec<(PathBuf, String)>) -> Result<(), Failure> {
     let mut files = Vec::new();
     for (path, text) in texts {
         let mut file = OutputFile::open(&path)?;
         file.write(&text)?;
         files.push(file);
     }
-    files.into_iter().try_for_each(OutputFile::complete)?;
-    Ok(printed)
+    files.into_iter().try_for_each(OutputFile::complete)
 }
 
 fn is_output(path: &Path) -> bool {

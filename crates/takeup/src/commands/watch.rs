@@ -240,7 +240,8 @@ fn keep(reading: &mut Reading, wanted: &BTreeSet<String>, seen: &mut BTreeSet<St
     }
 }
 
-fn say_cut(path: &Path) {
+/// Tells of a record that ends in the middle of a line.
+pub(super) fn say_cut(path: &Path) {
     let shown = path.display();
     to_standard_error(&format!("takeup: the last line of {shown} is cut off, and left out\n"));
 }
@@ -327,7 +328,8 @@ fn layers(storage: &Storage) -> impl Iterator<Item = String> {
     storage.layers.iter().map(|layer| layer.name.replace('!', "/"))
 }
 
-fn record_failure(error: &RecordError) -> Failure {
+/// Why a record cannot be written or read.
+pub(super) fn record_failure(error: &RecordError) -> Failure {
     match error {
         RecordError::File { what: "make", source, path }
             if source.kind() == io::ErrorKind::AlreadyExists =>

@@ -13,12 +13,14 @@ mod made_record;
 mod plan;
 mod power;
 mod probe;
+mod recorded;
 mod reference;
 mod runs;
 mod signals;
 mod standard_output;
 mod transcripts;
 mod watch;
+mod watch_record;
 
 use std::ffi::OsStr;
 use std::fs;

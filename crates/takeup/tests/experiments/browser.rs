@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{small_experiment, succeeds};
+use crate::{small_experiment, succeeds, watch_record};
 
 /// The page's elements after its script has run, and what the console said.
 fn opened(page: &Path) -> (String, String) {
@@ -25,6 +25,21 @@ fn opened_with(page: &Path, window: &str) -> (String, String) {
     let console = String::from_utf8_lossy(&output.stderr);
     let console: Vec<&str> = console.lines().filter(|line| line.contains("CONSOLE")).collect();
     (String::from_utf8_lossy(&output.stdout).into_owned(), console.join("\n"))
+}
+
+/// How wide a page is in a narrow window, how wide that is, and the elements of the page.
+fn narrow(page: &Path) -> (String, String, String) {
+    let written = fs::read_to_string(page).unwrap();
+    // The page tells its own width.
+    let told = "<script>const root = document.documentElement;\
+                document.title = `${root.scrollWidth} of ${root.clientWidth}`</script></body>";
+    let telling = page.with_file_name("telling.html");
+    fs::write(&telling, written.replace("</body>", told)).unwrap();
+    let (document, console) = opened_with(&telling, "--window-size=500,900");
+    assert_eq!(console, "");
+    let title = document.split("<title>").nth(1).unwrap().split('<').next().unwrap();
+    let (width, room) = title.split_once(" of ").unwrap();
+    (width.to_owned(), room.to_owned(), document)
 }
 
 #[test]
@@ -83,17 +98,28 @@ fn the_page_of_a_whole_design_fits_a_narrow_window() {
     let page = directory.path().join("page.html");
     let written = fs::read_to_string(&page).unwrap();
     assert!(written.contains("<h2>Overview</h2>") && written.contains("<h2>Effects</h2>"));
-    // The page tells its own width.
-    let told = "<script>const root = document.documentElement;\
-                document.title = `${root.scrollWidth} of ${root.clientWidth}`</script></body>";
-    let telling = directory.path().join("telling.html");
-    fs::write(&telling, written.replace("</body>", told)).unwrap();
-    let (document, console) = opened_with(&telling, "--window-size=500,900");
-    assert_eq!(console, "");
+    let (width, room, document) = narrow(&page);
     // The overview, four panels of data and framing, and latencies.
     assert!(document.matches("<svg class=\"fig\"").count() >= 6);
-    let title = document.split("<title>").nth(1).unwrap().split('<').next().unwrap();
-    let (width, room) = title.split_once(" of ").unwrap();
+    assert_eq!(width, room, "the page is wider than its window");
+}
+
+/// What a watch recorded: figures and sentences of each device, no more width than there is.
+#[test]
+fn the_page_of_a_watch_fits_a_narrow_window() {
+    needs::require!(Chromium);
+    let directory = tempfile::tempdir().unwrap();
+    let load = watch_record::Load::default();
+    fs::write(directory.path().join("night"), watch_record::text(&load)).unwrap();
+    succeeds(directory.path(), &["report", "night", "-o", "page.html", "-q"]);
+    let page = directory.path().join("page.html");
+    let (document, console) = opened(&page);
+    assert_eq!(console, "");
+    // What was said of two devices and when, and five series of each.
+    assert_eq!(document.matches("<svg class=\"fig\"").count(), 12);
+    // Twice said of each, with a pause.
+    assert_eq!(document.matches("class=\"value\"").count(), 4);
+    let (width, room, _) = narrow(&page);
     assert_eq!(width, room, "the page is wider than its window");
 }
 

@@ -13,6 +13,8 @@ mod queues;
 mod settings;
 mod trials;
 mod tune;
+#[path = "../command_line/watch_record.rs"]
+mod watch_record;
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -1,0 +1,349 @@
+//! Two records side by side: what each device did in its busy time, and what was said of it.
+//!
+//! Seconds that follow each other resemble each other, so that 3600 of them are no 3600
+//! measurements. The busy intervals of a record are cut into blocks in the order of time, and the
+//! medians of blocks are what is compared (batch means: Conway 1963; of quantiles, Seila 1982).
+//! Where blocks still resemble the one before, intervals are widened by as much
+//! ([`bench::statistics::sample::widening`]). Verdicts are those of experiments.
+
+use bench::judgement::{Options, Verdict};
+use bench::statistics::interval::Interval;
+use bench::statistics::ratio::{Ratio, holm, independent};
+use bench::statistics::{median, quantile, sample};
+use finding::Rule;
+use serde::Serialize;
+
+use crate::columns::{COLUMNS, Column, Columns, Group};
+use crate::history::{DeviceHistory, History, Sample};
+
+/// Blocks of a record at most: more of them are shorter, and resemble each other more.
+const BLOCKS_MAX: usize = 16;
+/// Fewer say nothing of how much they resemble each other.
+const BLOCKS_MIN: usize = 5;
+/// Intervals of a block at least.
+const BLOCK_INTERVALS_MIN: usize = 8;
+/// Fewest busy intervals from which two records are compared.
+pub const BUSY_MIN: usize = BLOCKS_MIN * BLOCK_INTERVALS_MIN;
+/// A direction is compared in the intervals in which it had this share of requests or bytes.
+const SHARE: f64 = 0.1;
+/// Intervals that differ in length by less are of one length.
+const LENGTHS_ALIKE: f64 = 1.1;
+
+/// The columns that are compared, by their keys.
+const COMPARED: [&str; 10] = [
+    "rkB/s", "wkB/s", "r/s", "w/s", "r_await", "w_await", "rareq-sz", "wareq-sz", "aqu-sz", "util",
+];
+
+/// Which of two that differ is the larger one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// That of B.
+    Higher,
+    /// That of A.
+    Lower,
+}
+
+impl Direction {
+    /// In a word, of B.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Higher => "higher",
+            Direction::Lower => "lower",
+        }
+    }
+}
+
+/// A column of a device in one record, over its busy intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Intervals.
+    pub intervals: usize,
+    /// Blocks that they were cut into; 0 of too few.
+    pub blocks: usize,
+    /// What a twentieth of them did not exceed.
+    pub low: f64,
+    /// What half of them did not exceed.
+    pub median: f64,
+    /// What all but a twentieth did not exceed.
+    pub high: f64,
+}
+
+/// A column of a device in both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Pair {
+    /// The device.
+    pub device: String,
+    /// The column, by its key in `iostat -x -o JSON`; its unit is that of the column.
+    pub column: &'static str,
+    /// In A.
+    pub a: Spread,
+    /// In B.
+    pub b: Spread,
+    /// B by A: of the geometric means of the medians of blocks.
+    pub ratio: Option<f64>,
+    /// Its 95 % interval, for itself.
+    pub interval: Option<Interval>,
+    /// Probability of a ratio this far from 1 without a difference, corrected for all pairs.
+    pub p_value: Option<f64>,
+    /// What that settles.
+    pub verdict: Verdict,
+    /// Of two that differ, which way.
+    pub direction: Option<Direction>,
+}
+
+/// How long a device was busy in both: in A, in B.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BusyTime {
+    /// The device.
+    pub device: String,
+    /// Seconds in which it was there and counted.
+    pub seconds: (f64, f64),
+    /// Seconds in which it was busy enough for a sentence.
+    pub busy_seconds: (f64, f64),
+}
+
+/// Whether a sentence is in both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// In B alone.
+    New,
+    /// In A alone.
+    Gone,
+    /// In both.
+    Kept,
+}
+
+/// What a rule said of a device in both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Said {
+    /// The device.
+    pub device: String,
+    /// The rule.
+    pub rule: &'static str,
+    /// Whether that is new.
+    pub change: Change,
+    /// Intervals in which it was said: in A, in B.
+    pub spoken: (u64, u64),
+    /// Of so many.
+    pub intervals: (u64, u64),
+    /// What was said, in B if there.
+    pub sentence: String,
+    /// What to do.
+    pub action: Option<String>,
+}
+
+/// Two records side by side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Devices that both have and that were busy in either.
+    pub busy: Vec<BusyTime>,
+    /// Columns of devices that were busy in both.
+    pub pairs: Vec<Pair>,
+    /// What was said of devices that both have: new, gone, kept.
+    pub said: Vec<Said>,
+    /// Devices that only A has.
+    pub only_in_a: Vec<String>,
+    /// The same of B.
+    pub only_in_b: Vec<String>,
+    /// In words.
+    pub sentences: Vec<String>,
+}
+
+/// Compares B with A.
+pub fn compare(a: &History, b: &History) -> Comparison {
+    let options = Options::default();
+    let both: Vec<(&DeviceHistory, &DeviceHistory)> = a
+        .devices
+        .iter()
+        .filter_map(|in_a| Some((in_a, b.device(&in_a.name).filter(|it| it.kind == in_a.kind)?)))
+        .collect();
+    let mut pairs: Vec<Pair> =
+        both.iter().flat_map(|(in_a, in_b)| columns_of(in_a, in_b, &options)).collect();
+    decide(&mut pairs, &options);
+    let busy = both.iter().map(|(in_a, in_b)| BusyTime {
+        device: in_a.name.clone(),
+        seconds: (in_a.seconds, in_b.seconds),
+        busy_seconds: (in_a.busy_seconds(), in_b.busy_seconds()),
+    });
+    let busy = busy.filter(|it| it.busy_seconds != (0.0, 0.0)).collect();
+    let mut said: Vec<Said> = both.iter().flat_map(|(in_a, in_b)| said(in_a, in_b)).collect();
+    said.sort_by_key(|it| it.change);
+    let only = |mine: &History| -> Vec<String> {
+        let is_both = |name: &str| both.iter().any(|(in_a, _)| in_a.name == name);
+        let own = mine.devices.iter().map(|device| device.name.clone());
+        own.filter(|name| !is_both(name)).collect()
+    };
+    let mut comparison = Comparison {
+        busy,
+        pairs,
+        said,
+        only_in_a: only(a),
+        only_in_b: only(b),
+        sentences: Vec::new(),
+    };
+    comparison.sentences = sentences(&comparison, a, b);
+    comparison
+}
+
+fn columns_of(a: &DeviceHistory, b: &DeviceHistory, options: &Options) -> Vec<Pair> {
+    let compared = COLUMNS.iter().filter(|column| COMPARED.contains(&column.key));
+    let pair = |column: &Column| {
+        let (in_a, in_b) = (values(a, column), values(b, column));
+        let (blocks_a, blocks_b) = (blocks(&in_a), blocks(&in_b));
+        let ratio = ratio(&blocks_a, &blocks_b, options);
+        Some(Pair {
+            device: a.name.clone(),
+            column: column.key,
+            a: Spread::of(&in_a, blocks_a.len())?,
+            b: Spread::of(&in_b, blocks_b.len())?,
+            ratio: ratio.map(|it| it.ratio),
+            interval: ratio.map(|it| it.interval),
+            p_value: ratio.map(|it| it.p_value),
+            verdict: Verdict::NotSettled,
+            direction: None,
+        })
+    };
+    compared.filter_map(pair).collect()
+}
+
+/// A column in the busy intervals, of a direction in those in which it mattered.
+fn values(device: &DeviceHistory, column: &Column) -> Vec<f64> {
+    let matters = |columns: &Columns| {
+        let own = match column.group {
+            Group::Read => &columns.read,
+            Group::Write => &columns.write,
+            _ => return true,
+        };
+        let requests = [&columns.read, &columns.write, &columns.discard];
+        let requests: f64 = requests.iter().map(|it| it.requests_per_second).sum();
+        let kib = columns.read.kib_per_second + columns.write.kib_per_second;
+        own.requests_per_second > 0.0
+            && (own.requests_per_second >= SHARE * requests || own.kib_per_second >= SHARE * kib)
+    };
+    let busy = device.samples.iter().filter(|it| it.is_busy && matters(&it.columns));
+    busy.map(|it: &Sample| (column.value)(&it.columns)).collect()
+}
+
+/// Medians of blocks that follow each other, each of about as many intervals; none of too few.
+fn blocks(values: &[f64]) -> Vec<f64> {
+    let count = (values.len() / BLOCK_INTERVALS_MIN).min(BLOCKS_MAX);
+    if count < BLOCKS_MIN {
+        return Vec::new();
+    }
+    let block = |number: usize| {
+        let from = number * values.len() / count;
+        let until = (number + 1) * values.len() / count;
+        median(&values[from..until])
+    };
+    (0..count).filter_map(block).collect()
+}
+
+fn ratio(a: &[f64], b: &[f64], options: &Options) -> Option<Ratio> {
+    let widening = |blocks: &[f64]| sample::widening(&[blocks.to_vec()]);
+    let ratio = independent(b, a, options.confidence)?;
+    ratio.widened(widening(a).max(widening(b)), options.confidence)
+}
+
+impl DeviceHistory {
+    /// A column in its busy intervals; none where there are none in which it says anything.
+    pub fn spread(&self, column: &Column) -> Option<Spread> {
+        let values = values(self, column);
+        Spread::of(&values, blocks(&values).len())
+    }
+}
+
+impl Spread {
+    fn of(values: &[f64], blocks: usize) -> Option<Spread> {
+        Some(Spread {
+            intervals: values.len(),
+            blocks,
+            low: quantile(values, 0.05)?,
+            median: median(values)?,
+            high: quantile(values, 0.95)?,
+        })
+    }
+}
+
+/// Corrects the p-values for their number, and names what is left.
+fn decide(pairs: &mut [Pair], options: &Options) {
+    let known: Vec<usize> = (0..pairs.len()).filter(|&at| pairs[at].p_value.is_some()).collect();
+    let raw: Vec<f64> = known.iter().filter_map(|&at| pairs[at].p_value).collect();
+    for (&at, corrected) in known.iter().zip(holm(&raw)) {
+        let pair = &mut pairs[at];
+        pair.p_value = Some(corrected);
+        pair.verdict = Verdict::of_many(pair.interval, corrected, options);
+        let is_higher = pair.ratio.is_some_and(|ratio| ratio > 1.0);
+        let way = if is_higher { Direction::Higher } else { Direction::Lower };
+        pair.direction = (pair.verdict == Verdict::Differs).then_some(way);
+    }
+}
+
+fn said(a: &DeviceHistory, b: &DeviceHistory) -> Vec<Said> {
+    let mut rules: Vec<&'static Rule> = Vec::new();
+    for spell in b.spells.iter().chain(&a.spells) {
+        if !rules.contains(&spell.finding.rule) {
+            rules.push(spell.finding.rule);
+        }
+    }
+    let one = |rule: &'static Rule| {
+        let spells = b.spells.iter().chain(&a.spells);
+        let finding = spells.map(|it| &it.finding).find(|it| it.rule == rule)?;
+        let spoken = (a.spoken(rule), b.spoken(rule));
+        Some(Said {
+            device: a.name.clone(),
+            rule: rule.id,
+            change: match spoken {
+                (0, _) => Change::New,
+                (_, 0) => Change::Gone,
+                _ => Change::Kept,
+            },
+            spoken,
+            intervals: (a.intervals, b.intervals),
+            sentence: finding.sentence(),
+            action: finding.action.clone(),
+        })
+    };
+    rules.into_iter().filter_map(one).collect()
+}
+
+fn sentences(comparison: &Comparison, a: &History, b: &History) -> Vec<String> {
+    let mut texts = Vec::new();
+    let few = comparison.pairs.iter().filter(|it| it.a.blocks.min(it.b.blocks) == 0).count();
+    if few > 0 {
+        texts.push(format!(
+            "{} had fewer than {BUSY_MIN} busy intervals in A or B, too few to know how much they \
+             differ by chance: watch for longer",
+            report::format::counted(few as u64, "column", "columns"),
+        ));
+    }
+    if comparison.pairs.is_empty() {
+        texts.push("no device was busy in both, so that no numbers are compared".to_owned());
+    }
+    let length = |history: &History| history.seconds / history.intervals.max(1) as f64;
+    let (in_a, in_b) = (length(a), length(b));
+    if in_a.max(in_b) > LENGTHS_ALIKE * in_a.min(in_b) {
+        texts.push(format!(
+            "intervals are {in_a:.1} s long in A and {in_b:.1} s in B: a longer one evens out \
+             more, which moves medians where a device is busy now and then"
+        ));
+    }
+    for (name, history) in [("A", a), ("B", b)] {
+        if history.joined > 1 {
+            let joined = history.joined;
+            texts.push(format!("{joined} intervals of {name} are taken together as one"));
+        }
+    }
+    if !comparison.pairs.is_empty() {
+        texts.push(
+            "verdicts are about these two times: what programs did besides, and how other hours \
+             differ from these, is part of every difference"
+                .to_owned(),
+        );
+    }
+    texts
+}
+
+#[cfg(test)]
+mod tests;

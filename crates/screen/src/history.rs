@@ -1,0 +1,189 @@
+//! A whole record as a text for the terminal, and as a page: what each device did over time, and
+//! beside it from when to when each sentence was said.
+//!
+//! Devices stand as on the screen, those that others are made of below these, the busiest first.
+
+mod page;
+mod series;
+
+use observe::columns::{COLUMNS, Column};
+use observe::history::{DeviceHistory, History, Kind, NumberRange, Spell};
+use report::calendar::time_text;
+use report::escape::escape;
+use report::format::{counted, duration};
+use report::table::{Align, Colour, Emphasis, Table};
+
+use crate::glyphs::Glyphs;
+use crate::lines::wrapped;
+use crate::tree::{Node, Row, rows_of};
+pub use page::page;
+pub use series::{Point, PointDirection, series};
+
+/// The columns of a table: head, key, and what a value is multiplied with.
+pub(crate) const SHOWN: [(&str, &str, f64); 10] = [
+    ("read MB/s", "rkB/s", 1024e-6),
+    ("write MB/s", "wkB/s", 1024e-6),
+    ("reads/s", "r/s", 1.0),
+    ("writes/s", "w/s", 1.0),
+    ("r_await ms", "r_await", 1.0),
+    ("w_await ms", "w_await", 1.0),
+    ("read KiB", "rareq-sz", 1.0),
+    ("write KiB", "wareq-sz", 1.0),
+    ("aqu-sz", "aqu-sz", 1.0),
+    ("%util", "util", 1.0),
+];
+
+/// Those that a terminal of 80 columns has room for.
+const ON_TERMINAL: [&str; 6] = ["rkB/s", "wkB/s", "r_await", "w_await", "aqu-sz", "util"];
+/// Sentences are wrapped here.
+const WIDTH: usize = 80;
+
+/// The column of that key.
+pub(crate) fn column(key: &str) -> &'static Column {
+    COLUMNS.iter().find(|column| column.key == key).expect("the keys here are those of columns")
+}
+
+/// Devices as a tree, the busiest first; each once.
+pub(crate) fn ordered(history: &History, glyphs: Glyphs) -> Vec<(Row, &DeviceHistory)> {
+    let node = |device| {
+        let DeviceHistory { name, made_of, .. }: &DeviceHistory = device;
+        Node { name, made_of, weight: device.busy_seconds() }
+    };
+    let nodes: Vec<Node<'_>> = history.devices.iter().map(node).collect();
+    let rows = rows_of(&nodes, glyphs).into_iter().filter(|row| !row.is_repeat);
+    rows.map(|row| (row.device, row)).map(|(at, row)| (row, &history.devices[at])).collect()
+}
+
+/// The record for the terminal.
+pub fn text(history: &History, colour: Colour) -> String {
+    let busy = |device: &DeviceHistory| device.busy_seconds() > 0.0 || !device.spells.is_empty();
+    let shown: Vec<(Row, &DeviceHistory)> = ordered(history, Glyphs::of_environment())
+        .into_iter()
+        .filter(|(_, device)| busy(device))
+        .collect();
+    let mut text = format!("{}\n", summary(history));
+    if shown.is_empty() {
+        return text + "no device was busy enough for a sentence\n";
+    }
+    let keys = SHOWN.iter().filter(|(_, key, _)| ON_TERMINAL.contains(key));
+    let mut heads = vec![("device", Align::Left), ("busy", Align::Right)];
+    heads.extend(keys.clone().map(|(head, ..)| (*head, Align::Right)));
+    let mut table = Table::new(&heads);
+    for (row, device) in &shown {
+        let name = format!("{}{}", row.indent, escape(device.name.as_bytes()));
+        let mut cells = vec![name, share(device.busy_seconds(), device.seconds)];
+        cells.extend(keys.clone().map(|(_, key, factor)| {
+            let spread = device.spread(column(key));
+            spread.map_or("-".to_owned(), |it| number(it.median * factor))
+        }));
+        table.row(cells, Emphasis::None);
+    }
+    text.push_str(&table.render(colour));
+    text.push_str("columns are medians over the intervals in which a device was busy\n");
+    for (_, device) in &shown {
+        for spell in &device.spells {
+            let name = escape(device.name.as_bytes());
+            let when = spell_time(history, spell);
+            text.push_str(&format!("\n{name}  {when}\n"));
+            text.push_str(&wrapped(&escape(spell.finding.sentence().as_bytes()), WIDTH));
+            if let Some(action) = &spell.finding.action {
+                text.push_str(&wrapped(
+                    &format!("what to do: {}", escape(action.as_bytes())),
+                    WIDTH,
+                ));
+            }
+        }
+        for gone in &device.gone_seconds {
+            let name = escape(device.name.as_bytes());
+            text.push_str(&format!("\n{name}  {}  is gone\n", clock(history, *gone)));
+        }
+    }
+    text
+}
+
+/// From when to when, how much there was.
+pub(crate) fn summary(history: &History) -> String {
+    let began = time_text(history.began_unix_seconds);
+    let ended = time_text(history.unix_seconds(history.seconds));
+    let busy = history.devices.iter().filter(|device| device.busy_seconds() > 0.0).count();
+    let length = history.seconds / history.intervals.max(1) as f64;
+    let joined = match history.joined {
+        1 => String::new(),
+        joined => format!(" (each {joined} of the record)"),
+    };
+    format!(
+        "{began} to {ended} UTC, {}: {} of {length:.1} s{joined}, {}, {busy} busy",
+        duration(history.seconds),
+        counted(history.intervals, "interval", "intervals"),
+        counted(history.devices.len() as u64, "device", "devices"),
+    )
+}
+
+/// `10:40:01 to 10:52:00, in 700 of 719 intervals`.
+pub(crate) fn spell_time(history: &History, spell: &Spell) -> String {
+    let (from, until) = (clock(history, spell.began_seconds), clock(history, spell.ended_seconds));
+    let all = counted(spell.intervals, "interval", "intervals");
+    if spell.spoken == spell.intervals {
+        format!("{from} to {until}, {all}")
+    } else {
+        format!("{from} to {until}, in {} of {all}", spell.spoken)
+    }
+}
+
+/// A time of day, with its day in a record of several.
+pub(crate) fn clock(history: &History, seconds: f64) -> String {
+    let day = |unix: i64| unix.div_euclid(86_400);
+    let last = history.unix_seconds(history.seconds);
+    let text = time_text(history.unix_seconds(seconds));
+    let has_days = day(history.began_unix_seconds) != day(last);
+    match text.get(11..) {
+        Some(time) if !has_days => time.to_owned(),
+        _ => text,
+    }
+}
+
+/// How much of a time it was.
+pub(crate) fn share(part: f64, all: f64) -> String {
+    if all > 0.0 { format!("{:.0} %", part / all * 100.0) } else { "-".to_owned() }
+}
+
+/// A number with about three digits.
+pub(crate) fn number(value: f64) -> String {
+    match value {
+        large if large >= 99.95 => format!("{large:.0}"),
+        middle if middle >= 9.995 => format!("{middle:.1}"),
+        small => format!("{small:.2}"),
+    }
+}
+
+/// `in flight 29 to 32`, of all numbers that a rule spoke because of.
+pub(crate) fn numbers(ranges: &[NumberRange]) -> String {
+    let one = |range: &NumberRange| {
+        let shown = |value: f64| match range.unit {
+            finding::Unit::Seconds => duration_of(value),
+            finding::Unit::Share => format!("{:.0} %", value * 100.0),
+            finding::Unit::Bytes => format!("{} KiB", number(value / 1024.0)),
+            _ => number(value),
+        };
+        let (least, most) = (shown(range.least), shown(range.most));
+        if least == most {
+            format!("{} {least}", range.name)
+        } else {
+            format!("{} {least} to {most}", range.name)
+        }
+    };
+    ranges.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// A time of a request, which may be short.
+fn duration_of(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{} ms", number(seconds * 1e3)) } else { duration(seconds) }
+}
+
+/// What kind of device it is, in a word.
+pub(crate) fn kind(device: &DeviceHistory) -> &'static str {
+    match device.kind {
+        Kind::Disk => "block device",
+        Kind::Tape => "tape drive",
+    }
+}

@@ -1,0 +1,188 @@
+//! What `takeup watch --record` wrote, as `report` and `compare` take it.
+
+use std::path::Path;
+
+use observe::compare::Comparison;
+use observe::history::{DeviceHistory, Extent, History, Kind, NumberRange, Spell};
+use observe::record::{RecordError, RecordReader};
+use report::calendar::time_text;
+use screen::history::{Point, series};
+use serde::Serialize;
+
+use super::watch::{record_failure, say_cut};
+use crate::failure::Failure;
+
+/// Whether a file is a record of a watch, of this or another version. Of what can be read once, as
+/// a pipe, it is not asked: records of a watch are read twice.
+pub fn is_record(path: &Path) -> bool {
+    path.metadata().is_ok_and(|it| it.is_file())
+        && matches!(RecordReader::open(path), Ok(_) | Err(RecordError::Format { .. }))
+}
+
+/// How much a record holds, at least an interval.
+pub fn extent(path: &Path) -> Result<Extent, Failure> {
+    let extent = Extent::of(path).map_err(|error| record_failure(&error))?;
+    if extent.readings < 2 || extent.seconds <= 0.0 {
+        let looks = report::format::counted(extent.readings, "look", "looks");
+        let message = format!("{} holds {looks}, and no interval between two", path.display());
+        return Err(Failure::of(message, Some("`takeup watch --record` writes one each interval")));
+    }
+    Ok(extent)
+}
+
+/// All of it, with so many intervals taken as one.
+pub fn history(path: &Path, joined: u64) -> Result<History, Failure> {
+    let history = History::read(path, joined).map_err(|error| record_failure(&error))?;
+    if history.is_cut {
+        say_cut(path);
+    }
+    Ok(history)
+}
+
+/// Two records with intervals that are as nearly of one length as joining them makes them.
+pub fn histories(a: &Path, b: &Path) -> Result<[History; 2], Failure> {
+    let extents = [extent(a)?, extent(b)?];
+    let length = |extent: &Extent| extent.interval_seconds() * extent.joined_least() as f64;
+    let longest = extents.iter().map(length).fold(0.0, f64::max);
+    let joined = |extent: &Extent| {
+        let wanted = (longest / extent.interval_seconds()).round() as u64;
+        wanted.max(extent.joined_least())
+    };
+    Ok([history(a, joined(&extents[0]))?, history(b, joined(&extents[1]))?])
+}
+
+/// What `report --json` prints of a record.
+#[derive(Serialize)]
+pub struct ReportDocument<'a> {
+    command: &'static str,
+    record: RecordDocument,
+    devices: Vec<DeviceDocument<'a>>,
+}
+
+/// A record as a whole. Times are in UTC.
+#[derive(Serialize)]
+struct RecordDocument {
+    began: String,
+    began_unix_seconds: i64,
+    seconds: f64,
+    intervals: u64,
+    /// Intervals of the file that are taken as one.
+    joined: u64,
+    is_cut: bool,
+}
+
+#[derive(Serialize)]
+struct DeviceDocument<'a> {
+    device: &'a str,
+    kind: Kind,
+    made_of: &'a [String],
+    since_seconds: f64,
+    until_seconds: f64,
+    seconds: f64,
+    busy_seconds: f64,
+    gone_seconds: &'a [f64],
+    columns: Vec<ColumnDocument>,
+    findings: Vec<SpellDocument<'a>>,
+    series: Vec<Point>,
+}
+
+/// A column over the busy intervals, named and counted as in `iostat -x -o JSON`.
+#[derive(Serialize)]
+struct ColumnDocument {
+    column: &'static str,
+    #[serde(flatten)]
+    spread: observe::compare::Spread,
+}
+
+#[derive(Serialize)]
+struct SpellDocument<'a> {
+    began: String,
+    ended: String,
+    began_seconds: f64,
+    ended_seconds: f64,
+    /// Intervals in which it was said, of so many.
+    spoken: u64,
+    intervals: u64,
+    /// The least and the most of each number.
+    ranges: &'a [NumberRange],
+    /// In the words of the interval in which the device moved the most.
+    #[serde(flatten)]
+    finding: &'a finding::Finding,
+}
+
+impl ReportDocument<'_> {
+    /// Of a record.
+    pub fn of(history: &History) -> ReportDocument<'_> {
+        let device = |device| device_document(history, device);
+        ReportDocument {
+            command: "report",
+            record: record_document(history),
+            devices: history.devices.iter().map(device).collect(),
+        }
+    }
+}
+
+fn record_document(history: &History) -> RecordDocument {
+    RecordDocument {
+        began: time_text(history.began_unix_seconds),
+        began_unix_seconds: history.began_unix_seconds,
+        seconds: history.seconds,
+        intervals: history.intervals,
+        joined: history.joined,
+        is_cut: history.is_cut,
+    }
+}
+
+fn device_document<'a>(history: &History, device: &'a DeviceHistory) -> DeviceDocument<'a> {
+    let column = |column: &'static observe::columns::Column| {
+        Some(ColumnDocument { column: column.key, spread: device.spread(column)? })
+    };
+    let time = |seconds: f64| time_text(history.unix_seconds(seconds));
+    let spell = |spell: &'a Spell| SpellDocument {
+        began: time(spell.began_seconds),
+        ended: time(spell.ended_seconds),
+        began_seconds: spell.began_seconds,
+        ended_seconds: spell.ended_seconds,
+        spoken: spell.spoken,
+        intervals: spell.intervals,
+        ranges: &spell.numbers,
+        finding: &spell.finding,
+    };
+    DeviceDocument {
+        device: &device.name,
+        kind: device.kind,
+        made_of: &device.made_of,
+        since_seconds: device.since_seconds,
+        until_seconds: device.until_seconds,
+        seconds: device.seconds,
+        busy_seconds: device.busy_seconds(),
+        gone_seconds: &device.gone_seconds,
+        columns: observe::columns::COLUMNS.iter().filter_map(column).collect(),
+        findings: device.spells.iter().map(spell).collect(),
+        series: series(history, device),
+    }
+}
+
+/// What `compare --json` prints of two records.
+#[derive(Serialize)]
+pub struct CompareDocument<'a> {
+    command: &'static str,
+    a: RecordDocument,
+    b: RecordDocument,
+    comparison: &'a Comparison,
+}
+
+impl CompareDocument<'_> {
+    /// Of two records and what came of them.
+    pub fn of<'a>(a: &History, b: &History, comparison: &'a Comparison) -> CompareDocument<'a> {
+        let (a, b) = (record_document(a), record_document(b));
+        CompareDocument { command: "compare", a, b, comparison }
+    }
+}
+
+/// A document as it is printed.
+pub fn printed(document: &impl Serialize) -> String {
+    // Nothing in it is a map with other keys than texts; numbers that JSON has not become null.
+    let text = serde_json::to_string_pretty(document).expect("plain numbers and texts");
+    text + "\n"
+}
