@@ -140,7 +140,19 @@ fn ratio(count: f64, all: f64) -> f64 {
 
 /// A value as `iostat` prints it: two decimals.
 pub fn printed(value: f64) -> String {
-    format!("{value:.2}")
+    if value == 0.0 { "0.00".to_owned() } else { format!("{value:.2}") }
+}
+
+/// The number that [`printed`] shows, without printing and reading each of 22 columns of all
+/// devices: that is left to values that lie in the middle of two hundredths.
+fn rounded(value: f64) -> f64 {
+    let hundredths = value * 100.0;
+    let away = (hundredths - hundredths.floor() - 0.5).abs();
+    // So far all whole numbers are there, and a hundredth of each is the nearest to it that is.
+    if hundredths.abs() < 1e9 && away > 1e-3 {
+        return hundredths.round() / 100.0;
+    }
+    printed(value).parse().unwrap_or_default()
 }
 
 /// The columns of a device as the object that `iostat -x -o JSON` has for it: the same keys, and
@@ -157,9 +169,26 @@ impl Serialize for IostatObject<'_> {
         let mut object = serializer.serialize_map(Some(COLUMNS.len() + 1))?;
         object.serialize_entry("disk_device", self.device)?;
         for column in &COLUMNS {
-            let rounded: f64 = printed((column.value)(self.columns)).parse().unwrap_or_default();
-            object.serialize_entry(column.key, &rounded)?;
+            object.serialize_entry(column.key, &rounded((column.value)(self.columns)))?;
         }
         object.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_rounded_is_what_is_printed(value in -1e8f64..1e10, steps in 0i64..4_000_000) {
+            // Any value, one that ends at a hundredth, and one in the middle of two.
+            for value in [value, steps as f64 / 100.0, steps as f64 / 200.0, value / 1e9] {
+                let expected: f64 = printed(value).parse().unwrap();
+                prop_assert_eq!(rounded(value), expected, "{}", value);
+            }
+        }
     }
 }

@@ -21,8 +21,9 @@ use crate::watch::DEVICES_MAX;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Devices that are looked at like this, the busiest ones.
 const LOOKED_AT_MAX: usize = 16;
-/// Queues that are looked at with one reading.
-const QUEUES_MAX: usize = 16;
+/// Queues that are looked at with one reading. Each is a dozen files, so that a few devices are
+/// looked at in every second or third reading, and 200 within a minute.
+const QUEUES_MAX: usize = 4;
 
 /// What is watched.
 #[derive(Clone, Debug)]
@@ -150,12 +151,15 @@ impl Machine {
 
     /// Queues of devices that nobody has looked at, and of some others in turn.
     fn queues(&mut self, rows: &[DiskRow]) -> BTreeMap<String, Queue> {
-        let is_new = |row: &&DiskRow| {
-            let before = self.last.iter().find(|last| last.name == row.name);
+        let is_same = |row: &DiskRow, last: &DiskRow| last.name == row.name;
+        let is_new = |(at, row): &(usize, &DiskRow)| {
+            // As a rule each stands where it stood before.
+            let before = self.last.get(*at).filter(|last| is_same(row, last));
+            let before = before.or_else(|| self.last.iter().find(|last| is_same(row, last)));
             before.is_none_or(|before| before.number != row.number)
         };
-        let mut names: Vec<String> =
-            rows.iter().filter(is_new).map(|row| row.name.clone()).collect();
+        let new = rows.iter().enumerate().filter(is_new);
+        let mut names: Vec<String> = new.map(|(_, row)| row.name.clone()).collect();
         if self.queues_of.is_empty() {
             self.queues_of = rows.iter().rev().map(|row| row.name.clone()).collect();
         }

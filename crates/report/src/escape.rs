@@ -6,6 +6,12 @@
 
 /// `name` with control characters, backslashes and whatever is no UTF-8 escaped.
 pub fn escape(name: &[u8]) -> String {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'\\';
+    if name.iter().all(is_plain)
+        && let Ok(plain) = std::str::from_utf8(name)
+    {
+        return plain.to_owned();
+    }
     let mut shown = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
         for character in chunk.valid().chars() {

@@ -2,6 +2,7 @@
 //! for each direction, and what it means.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 use observe::columns::{COLUMNS, Column, Columns, Group, printed};
 use observe::tapes::{TapeDirection, TapeInterval};
@@ -160,45 +161,75 @@ pub(crate) fn rows(columns: &Columns) -> String {
             return String::new();
         }
         row(word, |(_, rest, _)| {
-            let is_it = |column: &&Column| column.head.replacen(*letter, "", 1) == *rest;
+            let is_it = |column: &&Column| is_without(column.head, *letter, rest);
             own().find(is_it).map(|column| printed((column.value)(columns))).unwrap_or_default()
         })
     };
     DIRECTIONS.iter().map(of_direction).collect()
 }
 
+/// Whether that is left of a head without the letter of its direction.
+fn is_without(head: &str, letter: char, rest: &str) -> bool {
+    head.split_once(letter).is_some_and(|(front, behind)| {
+        rest.len() == front.len() + behind.len()
+            && rest.starts_with(front)
+            && rest.ends_with(behind)
+    })
+}
+
 fn row(word: &str, cell: impl Fn(&(&str, &str, usize)) -> String) -> String {
-    let cells = HEADS.iter().map(|head| format!("{:>1$}", cell(head), head.2));
-    let line = format!("  {word:<8}{}", cells.collect::<String>());
-    format!("{}\n", line.trim_end())
+    let mut line = format!("  {word:<8}");
+    for head in &HEADS {
+        // To a string nothing is written in vain.
+        let _ = write!(line, "{:>1$}", cell(head), head.2);
+    }
+    line.truncate(line.trim_end().len());
+    line.push('\n');
+    line
 }
 
 /// A sentence as lines of at most so many columns, those behind the first further in. A word that
 /// is longer has a line of its own, and a number stays with the unit behind it.
 pub(crate) fn wrapped(sentence: &str, width: usize) -> String {
-    let mut text = String::new();
-    let mut line = " ".to_owned();
-    let mut used = 0;
+    let mut text = String::with_capacity(sentence.len() + sentence.len() / 8 + 8);
+    text.push(' ');
+    // Columns of the line so far, and whether there is anything in it.
+    let (mut columns, mut is_empty) = (1, true);
     let mut rest = sentence;
     while !rest.is_empty() {
         let is_end = |(at, _): &(usize, &str)| !rest[..*at].ends_with(|it: char| it.is_numeric());
         let end = rest.match_indices(' ').find(is_end).map_or(rest.len(), |(at, _)| at);
         let (words, behind) = rest.split_at(end);
         rest = behind.strip_prefix(' ').unwrap_or_default();
-        if used > 0 && line.chars().count() + 1 + words.chars().count() > width {
-            text.push_str(&format!("{line}\n"));
-            line = "   ".to_owned();
-            used = 0;
+        let wide = words.chars().count();
+        if !is_empty && columns + 1 + wide > width {
+            text.push_str("\n   ");
+            columns = 3;
         }
-        line.push_str(&format!(" {words}"));
-        used += 1;
+        text.push(' ');
+        text.push_str(words);
+        columns += 1 + wide;
+        is_empty = false;
     }
-    format!("{text}{line}\n")
+    text.push('\n');
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_direction_has_its_columns_and_no_other() {
+        for (_, letter, group) in &DIRECTIONS[..3] {
+            let own = COLUMNS.iter().filter(|column| column.group == *group);
+            for column in own {
+                let heads = HEADS.iter().filter(|head| is_without(column.head, *letter, head.1));
+                assert_eq!(heads.count(), 1, "{}", column.head);
+                assert!(!is_without(column.head, *letter, "areq"), "{}", column.head);
+            }
+        }
+    }
 
     #[test]
     fn sentences_are_wrapped_and_no_word_is_lost() {
