@@ -61,7 +61,9 @@ fn requests(device: &DeviceInterval) -> u64 {
 /// Whether a device was busy enough in an interval for a sentence.
 pub(crate) fn is_worth_a_word(device: &DeviceInterval, seconds: f64) -> bool {
     let count = requests(device) + device.counted.flush.requests;
-    let bytes: u64 = [device.counted.read, device.counted.write].iter().map(Direction::bytes).sum();
+    let counted = &device.counted;
+    let all = [counted.read, counted.write, counted.discard];
+    let bytes: u64 = all.iter().map(Direction::bytes).sum();
     count >= REQUESTS_MIN
         && (device.columns.busy_percent >= BUSY_PERCENT
             || bytes as f64 >= BYTES_PER_SECOND * seconds

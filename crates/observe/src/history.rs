@@ -256,7 +256,8 @@ fn gather(gathered: &mut Vec<Gathered>, interval: &Interval, end_seconds: f64) {
         if !seen.is_new && seen.is_busy() {
             one.device.samples.push(tape_sample(seen, end_seconds, seconds));
         }
-        one.spells.hear(&[], end_seconds, seconds, 0.0);
+        let bytes = seen.read.kib_per_second + seen.write.kib_per_second;
+        one.spells.hear(&seen.findings, end_seconds, seconds, bytes);
     }
     for name in &interval.vanished {
         if let Some(one) = gathered.iter_mut().find(|one| one.device.name == *name)

@@ -78,7 +78,8 @@ finding::rules! {
         id: "device.slow",
         looks_at: "the time of requests, and how many are in flight",
         speaks_when: "the device is busy for half of the time with 2 or fewer, and they take \
-                      longer than 5 ms, or 30 ms with heads that move, and 10 ms for each MiB",
+                      longer than 5 ms and 2 ms for each MiB, or with heads that move 30 ms and \
+                      10 ms for each MiB",
         source: "/proc/diskstats; with so few in flight there is no queue to wait in",
     }
     ROOM_LEFT {
@@ -125,5 +126,62 @@ finding::rules! {
         speaks_when: "there is another number, or counters are below what they were and that is no \
                       wrap of one of them",
         source: "/proc/diskstats",
+    }
+}
+
+finding::rules! {
+    /// What a busy tape drive does, and what that means.
+    pub TAPE = "A busy tape drive", told by "takeup watch";
+
+    TAPE_SMALL_BLOCKS {
+        id: "tape.small-blocks",
+        looks_at: "bytes in a call that reads or writes",
+        speaks_when: "they are fewer than 65 536, and there are 20 calls or more",
+        source: "scsi_tape statistics; each call is a command, which takes its time whatever it \
+                 moves",
+    }
+    TAPE_HOST_SLOWER {
+        id: "tape.host-slower",
+        looks_at: "the share of the time in which the drive has a command",
+        speaks_when: "data move, and it is less than 80 %",
+        source: "scsi_tape statistics: io_ns is the time in commands of any kind",
+    }
+    TAPE_BUSY {
+        id: "tape.busy",
+        looks_at: "the same, and how much of it reads and writes take",
+        speaks_when: "it is 95 % or more, and reads and writes have 75 % or more",
+        source: "the same; a drive has one command at a time, so that here it is load",
+    }
+    TAPE_OTHER_COMMANDS {
+        id: "tape.other-commands",
+        looks_at: "the time in commands that are neither read nor write",
+        speaks_when: "some of these ended, and they took 25 % of the time or more",
+        source: "scsi_tape statistics: io_ns less read_ns and write_ns",
+    }
+    TAPE_STOPS {
+        id: "tape.stops",
+        looks_at: "bytes for each second that reads and writes take, and how large blocks are",
+        speaks_when: "it is less than 15 MB/s, reads and writes have 50 % of the time or more, and \
+                      blocks have 65 536 bytes or more",
+        source: "LTO drives since the third generation do not stream below 20 MB/s: what is slower \
+                 while a command is under way is no streaming",
+    }
+    TAPE_SHORT {
+        id: "tape.short",
+        looks_at: "transfers that were shorter than asked for (resid_cnt), and reads",
+        speaks_when: "there are 20 reads or more, and half as many short ones or more",
+        source: "drivers/scsi/st.c: a block that is shorter than the buffer of the program",
+    }
+    TAPE_WAITS {
+        id: "tape.waits",
+        looks_at: "the command in flight, and those that ended",
+        speaks_when: "one is in flight and none ended in two intervals and 10 s",
+        source: "scsi_tape statistics; winding, loading and erasing take minutes",
+    }
+    TAPE_CAME {
+        id: "tape.came",
+        looks_at: "the names of drives and their counters, which only grow",
+        speaks_when: "there is one that was not there before, or that counts anew",
+        source: "/sys/class/scsi_tape",
     }
 }

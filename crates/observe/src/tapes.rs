@@ -2,16 +2,20 @@
 //!
 //! The kernel counts calls at the driver (`/sys/class/scsi_tape/stN/stats`), not requests of the
 //! block layer: what a program writes at once is one block on tape, nothing is joined, and the time
-//! is that of the whole call.
+//! is that of the whole call. What the numbers mean is said by rules of their own.
+
+mod explain;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use finding::Finding;
 use host::counters::tape::Statistics;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{Columns, DirectionColumns};
+use crate::watch::Stuck;
 
 /// Most drives that are told apart.
 pub const TAPES_MAX: usize = 512;
@@ -128,11 +132,34 @@ pub struct TapeInterval {
     pub busy_percent: f64,
     /// Commands that have not ended, at the end of the interval.
     pub in_flight: u64,
+    /// The time in which no command ended though one is under way, up to the end of this interval.
+    #[serde(skip)]
+    pub stuck: Stuck,
+    /// What all of it means.
+    pub findings: Vec<Finding>,
 }
 
 impl TapeInterval {
-    /// Of two looks, so many seconds apart.
+    /// Of two looks, so many seconds apart; `stuck` is what the interval before had.
     pub fn between(
+        name: &str,
+        earlier: Option<&TapeCounters>,
+        now: &TapeCounters,
+        seconds: f64,
+        stuck: Stuck,
+    ) -> TapeInterval {
+        let mut interval = TapeInterval::counted(name, earlier, now, seconds);
+        let has_ended = interval.is_new || interval.calls_per_second() > 0.0;
+        let is_under_way = now.in_flight > 0 && earlier.is_some_and(|it| it.in_flight > 0);
+        if is_under_way && !has_ended {
+            let (intervals, seconds) = (stuck.intervals + 1, stuck.seconds + seconds);
+            interval.stuck = Stuck { intervals, seconds };
+        }
+        interval.findings = explain::findings(&interval, seconds);
+        interval
+    }
+
+    fn counted(
         name: &str,
         earlier: Option<&TapeCounters>,
         now: &TapeCounters,
@@ -159,6 +186,7 @@ impl TapeInterval {
             residuals: counted.resid_cnt,
             busy_percent: counted.io_ns as f64 / 1e7 / seconds,
             in_flight,
+            ..TapeInterval::default()
         }
     }
 
@@ -183,8 +211,12 @@ impl TapeInterval {
 
     /// Whether there is anything to tell of it.
     pub fn is_busy(&self) -> bool {
-        let moved = self.read.per_second + self.write.per_second + self.others_per_second;
-        self.is_new || moved > 0.0 || self.in_flight > 0
+        self.is_new || self.calls_per_second() > 0.0 || self.in_flight > 0
+    }
+
+    /// Commands of all kinds that ended in a second.
+    fn calls_per_second(&self) -> f64 {
+        self.read.per_second + self.write.per_second + self.others_per_second
     }
 }
 
@@ -222,7 +254,8 @@ mod tests {
         let before = below(recorded(100).path());
         let after = below(recorded(1100).path());
         assert_eq!(before.keys().collect::<Vec<_>>(), ["st0"]);
-        let it = TapeInterval::between("st0", before.get("st0"), &after["st0"], 4.0);
+        let it =
+            TapeInterval::between("st0", before.get("st0"), &after["st0"], 4.0, Stuck::default());
         let expected = TapeDirection {
             per_second: 250.0,
             kib_per_second: 64_000.0,
@@ -234,7 +267,7 @@ mod tests {
         assert!(it.is_busy() && !it.is_new);
         // The drive was away and counts from 0 again, or has come.
         for earlier in [None, after.get("st0")] {
-            let it = TapeInterval::between("st0", earlier, &before["st0"], 4.0);
+            let it = TapeInterval::between("st0", earlier, &before["st0"], 4.0, Stuck::default());
             assert!(it.is_new && it.write == TapeDirection::default());
         }
         assert!(below(Path::new("/nowhere")).is_empty());

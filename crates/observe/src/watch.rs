@@ -99,6 +99,7 @@ pub struct Interval {
 pub struct Watch {
     last: Option<Last>,
     devices: BTreeMap<String, Memory>,
+    tapes_stuck: BTreeMap<String, Stuck>,
 }
 
 /// The reading before.
@@ -148,9 +149,11 @@ impl Watch {
         let drives = last.tapes.keys().filter(|name| !reading.tapes.contains_key(*name));
         let vanished = disks.chain(drives.cloned()).collect();
         let tape = |(name, now): (&String, &TapeCounters)| {
-            TapeInterval::between(name, last.tapes.get(name), now, seconds)
+            let stuck = self.tapes_stuck.get(name).copied().unwrap_or_default();
+            TapeInterval::between(name, last.tapes.get(name), now, seconds, stuck)
         };
-        let tapes = reading.tapes.iter().map(tape).collect();
+        let tapes: Vec<TapeInterval> = reading.tapes.iter().map(tape).collect();
+        self.tapes_stuck = tapes.iter().map(|it| (it.device.clone(), it.stuck)).collect();
         Interval { seconds, unix_seconds: reading.unix_seconds, devices, tapes, vanished }
     }
 }

@@ -188,7 +188,7 @@ fn devices(
     if !rows.iter().any(is_chosen) {
         view.chosen = rows.first().map(|row| interval.devices[row.device].name.clone());
     }
-    let tapes = tapes(view, interval, look);
+    let tapes = tapes(view, interval, look, usize::from(body.width).min(WIDEST));
     if rows.is_empty() && tapes.is_empty() {
         let text = nothing(view, interval);
         return Shown::whole(vec![Line::raw(""), Line::raw(format!("  {text}"))]);
@@ -219,7 +219,7 @@ fn devices(
 }
 
 /// Drives have other columns than disks, and so have lines of their own below them.
-fn tapes(view: &View, interval: &Interval, look: &Look) -> Vec<Line<'static>> {
+fn tapes(view: &View, interval: &Interval, look: &Look, width: usize) -> Vec<Line<'static>> {
     let wanted = view.filter.to_lowercase();
     let is_shown = |tape: &&TapeInterval| {
         tape.device.to_lowercase().contains(&wanted) && (view.shows_idle || tape.is_busy())
@@ -228,7 +228,10 @@ fn tapes(view: &View, interval: &Interval, look: &Look) -> Vec<Line<'static>> {
         let rows = tape_rows(tape);
         let heads = (!rows.is_empty()).then(lines::heads).unwrap_or_default();
         let head = Line::styled(format!(" {}", tape_whole(tape)), look.strong());
-        let below = format!("{heads}{rows}");
+        let told = tape.findings.iter().filter(|_| view.shows_sentences && !tape.is_new);
+        let told: String =
+            told.map(|it| wrapped(&escape(it.sentence().as_bytes()), width)).collect();
+        let below = format!("{heads}{rows}{told}");
         let below = below.lines().map(|line| Line::raw(line.to_owned())).collect::<Vec<_>>();
         std::iter::once(head).chain(below).collect::<Vec<_>>()
     };

@@ -41,12 +41,19 @@ const HEADS: [(&str, &str, usize); 6] = [
 pub struct Lines {
     colour: Colour,
     told_uncounted: BTreeSet<String>,
+    says_idle: bool,
 }
 
 impl Lines {
     /// Begins.
     pub fn new(colour: Colour) -> Lines {
-        Lines { colour, told_uncounted: BTreeSet::new() }
+        Lines { colour, told_uncounted: BTreeSet::new(), says_idle: false }
+    }
+
+    /// The same, with a line for an interval in which nothing happened: somebody asked for so many.
+    #[must_use]
+    pub fn saying_idle(self) -> Lines {
+        Lines { says_idle: true, ..self }
     }
 
     /// The lines of an interval, for a terminal of so many columns if there is one; no line where
@@ -57,7 +64,7 @@ impl Lines {
         let tapes: Vec<&TapeInterval> =
             interval.tapes.iter().filter(|tape| tape.is_busy()).collect();
         if shown.is_empty() && tapes.is_empty() && interval.vanished.is_empty() {
-            return String::new();
+            return if self.says_idle { idle(interval) } else { String::new() };
         }
         let width = terminal.filter(|width| *width > 0).unwrap_or(USUAL_WIDTH);
         let width = width.clamp(NARROWEST, WIDEST);
@@ -80,6 +87,10 @@ impl Lines {
         for tape in tapes {
             let head = self.strong(&tape_whole(tape));
             text.push_str(&format!("{head}\n{}", tape_rows(tape)));
+            // That nothing is known of it stands in its line.
+            for finding in tape.findings.iter().filter(|_| !tape.is_new) {
+                text.push_str(&wrapped(&escape(finding.sentence().as_bytes()), width));
+            }
         }
         for name in &interval.vanished {
             self.told_uncounted.remove(name);
@@ -102,6 +113,23 @@ impl Lines {
             Colour::Plain => line.to_owned(),
         }
     }
+}
+
+/// Most devices that are named where none did anything.
+const NAMED_MAX: usize = 4;
+
+/// An interval in which nothing happened.
+fn idle(interval: &Interval) -> String {
+    let time = time_text(interval.unix_seconds);
+    let disks = interval.devices.iter().map(|device| device.name.as_str());
+    let names: Vec<&str> =
+        disks.chain(interval.tapes.iter().map(|it| it.device.as_str())).collect();
+    let who = match names.len() {
+        0 => "there is no device, and so nothing was done".to_owned(),
+        1..=NAMED_MAX => format!("{} did nothing", escape(names.join(", ").as_bytes())),
+        count => format!("{count} devices did nothing"),
+    };
+    format!("{time}  {:.2} s\n{who}\n\n", interval.seconds)
 }
 
 /// A drive as a whole.

@@ -204,7 +204,10 @@ fn queue_cases() -> Vec<Case> {
         silent("device.queue-full", length(91.0), unknown.clone()),
         case("device.slow", slow(8.0, 8.0), disk()),
         silent("device.slow", slow(4.0, 8.0), disk()),
-        silent("device.slow", slow(8.0, 512.0), disk()),
+        // 2 ms for each MiB is what a SATA disk takes.
+        silent("device.slow", slow(5.9, 512.0), disk()),
+        case("device.slow", slow(5.65, 256.0), disk()),
+        silent("device.slow", slow(34.0, 512.0), heads.clone()),
         silent("device.slow", slow(8.0, 8.0), heads.clone()),
         case("device.slow", slow(40.0, 8.0), heads.clone()),
         silent("device.slow", Load { queue_length: 3.0, ..slow(8.0, 8.0) }, disk()),

@@ -6,3 +6,4 @@ mod loads;
 mod loop_device;
 mod published;
 mod records;
+mod unplugged;

@@ -366,8 +366,12 @@ enum Form {
 
 impl Printer {
     fn new(arguments: &WatchArgs) -> Printer {
-        let form =
-            if arguments.json { Form::Json } else { Form::Lines(Lines::new(arguments.colour())) };
+        let lines = Lines::new(arguments.colour());
+        let form = match (arguments.json, arguments.count) {
+            (true, _) => Form::Json,
+            (false, None) => Form::Lines(lines),
+            (false, Some(_)) => Form::Lines(lines.saying_idle()),
+        };
         Printer { watch: Watch::default(), form, left: arguments.count }
     }
 

@@ -119,6 +119,7 @@ fn a_tape_drive_of_a_record_in_words_and_as_json() {
             "request_kib": 256.0
         },
         "others_per_second": 1.0, "residuals": 0, "busy_percent": 85.0, "in_flight": 1,
+        "findings": [],
     }]);
     assert_eq!(document["tapes"], expected);
 }
@@ -138,6 +139,11 @@ fn an_idle_machine_is_silent_and_what_is_not_counted_is_told_once() {
         String::from_utf8(output.stdout).unwrap()
     };
     assert_eq!(replayed(1), "");
+    // Who asks for so many intervals is told of each.
+    let counted = ["watch", "--from", "idle", "--count", "2"];
+    let text = String::from_utf8(run(directory.path(), &counted).stdout).unwrap();
+    let idle = |second| format!("2026-11-20 08:33:0{second}  1.00 s\nsda did nothing\n\n");
+    assert_eq!(text, idle(2) + &idle(3));
     let text = replayed(0);
     assert_eq!(text.matches("not counted: counting is switched off").count(), 1, "{text}");
 }
