@@ -16,7 +16,8 @@ finding::rules! {
         id: "experiment.not-settled",
         looks_at: "the intervals of all levels and combinations against the one that is \
                    recommended",
-        speaks_when: "none is shown to differ, and not all are the same within 2 %",
+        speaks_when: "none is shown to differ, and not all are the same within 2 %; or no run on \
+                      tape was longer than the drive's buffer",
         source: "docs/design/statistics.md",
     }
     NOT_TESTED {
@@ -73,7 +74,8 @@ finding::rules! {
     OFF_THE_CURVE {
         id: "experiment.off-the-curve",
         looks_at: "how far each level lies from such a curve",
-        speaks_when: "it is more than 15 %",
+        speaks_when: "it is more than 15 %; where that is so of more than one level in four, nothing \
+                      else is told of the curve",
         source: "docs/design/statistics.md",
     }
     JOINT_EFFECT {

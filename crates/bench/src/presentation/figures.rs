@@ -217,7 +217,8 @@ fn sweep_group(
         })
     };
     let values: Vec<Value> = sweep.cells.iter().filter_map(value).collect();
-    let curve = match (&sweep.model, matches!(axis, Axis::Words(_))) {
+    let model = sweep.model.as_ref().filter(|model| model.holds());
+    let curve = match (model, matches!(axis, Axis::Words(_))) {
         (Some(model), false) => {
             let cell = &judgement.cells[sweep.cells[0]].cell;
             curve(model, &values, quantities::bytes_of_one(&factor.name, cell))

@@ -5,7 +5,9 @@ use report::format::rate;
 use report::rounding::Rounding;
 
 use super::super::tape::Drive;
-use super::super::{Basis, Judgement, Options, Sentence, Subject, Sweep, Verdict, rules, tape};
+use super::super::{
+    Basis, CellSummary, Judgement, Options, Sentence, Subject, Sweep, Verdict, rules, tape,
+};
 use crate::model::known::Known;
 use crate::model::{LARGE_RESIDUAL, Model, PhysicalLimit, Point, matching_limit};
 use crate::quantities::{self, title};
@@ -69,6 +71,7 @@ impl Curve<'_> {
         let known = match self.shape() {
             Shape::Hidden => return Vec::new(),
             Shape::SeenOnce => None,
+            Shape::Curved if !model.holds() => None,
             Shape::Flat => {
                 say(&rules::CURVE, self.flat());
                 None
@@ -205,23 +208,47 @@ impl Curve<'_> {
         ))
     }
 
+    /// Single levels that a curve has no explanation for, or that there is no such curve.
     fn off_the_curve(&self, model: &Model) -> Vec<String> {
-        let far = self.sweep.cells.iter().zip(&model.residuals);
-        let far = far.filter(|(_, residual)| residual.abs() > LARGE_RESIDUAL);
-        let told = |(&index, residual): (&usize, &f64)| {
-            let cell = &self.judgement.cells[index];
-            let level = cell.cell.get(&self.sweep.factor);
+        if !model.holds() {
+            return vec![self.no_curve(model)];
+        }
+        let told = |place: usize| {
+            let (cell, residual) = (self.cell(place), model.residuals[place]);
             format!(
                 "{} {}{} is out of line: {}, {:.0} % {} than the other levels let one expect",
                 title(&self.sweep.factor),
-                level.map_or(String::new(), |level| level.shown(&self.sweep.factor)),
+                self.level(place),
                 in_brackets(&self.sweep.others, self.factors),
                 cell.told(self.options.value),
                 residual.abs() * 100.0,
-                if *residual < 0.0 { "less" } else { "more" },
+                if residual < 0.0 { "less" } else { "more" },
             )
         };
-        far.map(told).collect()
+        model.strays().map(told).collect()
+    }
+
+    fn no_curve(&self, model: &Model) -> String {
+        let far: Vec<String> = model.strays().map(|place| self.level(place)).collect();
+        format!(
+            "{}: a fixed time and a rate do not explain these levels, so neither is told: {} of {} \
+             ({}) lie more than {:.0} % off the curve that fits best",
+            self.named(),
+            far.len(),
+            self.sweep.cells.len(),
+            far.join(", "),
+            LARGE_RESIDUAL * 100.0
+        )
+    }
+
+    fn cell(&self, place: usize) -> &CellSummary {
+        &self.judgement.cells[self.sweep.cells[place]]
+    }
+
+    /// As it is shown.
+    fn level(&self, place: usize) -> String {
+        let level = self.cell(place).cell.get(&self.sweep.factor);
+        level.map_or(String::new(), |level| level.shown(&self.sweep.factor))
     }
 }
 
@@ -268,4 +295,49 @@ pub fn rate_within(value: f64, known: Interval) -> String {
 /// ` (110 us to 140 us)`
 pub fn between(interval: Interval, shown: impl Fn(f64) -> String) -> String {
     format!(" ({} to {})", shown(interval.low), shown(interval.high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::judge;
+    use super::*;
+    use crate::record::RunRecord;
+
+    const WINDOWS: [u64; 8] =
+        [256 << 10, 512 << 10, 1 << 20, 2 << 20, 2560 << 10, 4 << 20, 8 << 20, 16 << 20];
+
+    /// Everything that is told of five runs of each window at these rates.
+    fn told(rates: [f64; 8]) -> String {
+        let mut runs = Vec::new();
+        for repeat in 1..=5 {
+            for (place, (window, rate)) in WINDOWS.into_iter().zip(rates).enumerate() {
+                runs.push(RunRecord {
+                    cell: [("read_ahead_bytes".to_owned(), Level::Number(window))].into(),
+                    repeat,
+                    bytes: rate as u64,
+                    seconds: 1.0 + 0.001 * ((repeat + place as u64) % 3) as f64,
+                    ..RunRecord::default()
+                });
+            }
+        }
+        let levels = WINDOWS.map(Level::Number).to_vec();
+        let factors = [Factor::new("read_ahead_bytes", levels)];
+        let judgement = judge(&factors, &runs, &Options::default());
+        judgement.sentences.iter().map(|one| one.text.clone() + "\n").collect()
+    }
+
+    /// A disk of 5.5 ms and 600 MB/s behind a loop device, whose windows step: what a curve through
+    /// them would say (3.7 ms, 900 MB/s) is wrong, and was told with narrow intervals.
+    #[test]
+    fn levels_that_follow_no_curve_are_told_no_numbers_of_one() {
+        let text = told([72.8e6, 143e6, 200e6, 210e6, 250e6, 525e6, 394e6, 484e6]);
+        assert!(text.contains("do not explain these levels, so neither is told: 3 of 8"), "{text}");
+        for wrong in ["the device answers after", "to bridge", "out of line", "never faster than"] {
+            assert!(!text.contains(wrong), "{wrong}: {text}");
+        }
+        let rising = WINDOWS.map(|window| 1.0 / (1.0 / 600e6 + 2.75e-3 / window as f64));
+        let text = told(rising);
+        assert!(text.contains("the device answers after 5.5"), "{text}");
+        assert!(!text.contains("explain these levels"), "{text}");
+    }
 }

@@ -17,8 +17,6 @@ use serde::Serialize;
 const WINDOWS: f64 = 2.0;
 /// What nobody would notice: the band of the judgement.
 const AS_GOOD: f64 = 0.98;
-/// A curve that lies further from the rates than this explains nothing.
-const RESIDUAL_MAX: f64 = 0.15;
 /// Requests that the device of the model serves at once.
 const SERVERS: usize = 64;
 /// Nothing but the device is to hold it back.
@@ -75,10 +73,7 @@ impl Known {
         // With heads that move, a page anywhere takes a seek, which a stream does not.
         let has_heads = storage.queue_setting("rotational").as_deref() == Some("1");
         let curve = sweep.and_then(|sweep| sweep.model.as_ref()).filter(|model| {
-            has_heads
-                && model.rising >= 2
-                && model.overhead_ns > 0.0
-                && model.typical_residual() <= RESIDUAL_MAX
+            has_heads && model.rising >= 2 && model.overhead_ns > 0.0 && model.holds()
         });
         let read = judgement
             .cells
