@@ -12,6 +12,7 @@
 //! is wanted.
 
 mod apart;
+mod short;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -142,6 +143,7 @@ pub fn compare(a: &Experiment, b: &Experiment, options: &Options) -> Comparison 
         sentences: Vec::new(),
     };
     comparison.sentences = sentences(&comparison);
+    comparison.sentences.extend(short::runs([("A", &judged_a), ("B", &judged_b)]));
     comparison
 }
 
@@ -520,12 +522,8 @@ mod tests {
         let (mut a, mut b) = (experiment(1, 1.0), experiment(2, 1.0));
         in_turns(&mut a, 1000);
         in_turns(&mut b, 1040);
-        for run in &mut b.runs {
-            run.started_unix_seconds = 1040 + 100 * run.repeat;
-        }
-        for run in &mut a.runs {
-            run.started_unix_seconds = 1000 + 100 * run.repeat;
-        }
+        b.runs.iter_mut().for_each(|run| run.started_unix_seconds = 1040 + 100 * run.repeat);
+        a.runs.iter_mut().for_each(|run| run.started_unix_seconds = 1000 + 100 * run.repeat);
         assert!(!compare(&a, &b, &Options::default()).in_turns, "A is always first");
         b.runs.iter_mut().for_each(|run| run.started_unix_seconds += 960);
         assert!(!compare(&a, &b, &Options::default()).in_turns, "one after the other");

@@ -63,10 +63,10 @@ impl ProgramsExecutor {
         let mut checked: Vec<String> = Vec::new();
         for cell in &cells {
             let lines = commands.lines(cell)?;
-            for line in lines.before.into_iter().chain([lines.line]).chain(lines.after) {
-                if !checked.contains(&line) {
-                    shell.check(&line)?;
-                    checked.push(line);
+            for (what, line) in lines.named() {
+                if !checked.contains(line) {
+                    shell.check(&what, line)?;
+                    checked.push(line.clone());
                 }
             }
         }

@@ -253,15 +253,19 @@ fn before_filemark(run: &RunRecord, series: &crate::record::Series) -> Vec<f64> 
     rates
 }
 
+/// Of runs that were timed: those of a table that was typed in may have no time of their own.
 fn short_runs(runs: &[RunRecord]) -> Option<String> {
-    let lengths: Vec<f64> =
-        runs.iter().filter(|run| run.series.is_some()).map(|run| run.seconds).collect();
+    let has_series = |run: &&RunRecord| run.series.is_some();
+    let is_timed = |run: &&RunRecord| has_series(run) || run.started_unix_seconds > 0;
+    let timed = runs.iter().filter(|run| is_timed(run) && run.error.is_none());
+    let lengths: Vec<f64> = timed.map(|run| run.seconds).collect();
     let typical = median(&lengths).filter(|&typical| typical < SHORT_RUN_SECONDS)?;
-    Some(format!(
-        "a typical run took {} only: longer ones (--length) scatter less and show whether the rate \
-         lasts",
-        report::format::duration(typical)
-    ))
+    let longer = if runs.iter().any(|run| has_series(&run)) {
+        "longer ones (--length) scatter less and show whether the rate lasts"
+    } else {
+        "longer ones scatter less, and what a start takes is less of them"
+    };
+    Some(format!("a typical run took {} only: {longer}", report::format::duration(typical)))
 }
 
 /// Whether the system as a whole became faster or slower: a line through the runs in their order,

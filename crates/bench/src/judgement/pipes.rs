@@ -7,13 +7,15 @@
 use finding::{Certainty, Finding, Unit};
 
 use super::{Judgement, Sentence, Subject, rules};
-use crate::programs::PipeUse;
 use crate::record::{Factor, RunRecord, shown_cell};
-use crate::statistics::mean;
 
 /// A pipe that is so often full, or empty, is full, or empty.
 const MOSTLY_PERCENT: f64 = 60.0;
-/// Fewer looks at a pipe tell nothing.
+/// So is one that is so full on average, where it is full so many times as often as empty: what a
+/// reader takes at once leaves room in it that the next look may see.
+const FILL_PERCENT: f64 = 70.0;
+const TIMES_AS_OFTEN: f64 = 3.0;
+/// Fewer looks at a pipe, in all runs of a combination, tell nothing.
 const LOOKS_MIN: u64 = 20;
 /// More combinations than this are not told.
 const TOLD_MAX: usize = 8;
@@ -37,42 +39,102 @@ pub fn slow_programs(
     judgement.cells.iter().filter_map(one).take(TOLD_MAX).collect()
 }
 
+/// A pipe over all runs of a combination.
+#[derive(Clone, Debug)]
+struct Pooled {
+    from: String,
+    to: String,
+    looks: u64,
+    /// Percent, each look as much as any other.
+    full: f64,
+    empty: f64,
+    /// How full on average; where that was not told, in the middle.
+    fill: f64,
+}
+
+impl Pooled {
+    /// All pipes that were looked at often enough.
+    fn of(runs: &[&RunRecord]) -> Vec<Pooled> {
+        let mut all: Vec<Pooled> = Vec::new();
+        for pipe in runs.iter().flat_map(|run| &run.pipes) {
+            let (Some(full), Some(empty)) = (pipe.full_percent, pipe.empty_percent) else {
+                continue;
+            };
+            let known = all.iter().position(|one| one.from == pipe.from && one.to == pipe.to);
+            let at = known.unwrap_or_else(|| {
+                let (from, to) = (pipe.from.clone(), pipe.to.clone());
+                all.push(Pooled { from, to, looks: 0, full: 0.0, empty: 0.0, fill: 0.0 });
+                all.len() - 1
+            });
+            let one = &mut all[at];
+            let looks = one.looks + pipe.looks;
+            let share = pipe.looks as f64 / looks.max(1) as f64;
+            let mix = |before: f64, now: f64| before + share * (now - before);
+            *one = Pooled {
+                looks,
+                full: mix(one.full, full),
+                empty: mix(one.empty, empty),
+                fill: mix(one.fill, pipe.fill_percent.unwrap_or(50.0)),
+                ..one.clone()
+            };
+        }
+        all.retain(|pipe| pipe.looks >= LOOKS_MIN);
+        all
+    }
+
+    fn is_full(&self) -> bool {
+        let is_mostly = self.fill >= FILL_PERCENT && self.full >= TIMES_AS_OFTEN * self.empty;
+        self.full >= MOSTLY_PERCENT || is_mostly
+    }
+
+    fn is_empty(&self) -> bool {
+        let room = 100.0 - self.fill;
+        let is_mostly = room >= FILL_PERCENT && self.empty >= TIMES_AS_OFTEN * self.full;
+        self.empty >= MOSTLY_PERCENT || is_mostly
+    }
+
+    /// `full in 80 % of all looks`.
+    fn words(&self, what: &str, share: f64) -> String {
+        if share >= MOSTLY_PERCENT {
+            return format!("{what} in {share:.0} % of all looks");
+        }
+        format!(
+            "{:.0} % full on average, full in {:.0} % of all looks and empty in {:.0} %",
+            self.fill, self.full, self.empty
+        )
+    }
+}
+
 struct Slow {
     program: String,
-    /// How often the pipe before it is full, and the one behind it empty.
-    full_before: Option<f64>,
-    empty_behind: Option<f64>,
+    /// The least full pipe into it, and the least empty one behind it.
+    into: Option<Pooled>,
+    behind: Option<Pooled>,
 }
 
 impl Slow {
     fn sentence(&self, place: &str) -> Sentence {
         let program = &self.program;
-        let (who, why) = match (self.full_before, self.empty_behind) {
-            (Some(full), Some(empty)) => (
-                program.clone(),
-                format!(
-                    "the pipe into it is full in {full:.0} % of all looks, the one behind it empty \
-                     in {empty:.0} %"
-                ),
-            ),
-            (Some(full), None) => (
-                format!("{program}, or what it writes to"),
-                format!("the pipe into it is full in {full:.0} % of all looks"),
-            ),
-            (None, empty) => (
+        let into = self.into.as_ref().map(|pipe| pipe.words("full", pipe.full));
+        let behind = self.behind.as_ref().map(|pipe| pipe.words("empty", pipe.empty));
+        let (who, why) = match (into, behind) {
+            (Some(into), Some(behind)) => {
+                (program.clone(), format!("the pipe into it is {into}, the one behind it {behind}"))
+            }
+            (Some(into), None) => {
+                (format!("{program}, or what it writes to"), format!("the pipe into it is {into}"))
+            }
+            (None, behind) => (
                 format!("{program}, or what it reads from"),
-                format!(
-                    "the pipe behind it is empty in {:.0} % of all looks",
-                    empty.unwrap_or(0.0)
-                ),
+                format!("the pipe behind it is {}", behind.unwrap_or_default()),
             ),
         };
         let text = format!("{place}what the other programs wait for is {who}: {why}");
         let mut finding = Finding::new(&rules::SLOW_PROGRAM, Certainty::Inferred, text);
-        for (name, percent) in [("full", self.full_before), ("empty", self.empty_behind)] {
-            if let Some(percent) = percent {
-                finding = finding.with_number(name, percent / 100.0, Unit::Share);
-            }
+        let full = self.into.as_ref().map(|pipe| ("full", pipe.full));
+        let empty = self.behind.as_ref().map(|pipe| ("empty", pipe.empty));
+        for (name, percent) in full.into_iter().chain(empty) {
+            finding = finding.with_number(name, percent / 100.0, Unit::Share);
         }
         Sentence::new(Subject::Finding, finding)
     }
@@ -80,27 +142,19 @@ impl Slow {
 
 /// The one program that fits; `None` where none does, or several.
 fn slow_program(runs: &[&RunRecord]) -> Option<Slow> {
-    let mut names: Vec<&String> =
-        runs.iter().flat_map(|run| &run.pipes).flat_map(|pipe| [&pipe.from, &pipe.to]).collect();
+    let pipes = Pooled::of(runs);
+    let mut names: Vec<&String> = pipes.iter().flat_map(|pipe| [&pipe.from, &pipe.to]).collect();
     names.sort();
     names.dedup();
-    // Every pipe of it has to agree.
-    let share = |is_own: &dyn Fn(&PipeUse) -> bool, value: fn(&PipeUse) -> Option<f64>| {
-        let of_run = |run: &&RunRecord| {
-            let own = run.pipes.iter().filter(|pipe| is_own(pipe) && pipe.looks >= LOOKS_MIN);
-            own.filter_map(value).reduce(f64::min)
-        };
-        mean(&runs.iter().filter_map(of_run).collect::<Vec<f64>>())
-    };
     let fitting = |name: &&String| {
-        let full_before = share(&|pipe| pipe.to == **name, |pipe| pipe.full_percent);
-        let empty_behind = share(&|pipe| pipe.from == **name, |pipe| pipe.empty_percent);
-        let fits = |percent: Option<f64>| percent.is_none_or(|it| it >= MOSTLY_PERCENT);
-        let is_known = full_before.is_some() || empty_behind.is_some();
-        (is_known && fits(full_before) && fits(empty_behind)).then(|| Slow {
+        let into = pipes.iter().filter(|pipe| pipe.to == **name);
+        let behind = pipes.iter().filter(|pipe| pipe.from == **name);
+        // Every pipe of it has to agree.
+        let agree = into.clone().all(Pooled::is_full) && behind.clone().all(Pooled::is_empty);
+        agree.then(|| Slow {
             program: (**name).clone(),
-            full_before,
-            empty_behind,
+            into: into.min_by(|a, b| a.full.total_cmp(&b.full)).cloned(),
+            behind: behind.min_by(|a, b| a.empty.total_cmp(&b.empty)).cloned(),
         })
     };
     let mut all = names.iter().filter_map(fitting);
@@ -111,6 +165,7 @@ fn slow_program(runs: &[&RunRecord]) -> Option<Slow> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::PipeUse;
 
     fn run(pipes: &[(&str, &str, f64, f64)]) -> RunRecord {
         let pipe = |&(from, to, full, empty): &(&str, &str, f64, f64)| PipeUse {
@@ -139,5 +194,27 @@ mod tests {
         // One that empties a pipe that the next one never fills: two that do not know each other.
         check(&[("a", "b", 99.0, 0.0), ("c", "d", 99.0, 0.0)], None);
         check(&[], None);
+    }
+
+    /// `dd | dd` in runs of a tenth of a second: a few looks in each, and what the reader takes at
+    /// once leaves the pipe three quarters full.
+    #[test]
+    fn short_runs_are_looked_at_together_and_what_is_fairly_full_is_full() {
+        let dd = |fill: f64, full: f64, empty: f64| {
+            let mut run = run(&[("cat", "dd", full, empty)]);
+            (run.pipes[0].looks, run.pipes[0].fill_percent) = (8, Some(fill));
+            run
+        };
+        let runs = [dd(80.0, 50.0, 5.0), dd(74.0, 50.0, 15.0), dd(77.0, 47.0, 7.0)];
+        let told = |runs: &[RunRecord]| {
+            let runs: Vec<&RunRecord> = runs.iter().collect();
+            slow_program(&runs).map(|slow| slow.sentence("").text.clone())
+        };
+        let text = told(&runs).unwrap();
+        assert!(text.starts_with("what the other programs wait for is dd, or"), "{text}");
+        assert!(text.ends_with("77 % full on average, full in 49 % of all looks and empty in 9 %"));
+        assert_eq!(told(&runs[..2]), None, "16 looks tell nothing");
+        let both = [dd(60.0, 45.0, 25.0), dd(62.0, 48.0, 30.0), dd(58.0, 44.0, 28.0)];
+        assert_eq!(told(&both), None, "now one waits and now the other");
     }
 }

@@ -160,30 +160,57 @@ impl Commands {
             None => self.commands.first().map(|one| one.name.clone()).unwrap_or_default(),
         };
         let command = self.commands.iter().find(|command| command.name == name);
-        let command = command.ok_or(CommandError::NotThere { name })?;
+        let command = command.ok_or(CommandError::NotThere { name: name.clone() })?;
         let fill = |what: &str, lines: &[String]| -> Result<Vec<String>, CommandError> {
             lines.iter().map(|line| filled(what, line, cell)).collect()
         };
-        let own = format!("what comes before {}", command.name);
-        let mut before = fill("what comes before a run", &self.before)?;
+        let own = format!("{BEFORE} {}", command.name);
+        let mut before = fill(BEFORE_ALL, &self.before)?;
         before.extend(fill(&own, &command.before)?);
         Ok(Lines {
-            before,
             line: filled(&format!("command {}", command.name), &command.line, cell)?,
-            after: fill("what comes behind a run", &self.after)?,
+            command: name,
+            before_all: self.before.len(),
+            before,
+            after: fill(BEHIND, &self.after)?,
         })
     }
 }
 
+/// Whose line one is, in messages.
+const BEFORE: &str = "what comes before";
+const BEFORE_ALL: &str = "what comes before a run";
+const BEHIND: &str = "what comes behind a run";
+
 /// What the shell gets for one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lines {
+    /// Name of the command.
+    command: String,
+    /// How many of those before the run come before every run.
+    before_all: usize,
     /// Before the run.
     pub before: Vec<String>,
     /// The command.
     pub line: String,
     /// Behind it.
     pub after: Vec<String>,
+}
+
+impl Lines {
+    /// All lines, and whose each is.
+    pub fn named(&self) -> Vec<(String, &String)> {
+        let command = &self.command;
+        let of_one = |(at, line)| {
+            let is_own = at >= self.before_all;
+            let what = if is_own { format!("{BEFORE} {command}") } else { BEFORE_ALL.to_owned() };
+            (what, line)
+        };
+        let mut all: Vec<(String, &String)> = self.before.iter().enumerate().map(of_one).collect();
+        all.push((format!("command {command}"), &self.line));
+        all.extend(self.after.iter().map(|line| (BEHIND.to_owned(), line)));
+        all
+    }
 }
 
 /// A word in braces.
@@ -362,5 +389,9 @@ mod tests {
         assert_eq!(lines.before, ["first b", "second"]);
         assert_eq!((lines.line.as_str(), &lines.after[..]), ("y", &["check".to_owned()][..]));
         assert_eq!(all.lines(&cell(&[("command", "a")])).unwrap().before, ["first a"]);
+        let named: Vec<String> = lines.named().into_iter().map(|(what, _)| what).collect();
+        let own = ["what comes before a run", "what comes before b", "command b"];
+        assert_eq!(named[..3], own);
+        assert_eq!(named[3..], ["what comes behind a run"]);
     }
 }

@@ -26,16 +26,20 @@ pub enum ProgramsError {
         why: String,
     },
     /// The shell does not understand a line.
-    #[error("{line:?}: {said}")]
+    #[error("{what}: {line:?}: {said}")]
     Syntax {
+        /// `command tar`, or what comes before or behind a run.
+        what: String,
         /// The line.
         line: String,
         /// The shell's own words.
         said: String,
     },
     /// The program that a line begins with is not there.
-    #[error("{line:?}: no program {program}")]
+    #[error("{what}: {line:?}: no program {program}")]
     NoProgram {
+        /// `command tar`, or what comes before or behind a run.
+        what: String,
         /// The line.
         line: String,
         /// Its first word.

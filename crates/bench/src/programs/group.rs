@@ -292,19 +292,52 @@ impl Said {
         Said { tail, ended }
     }
 
-    /// Its last lines, in one.
+    /// The lines of it that tell most, in one.
     fn end(self) -> String {
         let _ = self.ended.recv_timeout(REST);
         let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&tail);
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let last = lines[lines.len().saturating_sub(SAID_LINES)..].join("; ");
+        let last = telling(&lines).join("; ");
         let over = last.chars().count().saturating_sub(SAID_LETTERS);
         let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
         let shown: String = last.chars().skip(over).map(plain).collect();
         if over > 0 { format!("... {shown}") } else { shown }
     }
+}
+
+/// A few lines in their order. Programs put their name in front of what went wrong, as tar and bash
+/// do, and not in front of what they count, as dd does: where such lines are there, the first one of
+/// each program, and then its last ones; else the last lines.
+fn telling<'a>(lines: &[&'a str]) -> Vec<&'a str> {
+    let last = |from: &[usize]| from[from.len().saturating_sub(SAID_LINES)..].to_vec();
+    let every: Vec<usize> = (0..lines.len()).collect();
+    let named: Vec<usize> =
+        every.iter().copied().filter(|&at| speaker(lines[at]).is_some()).collect();
+    let mut speakers = Vec::new();
+    let is_first = |&at: &usize| {
+        let name = speaker(lines[at]);
+        let is_new = !speakers.contains(&name);
+        speakers.extend(is_new.then_some(name));
+        is_new
+    };
+    let mut told: Vec<usize> = named.iter().copied().filter(is_first).take(SAID_LINES).collect();
+    let others = named.iter().rev().copied().filter(|at| !told.contains(at));
+    let others: Vec<usize> = others.take(SAID_LINES - told.len()).collect();
+    told.extend(others);
+    if told.is_empty() {
+        told = last(&every);
+    }
+    told.sort_unstable();
+    told.into_iter().map(|at| lines[at]).collect()
+}
+
+/// The program that a line begins with: `tar: x: Cannot stat`.
+fn speaker(line: &str) -> Option<&str> {
+    let (name, said) = line.split_once(": ")?;
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./+-".contains(letter);
+    (!name.is_empty() && name.chars().all(is_plain) && !said.trim().is_empty()).then_some(name)
 }
 
 #[cfg(test)]
@@ -324,8 +357,27 @@ mod tests {
         assert_eq!(ended.how(), "status 3");
         assert_eq!(ended.said, "99999; 100000; last words");
         assert!(ended.bytes.unwrap().written_bytes > 500_000);
+        // The one that failed is not the one that spoke last.
+        let line = "tar -cf - /no/such | dd of=/dev/null";
+        let said = run_line(line, &Cancel::new()).unwrap().said;
+        assert!(said.contains("tar: /no/such: Cannot stat"), "{said}");
+        assert!(!said.contains("records"), "{said}");
         let killed = run_line("kill -9 $$", &Cancel::new()).unwrap();
         assert_eq!(killed.how(), "signal 9");
+    }
+
+    #[test]
+    fn every_program_that_complains_is_told() {
+        let check = |lines: &[&str], expected: &[&str]| assert_eq!(telling(lines), expected);
+        check(&["a: one", "a: two", "a: three", "a: four"], &["a: one", "a: three", "a: four"]);
+        check(&["a: one", "a: two", "b: x", "1+0 records in"], &["a: one", "a: two", "b: x"]);
+        check(&["a: 1", "b: 2", "c: 3", "d: 4"], &["a: 1", "b: 2", "c: 3"]);
+        check(&["w", "x y: 1", "y", "z"], &["x y: 1", "y", "z"]);
+        check(
+            &["bash: line 2: nosuch: command not found"; 1],
+            &["bash: line 2: nosuch: command not found"],
+        );
+        check(&[], &[]);
     }
 
     #[test]

@@ -64,18 +64,20 @@ impl Shell {
     }
 
     /// Whether it understands a line and finds the program that it begins with; nothing is run.
-    pub fn check(&self, line: &str) -> Result<(), ProgramsError> {
-        let parsed = self.run(&["-n"], line, Output::Discarded)?;
+    /// `what` is whose line it is.
+    pub fn check(&self, what: &str, line: &str) -> Result<(), ProgramsError> {
+        let (what, line) = (what.to_owned(), line.to_owned());
+        let parsed = self.run(&["-n"], &line, Output::Discarded)?;
         if !parsed.status.success() {
-            return Err(ProgramsError::Syntax { line: line.to_owned(), said: parsed.said });
+            return Err(ProgramsError::Syntax { what, line, said: parsed.said });
         }
         let first = line.split_ascii_whitespace().next().unwrap_or_default();
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./+-".contains(letter);
         if !first.is_empty() && first.chars().all(is_plain) {
             let found = self.run(&[], &format!("command -v {first}"), Output::Discarded)?;
             if !found.status.success() {
-                let (line, program) = (line.to_owned(), first.to_owned());
-                return Err(ProgramsError::NoProgram { line, program });
+                let program = first.to_owned();
+                return Err(ProgramsError::NoProgram { what, line, program });
             }
         }
         Ok(())
@@ -100,14 +102,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let made = directory.path().join("made");
         let check = |line: &str, expected: &str| {
-            let error = shell.check(line).unwrap_err().to_string();
+            let error = shell.check("command a", line).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
-        shell.check(&format!("touch {}", made.display())).unwrap();
+        shell.check("command a", &format!("touch {}", made.display())).unwrap();
         assert!(!made.exists());
         check("echo 'a", "unexpected EOF");
-        check("tarr -cf x", "no program tarr");
-        shell.check("LC_ALL=C tarr").unwrap();
+        check("tarr -cf x", "command a: \"tarr -cf x\": no program tarr");
+        shell.check("command a", "LC_ALL=C tarr").unwrap();
         let error = |name: &str| Shell::new(name, Failing::AnyProgram).unwrap_err().to_string();
         assert!(error("/no/such/shell").contains("No such file"), "{}", error("/no/such/shell"));
         assert!(error("/bin/false").contains("is no shell: status 1"));

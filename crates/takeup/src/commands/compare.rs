@@ -56,6 +56,11 @@ pub fn run(arguments: &CompareArgs) -> ExitCode {
 }
 
 fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
+    if is_same(&arguments.a, &arguments.b) {
+        let (a, b) = (arguments.a.display(), arguments.b.display());
+        let what = format!("{a} and {b} are one file, which differs from itself in nothing");
+        return Err(Failure::of(what, Some("two experiments are compared")));
+    }
     let page = arguments.html.as_deref();
     if let Some(path) = page
         && [&arguments.a, &arguments.b].iter().any(|runs| is_same(path, runs))
