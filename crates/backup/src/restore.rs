@@ -171,12 +171,31 @@ pub enum RestoreError {
     /// The target does not take more: it is full, read-only or broken.
     #[error(transparent)]
     Target(#[from] tree::RestoreError),
+    /// Nothing of what was asked for is in the archive; each path was warned of.
+    #[error("nothing was restored: nothing of what was asked for is in the archive")]
+    NothingFound {
+        /// What was asked for.
+        paths: Vec<NotFound>,
+    },
+    /// No member has as many components as were to be left out.
+    #[error(
+        "nothing was restored: no path in the archive has more than {}",
+        counted(*strip_components)
+    )]
+    NothingLeft {
+        /// How many.
+        strip_components: usize,
+    },
     /// A stage cannot be started, or broke down.
     #[error(transparent)]
     Stage(#[from] StageFailure),
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+}
+
+fn counted(components: usize) -> String {
+    if components == 1 { "1 component".to_owned() } else { format!("{components} components") }
 }
 
 impl Failure for RestoreError {
@@ -197,9 +216,22 @@ pub fn restore(
     monitor: &dyn Monitor,
     cancel: &Cancel,
 ) -> Result<RestoreReport, RestoreError> {
+    let destination = open_destination(&options)?;
+    let result = restore_into(&destination, options, monitor, cancel);
+    if result.is_err() {
+        destination.take_back();
+    }
+    result
+}
+
+fn restore_into(
+    destination: &Arc<Destination>,
+    options: RestoreOptions,
+    monitor: &dyn Monitor,
+    cancel: &Cancel,
+) -> Result<RestoreReport, RestoreError> {
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
-    let destination = open_destination(&options)?;
     let input = open_input(&options, monitor, cancel)?;
     let check = input.index().and_then(BlockCheck::of).map(Arc::new);
     let keep = check.is_none().then(Arc::<KeptChecksums>::default);
@@ -229,10 +261,10 @@ pub fn restore(
     let crew = Crew::new(cancel);
     let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
         let mut late = None;
-        let workers = Workers::new(&destination, &options, &create, &warnings, &crew);
+        let workers = Workers::new(destination, &options, &create, &warnings, &crew);
         let result = workers.run(|| {
             let mut dispatcher =
-                Dispatcher::new(&workers, &destination, &options, &mut selection, &warnings)
+                Dispatcher::new(&workers, destination, &options, &mut selection, &warnings)
                     .with_stand_ins(&stand_ins)
                     .with_kept(keep.as_deref());
             dispatcher.dispatch(stream, account)?;
@@ -240,7 +272,7 @@ pub fn restore(
             late = dispatcher.late_outcome();
             Ok(())
         });
-        finish(&destination, &warnings);
+        finish(destination, &warnings);
         result.map(|()| (workers.report(), workers.existing(), late))
     };
     let ((mut run, existing, late), mut summary) =
@@ -248,11 +280,10 @@ pub fn restore(
     let lost = std::mem::take(&mut summary.lost);
     let tape = summary.enter(&mut run, Command::Restore, Endpoint::Tree, &warnings);
     run.stages.extend([parse.report(), create.report()]);
-    let not_found = not_found(&mut selection, check.as_deref().map(|check| &check.index));
-    for missing in &not_found {
-        warnings.warn(&missing.path, "not found in the archive");
-    }
+    let index = check.as_deref().map(|check| &check.index);
+    let not_found = not_found(&mut selection, index, &warnings);
     let checksums = check::conclude(check.as_deref(), late, &lost, &options, &warnings);
+    something(run.members + existing, &options, &not_found, &warnings)?;
     if options.synchronise == Synchronise::Yes {
         let before = Instant::now();
         destination.synchronise()?;
@@ -277,15 +308,45 @@ fn open_input(
     Ok(input)
 }
 
-/// The paths at which nothing was found. Of an archive that has an index all members are looked
-/// through for what may have been meant: parts of it that were left out were not seen.
-fn not_found(selection: &mut Selection, index: Option<&IndexFile>) -> Vec<NotFound> {
+/// Whether it is no mistake, where nothing was restored, nor found where it was to go.
+fn something(
+    members: u64,
+    options: &RestoreOptions,
+    not_found: &[NotFound],
+    warnings: &Warnings<'_>,
+) -> Result<(), RestoreError> {
+    let strip_components = options.strip_components;
+    // What damage has taken is in the archive all the same.
+    if members > 0 || warnings.count() > not_found.len() as u64 {
+        return Ok(());
+    }
+    match not_found {
+        [_, ..] if not_found.len() == options.selection.count() => {
+            Err(RestoreError::NothingFound { paths: not_found.to_vec() })
+        }
+        [] if strip_components > 0 => Err(RestoreError::NothingLeft { strip_components }),
+        _ => Ok(()),
+    }
+}
+
+/// The paths at which nothing was found, each warned of. Of an archive that has an index all
+/// members are looked through for what may have been meant: parts of it that were left out were
+/// not seen.
+fn not_found(
+    selection: &mut Selection,
+    index: Option<&IndexFile>,
+    warnings: &Warnings<'_>,
+) -> Vec<NotFound> {
     if selection.lacks_any()
         && let Some(files) = index.and_then(|index| index.files().ok())
     {
         files.map_while(Result::ok).for_each(|record| selection.pass(&record.path));
     }
-    selection.not_found()
+    let not_found = selection.not_found();
+    for missing in &not_found {
+        warnings.warn(&missing.path, "not found in the archive");
+    }
+    not_found
 }
 
 /// Where the selected members are, if there is an index that says so.

@@ -60,6 +60,11 @@ impl Selection {
         self.paths.is_empty()
     }
 
+    /// How many paths were given.
+    pub fn count(&self) -> usize {
+        self.paths.len()
+    }
+
     /// Whether the member at `path` is selected; remembers which paths were found.
     pub fn selects(&mut self, path: &[u8]) -> bool {
         if self.paths.is_empty() {

@@ -433,7 +433,7 @@ pub fn read(mut reader: impl BufRead, path: &Path) -> Result<Experiment, RecordE
             break;
         }
         let wrong = |why: String| RecordError::Line { path: path.to_owned(), line, why };
-        match serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))? {
+        match serde_json::from_slice(&bytes).map_err(|error| wrong(in_column(&error)))? {
             Line::Experiment(found) if found.format != FORMAT => {
                 return Err(RecordError::Format { path: path.to_owned(), format: found.format });
             }
@@ -449,6 +449,11 @@ pub fn read(mut reader: impl BufRead, path: &Path) -> Result<Experiment, RecordE
         why: "the file is empty".to_owned(),
     })?;
     Ok(Experiment { header, runs, torn_bytes })
+}
+
+/// What the parser says, to which every line is the first one.
+fn in_column(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", " in column ")
 }
 
 /// The first line of a file, with its end.

@@ -13,7 +13,9 @@ use backup::list::ListError;
 use backup::pipe::PipeError;
 use backup::read::ReadFailure;
 use backup::restore::RestoreError;
+use backup::selection::NotFound;
 use backup::verify::VerifyError;
+use bench::record::RecordError;
 use bench::tape::TapeBenchError;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use device::source::SourceError;
@@ -261,9 +263,12 @@ impl From<TapeBenchError> for Failure {
             TapeBenchError::BlockSize { .. } => {
                 Some("takeup probe tells which blocks go through".into())
             }
-            TapeBenchError::LongerThanMedium { .. } | TapeBenchError::Full { .. } => {
-                Some("--length makes the runs shorter".into())
+            TapeBenchError::LongerThanMedium { capacity_bytes, .. } => {
+                // A label is in front of it, and the end is warned of before it comes.
+                let fitting = (capacity_bytes / 100 * 97) >> 20;
+                Some(format!("--length makes the runs shorter: {fitting}M would fit"))
             }
+            TapeBenchError::Full { .. } => Some("--length makes the runs shorter".into()),
             TapeBenchError::NoMedium { .. } | TapeBenchError::NobodyChanges => Some(
                 "run it on a terminal, or say with --change-command how media are changed".into(),
             ),
@@ -289,6 +294,12 @@ impl From<RestoreError> for Failure {
         let hint = match &error {
             RestoreError::Read(failure) => read_hint(failure),
             RestoreError::Stage(failure) => stage_hint(failure),
+            RestoreError::NothingFound { paths } => Some(nothing_found_hint(paths)),
+            RestoreError::NothingLeft { .. } => Some(
+                "--strip-components leaves so many components of every path out; takeup list \
+                 shows the paths"
+                    .to_owned(),
+            ),
             RestoreError::Target(tree::RestoreError::Synchronise { .. }) => Some(
                 "what was restored may not be on the disk: restore again once the cause is mended"
                     .to_owned(),
@@ -307,6 +318,15 @@ impl From<VerifyError> for Failure {
             _ => None,
         };
         Failure::new(&error, hint)
+    }
+}
+
+/// What may have been meant, where nothing of what was asked for is in an archive.
+pub fn nothing_found_hint(paths: &[NotFound]) -> String {
+    let near = paths.iter().find_map(|missing| Some((&missing.path, missing.near.as_ref()?)));
+    match near {
+        Some((path, near)) => format!("for {} the archive has {}", escape(path), escape(near)),
+        None => "takeup list shows what is in it; paths are those of the list".to_owned(),
     }
 }
 
@@ -408,6 +428,9 @@ fn target_hint(error: &TargetError) -> Option<String> {
 
 /// Hints that depend on the cause alone, whatever failed with it.
 fn cause_hint(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(RecordError::Line { line: 1, .. }) = error.downcast_ref() {
+        return Some(NO_RECORD.to_owned());
+    }
     let text = match root_kind(error)? {
         io::ErrorKind::StorageFull => "nothing of it is kept; free some space, or compress more",
         io::ErrorKind::PermissionDenied => "run as a user who may, for example with sudo",
@@ -427,6 +450,10 @@ fn root_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
     }
     None
 }
+
+/// What is a record is known from its first line.
+const NO_RECORD: &str = "the runs of an experiment are wanted, as takeup bench keeps them (-o \
+                         FILE); takeup bench import makes such a file of a table";
 
 /// The error and its causes, joined by colons, without what is said twice.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {

@@ -10,7 +10,7 @@ use std::fs::DirBuilder;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -108,6 +108,8 @@ pub struct Destination {
     policy: MetadataPolicy,
     pub(crate) accounts: Arc<Accounts>,
     deferred: Mutex<Deferred>,
+    /// It and the directories above it that were made for it, itself first.
+    made: Vec<PathBuf>,
     /// Nothing was in it, so its own metadata may change.
     pub(crate) was_empty: bool,
     written: WrittenFileSystems,
@@ -130,10 +132,14 @@ impl Destination {
         // Without a slash at the end, which would follow a link whatever the flags.
         let into = into.components().as_path();
         let failed = |source| RestoreError::Destination { path: into.into(), source };
+        let missing = into.ancestors().take_while(|path| !path.as_os_str().is_empty());
+        let missing = missing.take_while(|path| path.symlink_metadata().is_err());
+        let made: Vec<PathBuf> = missing.map(Path::to_owned).collect();
         let follow = match make(into) {
             Ok(follow) => follow,
             // A part of the way may be a file as well, which the kernel says itself.
             Err(source) => {
+                take_back(&made);
                 return Err(match into.metadata() {
                     Ok(status) if !status.is_dir() => {
                         RestoreError::NotAFolder { path: into.into() }
@@ -150,6 +156,7 @@ impl Destination {
             beneath,
             overwrite: options.overwrite,
             replaced: options.replaced,
+            made,
             policy: MetadataPolicy {
                 owners: options.owners,
                 modes: options.modes,
@@ -188,6 +195,12 @@ impl Destination {
     /// [`Privileges`] says, or an owner that could not be set. For directories known at the end.
     pub fn without_privilege(&self) -> u64 {
         self.without_privilege.load(Ordering::Relaxed)
+    }
+
+    /// Takes the directories away that were made for it, unless something came into them: a restore
+    /// that comes to nothing leaves nothing.
+    pub fn take_back(&self) {
+        take_back(&self.made);
     }
 
     /// Waits until everything on the file systems of the destination that this object has written
@@ -313,6 +326,12 @@ fn make(into: &Path) -> io::Result<OFlags> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// From the deepest one up, as far as they are empty.
+fn take_back(made: &[PathBuf]) {
+    // One with something in it stays, and so do those above.
+    let _ = made.iter().try_for_each(std::fs::remove_dir);
 }
 
 /// Whether nothing is in the root yet.

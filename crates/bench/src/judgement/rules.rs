@@ -74,8 +74,8 @@ finding::rules! {
     OFF_THE_CURVE {
         id: "experiment.off-the-curve",
         looks_at: "how far each level lies from such a curve",
-        speaks_when: "it is more than 15 %; where that is so of more than one level in four, nothing \
-                      else is told of the curve",
+        speaks_when: "it is more than 15 %; where that is so of more than one level in four, \
+                      nothing else is told of the curve",
         source: "docs/design/statistics.md",
     }
     JOINT_EFFECT {

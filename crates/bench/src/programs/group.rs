@@ -308,8 +308,8 @@ impl Said {
 }
 
 /// A few lines in their order. Programs put their name in front of what went wrong, as tar and bash
-/// do, and not in front of what they count, as dd does: where such lines are there, the first one of
-/// each program, and then its last ones; else the last lines.
+/// do, and not in front of what they count, as dd does: where such lines are there, the first one
+/// of each program, and then the last ones; else the last lines.
 fn telling<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let last = |from: &[usize]| from[from.len().saturating_sub(SAID_LINES)..].to_vec();
     let every: Vec<usize> = (0..lines.len()).collect();

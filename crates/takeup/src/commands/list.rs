@@ -21,7 +21,7 @@ use report::format::counted;
 use serde_json::json;
 use sets::{SetOnVolume, sets_on_volume};
 
-use crate::failure::{Failure, with_causes};
+use crate::failure::{Failure, nothing_found_hint, with_causes};
 use crate::options::{ArchiveArgs, CommonArgs};
 use crate::outcome::{Outcome, SummaryPlace, finish, near_hints, summarise};
 use crate::tape_source::{self, TapeSourceArgs};
@@ -126,6 +126,14 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
     for missing in &report.not_found {
         let text = "not in the archive".to_owned();
         terminal.notice(Notice { level: Level::Warning, object: missing.path.clone(), text });
+    }
+    let asked = arguments.paths.len();
+    // What damage has taken is in the archive all the same.
+    let is_sound = terminal.warnings_total() == asked as u64;
+    if asked > 0 && report.not_found.len() == asked && is_sound {
+        let hint = nothing_found_hint(&report.not_found);
+        let what = "nothing of what was asked for is in the archive";
+        return Err(Failure::of(what, Some(&hint)));
     }
     to_standard_error(&near_hints(&report.not_found));
     if form == Form::Json {

@@ -154,7 +154,10 @@ fn elsewhere(against: Option<&Path>, report: &VerifyReport) -> String {
         Some(folder) => format!("probably --against {} was meant", named(folder)),
         None => "paths are those that `takeup list` shows, below it".to_owned(),
     };
-    format!("next to nothing of the archive is below {}: {meant}\n", named(against))
+    // Of a few members that are missing all are, of many all but one in ten.
+    let found = report.checked.compared.saturating_sub(report.missing.total);
+    let how_much = if found == 0 { "nothing" } else { "next to nothing" };
+    format!("{how_much} of the archive is below {}: {meant}\n", named(against))
 }
 
 /// Where the bytes came from, as a line, where there is something to say.

@@ -129,7 +129,7 @@ fn a_comparison_with_the_wrong_folder_names_the_right_one() {
     let verified = |against: &str| {
         let output = run(path, &["verify", "x.tar", "--against", against]);
         let text = shown(&output, path);
-        let probably = text.lines().find(|line| line.starts_with("next to nothing"));
+        let probably = text.lines().find(|line| line.starts_with("nothing of the archive"));
         (output.status.code(), probably.map(str::to_owned), text.lines().count())
     };
     for wrong in ["here/tree", "here/tree/deep", "."] {
@@ -143,6 +143,37 @@ fn a_comparison_with_the_wrong_folder_names_the_right_one() {
     let document = run(path, &["verify", "x.tar", "--against", "here/tree", "--json"]);
     let document: Value = serde_json::from_slice(&document.stdout).unwrap();
     assert!(document["elsewhere"]["probably"].as_str().unwrap().ends_with("/here"), "{document}");
+}
+
+/// What cannot be right is a failure, and leaves nothing: no folder of a restore that came to
+/// nothing, whatever the reason.
+#[test]
+fn a_restore_of_nothing_leaves_nothing() {
+    let directory = small_tree();
+    let path = directory.path();
+    run(path, &["backup", "tree", "--to", "x.tar", "--quiet"]);
+    fs::create_dir(path.join("there")).unwrap();
+    let fails = |arguments: &[&str], expected: &str| {
+        let output = run(path, arguments);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(expected), "{said}");
+        assert!(!path.join("out").exists(), "{arguments:?}");
+    };
+    let nothing = "takeup: nothing was restored: nothing of what was asked for is in the archive\n";
+    fails(&["restore", "x.tar", "--into", "out/deep", "no/such", "nor/that"], nothing);
+    fails(&["restore", "x.tar", "--into", "out", "b/c"], "hint: for b/c the archive has tree/b/c");
+    fails(&["restore", "no.tar", "--into", "out/deep"], "cannot open no.tar");
+    fails(&["restore", "x.tar", "--into", "there", "no/such"], nothing);
+    assert!(path.join("there").exists(), "it was there before");
+    let stripped = ["restore", "x.tar", "--into", "out", "--strip-components", "9"];
+    fails(&stripped, "nothing was restored: no path in the archive has more than 9 components");
+    fails(&["list", "x.tar", "no/such"], "takeup: nothing of what was asked for is in the archive");
+    // Some of it is there: the rest is a warning.
+    let output = run(path, &["restore", "x.tar", "--into", "out", "no/such", "tree/b", "--quiet"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(path.join("out/tree/b/c").exists());
 }
 
 #[test]
