@@ -362,7 +362,10 @@ fn numbers(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judgeme
             cell.told_within = cell.interval;
         }
     }
-    let recommended = sweeps::recommend(factors, &cells, &comparer, options);
+    let recommended = match tape::all_in_buffer(runs) {
+        Some(_) => Vec::new(),
+        None => sweeps::recommend(factors, &cells, &comparer, options),
+    };
     for found in recommended.iter().filter(|found| found.cell != found.baseline) {
         let Some(gain) = found.gain_interval else { continue };
         for index in [found.cell, found.baseline] {

@@ -66,7 +66,7 @@ pub use options::{Begin, MediumChanger, Occupied, TapeOptions};
 
 /// Runs shorter than so many of the drive's buffers say so: what is in the buffer when the last
 /// write returns is a part of the run that weighs.
-const BUFFERS_MIN: u64 = 3;
+pub(crate) const BUFFERS_MIN: u64 = 3;
 /// The generator was the limit when it had no rest.
 const GENERATOR_BUSY_SHARE: f64 = 0.9;
 /// What is then said of it, or of the tree that was read.

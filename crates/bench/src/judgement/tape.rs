@@ -98,7 +98,7 @@ pub fn findings(
     judgement: &Judgement,
     options: &Options,
 ) -> Vec<Sentence> {
-    let mut found: Vec<Sentence> = filemarks(runs).into_iter().collect();
+    let mut found: Vec<Sentence> = in_buffer(runs).into_iter().chain(filemarks(runs)).collect();
     found.extend(compression(judgement, options));
     let drive = Drive::of(runs);
     for recommendation in &judgement.recommended {
@@ -164,6 +164,41 @@ fn compression(judgement: &Judgement, options: &Options) -> Option<Sentence> {
     Some(Sentence::new(subject, finding).settled(verdict))
 }
 
+/// Runs that are told to be so many of the drive's buffers long show its tape.
+const BUFFERS: u64 = crate::tape::BUFFERS_MIN;
+
+/// The drive's buffer, where no run was longer than that: what such runs show is the way to the
+/// drive and a filemark, and no reason to set anything.
+pub fn all_in_buffer(runs: &[RunRecord]) -> Option<u64> {
+    let is_read = |run: &RunRecord| text(&run.cell, "operation") == Some("read");
+    let fits = |run: &RunRecord| {
+        let buffer: u64 = run.environment.get("drive buffer bytes")?.parse().ok()?;
+        let files = run.measures.get("filemarks").copied().unwrap_or(1.0).max(1.0);
+        (run.bytes as f64 / files <= buffer as f64).then_some(buffer)
+    };
+    let written = runs.iter().filter(|run| run.error.is_none() && !is_read(run));
+    let buffers: Option<Vec<u64>> = written.map(fits).collect();
+    buffers?.into_iter().max()
+}
+
+/// Nothing is told to be set then, and this is why.
+fn in_buffer(runs: &[RunRecord]) -> Option<Sentence> {
+    let buffer = all_in_buffer(runs)?;
+    let text = format!(
+        "what to set: every run fits into the drive's buffer ({}), so that rates are those of the \
+         way to the drive and of a filemark, not of the tape: not settled; runs of {} and more \
+         (--length) would tell",
+        report::format::size(buffer),
+        report::format::size(BUFFERS * buffer),
+    );
+    let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text).with_number(
+        "buffer",
+        buffer as f64,
+        Unit::Bytes,
+    );
+    Some(Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled))
+}
+
 /// What the filemark that ends each run costs it.
 fn filemarks(runs: &[RunRecord]) -> Option<Sentence> {
     let both = |run: &RunRecord| {
@@ -180,11 +215,16 @@ fn filemarks(runs: &[RunRecord]) -> Option<Sentence> {
             report::format::duration(seconds.max(0.0))
         )
     } else {
+        let higher = match ratio {
+            times if times >= 2.0 => {
+                format!("be told as {} times what they are", Rounding::digits(2).number(times))
+            }
+            more => format!("read {:.1} % higher", 100.0 * (more - 1.0)),
+        };
         format!(
             "the synchronising filemark behind each file takes {} on average: without it the \
-         rates would read {:.1} % higher, with data still in the drive's buffer",
+             rates would {higher}, with data still in the drive's buffer",
             report::format::duration(seconds),
-            100.0 * (ratio - 1.0)
         )
     };
     let finding = Finding::new(&rules::FILEMARK, Certainty::Measured, text)
@@ -272,5 +312,47 @@ mod tests {
         );
         run.environment.insert("drive native bytes per second".into(), "1".into());
         assert_eq!(Drive::of(&[run, RunRecord::default()]).unwrap().native_bytes_per_second, 1.0);
+    }
+
+    /// Runs of two block sizes on a drive with a buffer of 100 MB.
+    fn judged(bytes: u64) -> Vec<Sentence> {
+        let mut runs = Vec::new();
+        for repeat in 1..=5 {
+            for (block, rate) in [(64u64 << 10, 40e6), (1 << 20, 90e6)] {
+                let jitter = 1.0 + 0.002 * ((repeat + block) % 3) as f64;
+                let mut run = RunRecord {
+                    cell: [("block_bytes".to_owned(), Level::Number(block))].into(),
+                    repeat,
+                    bytes,
+                    seconds: bytes as f64 / rate * jitter,
+                    ..RunRecord::default()
+                };
+                run.environment.insert("drive buffer bytes".into(), "100000000".into());
+                let without = ("without_filemark_bytes_per_second", 51.0 * rate / jitter);
+                let measures = [without, ("filemark_seconds", 4.0)];
+                run.measures = measures.map(|(name, value)| (name.to_owned(), value)).into();
+                runs.push(run);
+            }
+        }
+        let levels = vec![Level::Number(64 << 10), Level::Number(1 << 20)];
+        let factors = [Factor::new("block_bytes", levels)];
+        super::super::judge(&factors, &runs, &Options::default()).sentences
+    }
+
+    #[test]
+    fn runs_that_the_buffer_holds_are_no_reason_to_set_anything() {
+        let (short, long) = (judged(40_000_000), judged(4_000_000_000));
+        let is_set = |one: &Sentence| matches!(one.subject, Subject::Set | Subject::Gain);
+        assert!(long.iter().any(is_set) && !short.iter().any(is_set), "{short:#?}");
+        let why = |all: &[Sentence]| {
+            let own = |one: &&Sentence| one.text.starts_with("what to set: every run fits into");
+            all.iter().find(own).map(|one| (one.subject, one.verdict, one.text.clone()))
+        };
+        let (subject, verdict, text) = why(&short).unwrap();
+        assert_eq!((subject, verdict), (Subject::Doubt, Some(Verdict::NotSettled)));
+        assert!(text.contains("runs of 300 MB and more (--length)"), "{text}");
+        assert_eq!(why(&long), None);
+        let told = |all: &[Sentence], what: &str| all.iter().any(|one| one.text.contains(what));
+        assert!(told(&short, "would be told as 51 times what they are"), "{short:#?}");
     }
 }

@@ -96,8 +96,8 @@ pub enum TapeBenchError {
     /// A run is longer than what the medium takes.
     #[error(
         "a run of {} does not fit on the medium in {device}, which takes {}",
-        size(*run_bytes),
-        size(*capacity_bytes)
+        told_apart(*run_bytes, *capacity_bytes),
+        told_apart(*capacity_bytes, *run_bytes)
     )]
     LongerThanMedium {
         /// The drive.
@@ -201,5 +201,30 @@ impl TapeBenchError {
             ),
             _ => false,
         }
+    }
+}
+
+/// A size, with all its digits where the other one would read the same.
+fn told_apart(bytes: u64, other: u64) -> String {
+    match size(bytes) {
+        same if same == size(other) => format!("{} bytes", report::format::count(bytes)),
+        own => own,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_sizes_that_differ_do_not_read_the_same() {
+        let told = |run_bytes, capacity_bytes| {
+            let device = "nst0".to_owned();
+            TapeBenchError::LongerThanMedium { device, run_bytes, capacity_bytes }.to_string()
+        };
+        let near = told(1 << 30, 1_073_000_000);
+        assert!(near.starts_with("a run of 1 073 741 824 bytes does not"), "{near}");
+        assert!(near.ends_with("takes 1 073 000 000 bytes"), "{near}");
+        assert!(told(4 << 30, 1 << 30).ends_with("takes 1.07 GB"));
     }
 }

@@ -25,7 +25,7 @@ pub struct ExperimentArgs {
     /// Take the plan from a file, as --print-plan writes it; other options of the plan are ignored
     #[arg(long, value_name = "FILE", help_heading = "Experiment")]
     pub plan: Option<PathBuf>,
-    /// Print the plan and run nothing
+    /// Print the plan and run nothing; what it works on is not looked at
     #[arg(long, help_heading = "Experiment")]
     pub print_plan: bool,
     /// Repeats of every combination at least [default: 5]
@@ -92,10 +92,12 @@ impl ExperimentArgs {
 
     /// When it ends, for a design with habits of its own.
     pub fn stop_or(&self, usual: Stop) -> Stop {
-        let repeats_min = self.repeats.unwrap_or(usual.repeats_min);
+        // One of the two that was not typed gives way; two that exclude each other are refused.
+        let most = self.repeats_max.unwrap_or(u64::MAX);
+        let repeats_min = self.repeats.unwrap_or(usual.repeats_min.min(most));
         Stop {
             repeats_min,
-            repeats_max: self.repeats_max.unwrap_or(usual.repeats_max).max(repeats_min),
+            repeats_max: self.repeats_max.unwrap_or(usual.repeats_max.max(repeats_min)),
             interval_percent: self.interval,
             budget_seconds: self.budget.map_or(usual.budget_seconds, |budget| budget.0),
             run_seconds_max: self.run_limit.map(|limit| limit.0),

@@ -175,7 +175,7 @@ fn plan(arguments: &TapeArgs) -> Result<Plan, Failure> {
         kind: "tape".to_owned(),
         title: arguments.experiment.title.clone(),
         paths: vec![absolute(&target)],
-        length_bytes: USUAL_LENGTH_BYTES,
+        length_bytes: longest(&factors),
         seed: arguments.experiment.seed(),
         stop: arguments.experiment.stop_or(usual),
         random_reads: 0,
@@ -183,6 +183,16 @@ fn plan(arguments: &TapeArgs) -> Result<Plan, Failure> {
         commands: None,
         factors,
     })
+}
+
+/// What a run writes at most, of what is varied.
+fn longest(factors: &[Factor]) -> u64 {
+    let lengths = factors.iter().filter(|factor| factor.name == "file_bytes");
+    let bytes = lengths.flat_map(|factor| &factor.levels).filter_map(|level| match level {
+        Level::Number(bytes) => Some(*bytes),
+        Level::Text(_) => None,
+    });
+    bytes.max().unwrap_or(USUAL_LENGTH_BYTES)
 }
 
 fn absolute(path: &Path) -> String {
