@@ -26,12 +26,36 @@ pub struct Size(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate(pub u64);
 
-/// A span of time in seconds: `500ms`, `30s`, `10m`, `2h`, or a number of seconds.
+/// A span of time in seconds: `500ms`, `30s`, `10m`, `2h`. There is none without a unit: who means
+/// eight hours and types 8 would get seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span(pub f64);
 
-/// Units of a time, the longest name first.
-const TIMES: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+/// Units of a time in seconds, names that end another one behind it.
+const TIMES: [(&str, f64); 6] =
+    [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+
+/// A time as typed, in seconds; 0 is one, too.
+///
+/// # Errors
+/// In words, for who typed it.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    let number = |text: &str| {
+        let plain = text.starts_with(|first: char| first.is_ascii_digit() || first == '.');
+        text.parse::<f64>().ok().filter(|number| plain && number.is_finite())
+    };
+    match TIMES.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor))) {
+        Some((typed, factor)) => number(typed).map(|number| number * factor),
+        None if text == "0" => Some(0.0),
+        None if number(text).is_some() => {
+            return Err(format!("a time needs its unit: {text}s, {text}m or {text}h"));
+        }
+        None => None,
+    }
+    .ok_or_else(|| {
+        "a time is a number with its unit: us, ms, s, m or h, for example 10m".to_owned()
+    })
+}
 
 /// Why a text is no size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,11 +112,9 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Span, String> {
-        let unit = TIMES.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
-        let (number, factor) = unit.unwrap_or((text, &1.0));
-        match number.parse::<f64>() {
-            Ok(number) if number.is_finite() && number > 0.0 => Ok(Span(number * factor)),
-            _ => Err("a time is a number with ms, s, m or h, for example 10m".to_owned()),
+        match seconds(text)? {
+            none if none <= 0.0 => Err("a time above 0 is needed, for example 10m".to_owned()),
+            some => Ok(Span(some)),
         }
     }
 }
@@ -173,11 +195,15 @@ mod tests {
     #[test]
     fn spans_of_time_as_typed() {
         assert_eq!(
-            ["90", "90s", "1.5m", "2h", "500ms", "0.5"].map(|text| text.parse::<Span>().unwrap().0),
-            [90.0, 90.0, 90.0, 7200.0, 0.5, 0.5]
+            ["90s", "1.5m", "2h", "500ms", "0.5s"].map(|text| text.parse::<Span>().unwrap().0),
+            [90.0, 90.0, 7200.0, 0.5, 0.5]
         );
-        for wrong in ["", "m", "-3s", "0", "nan", "1d", "ms", "-1ms", "1us"] {
+        for wrong in ["", "m", "-3s", "0", "0h", "nan", "nans", "infs", "1d", "ms", "-1ms", "s"] {
             assert!(wrong.parse::<Span>().is_err(), "{wrong}");
+        }
+        for bare in ["8", "0.5", "20"] {
+            let error = bare.parse::<Span>().unwrap_err();
+            assert!(error.contains(&format!("needs its unit: {bare}s, {bare}m or")), "{error}");
         }
     }
 

@@ -41,6 +41,38 @@ fn what_was_meant() {
     check("disk_without_path", &["bench", "disk"]);
 }
 
+/// Who means eight hours does not get eight seconds.
+#[test]
+fn a_time_has_its_unit() {
+    let plan = ["plan", "--drive", "lto8", "--source-rate", "5MB", "--size", "1T", "--window", "8"];
+    check("window_without_unit", &plan);
+    check("budget_without_unit", &["bench", "read", "tree/a", "--budget", "20"]);
+    check("runtime_without_unit", &["bench", "disk", "tree/a", "--runtime", "5"]);
+}
+
+/// Two numbers of repeats that exclude each other; one alone moves the other's default.
+#[test]
+fn repeats_at_least_and_at_most() {
+    let plan = ["bench", "read", "tree/a", "--print-plan", "--repeats"];
+    check("repeats_that_exclude", &[&plan[..], &["2", "--repeats-max", "1"]].concat());
+    let directory = small_tree();
+    let few = ["bench", "read", "tree/a", "--print-plan", "--repeats-max", "3"];
+    let text = String::from_utf8(run(directory.path(), &few).stdout).unwrap();
+    assert!(text.contains("repeats_min = 3\nrepeats_max = 3\n"), "{text}");
+}
+
+/// A file of something else is not compared, nor one with itself.
+#[test]
+fn records() {
+    check("record_of_nothing", &["report", "garbage"]);
+    check(
+        "record_is_empty",
+        &["plan", "--from", "nothing", "--source-rate", "5MB", "--size", "1T"],
+    );
+    check("same_record_twice", &["compare", "garbage", "./garbage"]);
+    check("program_missing", &["bench", "run", "--shell", "sh", "--command", "a=nosuchprog x"]);
+}
+
 /// fio counts in milliseconds.
 #[test]
 fn a_run_of_half_a_second_is_a_run() {

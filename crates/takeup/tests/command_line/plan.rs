@@ -133,7 +133,7 @@ fn no_source_is_faster_than_the_cores_that_hash_it() {
     assert_eq!(seconds(&two["plan"]), seconds(&document["plan"]), "the cores are the same");
     let output = run(directory.path(), &one_core);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("which is what 1 core can read and hash: --cores"), "{text}");
+    assert!(text.contains("/s, which is what 1 core can read and hash (--cores), to "), "{text}");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_plan_is_held_against_the_time_that_there_is() {
     }
     assert_eq!(document(path, &with(&["--json"]))["window"], serde_json::Value::Null);
     let refused = shown(&run(path, &with(&["--window", "8d"])), path);
-    assert!(refused.contains("a time is a number with ms, s, m or h"), "{refused}");
+    assert!(refused.contains("a time is a number with its unit: us, ms, s, m or h"), "{refused}");
 }
 
 /// What the rate of a disk rests on besides the disk is said, and chosen.

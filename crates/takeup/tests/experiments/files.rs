@@ -198,7 +198,7 @@ fn what_was_asked_for_and_did_not_run_is_named() {
     // Stopped after its first run, and no time for any other.
     let first: Vec<&str> = whole.lines().take(2).collect();
     fs::write(&path, first.join("\n") + "\n").unwrap();
-    let arguments = [&arguments[..], &["--budget", "0.000001"]].concat();
+    let arguments = [&arguments[..], &["--budget", "1us"]].concat();
     let output = run(directory.path(), &arguments);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

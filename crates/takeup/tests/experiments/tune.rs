@@ -101,7 +101,7 @@ fn whoever_is_killed_at_any_step_leaves_what_can_be_put_back() {
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
-    let settle = ["--settle", "0.01"];
+    let settle = ["--settle", "10ms"];
     let set = [&["set", device.path()][..], &EVERYTHING, &settle].concat();
     let mut steps = 0;
     while killed_at(directory.path(), &set, steps) {
@@ -168,7 +168,7 @@ fn a_device_that_is_gone_is_told_and_not_lost() {
     needs::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
-    done(directory.path(), &["set", device.path(), "read_ahead_kb=1024", "--settle", "0.01"]);
+    done(directory.path(), &["set", device.path(), "read_ahead_kb=1024", "--settle", "10ms"]);
     detach(device);
     let text = done(directory.path(), &["show"]);
     assert!(text.contains("64 KiB -> 1024 KiB, the device is gone"), "{text}");
@@ -180,7 +180,7 @@ fn a_device_that_is_gone_is_told_and_not_lost() {
     let text = done(directory.path(), &["revert"]);
     assert!(text.contains("since the device or the machine started anew, left alone"), "{text}");
     assert_eq!(fs::read_to_string(again.queue("read_ahead_kb")).unwrap(), "96\n");
-    done(directory.path(), &["set", again.path(), "read_ahead_kb=32", "--settle", "0.01"]);
+    done(directory.path(), &["set", again.path(), "read_ahead_kb=32", "--settle", "10ms"]);
     detach(again);
     let text = done(directory.path(), &["revert", "--forget"]);
     assert!(text.contains("the device is gone; given up"), "{text}");
@@ -219,7 +219,7 @@ fn the_read_ahead_that_a_disk_needs_is_found_set_and_taken_back() {
     let path = disk.cached();
     let levels = ["--levels", "64k,128k,256k,512k,1M,2M"];
     let quick = ["--length", "8M", "--difference", "30", "--budget", "20s"];
-    let command = ["readahead", path.to_str().unwrap(), "--json", "--apply", "--settle", "0.01"];
+    let command = ["readahead", path.to_str().unwrap(), "--json", "--apply", "--settle", "10ms"];
     let output =
         tune(directory.path(), &[&command[..], &levels, &quick].concat()).output().unwrap();
     let foretold = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -241,7 +241,11 @@ impl Presentation<'_> {
                 rate(bytes_per_second as f64)
             ),
         };
-        let from = rate(setup.source.bytes_per_second as f64);
+        let mut from = rate(setup.source.bytes_per_second as f64);
+        if let Some(cores) = self.bounded_by_cores {
+            let cores = counted(cores as u64, "core can read", "cores can read");
+            from.push_str(&format!(", which is what {cores} and hash (--cores),"));
+        }
         let bytes = size(setup.source.size_bytes);
         let ring = size(setup.ring_bytes);
         format!("{bytes}{files} at {from} {drives}, {compression}, {ring} of memory between")
@@ -385,13 +389,6 @@ impl Presentation<'_> {
                  {}: --read-block-size, --read-ahead\n",
                 binary_size(reads.read_bytes),
                 binary_size(reads.read_ahead_bytes),
-            ));
-        }
-        if let Some(cores) = self.bounded_by_cores {
-            lines.push_str(&format!(
-                "the source is planned at {}, which is what {} and hash: --cores\n",
-                rate(self.setup.source.bytes_per_second as f64),
-                counted(cores as u64, "core can read", "cores can read"),
             ));
         }
         if self.is_ratio_assumed && matches!(self.setup.compression, Compression::Drive(_)) {

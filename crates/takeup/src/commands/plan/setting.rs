@@ -11,7 +11,7 @@ use model::tape::parameters::TapeParameters;
 use crate::failure::Failure;
 use report::names::there_are;
 
-use crate::quantity::{QuantityError, Rate, Size};
+use crate::quantity::{QuantityError, Rate, Size, seconds};
 
 /// A parameter and its new value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +25,6 @@ pub struct Setting {
 const SPEEDS: &str = "speeds_bytes_per_second";
 /// Drives have a dozen or two.
 const SPEEDS_MAX: usize = 100;
-/// Units of time and their nanoseconds; the longer endings first.
-const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 
 impl Setting {
     /// Changes that parameter of `drive`.
@@ -78,20 +76,15 @@ fn one(name: &str, text: &str) -> Result<u64, String> {
     match Unit::of(name) {
         Unit::BytesPerSecond => text.parse::<Rate>().map(|rate| rate.0).map_err(told),
         Unit::Bytes => text.parse::<Size>().map(|size| size.0).map_err(told),
-        Unit::Nanoseconds => {
-            time_ns(text).ok_or_else(|| "a time is a number with ns, us, ms or s".to_owned())
-        }
+        Unit::Nanoseconds => time_ns(text),
         _ => Err("the value is a whole number".to_owned()),
     }
 }
 
-fn time_ns(text: &str) -> Option<u64> {
-    let (number, factor) = TIMES
-        .iter()
-        .find_map(|(unit, factor)| text.strip_suffix(unit).map(|number| (number, factor)))?;
-    let ns = number.parse::<f64>().ok()? * factor;
+fn time_ns(text: &str) -> Result<u64, String> {
+    let ns = seconds(text)? * 1e9;
     // The model limits what is too long for any motion; this keeps it countable.
-    (0.0..=1e18).contains(&ns).then(|| ns.round() as u64)
+    if ns <= 1e18 { Ok(ns.round() as u64) } else { Err("longer than can be counted".to_owned()) }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::{absolute, check_mountpoint, mount_hint, unmount_on_signal};
 use crate::calibration::disk::DiskFromRuns;
 use crate::failure::Failure;
 use crate::outcome::to_standard_output;
-use crate::quantity::{Rate, Size};
+use crate::quantity::{Rate, Size, seconds};
 use crate::terminal::to_standard_error;
 
 /// Mount a virtual disk; ends when it is unmounted or interrupted
@@ -137,23 +137,14 @@ struct Time {
 }
 
 impl FromStr for Time {
-    type Err = &'static str;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Time, &'static str> {
-        const WANTED: &str = "a time is a number with its unit: 80us, 5.5ms, 1s; at most 60 s";
-        const LIMIT_NS: f64 = 60e9;
-        let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.');
-        let (number, unit) = text.split_at(digits.count());
-        let factor = match unit {
-            "ns" => 1.0,
-            "us" => 1e3,
-            "ms" => 1e6,
-            "s" => 1e9,
-            "" if number == "0" => 1.0,
-            _ => return Err(WANTED),
-        };
-        let ns = number.parse::<f64>().map_err(|_| WANTED)? * factor;
-        if ns <= LIMIT_NS { Ok(Time { ns: ns.round() as u64 }) } else { Err(WANTED) }
+    fn from_str(text: &str) -> Result<Time, String> {
+        const LIMIT_SECONDS: f64 = 60.0;
+        match seconds(text)? {
+            most if most <= LIMIT_SECONDS => Ok(Time { ns: (most * 1e9).round() as u64 }),
+            _ => Err("more than 60 s".to_owned()),
+        }
     }
 }
 
