@@ -345,15 +345,18 @@ fn loaded(arguments: &TapeArgs, played: &Played, path: Option<&Path>) -> Result<
 
 /// Whether `what` can be mounted there: a file takes a mount, too, and nobody finds a drive in it.
 fn check_mountpoint(what: &str, mountpoint: &Path) -> Result<(), Failure> {
-    let failed = |why: &str| {
-        let path = mountpoint.display();
+    let path = mountpoint.display();
+    let failed = |why: &str, hint: &str| {
         let message = format!("cannot mount a virtual {what} on {path}: {why}");
-        Failure::of(message, Some(&mount_hint(what, mountpoint)))
+        Failure::of(message, Some(hint))
     };
     match std::fs::metadata(mountpoint) {
         Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => Err(failed("not a folder")),
-        Err(error) => Err(failed(&with_causes(&error))),
+        Ok(_) => Err(failed("not a folder", "an empty folder is wanted")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(failed("no such folder", &format!("mkdir {path} makes one")))
+        }
+        Err(error) => Err(failed(&with_causes(&error), &mount_hint(what, mountpoint))),
     }
 }
 

@@ -64,6 +64,25 @@ fn mt_finds_its_way() {
     assert!(drive.mt(&["status"]).contains("BOT ONLINE"));
 }
 
+/// Nothing can be made beside the files of a drive, and a name that is not there is just that.
+#[test]
+fn a_file_that_is_not_there_is_not_there() {
+    needs::require!(Fuse);
+    let drive = Drive::new();
+    let beside = |name: &str| drive.tape().with_file_name(name);
+    let missing = Some(rustix::io::Errno::NOENT.raw_os_error());
+    let refused = Some(rustix::io::Errno::PERM.raw_os_error());
+    assert_eq!(fs::write(beside("nst9"), "x").unwrap_err().raw_os_error(), missing);
+    assert_eq!(fs::create_dir(beside("folder")).unwrap_err().raw_os_error(), refused);
+    assert_eq!(fs::remove_file(drive.tape()).unwrap_err().raw_os_error(), refused);
+    let renamed = fs::rename(drive.tape(), beside("nst8"));
+    assert_eq!(renamed.unwrap_err().raw_os_error(), refused);
+    let output = takeup().args(["bench", "tape"]).arg(beside("nst9")).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("nst9: no such file or directory"), "{said}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
 #[test]
 fn tar_in_blocks_of_many_sizes() {
     needs::require!(Fuse);

@@ -165,6 +165,9 @@ impl LoopDevice {
     pub fn forget_settings(&self) {
         let queue = self.in_sysfs().join("queue");
         let as_made = [
+            // The kernel never lowers it by itself, and raises it behind this to two of the largest
+            // requests of a disk with heads (`blk_apply_bdi_limits`).
+            ("read_ahead_kb", "128"),
             ("scheduler", "none"),
             ("nomerges", "0"),
             ("nr_requests", "128"),
