@@ -154,7 +154,7 @@ impl Runner {
         let usual = || std::env::var("SHELL").ok().filter(|shell| !shell.is_empty());
         let shell = arguments.shell.clone().or_else(usual).unwrap_or_else(|| "/bin/sh".to_owned());
         let shell = Shell::new(&shell, Failing::AnyProgram).map_err(failure)?;
-        shell.check(typed).map_err(failure)?;
+        shell.check("the pipeline", typed).map_err(failure)?;
         Ok(Runner {
             shell,
             output: if arguments.show_output { Output::Shown } else { Output::Discarded },

@@ -35,7 +35,7 @@ fn a_queue_that_is_too_short_is_found_and_taken_back() {
     fs::write(queue.join("nr_requests"), "4").unwrap();
     let command = ["queue", path.to_str().unwrap(), "--settings", "nr_requests", "--json"];
     let quick = ["--runtime", "300ms", "--difference", "50", "--budget", "5m"];
-    let set = ["--apply", "--settle", "0.01"];
+    let set = ["--apply", "--settle", "10ms"];
     let (found, foretold) = document(directory.path(), &[&command[..], &quick, &set].concat());
     assert!(foretold.contains(" settings take about "), "{foretold}");
     let tuned = &found["settings"][0];
@@ -63,14 +63,14 @@ fn schedulers_are_tried_and_put_back() {
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
-    let quick = ["--runtime", "50ms", "--budget", "1ms", "--settle", "0.01"];
+    let quick = ["--runtime", "50ms", "--budget", "1ms", "--settle", "10ms"];
     let command = [&["queue", device.path(), "--json"][..], &quick].concat();
     let output = tune(directory.path(), &command).output().unwrap();
     assert_eq!(device.settings(), before);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(1) && errors.contains("no run gave a number"), "{errors}");
     assert!(errors.contains("hint: --budget gives more time"), "{errors}");
-    let quick = ["--runtime", "50ms", "--difference", "900", "--budget", "5m", "--settle", "0.01"];
+    let quick = ["--runtime", "50ms", "--difference", "900", "--budget", "5m", "--settle", "10ms"];
     let settings = ["--settings", "scheduler,max_sectors_kb"];
     let command = [&["queue", device.path(), "--json", "--apply"][..], &quick, &settings].concat();
     let output = tune(directory.path(), &command).output().unwrap();

@@ -30,7 +30,7 @@ fn read_ahead(device: &Loop) -> String {
 
 /// Sets read-ahead for a while; who puts it back.
 fn on_trial(directory: &Path, device: &Loop, time: &str) -> u32 {
-    let set = ["set", device.path(), "read_ahead_kb=1024", "--settle", "0.01", "--for", time];
+    let set = ["set", device.path(), "read_ahead_kb=1024", "--settle", "10ms", "--for", time];
     let text = done(directory, &set);
     assert!(text.contains("back: by itself in ") && text.contains("takeup tune confirm"), "{text}");
     shown(directory)["guard"].as_u64().unwrap().try_into().unwrap()
@@ -77,7 +77,7 @@ fn what_is_set_for_a_while_goes_back_by_itself() {
         "read_ahead_kb=1024",
         "max_sectors_kb=256",
         "--settle",
-        "0.001",
+        "1ms",
         "--for",
         "0.5s",
     ];
@@ -97,7 +97,7 @@ fn who_puts_it_back_outlives_the_terminal_and_holds_nothing() {
     let device = Loop::tuned(directory.path());
     // A descriptor that whoever calls has left open: `3>&1 | cat` waits for its end.
     let set = format!(
-        "exec {} tune set {} read_ahead_kb=1024 --settle 0.01 --for 1h 3>&1",
+        "exec {} tune set {} read_ahead_kb=1024 --settle 10ms --for 1h 3>&1",
         env!("CARGO_BIN_EXE_takeup"),
         device.path()
     );
@@ -139,7 +139,7 @@ fn what_a_killed_guard_leaves_the_next_command_puts_back() {
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
-    let settle = ["--settle", "0.01"];
+    let settle = ["--settle", "10ms"];
     let other = [&["set", device.path(), "nomerges=2"][..], &settle].concat();
     for (next, code) in [(&["revert"][..], 0), (&["confirm"], 2), (&other, 0)] {
         kill(on_trial(directory.path(), &device, "1h"));
