@@ -16,6 +16,8 @@ use super::{Stage, Wait};
 const NAMES_MAX: usize = 64;
 /// Of those so many are told.
 const WAITS_TOLD: usize = 3;
+/// Of its time, from which on what a quota took of a stage is more than an error of its looks.
+const THROTTLED_SHARE: f64 = 0.02;
 
 /// How a stage was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,8 +217,12 @@ impl Followed {
         } else {
             stage.throttled_seconds = throttled.min(stage.working_seconds);
         }
-        stage.core_wait_seconds = waited.min(stage.working_seconds);
         stage.fit();
+        if stage.threads <= 1 && stage.throttled_seconds < THROTTLED_SHARE * stage.lifetime_seconds
+        {
+            stage.works_for(ran + waited);
+        }
+        stage.core_wait_seconds = waited.min(stage.working_seconds);
         if self.moved_uncounted {
             stage.does_not_count();
         }
@@ -238,6 +244,26 @@ impl Stage {
         (self.bytes_in, self.bytes_out) = (None, None);
         (self.read_bytes_mean, self.write_bytes_mean) = (None, None);
         self.bytes_unknown_because = Some("it splices, and spliced bytes are not counted");
+    }
+
+    /// One thread does nothing else while it is on a core or waits for one, and the kernel counts
+    /// both. Looks alone are wrong by a third now and then: the timer that wakes who looks has its
+    /// place in what it looks at.
+    fn works_for(&mut self, seconds: f64) {
+        let rest = self.lifetime_seconds - self.working_seconds;
+        if rest <= 0.0 {
+            return;
+        }
+        self.working_seconds = seconds.min(self.lifetime_seconds);
+        let factor = (self.lifetime_seconds - self.working_seconds) / rest;
+        let kinds = [
+            &mut self.starved_seconds,
+            &mut self.blocked_seconds,
+            &mut self.device_seconds,
+            &mut self.device_write_seconds,
+            &mut self.other_seconds,
+        ];
+        kinds.into_iter().for_each(|kind| *kind *= factor);
     }
 
     /// Makes the kinds of time add up to how long it was there, which the first look and the end
@@ -282,4 +308,31 @@ fn opened(process: u32, file: u64) -> Option<Opened> {
         return Some(Opened::Pipe);
     }
     Some(Opened::File(shown.into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_counted_of_one_thread_corrects_the_looks() {
+        let mut stage = Stage {
+            lifetime_seconds: 10.0,
+            working_seconds: 3.0,
+            starved_seconds: 1.0,
+            device_seconds: 1.0,
+            device_write_seconds: 0.5,
+            ..Stage::default()
+        };
+        stage.fit();
+        assert!((stage.working_seconds - 6.0).abs() < 1e-9, "{stage:?}");
+        stage.works_for(9.0);
+        assert!((stage.working_seconds - 9.0).abs() < 1e-9, "{stage:?}");
+        assert!((stage.starved_seconds - 0.5).abs() < 1e-9, "{stage:?}");
+        assert!((stage.device_write_seconds - 0.25).abs() < 1e-9, "{stage:?}");
+        // Who was never seen to wait may have done so between two looks, for nobody knows what.
+        let mut busy = Stage { lifetime_seconds: 2.0, working_seconds: 2.0, ..Stage::default() };
+        busy.works_for(1.0);
+        assert!((busy.working_seconds - 2.0).abs() < 1e-9, "{busy:?}");
+    }
 }
