@@ -32,10 +32,15 @@ pub struct Look {
     pub stages: Vec<Stage>,
     /// The pipes between them.
     pub pipes: Vec<Pipe>,
+    /// From the beginning of the first of these stages to the end of the last: what else the line
+    /// does before and behind the pipeline is not in it.
+    pub piped_seconds: f64,
     /// How often it was looked at.
     pub looks: u64,
     /// Cores that there were.
     pub cores: usize,
+    /// How many of them other programs had on average.
+    pub others_cores: f64,
 }
 
 /// A stage. Times are in seconds; those of the first five kinds add up to how long it was there.
@@ -59,6 +64,8 @@ pub struct Stage {
     pub device_seconds: f64,
     /// What of that was writing.
     pub device_write_seconds: f64,
+    /// What of that it waited until a file had everything: in fsync(2), close(2) and its end.
+    pub flush_seconds: f64,
     /// It waited for anything else.
     pub other_seconds: f64,
     /// How long it was there.
@@ -80,6 +87,8 @@ pub struct Stage {
     pub write_bytes_mean: Option<f64>,
     /// What it waited for, but for pipes: the most first, three at most.
     pub waits_for: Vec<Wait>,
+    /// The program among those that it has started that worked most, if it was not the stage's own.
+    pub works_most: Option<String>,
     /// What it was started with, word by word.
     #[serde(skip)]
     pub arguments: Vec<String>,

@@ -32,6 +32,13 @@ pub fn escape(name: &[u8]) -> String {
     shown
 }
 
+/// A sentence with control characters escaped. What it has of backslashes stays as it is: a command
+/// in it is to be typed, and where a name stands in it, it has been escaped before.
+pub fn escape_controls(sentence: &str) -> String {
+    let parts: Vec<String> = sentence.split('\\').map(|part| escape(part.as_bytes())).collect();
+    parts.join("\\")
+}
+
 /// Control characters, and those that change the direction of what follows, with which one name
 /// can be made to look like another (Unicode technical report 36, section 2.5).
 fn is_hidden(character: char) -> bool {
@@ -71,6 +78,12 @@ mod tests {
             }
         }
         bytes
+    }
+
+    #[test]
+    fn a_sentence_keeps_its_backslashes_and_nothing_that_a_terminal_obeys() {
+        assert_eq!(escape_controls(r"sed 's/\./x/'"), r"sed 's/\./x/'");
+        assert_eq!(escape_controls("a\u{1b}[2Jb\n"), r"a\033[2Jb\n");
     }
 
     #[test]

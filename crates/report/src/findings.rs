@@ -2,7 +2,7 @@
 
 use finding::{Finding, Severity};
 
-use crate::escape::escape;
+use crate::escape::escape_controls;
 
 /// What there is to read of a finding, in that order.
 fn parts(finding: &Finding) -> Vec<String> {
@@ -27,7 +27,7 @@ pub fn list(findings: &[Finding]) -> String {
         };
         let mut head = format!("- {severity}");
         for part in parts(finding) {
-            text.push_str(&format!("{head}{}\n", escape(part.as_bytes())));
+            text.push_str(&format!("{head}{}\n", escape_controls(&part)));
             "  ".clone_into(&mut head);
         }
     }

@@ -119,7 +119,7 @@ pub fn run(
     // What it waited for is told until it is waited for itself.
     let bytes = ProcessBytes::of(process);
     let status = child.wait().map_err(ProgramsError::Wait)?;
-    let ended = group.wait_for_the_rest(cancel)?.unwrap_or(shell_ended);
+    let ended = group.wait_for_the_rest(cancel, &mut || look(process))?.unwrap_or(shell_ended);
     let used = children_ns().ok();
     let since = |(before, now): ([u64; 2], [u64; 2])| {
         [now[0].saturating_sub(before[0]), now[1].saturating_sub(before[1])]
@@ -236,7 +236,11 @@ impl Group {
 
     /// Programs that a shell does not wait for, as those of a process substitution, belong to the
     /// command all the same; when the last of them ended, if there were any.
-    fn wait_for_the_rest(&self, cancel: &Cancel) -> Result<Option<Instant>, ProgramsError> {
+    fn wait_for_the_rest(
+        &self,
+        cancel: &Cancel,
+        look: &mut dyn FnMut(),
+    ) -> Result<Option<Instant>, ProgramsError> {
         let group = self.number().cast_unsigned();
         let mut ended = None;
         while of_group(group).iter().any(|&process| process != group) {
@@ -245,6 +249,7 @@ impl Group {
                 thread::sleep(STEP);
                 return Err(stopped.into());
             }
+            look();
             thread::sleep(STEP);
             ended = Some(Instant::now());
         }

@@ -12,6 +12,8 @@ pub enum Doing {
     Reading(String),
     /// Waits for one that it writes.
     Writing(String),
+    /// Waits until one has everything that it wrote.
+    Flushing(String),
     /// Waits for room in a pipe.
     Blocked,
     /// Waits for bytes from a pipe.
@@ -42,6 +44,10 @@ enum Waits {
     Reads(usize),
     /// The file to write to.
     Writes(usize),
+    /// The file that is to have everything.
+    Flushes,
+    /// All files of a process, or one that it has no number for any more.
+    Closes,
     /// A file is moved to another one without passing through the program.
     Moves {
         from: usize,
@@ -74,12 +80,14 @@ fn waits(number: u64) -> Waits {
         | libc::SYS_pwritev
         | libc::SYS_pwritev2
         | libc::SYS_vmsplice
-        | libc::SYS_fsync
-        | libc::SYS_fdatasync
-        | libc::SYS_sync_file_range
         | libc::SYS_ftruncate
-        | libc::SYS_fallocate
-        | libc::SYS_close => Waits::Writes(0),
+        | libc::SYS_fallocate => Waits::Writes(0),
+        libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync_file_range | libc::SYS_syncfs => {
+            Waits::Flushes
+        }
+        libc::SYS_close | libc::SYS_dup3 | libc::SYS_exit_group | libc::SYS_exit => Waits::Closes,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_dup2 => Waits::Closes,
         libc::SYS_splice | libc::SYS_copy_file_range => Waits::Moves { from: 0, to: 2 },
         libc::SYS_tee => Waits::Moves { from: 0, to: 1 },
         libc::SYS_sendfile => Waits::Moves { from: 1, to: 0 },
@@ -120,12 +128,18 @@ pub fn doing(call: Option<Call>, opened: impl Fn(u64) -> Option<Opened>) -> Doin
     match waits(number) {
         Waits::Reads(argument) => at(argument, false),
         Waits::Writes(argument) => at(argument, true),
+        Waits::Flushes => match opened(arguments[0]) {
+            Some(Opened::File(path)) => Doing::Flushing(path),
+            _ => Doing::Flushing("a file".to_owned()),
+        },
+        // The number is free already while the device still has to take everything.
+        Waits::Closes => Doing::Flushing("a file that it closes".to_owned()),
         Waits::Moves { from, to } => match (at(from, false), at(to, true)) {
             // For which of the two it waits, how full the pipe is tells.
             (Doing::Starved, _) | (_, Doing::Blocked) => Doing::Asking,
             (from, to) => from.min(to),
         },
-        Waits::Path => Doing::Reading("a path".to_owned()),
+        Waits::Path => Doing::Reading("a file that it opens".to_owned()),
         Waits::Asks => Doing::Asking,
         Waits::Requests => Doing::Reading("requests in flight".to_owned()),
         Waits::Sleeps(what) => Doing::Other(what),
@@ -167,7 +181,11 @@ mod tests {
         check(libc::SYS_write, [1, 0, 0, 0, 0, 0], Doing::Blocked);
         check(libc::SYS_write, [3, 0, 0, 0, 0, 0], Doing::Writing(tape()));
         check(libc::SYS_read, [3, 0, 0, 0, 0, 0], Doing::Reading(tape()));
-        check(libc::SYS_fsync, [3, 0, 0, 0, 0, 0], Doing::Writing(tape()));
+        check(libc::SYS_fsync, [3, 0, 0, 0, 0, 0], Doing::Flushing(tape()));
+        // Closing a tape waits for the medium, and its number is nobody's any more.
+        let closing = || Doing::Flushing("a file that it closes".to_owned());
+        check(libc::SYS_close, [9, 0, 0, 0, 0, 0], closing());
+        check(libc::SYS_exit_group, [0; 6], closing());
         check(libc::SYS_read, [4, 0, 0, 0, 0, 0], Doing::Other("a socket"));
         check(libc::SYS_read, [9, 0, 0, 0, 0, 0], Doing::Working);
         check(libc::SYS_splice, [0, 0, 1, 0, 0, 0], Doing::Asking);

@@ -19,6 +19,13 @@ const WAITS_TOLD: usize = 3;
 /// Of its time, from which on what a quota took of a stage is more than an error of its looks.
 const THROTTLED_SHARE: f64 = 0.02;
 
+/// A process that has moved this much has a part in what its stage moves.
+const MOVING_BYTES: u64 = 1 << 20;
+/// Why bytes are not told.
+pub(super) const SPLICES: &str = "it splices, and spliced bytes are not counted";
+const NOT_READABLE: &str = "its counters may not be read";
+const SEVERAL: &str = "several processes of it move them, and some of them twice";
+
 /// How a stage was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
@@ -47,28 +54,27 @@ pub(super) struct Followed {
     pub(super) processes: Vec<u32>,
     stage: Stage,
     /// When it was first seen.
-    since: Instant,
-    /// What its processes had used before it was looked at.
-    before: (f64, ProcessBytes),
+    pub(super) since: Instant,
+    /// What its processes had used before it was looked at, once that is known.
+    before: Option<(f64, ProcessBytes)>,
+    /// Why its bytes are not told.
+    uncounted_because: Option<&'static str>,
+    /// Whether what it starts comes and goes.
+    starts_others: bool,
+    /// For how long which of the programs that it has started worked.
+    worked: BTreeMap<String, f64>,
     schedule_before: BTreeMap<u32, Schedule>,
     schedule: BTreeMap<u32, Schedule>,
     /// What its group's quota had taken at the first look that found one, and at the last.
     throttled: Option<(f64, f64)>,
     calls: (u64, u64),
-    moved_uncounted: bool,
     waits: BTreeMap<String, f64>,
 }
 
 impl Followed {
     pub(super) fn new(process: Process, found: Found) -> Followed {
         let top = process.pid;
-        let before = if found == Found::Running {
-            let times = ProcessTimes::of(top);
-            let used_seconds = times.map_or(0.0, |times| times.with_children_seconds());
-            (used_seconds, ProcessBytes::of(top).unwrap_or_default())
-        } else {
-            (0.0, ProcessBytes::default())
-        };
+        let is_new = found != Found::Running;
         Followed {
             process,
             is_shell: found == Found::Shell,
@@ -76,12 +82,14 @@ impl Followed {
             processes: vec![top],
             stage: Stage { pid: top, ..Stage::default() },
             since: Instant::now(),
-            before,
+            before: is_new.then(<(f64, ProcessBytes)>::default),
+            uncounted_because: None,
+            starts_others: false,
+            worked: BTreeMap::new(),
             schedule_before: BTreeMap::new(),
             schedule: BTreeMap::new(),
             throttled: None,
             calls: (0, 0),
-            moved_uncounted: false,
             waits: BTreeMap::new(),
         }
     }
@@ -92,13 +100,7 @@ impl Followed {
             self.is_gone = true;
             return;
         }
-        let mut all = vec![self.process.pid];
-        let mut next = 0;
-        while let Some(&process) = all.get(next).filter(|_| all.len() < PROCESSES_MAX) {
-            all.extend(children(process).iter().filter(|child| !tops.contains(child)));
-            next += 1;
-        }
-        self.processes = all;
+        self.find_processes(tops);
         let now = self.processes.iter().filter_map(|&it| threads::throttled_seconds(it));
         if let Some(now) = now.reduce(f64::max) {
             self.throttled = Some((self.throttled.map_or(now, |(first, _)| first), now));
@@ -114,8 +116,24 @@ impl Followed {
         }
     }
 
+    fn find_processes(&mut self, tops: &BTreeSet<u32>) {
+        let own = std::process::id();
+        let mut all = vec![self.process.pid];
+        let mut next = 0;
+        while let Some(&process) = all.get(next).filter(|_| all.len() < PROCESSES_MAX) {
+            let is_part = |child: &&u32| **child != own && !tops.contains(child);
+            all.extend(children(process).iter().filter(is_part));
+            next += 1;
+        }
+        self.starts_others |= all.len() > 1;
+        self.processes = all;
+    }
+
     /// Looks at all threads.
-    pub(super) fn look(&mut self, seconds: f64, pipes: AtPipes) {
+    pub(super) fn look(&mut self, seconds: f64, pipes: AtPipes, tops: &BTreeSet<u32>) {
+        if self.starts_others {
+            self.find_processes(tops);
+        }
         let mut found = None;
         let mut count = 0;
         for at in 0..self.processes.len() {
@@ -127,8 +145,13 @@ impl Followed {
                 self.schedule.insert(thread, schedule);
                 count += 1;
                 let call = Call::of(process, thread);
-                self.moved_uncounted |= moves_uncounted(call);
+                if moves_uncounted(call) {
+                    self.uncounted_because = Some(SPLICES);
+                }
                 let here = doing(call, |file| opened(process, file));
+                if here == Doing::Working && process != self.process.pid {
+                    self.works_in(process, seconds);
+                }
                 if found.as_ref().is_none_or(|found| here < *found) {
                     found = Some(here);
                 }
@@ -151,20 +174,37 @@ impl Followed {
         );
     }
 
+    fn works_in(&mut self, process: u32, seconds: f64) {
+        let Some(name) = name(process) else { return };
+        if self.worked.len() < NAMES_MAX || self.worked.contains_key(&name) {
+            *self.worked.entry(name).or_default() += seconds;
+        }
+    }
+
     /// What the kernel counted so far. What was started and waited for is with who did so.
     fn count(&mut self) {
         let mut used_seconds = 0.0;
         let mut all = ProcessBytes::default();
+        let mut moving = 0;
         for &process in &self.processes {
-            used_seconds +=
-                ProcessTimes::of(process).map_or(0.0, |times| times.with_children_seconds());
-            let bytes = ProcessBytes::of(process).unwrap_or_default();
+            let Some(times) = ProcessTimes::of(process) else { continue };
+            used_seconds += times.with_children_seconds();
+            let Some(bytes) = ProcessBytes::of(process) else {
+                if !times.has_ended && Process::of(process).is_some() {
+                    self.uncounted_because = Some(NOT_READABLE);
+                }
+                continue;
+            };
+            moving += usize::from(bytes.read_bytes.max(bytes.written_bytes) >= MOVING_BYTES);
             all.read_bytes += bytes.read_bytes;
             all.written_bytes += bytes.written_bytes;
             all.read_calls += bytes.read_calls;
             all.write_calls += bytes.write_calls;
         }
-        let (before_seconds, before) = self.before;
+        if moving > 1 {
+            self.uncounted_because = Some(SEVERAL);
+        }
+        let (before_seconds, before) = *self.before.get_or_insert((used_seconds, all));
         let stage = &mut self.stage;
         stage.processor_seconds = stage.processor_seconds.max(used_seconds - before_seconds);
         // A process that ends between two of these reads takes its share along.
@@ -186,6 +226,11 @@ impl Followed {
             Doing::Reading(what) => (&mut stage.device_seconds, Some(what)),
             Doing::Writing(what) => {
                 stage.device_write_seconds += seconds;
+                (&mut stage.device_seconds, Some(what))
+            }
+            Doing::Flushing(what) => {
+                stage.device_write_seconds += seconds;
+                stage.flush_seconds += seconds;
                 (&mut stage.device_seconds, Some(what))
             }
             Doing::Other(what) => (&mut stage.other_seconds, Some(what.to_owned())),
@@ -223,9 +268,13 @@ impl Followed {
             stage.works_for(ran + waited);
         }
         stage.core_wait_seconds = waited.min(stage.working_seconds);
-        if self.moved_uncounted {
-            stage.does_not_count();
+        if let Some(why) = self.uncounted_because {
+            stage.does_not_count(why);
         }
+        let most = std::mem::take(&mut self.worked).into_iter();
+        let most = most.max_by(|a, b| a.1.total_cmp(&b.1));
+        stage.works_most =
+            most.filter(|(_, it)| *it >= stage.working_seconds / 2.0).map(|(name, _)| name);
         let mean = |bytes: Option<u64>, calls: u64| {
             bytes.filter(|_| calls > 0).map(|bytes| bytes as f64 / calls as f64)
         };
@@ -240,10 +289,10 @@ impl Followed {
 }
 
 impl Stage {
-    pub(super) fn does_not_count(&mut self) {
+    pub(super) fn does_not_count(&mut self, because: &'static str) {
         (self.bytes_in, self.bytes_out) = (None, None);
         (self.read_bytes_mean, self.write_bytes_mean) = (None, None);
-        self.bytes_unknown_because = Some("it splices, and spliced bytes are not counted");
+        self.bytes_unknown_because = Some(because);
     }
 
     /// One thread does nothing else while it is on a core or waits for one, and the kernel counts
@@ -261,6 +310,7 @@ impl Stage {
             &mut self.blocked_seconds,
             &mut self.device_seconds,
             &mut self.device_write_seconds,
+            &mut self.flush_seconds,
             &mut self.other_seconds,
         ];
         kinds.into_iter().for_each(|kind| *kind *= factor);
@@ -281,6 +331,7 @@ impl Stage {
             &mut self.blocked_seconds,
             &mut self.device_seconds,
             &mut self.device_write_seconds,
+            &mut self.flush_seconds,
             &mut self.other_seconds,
         ];
         kinds.into_iter().for_each(|kind| *kind *= factor);

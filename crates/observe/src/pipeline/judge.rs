@@ -1,13 +1,18 @@
 //! What a pipeline's limit was, and what would change it.
 
+mod words;
+
 use finding::{Certainty, Finding, Severity, Unit};
 use report::format::{binary_size, duration, percent, size};
 use serde::Serialize;
 
 use super::{Look, Stage, line, rules};
+use words::{PARALLEL, SHELLS, does_not_share, ignored_blocking, is_word_of};
 
 /// A stage that is busy for this share of the run is what the others wait for.
 const LIMIT_SHARE: f64 = 0.85;
+/// Stages whose busy times differ by less are not told apart by looks.
+const ALIKE: f64 = 0.03;
 /// One that is busy for this share of it is that, too, where its neighbours wait for it so long.
 const NEARLY_SHARE: f64 = 0.65;
 const NEIGHBOURS_SHARE: f64 = 0.75;
@@ -25,6 +30,8 @@ const LOOKS_MIN: u64 = 10;
 const SIDE_SHARE: f64 = 0.15;
 /// Of the run, from which on what a stage waits for is worth its name.
 const WAIT_WORTH_NAMING: f64 = 0.05;
+/// With fewer cores free another thread brings nothing.
+const FREE_CORES_MIN: f64 = 0.5;
 /// Calls that move less are small, where there are many.
 const SMALL_BYTES: f64 = 4096.0;
 const MANY_CALLS: f64 = 1000.0;
@@ -59,22 +66,21 @@ pub struct Predicted {
     pub seconds: f64,
 }
 
-/// Compressors of one thread, and what does the same with all cores.
-const PARALLEL: [(&str, &str); 5] = [
-    ("gzip", "pigz"),
-    ("bzip2", "pbzip2"),
-    ("xz", "xz -T0"),
-    ("zstd", "zstd -T0"),
-    ("lzma", "xz --format=lzma -T0"),
-];
-
 /// Judges what was seen; `typed` is the pipeline as it was typed, if it was.
 pub fn judge(look: &Look, typed: Option<&str>) -> Judgement {
     let busy: Vec<f64> = look.stages.iter().map(Stage::busy_seconds).collect();
-    let longest = (0..busy.len()).max_by(|&a, &b| busy[a].total_cmp(&busy[b]));
+    let most = busy.iter().copied().fold(0.0, f64::max);
+    // Of those that looks do not tell apart the one that the kernel counted most of.
+    let counted = |at: usize| {
+        let stage = &look.stages[at];
+        stage.processor_seconds + stage.device_seconds + stage.other_seconds
+    };
+    let longest = (0..busy.len())
+        .filter(|&at| busy[at] >= (1.0 - ALIKE) * most)
+        .max_by(|&a, &b| counted(a).total_cmp(&counted(b)));
     let mut judgement = Judgement {
         limit: None,
-        longest_stage_seconds: longest.map_or(0.0, |at| busy[at]),
+        longest_stage_seconds: most,
         sum_seconds: busy.iter().sum(),
         waiting_seconds: 0.0,
         findings: Vec::new(),
@@ -88,10 +94,15 @@ pub fn judge(look: &Look, typed: Option<&str>) -> Judgement {
     };
     let split = typed.and_then(line::stages).filter(|split| split.len() == look.stages.len());
     let case = Case { look, split, longest };
+    if let Some(outside) = case.outside() {
+        judgement.findings.push(outside);
+        judgement.findings.extend(not_seen(look));
+        return judgement;
+    }
     let limit = case.limit();
     judgement.limit = limit.stage;
     if limit.stage.is_none() && limit.finding.rule == &rules::TURNS {
-        judgement.waiting_seconds = (look.seconds - judgement.longest_stage_seconds).max(0.0);
+        judgement.waiting_seconds = (case.seconds() - judgement.longest_stage_seconds).max(0.0);
         judgement.predicted = case.with_buffer();
         judgement.findings.push(limit.finding);
         judgement.findings.extend(case.lone_blocker());
@@ -111,10 +122,11 @@ pub fn judge(look: &Look, typed: Option<&str>) -> Judgement {
     judgement.findings.extend(case.tar_blocking());
     judgement.findings.extend(not_seen(look));
     if let (Some(predicted), Some(first)) = (&judgement.predicted, judgement.findings.first_mut()) {
-        let seconds = duration(predicted.seconds);
         first.gain = Some(format!(
-            "foretold: {seconds} instead of {} for the same data",
-            duration(look.seconds)
+            "foretold: {} instead of {} for the same data, {:.1} times as fast",
+            duration(predicted.seconds),
+            duration(look.seconds),
+            look.seconds / predicted.seconds.max(f64::MIN_POSITIVE)
         ));
         first.action = Some(match &predicted.command {
             Some(command) => format!("{}: {command}", predicted.change),
@@ -142,8 +154,23 @@ impl Case<'_> {
         &self.look.stages[self.longest]
     }
 
+    /// How long the pipeline took, without what the line does beside it.
+    fn seconds(&self) -> f64 {
+        self.look.piped_seconds.max(f64::MIN_POSITIVE)
+    }
+
     fn share(&self, seconds: f64) -> f64 {
-        seconds / self.look.seconds.max(f64::MIN_POSITIVE)
+        seconds / self.seconds()
+    }
+
+    /// A whole run whose pipeline takes so long.
+    fn whole(&self, seconds: f64) -> f64 {
+        seconds + (self.look.seconds - self.seconds()).max(0.0)
+    }
+
+    /// Cores that other programs leave.
+    fn left_cores(&self) -> f64 {
+        (self.look.cores as f64 - self.look.others_cores).max(1.0)
     }
 
     fn named(&self, at: usize) -> String {
@@ -156,13 +183,33 @@ impl Case<'_> {
 
     /// What all of it takes at least where nothing waits for anything.
     fn overlapped_seconds(&self) -> f64 {
-        self.stage().busy_seconds().max(self.used_seconds() / self.look.cores.max(1) as f64)
+        self.stage().busy_seconds().max(self.used_seconds() / self.left_cores())
+    }
+
+    /// The first stage waits for somebody who is no stage, or the last one does.
+    fn outside(&self) -> Option<Finding> {
+        let all = &self.look.stages;
+        let (first, last) = (all.first()?, all.last()?);
+        let (starved, blocked) =
+            (self.share(first.starved_seconds), self.share(last.blocked_seconds));
+        let (who, share, whom) = if blocked >= MOSTLY {
+            (self.named(all.len() - 1), blocked, "reads what it writes")
+        } else if starved >= MOSTLY {
+            (self.named(0), starved, "writes what it reads")
+        } else {
+            return None;
+        };
+        let what = format!("{who} waits for {} of the run for whoever {whom}", percent(share));
+        let finding = Finding::new(&rules::OUTSIDE, Certainty::Measured, what)
+            .because("that is no stage that was looked at")
+            .with_number("waits", share, Unit::Share);
+        Some(finding)
     }
 
     fn limit(&self) -> Limit {
         let stage = self.stage();
         let busy_share = self.share(stage.busy_seconds()).min(1.0);
-        let used_cores = self.used_seconds() / self.look.seconds;
+        let used_cores = self.used_seconds() / self.seconds();
         let cores = self.look.cores as f64;
         let waited = self.share(stage.core_wait_seconds - stage.throttled_seconds);
         let throttled = self.share(stage.throttled_seconds);
@@ -171,8 +218,8 @@ impl Case<'_> {
             return self.cores_are_it(used_cores);
         }
         // While another stage is kept from the cores this one starves for what is nobody's limit.
-        let kept = self.kept_from_cores().min(MOSTLY * self.look.seconds);
-        let of_the_rest = stage.busy_seconds() / (self.look.seconds - kept);
+        let kept = self.kept_from_cores().min(MOSTLY * self.seconds());
+        let of_the_rest = stage.busy_seconds() / (self.seconds() - kept);
         if of_the_rest < LIMIT_SHARE && !(of_the_rest >= NEARLY_SHARE && self.neighbours_wait()) {
             return Limit { stage: None, finding: self.turns(busy_share) };
         }
@@ -199,13 +246,18 @@ impl Case<'_> {
             let what = format!("{who} is the limit: it waits for {}", self.waits(stage));
             Finding::new(&rules::PACE, Certainty::Measured, what)
         } else {
-            let what = format!("{who} is the limit: it works for {told} of the run");
+            let inner = match &stage.works_most {
+                Some(inner) if inner != stage.program() => format!(", most of it in {inner}"),
+                _ => String::new(),
+            };
+            let what = format!("{who} is the limit: it works for {told} of the run{inner}");
             Finding::new(&rules::WORK, Certainty::Measured, what)
         };
         let mut finding = finding.with_number("busy", busy_share, Unit::Share);
         if self.share(kept) >= CORE_WAIT_SHARE {
             let share = percent(self.share(kept));
-            finding.caveat = Some(format!("another stage waited for a core for {share} of it"));
+            finding.caveat =
+                Some(format!("another stage waited for a core for {share} of the run"));
         }
         Limit { stage: Some(self.longest), finding }
     }
@@ -252,8 +304,8 @@ impl Case<'_> {
     /// while it goes on.
     fn in_turn(&self) -> Option<(Finding, Option<Predicted>)> {
         let stage = self.stage();
-        let writes = stage.device_write_seconds;
-        let rest = stage.busy_seconds() - writes;
+        let writes = stage.device_write_seconds - stage.flush_seconds;
+        let rest = stage.busy_seconds() - writes - stage.flush_seconds;
         if self.share(writes) < SIDE_SHARE || self.share(rest) < SIDE_SHARE {
             return None;
         }
@@ -269,14 +321,17 @@ impl Case<'_> {
             .with_number("rest", self.share(rest), Unit::Share);
         let others = self.look.stages.iter().enumerate().filter(|(at, _)| *at != self.longest);
         let others = others.map(|(_, stage)| stage.busy_seconds()).fold(0.0, f64::max);
-        let cores = self.used_seconds() / self.look.cores.max(1) as f64;
-        let seconds = rest.max(writes).max(others).max(cores);
+        let cores = self.used_seconds() / self.left_cores();
+        let seconds = rest.max(writes).max(others).max(cores) + stage.flush_seconds;
         let is_last = self.longest + 1 == self.look.stages.len();
-        let predicted = (is_last && seconds < LIMIT_SHARE * self.look.seconds).then(|| Predicted {
-            change: "put a buffer in front of the target".to_owned(),
-            command: self.split.as_deref().and_then(line::buffered),
-            seconds,
+        let predicted = is_last.then(|| {
+            self.if_worth(seconds, || Predicted {
+                change: "put a buffer in front of the target".to_owned(),
+                command: self.split.as_deref().and_then(line::buffered),
+                seconds: self.whole(seconds),
+            })
         });
+        let predicted = predicted.flatten();
         Some((finding, predicted))
     }
 
@@ -305,7 +360,7 @@ impl Case<'_> {
         let why = format!(
             "for {} the stages wait for each other; if all worked at once it would take {}, one \
              after the other {}",
-            duration((self.look.seconds - self.stage().busy_seconds()).max(0.0)),
+            duration((self.seconds() - self.stage().busy_seconds()).max(0.0)),
             duration(self.overlapped_seconds()),
             duration(stages.sum())
         );
@@ -316,17 +371,31 @@ impl Case<'_> {
         )
     }
 
-    /// A buffer lets the stages work at once; it helps where the last one waits for a device in
-    /// turn with its input.
+    /// A buffer in front of the target lets the stages go on while the last one waits for it; what
+    /// nobody waits for it does not change, nor how long the target takes to have everything.
     fn with_buffer(&self) -> Option<Predicted> {
-        let seconds = self.overlapped_seconds();
-        let has_pipes = self.look.stages.len() > 1;
-        let brings = seconds < LIMIT_SHARE * self.look.seconds;
-        (has_pipes && brings).then(|| Predicted {
+        let last = self.look.stages.last()?;
+        let writes = last.device_write_seconds - last.flush_seconds;
+        if self.look.stages.len() < 2 || self.share(writes) < SIDE_SHARE {
+            return None;
+        }
+        let seconds = self.overlapped_seconds().max(self.flushed_seconds(self.longest));
+        self.if_worth(seconds, || Predicted {
             change: "put a buffer in front of the target".to_owned(),
             command: self.split.as_deref().and_then(line::buffered),
-            seconds,
+            seconds: self.whole(seconds),
         })
+    }
+
+    /// What a stage does before the last one flushes, and that flush.
+    fn flushed_seconds(&self, at: usize) -> f64 {
+        let flush = self.look.stages.last().map_or(0.0, |last| last.flush_seconds);
+        let stage = &self.look.stages[at];
+        flush + stage.busy_seconds() - stage.flush_seconds
+    }
+
+    fn if_worth(&self, seconds: f64, change: impl FnOnce() -> Predicted) -> Option<Predicted> {
+        (seconds < LIMIT_SHARE * self.seconds()).then(change)
     }
 
     fn lone_blocker(&self) -> Vec<Finding> {
@@ -355,38 +424,45 @@ impl Case<'_> {
     /// A compressor of one thread beside free cores.
     fn one_core(&self) -> Option<(Finding, Option<Predicted>)> {
         let stage = self.stage();
-        let &(program, parallel) =
-            PARALLEL.iter().find(|(program, _)| *program == stage.program())?;
-        let has_threads =
-            stage.arguments.iter().any(|it| it.starts_with("-T") || it.starts_with("--threads"));
-        let free = self.look.cores as f64 - self.used_seconds() / self.look.seconds;
-        if has_threads || free < 1.0 - LIMIT_SHARE + 0.5 {
+        let worker = stage.works_most.as_deref().unwrap_or_else(|| stage.program());
+        let &(program, parallel) = PARALLEL.iter().find(|(program, _)| *program == worker)?;
+        let is_itself = stage.program() == program;
+        let free = self.left_cores() - self.used_seconds() / self.seconds();
+        if (is_itself && does_not_share(&stage.arguments)) || free < FREE_CORES_MIN {
             return None;
         }
         let second = self.look.stages.iter().enumerate().filter(|(at, _)| *at != self.longest);
         let second = second.map(|(_, stage)| stage.busy_seconds()).fold(0.0, f64::max);
-        let seconds = (self.used_seconds() / self.look.cores as f64).max(second);
+        let seconds = (self.used_seconds() / self.left_cores()).max(second);
         let what = format!(
             "{program} works with one thread, and {free:.1} of {} cores were free",
             self.look.cores
         );
+        let action = match stage.program() {
+            "tar" => format!("tar -I '{parallel}' compresses with all cores"),
+            _ => format!("{parallel} does the same with all cores"),
+        };
         let finding = Finding::new(&rules::ONE_CORE, Certainty::Measured, what)
-            .with_action(format!("{parallel} does the same with all cores"))
+            .with_action(action)
             .with_number("free_cores", free, Unit::Count);
-        let predicted = (seconds < LIMIT_SHARE * self.look.seconds).then(|| Predicted {
+        let predicted = self.if_worth(seconds, || Predicted {
             change: format!("compress with {parallel}"),
             command: self
                 .split
                 .as_deref()
-                .filter(|split| split[self.longest].starts_with(program))
+                .filter(|split| is_itself && is_word_of(&split[self.longest], program))
                 .and_then(|split| line::with_program(split, self.longest, parallel)),
-            seconds,
+            seconds: self.whole(seconds),
         });
         Some((finding, predicted))
     }
 
     fn small_calls(&self) -> Option<Finding> {
         let stage = self.stage();
+        // A shell reads its own lines, and what it starts has calls of its own.
+        if stage.works_most.is_some() || SHELLS.contains(&stage.program()) {
+            return None;
+        }
         let is_small = |mean: Option<f64>, bytes: Option<u64>| {
             let (mean, bytes) = (mean?, bytes? as f64);
             let calls = bytes / mean.max(f64::MIN_POSITIVE);
@@ -401,7 +477,7 @@ impl Case<'_> {
         };
         let what = format!("{} {verb} {mean:.0} bytes with each call", self.named(self.longest));
         let finding = Finding::new(&rules::SMALL_CALLS, Certainty::Measured, what)
-            .because("a call takes as long for 64 KiB as the kernel needs to copy them")
+            .because("each call costs the kernel about as much as copying a few KiB")
             .with_number("bytes", mean, Unit::Bytes);
         Some(match stage.program() {
             "dd" => finding.with_action("bs=1M, but for a tape that is to have its blocks"),
@@ -443,66 +519,6 @@ impl Case<'_> {
         };
         self.look.stages.iter().enumerate().filter_map(one).collect()
     }
-}
-
-/// The blocking factor of a tar that lets its compressor write the archive.
-fn ignored_blocking(stage: &Stage) -> Option<String> {
-    if stage.program() != "tar" {
-        return None;
-    }
-    let words = stage.arguments.get(1..)?;
-    let (mut factor, mut compresses, mut target) = (None, false, None);
-    let mut at = 0;
-    while let Some(word) = words.get(at) {
-        at += 1;
-        if let Some(long) = word.strip_prefix("--") {
-            let (name, value) = long.split_once('=').unwrap_or((long, ""));
-            match name {
-                "blocking-factor" => factor = Some(value.to_owned()),
-                "file" => target = Some(value.to_owned()),
-                "gzip"
-                | "bzip2"
-                | "xz"
-                | "zstd"
-                | "lzip"
-                | "lzma"
-                | "lzop"
-                | "use-compress-program" => compresses = true,
-                _ => {}
-            }
-            continue;
-        }
-        // Letters in one word; in the first one without a dash values follow in their order.
-        let Some(letters) = word.strip_prefix('-').or((at == 1).then_some(word.as_str())) else {
-            continue;
-        };
-        let is_old = !word.starts_with('-');
-        for (place, letter) in letters.char_indices() {
-            let rest = &letters[place + letter.len_utf8()..];
-            match letter {
-                'z' | 'j' | 'J' | 'Z' => compresses = true,
-                'b' | 'f' | 'C' | 'T' | 'X' | 'I' | 'g' | 'H' | 'L' | 'N' | 'V' | 'K' => {
-                    let value = if rest.is_empty() || is_old {
-                        at += 1;
-                        words.get(at - 1).cloned().unwrap_or_default()
-                    } else {
-                        rest.to_owned()
-                    };
-                    match letter {
-                        'b' => factor = Some(value),
-                        'f' => target = Some(value),
-                        'I' => compresses = true,
-                        _ => {}
-                    }
-                    if !is_old {
-                        break;
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    factor.filter(|_| compresses && target.is_some_and(|target| target != "-"))
 }
 
 fn short(look: &Look) -> Finding {

@@ -27,7 +27,9 @@ pub fn stages(line: &str) -> Option<Vec<String>> {
                 continue;
             }
             '&' if is_plain && before != Some('>') && after != Some('>') => return None,
-            ';' | '\n' | '#' if is_plain && !(letter == '#' && before.is_some_and(is_word)) => {
+            // A line that is continued would be another one in one piece.
+            '\n' => return None,
+            ';' | '#' if is_plain && !(letter == '#' && before.is_some_and(is_word)) => {
                 return None;
             }
             _ => {}
@@ -211,9 +213,19 @@ mod tests {
         check("a $(b | c) | { d | e; }", &["a $(b | c)", "{ d | e; }"]);
         check("a >| file", &["a >| file"]);
         check("a 2>&1 x#y | b", &["a 2>&1 x#y", "b"]);
-        for line in
-            ["a; b", "a && b", "a || b", "a &", "a |& b", "a 'b", "a |", "", "a # b", "a \\"]
-        {
+        for line in [
+            "a; b",
+            "a && b",
+            "a || b",
+            "a &",
+            "a |& b",
+            "a 'b",
+            "a |",
+            "",
+            "a # b",
+            "a \\",
+            "a \\\n | b",
+        ] {
             assert_eq!(stages(line), None, "{line}");
         }
     }

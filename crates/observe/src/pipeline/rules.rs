@@ -51,6 +51,13 @@ finding::rules! {
         speaks_when: "none is the limit by that",
         source: "/proc/PID/task/TID/syscall",
     }
+    OUTSIDE {
+        id: "pipeline.outside",
+        looks_at: "how long the first stage was starved and the last one blocked",
+        speaks_when: "one of them is half of the run or more: whoever has the other end of that \
+                      pipe is no stage that was looked at",
+        source: "/proc/PID/task/TID/syscall",
+    }
     SHORT {
         id: "pipeline.short",
         looks_at: "how long the pipeline ran, and how often it was looked at",
@@ -86,8 +93,9 @@ finding::rules! {
     ONE_CORE {
         id: "pipeline.one-core",
         looks_at: "the stage that is the limit by its work, and how many cores were free",
-        speaks_when: "it is a compressor that works with one thread, and a core or more was free",
-        source: "/proc/PID/stat",
+        speaks_when: "it is a compressor that works with one thread, or starts one, was not told \
+                      how many to have, does not decompress, and half a core or more was free",
+        source: "/proc/PID/stat and /proc/stat",
     }
     NOT_SEEN {
         id: "pipeline.not-seen",

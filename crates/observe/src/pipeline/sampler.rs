@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
-use host::counters::processor::thread_ns;
+use host::counters::processor::{ProcessorClock, thread_ns};
 use host::pipes::{self, End, Holders, Side, ends};
 use host::processes::{Process, children};
 use host::threads;
 
-use super::followed::{AtPipes, Followed, Found};
+use super::followed::{AtPipes, Followed, Found, SPLICES};
 use super::{Look, Pipe, Stage};
 
 /// Share of a core that looking takes at most, beside [`COST_SECONDS`] for the beginning.
@@ -39,6 +39,9 @@ pub struct Sampler {
     pipes: Vec<Between>,
     /// Processes that are followed where they were found and not started.
     attached: Option<Vec<u32>>,
+    /// First processes of stages.
+    tops: BTreeSet<u32>,
+    clock: Option<ProcessorClock>,
     /// What the shell was started with: it may become its only program.
     shell: Vec<String>,
 }
@@ -80,6 +83,8 @@ impl Sampler {
             followed: Vec::new(),
             pipes: Vec::new(),
             attached,
+            tops: BTreeSet::new(),
+            clock: ProcessorClock::start(),
             shell: Vec::new(),
         }
     }
@@ -109,7 +114,7 @@ impl Sampler {
         }
         for (followed, pipes) in self.followed.iter_mut().zip(at_pipes) {
             if !followed.is_gone {
-                followed.look(seconds, pipes);
+                followed.look(seconds, pipes, &self.tops);
             }
         }
         self.looks += 1;
@@ -141,7 +146,7 @@ impl Sampler {
     /// Finds stages that have begun, and who has ended.
     fn search(&mut self, shell: u32) {
         let tops = self.attached.clone().unwrap_or_else(|| self.tops(shell));
-        let own: BTreeSet<u32> = tops.iter().copied().collect();
+        self.tops = tops.iter().copied().collect();
         for &top in &tops {
             let Some(process) = Process::of(top) else { continue };
             let known = self.followed.iter().any(|followed| followed.process == process);
@@ -157,7 +162,7 @@ impl Sampler {
             }
         }
         for followed in self.followed.iter_mut().filter(|followed| !followed.is_gone) {
-            followed.search(&own);
+            followed.search(&self.tops);
         }
         self.search_pipes();
     }
@@ -204,8 +209,11 @@ impl Sampler {
         // The shell is a stage where it became the only program, and only there.
         let has_others = self.followed.iter().any(|followed| !followed.is_shell);
         let order = self.order();
-        let kept: Vec<usize> =
-            order.into_iter().filter(|&at| !(has_others && self.followed[at].is_shell)).collect();
+        let joined: BTreeSet<usize> = self.pipes.iter().flat_map(|it| [it.from, it.to]).collect();
+        // What runs beside a pipeline is no part of it.
+        let is_part = |at: &usize| joined.is_empty() || joined.contains(at);
+        let is_other = |at: &usize| !(has_others && self.followed[*at].is_shell);
+        let kept: Vec<usize> = order.into_iter().filter(|it| is_part(it) && is_other(it)).collect();
         let place = |at: usize| kept.iter().position(|&kept| kept == at);
         let pipe = |between: &Between| {
             let share =
@@ -221,8 +229,23 @@ impl Sampler {
         let pipes: Vec<Pipe> = self.pipes.iter().filter_map(pipe).collect();
         let mut stages: Vec<Stage> = kept.iter().map(|&at| self.followed[at].finish()).collect();
         uncounted(&mut stages, &pipes);
+        let begin = kept.iter().map(|&at| self.followed[at].since).min();
+        let ends = kept.iter().zip(&stages).map(|(&at, stage)| {
+            self.followed[at].since + Duration::from_secs_f64(stage.lifetime_seconds)
+        });
+        let piped = begin.zip(ends.max()).map(|(begin, end)| end.duration_since(begin));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Look { seconds, stages, pipes, looks: self.looks, cores }
+        let used: f64 = stages.iter().map(|stage| stage.processor_seconds).sum();
+        let others = self.clock.and_then(|clock| clock.others_seconds()).unwrap_or(0.0);
+        Look {
+            seconds,
+            piped_seconds: piped.map_or(0.0, |piped| piped.as_secs_f64()),
+            stages,
+            pipes,
+            looks: self.looks,
+            cores,
+            others_cores: (others - used).max(0.0) / seconds.max(f64::MIN_POSITIVE),
+        }
     }
 
     /// Stages in the order of the data, and of their start where no pipe says more.
@@ -251,7 +274,7 @@ fn uncounted(stages: &mut [Stage], pipes: &[Pipe]) {
         let given = stages[pipe.from].bytes_out.unwrap_or(0);
         let taken = stages[pipe.to].bytes_in.unwrap_or(u64::MAX);
         if taken.saturating_add(pipe.capacity_bytes) < given / 2 {
-            stages[pipe.to].does_not_count();
+            stages[pipe.to].does_not_count(SPLICES);
         }
     }
 }
@@ -271,8 +294,7 @@ fn tops(shell: u32) -> Vec<u32> {
     children(at)
 }
 
-/// A process with all that pipes join it to, however many stages away; in no order. Pipes to
-/// whoever started it, as those of a program that collects what it prints, count as others do.
+/// A process with all that pipes join it to, however many stages away; in no order.
 pub fn joined(process: u32) -> Vec<u32> {
     let Ok(all) = fs::read_dir("/proc") else { return vec![process] };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
@@ -301,24 +323,28 @@ pub fn joined(process: u32) -> Vec<u32> {
                 };
                 ends.iter().all(|end| has(Side::Read, end.inode) && has(Side::Write, end.inode))
             };
-            if is_joined && !found.contains(other) && !both(there) {
+            // Who has started it may collect what it prints, and is no stage of it.
+            let is_joined = is_joined && !found.contains(other) && !both(there);
+            if is_joined && !below(*other).contains(&process) {
                 found.push(*other);
             }
         }
     }
     // What one of them has started holds its pipes, too, and is part of it.
-    let is_below = |it: &u32| {
-        found.iter().any(|other| {
-            let mut below = children(*other);
-            let mut next = 0;
-            while let Some(&at) = below.get(next).filter(|_| below.len() < PROCESSES_MAX) {
-                below.extend(children(at));
-                next += 1;
-            }
-            below.contains(it)
-        })
-    };
+    let is_below =
+        |it: &u32| *it != process && found.iter().any(|other| below(*other).contains(it));
     let mut kept: Vec<u32> = found.iter().copied().filter(|it| !is_below(it)).collect();
     kept.sort_unstable();
     kept
+}
+
+/// All that a process has started, and what that has.
+fn below(process: u32) -> Vec<u32> {
+    let mut below = children(process);
+    let mut next = 0;
+    while let Some(&at) = below.get(next).filter(|_| below.len() < PROCESSES_MAX) {
+        below.extend(children(at));
+        next += 1;
+    }
+    below
 }

@@ -51,10 +51,11 @@ pub struct ExplainArgs {
     /// Look for so long, such as 30s, 10m; a pipeline is ended then
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
-    /// Run it first without its last stage: what the rest takes alone
-    #[arg(long, conflicts_with = "pid")]
+    /// Run it first without its last stage: what the rest takes alone; not with --for, since what
+    /// is cut off after the same time cannot be compared
+    #[arg(long, conflicts_with_all = ["pid", "span"])]
     baseline: bool,
-    /// Run it again with the change that is proposed
+    /// Run it again with the change that is proposed; not with --for
     #[arg(long = "try", conflicts_with_all = ["pid", "span"])]
     tries: bool,
     /// The shell [default: $SHELL, or /bin/sh]
@@ -78,6 +79,8 @@ struct Seen {
     failed: Option<String>,
     /// It was ended because its time was over.
     is_ended: bool,
+    /// Somebody stopped it.
+    is_stopped: bool,
 }
 
 /// Runs the command.
@@ -97,6 +100,9 @@ pub fn run(arguments: &ExplainArgs) -> ExitCode {
 fn explain(arguments: &ExplainArgs) -> Result<ExitCode, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
+    if arguments.pipeline.as_deref().is_some_and(|line| line.trim().is_empty()) {
+        return Err(Failure::of("there is nothing to run: the pipeline is empty", None));
+    }
     let Some(typed) = &arguments.pipeline else {
         let pid = arguments.pid.unwrap_or_default();
         let seen = attach(pid, arguments.span, &cancel)?;
@@ -111,13 +117,17 @@ fn explain(arguments: &ExplainArgs) -> Result<ExitCode, Failure> {
         })?;
         let seen = runner.run(&line, &cancel)?;
         succeeded(&seen, &line)?;
+        if seen.is_stopped {
+            return Err(Failure::of("stopped before the pipeline was run", None));
+        }
         Some((line, seen))
     } else {
         None
     };
     let seen = runner.run(typed, &cancel)?;
     let change = seen.judgement.predicted.as_ref().and_then(|it| it.command.clone());
-    let tried = match change.filter(|_| arguments.tries && seen.failed.is_none()) {
+    let may_try = arguments.tries && seen.failed.is_none() && !seen.is_stopped;
+    let tried = match change.filter(|_| may_try) {
         Some(line) => {
             let tried = runner.run(&with_own_path(&line), &cancel)?;
             Some((line, tried))
@@ -183,15 +193,34 @@ impl Runner {
                 look.seconds = ended.seconds;
                 (failure_of(&ended), seconds(&ended))
             }
-            Err(ProgramsError::Stopped(_)) if is_ended => (None, None),
+            Err(ProgramsError::Stopped(_)) => (None, None),
             Err(error) => return Err(Failure::new(&error, None)),
         };
+        name_parts_of_shell(&mut look, &arguments, line);
         let judgement = judge(&look, Some(line));
-        Ok(Seen { look, judgement, processor_seconds, failed, is_ended })
+        let is_stopped = cancel.check().is_err();
+        Ok(Seen { look, judgement, processor_seconds, failed, is_ended, is_stopped })
     }
 }
 
+/// A loop or a list of commands is run by the shell itself, whose words are the whole line.
+fn name_parts_of_shell(look: &mut Look, shell: &[String], line: &str) {
+    let typed = line::stages(line).filter(|typed| typed.len() == look.stages.len());
+    for (at, stage) in look.stages.iter_mut().enumerate() {
+        if stage.arguments == shell {
+            let typed = typed.as_ref().map(|typed| typed[at].clone());
+            stage.command = typed.unwrap_or_else(|| "(the shell)".to_owned());
+        }
+    }
+}
+
+/// A program whose reader has seen enough, as `head` has, did nothing wrong.
+const STATUS_OF_SIGPIPE: i32 = 141;
+
 fn failure_of(ended: &Ended) -> Option<String> {
+    if ended.status.code() == Some(STATUS_OF_SIGPIPE) {
+        return None;
+    }
     let said = if ended.said.is_empty() { String::new() } else { format!(": {}", ended.said) };
     (!ended.status.success()).then(|| format!("{}{said}", ended.how()))
 }
@@ -220,7 +249,8 @@ fn attach(pid: u32, span: Option<Span>, cancel: &Cancel) -> Result<Seen, Failure
     }
     let look = sampler.finish();
     let judgement = judge(&look, None);
-    Ok(Seen { look, judgement, processor_seconds: None, failed: None, is_ended })
+    // Whoever looks at what runs stops looking, and nothing else.
+    Ok(Seen { look, judgement, processor_seconds: None, failed: None, is_ended, is_stopped: false })
 }
 
 fn document(seen: &Seen) -> Value {
@@ -241,6 +271,7 @@ fn document(seen: &Seen) -> Value {
         "predicted": judgement.predicted,
         "failed": seen.failed,
         "is_ended": seen.is_ended,
+        "is_stopped": seen.is_stopped,
     })
 }
 
@@ -274,9 +305,16 @@ fn print(
         to_standard_error(&Failure::of(format!("the pipeline failed: {how}"), None).to_text());
         return Ok(ExitCode::from(FAILED));
     }
-    let wanted = arguments.tries && tried.is_none();
-    if wanted {
-        to_standard_error("takeup: nothing was tried: there is no change to propose\n");
+    if seen.is_stopped {
+        to_standard_error("takeup: stopped; what was seen until then is told\n");
+        return Ok(ExitCode::from(FAILED));
+    }
+    if arguments.tries && tried.is_none() {
+        let why = match seen.judgement.predicted {
+            Some(_) => "how the change is typed in this line is not known",
+            None => "there is no change to propose",
+        };
+        to_standard_error(&format!("takeup: nothing was tried: {why}\n"));
         return Ok(ExitCode::from(WARNED));
     }
     Ok(ExitCode::SUCCESS)

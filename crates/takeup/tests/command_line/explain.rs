@@ -54,6 +54,10 @@ fn known() -> Vec<(String, u64)> {
         ("dd if=/dev/zero bs=16 | cat >/dev/null".to_owned(), 1),
         (format!("{zeros} | dd bs=16 of=/dev/null"), 2),
         (format!("{zeros} | dd ibs=16 obs=512k | cat >/dev/null"), 2),
+        // Loops, groups, and what runs beside the pipeline.
+        ("while :; do gzip -9 -c noise; done | cat >/dev/null".to_owned(), 1),
+        (format!("{zeros} | (gzip -9) | cat >/dev/null"), 2),
+        (format!("sleep 9 & {zeros} | gzip -9 | cat >/dev/null"), 2),
         // A small pipe in front of what is slow.
         (format!("{small_pipe} | gzip -9 | cat >/dev/null"), 2),
     ]
@@ -86,6 +90,9 @@ fn explained(directory: &Path, arguments: &[&str]) -> Value {
 /// Times of each kind are those of the stage, and bytes go on from one to the next.
 fn is_consistent(found: &Value, line: &str) {
     let stages = found["stages"].as_array().unwrap();
+    let used: f64 = stages.iter().map(|it| it["processor_seconds"].as_f64().unwrap()).sum();
+    let cores = found["cores"].as_f64().unwrap();
+    assert!(used <= cores * found["seconds"].as_f64().unwrap() + 0.1, "{line}: {found:#}");
     for stage in stages {
         let seconds = |name: &str| stage[format!("{name}_seconds")].as_f64().unwrap();
         let kinds = ["working", "starved", "blocked", "device", "other"].map(seconds);
@@ -205,6 +212,47 @@ fn a_reader_that_is_killed_meanwhile_ends_the_pipeline() {
     assert!(running.shell.wait().is_ok());
     let output = looking.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
+}
+
+/// All that a process used before it was looked at is not of this look; nor is who looks.
+#[test]
+fn a_shell_that_asks_about_itself_does_nothing() {
+    let scene = scene();
+    let line = "gzip -9 -c noise noise >/dev/null; takeup explain --pid $$ --for 500ms --json";
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &format!("{line}; true")]).env("PATH", path());
+    let output = command.current_dir(scene.path()).output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let stage = &found["stages"][0];
+    assert!(stage["processor_seconds"].as_f64().unwrap() < 0.4, "{found:#}");
+    assert!(stage["other_seconds"].as_f64().unwrap() > 0.0, "{found:#}");
+}
+
+/// Whoever has seen enough is told what was seen, and nothing is left behind.
+#[test]
+fn stopped_it_tells_what_it_saw() {
+    let scene = scene();
+    let mut command = takeup();
+    command.args(["explain", "--shell", "/bin/sh", "cat /dev/zero | gzip -9 | cat >/dev/null"]);
+    command.current_dir(scene.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let running = command.spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let pid = running.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("2 gzip -9"), "{text}");
+}
+
+/// What stands in quotes is printed as it is to be typed.
+#[test]
+fn a_line_is_shown_as_it_was_typed() {
+    let scene = scene();
+    let line = r"sed 's/\./x/' noise | gzip -9 >/dev/null";
+    let output = run(scene.path(), &["explain", "--shell", "/bin/sh", line]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with(&format!("{line}\n")), "{text}");
 }
 
 #[test]

@@ -117,8 +117,8 @@ fn the_page_of_a_watch_fits_a_narrow_window() {
     assert_eq!(console, "");
     // What was said of two devices and when, and five series of each.
     assert_eq!(document.matches("<svg class=\"fig\"").count(), 12);
-    // Twice said of each, with a pause.
-    assert_eq!(document.matches("class=\"value\"").count(), 4);
+    // Each twice, with a pause: one of the disk, of the volume also what its numbers are of.
+    assert_eq!(document.matches("class=\"value\"").count(), 6);
     let (width, room, _) = narrow(&page);
     assert_eq!(width, room, "the page is wider than its window");
 }

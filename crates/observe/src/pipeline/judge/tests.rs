@@ -22,7 +22,15 @@ fn stage(words: &str, seconds: [f64; 4]) -> Stage {
 
 fn look(stages: Vec<Stage>) -> Look {
     let seconds = stages.iter().map(|stage| stage.lifetime_seconds).fold(0.0, f64::max);
-    Look { seconds, stages, pipes: Vec::new(), looks: 500, cores: 2 }
+    Look {
+        seconds,
+        piped_seconds: seconds,
+        stages,
+        pipes: Vec::new(),
+        looks: 500,
+        cores: 2,
+        others_cores: 0.0,
+    }
 }
 
 fn rules_of(judgement: &Judgement) -> Vec<&'static str> {
@@ -32,6 +40,11 @@ fn rules_of(judgement: &Judgement) -> Vec<&'static str> {
 fn waits_for(what: &str, stage: Stage) -> Stage {
     let seconds = stage.device_seconds + stage.other_seconds;
     Stage { waits_for: vec![Wait { what: what.to_owned(), seconds }], ..stage }
+}
+
+fn writes(what: &str, stage: Stage) -> Stage {
+    let device_write_seconds = stage.device_seconds;
+    waits_for(what, Stage { device_write_seconds, ..stage })
 }
 
 fn gzip_is_slow() -> Look {
@@ -120,7 +133,18 @@ fn cores_that_others_have_hide_no_limit() {
     let found = judge(&seen, None);
     assert_eq!(found.limit, Some(1));
     let caveat = found.findings[0].caveat.as_deref();
-    assert_eq!(caveat, Some("another stage waited for a core for 25 % of it"));
+    assert_eq!(caveat, Some("another stage waited for a core for 25 % of the run"));
+}
+
+/// A program that is woken for every few bytes looks as busy as the one that writes them.
+#[test]
+fn of_two_that_look_alike_the_one_that_had_the_core_is_the_limit() {
+    let mut seen =
+        look(vec![stage("dd bs=16", [10.0, 0.0, 0.0, 0.0]), stage("cat", [10.0, 0.0, 0.0, 0.0])]);
+    seen.stages[1].processor_seconds = 7.0;
+    assert_eq!(judge(&seen, None).limit, Some(1 - 1));
+    seen.stages[0].processor_seconds = 6.0;
+    assert_eq!(judge(&seen, None).limit, Some(2 - 1));
 }
 
 #[test]
@@ -178,7 +202,7 @@ fn in_turn() -> Look {
     look(vec![
         stage("tar cf - /srv", [2.0, 0.0, 8.0, 0.0]),
         stage("gzip -c", [6.0, 0.0, 4.0, 0.0]),
-        waits_for("/dev/nst0", stage("dd obs=512k of=/dev/nst0", [0.2, 5.8, 0.0, 4.0])),
+        writes("/dev/nst0", stage("dd obs=512k of=/dev/nst0", [0.2, 5.8, 0.0, 4.0])),
     ])
 }
 
@@ -250,13 +274,83 @@ fn a_blocking_factor_is_ignored_where_tar_compresses_into_its_archive() {
 #[test]
 fn what_was_too_short_or_not_seen_has_no_limit() {
     let mut seen = gzip_is_slow();
-    seen.seconds = 0.2;
+    (seen.seconds, seen.piped_seconds) = (0.2, 0.2);
     let found = judge(&seen, None);
     assert_eq!((found.limit, rules_of(&found)), (None, vec!["pipeline.short"]));
     let mut hidden = gzip_is_slow();
     hidden.stages[0].is_hidden = true;
     assert!(rules_of(&judge(&hidden, None)).contains(&"pipeline.not-seen"));
     assert_eq!(judge(&Look::default(), None).limit, None);
+}
+
+/// What runs beside the pipeline is no part of it, and what comes before it takes what it takes.
+#[test]
+fn only_the_pipeline_itself_can_be_made_faster() {
+    let mut seen = gzip_is_slow();
+    seen.seconds = 16.0;
+    let found = judge(&seen, None);
+    assert_eq!(found.limit, Some(1));
+    assert!((found.predicted.unwrap().seconds - (5.55 + 6.0)).abs() < 1e-6);
+}
+
+#[test]
+fn cores_that_others_have_are_not_free() {
+    let mut seen = gzip_is_slow();
+    seen.others_cores = 2.0;
+    let found = judge(&seen, None);
+    assert_eq!((rules_of(&found), found.predicted), (vec!["pipeline.work"], None));
+}
+
+#[test]
+fn decompressing_and_what_was_told_its_threads_are_left_alone() {
+    let told = |words: &str| {
+        let mut seen = gzip_is_slow();
+        seen.stages[1] = stage(words, [9.9, 0.1, 0.0, 0.0]);
+        rules_of(&judge(&seen, None)).contains(&"pipeline.one-core")
+    };
+    for words in ["gzip -cd", "gzip --decompress", "xz -dc", "zstd -19 --single-thread", "xz -T2"] {
+        assert!(!told(words), "{words}");
+    }
+    for words in ["gzip -9", "xz -6e", "zstd -19 -c", "/bin/bzip2"] {
+        assert!(told(words), "{words}");
+    }
+}
+
+/// tar czf: the program that works is one that the stage has started.
+#[test]
+fn who_works_inside_a_stage_is_named() {
+    let mut seen = look(vec![stage("tar czf /srv.tar.gz /srv", [9.9, 0.1, 0.0, 0.0])]);
+    seen.stages[0].works_most = Some("gzip".to_owned());
+    let found = judge(&seen, Some("tar czf /srv.tar.gz /srv"));
+    assert_eq!(rules_of(&found), ["pipeline.work", "pipeline.one-core"]);
+    let sentence = found.findings[0].sentence();
+    assert!(sentence.ends_with("it works for 99 % of the run, most of it in gzip"), "{sentence}");
+    assert_eq!(found.predicted.unwrap().command, None);
+    let action = found.findings[1].action.as_deref();
+    assert_eq!(action, Some("tar -I 'pigz' compresses with all cores"));
+}
+
+/// Stages that take turns for reasons of their own are not told to wait less for a target.
+#[test]
+fn a_buffer_is_for_a_target_that_is_waited_for() {
+    let mut seen = in_turn();
+    seen.stages[2] = stage("sort -rn", [4.0, 5.8, 0.0, 0.2]);
+    assert_eq!(judge(&seen, None).predicted, None);
+    // What is waited for at the end, for the medium to have everything, no buffer shortens.
+    let mut flushes = in_turn();
+    flushes.stages[2].flush_seconds = 4.0;
+    assert_eq!(judge(&flushes, None).predicted, None);
+}
+
+#[test]
+fn whoever_is_outside_can_be_the_limit() {
+    let found = judge(&look(vec![stage("cat r", [1.0, 0.0, 9.0, 0.0])]), None);
+    assert_eq!((found.limit, rules_of(&found)), (None, vec!["pipeline.outside"]));
+    let sentence = found.findings[0].sentence();
+    assert!(sentence.contains("stage 1 (cat) waits for 90 % of the run"), "{sentence}");
+    let starved = judge(&look(vec![stage("cat", [1.0, 9.0, 0.0, 0.0])]), None);
+    assert_eq!(rules_of(&starved), ["pipeline.outside"]);
+    assert_eq!(judge(&gzip_is_slow(), None).limit, Some(1));
 }
 
 /// Each rule of the room speaks in one of the tests above.

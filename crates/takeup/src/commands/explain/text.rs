@@ -2,7 +2,7 @@
 
 use observe::pipeline::judge::shown_bytes;
 use observe::pipeline::{Look, Stage};
-use report::escape::escape;
+use report::escape::escape_controls;
 use report::findings;
 use report::format::{duration, percent};
 use report::table::{Align, Colour, Emphasis, Table};
@@ -39,10 +39,15 @@ pub fn text(
 ) -> String {
     let mut text = String::new();
     if let Some(pipeline) = pipeline {
-        text.push_str(&format!("{}\n", escape(pipeline.as_bytes())));
+        text.push_str(&format!("{}\n", escape_controls(pipeline)));
     }
     text.push_str(&format!("{}\n\n", headline(seen)));
     text.push_str(&table(seen, colour));
+    for (number, stage) in seen.look.stages.iter().enumerate() {
+        if let Some(why) = stage.bytes_unknown_because {
+            text.push_str(&format!("bytes of {} are not known: {why}\n", number + 1));
+        }
+    }
     text.push('\n');
     text.push_str(&findings::list(&seen.judgement.findings));
     if let Some((line, baseline)) = baseline {
@@ -50,7 +55,7 @@ pub fn text(
         text.push_str(&format!(
             "\nwithout the last stage: {} ({})\n",
             duration(rest),
-            escape(line.as_bytes())
+            escape_controls(line)
         ));
         text.push_str(&format!(
             "the last stage costs {} of the run\n",
@@ -59,7 +64,7 @@ pub fn text(
     }
     if let Some((line, tried)) = tried {
         let foretold = seen.judgement.predicted.as_ref().map_or(0.0, |it| it.seconds);
-        text.push_str(&format!("\ntried: {}\n", escape(line.as_bytes())));
+        text.push_str(&format!("\ntried: {}\n", escape_controls(line)));
         text.push_str(&format!(
             "{}, foretold {}, before {}\n\n",
             duration(tried.look.seconds),
@@ -122,7 +127,7 @@ fn table(seen: &Seen, colour: Colour) -> String {
 }
 
 fn shortened(command: &str) -> String {
-    let shown = escape(command.as_bytes()).to_string();
+    let shown = escape_controls(command);
     match shown.char_indices().nth(LETTERS) {
         Some((at, _)) => format!("{}...", &shown[..at]),
         None => shown,
