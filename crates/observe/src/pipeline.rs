@@ -37,6 +37,8 @@ pub struct Look {
     pub piped_seconds: f64,
     /// How often it was looked at.
     pub looks: u64,
+    /// Processor time that looking took.
+    pub looking_seconds: f64,
     /// Cores that there were.
     pub cores: usize,
     /// How many of them other programs had on average.

@@ -243,6 +243,7 @@ impl Sampler {
             stages,
             pipes,
             looks: self.looks,
+            looking_seconds: self.cost_seconds,
             cores,
             others_cores: (others - used).max(0.0) / seconds.max(f64::MIN_POSITIVE),
         }

@@ -261,6 +261,7 @@ fn document(seen: &Seen) -> Value {
         "system_seconds": seen.processor_seconds.map(|both| both[1]),
         "cores": look.cores,
         "looks": look.looks,
+        "looking_seconds": look.looking_seconds,
         "stages": look.stages,
         "pipes": look.pipes,
         "limit": judgement.limit.map(|at| at + 1),

@@ -28,6 +28,7 @@ fn look(stages: Vec<Stage>) -> Look {
         stages,
         pipes: Vec::new(),
         looks: 500,
+        looking_seconds: 0.0,
         cores: 2,
         others_cores: 0.0,
     }
