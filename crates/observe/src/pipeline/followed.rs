@@ -243,6 +243,21 @@ impl Followed {
         }
     }
 
+    /// The program's name and what it did most, as a share of its time so far.
+    pub(super) fn mostly(&self) -> (String, &'static str, f64) {
+        let stage = &self.stage;
+        let kinds = [
+            ("working", stage.working_seconds),
+            ("starved", stage.starved_seconds),
+            ("blocked", stage.blocked_seconds),
+            ("device", stage.device_seconds),
+            ("other", stage.other_seconds),
+        ];
+        let all: f64 = kinds.iter().map(|(_, seconds)| seconds).sum();
+        let most = kinds.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(kinds[0]);
+        (stage.program().to_owned(), most.0, most.1 / all.max(f64::MIN_POSITIVE))
+    }
+
     /// Samples held against what the kernel counted.
     pub(super) fn finish(&mut self) -> Stage {
         let mut stage = std::mem::take(&mut self.stage);
@@ -364,6 +379,17 @@ fn opened(process: u32, file: u64) -> Option<Opened> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_it_does_most_is_told_on_the_way() {
+        let own = Process::of(std::process::id()).unwrap();
+        let mut followed = Followed::new(own, Found::Running);
+        followed.stage.arguments = vec!["/bin/gzip".to_owned()];
+        (followed.stage.working_seconds, followed.stage.starved_seconds) = (3.0, 1.0);
+        let (program, what, share) = followed.mostly();
+        assert_eq!((program.as_str(), what), ("gzip", "working"));
+        assert!((share - 0.75).abs() < 1e-9);
+    }
 
     #[test]
     fn what_the_kernel_counted_of_one_thread_corrects_the_looks() {

@@ -94,6 +94,13 @@ impl Sampler {
         self.followed.iter().any(|followed| !followed.is_gone)
     }
 
+    /// What each stage that is there did most so far: its program, the kind of time, its share.
+    pub fn so_far(&self) -> Vec<(String, &'static str, f64)> {
+        let order = self.order();
+        let live = order.iter().map(|&at| &self.followed[at]).filter(|it| !it.is_gone);
+        live.filter(|it| !it.is_shell).map(Followed::mostly).collect()
+    }
+
     /// Looks, if it is time to. `shell` is who started it, or any number where the processes were
     /// attached to.
     pub fn look(&mut self, shell: u32) {

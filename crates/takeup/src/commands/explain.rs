@@ -1,8 +1,10 @@
 //! `takeup explain`: which stage of a pipeline of other programs holds it back.
 //!
 //! The shell runs the pipeline in a group of its own ([`bench::programs::group`]), [`Sampler`]
-//! looks at it meanwhile, [`judge`] says what was seen, and [`text`] prints that.
+//! looks at it meanwhile, [`judge`] says what was seen, and [`text`] prints that;
+//! [`live`] what is seen so far.
 
+mod live;
 mod text;
 
 use std::path::Path;
@@ -19,6 +21,7 @@ use observe::pipeline::judge::{Judgement, judge};
 use observe::pipeline::{Look, Sampler, joined, line};
 use serde_json::{Value, json};
 
+use self::live::Live;
 use crate::failure::{FAILED, Failure};
 use crate::outcome::{WARNED, to_standard_output};
 use crate::quantity::Span;
@@ -179,14 +182,17 @@ impl Runner {
         let start = Instant::now();
         let over = Cancel::new();
         let mut is_ended = false;
+        let mut live = Live::new(self.output);
         let ended = group::run(job, &over, &mut |shell| {
             sampler.look(shell);
+            live.show(&sampler);
             let is_over = self.span.is_some_and(|span| start.elapsed() >= span);
             is_ended |= is_over;
             if is_over || cancel.check().is_err() {
                 over.cancel();
             }
         });
+        drop(live);
         let mut look = sampler.finish();
         let (failed, processor_seconds) = match ended {
             Ok(ended) => {
@@ -238,6 +244,7 @@ fn attach(pid: u32, span: Option<Span>, cancel: &Cancel) -> Result<Seen, Failure
     let mut sampler = Sampler::of_processes(joined(pid));
     let start = Instant::now();
     let mut is_ended = false;
+    let mut live = Live::new(Output::Discarded);
     sampler.look(pid);
     while sampler.is_running() && cancel.check().is_ok() {
         if span.is_some_and(|span| start.elapsed().as_secs_f64() >= span.0) {
@@ -246,7 +253,9 @@ fn attach(pid: u32, span: Option<Span>, cancel: &Cancel) -> Result<Seen, Failure
         }
         std::thread::sleep(Duration::from_millis(10));
         sampler.look(pid);
+        live.show(&sampler);
     }
+    drop(live);
     let look = sampler.finish();
     let judgement = judge(&look, None);
     // Whoever looks at what runs stops looking, and nothing else.

@@ -1,0 +1,77 @@
+//! A line on the terminal while a pipeline runs.
+
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use bench::programs::Output;
+use observe::pipeline::Sampler;
+use report::escape::escape_controls;
+use report::format::{duration, percent};
+
+use crate::terminal::to_standard_error;
+
+/// Between two lines.
+const EVERY: Duration = Duration::from_secs(1);
+/// Back to the start of the line, and clear to its end.
+const CLEAR: &str = "\r\x1b[K";
+
+/// The line, drawn where standard error is a terminal.
+pub struct Live {
+    start: Instant,
+    next: Instant,
+    is_live: bool,
+    is_drawn: bool,
+}
+
+impl Live {
+    /// Nothing is drawn so far, and nothing at all where the programs print to the same place.
+    pub fn new(output: Output) -> Live {
+        let start = Instant::now();
+        let is_live = std::io::stderr().is_terminal() && output == Output::Discarded;
+        Live { start, next: start + EVERY, is_live, is_drawn: false }
+    }
+
+    /// Draws it, if it is time to.
+    pub fn show(&mut self, sampler: &Sampler) {
+        let now = Instant::now();
+        if !self.is_live || now < self.next {
+            return;
+        }
+        self.next = now + EVERY;
+        let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
+            .map_or(80, |size| usize::from(size.ws_col).max(20));
+        let text = text(now.duration_since(self.start).as_secs_f64(), &sampler.so_far());
+        let text: String = text.chars().take(columns - 1).collect();
+        to_standard_error(&format!("{CLEAR}{text}"));
+        self.is_drawn = true;
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if self.is_drawn {
+            to_standard_error(CLEAR);
+        }
+    }
+}
+
+fn text(seconds: f64, stages: &[(String, &'static str, f64)]) -> String {
+    let one = |(at, (program, what, share)): (usize, &(String, &'static str, f64))| {
+        let program = escape_controls(program);
+        format!("{} {program}: {what} {}", at + 1, percent(*share))
+    };
+    let all: Vec<String> = stages.iter().enumerate().map(one).collect();
+    format!("{}  {}", duration(seconds.floor()), all.join("  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stage_has_what_it_does_most() {
+        let stages =
+            [("cat".to_owned(), "blocked", 0.81), ("gzip\x1b".to_owned(), "working", 0.97)];
+        assert_eq!(text(12.3, &stages), "12.0 s  1 cat: blocked 81 %  2 gzip\\033: working 97 %");
+    }
+}
