@@ -20,7 +20,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-pub use guard::{Guard, GuardError, recover};
+pub use guard::{Guard, GuardError, Pending, pending, recover};
 
 /// Why a setting is not known, or not what it was to be.
 #[derive(Debug, thiserror::Error)]

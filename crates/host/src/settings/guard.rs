@@ -248,6 +248,33 @@ pub fn recover(journal: &Path) -> Result<usize, GuardError> {
     Ok(found.settings.len())
 }
 
+/// Settings that an experiment has changed, or had when it was killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// Whose they are.
+    pub pid: u32,
+    /// Whether it still runs, and will put them back.
+    pub runs: bool,
+    /// Their kinds, in words.
+    pub what: String,
+}
+
+/// What a journal says is changed, without touching any of it; `None` where nothing is, or the
+/// machine was started anew since.
+///
+/// # Errors
+/// As [`recover`], but for what it would write.
+pub fn pending(journal: &Path) -> Result<Option<Pending>, GuardError> {
+    let Some(text) = journal::read(journal)? else { return Ok(None) };
+    let found: Journal = serde_json::from_slice(&text)
+        .map_err(|source| GuardError::NotUnderstood { path: journal.to_owned(), source })?;
+    let is_of_now = found.boot.is_none() || found.boot == boot();
+    let settings: Vec<Setting> = found.settings.into_iter().map(|it| it.setting).collect();
+    let runs = process_start(found.pid) == Some(found.process_start);
+    let pending = Pending { pid: found.pid, runs, what: names(&settings) };
+    Ok(Some(pending).filter(|_| is_of_now && !settings.is_empty()))
+}
+
 /// The kinds of these settings, each once.
 fn names(settings: &[Setting]) -> String {
     let mut names: Vec<&str> = settings.iter().map(|setting| setting.kind.name()).collect();

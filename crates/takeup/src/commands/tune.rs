@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use host::settings::Pending;
 use host::settings::changes::{ChangeError, Changes, Reverted, ThisMachine, remembered};
 
 use crate::failure::Failure;
@@ -77,10 +78,25 @@ fn list() -> Result<PathBuf, Failure> {
     Ok(folder.join("changes.json"))
 }
 
-/// What a killed experiment has left is not what is in force, and is put back.
-fn recovered() -> Result<(), Failure> {
-    let recovered = super::bench::recovered();
-    recovered.map(|_| ()).map_err(|error| Failure::new(&error, super::bench::guard_hint(&error)))
+/// What a killed experiment has left is not what is in force, and is put back, which is told; how
+/// many settings that were.
+fn recovered() -> Result<usize, Failure> {
+    let count = super::bench::recovered()
+        .map_err(|error| Failure::new(&error, super::bench::guard_hint(&error)))?;
+    if count > 0 {
+        let settings = report::format::counted(count as u64, "setting", "settings");
+        crate::terminal::to_standard_error(&format!(
+            "takeup: {settings} that a killed experiment had left put back\n"
+        ));
+    }
+    Ok(count)
+}
+
+/// What an experiment has changed, or left when it was killed; nothing is touched.
+fn pending() -> Result<Option<Pending>, Failure> {
+    let Some(journal) = super::bench::journal() else { return Ok(None) };
+    host::settings::pending(&journal)
+        .map_err(|error| Failure::new(&error, super::bench::guard_hint(&error)))
 }
 
 /// The list of changes, and before that whatever a killed experiment has left put back: what is in

@@ -37,6 +37,8 @@ fn exit_code(directory: &Path, arguments: &str, redirection: &str) -> (Option<i3
     let command = format!("exec {program} {arguments} {redirection}");
     let output = std::process::Command::new("bash")
         .args(["-c", &command])
+        // Experiments that run beside the tests have a journal of their own.
+        .env("TAKEUP_RUN_DIR", directory.join("run"))
         .current_dir(directory)
         .output()
         .unwrap();

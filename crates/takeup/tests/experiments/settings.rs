@@ -11,7 +11,7 @@ use model::disk::{DiskChanges, DiskParameters};
 use sim::mount::disk::{Access, Backing, CACHED_NAME, Clock, DiskMount, DiskSettings, LoopChoice};
 use sim::speed_up::SpeedUp;
 
-use crate::{run, succeeds, takeup};
+use crate::{run, succeeds, takeup, tune};
 
 pub struct Disk {
     place: TempDir,
@@ -116,13 +116,28 @@ fn a_killed_experiment_is_cleared_up_after() {
     let busy = run(directory.path(), &["bench", "put-back"]);
     let error = String::from_utf8_lossy(&busy.stderr).into_owned();
     assert!(error.contains("runs an experiment that changes read-ahead"), "{error}");
+    let shown = || tune::done(directory.path(), &["show"]);
+    assert!(shown().contains("an experiment, has read-ahead changed until it ends"), "{}", shown());
+    let journal = directory.path().join("run/settings.json");
+    let kept = fs::read(&journal).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
     assert_ne!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
+    assert!(shown().contains("an experiment that was killed"), "{}", shown());
     let text = succeeds(directory.path(), &["bench", "put-back"]);
     assert_eq!(text, "1 setting put back\n");
     assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
     assert_eq!(succeeds(directory.path(), &["bench", "put-back"]), "nothing to put back\n");
+    assert_eq!(shown(), "nothing is changed\n");
+    // The same by `tune revert`, which says whose it was.
+    fs::write(&disk.setting, "64").unwrap();
+    fs::write(&journal, kept).unwrap();
+    fs::set_permissions(&journal, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let output = tune::tune(directory.path(), &["revert"]).output().unwrap();
+    assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(told, "takeup: 1 setting that a killed experiment had left put back\n");
+    assert!(output.stdout.is_empty(), "{:?}", output.stdout);
 }
 
 #[test]

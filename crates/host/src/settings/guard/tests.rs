@@ -217,3 +217,26 @@ fn every_setting_is_tried_also_behind_one_that_fails() {
     assert!(matches!(error, GuardError::Setting(_)), "{error}");
     assert_eq!((value(&other.setting()).as_str(), journal.exists()), ("192", true));
 }
+
+#[test]
+fn what_a_journal_says_is_told_without_touching_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("settings.json");
+    assert_eq!(pending(&journal).unwrap(), None);
+    let text = journal_of(Path::new("/sys/block/sda/queue/read_ahead_kb"), "64");
+    plant(&journal, &text);
+    let left = Pending { pid: 4_194_305, runs: false, what: "read-ahead".to_owned() };
+    assert_eq!(pending(&journal).unwrap(), Some(left));
+    assert_eq!(fs::read_to_string(&journal).unwrap(), text);
+    let mut found: Journal = serde_json::from_str(&text).unwrap();
+    found.pid = std::process::id();
+    found.process_start = process_start(found.pid).unwrap();
+    plant(&journal, &serde_json::to_string(&found).unwrap());
+    assert!(pending(&journal).unwrap().unwrap().runs);
+    // The kernel has forgotten all of it since.
+    found.boot = Some("another start".to_owned());
+    plant(&journal, &serde_json::to_string(&found).unwrap());
+    assert_eq!(pending(&journal).unwrap(), None);
+    plant(&journal, "{");
+    assert!(pending(&journal).is_err());
+}

@@ -110,8 +110,20 @@ pub fn run(arguments: &SetArgs) -> ExitCode {
     finish(set(arguments), "tune set", form)
 }
 
+/// Of two values of one setting it is not known which one is meant.
+fn given_once(settings: &[String]) -> Result<(), Failure> {
+    let name = |text: &String| text.split('=').next().unwrap_or_default().to_owned();
+    let names: Vec<String> = settings.iter().map(name).collect();
+    let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
+    match twice {
+        Some((_, name)) => Err(Failure::of(format!("{name} is given twice"), None)),
+        None => Ok(()),
+    }
+}
+
 fn set(arguments: &SetArgs) -> Result<Outcome, Failure> {
     arguments.apply.check()?;
+    given_once(&arguments.settings)?;
     let storage = storage(&arguments.path)?;
     let mut settings = Vec::new();
     for text in &arguments.settings {

@@ -43,6 +43,7 @@ fn persist(arguments: &PersistArgs) -> Result<Outcome, Failure> {
     if arguments.remove {
         return remove(arguments);
     }
+    super::recovered()?;
     super::put_back_overdue()?;
     let changes = remembered(&super::list()?).map_err(|error| super::failure(&error))?;
     if changes.iter().any(|change| change.trial.is_some()) {

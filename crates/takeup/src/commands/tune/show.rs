@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use host::settings::Pending;
 use host::settings::changes::{Change, Left, Now, Reverted, ThisMachine, Trial, look, remembered};
 use report::escape::escape;
 use report::format::{counted, duration};
@@ -58,17 +59,44 @@ fn show(arguments: &ShowArgs) -> Result<Outcome, Failure> {
             (change, now)
         })
         .collect();
+    let pending = super::pending()?;
     let text = if arguments.json {
         let changes: Vec<Value> = looked.iter().map(document).collect();
-        format!("{:#}\n", json!({ "command": "tune show", "changes": changes }))
-    } else if looked.is_empty() {
-        "nothing is changed\n".to_owned()
+        let experiment =
+            pending.map(|it| json!({ "pid": it.pid, "runs": it.runs, "settings": it.what }));
+        let document =
+            json!({ "command": "tune show", "changes": changes, "experiment": experiment });
+        format!("{document:#}\n")
     } else {
         let seconds = bench::run::unix_seconds();
-        looked.iter().map(|(change, now)| words(change, now, seconds)).collect()
+        let one = |at: usize| words(&looked[at], &looked[at + 1..], seconds);
+        let text: String = (0..looked.len()).map(one).collect();
+        let text = text + &pending.as_ref().map_or(String::new(), pending_words);
+        if text.is_empty() { nothing_changed().to_owned() } else { text }
     };
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)
+}
+
+/// Each user has a list of changes of his own.
+fn nothing_changed() -> &'static str {
+    if rustix::process::geteuid().is_root() {
+        "nothing is changed\n"
+    } else {
+        "nothing is changed by this user; what root has changed, root is shown\n"
+    }
+}
+
+/// What an experiment has changed meanwhile.
+fn pending_words(pending: &Pending) -> String {
+    let Pending { pid, runs, what } = pending;
+    if *runs {
+        format!("process {pid}, an experiment, has {what} changed until it ends\n")
+    } else {
+        format!(
+            "{what}: left by process {pid}, an experiment that was killed; `{UNDO}` puts it back\n"
+        )
+    }
 }
 
 fn document((change, now): &(Change, Vec<Now>)) -> Value {
@@ -98,7 +126,15 @@ fn document((change, now): &(Change, Vec<Now>)) -> Value {
     })
 }
 
-fn words(change: &Change, now: &[Now], seconds: u64) -> String {
+/// A change with what is in force now, before those that were made behind it.
+fn words((change, now): &(Change, Vec<Now>), later: &[(Change, Vec<Now>)], seconds: u64) -> String {
+    let is_anew = |one: &Now| {
+        let same = |other: &&Now| {
+            other.changed.kind == one.changed.kind
+                && other.changed.device.name == one.changed.device.name
+        };
+        later.iter().flat_map(|(_, now)| now).find(same).is_some_and(|it| it.changed.set.is_some())
+    };
     let ago = duration(seconds.saturating_sub(change.made_unix_seconds) as f64);
     let mut text = format!("{ago} ago for {}\n", escape(change.for_path.as_bytes()));
     if let (Some(left), Some(trial)) = (change.left(&ThisMachine), &change.trial) {
@@ -109,6 +145,7 @@ fn words(change: &Change, now: &[Now], seconds: u64) -> String {
         let state = match (&one.name, one.holds()) {
             (None, _) => "the device is gone".to_owned(),
             (_, true) => "holds".to_owned(),
+            (_, false) if is_anew(one) => format!("is {} now: set anew below", held(one)),
             (_, false) => format!("is {} now: the kernel or somebody else has set it", held(one)),
         };
         text.push_str(&format!("  {}: {}, {state}\n", setting_name(one), step(one, set)));
@@ -135,6 +172,7 @@ fn trial_words(left: Duration, trial: &Trial) -> String {
 }
 
 fn revert(arguments: &RevertArgs) -> Result<Outcome, Failure> {
+    let recovered = super::recovered()?;
     let mut changes = super::changes(&ThisMachine)?;
     // First what would set it again when a device appears.
     let file = changes.persisted().map(|path| path.display().to_string());
@@ -148,6 +186,7 @@ fn revert(arguments: &RevertArgs) -> Result<Outcome, Failure> {
     let text = if arguments.json {
         let document = json!({
             "command": "tune revert",
+            "recovered": recovered,
             "put_back": lefts(&reverted.put_back),
             "left_alone": lefts(&reverted.forgotten),
             "gone": lefts(&reverted.gone),
@@ -160,7 +199,11 @@ fn revert(arguments: &RevertArgs) -> Result<Outcome, Failure> {
             Some(file) if unpersisted.is_ok() => format!("{file}: removed\n"),
             _ => String::new(),
         };
-        removed + &reverted_words(&reverted, forgotten)
+        match reverted_words(&reverted, forgotten) {
+            // That of the experiment is told already.
+            text if text == NOTHING && recovered > 0 => removed,
+            text => removed + &text,
+        }
     };
     to_standard_output(text.as_bytes())?;
     unpersisted.map_err(|error| super::failure(&error))?;
@@ -180,6 +223,8 @@ pub fn lefts(lefts: &[Left]) -> Vec<Value> {
     };
     lefts.iter().map(one).collect()
 }
+
+const NOTHING: &str = "nothing to put back\n";
 
 /// What was taken back, in lines.
 pub fn reverted_words(reverted: &Reverted, forgotten: usize) -> String {
@@ -224,7 +269,7 @@ pub fn reverted_words(reverted: &Reverted, forgotten: usize) -> String {
         text.push_str(&format!("{}: the device is gone; {rest}\n", name(left)));
     }
     if text.is_empty() {
-        return "nothing to put back\n".to_owned();
+        return NOTHING.to_owned();
     }
     if told == 0 {
         return text;
