@@ -134,6 +134,23 @@ pub struct Said {
     pub action: Option<String>,
 }
 
+/// Requests of a direction that only one of the two records has, of a device that was busy in both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OneSided {
+    /// The device.
+    pub device: String,
+    /// `reads` or `writes`.
+    pub direction: &'static str,
+    /// `A` or `B`.
+    pub record: &'static str,
+    /// Busy intervals in which they mattered.
+    pub intervals: usize,
+    /// Median of requests in a second.
+    pub requests_per_second: f64,
+    /// Median of KiB in a second.
+    pub kib_per_second: f64,
+}
+
 /// Two records side by side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
@@ -141,6 +158,8 @@ pub struct Comparison {
     pub busy: Vec<BusyTime>,
     /// Columns of devices that were busy in both.
     pub pairs: Vec<Pair>,
+    /// Directions that are in one alone.
+    pub one_sided: Vec<OneSided>,
     /// What was said of devices that both have: new, gone, kept.
     pub said: Vec<Said>,
     /// Devices that only A has.
@@ -178,6 +197,7 @@ pub fn compare(a: &History, b: &History) -> Comparison {
     let mut comparison = Comparison {
         busy,
         pairs,
+        one_sided: both.iter().flat_map(|(in_a, in_b)| one_sided(in_a, in_b)).collect(),
         said,
         only_in_a: only(a),
         only_in_b: only(b),
@@ -185,6 +205,38 @@ pub fn compare(a: &History, b: &History) -> Comparison {
     };
     comparison.sentences = sentences(&comparison, a, b);
     comparison
+}
+
+/// What one of them reads or writes and the other one does not.
+fn one_sided(a: &DeviceHistory, b: &DeviceHistory) -> Vec<OneSided> {
+    let column = |key: &str| COLUMNS.iter().find(|column| column.key == key);
+    let median_of = |device: &DeviceHistory, key: &str| {
+        column(key).and_then(|column| median(&values(device, column))).unwrap_or(0.0)
+    };
+    let directions = [("reads", "r/s", "rkB/s"), ("writes", "w/s", "wkB/s")];
+    let one = |(direction, requests, kib): (&'static str, &'static str, &'static str)| {
+        let count =
+            |device: &DeviceHistory| column(requests).map_or(0, |it| values(device, it).len());
+        let (in_a, in_b) = (count(a), count(b));
+        let (record, device, intervals) = match (in_a, in_b) {
+            (0, 1..) => ("B", b, in_b),
+            (1.., 0) => ("A", a, in_a),
+            _ => return None,
+        };
+        Some(OneSided {
+            device: a.name.clone(),
+            direction,
+            record,
+            intervals,
+            requests_per_second: median_of(device, requests),
+            kib_per_second: median_of(device, kib),
+        })
+    };
+    let is_busy = |device: &DeviceHistory| device.samples.iter().any(|sample| sample.is_busy);
+    if !is_busy(a) || !is_busy(b) {
+        return Vec::new();
+    }
+    directions.into_iter().filter_map(one).collect()
 }
 
 fn columns_of(a: &DeviceHistory, b: &DeviceHistory, options: &Options) -> Vec<Pair> {
@@ -310,6 +362,13 @@ fn said(a: &DeviceHistory, b: &DeviceHistory) -> Vec<Said> {
 
 fn sentences(comparison: &Comparison, a: &History, b: &History) -> Vec<String> {
     let mut texts = Vec::new();
+    texts.extend(comparison.one_sided.iter().map(|one| {
+        let OneSided { device, direction, record, .. } = one;
+        let rate = report::format::rate(one.kib_per_second * 1024.0);
+        let intervals = report::format::counted(one.intervals as u64, "interval", "intervals");
+        let requests = one.requests_per_second;
+        format!("{device}: {direction} are in {record} alone: {requests:.0} a second, {rate}, in {intervals}")
+    }));
     let few = comparison.pairs.iter().filter(|it| it.a.blocks.min(it.b.blocks) == 0).count();
     if few > 0 {
         texts.push(format!(

@@ -129,6 +129,9 @@ pub struct History {
     pub seconds: f64,
     /// Its intervals, after some were taken together.
     pub intervals: u64,
+    /// The shortest and the longest of them, in seconds: a watch that was held up has one that is
+    /// much longer than the others.
+    pub lengths_seconds: (f64, f64),
     /// How many were taken together.
     pub joined: u64,
     /// Whether its last line had no end.
@@ -156,6 +159,7 @@ impl History {
             began_unix_seconds: 0,
             seconds: 0.0,
             intervals: 0,
+            lengths_seconds: (0.0, 0.0),
             joined,
             is_cut: false,
             devices: Vec::new(),
@@ -183,6 +187,11 @@ impl History {
                 reading.in_flight.insert(name, seen);
             }
             if let Some(interval) = watch.next(reading) {
+                let (shortest, longest) = history.lengths_seconds;
+                history.lengths_seconds = match history.intervals {
+                    0 => (interval.seconds, interval.seconds),
+                    _ => (shortest.min(interval.seconds), longest.max(interval.seconds)),
+                };
                 history.seconds += interval.seconds;
                 history.intervals += 1;
                 gather(&mut gathered, &interval, history.seconds);

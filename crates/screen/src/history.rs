@@ -101,18 +101,27 @@ pub fn text(history: &History, colour: Colour) -> String {
     text
 }
 
+/// Intervals of which the longest is longer than the shortest by this factor are not of one length.
+const LENGTHS_ALIKE: f64 = 1.5;
+
 /// From when to when, how much there was.
 pub(crate) fn summary(history: &History) -> String {
     let began = time_text(history.began_unix_seconds);
     let ended = time_text(history.unix_seconds(history.seconds));
     let busy = history.devices.iter().filter(|device| device.busy_seconds() > 0.0).count();
-    let length = history.seconds / history.intervals.max(1) as f64;
+    // One of a watch that was held up is not hidden in a mean that no interval has.
+    let length = match history.lengths_seconds {
+        (shortest, longest) if longest > LENGTHS_ALIKE * shortest => {
+            format!("{shortest:.1} to {longest:.1} s")
+        }
+        _ => format!("{:.1} s", history.seconds / history.intervals.max(1) as f64),
+    };
     let joined = match history.joined {
         1 => String::new(),
         joined => format!(" (each {joined} of the record)"),
     };
     format!(
-        "{began} to {ended} UTC, {}: {} of {length:.1} s{joined}, {}, {busy} busy",
+        "{began} to {ended} UTC, {}: {} of {length}{joined}, {}, {busy} busy",
         duration(history.seconds),
         counted(history.intervals, "interval", "intervals"),
         counted(history.devices.len() as u64, "device", "devices"),

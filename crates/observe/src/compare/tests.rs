@@ -39,6 +39,7 @@ fn wandering(level: f64, like: f64, seconds: usize, random: &mut Random) -> Hist
         began_unix_seconds: 0,
         seconds: seconds as f64,
         intervals: seconds as u64,
+        lengths_seconds: (1.0, 1.0),
         joined: 1,
         is_cut: false,
         devices: vec![device],
@@ -112,4 +113,26 @@ fn what_is_too_short_settles_nothing_and_says_so() {
     assert!(comparison.sentences[0].contains("fewer than 40 busy intervals"));
     let long = compare(&wandering(1000.0, 0.0, BUSY_MIN, &mut random), &b);
     assert!(long.pairs.iter().any(|pair| pair.verdict == Verdict::Differs));
+}
+
+/// Numbers of a direction that only one of the two has cannot be held side by side; that it is there
+/// at all is the difference.
+#[test]
+fn writes_that_are_new_are_told() {
+    let mut random = Random::new(9);
+    let a = wandering(1000.0, 0.0, 60, &mut random);
+    let mut b = wandering(1000.0, 0.0, 60, &mut random);
+    assert_eq!(compare(&a, &b).one_sided, []);
+    for sample in &mut b.devices[0].samples {
+        sample.columns.write.requests_per_second = 250.0;
+        sample.columns.write.kib_per_second = 2000.0;
+    }
+    let found = compare(&a, &b);
+    assert_eq!(found.one_sided.len(), 1, "{found:?}");
+    let one = &found.one_sided[0];
+    assert_eq!((one.device.as_str(), one.direction, one.record), ("sda", "writes", "B"));
+    let sentence = "sda: writes are in B alone: 250 a second, 2.05 MB/s, in 60 intervals";
+    assert!(found.sentences.iter().any(|it| it == sentence), "{:?}", found.sentences);
+    let other_way = compare(&b, &a);
+    assert_eq!(other_way.one_sided[0].record, "A");
 }
