@@ -367,7 +367,10 @@ fn sentences(comparison: &Comparison, a: &History, b: &History) -> Vec<String> {
         let rate = report::format::rate(one.kib_per_second * 1024.0);
         let intervals = report::format::counted(one.intervals as u64, "interval", "intervals");
         let requests = one.requests_per_second;
-        format!("{device}: {direction} are in {record} alone: {requests:.0} a second, {rate}, in {intervals}")
+        format!(
+            "{device}: {direction} are in {record} alone: {requests:.0} a second, {rate}, in \
+             {intervals}"
+        )
     }));
     let few = comparison.pairs.iter().filter(|it| it.a.blocks.min(it.b.blocks) == 0).count();
     if few > 0 {

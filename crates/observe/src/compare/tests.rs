@@ -115,8 +115,8 @@ fn what_is_too_short_settles_nothing_and_says_so() {
     assert!(long.pairs.iter().any(|pair| pair.verdict == Verdict::Differs));
 }
 
-/// Numbers of a direction that only one of the two has cannot be held side by side; that it is there
-/// at all is the difference.
+/// Numbers of a direction that only one of the two has cannot be held side by side; that it is
+/// there at all is the difference.
 #[test]
 fn writes_that_are_new_are_told() {
     let mut random = Random::new(9);
