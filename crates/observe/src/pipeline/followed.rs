@@ -319,7 +319,11 @@ impl Stage {
             return;
         }
         self.working_seconds = seconds.min(self.lifetime_seconds);
-        let factor = (self.lifetime_seconds - self.working_seconds) / rest;
+        self.scale_waits((self.lifetime_seconds - self.working_seconds) / rest);
+    }
+
+    /// Each kind of waiting, and what is told of one of them apart.
+    fn scale_waits(&mut self, factor: f64) {
         let kinds = [
             &mut self.starved_seconds,
             &mut self.blocked_seconds,
@@ -340,16 +344,8 @@ impl Stage {
             return;
         }
         let factor = self.lifetime_seconds / seen;
-        let kinds = [
-            &mut self.working_seconds,
-            &mut self.starved_seconds,
-            &mut self.blocked_seconds,
-            &mut self.device_seconds,
-            &mut self.device_write_seconds,
-            &mut self.flush_seconds,
-            &mut self.other_seconds,
-        ];
-        kinds.into_iter().for_each(|kind| *kind *= factor);
+        self.working_seconds *= factor;
+        self.scale_waits(factor);
     }
 }
 

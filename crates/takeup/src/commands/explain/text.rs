@@ -91,7 +91,8 @@ fn headline(seen: &Seen) -> String {
 }
 
 fn table(seen: &Seen, colour: Colour) -> String {
-    let Look { stages, seconds, .. } = &seen.look;
+    // Of the pipeline, as in the sentences: what the line does beside it is in no share.
+    let Look { stages, piped_seconds: seconds, .. } = &seen.look;
     if stages.is_empty() {
         return String::new();
     }
