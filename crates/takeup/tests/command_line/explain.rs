@@ -122,7 +122,11 @@ fn the_stage_that_is_known_to_be_slow_is_named() {
     let known = known();
     assert!(known.len() >= 20);
     for (line, limit) in known {
-        let found = explained(scene.path(), &[&line, "--for", SPAN]);
+        let mut found = explained(scene.path(), &[&line, "--for", SPAN]);
+        if found["limit"] != limit {
+            // Beside other tests a second may be one in which this pipeline hardly had a core.
+            found = explained(scene.path(), &[&line, "--for", "5s"]);
+        }
         assert_eq!(found["limit"], limit, "{line}: {found:#}");
         is_consistent(&found, &line);
         if line.starts_with("perl") {
