@@ -41,7 +41,8 @@ impl Tool {
             panic!("this test needs {name} (Debian package {package}): {error}")
         });
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{name} {arguments:?}: {errors}");
+        let only_locale = self == Tool::Bsdtar && locale == "C" && speaks_of_the_locale(&errors);
+        assert!(output.status.success() || only_locale, "{name} {arguments:?}: {errors}");
         (output.stdout, errors)
     }
 
@@ -62,6 +63,17 @@ impl Tool {
         arguments.extend(["-cf", "-", "."].map(OsStr::new));
         self.run(tree, "C.UTF-8", &arguments).0
     }
+}
+
+/// Whether bsdtar says only that its locale lacks a name of the archive: it has restored it all the
+/// same, byte by byte, as it does with such names in archives of its own.
+fn speaks_of_the_locale(errors: &str) -> bool {
+    let mut lines = errors.lines().filter(|line| !line.is_empty()).peekable();
+    lines.peek().is_some()
+        && lines.all(|line| {
+            line.ends_with("can't be converted from UTF-8 to current locale.")
+                || line == "bsdtar: Error exit delayed from previous errors."
+        })
 }
 
 /// A path from bytes as an archive holds them.
