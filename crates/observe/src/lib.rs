@@ -10,6 +10,7 @@
 //! Not here: how any of it is printed, which is the command's.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+pub mod capture;
 pub mod columns;
 pub mod compare;
 pub mod explain;

@@ -1,0 +1,8 @@
+//! What a process does to its files: operations of a recording, and what they say of each file.
+//!
+//! [`operation`] is the one model of an operation that a live recording and all imports share;
+//! whoever records hands each to a [`Recording`](operation::Recording). [`profile`] is what they
+//! come to.
+
+pub mod operation;
+pub mod profile;

@@ -1,0 +1,206 @@
+//! One operation on a file, as whoever recorded it saw it: the model that a live capture and all
+//! imports share.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// A value that was seen, or why it cannot be known.
+pub type Known<T> = Result<T, Unknown>;
+
+/// Why something cannot be known. Never 0 in its place, and never a guess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Unknown {
+    /// Neither submission nor completion of a ring's requests says where in the file.
+    OffsetOfRing,
+    /// An `io_submit` shows pointers to its requests only.
+    RequestOfAio,
+    /// The request names a registered file by its index.
+    RegisteredFile,
+    /// Where the file's position stood when the recording began is not known.
+    Position,
+    /// A splice counts its bytes nowhere until it has ended, and not where they came from.
+    Splice,
+    /// The call had not ended when the recording did.
+    NotEnded,
+    /// The file was closed before its name was looked up.
+    Closed,
+    /// Buffered requests are done while they are submitted: what the program asked for is not seen.
+    DoneAtOnce,
+    /// What was recorded does not say it.
+    NotRecorded,
+    /// Looking at it needs rights that this process lacks.
+    NotAllowed,
+}
+
+impl Unknown {
+    /// In words that follow "unknown: ".
+    pub fn reason(self) -> &'static str {
+        match self {
+            Unknown::OffsetOfRing => "requests of io_uring are seen without their offset",
+            Unknown::RequestOfAio => "io_submit shows pointers to its requests, not what they ask",
+            Unknown::RegisteredFile => "the request names a registered file by its number only",
+            Unknown::Position => "the file's position was not known when the recording began",
+            Unknown::Splice => "a splice does not tell how much of which file it moved",
+            Unknown::NotEnded => "the call had not ended when the recording did",
+            Unknown::Closed => "the file was closed before its name was looked up",
+            Unknown::DoneAtOnce => "buffered requests are done while they are submitted",
+            Unknown::NotRecorded => "what was recorded does not say it",
+            Unknown::NotAllowed => "looking at it needs rights that this process lacks",
+        }
+    }
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.reason())
+    }
+}
+
+impl Serialize for Unknown {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.reason())
+    }
+}
+
+/// Number of a file in its recording, from 0, in the order in which files were met.
+pub type FileNumber = u32;
+
+/// A file as it was opened. The same path opened with other flags is another file here; the profile
+/// joins those of one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenedFile {
+    /// Its path as the process sees it; ` (deleted)` is cut off and told in `deleted`.
+    pub path: Known<String>,
+    /// What it is.
+    pub kind: FileKind,
+    /// Whether it had no name any more.
+    pub deleted: bool,
+    /// Opened with `O_DIRECT`.
+    pub direct: Known<bool>,
+    /// Opened with `O_SYNC` or `O_DSYNC`: each write waits until it is on the disk.
+    pub synchronous: Known<bool>,
+    /// Opened with `O_APPEND`.
+    pub append: Known<bool>,
+    /// Its size when it was met.
+    pub size_bytes: Known<u64>,
+}
+
+/// What kind of thing a descriptor stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// A regular file.
+    Regular,
+    /// A block device.
+    BlockDevice,
+    /// A character device: tapes, terminals, /dev/null.
+    CharacterDevice,
+    /// A pipe or named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// Anything else, or not known.
+    Other,
+}
+
+/// How a program asks, named as fio names its engines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// `read`, `write`: from where the file's position is.
+    Sync,
+    /// `pread`, `pwrite`.
+    Psync,
+    /// `readv`, `writev`.
+    Vsync,
+    /// `preadv`, `pwritev`.
+    Pvsync,
+    /// `preadv2`, `pwritev2`.
+    Pvsync2,
+    /// `io_submit` and `io_getevents`.
+    Libaio,
+    /// A ring.
+    IoUring,
+    /// Pages of a mapped file.
+    Mmap,
+    /// `splice`, `sendfile`, `copy_file_range`, `tee`, `vmsplice`.
+    Splice,
+    /// Not known: a trace of the block layer sees no calls.
+    Unknown,
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// Data out of the file.
+    Read,
+    /// Data into the file.
+    Write,
+    /// That what was written is on the disk.
+    Sync(SyncCall),
+    /// Space, or holes (`fallocate`).
+    Allocate,
+    /// That a range is not needed any more.
+    Discard,
+}
+
+/// By which call a program asks for its data to be on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncCall {
+    /// `fsync`.
+    Fsync,
+    /// `fdatasync`.
+    Fdatasync,
+    /// `sync_file_range`.
+    SyncFileRange,
+    /// `msync`.
+    Msync,
+    /// `sync` or `syncfs`: of a whole file system.
+    Sync,
+}
+
+/// One operation. Recorders hand them out in the order in which they ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// When it was asked for, in ns of a clock that all operations of a recording share.
+    pub start_ns: u64,
+    /// Until the program had its answer.
+    pub duration_ns: Known<u64>,
+    /// Who asked.
+    pub process: u32,
+    /// With which of its threads.
+    pub thread: u32,
+    /// Of what.
+    pub file: FileNumber,
+    /// How.
+    pub engine: Engine,
+    /// What.
+    pub asked: Asked,
+    /// Where in the file it begins.
+    pub offset_bytes: Known<u64>,
+    /// How much it asked for.
+    pub asked_bytes: Known<u64>,
+    /// How much of that was done; 0 at the end of a file. Of a sync 0.
+    pub done_bytes: Known<u64>,
+    /// `RWF_DSYNC` or `RWF_SYNC` of this write alone.
+    pub synchronous: bool,
+    /// Operations of this file in flight when it began, itself included.
+    pub in_flight: Known<u32>,
+    /// The error it ended with (errno), 0 without one.
+    pub error: i32,
+}
+
+/// Takes what a recorder sees, in order. One that keeps everything would not be bounded.
+pub trait Recording {
+    /// A file is met for the first time; its number is the count of those before it.
+    fn file(&mut self, number: FileNumber, file: &OpenedFile);
+    /// More became known of a file that was met before: a name, or a size.
+    fn file_again(&mut self, number: FileNumber, file: &OpenedFile);
+    /// An operation has ended, or never will within this recording.
+    fn operation(&mut self, operation: &Operation);
+    /// Events that were lost since the last word of them: operations may be missing or be wrong.
+    fn lost(&mut self, events: u64);
+}
