@@ -43,6 +43,19 @@ pub struct Look {
     pub cores: usize,
     /// How many of them other programs had on average.
     pub others_cores: f64,
+    /// The tape drive that the last stage writes to, where its rate is known.
+    pub drive: Option<Drive>,
+}
+
+/// A drive that a pipeline ends in. Its own buffer hides from programs how long it is busy.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Drive {
+    /// As the programs name it.
+    pub name: String,
+    /// What it puts on its medium at most, in bytes per second.
+    pub highest_bytes_per_second: f64,
+    /// Whether it compresses what it is given, by what is known of it.
+    pub compresses: bool,
 }
 
 /// A stage. Times are in seconds; those of the first five kinds add up to how long it was there.

@@ -21,6 +21,8 @@ pub struct VirtualDrive {
     pub buffer_bytes: u64,
     /// How many times as fast as ours its time runs.
     pub speed_up: f64,
+    /// Whether it compresses what it is given.
+    pub compresses: bool,
 }
 
 impl VirtualDrive {
@@ -37,6 +39,7 @@ impl VirtualDrive {
             highest_bytes_per_second: speed("highest_bytes_per_second")?,
             buffer_bytes: number("buffer_bytes")?,
             speed_up,
+            compresses: status.get("compression")?.as_bool()?,
         })
     }
 

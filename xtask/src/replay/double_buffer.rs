@@ -159,9 +159,45 @@ fn pipelines(scene: &Scene, account: &mut Account, published: &Published) -> any
         pairs.iter().chain(&rest).for_each(|(ours, theirs)| asked.near(*ours, *theirs));
         Ok(())
     });
+    explained(scene, account, done.as_ref(), scale)?;
     drop((drive, fast, slow));
     let judged = done.ok_or_else(|| anyhow::anyhow!("the pipelines were not run"))?;
     what_they_tell(scene, account, &judged, scale, published)
+}
+
+/// Whether one look at the pipeline without a buffer foretells the one with it.
+fn explained(
+    scene: &Scene,
+    account: &mut Account,
+    judged: Option<&Judged>,
+    scale: Scale,
+) -> anyhow::Result<()> {
+    let they = "two dd were tried, by the textbook's advice for file systems";
+    let question = "What would a buffer bring, before it is tried?";
+    let judged = judged.ok_or_else(|| anyhow::anyhow!("the pipelines were not run"))?;
+    account.ask(scene, question, they, |asked| {
+        scene.run("mt-st -f drive/nst0 rewind")?;
+        let seen = scene.document("takeup explain 'sh gzip-output >drive/nst0'")?;
+        let seconds = |value: &serde_json::Value| value["seconds"].as_f64();
+        let (Some(foretold), Some(direct)) = (seconds(&seen["predicted"]), seconds(&seen)) else {
+            anyhow::bail!("explain foretells nothing: {seen}");
+        };
+        let measured = judged.seconds(&[("command", "takeup")])?;
+        asked.says(format!(
+            "`takeup explain` of the pipeline without one: {:.0} s become {:.0} s with `takeup \
+             pipe`, which took {:.0} s.",
+            scale.theirs(direct),
+            scale.theirs(foretold),
+            scale.theirs(measured)
+        ));
+        // One short run each, on a machine that may have other work.
+        let (within, share) =
+            scene.length.pick(("it is foretold within 15 %", 0.15), ("within 10 %", 0.10));
+        asked.holds(within, (foretold / measured - 1.0).abs() <= share);
+        asked.is_open();
+        Ok(())
+    });
+    Ok(())
 }
 
 /// Seconds of their runs.

@@ -1,5 +1,6 @@
 //! What a pipeline's limit was, and what would change it.
 
+mod drive;
 mod words;
 
 use finding::{Certainty, Finding, Severity, Unit};
@@ -121,19 +122,7 @@ pub fn judge(look: &Look, typed: Option<&str>) -> Judgement {
     judgement.findings.extend(case.small_pipes());
     judgement.findings.extend(case.tar_blocking());
     judgement.findings.extend(not_seen(look));
-    if let (Some(predicted), Some(first)) = (&judgement.predicted, judgement.findings.first_mut()) {
-        first.gain = Some(format!(
-            "foretold: {} instead of {} for the same data, {:.1} times as fast",
-            duration(predicted.seconds),
-            duration(look.seconds),
-            look.seconds / predicted.seconds.max(f64::MIN_POSITIVE)
-        ));
-        first.action = Some(match &predicted.command {
-            Some(command) => format!("{}: {command}", predicted.change),
-            None => predicted.change.clone(),
-        });
-        first.command.clone_from(&predicted.command);
-    }
+    case.tell_forecast(&mut judgement);
     judgement
 }
 
@@ -152,6 +141,26 @@ struct Case<'a> {
 impl Case<'_> {
     fn stage(&self) -> &Stage {
         &self.look.stages[self.longest]
+    }
+
+    /// The first finding tells what the change would bring.
+    fn tell_forecast(&self, judgement: &mut Judgement) {
+        let Judgement { predicted: Some(predicted), findings, .. } = judgement else { return };
+        let Some(first) = findings.first_mut() else { return };
+        first.gain = Some(format!(
+            "foretold: {} instead of {} for the same data, {:.1} times as fast",
+            duration(predicted.seconds),
+            duration(self.look.seconds),
+            self.look.seconds / predicted.seconds.max(f64::MIN_POSITIVE)
+        ));
+        first.action = Some(match &predicted.command {
+            Some(command) => format!("{}: {command}", predicted.change),
+            None => predicted.change.clone(),
+        });
+        first.command.clone_from(&predicted.command);
+        if self.drive_seconds() >= predicted.seconds * (1.0 - ALIKE) {
+            first.caveat = self.drive_said();
+        }
     }
 
     /// How long the pipeline took, without what the line does beside it.
@@ -183,7 +192,8 @@ impl Case<'_> {
 
     /// What all of it takes at least where nothing waits for anything.
     fn overlapped_seconds(&self) -> f64 {
-        self.stage().busy_seconds().max(self.used_seconds() / self.left_cores())
+        let programs = self.stage().busy_seconds().max(self.used_seconds() / self.left_cores());
+        programs.max(self.drive_seconds())
     }
 
     /// The first stage waits for somebody who is no stage, or the last one does.
@@ -322,7 +332,8 @@ impl Case<'_> {
         let others = self.look.stages.iter().enumerate().filter(|(at, _)| *at != self.longest);
         let others = others.map(|(_, stage)| stage.busy_seconds()).fold(0.0, f64::max);
         let cores = self.used_seconds() / self.left_cores();
-        let seconds = rest.max(writes).max(others).max(cores) + stage.flush_seconds;
+        let programs = rest.max(writes).max(others).max(cores) + stage.flush_seconds;
+        let seconds = programs.max(self.drive_seconds());
         let is_last = self.longest + 1 == self.look.stages.len();
         let predicted = is_last.then(|| {
             self.if_worth(seconds, || Predicted {
@@ -433,7 +444,8 @@ impl Case<'_> {
         }
         let second = self.look.stages.iter().enumerate().filter(|(at, _)| *at != self.longest);
         let second = second.map(|(_, stage)| stage.busy_seconds()).fold(0.0, f64::max);
-        let seconds = (self.used_seconds() / self.left_cores()).max(second);
+        let cores = self.used_seconds() / self.left_cores();
+        let seconds = cores.max(second).max(self.drive_seconds());
         let what = format!(
             "{program} works with one thread, and {free:.1} of {} cores were free",
             self.look.cores

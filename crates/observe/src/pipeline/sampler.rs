@@ -253,6 +253,7 @@ impl Sampler {
             looking_seconds: self.cost_seconds,
             cores,
             others_cores: (others - used).max(0.0) / seconds.max(f64::MIN_POSITIVE),
+            drive: None,
         }
     }
 

@@ -2,8 +2,9 @@
 //!
 //! The shell runs the pipeline in a group of its own ([`bench::programs::group`]), [`Sampler`]
 //! looks at it meanwhile, [`judge`] says what was seen, and [`text`] prints that;
-//! [`live`] what is seen so far.
+//! [`live`] what is seen so far, [`drive`] knows the tape drive that it ends in.
 
+mod drive;
 mod live;
 mod text;
 
@@ -203,6 +204,7 @@ impl Runner {
             Err(error) => return Err(Failure::new(&error, None)),
         };
         name_parts_of_shell(&mut look, &arguments, line);
+        look.drive = drive::behind(&look);
         let judgement = judge(&look, Some(line));
         let is_stopped = cancel.check().is_err();
         Ok(Seen { look, judgement, processor_seconds, failed, is_ended, is_stopped })
@@ -256,7 +258,8 @@ fn attach(pid: u32, span: Option<Span>, cancel: &Cancel) -> Result<Seen, Failure
         live.show(&sampler);
     }
     drop(live);
-    let look = sampler.finish();
+    let mut look = sampler.finish();
+    look.drive = drive::behind(&look);
     let judgement = judge(&look, None);
     // Whoever looks at what runs stops looking, and nothing else.
     Ok(Seen { look, judgement, processor_seconds: None, failed: None, is_ended, is_stopped: false })
@@ -273,6 +276,7 @@ fn document(seen: &Seen) -> Value {
         "looking_seconds": look.looking_seconds,
         "stages": look.stages,
         "pipes": look.pipes,
+        "drive": look.drive,
         "limit": judgement.limit.map(|at| at + 1),
         "longest_stage_seconds": judgement.longest_stage_seconds,
         "sum_seconds": judgement.sum_seconds,

@@ -1,7 +1,7 @@
 //! Pipelines with a known limit, as the sampler would have seen them.
 
 use super::*;
-use crate::pipeline::{Pipe, Wait};
+use crate::pipeline::{Drive, Pipe, Wait};
 
 /// A stage by its words and the seconds that it works, starves, is blocked and waits for a device.
 fn stage(words: &str, seconds: [f64; 4]) -> Stage {
@@ -31,6 +31,7 @@ fn look(stages: Vec<Stage>) -> Look {
         looking_seconds: 0.0,
         cores: 2,
         others_cores: 0.0,
+        drive: None,
     }
 }
 
@@ -362,4 +363,37 @@ fn every_rule_has_a_case() {
     for rule in rules::PIPELINE.rules {
         assert!(is_tested(rule.id), "{}", rule.id);
     }
+}
+
+fn on_a_drive(compresses: bool, stages: Vec<Stage>) -> Look {
+    let name = "/dev/nst0".to_owned();
+    let drive = Drive { name, highest_bytes_per_second: 10e6, compresses };
+    Look { drive: Some(drive), ..look(stages) }
+}
+
+/// It reads for 5 s and writes 80 MB in 4 s, most of it into the drive's buffer.
+fn in_turns() -> Stage {
+    let tar = writes("/dev/nst0", stage("tar cf /dev/nst0 /srv", [0.4, 0.0, 0.0, 9.4]));
+    Stage { device_write_seconds: 4.0, bytes_out: Some(80_000_000), ..tar }
+}
+
+#[test]
+fn no_buffer_is_faster_than_the_drive_behind_it() {
+    let typed = "tar cf - /srv > /dev/nst0";
+    let of = |look: &Look| judge(look, Some(typed)).predicted.unwrap().seconds;
+    assert!((of(&look(vec![in_turns()])) - 5.8).abs() < 0.01);
+    assert!((of(&on_a_drive(false, vec![in_turns()])) - 8.0).abs() < 0.01);
+    // What is compressed by the drive may be less on the medium, but not what came compressed.
+    assert!((of(&on_a_drive(true, vec![in_turns()])) - 5.8).abs() < 0.01);
+    let gzip = stage("gzip -c", [2.0, 0.0, 7.8, 0.0]);
+    assert!((of(&on_a_drive(true, vec![gzip, in_turns()])) - 8.0).abs() < 0.01);
+    let said = judge(&on_a_drive(false, vec![in_turns()]), Some(typed));
+    let caveat = said.findings[0].caveat.clone().unwrap();
+    assert_eq!(caveat, "/dev/nst0 takes 10.0 MB/s at most, 8.00 s for all of it");
+}
+
+#[test]
+fn what_the_drive_cannot_be_given_faster_is_not_proposed() {
+    let tar = Stage { bytes_out: Some(96_000_000), ..in_turns() };
+    assert_eq!(judge(&on_a_drive(false, vec![tar]), None).predicted, None);
 }

@@ -1,0 +1,33 @@
+//! The tape drive that a pipeline ends in: how fast it is, without asking it anything.
+
+use std::path::Path;
+
+use device::tape;
+use model::tape::generation::Generation;
+use observe::pipeline::{Drive, Look};
+
+use crate::virtual_drive::VirtualDrive;
+
+/// The drive among the files that the last stage waited for, where its rate is known: of a virtual
+/// one as it is set, of a real one by its product name, which the kernel has.
+pub(super) fn behind(look: &Look) -> Option<Drive> {
+    look.stages.last()?.waits_for.iter().find_map(|wait| drive(&wait.what))
+}
+
+fn drive(name: &str) -> Option<Drive> {
+    if let Some(played) = VirtualDrive::of_tape(name) {
+        return Some(Drive {
+            name: name.to_owned(),
+            highest_bytes_per_second: played.highest_bytes_per_second as f64,
+            compresses: played.compresses,
+        });
+    }
+    let found = tape::find(Path::new(name))?;
+    let product = found.folder()?.device_text("model")?;
+    Some(Drive {
+        name: name.to_owned(),
+        highest_bytes_per_second: Generation::of_product(&product)?.highest_speed() as f64,
+        // It may, and only a question would tell.
+        compresses: true,
+    })
+}
