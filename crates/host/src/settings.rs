@@ -150,6 +150,9 @@ impl Kind {
         }
     }
 
+    /// Of write-back latency: as the kernel chooses, by whether the device is rotational.
+    pub const DEFAULT_LATENCY: &str = "-1";
+
     /// A value with what it counts.
     pub fn with_unit(self, value: &str) -> String {
         match self {

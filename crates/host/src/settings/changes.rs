@@ -27,7 +27,7 @@ use crate::mounts::{self, Mount};
 
 pub use persist::{FileState, Persisted};
 pub use revert::{Left, Reverted};
-pub use trial::Trial;
+pub use trial::{Phase, Trial};
 
 /// Changes that may be in the list at once.
 pub const CHANGES_MAX: usize = 1000;
@@ -195,7 +195,13 @@ pub struct Now {
 impl Now {
     /// Whether it holds what it was set to.
     pub fn holds(&self) -> bool {
-        self.changed.set.is_none() || self.changed.set == self.value
+        self.changed.set.is_none() || self.changed.set == self.value || self.asks_for_default()
+    }
+
+    /// Whether the kernel was asked for its own value, which is never the one that was written.
+    pub fn asks_for_default(&self) -> bool {
+        let is_default = self.changed.set.as_deref() == Some(Kind::DEFAULT_LATENCY);
+        self.changed.kind == Kind::WriteBackLatency && is_default
     }
 }
 
@@ -327,10 +333,15 @@ impl<'a> Changes<'a> {
         let mut is_other = false;
         if let Some(last) = self.list.changes.last_mut() {
             for (changed, now) in last.settings.iter_mut().zip(&now) {
-                if !now.holds() && now.value.is_some() {
+                let is_as_set = now.holds() && !now.asks_for_default();
+                if !is_as_set && now.value.is_some() {
                     changed.set.clone_from(&now.value);
                     is_other = true;
                 }
+            }
+            if let Some(trial) = &mut last.trial {
+                trial.phase = Phase::Set;
+                is_other = true;
             }
         }
         if is_other {

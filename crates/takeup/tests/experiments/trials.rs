@@ -163,6 +163,47 @@ fn what_a_killed_guard_leaves_the_next_command_puts_back() {
     done(directory.path(), &["revert"]);
 }
 
+/// As a session that ends does with all that it had started.
+#[test]
+fn a_guard_that_is_asked_to_end_ends_the_trial() {
+    needs::require!(LoopDevices, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::tuned(directory.path());
+    let before = device.settings();
+    let guard = on_trial(directory.path(), &device, "1h");
+    kill_process(Pid::from_raw(guard.cast_signed()).unwrap(), Signal::TERM).unwrap();
+    until("the guard is gone", || !runs(guard));
+    assert_eq!(device.settings(), before);
+    assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
+}
+
+/// Nobody meant that to be a trial.
+#[test]
+fn what_was_set_by_hand_meanwhile_outlives_the_trial() {
+    needs::require!(LoopDevices, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::tuned(directory.path());
+    kill(on_trial(directory.path(), &device, "1h"));
+    fs::write(device.queue("read_ahead_kb"), "4096").unwrap();
+    let_it_be_overdue(directory.path());
+    let text = told(&tune(directory.path(), &["confirm"]).output().unwrap(), 2);
+    let expected = "read-ahead: 4096 KiB, set by somebody else during the trial, left alone\n";
+    assert!(text.contains(expected), "{text}");
+    assert_eq!((read_ahead(&device).as_str(), shown(directory.path())), ("4096", Value::Null));
+}
+
+/// What the kernel makes of -1 is its default, and nobody else's value.
+#[test]
+fn the_kernels_default_latency_is_what_was_asked_for() {
+    needs::require!(LoopDevices, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::tuned(directory.path());
+    let set = ["set", device.path(), "wbt_lat_usec=-1", "--settle", "10ms"];
+    let text = told(&tune(directory.path(), &set).output().unwrap(), 0);
+    assert!(!text.contains("somebody else"), "{text}");
+    done(directory.path(), &["revert"]);
+}
+
 /// Of another start of the machine nothing is waited for.
 #[test]
 fn a_restart_ends_a_trial() {

@@ -30,6 +30,8 @@ pub struct Reverted {
     pub forgotten: Vec<Left>,
     /// Settings of devices that are gone. They stay in the list.
     pub gone: Vec<Left>,
+    /// Settings of a trial that somebody else has set since; they stay so, and are forgotten.
+    pub theirs: Vec<Left>,
 }
 
 /// Whether it is as it was.
@@ -56,6 +58,7 @@ impl Reverted {
         self.put_back.extend(other.put_back);
         self.forgotten.extend(other.forgotten);
         self.gone.extend(other.gone);
+        self.theirs.extend(other.theirs);
     }
 }
 
@@ -93,7 +96,7 @@ impl Changes<'_> {
     }
 
     pub(super) fn take_back_last(&mut self) -> Result<Reverted, ChangeError> {
-        self.take_back_one(self.list.changes.len() - 1)
+        self.take_back_one(self.list.changes.len() - 1, Vec::new())
     }
 
     /// All of them are tried; the first error is told. What is to be kept as it is now is written
@@ -179,20 +182,22 @@ impl Changes<'_> {
         failed.map_or(Ok(()), Err)
     }
 
+    /// Whether its device has been what it is now since it was changed.
+    pub(super) fn is_of_now(&self, change: &Change, changed: &Changed) -> bool {
+        let (sys, mounts) = (self.machine.sys(), self.machine.mounts());
+        let setting = changed.device.find(sys, changed.kind, &mounts);
+        let now = setting.and_then(|setting| Device::of(sys, &setting, &mounts));
+        change.boot == self.machine.boot()
+            && now.is_some_and(|now| now.sequence == changed.device.sequence)
+    }
+
     /// Each setting of each device once, with the value before the first of these changes that the
     /// kernel may still know, and what the last of them set.
     fn wholes(&self, changes: &[Change]) -> Vec<Whole> {
-        let boot = self.machine.boot();
-        let (sys, mounts) = (self.machine.sys(), self.machine.mounts());
-        let is_of_now = |change: &Change, changed: &Changed| {
-            let setting = changed.device.find(sys, changed.kind, &mounts);
-            let now = setting.and_then(|setting| Device::of(sys, &setting, &mounts));
-            change.boot == boot && now.is_some_and(|now| now.sequence == changed.device.sequence)
-        };
         let mut wholes: Vec<Whole> = Vec::new();
         for change in changes {
             for changed in &change.settings {
-                let is_of_now = is_of_now(change, changed);
+                let is_of_now = self.is_of_now(change, changed);
                 let same = |whole: &&mut Whole| is_same(&whole.changed, changed);
                 match wholes.iter_mut().find(same) {
                     // What was before is of no use when the kernel has forgotten it since.

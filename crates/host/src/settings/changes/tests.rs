@@ -199,6 +199,7 @@ impl Scene {
             until_uptime_ms: self.kernel.uptime_ms() + seconds * 1000,
             until_unix_seconds: 1000 + seconds,
             guard: Process::of(std::process::id()).unwrap(),
+            phase: Phase::default(),
         };
         let mut changes = self.open();
         let wanted = Wanted { trial: Some(trial), ..self.wanted(values) };
@@ -454,6 +455,38 @@ fn a_trial_that_ends_takes_no_later_change_along() {
     assert_eq!((scene.after(600), scene.read_ahead("sda").as_str()), (1, "64"));
     scene.open().revert().unwrap();
     assert_eq!(scene.kernel.values("sda"), before);
+}
+
+/// It is theirs: nobody meant it to be a trial.
+#[test]
+fn what_somebody_else_has_set_meanwhile_outlives_the_trial() {
+    let scene = Scene::new(&["sda"]);
+    let before = scene.kernel.values("sda");
+    scene.on_trial(600, &[("sda", Kind::ReadAhead, "1024"), ("sda", Kind::MaxSectors, "512")]);
+    scene.kernel.put(&scene.kernel.setting("sda", Kind::ReadAhead), "4096");
+    scene.kernel.uptime_ms.set(scene.kernel.uptime_ms() + 600_000);
+    let reverted = scene.open().put_back_overdue().unwrap();
+    let found: Vec<Option<&str>> = reverted.theirs.iter().map(|it| it.found.as_deref()).collect();
+    assert_eq!(found, [Some("4096")]);
+    assert_eq!(scene.read_ahead("sda"), "4096");
+    scene.kernel.put(&scene.kernel.setting("sda", Kind::ReadAhead), "64");
+    assert_eq!(scene.kernel.values("sda"), before);
+    assert!(!scene.path().exists());
+}
+
+/// A guard that is ended puts back what it waits for, and nothing else.
+#[test]
+fn a_guard_that_is_ended_puts_back_what_it_guards() {
+    let scene = Scene::new(&["sda", "sdb"]);
+    let before = scene.kernel.values("sda");
+    scene.on_trial(600, &ALL);
+    scene.apply(&[("sdb", Kind::ReadAhead, "512")]).unwrap();
+    let guard = remembered(&scene.path()).unwrap()[0].trial.clone().unwrap().guard;
+    let other = Process { pid: guard.pid + 1, ..guard };
+    assert_eq!(scene.open().put_back_guarded_by(&other).unwrap(), Reverted::default());
+    scene.open().put_back_guarded_by(&guard).unwrap();
+    assert_eq!(scene.kernel.values("sda"), before);
+    assert_eq!(scene.read_ahead("sdb"), "512");
 }
 
 #[test]

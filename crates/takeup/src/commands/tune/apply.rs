@@ -4,17 +4,18 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bench::disk::queue::settings_of;
 use clap::Args;
 use host::layers::Storage;
-use host::settings::changes::{Change, Machine, Now, ThisMachine, Trial, Wanted, look};
+use host::settings::changes::{Change, Machine, Now, Phase, ThisMachine, Trial, Wanted, look};
 use host::settings::limits::{Unfit, unfit};
 use host::settings::{Kind, Setting};
 use report::escape::escape;
 use report::format::duration;
 use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::guard::Guard;
 use crate::commands::bench::{Form, finish};
@@ -63,6 +64,9 @@ pub struct ApplyArgs {
     #[arg(long = "for", value_name = "TIME")]
     trial: Option<Span>,
 }
+
+/// How often a wait looks whether it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Longer than anybody tries something.
 const TRIAL_SECONDS_MAX: f64 = 30.0 * 24.0 * 3600.0;
@@ -277,6 +281,7 @@ pub fn apply(
         until_uptime_ms: machine.uptime_ms() + (seconds * 1e3) as u64,
         until_unix_seconds: now_unix_seconds + seconds as u64,
         guard: guard.process,
+        phase: Phase::default(),
     });
     let for_path = path.display().to_string();
     let wanted = Wanted { for_path, now_unix_seconds, trial, settings };
@@ -307,9 +312,24 @@ fn again(change: &Change, arguments: &ApplyArgs) -> (Vec<Now>, String) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => "",
         _ => "after `udevadm settle` and ",
     };
-    std::thread::sleep(Duration::from_secs_f64(arguments.settle.0));
-    let when = format!("{udev}after {}", duration(arguments.settle.0));
+    let (seconds, is_stopped) = settle(arguments.settle.0);
+    let stopped = if is_stopped { ", when it was stopped" } else { "" };
+    let when = format!("{udev}after {}{stopped}", duration(seconds));
     (look(&ThisMachine, change), when)
+}
+
+/// Waits so long, or until a signal asks to stop: what is set by then is told all the same.
+fn settle(seconds: f64) -> (f64, bool) {
+    let start = Instant::now();
+    let mut signals = crate::interrupt::listen(&[SIGINT, SIGTERM, SIGHUP]).ok();
+    while start.elapsed().as_secs_f64() < seconds {
+        let left = Duration::from_secs_f64(seconds).saturating_sub(start.elapsed());
+        std::thread::sleep(left.min(LOOK_EVERY));
+        if signals.as_mut().is_some_and(|signals| signals.pending().next().is_some()) {
+            return (start.elapsed().as_secs_f64(), true);
+        }
+    }
+    (seconds, false)
 }
 
 impl Applied {
@@ -407,6 +427,9 @@ pub fn setting_name(now: &Now) -> String {
 /// From what to what it was set.
 pub fn step(now: &Now, set: &str) -> String {
     let (kind, before) = (now.changed.kind, &now.changed.before);
+    if now.asks_for_default() {
+        return format!("{} -> {}, the kernel's default", kind.with_unit(before), held(now));
+    }
     match kind.with_unit(set) {
         same if before == set => format!("{same}, kept"),
         other => format!("{} -> {other}", kind.with_unit(before)),

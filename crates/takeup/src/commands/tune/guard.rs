@@ -15,11 +15,14 @@ use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
 use host::processes::Process;
-use host::settings::changes::{Change, Changes, ThisMachine, remembered};
+use host::settings::changes::{Change, ChangeError, Changes, Reverted, ThisMachine, remembered};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::failure::{FAILED, Failure};
 
@@ -89,9 +92,14 @@ pub fn run(arguments: &GuardArgs) -> ExitCode {
     close_inherited();
     // Who has a session already has no terminal to lose.
     let _ = rustix::process::setsid();
+    // Flags alone: it keeps nothing open.
+    let ended = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGHUP, SIGINT] {
+        let _ = signal_hook::flag::register(signal, Arc::clone(&ended));
+    }
     let told = say_ready().and_then(|()| wait_for_begin());
     match told {
-        Ok(()) => watch(&arguments.list),
+        Ok(()) => watch(&arguments.list, &ended),
         Err(_) => ExitCode::from(FAILED),
     }
 }
@@ -132,12 +140,17 @@ fn wait_for_begin() -> std::io::Result<()> {
     Ok(rustix::stdio::dup2_stdin(&nothing)?)
 }
 
-/// Until nothing of what it is to put back is left.
-fn watch(list: &Path) -> ExitCode {
+/// Until nothing of what it is to put back is left. Whoever ends it ends the trial: what nobody
+/// waits for any more would stay.
+fn watch(list: &Path, ended: &AtomicBool) -> ExitCode {
     let Some(own) = Process::of(std::process::id()) else { return ExitCode::from(FAILED) };
     let is_own = |change: &Change| change.trial.as_ref().is_some_and(|it| it.guard == own);
     let mut tries = 0;
     while tries < TRIES_MAX {
+        if ended.load(Ordering::Relaxed) {
+            let is_back = put_back(list, |changes| changes.put_back_guarded_by(&own));
+            return if is_back { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
+        }
         let Ok(changes) = remembered(list) else {
             tries += 1;
             std::thread::sleep(LOOK_EVERY);
@@ -146,7 +159,9 @@ fn watch(list: &Path) -> ExitCode {
         let left = changes.iter().filter(|it| is_own(it)).filter_map(|it| it.left(&ThisMachine));
         match left.min() {
             None => return ExitCode::SUCCESS,
-            Some(Duration::ZERO) if put_back(list) => return ExitCode::SUCCESS,
+            Some(Duration::ZERO) if put_back(list, |it| it.put_back_overdue()) => {
+                return ExitCode::SUCCESS;
+            }
             Some(Duration::ZERO) => {
                 tries += 1;
                 std::thread::sleep(LOOK_EVERY);
@@ -159,11 +174,14 @@ fn watch(list: &Path) -> ExitCode {
 
 /// Whether all that was overdue is back, but for devices that are gone. An experiment that has
 /// settings changed is waited for: it would put back what it found.
-fn put_back(list: &Path) -> bool {
+fn put_back(
+    list: &Path,
+    which: impl FnOnce(&mut Changes<'_>) -> Result<Reverted, ChangeError>,
+) -> bool {
     let done = || -> Option<()> {
         crate::commands::bench::recovered().ok()?;
         let mut changes = Changes::open(&ThisMachine, list).ok()?;
-        changes.put_back_overdue().ok().map(|_| ())
+        which(&mut changes).ok().map(|_| ())
     };
     done().is_some()
 }

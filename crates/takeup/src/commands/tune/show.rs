@@ -189,6 +189,7 @@ fn revert(arguments: &RevertArgs) -> Result<Outcome, Failure> {
             "recovered": recovered,
             "put_back": lefts(&reverted.put_back),
             "left_alone": lefts(&reverted.forgotten),
+            "set_by_others": lefts(&reverted.theirs),
             "gone": lefts(&reverted.gone),
             "given_up": forgotten,
             "removed": file.as_ref().filter(|_| unpersisted.is_ok()),
@@ -256,6 +257,13 @@ pub fn reverted_words(reverted: &Reverted, forgotten: usize) -> String {
         let found = shown(left, &left.found);
         text.push_str(&format!(
             "{}: {found} since the device or the machine started anew, left alone\n",
+            name(left)
+        ));
+    }
+    for left in &reverted.theirs {
+        let found = shown(left, &left.found);
+        text.push_str(&format!(
+            "{}: {found}, set by somebody else during the trial, left alone\n",
             name(left)
         ));
     }
