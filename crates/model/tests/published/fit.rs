@@ -7,7 +7,7 @@ pub struct Range {
     pub to: f64,
 }
 
-const ROUNDS: i32 = 12;
+const ROUNDS: i32 = 8;
 const STEPS: usize = 14;
 /// Each round looks in a narrower range around what is best so far.
 const NARROWER: f64 = 0.6;
