@@ -12,7 +12,7 @@ use bench::judgement::{Judgement, advice};
 use bench::plan::{Plan, Stop};
 use bench::power::Noise;
 use bench::read::{ReadError, ReadExecutor};
-use bench::record::{Experiment, Factor, Level};
+use bench::record::{Experiment, Factor, Level, binary_size};
 use bench::run::unix_seconds;
 use clap::Args;
 use flow::cancel::Cancel;
@@ -88,6 +88,7 @@ pub struct ReadaheadArgs {
 const LOOK_BYTES: u64 = 32 << 20;
 /// A run reads so many windows at least.
 const WINDOWS_MIN: u64 = 4;
+const PAGE_BYTES: u64 = 4096;
 const RANDOM_READS: u64 = 32;
 
 /// Runs the command.
@@ -189,7 +190,8 @@ impl Tuning<'_> {
         })?;
         let known = Known::of(&judgement, &self.subject.storage, self.arguments.block_size.0);
         let explained = known.map(|known| known.explain(&windows, measured_knee(&judgement)));
-        let of = Of { cut: cut(&windows, &judgement, &experiment), ..self.of_what() };
+        let left_out = self.left_out(look.length_bytes);
+        let of = Of { cut: cut(&windows, &judgement, &experiment), left_out, ..self.of_what() };
         Ok(Recommendation::new(of, judgement, Some(advice), explained))
     }
 
@@ -224,7 +226,24 @@ impl Tuning<'_> {
             present: self.present,
             worth: self.arguments.difference / 100.0,
             cut: Vec::new(),
+            left_out: Vec::new(),
         }
+    }
+
+    /// Levels that are not tried as they were asked for, and why.
+    fn left_out(&self, length_bytes: u64) -> Vec<(u64, String)> {
+        let tried = self.windows(length_bytes);
+        let why = |bytes: u64| {
+            let rounded = whole_pages(bytes);
+            if bytes != rounded && tried.contains(&rounded) {
+                return Some(format!("the kernel takes whole pages: {} is", binary_size(rounded)));
+            }
+            let length = binary_size(length_bytes);
+            (!tried.contains(&rounded))
+                .then(|| format!("a run of {length} holds fewer than {WINDOWS_MIN} of it"))
+        };
+        let asked = self.arguments.levels.iter().map(|level| level.0);
+        asked.filter_map(|bytes| Some((bytes, why(bytes)?))).collect()
     }
 
     /// A few short runs of two settings far from each other.
@@ -268,7 +287,7 @@ impl Tuning<'_> {
     /// The windows to try: what is in force, and those of which a run holds several.
     fn windows(&self, length_bytes: u64) -> Vec<u64> {
         let is_held = |bytes: &u64| bytes.saturating_mul(WINDOWS_MIN) <= length_bytes;
-        let levels = self.arguments.levels.iter().map(|size| size.0 / 4096 * 4096);
+        let levels = self.arguments.levels.iter().map(|size| whole_pages(size.0));
         let mut windows: Vec<u64> = levels.filter(is_held).chain([self.present]).collect();
         windows.sort_unstable();
         windows.dedup();
@@ -313,6 +332,11 @@ impl Tuning<'_> {
             cancel: &self.cancel,
         }
     }
+}
+
+/// Read-ahead as the kernel takes it.
+fn whole_pages(bytes: u64) -> u64 {
+    bytes / PAGE_BYTES * PAGE_BYTES
 }
 
 /// Windows of which no run gave a number, with the lowest rate that one is known to be below.

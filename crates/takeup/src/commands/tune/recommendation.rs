@@ -30,6 +30,8 @@ pub struct Of {
     pub worth: f64,
     /// Windows of which no run has ended, each with the rate that it is known to be below.
     pub cut: Vec<(u64, Option<f64>)>,
+    /// Levels that were not tried as they were asked for, and why.
+    pub left_out: Vec<(u64, String)>,
 }
 
 /// What to set, or why nothing.
@@ -140,6 +142,9 @@ impl Recommendation {
             "gain": gain,
             "costs": self.costs(),
             "levels": levels,
+            "left_out": self.of.left_out.iter().map(|(bytes, why)| {
+                json!({ "read_ahead_bytes": bytes, "why": why })
+            }).collect::<Vec<Value>>(),
             "explanation": self.explanation,
             "commands": commands,
             "applied": applied.map(Applied::document),
@@ -171,6 +176,11 @@ impl Recommendation {
         if let Some(explanation) = &self.explanation {
             told.extend(explanation.lines().into_iter().map(|line| ("why", vec![line])));
         }
+        let left_out = self.of.left_out.iter();
+        told.extend(
+            left_out
+                .map(|(bytes, why)| ("not tried", vec![format!("{}: {why}", binary_size(*bytes))])),
+        );
         match (applied, self.commands()) {
             (Some(applied), _) => return text + &lines_under_heads(&told) + &applied.text(),
             (None, Some(commands)) => {
@@ -289,6 +299,7 @@ mod tests {
             present: WINDOWS[0],
             worth: 0.05,
             cut: vec![(4096, Some(39e6))],
+            left_out: vec![(16 << 20, "too much".to_owned())],
         };
         Recommendation::new(of, judgement, advice, None)
     }
@@ -317,6 +328,7 @@ mod tests {
         let row: Vec<&str> =
             text.lines().find(|line| line.contains("cut")).unwrap().split_whitespace().collect();
         assert_eq!(row, ["4", "KiB", "0", "below", "39.0", "MB/s", "cut", "-"]);
+        assert!(text.contains("not tried    16 MiB: too much\n"), "{text}");
         let last = much.document(None)["levels"][3].clone();
         assert_eq!(
             (&last["runs"], &last["slower_than_bytes_per_second"]),
