@@ -4,5 +4,6 @@
 //! whoever records hands each to a [`Recording`](operation::Recording). [`profile`] is what they
 //! come to.
 
+pub mod live;
 pub mod operation;
 pub mod profile;

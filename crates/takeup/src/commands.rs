@@ -2,6 +2,7 @@
 
 mod backup;
 mod bench;
+mod capture;
 mod compare;
 mod completions;
 mod explain;
@@ -52,6 +53,7 @@ enum Command {
     Probe(probe::ProbeArgs),
     Watch(watch::WatchArgs),
     Explain(explain::ExplainArgs),
+    Capture(capture::CaptureArgs),
     Sim(sim::SimArgs),
     Tune(tune::TuneArgs),
     Bench(bench::BenchArgs),
@@ -75,6 +77,7 @@ pub fn run(arguments: TakeupArgs) -> ExitCode {
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Capture(arguments) => capture::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

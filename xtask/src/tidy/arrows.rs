@@ -4,7 +4,7 @@
 const FLOORS: &[&[&str]] = &[
     &["interruptible", "failures", "offset"],
     &["archive", "finding", "host", "model"],
-    &["device"],
+    &["device", "trace"],
     &["tree", "flow", "sim"],
     &["report", "sets"],
     &["backup", "bench"],

@@ -1,0 +1,218 @@
+//! Open files of processes, kept true by what is seen of them: several descriptors may stand for one
+//! open file, which has the position (open(2), "open file descriptions").
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::files::{Files, Looked};
+use crate::capture::operation::{FileNumber, Known, Recording, Unknown};
+
+/// More descriptors of one process are looked at again each time.
+const DESCRIPTORS_MAX: usize = 1 << 16;
+/// How often a position is asked for that moves whenever it is looked at.
+const LOOKS_MAX: u32 = 16;
+
+/// An open file, by its number here.
+pub(super) type OpenNumber = usize;
+
+/// An open file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    pub(super) file: FileNumber,
+    position: Known<u64>,
+    /// What ended before was in the position when it was looked at.
+    since_ns: u64,
+    looks: u32,
+    references: usize,
+}
+
+/// All open files.
+#[derive(Debug, Default)]
+pub(super) struct Descriptors {
+    processes: HashMap<u32, BTreeMap<u32, OpenNumber>>,
+    open: Vec<Open>,
+    free: Vec<OpenNumber>,
+}
+
+impl Descriptors {
+    /// What a descriptor stands for; looked up where it was not met before. `None` where it can
+    /// not be looked up.
+    pub(super) fn get(
+        &mut self,
+        process: u32,
+        descriptor: u32,
+        files: &mut Files,
+        to: &mut dyn Recording,
+    ) -> Known<OpenNumber> {
+        let known = self.processes.get(&process).and_then(|table| table.get(&descriptor));
+        if let Some(number) = known {
+            return Ok(*number);
+        }
+        let looked = Looked::at(process, descriptor)?;
+        let file = files.number(&looked, to);
+        Ok(self.put(process, descriptor, file, looked.position, looked.at_ns))
+    }
+
+    /// A descriptor stands for an open file of its own from now on.
+    pub(super) fn put(
+        &mut self,
+        process: u32,
+        descriptor: u32,
+        file: FileNumber,
+        position: Known<u64>,
+        since_ns: u64,
+    ) -> OpenNumber {
+        let open = Open { file, position, since_ns, looks: 1, references: 0 };
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.open[number] = open;
+                number
+            }
+            None => {
+                self.open.push(open);
+                self.open.len() - 1
+            }
+        };
+        self.set(process, descriptor, number);
+        number
+    }
+
+    fn set(&mut self, process: u32, descriptor: u32, number: OpenNumber) {
+        self.open[number].references += 1;
+        let table = self.processes.entry(process).or_default();
+        let before = table.insert(descriptor, number);
+        let is_full = table.len() > DESCRIPTORS_MAX;
+        if let Some(before) = before {
+            self.release(before);
+        }
+        if is_full {
+            self.close(process, descriptor);
+        }
+    }
+
+    fn release(&mut self, number: OpenNumber) {
+        let open = &mut self.open[number];
+        open.references = open.references.saturating_sub(1);
+        if open.references == 0 {
+            self.free.push(number);
+        }
+    }
+
+    /// A descriptor is closed.
+    pub(super) fn close(&mut self, process: u32, descriptor: u32) {
+        let table = self.processes.get_mut(&process);
+        if let Some(number) = table.and_then(|table| table.remove(&descriptor)) {
+            self.release(number);
+        }
+    }
+
+    /// All from one to another are closed.
+    pub(super) fn close_range(&mut self, process: u32, first: u32, last: u32) {
+        let Some(table) = self.processes.get(&process) else { return };
+        let found: Vec<u32> = table.range(first..=last.max(first)).map(|it| *it.0).collect();
+        for descriptor in found {
+            self.close(process, descriptor);
+        }
+    }
+
+    /// Another descriptor stands for the same open file.
+    pub(super) fn duplicate(&mut self, process: u32, from: u32, to: u32) {
+        let number = self.processes.get(&process).and_then(|table| table.get(&from)).copied();
+        match number {
+            Some(number) if from != to => self.set(process, to, number),
+            Some(_) => {}
+            // What it stood for before, it does no more.
+            None => self.close(process, to),
+        }
+    }
+
+    /// A process has all that another one has.
+    pub(super) fn fork(&mut self, from: u32, to: u32) {
+        let Some(table) = self.processes.get(&from).cloned() else { return };
+        for (descriptor, number) in table {
+            self.set(to, descriptor, number);
+        }
+    }
+
+    /// A process has ended, or runs another program, whose open files are looked up again: some
+    /// were closed on the way.
+    pub(super) fn forget(&mut self, process: u32) {
+        for number in self.processes.remove(&process).unwrap_or_default().into_values() {
+            self.release(number);
+        }
+    }
+
+    /// Only these descriptors are left of a process that runs another program.
+    pub(super) fn keep(&mut self, process: u32, left: &HashSet<u32>) {
+        let Some(table) = self.processes.get(&process) else { return };
+        let gone: Vec<u32> = table.keys().copied().filter(|it| !left.contains(it)).collect();
+        for descriptor in gone {
+            self.close(process, descriptor);
+        }
+    }
+
+    /// It is another file now: opened in another way.
+    pub(super) fn set_file(&mut self, number: OpenNumber, file: FileNumber) {
+        self.open[number].file = file;
+    }
+
+    /// The file of an open file.
+    pub(super) fn file(&self, number: OpenNumber) -> FileNumber {
+        self.open[number].file
+    }
+
+    /// The files that a process has open.
+    pub(super) fn files_of(&self, process: u32) -> impl Iterator<Item = FileNumber> + '_ {
+        let table = self.processes.get(&process).into_iter().flatten();
+        table.map(|(_, number)| self.open[*number].file)
+    }
+
+    /// A call that began and ended at these times moved the position on; where it began.
+    pub(super) fn advance(
+        &mut self,
+        number: OpenNumber,
+        start_ns: u64,
+        end_ns: u64,
+        bytes: u64,
+    ) -> Known<u64> {
+        let open = &mut self.open[number];
+        if end_ns < open.since_ns {
+            return Err(Unknown::Position);
+        }
+        if start_ns < open.since_ns {
+            // It was looked at within the call, before or behind the moment that moved it.
+            open.position = Err(Unknown::Position);
+        }
+        let before = open.position?;
+        open.position = Ok(before.saturating_add(bytes));
+        Ok(before)
+    }
+
+    /// Asks for a position that is not known, if it was not asked for too often.
+    pub(super) fn look_again(&mut self, number: OpenNumber, process: u32, descriptor: u32) {
+        let open = &mut self.open[number];
+        if open.position.is_ok() || open.looks >= LOOKS_MAX {
+            return;
+        }
+        open.looks += 1;
+        if let Ok(looked) = Looked::at(process, descriptor) {
+            open.position = looked.position;
+            open.since_ns = looked.at_ns;
+        }
+    }
+
+    /// The position is told.
+    pub(super) fn seek(&mut self, number: OpenNumber, end_ns: u64, position: u64) {
+        let open = &mut self.open[number];
+        if end_ns >= open.since_ns {
+            open.position = Ok(position);
+        }
+    }
+
+    /// Nothing is known of positions any more: events were lost.
+    pub(super) fn lose_positions(&mut self) {
+        for open in &mut self.open {
+            open.position = Err(Unknown::Position);
+            open.looks = 0;
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Requests that end in another call than the one they begin in: those of rings and of libaio.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::capture::operation::{Asked, FileNumber, Known, SyncCall, Unknown};
+
+/// More in flight are not kept.
+const REQUESTS_MAX: usize = 1 << 16;
+/// What the kernel records of one request to a block device, in sectors.
+const SECTOR_BYTES: u64 = 512;
+
+/// What a ring's request asks for (`enum io_uring_op`, include/uapi/linux/io_uring.h); `None` of
+/// what moves nothing.
+pub(super) fn asked_of(opcode: u64) -> Option<Asked> {
+    Some(match opcode {
+        1 | 4 | 22 => Asked::Read,
+        2 | 5 | 23 => Asked::Write,
+        3 => Asked::Sync(SyncCall::Fsync),
+        8 => Asked::Sync(SyncCall::SyncFileRange),
+        17 => Asked::Allocate,
+        _ => return None,
+    })
+}
+
+/// `IOSQE_FIXED_FILE`: the file is one that was registered, by its index.
+pub(super) const REGISTERED: u64 = 1;
+
+/// A ring's request that was submitted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) start_ns: u64,
+    pub(super) process: u32,
+    pub(super) thread: u32,
+    pub(super) asked: Asked,
+    /// Once its file was looked up: which, and how many of it were in flight.
+    pub(super) file: Option<(FileNumber, u32)>,
+    /// Another thread does it.
+    pub(super) is_handed: bool,
+}
+
+/// The rings of the processes that are followed.
+#[derive(Debug, Default)]
+pub(super) struct Rings {
+    requests: HashMap<(u64, u64), Request>,
+    owners: HashMap<u64, u32>,
+}
+
+impl Rings {
+    /// Whose ring it is, if that was seen.
+    pub(super) fn owner(&self, ring: u64) -> Option<u32> {
+        self.owners.get(&ring).copied()
+    }
+
+    /// A ring is used by a process.
+    pub(super) fn belongs(&mut self, ring: u64, process: u32) {
+        if self.owners.len() < REQUESTS_MAX {
+            self.owners.insert(ring, process);
+        }
+    }
+
+    /// A request; the one before it at the same address, whose end was not seen.
+    pub(super) fn submit(&mut self, key: (u64, u64), request: Request) -> Option<Request> {
+        if self.requests.len() >= REQUESTS_MAX && !self.requests.contains_key(&key) {
+            return None;
+        }
+        self.requests.insert(key, request)
+    }
+
+    pub(super) fn get(&mut self, key: (u64, u64)) -> Option<&mut Request> {
+        self.requests.get_mut(&key)
+    }
+
+    pub(super) fn end(&mut self, key: (u64, u64)) -> Option<Request> {
+        self.requests.remove(&key)
+    }
+
+    /// All that have not ended.
+    pub(super) fn drain(&mut self) -> Vec<Request> {
+        self.requests.drain().map(|(_, request)| request).collect()
+    }
+}
+
+/// A request to a block device, made while requests of libaio are submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) device: u64,
+    pub(super) asked: Asked,
+    pub(super) bytes: u64,
+}
+
+impl Block {
+    /// Of the kernel's number of a device, sectors, and letters: `W` writes, `R` reads, `M` is a
+    /// file system's own business (`blk_fill_rwbs`, kernel/trace/blktrace.c).
+    pub(super) fn of(device: u64, sectors: u64, letters: u64) -> Option<Block> {
+        let letters = letters.to_ne_bytes();
+        if letters.contains(&b'M') {
+            return None;
+        }
+        let asked = letters.iter().find_map(|letter| match letter {
+            b'R' => Some(Asked::Read),
+            b'W' => Some(Asked::Write),
+            _ => None,
+        })?;
+        let major = u32::try_from(device >> 20).ok()?;
+        let minor = u32::try_from(device & 0xF_FFFF).ok()?;
+        let device = rustix::fs::makedev(major, minor);
+        Some(Block { device, asked, bytes: sectors.saturating_mul(SECTOR_BYTES) })
+    }
+}
+
+/// A request of libaio that was submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Submitted {
+    pub(super) start_ns: u64,
+    pub(super) thread: u32,
+    pub(super) asked: Asked,
+    pub(super) bytes: Known<u64>,
+    /// The device, if it is known.
+    pub(super) device: u64,
+    pub(super) in_flight: u32,
+}
+
+/// What so many requests asked for, by what the block layer was given meanwhile: each of them where
+/// there is one for each, or one for all of them; else what they have in common. `None` where
+/// nothing was given to it, or both reads and writes.
+pub(super) fn seen(count: usize, blocks: &[Block]) -> Option<Vec<(Block, Known<u64>)>> {
+    let first = *blocks.first()?;
+    // A stack of devices is given each request again on every floor; the uppermost comes first.
+    let blocks: Vec<Block> =
+        blocks.iter().copied().filter(|block| block.device == first.device).collect();
+    if count == 1 {
+        let bytes = blocks.iter().map(|block| block.bytes).sum();
+        return Some(vec![(first, Ok(bytes))]);
+    }
+    if blocks.len() == count {
+        return Some(blocks.into_iter().map(|block| (block, Ok(block.bytes))).collect());
+    }
+    let is_one_way = blocks.iter().all(|block| block.asked == first.asked);
+    is_one_way.then(|| vec![(first, Err(Unknown::RequestOfAio)); count])
+}
+
+/// Contexts of libaio, with what was submitted to them and not fetched.
+#[derive(Debug, Default)]
+pub(super) struct Contexts {
+    waiting: HashMap<(u32, u64), VecDeque<Option<Submitted>>>,
+}
+
+impl Contexts {
+    /// Requests in flight of a context of a process.
+    pub(super) fn of(&mut self, process: u32, context: u64) -> &mut VecDeque<Option<Submitted>> {
+        if self.waiting.len() >= REQUESTS_MAX {
+            self.waiting.clear();
+        }
+        let waiting = self.waiting.entry((process, context)).or_default();
+        waiting.truncate(REQUESTS_MAX);
+        waiting
+    }
+
+    /// All that were not fetched.
+    pub(super) fn drain(&mut self) -> Vec<(u32, Submitted)> {
+        let all = self.waiting.drain();
+        all.flat_map(|((process, _), waiting)| {
+            waiting.into_iter().flatten().map(move |it| (process, it))
+        })
+        .collect()
+    }
+}

@@ -1,0 +1,188 @@
+//! `takeup capture`: what a process really does to its files.
+//!
+//! [`observe::capture::live`] makes operations of what the kernel records; [`subject`] is the
+//! process, started here or found.
+
+mod subject;
+mod summary;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use flow::cancel::Cancel;
+use observe::capture::live::{Ended, Session};
+use observe::capture::operation::Recording;
+use serde_json::json;
+use trace::{TraceError, Tracefs};
+
+use self::subject::Subject;
+use self::summary::Summary;
+use crate::failure::{FAILED, Failure};
+use crate::outcome::to_standard_output;
+use crate::quantity::{Size, Span};
+use crate::terminal::to_standard_error;
+
+/// Between two looks at what was recorded.
+const STEP: Duration = Duration::from_millis(10);
+
+/// Record what a process really does to its files
+///
+/// Records each read, write, sync and the like of a process, its threads and all that it starts, by
+/// the kernel's own tracepoints: nothing is stopped, nothing is loaded into the kernel. At the end
+/// it says of each file how it was used: by which calls, in which sizes, in which order, how deep,
+/// and how often it was made sure of. What cannot be seen is told as such. Takes root's rights.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup capture --pid $(head -1 /var/lib/postgresql/17/main/postmaster.pid) --for 30s
+  takeup capture -- tar cf - /srv > /dev/null
+  takeup capture --pid 4711 --for 10s --json | jq '.files[] | {path, engine, calls}'
+
+Whatever a database writes through another process is recorded with the process that started
+both: name the postmaster, not one of its backends.")]
+pub struct CaptureArgs {
+    /// A process that runs
+    #[arg(
+        long,
+        value_name = "PID",
+        required_unless_present = "command",
+        conflicts_with = "command"
+    )]
+    pid: Option<u32>,
+    /// Record for so long, such as 30s, 10m; a command is ended then
+    #[arg(long = "for", value_name = "TIME")]
+    span: Option<Span>,
+    /// Room for what was recorded and not yet read, on all processors together
+    #[arg(long, value_name = "SIZE", default_value = "64M")]
+    buffer: Size,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+    /// A command to start and record
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// How a recording went.
+struct Recorded {
+    seconds: f64,
+    ended: Ended,
+    /// How the command ended, if it did badly.
+    failed: Option<String>,
+    /// Somebody stopped it.
+    is_stopped: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &CaptureArgs) -> ExitCode {
+    let failure = match capture(arguments) {
+        Ok(code) => return code,
+        Err(failure) => failure,
+    };
+    if arguments.json {
+        // The message on standard error tells the same, should this not be read.
+        let _ = to_standard_output(failure.to_json("capture").as_bytes());
+    }
+    to_standard_error(&failure.to_text());
+    ExitCode::from(FAILED)
+}
+
+fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let subject = match arguments.pid {
+        Some(pid) => Subject::of(pid)?,
+        None => Subject::start(&arguments.command)?,
+    };
+    let mut summary = Summary::default();
+    let recorded = record(arguments, subject, &cancel, &mut summary)?;
+    print(arguments, &recorded, &summary)
+}
+
+/// Records until the process has ended, the time is over, or somebody stops it.
+fn record(
+    arguments: &CaptureArgs,
+    mut subject: Subject,
+    cancel: &Cancel,
+    to: &mut dyn Recording,
+) -> Result<Recorded, Failure> {
+    let tracefs = Tracefs::open().map_err(|error| refusal(&error, subject.pid()))?;
+    let roots = [subject.pid()];
+    let session = Session::begin(&tracefs, &roots, arguments.buffer.0, to);
+    let mut session = session.map_err(|error| refusal(&error, subject.pid()))?;
+    let failure = |error: TraceError| Failure::new(&error, None);
+    subject.release()?;
+    let begun = Instant::now();
+    let span = arguments.span.map(|span| Duration::from_secs_f64(span.0));
+    let mut is_stopped = false;
+    while subject.runs() {
+        is_stopped = cancel.check().is_err();
+        if is_stopped || span.is_some_and(|span| begun.elapsed() >= span) {
+            break;
+        }
+        if !session.step(to).map_err(failure)? {
+            std::thread::sleep(STEP);
+        }
+    }
+    let failed = subject.end()?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let ended = session.finish(to).map_err(failure)?;
+    Ok(Recorded { seconds, ended, failed, is_stopped })
+}
+
+/// Why nothing can be recorded, with what is told of the process all the same.
+fn refusal(error: &TraceError, pid: u32) -> Failure {
+    let hint = match error {
+        TraceError::NotAllowed => "run it as root, for example with sudo",
+        TraceError::Container => "run it on the host: a container's processes are seen from there",
+        TraceError::NoTracefs { .. } => "`mount -t tracefs none /sys/kernel/tracing`",
+        TraceError::NoEvents => "`strace -f -ttt -T -yy -o FILE` records without them, slowly",
+        _ => return Failure::new(error, None),
+    };
+    let bytes = host::processes::ProcessBytes::of(pid);
+    let counted = bytes.filter(|bytes| bytes.read_calls + bytes.write_calls > 0);
+    let counted = counted.map(|bytes| {
+        format!(
+            "; /proc tells only that process {pid} has read {} in {} calls and written {} in {} \
+             since it began",
+            report::format::size(bytes.read_bytes),
+            bytes.read_calls,
+            report::format::size(bytes.written_bytes),
+            bytes.write_calls
+        )
+    });
+    Failure::new(error, Some(format!("{hint}{}", counted.unwrap_or_default())))
+}
+
+fn print(
+    arguments: &CaptureArgs,
+    recorded: &Recorded,
+    summary: &Summary,
+) -> Result<ExitCode, Failure> {
+    let ended = &recorded.ended;
+    if arguments.json {
+        let document = json!({
+            "command": "capture",
+            "seconds": recorded.seconds,
+            "events": ended.events,
+            "lost_events": ended.lost_events,
+            "unseen": ended.unseen,
+            "files": summary.document(),
+            "failed": recorded.failed,
+            "is_stopped": recorded.is_stopped,
+        });
+        to_standard_output(format!("{document:#}\n").as_bytes())?;
+    } else {
+        to_standard_output(summary.text(recorded).as_bytes())?;
+    }
+    if let Some(how) = &recorded.failed {
+        to_standard_error(&format!("takeup: the command ended with {how}\n"));
+        return Ok(ExitCode::from(FAILED));
+    }
+    if recorded.is_stopped {
+        to_standard_error("takeup: stopped; what was recorded until then is told\n");
+        return Ok(ExitCode::from(FAILED));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,163 @@
+//! The process that is recorded: one that runs, or a command that is started for it.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use host::processes::{Process, ProcessTimes};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
+use crate::failure::Failure;
+
+/// How long a command may take to end once it is told to.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks whether it has.
+const STEP: Duration = Duration::from_millis(10);
+/// The shell stops itself until the recording has begun; then it is the command.
+const HELD: &str = "kill -STOP $$ && exec \"$@\"";
+/// Of kernel threads (`PF_KTHREAD`, include/linux/sched.h).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// What is recorded.
+pub enum Subject {
+    /// It was there before, and stays.
+    Running(Process),
+    /// It was started for this, and is ended with it.
+    Started {
+        /// The command.
+        child: Child,
+        /// How it ended, once that is known.
+        status: Option<ExitStatus>,
+    },
+}
+
+impl Subject {
+    /// A process that runs.
+    pub fn of(pid: u32) -> Result<Subject, Failure> {
+        let Some(times) = ProcessTimes::of(pid) else {
+            let hint = "`ps -e` shows the processes; a container may hide those of others";
+            return Err(Failure::of(format!("there is no process {pid}"), Some(hint)));
+        };
+        if times.has_ended {
+            let hint = "its parent has not asked how";
+            return Err(Failure::of(format!("process {pid} has ended"), Some(hint)));
+        }
+        let leader = thread_group(pid);
+        if leader.is_some_and(|leader| leader != pid) {
+            let text = format!("{pid} is a thread of process {}", leader.unwrap_or(pid));
+            return Err(Failure::of(text, Some("name the process: all its threads are recorded")));
+        }
+        if is_kernel_thread(pid) {
+            let hint = "what it writes, others have asked for; `takeup watch` shows the disk";
+            let text = format!("process {pid} is a thread of the kernel, which calls nothing");
+            return Err(Failure::of(text, Some(hint)));
+        }
+        if std::fs::read_dir(format!("/proc/{pid}/fd")).is_err() {
+            let hint = "run it as root, for example with sudo";
+            let text = format!("process {pid} belongs to somebody else");
+            return Err(Failure::of(text, Some(hint)));
+        }
+        Ok(Subject::Running(Process { pid, start_ticks: times.start_ticks }))
+    }
+
+    /// Starts a command, which waits until it is released.
+    pub fn start(command: &[String]) -> Result<Subject, Failure> {
+        let child = Command::new("/bin/sh")
+            .args(["-c", HELD, "takeup capture"])
+            .args(command)
+            .spawn()
+            .map_err(|error| Failure::of(format!("cannot start /bin/sh: {error}"), None))?;
+        let pid = Pid::from_child(&child);
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options));
+        Ok(Subject::Started { child, status: None })
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        match self {
+            Subject::Running(process) => process.pid,
+            Subject::Started { child, .. } => child.id(),
+        }
+    }
+
+    /// Lets it go on, if it waits.
+    pub fn release(&self) -> Result<(), Failure> {
+        match self {
+            Subject::Running(_) => Ok(()),
+            Subject::Started { child, .. } => kill_process(Pid::from_child(child), Signal::CONT)
+                .map_err(|error| Failure::of(format!("cannot start the command: {error}"), None)),
+        }
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&mut self) -> bool {
+        match self {
+            Subject::Running(process) => process.runs(),
+            Subject::Started { child, status } => {
+                if status.is_none() {
+                    *status = child.try_wait().ok().flatten();
+                }
+                status.is_none()
+            }
+        }
+    }
+
+    /// Ends what was started, if it has not; how it ended, if that was badly and its own doing.
+    pub fn end(&mut self) -> Result<Option<String>, Failure> {
+        let has_ended = !self.runs();
+        let Subject::Started { child, status } = self else { return Ok(None) };
+        if has_ended {
+            return Ok(status.filter(|status| !status.success()).map(how));
+        }
+        let pid = Pid::from_child(child);
+        let _ = kill_process(pid, Signal::TERM);
+        let told = Instant::now();
+        while told.elapsed() < PATIENCE {
+            if let Ok(Some(_)) = child.try_wait() {
+                return Ok(None);
+            }
+            std::thread::sleep(STEP);
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        Ok(None)
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        if let Subject::Started { child, status: None } = self {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(127), _) => "status 127: it was not found".to_owned(),
+        (Some(code), _) => format!("status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "no known status".to_owned(),
+    }
+}
+
+fn status_field(pid: u32, name: &str) -> Option<u32> {
+    let text = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok())
+}
+
+fn thread_group(pid: u32) -> Option<u32> {
+    status_field(pid, "Tgid")
+}
+
+/// The flags are the ninth field of proc_pid_stat(5).
+fn is_kernel_thread(pid: u32) -> bool {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let behind = text.rsplit_once(") ").map_or("", |it| it.1);
+    let flags = behind.split(' ').nth(6).and_then(|it| it.parse::<u64>().ok());
+    flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
+}
