@@ -17,11 +17,19 @@ pub struct Profile {
     pub lost_events: u64,
     /// Files beyond the limit, whose operations are in no profile.
     pub files_left_out: u64,
+    /// Operations of those.
+    pub operations_left_out: u64,
     /// What of this recording cannot be seen, in sentences.
     pub unseen: Vec<String>,
 }
 
-/// One file. What cannot be known is `None`, with a reason in `unknown` under the field's name.
+/// One file, whatever it was opened as, and how often. What cannot be known is `None`, with a reason
+/// in `unknown` under the field's name.
+///
+/// Operations that ended with an error are in `calls` and `errors` and nowhere else. A sum is `None`
+/// as soon as one of its operations did not tell; one that had not ended adds nothing. A share or a
+/// median is of those that told, if these were 9 in 10 or more of all that it is about, and `None`
+/// otherwise; `known_share` has what they were where some did not tell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FileProfile {
     /// Its path, or a name for what has none.
@@ -50,12 +58,14 @@ pub struct FileProfile {
     pub block_bytes: Option<u64>,
     /// How often each size was asked for, by reads and by writes; the most frequent sizes.
     pub block_sizes: BlockSizes,
-    /// Share of reads and writes that began where the last one of their kind ended.
+    /// Share of reads and writes that began where one of the last few of their kind ended, so that
+    /// several that read side by side, or requests that end out of order, are sequential as well.
     pub sequential_share: Option<f64>,
-    /// Share of writes that wrote at an offset that the last write began at: a log whose last
-    /// block is written again until it is full.
+    /// Share of writes that began within what the last write wrote: a log whose last block is
+    /// written again until it is full.
     pub rewrite_share: Option<f64>,
-    /// Share of reads and writes of bytes that were read or written before in this recording.
+    /// Share of reads and writes whose first byte was read or written before in this recording;
+    /// from a sample of the places in a file where there are many.
     pub reuse_share: Option<f64>,
     /// Opened with `O_DIRECT`.
     pub direct: Option<bool>,
@@ -63,13 +73,15 @@ pub struct FileProfile {
     pub synchronous: Option<bool>,
     /// Opened with `O_APPEND`.
     pub append: Option<bool>,
-    /// How its data is asked to be on the disk.
+    /// How its data are asked to be on the disk.
     pub sync: Sync,
-    /// Operations in flight as the program keeps them: what most began with, itself included.
+    /// Reads and writes in flight as the program keeps them: 9 in 10 began with so many at most,
+    /// themselves included.
     pub depth: Option<f64>,
     /// Threads that asked.
     pub threads: u32,
-    /// Median pause of a thread between the answer to one operation and its next one here, in s.
+    /// Median pause of a thread between the answer to one operation here, a sync too, and its next
+    /// read or write here, in s.
     pub think_seconds: Option<f64>,
     /// Reads and writes for each second of the recording.
     pub operations_per_second: f64,
@@ -84,6 +96,8 @@ pub struct FileProfile {
     pub errors: u64,
     /// Why a field above is `None`, by its name.
     pub unknown: BTreeMap<&'static str, &'static str>,
+    /// On what share of the operations a field above rests, by its name, where that is below 1.
+    pub known_share: BTreeMap<&'static str, f64>,
     /// Counts for each 1/100 of the recording, for charts: bytes read and written.
     pub series: Vec<[u64; 2]>,
 }
@@ -106,7 +120,8 @@ pub struct Sync {
     pub call: &'static str,
     /// How many there were.
     pub calls: u64,
-    /// Median of writes between two of them; `None` with fewer than two.
+    /// Median of writes that each of them made sure of, those before the first sync and behind the
+    /// last left out; `None` with fewer than two syncs.
     pub operations_between: Option<f64>,
     /// Median time one takes, in s.
     pub seconds: Option<f64>,
@@ -122,7 +137,7 @@ pub enum Class {
     Data,
     /// For the time of a query or a run.
     Temporary,
-    /// A dump or a backup: written once from front to end.
+    /// A dump, a backup or what goes into one: written or read once from front to end.
     Stream,
     /// Messages for people.
     Messages,
