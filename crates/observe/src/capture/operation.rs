@@ -130,6 +130,24 @@ pub enum Engine {
     Unknown,
 }
 
+impl Engine {
+    /// Its name, as fio has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Sync => "sync",
+            Engine::Psync => "psync",
+            Engine::Vsync => "vsync",
+            Engine::Pvsync => "pvsync",
+            Engine::Pvsync2 => "pvsync2",
+            Engine::Libaio => "libaio",
+            Engine::IoUring => "io_uring",
+            Engine::Mmap => "mmap",
+            Engine::Splice => "splice",
+            Engine::Unknown => "unknown",
+        }
+    }
+}
+
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -160,6 +178,19 @@ pub enum SyncCall {
     Msync,
     /// `sync` or `syncfs`: of a whole file system.
     Sync,
+}
+
+impl SyncCall {
+    /// Its name, as one types it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SyncCall::Fsync => "fsync",
+            SyncCall::Fdatasync => "fdatasync",
+            SyncCall::SyncFileRange => "sync_file_range",
+            SyncCall::Msync => "msync",
+            SyncCall::Sync => "sync",
+        }
+    }
 }
 
 /// One operation. Recorders hand them out in the order in which they ended.

@@ -1,9 +1,19 @@
 //! What a recording says of each file: the profile, as it is printed, kept and made a fio job of.
 
+pub mod class;
+mod gathered;
+mod order;
+mod profiler;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod time;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use self::profiler::{Limits, Profiler};
 use super::operation::{Asked, Engine, FileKind};
 
 /// The profile of a recording.
