@@ -15,7 +15,7 @@ use crate::tracefs::Tracefs;
 use crate::{Event, FIELDS_MAX, Wanted};
 
 /// An event has its time before it has its place in the buffer; nobody takes longer in between.
-const WRITING_NS: u64 = 2_000_000;
+const WRITING_NS: u64 = 500_000;
 /// Pages that are read of one buffer before others have their turn.
 const PAGES_AT_ONCE: usize = 16;
 /// A page is read at most this large (`buffer_subbuf_size_kb`).
@@ -160,6 +160,11 @@ impl Recorder {
     /// Wanted events that this kernel does not have, as `group:name`.
     pub fn missing(&self) -> &[String] {
         &self.missing
+    }
+
+    /// How many buffers there are to look at.
+    pub fn buffers(&self) -> usize {
+        self.buffers.len()
     }
 
     /// Pages that made no sense, of which what came before that was taken.

@@ -4,7 +4,7 @@
 //! process, started here or found.
 
 mod subject;
-mod summary;
+mod text;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,19 +12,15 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use flow::cancel::Cancel;
 use observe::capture::live::{Ended, Session};
-use observe::capture::operation::Recording;
+use observe::capture::profile::{Limits, Profiler};
 use serde_json::json;
 use trace::{TraceError, Tracefs};
 
 use self::subject::Subject;
-use self::summary::Summary;
 use crate::failure::{FAILED, Failure};
 use crate::outcome::to_standard_output;
 use crate::quantity::{Size, Span};
-use crate::terminal::to_standard_error;
-
-/// Between two looks at what was recorded.
-const STEP: Duration = Duration::from_millis(10);
+use crate::terminal::{colour, to_standard_error};
 
 /// Record what a process really does to its files
 ///
@@ -66,7 +62,6 @@ pub struct CaptureArgs {
 
 /// How a recording went.
 struct Recorded {
-    seconds: f64,
     ended: Ended,
     /// How the command ended, if it did badly.
     failed: Option<String>,
@@ -95,9 +90,9 @@ fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
         Some(pid) => Subject::of(pid)?,
         None => Subject::start(&arguments.command)?,
     };
-    let mut summary = Summary::default();
-    let recorded = record(arguments, subject, &cancel, &mut summary)?;
-    print(arguments, &recorded, &summary)
+    let mut profiler = Profiler::new(Limits::default());
+    let recorded = record(arguments, subject, &cancel, &mut profiler)?;
+    print(arguments, &recorded, &profiler)
 }
 
 /// Records until the process has ended, the time is over, or somebody stops it.
@@ -105,13 +100,14 @@ fn record(
     arguments: &CaptureArgs,
     mut subject: Subject,
     cancel: &Cancel,
-    to: &mut dyn Recording,
+    to: &mut Profiler,
 ) -> Result<Recorded, Failure> {
     let tracefs = Tracefs::open().map_err(|error| refusal(&error, subject.pid()))?;
     let roots = [subject.pid()];
     let session = Session::begin(&tracefs, &roots, arguments.buffer.0, to);
     let mut session = session.map_err(|error| refusal(&error, subject.pid()))?;
     let failure = |error: TraceError| Failure::new(&error, None);
+    to.begin(trace::now_ns());
     subject.release()?;
     let begun = Instant::now();
     let span = arguments.span.map(|span| Duration::from_secs_f64(span.0));
@@ -122,13 +118,16 @@ fn record(
             break;
         }
         if !session.step(to).map_err(failure)? {
-            std::thread::sleep(STEP);
+            std::thread::sleep(session.pause());
         }
     }
     let failed = subject.end()?;
-    let seconds = begun.elapsed().as_secs_f64();
+    to.end(trace::now_ns());
     let ended = session.finish(to).map_err(failure)?;
-    Ok(Recorded { seconds, ended, failed, is_stopped })
+    for sentence in &ended.unseen {
+        to.cannot_see(sentence.clone());
+    }
+    Ok(Recorded { ended, failed, is_stopped })
 }
 
 /// Why nothing can be recorded, with what is told of the process all the same.
@@ -158,23 +157,19 @@ fn refusal(error: &TraceError, pid: u32) -> Failure {
 fn print(
     arguments: &CaptureArgs,
     recorded: &Recorded,
-    summary: &Summary,
+    profiler: &Profiler,
 ) -> Result<ExitCode, Failure> {
-    let ended = &recorded.ended;
+    let profile = profiler.profile();
     if arguments.json {
-        let document = json!({
-            "command": "capture",
-            "seconds": recorded.seconds,
-            "events": ended.events,
-            "lost_events": ended.lost_events,
-            "unseen": ended.unseen,
-            "files": summary.document(),
-            "failed": recorded.failed,
-            "is_stopped": recorded.is_stopped,
-        });
+        let mut document = json!(profile);
+        document["command"] = json!("capture");
+        document["events"] = json!(recorded.ended.events);
+        document["failed"] = json!(recorded.failed);
+        document["is_stopped"] = json!(recorded.is_stopped);
         to_standard_output(format!("{document:#}\n").as_bytes())?;
     } else {
-        to_standard_output(summary.text(recorded).as_bytes())?;
+        let text = text::text(&profile, colour(&std::io::stdout()));
+        to_standard_output(text.as_bytes())?;
     }
     if let Some(how) = &recorded.failed {
         to_standard_error(&format!("takeup: the command ended with {how}\n"));

@@ -161,7 +161,8 @@ impl Follower {
             asked: submitted.asked,
             offset_bytes: Err(Unknown::RequestOfAio),
             asked_bytes: submitted.bytes,
-            done_bytes: Err(Unknown::RequestOfAio),
+            // What the device was given; whether it failed is behind a pointer.
+            done_bytes: submitted.bytes,
             synchronous: false,
             in_flight: Ok(submitted.in_flight),
             error: 0,

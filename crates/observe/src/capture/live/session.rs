@@ -16,6 +16,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOK_SHARE: u32 = 20;
 /// Between two looks at what was lost where no page speaks of it.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
+/// Between two steps, at least, and for each buffer that has to be looked at.
+const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE_OF_BUFFER: Duration = Duration::from_micros(50);
 /// All buffers of the kernel together, unless told otherwise.
 pub const BUFFER_BYTES: u64 = 64 << 20;
 
@@ -122,6 +125,13 @@ impl Session {
         self.take(batch, to);
         self.count(to)?;
         Ok(count >= EVENTS_AT_ONCE)
+    }
+
+    /// How long to wait before the next step: whoever opens a file for a shorter time leaves it
+    /// without a name, and looking at all buffers is not to take more than some hundredths of it.
+    pub fn pause(&self) -> Duration {
+        let buffers = u32::try_from(self.recorder.buffers()).unwrap_or(u32::MAX);
+        PAUSE.max(PAUSE_OF_BUFFER.saturating_mul(buffers))
     }
 
     fn take(&mut self, batch: Vec<Event>, to: &mut dyn Recording) {
