@@ -57,11 +57,13 @@ pub enum Need {
     Btape,
     /// The reader of disk counters.
     Iostat,
+    /// The kernel's tracepoints, with the right to use them.
+    Tracefs,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 24] = [
+    pub const ALL: [Need; 25] = [
         Need::Root,
         Need::Mounts,
         Need::Fuse,
@@ -86,6 +88,7 @@ impl Need {
         Need::Mbuffer,
         Need::Btape,
         Need::Iostat,
+        Need::Tracefs,
     ];
 
     /// Its name in `TAKEUP_TESTS_WITHOUT`, and how to get it.
@@ -123,6 +126,10 @@ impl Need {
             Need::Mbuffer => ("mbuffer", "package mbuffer"),
             Need::Btape => ("btape", "package bacula-sd; /usr/sbin in PATH"),
             Need::Iostat => ("iostat", "package sysstat"),
+            Need::Tracefs => (
+                "tracefs",
+                "a kernel with CONFIG_FTRACE_SYSCALLS; run the tests as root, in no container",
+            ),
         }
     }
 
@@ -169,6 +176,7 @@ impl Need {
             Need::Mbuffer => says("mbuffer", &["--version"], "mbuffer"),
             Need::Btape => says("btape", &["-?"], "Version"),
             Need::Iostat => says("iostat", &["-V"], "sysstat"),
+            Need::Tracefs => tracefs(),
         }
     }
 }
@@ -218,6 +226,15 @@ fn mounts() -> Result<(), String> {
     let folder = temporary()?;
     run("mount", &["-t", "tmpfs", "-o", "size=64k", "tmpfs"], Some(folder.path()))?;
     run("umount", &[], Some(folder.path())).map(|_| ())
+}
+
+/// Mounted somewhere for a moment, wherever else it is.
+fn tracefs() -> Result<(), String> {
+    let folder = temporary()?;
+    run("mount", &["-t", "tracefs", "tracefs"], Some(folder.path()))?;
+    let found = folder.path().join("events/syscalls/sys_enter_read/format").exists();
+    run("umount", &[], Some(folder.path()))?;
+    if found { Ok(()) } else { Err("the kernel does not record system calls".to_owned()) }
 }
 
 fn fuse() -> Result<(), String> {
@@ -293,7 +310,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), Need::ALL.len());
         assert!(Need::ALL.iter().enumerate().all(|(at, need)| *need as usize == at));
-        assert_eq!(Need::Iostat as usize + 1, Need::ALL.len());
+        assert_eq!(Need::Tracefs as usize + 1, Need::ALL.len());
     }
 
     #[test]

@@ -21,6 +21,8 @@ mod lookups;
 mod operations;
 mod requests;
 mod session;
+#[cfg(test)]
+mod tests;
 mod threads;
 
 pub use calls::{events, events_everywhere};
