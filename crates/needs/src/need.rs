@@ -59,11 +59,15 @@ pub enum Need {
     Iostat,
     /// The kernel's tracepoints, with the right to use them.
     Tracefs,
+    /// PostgreSQL, server and clients, where Debian has them.
+    Postgresql,
+    /// MariaDB, server and clients.
+    Mariadb,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 25] = [
+    pub const ALL: [Need; 27] = [
         Need::Root,
         Need::Mounts,
         Need::Fuse,
@@ -89,6 +93,8 @@ impl Need {
         Need::Btape,
         Need::Iostat,
         Need::Tracefs,
+        Need::Postgresql,
+        Need::Mariadb,
     ];
 
     /// Its name in `TAKEUP_TESTS_WITHOUT`, and how to get it.
@@ -130,6 +136,10 @@ impl Need {
                 "tracefs",
                 "a kernel with CONFIG_FTRACE_SYSCALLS; run the tests as root, in no container",
             ),
+            Need::Postgresql => ("postgresql", "package postgresql"),
+            Need::Mariadb => {
+                ("mariadb", "packages mariadb-server-core, mariadb-client; /usr/sbin in PATH")
+            }
         }
     }
 
@@ -177,8 +187,30 @@ impl Need {
             Need::Btape => says("btape", &["-?"], "Version"),
             Need::Iostat => says("iostat", &["-V"], "sysstat"),
             Need::Tracefs => tracefs(),
+            Need::Postgresql => postgresql_folder().and_then(|folder| {
+                ["initdb", "postgres", "psql", "pgbench", "pg_dump"].iter().try_for_each(|it| {
+                    says(&folder.join(it).to_string_lossy(), &["--version"], "PostgreSQL")
+                })
+            }),
+            Need::Mariadb => ["mariadbd", "mariadb", "mariadb-dump"]
+                .iter()
+                .try_for_each(|program| says(program, &["--no-defaults", "--version"], "MariaDB")),
         }
     }
+}
+
+/// Where Debian has the programs of its PostgreSQL, servers among them; of several versions the
+/// newest. They are not in the search path.
+///
+/// # Errors
+/// Why there are none.
+pub fn postgresql_folder() -> Result<PathBuf, String> {
+    let all = Path::new("/usr/lib/postgresql");
+    let versions = std::fs::read_dir(all).map_err(|error| format!("{}: {error}", all.display()))?;
+    let version = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let newest = versions.flatten().map(|it| it.path()).max_by_key(|path| version(path));
+    let folder = newest.map(|path| path.join("bin")).filter(|folder| folder.is_dir());
+    folder.ok_or_else(|| format!("no programs below {}", all.display()))
 }
 
 /// An ACL with a named user, which cannot be told by the mode alone: <linux/posix_acl_xattr.h>.
@@ -310,7 +342,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), Need::ALL.len());
         assert!(Need::ALL.iter().enumerate().all(|(at, need)| *need as usize == at));
-        assert_eq!(Need::Tracefs as usize + 1, Need::ALL.len());
+        assert_eq!(Need::Mariadb as usize + 1, Need::ALL.len());
     }
 
     #[test]
