@@ -6,6 +6,9 @@
 //! asks, and closes it at once: never for writing, since a reader of it would then not see its end,
 //! and not for longer than that, since a writer whose reader has gone would not be told.
 //!
+//! Pipes with a name are pipes as well, once both sides have opened them: that somebody waits in
+//! open(2) for the other side is not seen here.
+//!
 //! Not here: pipes of other users, which only root can open, and sockets in the place of pipes,
 //! which some shells use.
 
@@ -14,17 +17,51 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, makedev, statx};
 
 /// More open files of a process are not looked at.
 const FILES_MAX: usize = 256;
+
+/// Which pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Number {
+    /// Device of the file system that its name is in; of a pipe without a name none.
+    device: Option<u64>,
+    inode: u64,
+}
+
+impl Number {
+    /// Whether it has a name in a folder.
+    pub fn is_named(self) -> bool {
+        self.device.is_some()
+    }
+
+    /// Of what an open file of a process shows and leads to.
+    fn of(open_file: &Path) -> Option<Number> {
+        let link = fs::read_link(open_file).ok()?;
+        let link = link.as_os_str().to_str()?;
+        if let Some(inode) = link.strip_prefix("pipe:[") {
+            return Some(Number { device: None, inode: inode.strip_suffix(']')?.parse().ok()? });
+        }
+        if !link.starts_with('/') {
+            return None;
+        }
+        // What is known of it already does: a server that does not answer is not waited for.
+        let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+        let found = statx(CWD, open_file, flags, StatxFlags::TYPE | StatxFlags::INO).ok()?;
+        let is_pipe = FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo;
+        let device = makedev(found.stx_dev_major, found.stx_dev_minor);
+        is_pipe.then_some(Number { device: Some(device), inode: found.stx_ino })
+    }
+}
 
 /// An end of a pipe that a process holds open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// Which pipe.
-    pub inode: u64,
+    pub pipe: Number,
     /// Number of the open file.
     pub file: u32,
     /// Which end.
@@ -44,8 +81,7 @@ pub enum Side {
 pub fn ends(process: u32) -> Vec<End> {
     let Ok(files) = fs::read_dir(format!("/proc/{process}/fd")) else { return Vec::new() };
     let end = |entry: fs::DirEntry| {
-        let link = fs::read_link(entry.path()).ok()?;
-        let inode = link.to_str()?.strip_prefix("pipe:[")?.strip_suffix(']')?.parse().ok()?;
+        let pipe = Number::of(&entry.path())?;
         let file = entry.file_name().to_str()?.parse().ok()?;
         // The link itself has the rights with which the file was opened (proc_pid_fd(5)).
         let mode = fs::symlink_metadata(entry.path()).ok()?.permissions().mode();
@@ -54,7 +90,7 @@ pub fn ends(process: u32) -> Vec<End> {
             0o200 => Side::Write,
             _ => return None,
         };
-        Some(End { inode, file, side })
+        Some(End { pipe, file, side })
     };
     files.flatten().take(FILES_MAX).filter_map(end).collect()
 }
@@ -119,7 +155,8 @@ impl Pipe {
             interruptible::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let handle = File::from(handle);
         let found = handle.metadata()?;
-        if !found.file_type().is_fifo() || found.ino() != end.inode {
+        let is_on_device = end.pipe.device.is_none_or(|device| device == found.dev());
+        if !found.file_type().is_fifo() || found.ino() != end.pipe.inode || !is_on_device {
             return Err(io::ErrorKind::NotFound.into());
         }
         Ok(Pipe { handle: handle.into() })
@@ -153,7 +190,7 @@ mod tests {
         let end = *own.iter().find(|end| end.file == number).unwrap();
         assert_eq!(end.side, Side::Read);
         let other = u32::try_from(writer.as_raw_fd()).unwrap();
-        assert!(own.contains(&End { inode: end.inode, file: other, side: Side::Write }));
+        assert!(own.contains(&End { pipe: end.pipe, file: other, side: Side::Write }));
         let found = Pipe::of(std::process::id(), end).unwrap();
         (reader, writer, found)
     }
@@ -169,6 +206,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_pipe_with_a_name_is_found_by_both_its_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("named");
+        rustix::fs::mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+        // Neither waits for the other side.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let reader = File::from(interruptible::open(&path, flags, Mode::empty()).unwrap());
+        let mut writer = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        let inode = reader.metadata().unwrap().ino();
+        let own = ends(std::process::id());
+        let found: Vec<&End> = own.iter().filter(|it| it.pipe.inode == inode).collect();
+        assert_eq!(found.len(), 2, "{own:?}");
+        assert!(found.iter().all(|it| it.pipe == found[0].pipe && it.pipe.is_named()));
+        assert_ne!(found[0].side, found[1].side);
+        writer.write_all(&[1; 300]).unwrap();
+        let pipe = Pipe::of(std::process::id(), *found[0]).unwrap();
+        assert_eq!(pipe.look().unwrap().bytes, 300);
+        let elsewhere = Number { device: Some(0), inode };
+        assert!(Pipe::of(std::process::id(), End { pipe: elsewhere, ..*found[0] }).is_err());
+    }
+
     /// A handle that is kept is no reader: whoever writes is told that nobody reads any more.
     #[test]
     fn a_kept_handle_holds_nothing_open() {
@@ -181,7 +240,8 @@ mod tests {
 
     #[test]
     fn who_has_both_ends_is_on_neither_side() {
-        let end = |side| End { inode: 7, file: 1, side };
+        let pipe = Number { device: None, inode: 7 };
+        let end = |side| End { pipe, file: 1, side };
         let mut holders = Holders::default();
         holders.add("shell", 10, end(Side::Read));
         holders.add("shell", 10, end(Side::Write));
@@ -193,7 +253,8 @@ mod tests {
 
     #[test]
     fn another_file_in_its_place_is_not_taken_for_it() {
-        let end = End { inode: 1, file: 0, side: Side::Read };
+        let pipe = Number { device: None, inode: 1 };
+        let end = End { pipe, file: 0, side: Side::Read };
         assert!(Pipe::of(std::process::id(), end).is_err());
         assert!(ends(u32::MAX).is_empty());
     }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use host::pipes::{Holders, Pipe, ends};
+use host::pipes::{Holders, Number, Pipe, ends};
 use host::processes::{ProcessBytes, ProcessTimes, children, name};
 use serde::{Deserialize, Serialize};
 
@@ -88,7 +88,7 @@ struct Live {
 
 struct Between {
     pipe: Option<Pipe>,
-    inode: u64,
+    number: Number,
     /// Programs that write and that read, as last seen.
     sides: Option<(usize, usize)>,
     is_open: bool,
@@ -195,25 +195,25 @@ impl Watch {
     }
 
     fn see_pipes(&mut self, there: &[u32]) {
-        let mut found: BTreeMap<u64, Holders<usize>> = BTreeMap::new();
+        let mut found: BTreeMap<Number, Holders<usize>> = BTreeMap::new();
         for &process in there {
             let Some(live) = self.live.get(&process) else { continue };
             for end in ends(process) {
-                found.entry(end.inode).or_default().add(live.program, process, end);
+                found.entry(end.pipe).or_default().add(live.program, process, end);
             }
         }
         for between in &mut self.pipes {
             between.is_open = false;
         }
-        for (inode, ends) in found {
+        for (number, ends) in found {
             let Some((sides, process, end)) = ends.sides() else { continue };
-            let known = self.pipes.iter().position(|between| between.inode == inode);
+            let known = self.pipes.iter().position(|between| between.number == number);
             let at = match known {
                 Some(at) => at,
                 None if self.pipes.len() < PIPES_MAX => {
                     let pipe = Pipe::of(process, end).ok();
                     let (sides, sums) = (None, Sums::default());
-                    self.pipes.push(Between { pipe, inode, sides, is_open: true, sums });
+                    self.pipes.push(Between { pipe, number, sides, is_open: true, sums });
                     self.pipes.len() - 1
                 }
                 None => continue,

@@ -48,7 +48,7 @@ pub struct Sampler {
 
 /// A pipe between two stages.
 struct Between {
-    inode: u64,
+    number: pipes::Number,
     from: usize,
     to: usize,
     pipe: Option<pipes::Pipe>,
@@ -175,26 +175,26 @@ impl Sampler {
     }
 
     fn search_pipes(&mut self) {
-        let mut found: BTreeMap<u64, Holders<usize>> = BTreeMap::new();
+        let mut found: BTreeMap<pipes::Number, Holders<usize>> = BTreeMap::new();
         let live = self.followed.iter().enumerate().filter(|(_, followed)| !followed.is_gone);
         for (at, followed) in live {
             for &process in &followed.processes {
                 for end in ends(process) {
-                    found.entry(end.inode).or_default().add(at, process, end);
+                    found.entry(end.pipe).or_default().add(at, process, end);
                 }
             }
         }
         for between in &mut self.pipes {
-            between.is_open = found.get(&between.inode).is_some_and(|ends| ends.sides().is_some());
+            between.is_open = found.get(&between.number).is_some_and(|ends| ends.sides().is_some());
         }
-        for (inode, ends) in found {
+        for (number, ends) in found {
             let Some(((from, to), process, end)) = ends.sides() else { continue };
-            let known = self.pipes.iter_mut().find(|between| between.inode == inode);
+            let known = self.pipes.iter_mut().find(|between| between.number == number);
             if let Some(between) = known {
                 (between.from, between.to, between.is_open) = (from, to, true);
             } else if self.pipes.len() < PIPES_MAX {
                 self.pipes.push(Between {
-                    inode,
+                    number,
                     from,
                     to,
                     pipe: pipes::Pipe::of(process, end).ok(),
@@ -317,20 +317,20 @@ pub fn joined(process: u32) -> Vec<u32> {
         next += 1;
         let Some((_, here)) = all.iter().find(|(it, _)| *it == at) else { continue };
         for (other, there) in &all {
-            // Standard error is no part of a pipeline, nor is what two programs opened for
-            // themselves.
-            let is_own = |end: &End| end.file == 0 || end.file == 1;
+            // Standard error is no part of a pipeline, nor is a pipe without a name that two
+            // programs have beside their input and output.
+            let is_own = |end: &End| end.file == 0 || end.file == 1 || end.pipe.is_named();
             let joins = |a: &End, b: &End| {
-                let is_between = a.inode == b.inode && a.side != b.side;
+                let is_between = a.pipe == b.pipe && a.side != b.side;
                 is_between && a.file != 2 && b.file != 2 && (is_own(a) || is_own(b))
             };
             let is_joined = here.iter().any(|a| there.iter().any(|b| joins(a, b)));
             // Who has both ends of a pipe talks to itself, or has forgotten to close one.
             let both = |ends: &[End]| {
-                let has = |side: Side, inode: u64| {
-                    ends.iter().any(|end| end.side == side && end.inode == inode)
+                let has = |side: Side, pipe: pipes::Number| {
+                    ends.iter().any(|end| end.side == side && end.pipe == pipe)
                 };
-                ends.iter().all(|end| has(Side::Read, end.inode) && has(Side::Write, end.inode))
+                ends.iter().all(|end| has(Side::Read, end.pipe) && has(Side::Write, end.pipe))
             };
             // Who has started it may collect what it prints, and is no stage of it.
             let is_joined = is_joined && !found.contains(other) && !both(there);

@@ -193,14 +193,35 @@ fn what_runs_already_is_attached_to() {
     let few = if needs::is_long_run(module_path!()) { usize::MAX } else { 4 };
     for (number, (line, limit)) in all.take(few).enumerate() {
         let running = Running::start(scene.path(), &line);
-        let pid = running.stages(3)[number % 3].to_string();
-        let mut command = takeup();
-        command.args(["explain", "--pid", &pid, "--for", SPAN, "--json"]);
-        let output = command.output().unwrap();
-        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let found = attached(running.stages(3)[number % 3]);
         assert_eq!(found["stages"].as_array().unwrap().len(), 3, "{line}: {found:#}");
         assert_eq!(found["limit"], limit, "{line}: {found:#}");
     }
+}
+
+/// A named pipe is as good as one of the shell, whichever numbers its ends have.
+#[test]
+fn a_pipe_with_a_name_joins_stages() {
+    let scene = scene();
+    // Each side opens it itself: neither end is a standard input or output.
+    let running = Running::start(
+        scene.path(),
+        "mkfifo named; tee named </dev/zero >/dev/null & sha512sum named & wait",
+    );
+    for pid in running.stages(2) {
+        let found = attached(pid);
+        assert_eq!(found["stages"].as_array().unwrap().len(), 2, "{found:#}");
+        assert_eq!(found["stages"][1]["command"], "sha512sum named", "{found:#}");
+        assert_eq!(found["limit"], 2, "{found:#}");
+    }
+}
+
+fn attached(pid: u32) -> Value {
+    let mut command = takeup();
+    let output = command.args(["explain", "--pid", &pid.to_string(), "--for", SPAN, "--json"]);
+    let output = output.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// Whoever looks is neither reader nor writer: who writes is told that its reader has gone, and who
