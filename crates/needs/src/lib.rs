@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use decision::{Answer, Rules};
-pub use need::{Need, postgresql_folder};
+pub use need::{Need, ProcessorQuota, postgresql_folder};
 pub use record::Extent;
 
 /// Ends the test, of which this is the first line, unless the machine has all of these [`Need`]s.

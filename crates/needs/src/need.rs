@@ -63,6 +63,8 @@ pub enum Need {
     Postgresql,
     /// MariaDB, server and clients.
     Mariadb,
+    /// The right to make control groups that get a part of the cores only.
+    ProcessorQuota,
 }
 
 impl Need {
@@ -95,6 +97,7 @@ impl Need {
         Need::Tracefs,
         Need::Postgresql,
         Need::Mariadb,
+        Need::ProcessorQuota,
     ];
 
     /// Its name in `TAKEUP_TESTS_WITHOUT`, and how to get it.
@@ -140,6 +143,10 @@ impl Need {
             Need::Mariadb => {
                 ("mariadb", "packages mariadb-server-core, mariadb-client; /usr/sbin in PATH")
             }
+            Need::ProcessorQuota => (
+                "processor-quota",
+                "run the tests as root; /sys/fs/cgroup with the cpu controller, for writing",
+            ),
         }
     }
 
@@ -192,9 +199,66 @@ impl Need {
                     says(&folder.join(it).to_string_lossy(), &["--version"], "PostgreSQL")
                 })
             }),
+            Need::ProcessorQuota => ProcessorQuota::a_fifth().map(|_| ()),
             Need::Mariadb => ["mariadbd", "mariadb", "mariadb-dump"]
                 .iter()
                 .try_for_each(|program| says(program, &["--no-defaults", "--version"], "MariaDB")),
+        }
+    }
+}
+
+/// A control group of its own whose processes together get a fifth of one core; gone with it, when
+/// nobody is in it any more.
+pub struct ProcessorQuota {
+    folder: PathBuf,
+}
+
+impl ProcessorQuota {
+    /// Makes it, in whichever of the two hierarchies has the controller.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub fn a_fifth() -> Result<ProcessorQuota, String> {
+        let all = Path::new("/sys/fs/cgroup");
+        let first = all.join("cpu");
+        let has_first = first.join("tasks").exists();
+        let parent = if has_first { first } else { all.to_owned() };
+        let name = format!("takeup-test-{}-{:?}", std::process::id(), std::thread::current().id());
+        let folder = parent.join(name.replace(['(', ')'], ""));
+        let told = |error| format!("{}: {error}", folder.display());
+        std::fs::create_dir(&folder).map_err(told)?;
+        let made = ProcessorQuota { folder };
+        if has_first {
+            made.set("cpu.cfs_period_us", "100000")?;
+            made.set("cpu.cfs_quota_us", "20000")?;
+        } else {
+            made.set("cpu.max", "20000 100000")?;
+        }
+        Ok(made)
+    }
+
+    /// Puts a process into it.
+    ///
+    /// # Errors
+    /// Why that cannot be.
+    pub fn holds(&self, process: u32) -> Result<(), String> {
+        self.set("cgroup.procs", &process.to_string())
+    }
+
+    fn set(&self, name: &str, value: &str) -> Result<(), String> {
+        let path = self.folder.join(name);
+        std::fs::write(&path, value).map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
+
+impl Drop for ProcessorQuota {
+    fn drop(&mut self) {
+        // Somebody who was killed may be in it for a moment longer.
+        for _ in 0..100 {
+            if std::fs::remove_dir(&self.folder).is_ok() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
         }
     }
 }
@@ -342,7 +406,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), Need::ALL.len());
         assert!(Need::ALL.iter().enumerate().all(|(at, need)| *need as usize == at));
-        assert_eq!(Need::Mariadb as usize + 1, Need::ALL.len());
+        assert_eq!(Need::ProcessorQuota as usize + 1, Need::ALL.len());
     }
 
     #[test]

@@ -224,6 +224,25 @@ fn attached(pid: u32) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// A stage that its quota keeps from the cores looks as if it ran.
+#[test]
+fn a_stage_that_a_quota_holds_back_is_told_so() {
+    needs::require!(ProcessorQuota);
+    let scene = scene();
+    let quota = needs::ProcessorQuota::a_fifth().unwrap();
+    let running = Running::start(scene.path(), "cat /dev/zero | gzip -1 | cat >/dev/null");
+    let stages = running.stages(3);
+    let check = |is_held: bool| {
+        let found = attached(stages[0]);
+        assert_eq!(found["limit"], 2, "{found:#}");
+        assert_eq!(rules(&found).contains(&"pipeline.quota"), is_held, "{found:#}");
+    };
+    check(false);
+    quota.holds(stages[1]).unwrap();
+    check(true);
+    drop(running);
+}
+
 /// Whoever looks is neither reader nor writer: who writes is told that its reader has gone, and who
 /// reads sees the end.
 #[test]
