@@ -1,0 +1,91 @@
+//! What `takeup capture` says of a server under a load.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::servers::{Load, Server};
+
+/// How long a load is captured.
+const SPAN: &str = "2s";
+
+/// The program, without the settings of whoever runs the tests.
+pub fn takeup() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_takeup"));
+    command.env_clear().env("LC_ALL", "C").stdin(Stdio::null());
+    // fio is looked for there.
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
+
+/// The profile of a server while it has that load.
+#[track_caller]
+pub fn capture(server: &Server, load: Command) -> Captured {
+    let mut load = Load::of(load);
+    // What it does first, as reading its catalogue, is not what is asked about.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let pid = server.pid().to_string();
+    let mut command = takeup();
+    let output =
+        command.args(["capture", "--pid", &pid, "--for", SPAN, "--json"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    load.goes_on();
+    let mut profile: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // Hundreds of lines that say nothing when something else is wrong.
+    for file in profile["files"].as_array_mut().unwrap() {
+        file.as_object_mut().unwrap().remove("series").unwrap();
+    }
+    Captured(profile)
+}
+
+/// A profile.
+pub struct Captured(pub Value);
+
+impl Captured {
+    /// Its files.
+    pub fn files(&self) -> impl Iterator<Item = &Value> {
+        self.0["files"].as_array().unwrap().iter()
+    }
+
+    /// Of the files whose paths hold this, that with the most calls.
+    #[track_caller]
+    pub fn busiest(&self, part: &str) -> &Value {
+        let of_it = self.files().filter(|file| {
+            Path::new(file["path"].as_str().unwrap_or_default()).to_string_lossy().contains(part)
+        });
+        let found = of_it.max_by_key(|file| file["calls"].as_u64());
+        found.unwrap_or_else(|| panic!("no {part}: {:#}", self.0))
+    }
+
+    /// How much was read and written of files whose paths hold this.
+    pub fn bytes(&self, part: &str) -> (u64, u64) {
+        let of_it =
+            self.files().filter(|it| it["path"].as_str().unwrap_or_default().contains(part));
+        let sum = |(read, written), file: &Value| {
+            let bytes = |name: &str| file[name].as_u64().unwrap_or(0);
+            (read + bytes("read_bytes"), written + bytes("written_bytes"))
+        };
+        of_it.fold((0, 0), sum)
+    }
+}
+
+/// A number of a file that has to be known.
+#[track_caller]
+pub fn number(file: &Value, name: &str) -> f64 {
+    file[name].as_f64().unwrap_or_else(|| panic!("no {name}: {file:#}"))
+}
+
+/// A log into which each transaction is written and made sure of by itself: one writer, one write
+/// for each sync, and what is written begins in the block that the last write ended with.
+#[track_caller]
+pub fn is_log_of_single_rows(log: &Value) {
+    assert_eq!(log["class"], "write_ahead_log", "{log:#}");
+    assert_eq!(log["engine"], "psync", "{log:#}");
+    assert_eq!(log["depth"], 1.0, "{log:#}");
+    assert_eq!(log["sync"]["call"], "fdatasync", "{log:#}");
+    assert_eq!(log["sync"]["operations_between"], 1.0, "{log:#}");
+    assert_eq!(log["read_share"], 0.0, "{log:#}");
+    assert!(number(log, "rewrite_share") > 0.9, "{log:#}");
+    assert!(number(log, "calls") > 100.0, "{log:#}");
+}
