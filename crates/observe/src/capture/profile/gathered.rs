@@ -256,11 +256,17 @@ impl Gathered {
         });
         let Some((offset, bytes)) = self.places_untold.or_count(place) else { return 0 };
         let in_flight = in_flight.unwrap_or(16);
-        self.directions[which].sequence.add(at_ns, offset, bytes, in_flight);
+        let sequence = &mut self.directions[which].sequence;
+        let followed = sequence.sequential;
+        sequence.add(at_ns, offset, bytes, in_flight);
         if which == 1 {
             self.writes_placed += 1;
             let within = self.last_write.is_some_and(|(from, to)| (from..to).contains(&offset));
-            self.rewrites += u64::from(within);
+            if within {
+                // Back into the last write is not on, wherever one before that has ended.
+                sequence.sequential = followed;
+                self.rewrites += 1;
+            }
             self.last_write = Some((offset, offset.saturating_add(bytes)));
         }
         self.touched.add(offset, bytes)

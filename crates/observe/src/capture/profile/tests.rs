@@ -92,6 +92,21 @@ fn a_log_whose_last_block_is_written_again() {
     assert_eq!((file.series.len(), written), (100, 800 * 8192));
 }
 
+/// PostgreSQL's log of transactions of more than a block: each write takes the last block of the one
+/// before along, and begins where the one before that has ended.
+#[test]
+fn a_log_of_records_that_cross_blocks_is_written_again_and_not_on() {
+    let mut operations = log();
+    let writes = operations.iter_mut().filter(|it| it.asked == Asked::Write);
+    for (number, operation) in (0_u64..).zip(writes) {
+        operation.offset_bytes = Ok(number * 8192);
+        (operation.asked_bytes, operation.done_bytes) = (Ok(16_384), Ok(16_384));
+    }
+    let file = profile_of(&opened("/srv/x"), &operations);
+    assert_eq!(file.rewrite_share, Some(799.0 / 800.0));
+    assert_eq!(file.sequential_share, Some(0.0));
+}
+
 #[test]
 fn a_mix_of_random_reads_and_writes_with_several_in_flight() {
     let mut state = 1_u64;
