@@ -91,7 +91,8 @@ fn main() {
         let begin = Instant::now();
         let files = profiler.profile().files.len();
         println!(
-            "{name}: {each:.0} ns an operation, {:.1} million a second; profile of {files} files {:.1} ms",
+            "{name}: {each:.0} ns an operation, {:.1} million a second; \
+             profile of {files} files {:.1} ms",
             1e3 / each,
             begin.elapsed().as_secs_f64() * 1e3
         );

@@ -2,8 +2,11 @@
 //!
 //! [`operation`] is the one model of an operation that a live recording and all imports share;
 //! whoever records hands each to a [`Recording`](operation::Recording). [`profile`] is what they
-//! come to.
+//! come to, [`words`] says it by [`rules`], and [`presentation`] shows it.
 
 pub mod live;
 pub mod operation;
+pub mod presentation;
 pub mod profile;
+pub mod rules;
+pub mod words;

@@ -33,13 +33,13 @@ pub struct Profile {
     pub unseen: Vec<String>,
 }
 
-/// One file, whatever it was opened as, and how often. What cannot be known is `None`, with a reason
-/// in `unknown` under the field's name.
+/// One file, whatever it was opened as, and how often. What cannot be known is `None`, with a
+/// reason in `unknown` under the field's name.
 ///
-/// Operations that ended with an error are in `calls` and `errors` and nowhere else. A sum is `None`
-/// as soon as one of its operations did not tell; one that had not ended adds nothing. A share or a
-/// median is of those that told, if these were 9 in 10 or more of all that it is about, and `None`
-/// otherwise; `known_share` has what they were where some did not tell.
+/// Operations that ended with an error are in `calls` and `errors` and nowhere else. A sum is
+/// `None` as soon as one of its operations did not tell; one that had not ended adds nothing. A
+/// share or a median is of those that told, if these were 9 in 10 or more of all that it is about,
+/// and `None` otherwise; `known_share` has what they were where some did not tell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FileProfile {
     /// Its path, or a name for what has none.

@@ -18,6 +18,7 @@ const ROOMS: &[&Room] = &[
     &observe::stack::rules::STACK,
     &observe::rules::DEVICE,
     &observe::pipeline::rules::PIPELINE,
+    &observe::capture::rules::CAPTURE,
     &observe::rules::TAPE,
     &bench::judgement::rules::EXPERIMENT,
 ];

@@ -88,8 +88,8 @@ const SECTORS: u64 = 64;
 /// Words that one operation marks at most: 128 MiB.
 const MOST_OF_ONE: u64 = 4096;
 
-/// Which sectors of a file were read or written, of a sample of its places: those whose hash is below
-/// a limit that is halved when they become too many (Waldspurger and others, "Efficient MRC
+/// Which sectors of a file were read or written, of a sample of its places: those whose hash is
+/// below a limit that is halved when they become too many (Waldspurger and others, "Efficient MRC
 /// Construction with SHARDS", FAST 2015).
 #[derive(Clone, Debug, Default)]
 pub struct Touched {

@@ -311,7 +311,8 @@ proptest! {
         for (name, found) in found {
             let truth = truth.get(name).copied();
             let (found, truth) = (found.unwrap_or(-1.0), truth.unwrap_or(-1.0));
-            prop_assert!((found - truth).abs() <= truth.abs() * 0.017 + 0.000_000_001, "{} {} {}", name, found, truth);
+            let near = truth.abs() * 0.017 + 1e-9;
+            prop_assert!((found - truth).abs() <= near, "{name}: {found} for {truth}");
         }
         prop_assert_eq!(file.errors, operations.iter().filter(|it| it.error != 0).count() as u64);
     }

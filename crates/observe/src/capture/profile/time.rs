@@ -93,7 +93,8 @@ impl Series {
         *cell = cell.saturating_add(bytes);
     }
 
-    /// The same in `parts` equal parts of `recorded_ns`: a cell that lies in two gives each its share.
+    /// The same in `parts` equal parts of `recorded_ns`: a cell that lies in two gives each its
+    /// share.
     pub fn resampled(&self, recorded_ns: u64, parts: usize) -> Vec<[u64; 2]> {
         let part_ns = recorded_ns.max(1) as f64 / parts as f64;
         let mut series = vec![[0_u64; 2]; parts];

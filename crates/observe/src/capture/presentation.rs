@@ -1,0 +1,169 @@
+//! A profile as text and as a document of JSON: whoever recorded or imported it, it is shown alike.
+
+use finding::Finding;
+use report::escape::escape_controls;
+use report::findings::list;
+use report::format::{binary_size, count, counted, duration, percent, size};
+use report::table::{Align, Colour, Emphasis, Table};
+use serde::Serialize;
+
+use super::profile::{Class, FileProfile, Profile};
+use super::words;
+
+/// Files that the table has.
+const FILES: usize = 30;
+/// Letters of a path in it.
+const LETTERS: usize = 44;
+
+/// The document.
+#[derive(Debug, Serialize)]
+pub struct Document<'a> {
+    /// The profile itself: `seconds`, `files`, `lost_events` and what was left out.
+    #[serde(flatten)]
+    pub profile: &'a Profile,
+    /// What it says, in sentences.
+    pub findings: Vec<Finding>,
+}
+
+/// The document of a profile.
+pub fn document(profile: &Profile) -> Document<'_> {
+    Document { profile, findings: words::findings(profile) }
+}
+
+/// The table, why it has gaps, and the sentences.
+pub fn text(profile: &Profile, colour: Colour) -> String {
+    let calls: u64 = profile.files.iter().map(|it| it.calls).sum();
+    let files = counted(profile.files.len() as u64, "file", "files");
+    let mut text = format!(
+        "{}, {} of {files}\n",
+        duration(profile.seconds),
+        counted(calls, "operation", "operations")
+    );
+    let shown = &profile.files[..profile.files.len().min(FILES)];
+    if !shown.is_empty() {
+        text.push_str(&format!("\n{}", table(shown, colour)));
+    }
+    if profile.files.len() > FILES {
+        let more = counted((profile.files.len() - FILES) as u64, "file", "files");
+        text.push_str(&format!("{more} more with fewer bytes\n"));
+    }
+    text.push_str(&gaps(shown));
+    let findings = words::findings(profile);
+    if !findings.is_empty() {
+        text.push_str(&format!("\n{}", list(&findings)));
+    }
+    text
+}
+
+fn table(files: &[FileProfile], colour: Colour) -> String {
+    let columns = [
+        ("file", Align::Left),
+        ("class", Align::Left),
+        ("engine", Align::Left),
+        ("reads", Align::Right),
+        ("writes", Align::Right),
+        ("read", Align::Right),
+        ("written", Align::Right),
+        ("block", Align::Right),
+        ("in order", Align::Right),
+        ("again", Align::Right),
+        ("depth", Align::Right),
+        ("sync", Align::Left),
+    ];
+    let mut table = Table::new(&columns);
+    for file in files {
+        let or_unknown = |it: Option<String>| it.unwrap_or_else(|| "?".to_owned());
+        let of_writes = |it: Option<f64>| match file.writes {
+            0 => "-".to_owned(),
+            _ => or_unknown(it.map(percent)),
+        };
+        let of_data = |it: Option<String>| match file.reads + file.writes {
+            0 => "-".to_owned(),
+            _ => or_unknown(it),
+        };
+        let cells = vec![
+            shortened(file),
+            name_of(file.class).to_owned(),
+            file.engine.name().to_owned(),
+            count(file.reads),
+            count(file.writes),
+            or_unknown(file.read_bytes.map(size)),
+            or_unknown(file.written_bytes.map(size)),
+            of_data(file.block_bytes.map(binary_size)),
+            of_data(file.sequential_share.map(percent)),
+            of_writes(file.rewrite_share),
+            of_data(file.depth.map(|it| format!("{it:.0}"))),
+            sync(file),
+        ];
+        table.row(cells, Emphasis::None);
+    }
+    table.render(colour)
+}
+
+/// `fdatasync / 1`: the call, and writes between two.
+fn sync(file: &FileProfile) -> String {
+    match (file.sync.call, file.sync.operations_between) {
+        ("none", _) if file.synchronous == Some(true) => "each write".to_owned(),
+        ("none", _) => "-".to_owned(),
+        (call, Some(between)) => format!("{call} / {between:.0}"),
+        (call, None) => format!("{call}, once"),
+    }
+}
+
+/// Why there is a question mark: each reason once, with what it is of.
+fn gaps(files: &[FileProfile]) -> String {
+    const SHOWN: [(&str, &str); 6] = [
+        ("read_bytes", "bytes read"),
+        ("written_bytes", "bytes written"),
+        ("block_bytes", "block"),
+        ("sequential_share", "in order"),
+        ("rewrite_share", "again"),
+        ("depth", "depth"),
+    ];
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for file in files {
+        for (field, shown) in SHOWN {
+            let Some(reason) = file.unknown.get(field) else { continue };
+            let is_asked = match field {
+                "read_bytes" => file.reads > 0,
+                "written_bytes" | "rewrite_share" => file.writes > 0,
+                _ => file.reads + file.writes > 0,
+            };
+            if !is_asked {
+                continue;
+            }
+            match reasons.iter_mut().find(|(it, _)| it == reason) {
+                Some((_, fields)) if !fields.contains(&shown) => fields.push(shown),
+                Some(_) => {}
+                None => reasons.push((reason, vec![shown])),
+            }
+        }
+    }
+    let line =
+        |(reason, fields): &(&str, Vec<&str>)| format!("? {}: {reason}\n", fields.join(", "));
+    reasons.iter().map(line).collect()
+}
+
+/// The end of a long path says more than its beginning.
+fn shortened(file: &FileProfile) -> String {
+    let path = file.path.as_deref().unwrap_or("?");
+    let shown = escape_controls(path);
+    let letters = shown.chars().count();
+    if letters <= LETTERS {
+        return shown;
+    }
+    let rest: String = shown.chars().skip(letters - (LETTERS - 3)).collect();
+    format!("...{rest}")
+}
+
+fn name_of(class: Class) -> &'static str {
+    match class {
+        Class::WriteAheadLog => "log",
+        Class::Data => "data",
+        Class::Temporary => "temporary",
+        Class::Stream => "stream",
+        Class::Messages => "messages",
+        Class::Device => "device",
+        Class::Other => "other",
+    }
+}

@@ -1,0 +1,413 @@
+//! A profile in sentences.
+
+use std::collections::BTreeMap;
+
+use finding::{Certainty, Finding, Rule, Severity, Unit};
+use report::format::{binary_size, count, counted, duration, percent};
+
+use super::operation::Engine;
+use super::profile::{Class, FileProfile, Profile};
+use super::rules;
+
+/// Sentences about files; further ones are in the table.
+const MOST: usize = 12;
+/// From this share on it is said of all.
+const NEARLY_ALL: f64 = 0.9;
+/// Up to this share in order the rest is called random.
+const HARDLY_ANY: f64 = 0.2;
+/// A pause is told when it is longer than this, and than the operation.
+const LEAST_PAUSE_SECONDS: f64 = 0.000_5;
+
+/// What the profile says: of the recording first, then of its files, those with the most
+/// operations first. Files of one class of which the same is so have one sentence.
+pub fn findings(profile: &Profile) -> Vec<Finding> {
+    let mut found = of_recording(profile);
+    let mut order: Vec<&FileProfile> =
+        profile.files.iter().filter(|it| it.reads + it.writes > 0).collect();
+    order.sort_by_key(|it| std::cmp::Reverse(it.calls));
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for file in order {
+        for (rule, words) in of_file(file) {
+            let is_same =
+                |it: &Group<'_>| it.class == file.class && it.rule == rule && it.words == words;
+            if let Some(at) = groups.iter().position(is_same) {
+                groups[at].files.push(file);
+            } else if groups.len() < MOST {
+                groups.push(Group { class: file.class, rule, words, files: vec![file] });
+            }
+        }
+    }
+    found.extend(groups.iter().map(Group::finding));
+    found
+}
+
+/// Files of which the same is so.
+struct Group<'a> {
+    class: Class,
+    rule: &'static Rule,
+    words: String,
+    files: Vec<&'a FileProfile>,
+}
+
+impl Group<'_> {
+    fn finding(&self) -> Finding {
+        let what = format!("{}: {}", names(&self.files), self.words);
+        numbered(Finding::new(self.rule, Certainty::Measured, what), &self.files)
+    }
+}
+
+fn of_recording(profile: &Profile) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if profile.lost_events > 0 {
+        let lost = counted(profile.lost_events, "event was lost", "events were lost");
+        let finding = Finding::new(&rules::LOST, Certainty::Told, lost)
+            .because("counts are too low, and sequential and rewrite shares may be")
+            .severe(Severity::Warning);
+        found.push(finding.with_number("lost events", profile.lost_events as f64, Unit::Count));
+    }
+    if profile.files_left_out > 0 || profile.operations_left_out > 0 {
+        let files = counted(profile.files_left_out, "file has", "files have");
+        let operations = counted(profile.operations_left_out, "operation", "operations");
+        let what = format!("{files} no profile, there were too many: {operations} left out");
+        let finding = Finding::new(&rules::LEFT_OUT, Certainty::Measured, what);
+        let count = profile.operations_left_out as f64;
+        found.push(finding.with_number("operations left out", count, Unit::Count));
+    }
+    let unseen = profile.unseen.iter();
+    found.extend(unseen.map(|it| Finding::new(&rules::UNSEEN, Certainty::Unknown, it.clone())));
+    found
+}
+
+/// By what rules, and what each says of one file.
+fn of_file(file: &FileProfile) -> Vec<(&'static Rule, String)> {
+    if file.class == Class::WriteAheadLog && file.writes > file.reads {
+        return vec![(&rules::LOG, log(file))];
+    }
+    let sequential = file.sequential_share;
+    let in_order = sequential.map(|it| it + file.rewrite_share.unwrap_or(0.0));
+    let (rule, order) = match (sequential, in_order) {
+        (Some(share), _) if share >= NEARLY_ALL => (&rules::IN_ORDER, "front to back".to_owned()),
+        (_, Some(share)) if share <= HARDLY_ANY && file.reads + file.writes > 1 => {
+            (&rules::RANDOM, "at random".to_owned())
+        }
+        (Some(_), _) if file.reads + file.writes == 1 => (&rules::MIXED, "once".to_owned()),
+        (Some(share), _) => (&rules::MIXED, format!("{} in order", percent(share))),
+        (None, _) => (&rules::MIXED, "in an order that is not seen".to_owned()),
+    };
+    let mut words = format!("{} {order}, {}", direction(file), pieces(file));
+    words.push_str(&how(file));
+    let mut said = vec![(rule, words)];
+    if let Some(between) = file.sync.operations_between {
+        let call = file.sync.call;
+        let every = if between == 1.0 {
+            "every write".to_owned()
+        } else {
+            format!("every {} writes", count(whole(between)))
+        };
+        said.push((&rules::SYNCED, format!("data are synced after {every}, by {call}")));
+    }
+    said
+}
+
+fn log(file: &FileProfile) -> String {
+    let mut words = format!("written {}", pieces(file));
+    match (file.sync.call, file.sync.operations_between) {
+        (call, Some(1.0)) => words.push_str(&format!(", each followed by {call}")),
+        (call, Some(0.0)) => words.push_str(&format!(", {call} without a write between")),
+        (call, Some(writes)) => {
+            words.push_str(&format!(", {call} after every {} writes", count(whole(writes))));
+        }
+        (_, None) if file.synchronous == Some(true) => {}
+        ("none", None) => words.push_str(", never synced"),
+        (call, None) => words.push_str(&format!(", {call} once")),
+    }
+    if file.rewrite_share.is_some_and(|it| it >= 0.5) {
+        words.push_str(", the last block again and again");
+    } else if file.sequential_share.is_some_and(|it| it >= NEARLY_ALL) {
+        words.push_str(", front to back");
+    }
+    words + &how(file)
+}
+
+fn direction(file: &FileProfile) -> String {
+    match (file.reads, file.writes) {
+        (_, 0) => "read".to_owned(),
+        (0, _) => "written".to_owned(),
+        _ => format!("read and written ({} reads)", percent(file.read_share.unwrap_or(0.0))),
+    }
+}
+
+/// Sizes, and by which call.
+fn pieces(file: &FileProfile) -> String {
+    let mut by_size: BTreeMap<u64, u64> = BTreeMap::new();
+    for (bytes, count) in file.block_sizes.read.iter().chain(&file.block_sizes.write) {
+        *by_size.entry(*bytes).or_default() += count;
+    }
+    let size = match file.block_bytes {
+        None => "in pieces that are not seen".to_owned(),
+        Some(median) => {
+            let all = by_size.values().sum::<u64>() + file.block_sizes.others;
+            let of_median = by_size.get(&median).copied().unwrap_or(0);
+            if of_median as f64 >= all as f64 * NEARLY_ALL {
+                format!("{} at a time", binary_size(median))
+            } else {
+                format!("in pieces of many sizes around {}", binary_size(median))
+            }
+        }
+    };
+    match call(file) {
+        Some(call) => format!("{size} by {call}"),
+        None => size,
+    }
+}
+
+fn call(file: &FileProfile) -> Option<String> {
+    let names = match file.engine {
+        Engine::Sync => ["read", "write"],
+        Engine::Psync => ["pread", "pwrite"],
+        Engine::Vsync => ["readv", "writev"],
+        Engine::Pvsync => ["preadv", "pwritev"],
+        Engine::Pvsync2 => ["preadv2", "pwritev2"],
+        Engine::Libaio => ["io_submit"; 2],
+        Engine::IoUring => ["io_uring"; 2],
+        Engine::Mmap => ["a mapping"; 2],
+        Engine::Splice => ["splice or sendfile"; 2],
+        Engine::Unknown => return None,
+    };
+    Some(match (file.reads, file.writes) {
+        (_, 0) => names[0].to_owned(),
+        (0, _) => names[1].to_owned(),
+        _ if names[0] == names[1] => names[0].to_owned(),
+        _ => format!("{} and {}", names[0], names[1]),
+    })
+}
+
+/// In flight, direct, synchronous, and with what pause.
+fn how(file: &FileProfile) -> String {
+    let mut words = match file.depth.map(whole) {
+        None => String::new(),
+        Some(0 | 1) => "; one in flight".to_owned(),
+        Some(depth) => format!("; {} in flight", count(depth)),
+    };
+    if file.direct == Some(true) {
+        words.push_str(", direct");
+    }
+    if file.synchronous == Some(true) {
+        words.push_str(", each write waits for the disk");
+    }
+    let least = file.latency_seconds.unwrap_or(0.0).max(LEAST_PAUSE_SECONDS);
+    if let Some(pause) = file.think_seconds.filter(|it| *it >= least) {
+        words.push_str(&format!(", {} between two", rounded(pause)));
+    }
+    words
+}
+
+/// So that files with nearly the same pause have the same sentence.
+fn rounded(seconds: f64) -> String {
+    if seconds < 0.001 {
+        return "less than 1 ms".to_owned();
+    }
+    let unit = 10_f64.powi(floor(seconds.log10()));
+    format!("about {}", duration((seconds / unit).round() * unit))
+}
+
+/// The first, and how many more there are.
+fn names(files: &[&FileProfile]) -> String {
+    let first = files.first().map_or_else(String::new, |it| short_name(it));
+    match files.len() {
+        0 | 1 => first,
+        all => format!("{first} and {} more", count(all as u64 - 1)),
+    }
+}
+
+/// The last two parts of a path, or what the file is.
+pub fn short_name(file: &FileProfile) -> String {
+    let Some(path) = &file.path else { return "a file without a name".to_owned() };
+    let parts: Vec<&str> = path.rsplitn(3, '/').collect();
+    match parts[..] {
+        [_, "", _] | [_, "dev", ""] => path.clone(),
+        [name, folder, _] => format!("{folder}/{name}"),
+        _ => path.clone(),
+    }
+}
+
+fn numbered(finding: Finding, files: &[&FileProfile]) -> Finding {
+    let sum = |of: fn(&FileProfile) -> u64| files.iter().map(|it| of(it)).sum::<u64>() as f64;
+    let mut finding = finding.with_number("reads", sum(|it| it.reads), Unit::Count).with_number(
+        "writes",
+        sum(|it| it.writes),
+        Unit::Count,
+    );
+    let first = files[0];
+    let shares = [
+        ("sequential share", first.sequential_share, Unit::Share),
+        ("rewrite share", first.rewrite_share, Unit::Share),
+        ("block", first.block_bytes.map(|it| it as f64), Unit::Bytes),
+        ("writes between two syncs", first.sync.operations_between, Unit::Count),
+        ("in flight", first.depth, Unit::Count),
+    ];
+    for (name, value, unit) in shares {
+        if let Some(value) = value {
+            finding = finding.with_number(name, value, unit);
+        }
+    }
+    finding
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a float becomes the nearest number there is")]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a float becomes the nearest number there is")]
+fn floor(value: f64) -> i32 {
+    value.floor() as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::operation::{Asked, FileKind, OpenedFile, Operation, Recording, SyncCall};
+    use super::super::presentation;
+    use super::super::profile::{Limits, Profiler};
+    use super::*;
+
+    fn open(profiler: &mut Profiler, number: u32, path: &str, direct: bool) {
+        let file = OpenedFile {
+            path: Ok(path.to_owned()),
+            kind: FileKind::Regular,
+            deleted: false,
+            direct: Ok(direct),
+            synchronous: Ok(false),
+            append: Ok(false),
+            size_bytes: Ok(1 << 30),
+        };
+        profiler.file(number, &file);
+    }
+
+    fn operation(asked: Asked, engine: Engine, at: u64, offset: u64, bytes: u64) -> Operation {
+        Operation {
+            start_ns: at,
+            duration_ns: Ok(100_000),
+            process: 1,
+            thread: 1,
+            file: 0,
+            engine,
+            asked,
+            offset_bytes: Ok(offset),
+            asked_bytes: Ok(bytes),
+            done_bytes: Ok(bytes),
+            synchronous: false,
+            in_flight: Ok(1),
+            error: 0,
+        }
+    }
+
+    /// A database: its log, two tables that are read at random, and a dump.
+    fn database() -> Profiler {
+        let mut profiler = Profiler::new(Limits::default());
+        open(&mut profiler, 0, "/srv/pg/pg_wal/000000010000000000000001", false);
+        open(&mut profiler, 1, "/srv/pg/base/5/16384", true);
+        open(&mut profiler, 2, "/srv/pg/base/5/16385", true);
+        open(&mut profiler, 3, "/backup/shop.dump", false);
+        let mut chance = 7_u64;
+        for number in 0..400_u64 {
+            let at = number * 1_000_000;
+            let (psync, sync) = (Engine::Psync, Asked::Sync(SyncCall::Fdatasync));
+            profiler.operation(&operation(Asked::Write, psync, at, number / 8 * 8192, 8192));
+            profiler.operation(&operation(sync, psync, at + 100_000, 0, 0));
+            for file in [1, 2] {
+                chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let offset = (chance >> 40) * 16_384;
+                let read = operation(Asked::Read, Engine::IoUring, at, offset, 16_384);
+                profiler.operation(&Operation { file, in_flight: Ok(8), ..read });
+            }
+            let (engine, bytes) = (Engine::Sync, 1 << 20);
+            let write = operation(Asked::Write, engine, at, number * bytes, bytes);
+            profiler.operation(&Operation { file: 3, ..write });
+            if number % 100 == 99 {
+                let sync = Asked::Sync(SyncCall::Fsync);
+                let sync = operation(sync, engine, at + 200_000, 0, 0);
+                profiler.operation(&Operation { file: 3, ..sync });
+            }
+        }
+        profiler
+    }
+
+    #[test]
+    fn a_database_in_sentences() {
+        let said: Vec<String> =
+            findings(&database().profile()).iter().map(Finding::sentence).collect();
+        let expected = [
+            "pg_wal/000000010000000000000001: written 8 KiB at a time by pwrite, each followed by \
+             fdatasync, the last block again and again; one in flight, less than 1 ms between two",
+            "backup/shop.dump: written front to back, 1 MiB at a time by write; one in flight, \
+             less than 1 ms between two",
+            "backup/shop.dump: data are synced after every 100 writes, by fsync",
+            "5/16384 and 1 more: read at random, 16 KiB at a time by io_uring; 8 in flight, \
+             direct, less than 1 ms between two",
+        ];
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn what_is_not_known_is_said_and_nothing_in_its_place() {
+        let mut profiler = Profiler::new(Limits { files: 2, ..Limits::default() });
+        open(&mut profiler, 0, "/dev/sdb", true);
+        open(&mut profiler, 1, "/srv/once", false);
+        open(&mut profiler, 2, "/srv/more", false);
+        for number in 0..20 {
+            let unknown = operation(Asked::Read, Engine::Libaio, number, 0, 0);
+            let reason = super::super::operation::Unknown::RequestOfAio;
+            profiler.operation(&Operation {
+                offset_bytes: Err(reason),
+                asked_bytes: Err(reason),
+                done_bytes: Err(reason),
+                in_flight: Err(reason),
+                ..unknown
+            });
+        }
+        for file in [1, 2] {
+            let once = operation(Asked::Write, Engine::Sync, 30, 0, 700);
+            profiler.operation(&Operation { file, ..once });
+        }
+        profiler.lost(2);
+        profiler.cannot_see("pages of a mapping that are in memory are not seen");
+        let profile = profiler.profile();
+        let text = presentation::text(&profile, report::table::Colour::Plain);
+        let expected = "\
+0 ms, 21 operations of 2 files
+
+file       class  engine  reads  writes  read  written      block  in order  again  depth  sync
+/srv/once  other  sync        0       1   0 B    700 B  700 bytes       0 %    0 %      1  -
+/dev/sdb   other  libaio     20       0     ?      0 B          ?         ?      -      ?  -
+? bytes read, block, in order, depth: io_submit shows pointers to its requests, not what they ask
+
+- warning: 2 events were lost: counts are too low, and sequential and rewrite shares may be
+- 1 file has no profile, there were too many: 1 operation left out
+- pages of a mapping that are in memory are not seen
+- /dev/sdb: read in an order that is not seen, in pieces that are not seen by io_submit, direct
+- srv/once: written once, 700 bytes at a time by write; one in flight
+";
+        assert_eq!(text, expected);
+        let document = serde_json::to_value(presentation::document(&profile)).unwrap();
+        let disk = &document["files"][1];
+        assert_eq!(disk["sequential_share"], serde_json::Value::Null);
+        let reason = "io_submit shows pointers to its requests, not what they ask";
+        assert_eq!(disk["unknown"]["sequential_share"], reason);
+        assert_eq!((&disk["engine"], &document["lost_events"]), (&"libaio".into(), &2.into()));
+        assert_eq!(document["findings"][0]["rule"], "capture.lost");
+    }
+
+    #[test]
+    fn only_the_end_of_a_name_is_in_a_sentence() {
+        let mut profiler = Profiler::new(Limits::default());
+        let paths = ["/srv/pg/base/5/1", "/x", "/dev/st0", "pipe:[12]", ""];
+        for (number, path) in (0..).zip(paths) {
+            open(&mut profiler, number, path, false);
+            let read = operation(Asked::Read, Engine::Sync, 0, 0, u64::from(100 - number));
+            profiler.operation(&Operation { file: number, ..read });
+        }
+        let names: Vec<String> = profiler.profile().files.iter().map(short_name).collect();
+        assert_eq!(names, ["5/1", "/x", "/dev/st0", "pipe:[12]", ""]);
+    }
+}
