@@ -13,11 +13,7 @@ use trace::{Options, Recorder, TraceError, Tracefs, Wanted};
 
 const CALLS: u32 = 200_000;
 const EVENTS: &[Wanted] = &[
-    Wanted {
-        system: "syscalls",
-        name: "sys_enter_pread64",
-        fields: &["fd", "count", "pos"],
-    },
+    Wanted { system: "syscalls", name: "sys_enter_pread64", fields: &["fd", "count", "pos"] },
     Wanted { system: "syscalls", name: "sys_exit_pread64", fields: &["ret"] },
 ];
 

@@ -115,8 +115,11 @@ pub(crate) fn fields(text: &str) -> Result<Vec<Field>, FormatError> {
 fn field(text: &str) -> Option<Field> {
     let mut parts = text.split(';');
     let declared = parts.next()?.trim();
-    let declared = declared.split_once('[').filter(|(_, rest)| !rest.contains(' '));
-    let declared = declared.map_or_else(|| text.split(';').next().unwrap_or_default(), |it| it.0);
+    // `char rwbs[10]` is an array, `__data_loc char[] op_str` a type.
+    let declared = match declared.split_once('[') {
+        Some((before, behind)) if !behind.contains(' ') => before,
+        _ => declared,
+    };
     let name = declared.trim().rsplit([' ', '*']).next()?;
     let (mut offset, mut size, mut is_signed) = (None, None, false);
     for part in parts {

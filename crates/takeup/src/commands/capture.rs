@@ -102,10 +102,10 @@ fn record(
     cancel: &Cancel,
     to: &mut Profiler,
 ) -> Result<Recorded, Failure> {
-    let tracefs = Tracefs::open().map_err(|error| refusal(&error, subject.pid()))?;
+    let tracefs = Tracefs::open().map_err(|error| refusal(&error, arguments.pid))?;
     let roots = [subject.pid()];
     let session = Session::begin(&tracefs, &roots, arguments.buffer.0, to);
-    let mut session = session.map_err(|error| refusal(&error, subject.pid()))?;
+    let mut session = session.map_err(|error| refusal(&error, arguments.pid))?;
     let failure = |error: TraceError| Failure::new(&error, None);
     to.begin(trace::now_ns());
     subject.release()?;
@@ -130,8 +130,8 @@ fn record(
     Ok(Recorded { ended, failed, is_stopped })
 }
 
-/// Why nothing can be recorded, with what is told of the process all the same.
-fn refusal(error: &TraceError, pid: u32) -> Failure {
+/// Why nothing can be recorded, with what `/proc` tells of a process that runs all the same.
+fn refusal(error: &TraceError, pid: Option<u32>) -> Failure {
     let hint = match error {
         TraceError::NotAllowed => "run it as root, for example with sudo",
         TraceError::Container => "run it on the host: a container's processes are seen from there",
@@ -139,9 +139,8 @@ fn refusal(error: &TraceError, pid: u32) -> Failure {
         TraceError::NoEvents => "`strace -f -ttt -T -yy -o FILE` records without them, slowly",
         _ => return Failure::new(error, None),
     };
-    let bytes = host::processes::ProcessBytes::of(pid);
-    let counted = bytes.filter(|bytes| bytes.read_calls + bytes.write_calls > 0);
-    let counted = counted.map(|bytes| {
+    let counted = pid.and_then(|pid| Some((pid, host::processes::ProcessBytes::of(pid)?)));
+    let counted = counted.map(|(pid, bytes)| {
         format!(
             "; /proc tells only that process {pid} has read {} in {} calls and written {} in {} \
              since it began",

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod calibration;
+mod capture;
 mod explain;
 mod explanation;
 mod failures;

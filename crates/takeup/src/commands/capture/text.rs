@@ -14,8 +14,13 @@ const LETTERS: usize = 44;
 /// All of it.
 pub fn text(profile: &Profile, colour: Colour) -> String {
     let mut text = format!("{} recorded", duration(profile.seconds));
-    let is_shown = |file: &&FileProfile| {
-        matches!(file.kind, FileKind::Regular | FileKind::BlockDevice | FileKind::Other)
+    // Clocks, events and the like have descriptors and no place.
+    let is_anonymous =
+        |file: &FileProfile| file.path.as_ref().is_some_and(|path| path.starts_with("anon_inode:"));
+    let is_shown = |file: &&FileProfile| match file.kind {
+        FileKind::Regular | FileKind::BlockDevice => true,
+        FileKind::Other => !is_anonymous(file),
+        FileKind::CharacterDevice | FileKind::Pipe | FileKind::Socket => false,
     };
     let shown: Vec<&FileProfile> = profile.files.iter().filter(is_shown).collect();
     let others = profile.files.len() - shown.len();
@@ -31,8 +36,8 @@ pub fn text(profile: &Profile, colour: Colour) -> String {
         notes.push(format!("{} more, in --json", counted(left, "file", "files")));
     }
     if others > 0 {
-        let what = counted(others as u64, "pipe, socket or", "pipes, sockets or");
-        notes.push(format!("{what} character devices, in --json"));
+        let what = counted(others as u64, "descriptor is", "descriptors are");
+        notes.push(format!("{what} pipes, sockets, terminals and the like: --json has them"));
     }
     if profile.lost_events > 0 {
         let lost = counted(profile.lost_events, "event was", "events were");
@@ -78,7 +83,7 @@ fn row(file: &FileProfile) -> Vec<String> {
     let dash = || "-".to_owned();
     let or = |value: Option<String>| value.unwrap_or_else(dash);
     let name = match &file.path {
-        Some(path) => path.clone(),
+        Some(path) => shortened(path),
         None => format!("({})", file.unknown.get("path").copied().unwrap_or("unknown")),
     };
     let sync = match file.sync.calls {
@@ -86,7 +91,7 @@ fn row(file: &FileProfile) -> Vec<String> {
         calls => format!("{} {}", count(calls), file.sync.call),
     };
     vec![
-        shortened(&name),
+        name,
         engine(file.engine).to_owned(),
         count(file.reads),
         count(file.writes),

@@ -1,0 +1,230 @@
+//! `takeup capture` of programs whose operations are known: fio counts its own.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{document, run, shown, takeup};
+
+/// The one file with that end of its path.
+fn file_of<'a>(document: &'a Value, end: &str) -> &'a Value {
+    let files = document["files"].as_array().unwrap();
+    let is_it = |file: &&Value| file["path"].as_str().is_some_and(|path| path.ends_with(end));
+    files.iter().find(is_it).unwrap_or_else(|| panic!("no {end} in {document:#}"))
+}
+
+/// A job of fio: its engine, what else it is told, its block size and depth, and whether the depth
+/// can be seen.
+const JOBS: [(&str, &str, u64, Option<f64>); 6] = [
+    ("psync", "--direct=1 --rw=randrw --rwmixread=70", 8192, Some(1.0)),
+    ("sync", "--rw=write --fdatasync=8", 4096, Some(1.0)),
+    ("pvsync2", "--rw=randread", 16384, Some(1.0)),
+    ("libaio", "--direct=1 --iodepth=8 --rw=randrw --rwmixread=30", 16384, Some(8.0)),
+    ("io_uring", "--direct=1 --iodepth=16 --rw=randread", 4096, Some(16.0)),
+    ("io_uring", "--iodepth=16 --rw=randwrite", 4096, None),
+];
+
+/// Engine, counts, block size and depth come back as the job that made them; the counts are fio's
+/// own, to the last one.
+#[test]
+fn what_fio_does_comes_back() {
+    needs::require!(Tracefs, Fio, IoUring);
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    fs::write(at.join("data"), vec![7; 4 << 20]).unwrap();
+    for (engine, options, block, depth) in JOBS {
+        let block_option = format!("--bs={block}");
+        let engine_option = format!("--ioengine={engine}");
+        let mut arguments = vec!["capture", "--json", "--", "fio", "--name=job", "--filename=data"];
+        arguments.extend([
+            "--size=4m",
+            "--output-format=json",
+            "--output=said",
+            "--fallocate=none",
+        ]);
+        // So that it is open for a while.
+        arguments.extend(["--runtime=60", "--thinktime=100ms", "--thinktime_blocks=200"]);
+        arguments.extend([block_option.as_str(), engine_option.as_str()]);
+        arguments.extend(options.split(' '));
+        let recorded = document(at, &arguments);
+        let said: Value = serde_json::from_slice(&fs::read(at.join("said")).unwrap()).unwrap();
+        let said = &said["jobs"][0];
+        let file = file_of(&recorded, "/data");
+        let what = format!("{engine} {options}: {file:#}");
+        assert_eq!(recorded["lost_events"], 0, "{what}");
+        assert_eq!(file["engine"], engine, "{what}");
+        assert_eq!(file["reads"], said["read"]["total_ios"], "{what}");
+        assert_eq!(file["writes"], said["write"]["total_ios"], "{what}");
+        assert_eq!(file["block_bytes"], block, "{what}");
+        assert_eq!(file["direct"], options.contains("direct=1"), "{what}");
+        match depth {
+            None => assert_eq!(file["depth"], Value::Null, "{what}"),
+            Some(depth) => {
+                let found = file["depth"].as_f64().unwrap();
+                assert!((found / depth - 1.0).abs() <= 0.05, "{what}");
+            }
+        }
+        if engine == "sync" {
+            assert_eq!(file["sync"]["call"], "fdatasync", "{what}");
+            assert!(file["sequential_share"].as_f64().unwrap() > 0.95, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_ends_at_once_is_recorded() {
+    needs::require!(Tracefs);
+    let directory = tempfile::tempdir().unwrap();
+    let output = run(directory.path(), &["capture", "--", "true"]);
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output, directory.path()));
+    assert!(String::from_utf8_lossy(&output.stdout).contains(" recorded"));
+}
+
+#[test]
+fn how_the_command_fails_is_told() {
+    needs::require!(Tracefs);
+    let directory = tempfile::tempdir().unwrap();
+    let check = |command: &[&str], expected: &str| {
+        let arguments = [&["capture", "--"], command].concat();
+        let output = run(directory.path(), &arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(expected), "{said}");
+    };
+    check(&["no-such-program"], "the command ended with status 127: it was not found");
+    check(&["sh", "-c", "exit 3"], "the command ended with status 3");
+    check(&["sh", "-c", "kill -9 $$"], "the command ended with signal 9");
+}
+
+#[test]
+fn what_is_no_process_is_told() {
+    needs::require!(Root);
+    let directory = tempfile::tempdir().unwrap();
+    let check = |pid: &str, expected: &str| {
+        let output = run(directory.path(), &["capture", "--pid", pid]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.starts_with(&format!("takeup: {expected}")), "{said}");
+    };
+    check("4194305", "there is no process 4194305\nhint: ");
+    // The parent of all threads of the kernel, where they can be seen.
+    if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
+        check("2", "process 2 is a thread of the kernel");
+    }
+    // A test runs in a thread of its own.
+    let own = rustix::thread::gettid().as_raw_nonzero().get();
+    let process = std::process::id();
+    check(&own.to_string(), &format!("{own} is a thread of process {process}"));
+}
+
+/// Without root's rights, and where process numbers are others: what would help.
+#[test]
+fn what_may_not_be_recorded_is_told() {
+    needs::require!(Tracefs);
+    let directory = tempfile::tempdir().unwrap();
+    let check = |command: &mut Command, expected: &str| {
+        let output = command.current_dir(directory.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(expected), "{said}");
+    };
+    let mut inside = Command::new("unshare");
+    inside.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_takeup")]);
+    check(
+        inside.args(["capture", "--", "true"]),
+        "this is a container with process numbers of its own: the kernel records others\n\
+         hint: run it on the host",
+    );
+    // Somebody else can run it only where the program is not in root's own folder.
+    let mut probe = takeup();
+    if probe.arg("--version").uid(65534).output().is_ok_and(|it| it.status.success()) {
+        check(
+            takeup().args(["capture", "--", "true"]).uid(65534),
+            "takeup: tracing takes root's rights (CAP_SYS_ADMIN)\nhint: run it as root",
+        );
+        let own = std::process::id().to_string();
+        check(
+            takeup().args(["capture", "--pid", &own]).uid(65534),
+            &format!("takeup: process {own} belongs to somebody else\nhint: run it as root"),
+        );
+    }
+}
+
+/// Its processes have other numbers inside; from outside they are seen by those of the machine.
+#[test]
+fn a_container_is_seen_from_outside() {
+    needs::require!(Tracefs);
+    let directory = tempfile::tempdir().unwrap();
+    let line = "{ head -c 5000000 /dev/zero; sleep 0.3; } > written";
+    let inside = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", line];
+    let recorded =
+        document(directory.path(), &[&["capture", "--json", "--"], &inside[..]].concat());
+    let file = file_of(&recorded, "/written");
+    assert_eq!((&file["engine"], &file["written_bytes"]), (&"sync".into(), &5_000_000.into()));
+    assert!(file["sequential_share"].as_f64().unwrap() > 0.95, "{file:#}");
+}
+
+#[test]
+fn what_is_lost_is_counted() {
+    needs::require!(Tracefs);
+    let directory = tempfile::tempdir().unwrap();
+    let load = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=300000", "status=none"];
+    let small = ["capture", "--json", "--buffer", "8k", "--"];
+    let recorded = document(directory.path(), &[&small[..], &load[..]].concat());
+    let number = |name: &str| recorded[name].as_u64().unwrap();
+    // Two calls for each byte, two events for each call, and what dd does besides.
+    let all = number("lost_events") + number("events");
+    assert!(number("lost_events") > 0 && all >= 1_200_000 && all < 1_210_000, "{all}");
+}
+
+/// Threads that come and go, and far more of them than a descriptor each would be good for.
+#[test]
+fn five_hundred_threads_take_no_descriptors() {
+    needs::require!(Tracefs);
+    const THREADS: u32 = 500;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("shared");
+    fs::write(&path, [7; 512]).unwrap();
+    let file = Arc::new(File::open(&path).unwrap());
+    let done = Arc::new(AtomicBool::new(false));
+    let work = |file: Arc<File>, done: Arc<AtomicBool>| {
+        move || {
+            while !done.load(Ordering::Relaxed) {
+                file.read_exact_at(&mut [0; 512], 0).unwrap();
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    };
+    let threads: Vec<_> = (0..THREADS)
+        .map(|_| std::thread::spawn(work(Arc::clone(&file), Arc::clone(&done))))
+        .collect();
+    let own = std::process::id().to_string();
+    let mut capture = takeup();
+    capture.args(["capture", "--json", "--for", "3s", "--pid", &own]);
+    let mut child = capture.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let open = format!("/proc/{}/fd", child.id());
+    let mut descriptors = 0;
+    while child.try_wait().unwrap().is_none() {
+        let now = fs::read_dir(Path::new(&open)).map_or(0, Iterator::count);
+        descriptors = descriptors.max(now);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    done.store(true, Ordering::Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let recorded: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let shared = file_of(&recorded, "/shared");
+    assert_eq!((&shared["threads"], &shared["engine"]), (&THREADS.into(), &"psync".into()));
+    // Two for each processor, and a few.
+    let processors = std::thread::available_parallelism().unwrap().get();
+    assert!(descriptors > 4 && descriptors < 30 + 2 * processors, "{descriptors}");
+}
