@@ -43,13 +43,17 @@ impl Descriptors {
         files: &mut Files,
         to: &mut dyn Recording,
     ) -> Known<OpenNumber> {
-        let known = self.processes.get(&process).and_then(|table| table.get(&descriptor));
-        if let Some(number) = known {
-            return Ok(*number);
+        if let Some(number) = self.known(process, descriptor) {
+            return Ok(number);
         }
         let looked = Looked::at(process, descriptor)?;
         let file = files.number(&looked, to);
         Ok(self.put(process, descriptor, file, looked.position, looked.at_ns))
+    }
+
+    /// What a descriptor stands for, if it was met.
+    pub(super) fn known(&self, process: u32, descriptor: u32) -> Option<OpenNumber> {
+        self.processes.get(&process)?.get(&descriptor).copied()
     }
 
     /// A descriptor stands for an open file of its own from now on.

@@ -287,6 +287,7 @@ impl Follower {
             }
             (Call::Duplicate | Call::DuplicateTo, Some(new)) => {
                 self.descriptors.duplicate(end.process, first, new);
+                self.name_again(end, new, to);
             }
             (Call::Control, Some(new)) if DUPLICATES.contains(&second) => {
                 self.descriptors.duplicate(end.process, first, new);
@@ -303,6 +304,20 @@ impl Follower {
             (Call::SyncAll, Some(_)) => self.synced_all(end, to),
             (Call::SyncMapped, Some(_)) => self.synced_mapped(end, to),
             _ => {}
+        }
+    }
+
+    /// An open file whose first descriptor was closed too early may be known by its second one.
+    fn name_again(&mut self, end: &End<'_>, descriptor: u32, to: &mut dyn Recording) {
+        let looked = self.lookups.take(end.event.thread, end.event.time_ns);
+        let (Ok(looked), Some(open)) = (looked, self.descriptors.known(end.process, descriptor))
+        else {
+            return;
+        };
+        let file = self.files.get(self.descriptors.file(open));
+        if file.is_some_and(|file| file.path == Err(Unknown::Closed)) {
+            let number = self.files.number(&looked, to);
+            self.descriptors.set_file(open, number);
         }
     }
 

@@ -82,7 +82,10 @@ impl Lookups {
     }
 
     fn exit(&mut self, row: usize, event: &Event, threads: &mut Threads) {
-        if !CALLS[row].call.opens() {
+        // A shell opens a file, gives it the number that it wants, and closes the first one at
+        // once: the second one is there for longer.
+        let call = CALLS[row].call;
+        if !call.opens() && !matches!(call, Call::Duplicate | Call::DuplicateTo) {
             return;
         }
         let descriptor = event.value(0).and_then(|it| u32::try_from(it.cast_signed()).ok());
