@@ -15,6 +15,9 @@ const OPERATIONS: u64 = 4_000_000;
 const RATE: u64 = 400_000;
 const FILES: u32 = 100;
 
+/// The operation of a number.
+type Load = fn(u64) -> Operation;
+
 fn operation(number: u64, asked: Asked, offset: u64, bytes: u64) -> Operation {
     Operation {
         start_ns: number * (1_000_000_000 / RATE),
@@ -41,7 +44,7 @@ fn mixed(value: u64) -> u64 {
 
 fn log(number: u64) -> Operation {
     let sync = Asked::Sync(SyncCall::Fdatasync);
-    let asked = if number % 2 == 0 { Asked::Write } else { sync };
+    let asked = if number.is_multiple_of(2) { Asked::Write } else { sync };
     operation(number, asked, number / 16 * 8192, 8192)
 }
 
@@ -60,7 +63,7 @@ fn random(number: u64) -> Operation {
 }
 
 fn main() {
-    let loads: [(&str, fn(u64) -> Operation); 3] = [
+    let loads: [(&str, Load); 3] = [
         ("a log with a sync for each write", log),
         ("sequential reads of 128 KiB", sequential),
         ("random, 100 files, 16 threads, 32 in flight", random),

@@ -2,8 +2,10 @@
 //!
 //! [`operation`] is the one model of an operation that a live recording and all imports share;
 //! whoever records hands each to a [`Recording`](operation::Recording). [`profile`] is what they
-//! come to, [`words`] says it by [`rules`], and [`presentation`] shows it.
+//! come to, [`words`] says it by [`rules`], and [`presentation`] shows it. [`live`] records a
+//! process that runs; [`import`] reads recordings of others.
 
+pub mod import;
 pub mod live;
 pub mod operation;
 pub mod presentation;

@@ -1,0 +1,40 @@
+//! Any bytes as what strace, blkparse and fio wrote. Whatever the lines claim, the profile holds
+//! what it promises: shares are shares, no file without operations, and the limits are kept.
+
+#![no_main]
+
+use archive_fuzz::budget::Budget;
+use libfuzzer_sys::fuzz_target;
+use observe::capture::import::{blkparse, import, iolog, strace};
+use observe::capture::presentation::{document, text};
+use observe::capture::profile::{Limits, Profiler};
+use report::table::Colour;
+
+fuzz_target!(|input: &[u8]| {
+    let _budget = Budget::of(input);
+    let limits = Limits { files: 16, openings: 64, sizes: 4, threads: 4, words: 256 };
+    let mut profiler = Profiler::new(limits);
+    let results = [
+        import(input, &mut profiler),
+        strace::import(input, &mut profiler),
+        blkparse::import(input, &mut profiler),
+        iolog::import(input, &mut profiler),
+    ];
+    for result in results {
+        match result {
+            Ok(imported) => assert!(imported.operations > 0),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+    let profile = profiler.profile();
+    assert!(profile.files.len() <= limits.files);
+    for file in &profile.files {
+        assert!(file.calls > 0);
+        let shares =
+            [file.read_share, file.sequential_share, file.rewrite_share, file.reuse_share];
+        assert!(shares.iter().flatten().all(|it| (0.0..=1.0).contains(it)), "{file:?}");
+    }
+    assert!(!text(&profile, Colour::Plain).is_empty());
+    let findings = document(&profile).findings;
+    assert!(findings.iter().all(|it| !it.sentence().is_empty()));
+});
