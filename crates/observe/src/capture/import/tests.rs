@@ -359,7 +359,7 @@ mod hostile {
                     0 => text[at] = byte,
                     1 => text.insert(at, byte),
                     2 => drop(text.remove(at)),
-                    _ => text.splice(at..at, b"99999999999999999999".iter().copied()).for_each(drop),
+                    _ => text.splice(at..at, *b"99999999999999999999").for_each(drop),
                 }
             }
             import_all(&text);
