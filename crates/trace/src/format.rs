@@ -40,23 +40,23 @@ impl Field {
     /// Its value, its sign extended; of one that is longer than 8 bytes the first 8. `None` of an
     /// event that ends before it.
     pub fn value(&self, event: &[u8]) -> Option<u64> {
-        place(event, self.offset, self.size, self.is_signed)
+        let value = place(event, self.offset, self.size)?;
+        if !self.is_signed || self.size >= 8 || self.size == 0 {
+            return Some(value);
+        }
+        let unused = 64 - 8 * self.size;
+        Some((((value << unused).cast_signed()) >> unused).cast_unsigned())
     }
 }
 
 /// A number of `size` bytes, the first 8 of them, in the order of this machine.
-pub(crate) fn place(bytes: &[u8], offset: usize, size: usize, is_signed: bool) -> Option<u64> {
+pub(crate) fn place(bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
     let size = size.min(8);
     let found = bytes.get(offset..offset.checked_add(size)?)?;
     let mut whole = [0; 8];
     let from = if cfg!(target_endian = "big") { 8 - size } else { 0 };
     whole[from..from + size].copy_from_slice(found);
-    let value = u64::from_ne_bytes(whole);
-    if !is_signed || size == 8 || size == 0 {
-        return Some(value);
-    }
-    let unused = 64 - 8 * size;
-    Some((((value << unused).cast_signed()) >> unused).cast_unsigned())
+    Some(u64::from_ne_bytes(whole))
 }
 
 /// An event's layout.

@@ -162,7 +162,7 @@ fn owner(name: &str) -> Option<Process> {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Busy as long as one of its files is open, which none is any more; there is nobody to tell.
+        // It is busy while one of its files is open, which none is any more. Nobody is to be told.
         let _ = self.stop();
         let _ = fs::remove_dir(&self.folder);
     }

@@ -1,8 +1,8 @@
 //! Events of several buffers in the order of their times.
 //!
-//! A buffer's own events are in order. One that is empty might still get an event that is older than
-//! those of the others: up to the moment at which it was found empty, less what an event takes to
-//! be written, it will not.
+//! A buffer's own events are in order. One that is empty might still get an event that is older
+//! than those of the others: up to the moment at which it was found empty, less what an event takes
+//! to be written, it will not.
 
 use std::collections::VecDeque;
 

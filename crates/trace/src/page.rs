@@ -102,7 +102,7 @@ impl<'a> Entries<'a> {
         let said = commit & LENGTH;
         let length = usize::try_from(said).ok().filter(|length| *length <= data.len());
         let length = length.ok_or(PageError::Length { said, has: data.len() })?;
-        let stored = || place(data, length, 8, false).filter(|_| commit & MISSED_STORED != 0);
+        let stored = || place(data, length, 8).filter(|_| commit & MISSED_STORED != 0);
         let missed = (commit & MISSED != 0).then(stored);
         Ok(Entries { data: &data[..length], at: 0, time_ns, missed })
     }

@@ -284,7 +284,7 @@ impl Recorder {
                 self.broken_pages += 1;
                 return;
             };
-            let Some(number) = crate::format::place(entry.event, 0, 2, false) else { continue };
+            let Some(number) = crate::format::place(entry.event, 0, 2) else { continue };
             let binding = usize::try_from(number).ok().and_then(|it| self.by_number.get(it));
             let Some(Some(binding)) = binding else { continue };
             let thread = self.thread.value(entry.event).unwrap_or(0);

@@ -1,5 +1,6 @@
 //! Recordings of this process by the real kernel: what is called is known, so what is recorded has
 //! to be the same.
+#![allow(clippy::unwrap_used)]
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd as _;

@@ -125,7 +125,10 @@ proptest! {
     #[test]
     fn what_was_written_is_read(
         begun in 0_u64..1 << 50,
-        events in prop::collection::vec((0_u64..1 << 33, prop::collection::vec(any::<u8>(), 1..300)), 0..12),
+        events in prop::collection::vec(
+            (0_u64..1 << 33, prop::collection::vec(any::<u8>(), 1..300)),
+            0..12,
+        ),
         missed in prop::option::of(any::<u64>()),
     ) {
         let mut now = begun;

@@ -1,5 +1,5 @@
-//! Open files of processes, kept true by what is seen of them: several descriptors may stand for one
-//! open file, which has the position (open(2), "open file descriptions").
+//! Open files of processes, kept true by what is seen of them: several descriptors may stand for
+//! one open file, which has the position (open(2), "open file descriptions").
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

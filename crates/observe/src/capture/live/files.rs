@@ -173,15 +173,14 @@ impl Files {
     pub(super) fn changed(
         &mut self,
         number: FileNumber,
-        direct: bool,
-        append: bool,
+        flags: OFlags,
         to: &mut dyn Recording,
     ) -> FileNumber {
         let Some((mut file, device, inode)) = self.all.get(number as usize).cloned() else {
             return number;
         };
-        file.direct = Ok(direct);
-        file.append = Ok(append);
+        file.direct = Ok(flags.contains(OFlags::DIRECT));
+        file.append = Ok(flags.contains(OFlags::APPEND));
         self.of(file, device, inode, to)
     }
 

@@ -331,7 +331,7 @@ impl Follower {
         if file.direct == Ok(direct) && file.append == Ok(append) {
             return;
         }
-        let number = self.files.changed(before, direct, append, to);
+        let number = self.files.changed(before, flags, to);
         self.descriptors.set_file(open, number);
     }
 
