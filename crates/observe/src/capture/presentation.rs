@@ -35,17 +35,24 @@ pub fn text(profile: &Profile, colour: Colour) -> String {
     let calls: u64 = profile.files.iter().map(|it| it.calls).sum();
     let files = counted(profile.files.len() as u64, "file", "files");
     let mut text = format!(
-        "{}, {} of {files}\n",
+        "{} recorded, {} of {files}\n",
         duration(profile.seconds),
         counted(calls, "operation", "operations")
     );
-    let shown = &profile.files[..profile.files.len().min(FILES)];
+    let places: Vec<&FileProfile> = profile.files.iter().filter(|it| words::is_place(it)).collect();
+    let shown = &places[..places.len().min(FILES)];
     if !shown.is_empty() {
         text.push_str(&format!("\n{}", table(shown, colour)));
     }
-    if profile.files.len() > FILES {
-        let more = counted((profile.files.len() - FILES) as u64, "file", "files");
-        text.push_str(&format!("{more} more with fewer bytes\n"));
+    if places.len() > FILES {
+        let more = counted((places.len() - FILES) as u64, "more file", "more files");
+        text.push_str(&format!("{more} with fewer bytes, in --json\n"));
+    }
+    let others = profile.files.len() - places.len();
+    if others > 0 {
+        let what = counted(others as u64, "descriptor is", "descriptors are");
+        let rest = "pipes, sockets, terminals and the like: --json has them";
+        text.push_str(&format!("{what} {rest}\n"));
     }
     text.push_str(&gaps(shown));
     let findings = words::findings(profile);
@@ -55,7 +62,7 @@ pub fn text(profile: &Profile, colour: Colour) -> String {
     text
 }
 
-fn table(files: &[FileProfile], colour: Colour) -> String {
+fn table(files: &[&FileProfile], colour: Colour) -> String {
     let columns = [
         ("file", Align::Left),
         ("class", Align::Left),
@@ -67,6 +74,7 @@ fn table(files: &[FileProfile], colour: Colour) -> String {
         ("block", Align::Right),
         ("in order", Align::Right),
         ("again", Align::Right),
+        ("direct", Align::Right),
         ("depth", Align::Right),
         ("sync", Align::Left),
     ];
@@ -92,6 +100,7 @@ fn table(files: &[FileProfile], colour: Colour) -> String {
             of_data(file.block_bytes.map(binary_size)),
             of_data(file.sequential_share.map(percent)),
             of_writes(file.rewrite_share),
+            of_data(file.direct.map(|it| if it { "yes" } else { "no" }.to_owned())),
             of_data(file.depth.map(|it| format!("{it:.0}"))),
             sync(file),
         ];
@@ -111,13 +120,14 @@ fn sync(file: &FileProfile) -> String {
 }
 
 /// Why there is a question mark: each reason once, with what it is of.
-fn gaps(files: &[FileProfile]) -> String {
-    const SHOWN: [(&str, &str); 6] = [
+fn gaps(files: &[&FileProfile]) -> String {
+    const SHOWN: [(&str, &str); 7] = [
         ("read_bytes", "bytes read"),
         ("written_bytes", "bytes written"),
         ("block_bytes", "block"),
         ("sequential_share", "in order"),
         ("rewrite_share", "again"),
+        ("direct", "direct"),
         ("depth", "depth"),
     ];
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use finding::{Certainty, Finding, Rule, Severity, Unit};
 use report::format::{binary_size, count, counted, duration, percent};
 
-use super::operation::Engine;
+use super::operation::{Engine, FileKind};
 use super::profile::{Class, FileProfile, Profile};
 use super::rules;
 
 /// Sentences about files; further ones are in the table.
 const MOST: usize = 12;
+/// Operations, or bytes, from which on there is a sentence about a file.
+const MUCH_OPERATIONS: u64 = 8;
+const MUCH_BYTES: u64 = 1 << 20;
 /// From this share on it is said of all.
 const NEARLY_ALL: f64 = 0.9;
 /// Up to this share in order the rest is called random.
@@ -22,8 +25,11 @@ const LEAST_PAUSE_SECONDS: f64 = 0.000_5;
 /// operations first. Files of one class of which the same is so have one sentence.
 pub fn findings(profile: &Profile) -> Vec<Finding> {
     let mut found = of_recording(profile);
-    let mut order: Vec<&FileProfile> =
-        profile.files.iter().filter(|it| it.reads + it.writes > 0).collect();
+    let all = profile.files.iter().filter(|it| is_place(it) && it.reads + it.writes > 0);
+    let mut order: Vec<&FileProfile> = all.clone().filter(|it| is_used_much(it)).collect();
+    if order.is_empty() {
+        order = all.collect();
+    }
     order.sort_by_key(|it| std::cmp::Reverse(it.calls));
     let mut groups: Vec<Group<'_>> = Vec::new();
     for file in order {
@@ -39,6 +45,24 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
     }
     found.extend(groups.iter().map(Group::finding));
     found
+}
+
+/// Every program reads a few blocks of its libraries; nothing is to be learned from these as long
+/// as there is more.
+fn is_used_much(file: &FileProfile) -> bool {
+    let bytes = [file.read_bytes, file.written_bytes].into_iter().flatten().max().unwrap_or(0);
+    file.reads + file.writes >= MUCH_OPERATIONS || bytes >= MUCH_BYTES
+}
+
+/// Pipes, sockets and terminals have no places that one could read at; clocks and events are
+/// descriptors and nothing else.
+pub fn is_place(file: &FileProfile) -> bool {
+    let is_anonymous = file.path.as_ref().is_some_and(|path| path.starts_with("anon_inode:"));
+    match file.kind {
+        FileKind::Regular | FileKind::BlockDevice => true,
+        FileKind::Other => !is_anonymous,
+        FileKind::CharacterDevice | FileKind::Pipe | FileKind::Socket => false,
+    }
 }
 
 /// Files of which the same is so.
@@ -266,7 +290,7 @@ fn floor(value: f64) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::operation::{Asked, FileKind, OpenedFile, Operation, Recording, SyncCall};
+    use super::super::operation::{Asked, OpenedFile, Operation, Recording, SyncCall};
     use super::super::presentation;
     use super::super::profile::{Limits, Profiler};
     use super::*;
@@ -375,18 +399,20 @@ mod tests {
         let profile = profiler.profile();
         let text = presentation::text(&profile, report::table::Colour::Plain);
         let expected = "\
-0 ms, 21 operations of 2 files
+0 ms recorded, 21 operations of 2 files
 
-file       class  engine  reads  writes  read  written      block  in order  again  depth  sync
-/srv/once  other  sync        0       1   0 B    700 B  700 bytes       0 %    0 %      1  -
-/dev/sdb   other  libaio     20       0     ?      0 B          ?         ?      -      ?  -
+file       class  engine  reads  writes  read  written      block  in order  again  direct  \
+    depth  sync
+/srv/once  other  sync        0       1   0 B    700 B  700 bytes       0 %    0 %      no  \
+    \x20   1  -
+/dev/sdb   other  libaio     20       0     ?      0 B          ?         ?      -     yes  \
+    \x20   ?  -
 ? bytes read, block, in order, depth: io_submit shows pointers to its requests, not what they ask
 
 - warning: 2 events were lost: counts are too low, and sequential and rewrite shares may be
 - 1 file has no profile, there were too many: 1 operation left out
 - pages of a mapping that are in memory are not seen
 - /dev/sdb: read in an order that is not seen, in pieces that are not seen by io_submit, direct
-- srv/once: written once, 700 bytes at a time by write; one in flight
 ";
         assert_eq!(text, expected);
         let document = serde_json::to_value(presentation::document(&profile)).unwrap();

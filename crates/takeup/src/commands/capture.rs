@@ -4,8 +4,10 @@
 //! process, started here or found.
 
 mod subject;
-mod text;
 
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,7 @@ use clap::Args;
 use flow::cancel::Cancel;
 use observe::capture::live::{Ended, Session};
 use observe::capture::profile::{Limits, Profiler};
+use observe::capture::{self, presentation};
 use serde_json::json;
 use trace::{TraceError, Tracefs};
 
@@ -33,6 +36,7 @@ use crate::terminal::{colour, to_standard_error};
 Examples:
   takeup capture --pid $(head -1 /var/lib/postgresql/17/main/postmaster.pid) --for 30s
   takeup capture -- tar cf - /srv > /dev/null
+  takeup capture --import trace.strace
   takeup capture --pid 4711 --for 10s --json | jq '.files[] | {path, engine, calls}'
 
 Whatever a database writes through another process is recorded with the process that started
@@ -42,10 +46,13 @@ pub struct CaptureArgs {
     #[arg(
         long,
         value_name = "PID",
-        required_unless_present = "command",
-        conflicts_with = "command"
+        required_unless_present_any = ["command", "import"],
+        conflicts_with_all = ["command", "import"]
     )]
     pid: Option<u32>,
+    /// A recording of others: what strace -f -ttt -T -yy, blkparse or fio --write_iolog wrote
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "span", "buffer"])]
+    import: Option<PathBuf>,
     /// Record for so long, such as 30s, 10m; a command is ended then
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
@@ -84,6 +91,9 @@ pub fn run(arguments: &CaptureArgs) -> ExitCode {
 }
 
 fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
+    if let Some(path) = &arguments.import {
+        return import(arguments, path);
+    }
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let subject = match arguments.pid {
@@ -93,6 +103,29 @@ fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
     let mut profiler = Profiler::new(Limits::default());
     let recorded = record(arguments, subject, &cancel, &mut profiler)?;
     print(arguments, &recorded, &profiler)
+}
+
+/// The profile of a recording of others. Ctrl-C ends it as it ends any program that only reads.
+fn import(arguments: &CaptureArgs, path: &Path) -> Result<ExitCode, Failure> {
+    let what = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let file = File::open(path).map_err(|error| Failure::of(what(&error), None))?;
+    let mut profiler = Profiler::new(Limits::default());
+    let imported = capture::import::import(BufReader::new(file), &mut profiler);
+    let imported = imported.map_err(|error| Failure::of(what(&error), None))?;
+    for sentence in imported.unseen {
+        profiler.cannot_see(sentence);
+    }
+    let profile = profiler.profile();
+    if arguments.json {
+        let mut document = json!(presentation::document(&profile));
+        document["command"] = json!("capture");
+        document["lines"] = json!(imported.lines);
+        to_standard_output(format!("{document:#}\n").as_bytes())?;
+    } else {
+        let text = presentation::text(&profile, colour(&std::io::stdout()));
+        to_standard_output(text.as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Records until the process has ended, the time is over, or somebody stops it.
@@ -160,14 +193,14 @@ fn print(
 ) -> Result<ExitCode, Failure> {
     let profile = profiler.profile();
     if arguments.json {
-        let mut document = json!(profile);
+        let mut document = json!(presentation::document(&profile));
         document["command"] = json!("capture");
         document["events"] = json!(recorded.ended.events);
         document["failed"] = json!(recorded.failed);
         document["is_stopped"] = json!(recorded.is_stopped);
         to_standard_output(format!("{document:#}\n").as_bytes())?;
     } else {
-        let text = text::text(&profile, colour(&std::io::stdout()));
+        let text = presentation::text(&profile, colour(&std::io::stdout()));
         to_standard_output(text.as_bytes())?;
     }
     if let Some(how) = &recorded.failed {

@@ -231,3 +231,29 @@ fn five_hundred_threads_take_no_descriptors() {
     let processors = std::thread::available_parallelism().unwrap().get();
     assert!(descriptors > 4 && descriptors < 30 + 2 * processors, "{descriptors}");
 }
+
+/// What strace wrote is shown like what was recorded here, and what is no recording is refused.
+#[test]
+fn a_recording_of_strace_is_imported() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let samples =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../observe/src/capture/import/samples");
+    fs::copy(samples.join("strace_threads.txt"), at.join("trace")).unwrap();
+    let said = run(at, &["capture", "--import", "trace"]);
+    assert_eq!(said.status.code(), Some(0), "{}", shown(&said, at));
+    let text = String::from_utf8_lossy(&said.stdout);
+    for expected in
+        ["22 operations of 1 file", "/srv/sample/zz", "fdatasync / 1", "4 KiB at a time"]
+    {
+        assert!(text.contains(expected), "{text}");
+    }
+    let document = document(at, &["capture", "--json", "--import", "trace"]);
+    let file = file_of(&document, "/zz");
+    assert_eq!((&file["engine"], &file["writes"]), (&"psync".into(), &12.into()));
+    assert_eq!(document["findings"][1]["rule"], "capture.synced");
+    fs::write(at.join("wrong"), "hello\n").unwrap();
+    let said = run(at, &["capture", "--import", "wrong"]);
+    assert_eq!(said.status.code(), Some(1), "{}", shown(&said, at));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("wrong: line 1: there is no time"));
+}
