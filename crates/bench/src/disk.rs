@@ -45,6 +45,7 @@ pub use error::DiskError;
 pub use job::{JobError, LineFault};
 pub use operations::{Operation, Operations};
 pub use places::UserJob;
+pub use targets::fio_name;
 
 /// Runs fio as the cells say.
 #[derive(Debug)]

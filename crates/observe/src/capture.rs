@@ -7,6 +7,7 @@
 
 pub mod import;
 pub mod live;
+pub mod job;
 pub mod operation;
 pub mod presentation;
 pub mod profile;

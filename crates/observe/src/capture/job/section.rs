@@ -1,0 +1,490 @@
+//! One section of a job: the options that make fio do what a group of files saw, each with where
+//! its value comes from.
+//!
+//! What fio makes of them was looked at with fio 3.33: `percentage_random` does nothing with
+//! `rw=rw`; `randwrite:N` with `rw_sequencer=identical` writes each place N times before it goes
+//! on; `number_ios` counts reads and writes and no syncs; a sequential section begins again at the
+//! front when `io_size` is more than `size`, but ends there with `file_append`; a job of several
+//! files syncs the one that it is at.
+
+use report::format::{count, counted, percent};
+
+use super::super::operation::Engine;
+use super::super::profile::Class;
+use super::blocks::fio_size;
+use super::bytes;
+use super::group::Group;
+use super::{blocks, whole};
+
+/// Share of rewrites from which on they are imitated.
+const REWRITE_MIN: f64 = 0.05;
+
+/// Deepest queue that is asked for.
+const DEPTH_MAX: f64 = 1024.0;
+
+/// An option of fio, or what is known in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// As fio reads it; `None` where there is only something to say.
+    pub value: Option<String>,
+    /// Where it comes from.
+    pub origin: String,
+}
+
+/// A section.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// What stands in brackets.
+    pub name: String,
+    /// Its lines.
+    pub lines: Vec<Line>,
+    file_bytes: u64,
+}
+
+/// Which operations of a group a section does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Reads, beside a section of writes.
+    Reads,
+    /// Writes and their syncs, beside a section of reads.
+    Writes,
+    /// All that there is.
+    All,
+}
+
+impl Part {
+    /// Into what a group is cut.
+    pub fn of(group: &Group) -> &'static [Part] {
+        let apart = group.syncs > 0 || rewrites(group).is_some();
+        if group.reads > 0 && group.writes > 0 && apart {
+            &[Part::Reads, Part::Writes]
+        } else {
+            &[Part::All]
+        }
+    }
+
+    /// How many reads it does.
+    pub fn reads(self, group: &Group) -> u64 {
+        if self == Part::Writes { 0 } else { group.reads }
+    }
+
+    /// How many writes.
+    pub fn writes(self, group: &Group) -> u64 {
+        if self == Part::Reads { 0 } else { group.writes }
+    }
+}
+
+/// By how much a job is smaller than what was captured.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Share of the operations, at most 1.
+    pub share: f64,
+    /// Share of the size of files, at most 1.
+    pub size_share: f64,
+}
+
+impl Scale {
+    /// What keeps a job within its limits.
+    pub fn of(groups: &[Group], seconds: f64, limits: Option<super::Limits>) -> Scale {
+        let Some(limits) = limits else { return Scale { share: 1.0, size_share: 1.0 } };
+        let operations: u64 = groups.iter().map(Group::operations).sum();
+        let share = (limits.operations as f64 / operations.max(1) as f64)
+            .min(limits.seconds / seconds.max(1e-3))
+            .min(1.0);
+        let taken = |group: &Group| {
+            let each = size_of(group, share).0;
+            each.saturating_mul(group.names.len() as u64)
+        };
+        let all = groups.iter().map(taken).fold(0, u64::saturating_add);
+        let size_share = (limits.file_bytes as f64 / all.max(1) as f64).min(1.0);
+        Scale { share, size_share }
+    }
+}
+
+/// The lines of a section while it is written.
+pub struct Lines(Vec<Line>);
+
+impl Lines {
+    /// An option.
+    pub fn add(&mut self, value: impl Into<String>, origin: impl Into<String>) {
+        self.0.push(Line { value: Some(value.into()), origin: origin.into() });
+    }
+
+    /// A comment.
+    pub fn say(&mut self, origin: impl Into<String>) {
+        self.0.push(Line { value: None, origin: origin.into() });
+    }
+
+    /// What is not known, why, and what is taken in its place.
+    pub fn assume(&mut self, value: Option<String>, what: &str, why: &str, taken: &str) {
+        let origin = format!("{what} unknown: {why}; {taken} is an assumption");
+        self.0.push(Line { value, origin });
+    }
+}
+
+impl Section {
+    /// The section for a part of a group.
+    pub fn of(group: &Group, part: Part, scale: &Scale) -> Section {
+        let name = match part {
+            Part::Reads => format!("{}-reads", group.name),
+            Part::Writes => format!("{}-writes", group.name),
+            Part::All => group.name.clone(),
+        };
+        let mut lines = Lines(Vec::new());
+        captured(group, &mut lines);
+        engine(group, &mut lines);
+        let block = blocks::add(group, part, &mut lines);
+        let jobs = depth(group, &mut lines);
+        let cut = size(group, part, scale, block, jobs, &mut lines);
+        order(group, part, &mut lines);
+        opened(group, &mut lines);
+        if part.writes(group) > 0 {
+            syncs(group, &mut lines);
+        }
+        pace(group, part, jobs, &mut lines);
+        Section { name, lines: lines.0, file_bytes: cut }
+    }
+
+    /// Bytes that its files take.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+}
+
+fn captured(group: &Group, lines: &mut Lines) {
+    let known: Vec<&str> =
+        group.paths.iter().map(String::as_str).filter(|path| !path.is_empty()).collect();
+    let first = known.first().copied().unwrap_or("a file whose name is not known");
+    lines.say(match group.paths.len() {
+        0 | 1 => format!("captured: {first}"),
+        several => format!("captured: {first} and {} more that are alike", several - 1),
+    });
+    if group.device {
+        lines.say("captured from a block device; a file stands for it");
+    }
+    let own = group.names.join(":");
+    let why = match (group.names.len(), group.paths.len()) {
+        (1, 0 | 1) => "a file of its own".to_owned(),
+        (1, several) => {
+            format!("one file for {several}: fio syncs whichever of several it is at")
+        }
+        (own, several) => format!("{own} files of its own for {several}"),
+    };
+    lines.add(format!("filename={own}"), why);
+    if group.names.len() > 1 && !group.beside {
+        let why = "the files were used one after the other";
+        lines.add("file_service_type=sequential", why);
+    }
+}
+
+fn engine(group: &Group, lines: &mut Lines) {
+    let calls = |calls: &str| format!("{} by {calls}", count(group.operations()));
+    let (engine, by) = match group.engine {
+        Engine::Sync => ("sync", "read and write"),
+        Engine::Psync => ("psync", "pread and pwrite"),
+        Engine::Vsync => ("vsync", "readv and writev"),
+        Engine::Pvsync => ("pvsync", "preadv and pwritev"),
+        Engine::Pvsync2 => ("pvsync2", "preadv2 and pwritev2"),
+        Engine::Libaio => ("libaio", "io_submit"),
+        Engine::IoUring => ("io_uring", "requests of a ring"),
+        Engine::Mmap => ("mmap", "pages of a mapped file"),
+        Engine::Splice => ("splice", "splice, sendfile or copy_file_range"),
+        Engine::Unknown => {
+            let value = Some("ioengine=psync".to_owned());
+            return lines.assume(value, "engine", "what was recorded names no call", "psync");
+        }
+    };
+    lines.add(format!("ioengine={engine}"), calls(by));
+}
+
+/// How many requests are in flight; returns the jobs that a section stands for.
+fn depth(group: &Group, lines: &mut Lines) -> u64 {
+    let known = group.depth.map(|depth| depth.clamp(1.0, DEPTH_MAX));
+    if group.is_queued() {
+        let files = if group.beside { group.names.len() as f64 } else { 1.0 };
+        match known {
+            Some(depth) => {
+                let all = (depth * files).round().min(DEPTH_MAX);
+                let each =
+                    if files > 1.0 { format!(" in each of {files} files") } else { "".into() };
+                let origin = format!("9 in 10 began with {depth} in flight or fewer{each}");
+                lines.add(format!("iodepth={all}"), origin);
+            }
+            None => {
+                let why = group.reason("depth");
+                lines.assume(Some("iodepth=1".to_owned()), "depth", why, "1");
+            }
+        }
+        return 1;
+    }
+    let Some(depth) = known else {
+        lines.assume(None, "depth", group.reason("depth"), "one thread");
+        return 1;
+    };
+    let jobs = whole(depth).clamp(1, u64::from(group.threads.max(1)));
+    if jobs > 1 {
+        let threads = counted(u64::from(group.threads), "thread", "threads");
+        let origin = format!("{depth} in flight from {threads}, one of each at a time");
+        lines.add(format!("numjobs={jobs}"), origin);
+    } else {
+        lines.say(format!(
+            "depth {depth}: one at a time, which this engine does without being told"
+        ));
+    }
+    jobs
+}
+
+/// How large a file of a group is, where that comes from, and whether it was there before.
+fn size_of(group: &Group, share: f64) -> (u64, String, Before) {
+    /// Smallest file that is worth making.
+    const BYTES_MIN: u64 = 64 << 10;
+    let files = group.names.len().max(1) as u64;
+    // One file stands for all of them where they are synced.
+    let stands_for = (group.paths.len() as u64).div_ceil(files).max(1);
+    let largest = group.read_sizes.iter().chain(&group.write_sizes).map(|(bytes, _)| *bytes).max();
+    let block = largest.or(group.block_bytes).unwrap_or(4096).max(512);
+    let moved = group.moved_bytes();
+    let fresh = moved as f64 * (1.0 - group.reuse.unwrap_or(0.0)) / group.paths.len().max(1) as f64;
+    let padded = |bytes: u64| bytes.max(BYTES_MIN).next_multiple_of(block.next_multiple_of(4096));
+    let before = Before::of(group, fresh);
+    let asked = whole(moved as f64 * share / files as f64);
+    match group.size_bytes {
+        Some(size) if group.device => {
+            let cut = size.min(moved.saturating_mul(4)).max(64 << 20);
+            let origin = format!("the device has {}, of which a part is taken", bytes(size));
+            (padded(cut), origin, Before::There)
+        }
+        Some(size) if before == Before::There => {
+            let size = size.saturating_mul(stands_for);
+            (padded(size), format!("{} in the capture", bytes(size)), before)
+        }
+        _ if moved > 0 => {
+            let origin = format!("{} were moved in each", bytes(moved / group.paths.len() as u64));
+            (padded(asked), origin, before)
+        }
+        Some(size) => (padded(size), format!("{} in the capture", bytes(size)), before),
+        None => {
+            (padded(block * 1024), "size unknown: 1024 blocks are an assumption".into(), before)
+        }
+    }
+}
+
+/// Whether what is written was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// It had room for what was written: its size does not change.
+    There,
+    /// It grew while it was written.
+    Grew,
+    /// Not known.
+    Unknown,
+}
+
+impl Before {
+    /// `fresh` is how many bytes were moved in a file for the first time.
+    fn of(group: &Group, fresh: f64) -> Before {
+        if group.append == Some(true) {
+            return Before::Grew;
+        }
+        match group.size_bytes {
+            // A block at the end may have been cut.
+            Some(size) if size as f64 > fresh * 1.05 + 65536.0 => Before::There,
+            Some(_) if group.writes == 0 => Before::There,
+            Some(_) if group.written_bytes.is_some() => Before::Grew,
+            _ => Before::Unknown,
+        }
+    }
+}
+
+/// The size of the files and what is done with it; returns the bytes that they take.
+fn size(group: &Group, part: Part, scale: &Scale, block: u64, jobs: u64, lines: &mut Lines) -> u64 {
+    let (size, origin, before) = size_of(group, scale.share);
+    let files = group.names.len().max(1) as u64;
+    let unit = block.next_multiple_of(4096);
+    let least = unit * 4;
+    let cut = (whole((size as f64 * scale.size_share).floor()) / unit * unit).max(least);
+    let (size, origin) =
+        if cut < size { (cut, format!("{origin}; cut by a limit")) } else { (size, origin) };
+    lines.add(format!("filesize={}", fio_size(size)), origin);
+    if files > 1 {
+        lines.add(format!("nrfiles={files}"), "each of them of that size");
+    }
+    let operations = part.reads(group) + part.writes(group);
+    let own = whole(operations as f64 * scale.share).div_ceil(jobs).max(1);
+    let each = if jobs > 1 { format!(", by {jobs} jobs") } else { String::new() };
+    let origin = if scale.share < 1.0 {
+        format!("{} were captured{each}; cut by a limit", count(operations))
+    } else {
+        format!("{} were captured{each}", count(operations))
+    };
+    lines.add(format!("number_ios={own}"), origin);
+    let most = own.saturating_mul(block).max(size.saturating_mul(files)).max(unit);
+    lines.add(format!("io_size={}", fio_size(most)), "more than number_ios takes, which ends it");
+    if part.writes(group) > 0 {
+        written(group, before, cut < size, lines);
+    }
+    size.saturating_mul(files)
+}
+
+/// What was there before a write.
+fn written(group: &Group, before: Before, is_cut: bool, lines: &mut Lines) {
+    match before {
+        Before::There => lines.add("overwrite=1", "the file had room for what was written"),
+        Before::Grew if group.append == Some(true) && !is_cut => {
+            lines.add("file_append=1", "opened to append; the job's file begins empty");
+            lines.add("fallocate=none", "it grows with what is written");
+        }
+        Before::Grew => lines.add("fallocate=none", "the file grew with what was written"),
+        Before::Unknown => {
+            let placed = matches!(group.class, Class::WriteAheadLog | Class::Data);
+            let why = group.reason("size_bytes");
+            let value = placed.then(|| "overwrite=1".to_owned());
+            let taken = if placed { "a file that was there" } else { "a file that grows" };
+            lines.assume(value, "what was there before", why, taken);
+        }
+    }
+}
+
+/// How often a place is written before the next one, where that is often.
+fn rewrites(group: &Group) -> Option<(u64, f64)> {
+    let share = group.rewrite.filter(|share| *share >= REWRITE_MIN)?;
+    let times = whole(1.0 / (1.0 - share).max(1e-3)).min(group.writes.max(1));
+    (times > 1).then_some((times, share))
+}
+
+/// Where in the file.
+fn order(group: &Group, part: Part, lines: &mut Lines) {
+    let (reads, writes) = (part.reads(group), part.writes(group));
+    let plain = match (reads > 0, writes > 0) {
+        (true, true) => "rw",
+        (true, false) => "read",
+        (false, _) => "write",
+    };
+    if reads > 0 && writes > 0 {
+        let share = (reads as f64 / (reads + writes) as f64 * 100.0).round();
+        let origin = format!("{} reads, {} writes", count(reads), count(writes));
+        lines.add(format!("rwmixread={share}"), origin);
+    }
+    let Some(sequential) = group.sequential else {
+        let in_order = matches!(group.class, Class::WriteAheadLog | Class::Stream);
+        let (rw, taken) = if in_order {
+            (plain.to_owned(), "in order, as such files are,")
+        } else {
+            (format!("rand{plain}"), "at random")
+        };
+        let why = group.reason("sequential_share");
+        return lines.assume(Some(format!("rw={rw}")), "order", why, taken);
+    };
+    let rewritten = rewrites(group).filter(|_| writes > 0 && reads == 0);
+    let again = if reads > 0 { 0.0 } else { group.rewrite.unwrap_or(0.0) };
+    let elsewhere = (1.0 - sequential - again).max(0.0);
+    // The first of each file and kind follows none.
+    let firsts = (group.paths.len() * 2) as f64 + 0.5;
+    let random = if elsewhere * (reads + writes) as f64 <= firsts {
+        0.0
+    } else {
+        (elsewhere / (1.0 - again).max(1e-3) * 100.0).round().min(100.0)
+    };
+    if let Some((times, share)) = rewritten {
+        let origin = format!("{} of writes begin within the one before", percent(share));
+        lines.add(format!("rw=randwrite:{times}"), origin);
+        lines.add("rw_sequencer=identical", "each place is written so often, then the next");
+        let origin = format!("{} of writes begin elsewhere", percent(elsewhere));
+        lines.add(format!("percentage_random={random}"), origin);
+        return;
+    }
+    let origin = format!("{} begin where an earlier one ended", percent(sequential));
+    if random == 0.0 {
+        return lines.add(format!("rw={plain}"), origin);
+    }
+    lines.add(format!("rw=rand{plain}"), origin);
+    if random < 100.0 {
+        lines.add(format!("percentage_random={random}"), "the others");
+    }
+    let why = match group.reuse {
+        Some(reuse) => format!("a place may be used again: {} were", percent(reuse)),
+        None => "a place may be used again".to_owned(),
+    };
+    lines.add("norandommap=1", why);
+}
+
+/// With which flags it is opened.
+fn opened(group: &Group, lines: &mut Lines) {
+    match group.direct {
+        Some(true) => lines.add("direct=1", "opened with O_DIRECT"),
+        Some(false) => lines.say("buffered: opened without O_DIRECT"),
+        None => lines.assume(None, "O_DIRECT", group.reason("direct"), "buffered"),
+    }
+    match group.synchronous {
+        Some(true) => lines.add("sync=dsync", "each write waits until it is on the disk"),
+        Some(false) => {}
+        None => {
+            let why = group.reason("synchronous");
+            lines.assume(None, "O_SYNC", why, "writes that do not wait");
+        }
+    }
+}
+
+/// How what was written gets to the disk.
+fn syncs(group: &Group, lines: &mut Lines) {
+    if group.syncs == 0 {
+        return;
+    }
+    let mean = group.writes as f64 / group.syncs as f64;
+    let every = group.between.unwrap_or(mean).round().max(1.0);
+    let origin = format!(
+        "{} {}, {} writes; {} between two of them",
+        count(group.syncs),
+        group.sync_call,
+        count(group.writes),
+        group.between.map_or("not known how many".to_owned(), |between| format!("{between}")),
+    );
+    let option = match group.sync_call {
+        "fdatasync" => format!("fdatasync={every}"),
+        "sync_file_range" => format!("sync_file_range=write:{every}"),
+        _ => format!("fsync={every}"),
+    };
+    lines.add(option, origin);
+    match group.sync_call {
+        "sync_file_range" => {
+            lines.say("which flags sync_file_range had is not seen; write is an assumption");
+        }
+        "sync" => lines.say("fio has no sync of a whole file system; fsync stands for it"),
+        _ => {}
+    }
+}
+
+/// How fast.
+fn pace(group: &Group, part: Part, jobs: u64, lines: &mut Lines) {
+    if !group.pauses() {
+        lines.say(format!(
+            "{:.0} a second, with no pause that counts: as fast as answers come",
+            group.rate
+        ));
+        return;
+    }
+    let share = |own: u64| group.rate * own as f64 / group.operations().max(1) as f64;
+    let directions = [part.reads(group), part.writes(group)];
+    let rates: Vec<f64> = directions.iter().map(|own| share(*own) / jobs as f64).collect();
+    let all: f64 = rates.iter().sum();
+    let think = group.think_seconds.unwrap_or(0.0);
+    if rates.iter().any(|rate| *rate > 0.0 && *rate < 10.0) {
+        let micros = (1e6 / all.max(1e-6)).round().clamp(1.0, 6e7);
+        let origin = format!("{all:.2} a second: one after such a time, in µs");
+        return lines.add(format!("thinktime={micros}"), origin);
+    }
+    // Of a direction that there is not fio wants a number as well.
+    let value = |rate: &f64| format!("{}", rate.round().max(1.0));
+    let value = match rates[..] {
+        [reads, writes] if reads > 0.0 && writes > 0.0 => {
+            format!("{},{}", value(&reads), value(&writes))
+        }
+        _ => value(&all),
+    };
+    let origin = format!("a thread pauses for {:.3} ms between two", think * 1e3);
+    lines.add(format!("rate_iops={value}"), origin);
+    if let Some(bursts) = group.burstiness.filter(|bursts| *bursts >= 0.5) {
+        let origin = format!("variance of the counts over their mean {bursts:.1}; a clock has 0");
+        lines.add("rate_process=poisson", origin);
+    }
+}

@@ -1,0 +1,394 @@
+//! Jobs of made-up profiles, held against what they must say, against fio, and against themselves.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use proptest::prelude::*;
+
+use super::super::operation::Engine;
+use super::super::profile::{BlockSizes, Sync};
+use super::*;
+
+/// The WAL of PostgreSQL under inserts of single rows, as a profile has it.
+fn log() -> FileProfile {
+    FileProfile {
+        path: Some("/srv/pg/pg_wal/000000010000000000000001".to_owned()),
+        class: Class::WriteAheadLog,
+        kind: FileKind::Regular,
+        engine: Engine::Psync,
+        engines: BTreeMap::from([(Engine::Psync, 4000)]),
+        calls: 8000,
+        reads: 0,
+        writes: 4000,
+        read_share: Some(0.0),
+        read_bytes: Some(0),
+        written_bytes: Some(4000 * 8192),
+        block_bytes: Some(8192),
+        block_sizes: BlockSizes { read: vec![], write: vec![(8192, 3988), (16384, 12)], others: 0 },
+        sequential_share: Some(0.025),
+        rewrite_share: Some(0.975),
+        reuse_share: Some(0.975),
+        direct: Some(false),
+        synchronous: Some(false),
+        append: Some(false),
+        sync: Sync {
+            call: "fdatasync",
+            calls: 4000,
+            operations_between: Some(1.0),
+            seconds: Some(1e-3),
+        },
+        depth: Some(1.0),
+        threads: 1,
+        think_seconds: Some(1e-3),
+        operations_per_second: 400.0,
+        burstiness: Some(0.2),
+        latency_seconds: Some(2e-5),
+        size_bytes: Some(16 << 20),
+        errors: 0,
+        unknown: BTreeMap::new(),
+        known_share: BTreeMap::new(),
+        series: vec![[0, 327_680]; 100],
+    }
+}
+
+/// Tables that are read at random in three of four calls, and written.
+fn table(number: u32) -> FileProfile {
+    FileProfile {
+        path: Some(format!("/srv/pg/base/5/{number}")),
+        class: Class::Data,
+        calls: 1000,
+        reads: 700,
+        writes: 300,
+        read_share: Some(0.7),
+        read_bytes: Some(700 * 8192),
+        written_bytes: Some(300 * 8192),
+        block_sizes: BlockSizes { read: vec![(8192, 700)], write: vec![(8192, 300)], others: 0 },
+        sequential_share: Some(0.25),
+        rewrite_share: Some(0.0),
+        reuse_share: Some(0.3),
+        sync: Sync { call: "none", ..Sync::default() },
+        think_seconds: Some(1e-6),
+        size_bytes: Some(1 << 30),
+        ..log()
+    }
+}
+
+fn profile(files: Vec<FileProfile>) -> Profile {
+    Profile { seconds: 10.0, files, ..Profile::default() }
+}
+
+fn job(files: Vec<FileProfile>) -> Job {
+    Job::of(&profile(files), &Target::default()).unwrap()
+}
+
+/// The options of a section, without comments.
+fn options(text: &str, section: &str) -> Vec<String> {
+    let lines = text.lines().skip_while(|line| *line != format!("[{section}]")).skip(1);
+    let own = lines.take_while(|line| !line.starts_with('['));
+    own.filter(|line| !line.starts_with(';') && !line.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_log_writes_its_last_block_again() {
+    let text = job(vec![log()]).text();
+    assert!(text.contains("directory=${TAKEUP_JOB_DIR}\n"), "{text}");
+    assert!(
+        text.contains(
+            "; 8192: 99.7 % of 4 000 writes; 1 size too seldom for a whole per cent\nbs=8k\n"
+        ),
+        "{text}"
+    );
+    assert_eq!(
+        options(&text, "write-ahead-log"),
+        [
+            "filename=takeup-write-ahead-log.0",
+            "ioengine=psync",
+            "bs=8k",
+            "filesize=16m",
+            "number_ios=4000",
+            "io_size=32000k",
+            "overwrite=1",
+            "rw=randwrite:40",
+            "rw_sequencer=identical",
+            "percentage_random=0",
+            "fdatasync=1",
+            "rate_iops=400",
+        ]
+    );
+}
+
+#[test]
+fn alike_files_are_one_section_and_a_mix_stays_whole_without_syncs() {
+    let text = job(vec![table(1), table(2)]).text();
+    assert_eq!(
+        options(&text, "data"),
+        [
+            "filename=takeup-data.0:takeup-data.1",
+            "ioengine=psync",
+            "bs=8k,8k",
+            "filesize=1024m",
+            "nrfiles=2",
+            "number_ios=2000",
+            "io_size=2048m",
+            "overwrite=1",
+            "rwmixread=70",
+            "rw=randrw",
+            "percentage_random=75",
+            "norandommap=1",
+        ]
+    );
+}
+
+#[test]
+fn reads_and_writes_with_syncs_are_sections_of_their_own_on_one_file() {
+    let sync = Sync { call: "fsync", calls: 10, operations_between: Some(30.0), seconds: None };
+    let text = job(vec![FileProfile { sync, ..table(1) }]).text();
+    let (reads, writes) = (options(&text, "data-reads"), options(&text, "data-writes"));
+    assert_eq!(reads[0], writes[0]);
+    let has = |lines: &[String], wanted: &str| lines.iter().any(|line| line == wanted);
+    assert!(has(&reads, "rw=randread") && has(&reads, "number_ios=700"), "{text}");
+    assert!(has(&writes, "rw=randwrite") && has(&writes, "number_ios=300"), "{text}");
+    assert!(has(&writes, "fsync=30") && !has(&reads, "fsync=30"), "{text}");
+}
+
+#[test]
+fn what_is_unknown_is_said_and_what_was_taken_is_called_an_assumption() {
+    let ring = FileProfile {
+        engine: Engine::IoUring,
+        sequential_share: None,
+        depth: None,
+        unknown: BTreeMap::from([
+            ("sequential_share", "requests of io_uring are seen without their offset"),
+            ("depth", "what was recorded does not say it"),
+        ]),
+        ..table(1)
+    };
+    let text = job(vec![ring]).text();
+    for line in [
+        "; order unknown: requests of io_uring are seen without their offset; at random is an \
+         assumption\nrw=randrw\n",
+        "; depth unknown: what was recorded does not say it; 1 is an assumption\niodepth=1\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+#[test]
+fn limits_cut_all_sections_by_the_same_share() {
+    let limits = Limits { file_bytes: 64 << 20, operations: 500, seconds: 100.0 };
+    let target = Target { folder: None, limits: Some(limits) };
+    let job = Job::of(&profile(vec![log(), table(1)]), &target).unwrap();
+    let text = job.text();
+    assert!(options(&text, "write-ahead-log").contains(&"number_ios=400".to_owned()), "{text}");
+    assert!(options(&text, "data").contains(&"number_ios=100".to_owned()), "{text}");
+    assert!(job.file_bytes() <= 64 << 20, "{}", job.file_bytes());
+}
+
+#[test]
+fn a_device_becomes_a_file_and_pipes_are_left_out() {
+    let device = FileProfile {
+        kind: FileKind::BlockDevice,
+        class: Class::Device,
+        size_bytes: Some(1 << 40),
+        ..table(1)
+    };
+    let pipe = FileProfile { kind: FileKind::Pipe, class: Class::Device, ..table(2) };
+    let job = job(vec![device, pipe]);
+    let text = job.text();
+    assert!(text.contains("; left out: 1 file with 1 000 reads and writes (no disk"), "{text}");
+    assert_eq!(job.files(), ["takeup-device.0"]);
+    assert!(job.file_bytes() <= 64 << 20, "{text}");
+    let pipe = FileProfile { kind: FileKind::Pipe, ..table(2) };
+    let nothing = Job::of(&profile(vec![pipe]), &Target::default());
+    assert!(matches!(nothing, Err(JobError::Nothing)));
+}
+
+#[test]
+fn a_folder_with_a_captured_file_is_refused_by_any_of_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = folder.path().join("real");
+    fs::create_dir(&real).unwrap();
+    let captured = real.join("takeup-data.0");
+    let path = captured.to_str().unwrap().to_owned();
+    let seen = profile(vec![FileProfile { path: Some(path), ..table(1) }]);
+    let job = Job::of(&seen, &Target::default()).unwrap();
+    let refused =
+        |folder: &Path| matches!(check_folder(&job, folder, &seen), Err(JobError::Captured { .. }));
+    // By its name, though nothing is there any more; by a link to its folder; by a hard link.
+    assert!(refused(&real));
+    let linked = folder.path().join("linked");
+    std::os::unix::fs::symlink(&real, &linked).unwrap();
+    assert!(refused(&linked));
+    fs::write(&captured, "data").unwrap();
+    let other = folder.path().join("other");
+    fs::create_dir(&other).unwrap();
+    assert!(!refused(&other));
+    fs::hard_link(&captured, other.join("takeup-data.0")).unwrap();
+    assert!(refused(&other));
+}
+
+/// What a perfect run of a job leaves.
+fn perfect(captured: &[FileProfile], job: &Job) -> Profile {
+    let own = job.files();
+    let files = captured.iter().zip(own).map(|(file, name)| {
+        let path = Some(format!("/mnt/job/{name}"));
+        FileProfile { path, ..file.clone() }
+    });
+    profile(files.collect())
+}
+
+fn percents(validation: &Validation) -> Vec<Option<f64>> {
+    let of = |property: &&str| validation.properties[*property].percent.map(f64::round);
+    compare::PROPERTIES.iter().map(of).collect()
+}
+
+#[test]
+fn the_same_again_has_full_scores_and_each_difference_costs_its_own() {
+    let captured = profile(vec![log()]);
+    let job = Job::of(&captured, &Target::default()).unwrap();
+    let same = perfect(&captured.files, &job);
+    let validation = compare(&captured, &job, &same);
+    assert_eq!(percents(&validation), [Some(100.0); 7]);
+    assert_eq!(validation.not_reproduced, Vec::<String>::new());
+
+    let mut run = same;
+    let file = &mut run.files[0];
+    file.engine = Engine::Sync;
+    file.direct = Some(true);
+    // A quarter has another size.
+    file.block_sizes.write = vec![(8192, 3000), (4096, 1000)];
+    file.sequential_share = Some(0.525);
+    file.rewrite_share = Some(0.475);
+    (file.reads, file.writes) = (1000, 3000);
+    file.block_sizes.read = vec![(8192, 1000)];
+    file.sync.operations_between = Some(4.0);
+    file.depth = Some(2.0);
+    let validation = compare(&captured, &job, &run);
+    let found = percents(&validation);
+    // Rewrites are of all operations: 0.475 of three in four.
+    let wanted = [0.0, 0.0, 75.0, 38.0, 75.0, 25.0, 50.0].map(Some);
+    assert_eq!(found, wanted);
+    assert!(
+        validation.not_reproduced.iter().any(|sentence| sentence
+            == "write-ahead-log: sync at 25 %: captured fdatasync each 1, job fdatasync each 4"),
+        "{:?}",
+        validation.not_reproduced
+    );
+}
+
+#[test]
+fn what_one_side_cannot_see_has_no_score_but_a_reason() {
+    let why = "requests of io_uring are seen without their offset";
+    let ring = FileProfile {
+        sequential_share: None,
+        unknown: BTreeMap::from([("sequential_share", why)]),
+        ..table(1)
+    };
+    let captured = profile(vec![ring]);
+    let job = Job::of(&captured, &Target::default()).unwrap();
+    let run = perfect(&captured.files, &job);
+    let offsets = &compare(&captured, &job, &run).properties["offsets"];
+    assert_eq!(offsets.percent, None);
+    assert!(offsets.reason.as_ref().unwrap().ends_with(why), "{offsets:?}");
+    // A job that did nothing is no good job.
+    let nothing = compare(&captured, &job, &profile(vec![]));
+    assert_eq!(nothing.properties["mix"].percent, Some(0.0));
+}
+
+prop_compose! {
+    fn sizes()(
+        list in prop::collection::vec(
+            (prop_oneof![Just(512u64), Just(4096), Just(8192), Just(131_072), 1u64..3_000_000],
+             1u64..100_000),
+            0..12,
+        ),
+    ) -> Vec<(u64, u64)> { list }
+}
+
+fn share() -> impl Strategy<Value = Option<f64>> {
+    prop_oneof![Just(None), Just(Some(0.0)), Just(Some(1.0)), (0.0..1.0f64).prop_map(Some)]
+}
+
+fn flag() -> impl Strategy<Value = Option<bool>> {
+    prop_oneof![Just(None), Just(Some(false)), Just(Some(true))]
+}
+
+fn engines() -> impl Strategy<Value = Engine> {
+    prop::sample::select(vec![
+        Engine::Sync,
+        Engine::Psync,
+        Engine::Vsync,
+        Engine::Pvsync,
+        Engine::Pvsync2,
+        Engine::Libaio,
+        Engine::IoUring,
+        Engine::Mmap,
+        Engine::Splice,
+        Engine::Unknown,
+    ])
+}
+
+prop_compose! {
+    fn any_file()(
+        class in prop::sample::select(vec![
+            Class::WriteAheadLog, Class::Data, Class::Temporary, Class::Stream, Class::Messages,
+            Class::Other,
+        ]),
+        engine in engines(),
+        read in sizes(),
+        write in sizes(),
+        (reads, writes) in (0u64..1_000_000, 0u64..1_000_000),
+        shares in [share(), share(), share()],
+        flags in [flag(), flag(), flag()],
+        call in prop::sample::select(vec![
+            "none", "fsync", "fdatasync", "sync_file_range", "msync", "sync",
+        ]),
+        syncs in 1u64..100_000,
+        between in prop::option::of(0.0..1e6f64),
+        (depth, threads) in (prop::option::of(1.0..5000.0f64), 1u32..600),
+        (think, latency) in (prop::option::of(0.0..20.0f64), prop::option::of(0.0..1.0f64)),
+        size in prop::option::of(prop_oneof![0u64..100_000, 0u64..1 << 44]),
+        path in prop::option::of("\\PC{1,40}|/srv/a\nb=c"),
+        series in prop::collection::vec([0u64..3, 0u64..3], 0..=100),
+    ) -> FileProfile {
+        let calls = if call == "none" { 0 } else { syncs };
+        FileProfile {
+            path, class, engine, reads, writes,
+            block_sizes: BlockSizes { read, write, others: 0 },
+            sequential_share: shares[0], rewrite_share: shares[1], reuse_share: shares[2],
+            direct: flags[0], synchronous: flags[1], append: flags[2],
+            sync: Sync { call, calls, operations_between: between, seconds: None },
+            depth, threads, think_seconds: think, latency_seconds: latency, size_bytes: size,
+            series,
+            ..log()
+        }
+    }
+}
+
+/// fio reads it as it is, whatever was captured: no line is unknown to it or out of range.
+#[test]
+fn the_real_fio_takes_every_job() {
+    needs::require!(Fio);
+    let files = prop::collection::vec(any_file(), 1..6);
+    proptest!(ProptestConfig::with_cases(32), |(files in files, limited in any::<bool>())| {
+        let limits = Limits { file_bytes: 1 << 24, operations: 1000, seconds: 5.0 };
+        let target = Target { folder: None, limits: limited.then_some(limits) };
+        match Job::of(&profile(files), &target) {
+            Err(JobError::Nothing) => {}
+            Ok(job) => is_taken(&job)?,
+            Err(error) => prop_assert!(false, "{error}"),
+        }
+    });
+}
+
+fn is_taken(job: &Job) -> Result<(), TestCaseError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("job.fio");
+    fs::write(&path, job.text()).unwrap();
+    let mut fio = Command::new("fio");
+    fio.arg("--parse-only").arg(&path).env(DIRECTORY_VARIABLE, folder.path());
+    let output = fio.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    prop_assert!(output.status.success() && said.is_empty(), "{said}\n{}", job.text());
+    Ok(())
+}

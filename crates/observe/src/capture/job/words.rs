@@ -1,0 +1,138 @@
+//! What a job does not reproduce, in sentences.
+
+use std::collections::BTreeMap;
+
+use report::format::{counted, percent};
+use report::table::{Align, Colour, Emphasis, Table};
+
+use super::super::operation::Engine;
+use super::super::profile::Profile;
+use super::Job;
+use super::compare::{PROPERTIES, Score, Validation};
+use super::group::Group;
+
+/// Below this a property is told in words.
+const PERCENT_GOOD: f64 = 90.0;
+
+/// As fio calls it.
+pub fn engine(engine: Engine) -> String {
+    let name = serde_json::to_value(engine).unwrap_or_default();
+    name.as_str().unwrap_or("unknown").to_owned()
+}
+
+/// What a group of files has that its sections have not.
+pub fn of_group(
+    captured: &Group,
+    job: Option<&Group>,
+    properties: &BTreeMap<&'static str, Score>,
+) -> Vec<String> {
+    let name = &captured.name;
+    let Some(job) = job else {
+        return vec![format!("{name}: the job did nothing with its files")];
+    };
+    let mut sentences = Vec::new();
+    for property in PROPERTIES {
+        let Some(score) = properties.get(property) else { continue };
+        match (score.percent, &score.reason) {
+            (Some(percent), _) if percent < PERCENT_GOOD => sentences.push(format!(
+                "{name}: {property} at {percent:.0} %: captured {}, job {}",
+                score.captured, score.job
+            )),
+            (None, Some(reason)) => {
+                sentences.push(format!("{name}: {property} cannot be compared: {reason}"));
+            }
+            _ => {}
+        }
+    }
+    sentences.extend(of_time(captured, job));
+    let (was, is) = (captured.reuse.unwrap_or(0.0), job.reuse.unwrap_or(0.0));
+    if captured.reuse.is_some() && job.reuse.is_some() && (was - is).abs() > 0.1 {
+        sentences.push(format!(
+            "{name}: reuse: {} of operations were in places used before, in the job {}",
+            percent(was),
+            percent(is)
+        ));
+    }
+    if captured.other_calls > 0 {
+        let calls = counted(captured.other_calls, "call", "calls");
+        sentences
+            .push(format!("{name}: {calls} that allocate or discard space are not in the job"));
+    }
+    if captured.sync_call == "sync" {
+        sentences.push(format!("{name}: a sync of the whole file system is an fsync in the job"));
+    }
+    sentences
+}
+
+/// Rates and bursts.
+fn of_time(captured: &Group, job: &Group) -> Vec<String> {
+    let name = &captured.name;
+    let mut sentences = Vec::new();
+    if (captured.rate - job.rate).abs() > 0.1 * captured.rate {
+        sentences.push(format!(
+            "{name}: rate: {:.0} reads and writes a second captured, {:.0} by the job{}",
+            captured.rate,
+            job.rate,
+            if captured.pauses() { "" } else { ", which waits for the disk alone" }
+        ));
+    }
+    if let (Some(was), Some(is)) = (captured.burstiness, job.burstiness)
+        && was > 2.0
+        && is < was / 2.0
+    {
+        sentences
+            .push(format!("{name}: bursts: variance over mean {was:.1} captured, {is:.1} here"));
+    }
+    sentences
+}
+
+/// What holds for the job as a whole.
+pub fn of_all(captured: &Profile, job: &Job, run: &Profile) -> Vec<String> {
+    let left_out = job.left_out.iter();
+    let mut sentences: Vec<String> =
+        left_out.map(|left_out| format!("not in the job: {left_out}")).collect();
+    if job.groups.iter().map(|written| written.sections.len()).sum::<usize>() > 1 {
+        sentences.push(
+            "sections run beside one another; which file waited for which is not reproduced"
+                .to_owned(),
+        );
+    }
+    for (profile, whose) in [(captured, "capture"), (run, "run of the job")] {
+        if profile.lost_events > 0 {
+            let lost = counted(profile.lost_events, "event was", "events were");
+            sentences.push(format!("{lost} lost in the {whose}: counts may be too low"));
+        }
+    }
+    sentences
+}
+
+impl Validation {
+    /// The properties of each group as a table.
+    #[must_use]
+    pub fn table(&self, colour: Colour) -> String {
+        let columns = [
+            ("files", Align::Left),
+            ("property", Align::Left),
+            ("captured", Align::Left),
+            ("job", Align::Left),
+            ("score", Align::Right),
+        ];
+        let mut table = Table::new(&columns);
+        for group in &self.groups {
+            for (index, property) in PROPERTIES.iter().enumerate() {
+                let Some(score) = group.properties.get(property) else { continue };
+                let name = if index == 0 { group.name.clone() } else { String::new() };
+                let told = score.percent.map_or("-".to_owned(), |share| format!("{share:.0} %"));
+                let cells = vec![
+                    name,
+                    (*property).to_owned(),
+                    score.captured.clone(),
+                    score.job.clone(),
+                    told,
+                ];
+                table.row(cells, Emphasis::None);
+            }
+        }
+        table.render(colour)
+    }
+}
