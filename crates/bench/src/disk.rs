@@ -11,7 +11,7 @@ mod job;
 pub(crate) mod load;
 mod operations;
 mod places;
-mod process;
+pub mod process;
 pub mod queue;
 mod ramp;
 pub mod safety;
@@ -42,10 +42,10 @@ use targets::Targets;
 use work::Work;
 
 pub use error::DiskError;
-pub use job::{JobError, LineFault};
+pub use job::{JobError, LineFault, Room};
 pub use operations::{Operation, Operations};
 pub use places::UserJob;
-pub use targets::fio_name;
+pub use targets::{OwnFolder, check_room, fio_name};
 
 /// Runs fio as the cells say.
 #[derive(Debug)]

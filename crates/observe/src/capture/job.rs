@@ -8,12 +8,15 @@
 //! refuses one where they would meet. [`compare`] holds the profile of a run of the job against the
 //! one it came from.
 //!
-//! Not here: running fio, which is whoever's has the live recording.
+//! A [`Trial`] makes the files and says how fio is started.
+//!
+//! Not here: starting it under a recording, which is the command's.
 
 mod blocks;
 mod compare;
 mod group;
 mod section;
+mod trial;
 mod words;
 
 use std::collections::BTreeSet;
@@ -22,8 +25,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use bench::disk::fio_name;
 use bench::disk::safety::SafetyError;
+use bench::disk::{DiskError, fio_name};
 use report::format::{count, counted, size};
 
 use self::group::Group;
@@ -33,6 +36,7 @@ use super::profile::{Class, FileProfile, Profile};
 
 pub use compare::{Compared, Score, Validation, compare};
 pub use section::Line;
+pub use trial::Trial;
 
 /// The variable that says where a job's files are, when no folder was given.
 pub const DIRECTORY_VARIABLE: &str = "TAKEUP_JOB_DIR";
@@ -58,6 +62,17 @@ pub enum JobError {
     Captured {
         /// The file.
         path: PathBuf,
+    },
+    /// fio cannot make the files, or there is no room for them.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The job file cannot be written.
+    #[error("write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
     },
     /// What is in the place of a file of the job is not known.
     #[error("look at {}", path.display())]
@@ -97,6 +112,8 @@ pub struct Job {
     groups: Vec<Written>,
     left_out: Vec<String>,
     heading: String,
+    /// Seconds after which fio ends it.
+    runtime_seconds: Option<u64>,
 }
 
 /// A group and what became of it.
@@ -141,7 +158,8 @@ impl Job {
         });
         let groups = written.collect();
         let heading = heading(profile, &scale);
-        Ok(Job { directory, groups, left_out, heading })
+        let runtime_seconds = target.limits.map(|limits| whole(limits.seconds.ceil()).max(1));
+        Ok(Job { directory, groups, left_out, heading, runtime_seconds })
     }
 
     /// Names of its files, each once.
@@ -171,6 +189,9 @@ impl Job {
              ; threads, so that all of it ends with fio\nthread\n",
             self.directory,
         );
+        if let Some(seconds) = self.runtime_seconds {
+            let _ = write!(text, "; ended then, a limit\nruntime={seconds}\n");
+        }
         for written in &self.groups {
             for section in &written.sections {
                 let _ = write!(text, "\n[{}]\n", section.name);

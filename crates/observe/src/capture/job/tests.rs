@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
+use bench::disk::fio::FioRun;
+use flow::cancel::Cancel;
 use proptest::prelude::*;
 
 use super::super::operation::Engine;
@@ -182,6 +184,36 @@ fn limits_cut_all_sections_by_the_same_share() {
     assert!(options(&text, "write-ahead-log").contains(&"number_ios=400".to_owned()), "{text}");
     assert!(options(&text, "data").contains(&"number_ios=100".to_owned()), "{text}");
     assert!(job.file_bytes() <= 64 << 20, "{}", job.file_bytes());
+}
+
+/// What the lines say, fio does: so many reads and writes, of these sizes, with so many syncs.
+#[test]
+fn fio_does_what_the_job_says() {
+    needs::require!(Fio);
+    let folder = tempfile::tempdir().unwrap();
+    let sync = Sync { call: "fsync", calls: 10, operations_between: Some(30.0), seconds: None };
+    let quick = FileProfile { think_seconds: Some(0.0), ..log() };
+    let captured = profile(vec![quick, FileProfile { sync, ..table(1) }]);
+    let limits = Limits { file_bytes: 16 << 20, operations: 1000, seconds: 30.0 };
+    let trial = Trial::prepare(&captured, folder.path(), limits, &Cancel::new()).unwrap();
+    let made: u64 = trial.job().files().len() as u64;
+    assert_eq!(made, 2);
+    let command = trial.command();
+    let output = Command::new(&command[0]).args(&command[1..]).output().unwrap();
+    assert!(output.status.success(), "{output:?}\n{}", trial.job().text());
+    let run = FioRun::parse(&fs::read(trial.output()).unwrap()).unwrap();
+    // Of syncs fio 3.33 tells times and no count.
+    let did = |name: &str| {
+        let section = run.sections.iter().find(|section| section.name == name).unwrap();
+        [section.read.requests, section.write.requests, section.sync.latency.count()]
+    };
+    // 1000 of 5000; the last one of a section is followed by no sync.
+    assert_eq!(did("write-ahead-log"), [0, 800, 799]);
+    assert_eq!(did("data-reads"), [140, 0, 0]);
+    assert_eq!(did("data-writes"), [0, 60, 1]);
+    assert_eq!(run.bytes(), 1000 * 8192);
+    trial.remove().unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -1,0 +1,90 @@
+//! A job with a folder of its own, ready to be run under the recording that made its profile.
+//!
+//! fio lays out files by writing them, which would be recorded as well; so it makes them first, in
+//! a run of its own (`create_only`).
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bench::disk::process;
+use bench::disk::{OwnFolder, Room, check_room};
+use bench::read::Pages;
+use flow::cancel::Cancel;
+
+use super::super::profile::Profile;
+use super::{Job, JobError, Limits, Target, Validation, check_folder, compare};
+
+/// A job whose files are made; they go with it.
+#[derive(Debug)]
+pub struct Trial {
+    folder: OwnFolder,
+    job: Job,
+}
+
+impl Trial {
+    /// Makes a folder below one that is given, and in it the files of a job for a profile.
+    ///
+    /// # Errors
+    /// When there is no job, no room or no fio, or fio refuses.
+    pub fn prepare(
+        captured: &Profile,
+        below: &Path,
+        limits: Limits,
+        cancel: &Cancel,
+    ) -> Result<Trial, JobError> {
+        process::version()?;
+        let folder = OwnFolder::new(below)?;
+        let target = Target { folder: Some(folder.path()), limits: Some(limits) };
+        let job = Job::of(captured, &target)?;
+        check_folder(&job, folder.path(), captured)?;
+        let room = Room { bytes: job.file_bytes(), files: job.files().len() as u64 };
+        check_room(folder.path(), room)?;
+        let trial = Trial { folder, job };
+        let (path, text) = (trial.job_file(), trial.job.text());
+        fs::write(&path, &text).map_err(|source| JobError::Write { path, source })?;
+        let arguments = ["--create_only=1", "-"].map(OsString::from);
+        process::run(&arguments, Some(&text), Pages::Small, &mut || {}, cancel)?;
+        // What is to be written to the disk for that is not the job's.
+        trial.folder.sync();
+        Ok(trial)
+    }
+
+    /// The program and its arguments, to be run once and recorded from its start.
+    #[must_use]
+    pub fn command(&self) -> Vec<OsString> {
+        let mut output = OsString::from("--output=");
+        output.push(self.output());
+        vec!["fio".into(), "--output-format=json+".into(), output, self.job_file().into()]
+    }
+
+    /// Where fio writes what it did.
+    #[must_use]
+    pub fn output(&self) -> PathBuf {
+        self.folder.path().join("fio.json")
+    }
+
+    /// The job.
+    #[must_use]
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// How near a recording of the command comes to what was captured.
+    #[must_use]
+    pub fn judge(&self, captured: &Profile, run: &Profile) -> Validation {
+        compare(captured, &self.job, run)
+    }
+
+    /// Removes the folder with all that is in it, and says whether that was possible.
+    ///
+    /// # Errors
+    /// When something is still there.
+    pub fn remove(mut self) -> Result<(), JobError> {
+        Ok(self.folder.remove()?)
+    }
+
+    fn job_file(&self) -> PathBuf {
+        self.folder.path().join("job.fio")
+    }
+}
