@@ -6,8 +6,8 @@
 //! process that runs; [`import`] reads recordings of others.
 
 pub mod import;
-pub mod live;
 pub mod job;
+pub mod live;
 pub mod operation;
 pub mod presentation;
 pub mod profile;

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 use bench::disk::safety::SafetyError;
 use bench::disk::{DiskError, fio_name};
-use report::format::{count, counted, size};
+use report::format::{binary_size, count, counted, size};
 
 use self::group::Group;
 use self::section::{Part, Section};
@@ -251,7 +251,7 @@ fn chosen(profile: &Profile) -> (Vec<&FileProfile>, Vec<String>) {
     let sum = |files: &[&FileProfile]| files.iter().map(|file| operations(file)).sum::<u64>();
     let mut left_out = Vec::new();
     for (files, why) in [
-        (&others, "no disk: pipes, sockets, terminals, tapes"),
+        (&others, "no disk, or closed before anybody could look"),
         (&small, "less than 0.5 % of operations and bytes each"),
     ] {
         if !files.is_empty() {
@@ -299,7 +299,7 @@ pub fn check_folder(job: &Job, folder: &Path, captured: &Profile) -> Result<(), 
 
 /// A size for a comment: what fio would be told, and what people read.
 fn bytes(bytes: u64) -> String {
-    if bytes < 1000 { counted(bytes, "byte", "bytes") } else { size(bytes) }
+    if bytes.is_multiple_of(1 << 10) && bytes < 1 << 30 { binary_size(bytes) } else { size(bytes) }
 }
 
 /// The nearest whole number; of what is none or too large, 0 or the largest.

@@ -1,8 +1,9 @@
 //! `takeup capture`: what a process really does to its files.
 //!
 //! [`observe::capture::live`] makes operations of what the kernel records; [`subject`] is the
-//! process, started here or found.
+//! process, started here or found; [`job`] the load that fio is to make of it.
 
+mod job;
 mod subject;
 
 use std::fs::File;
@@ -14,11 +15,12 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use flow::cancel::Cancel;
 use observe::capture::live::{Ended, Session};
-use observe::capture::profile::{Limits, Profiler};
+use observe::capture::profile::{Limits, Profile, Profiler};
 use observe::capture::{self, presentation};
 use serde_json::json;
 use trace::{TraceError, Tracefs};
 
+use self::job::{JobArgs, Made, Wanted};
 use self::subject::Subject;
 use crate::failure::{FAILED, Failure};
 use crate::outcome::to_standard_output;
@@ -38,6 +40,7 @@ Examples:
   takeup capture -- tar cf - /srv > /dev/null
   takeup capture --import trace.strace
   takeup capture --pid 4711 --for 10s --json | jq '.files[] | {path, engine, calls}'
+  takeup capture --pid 4711 --for 30s --fio load.fio --validate
 
 Whatever a database writes through another process is recorded with the process that started
 both: name the postmaster, not one of its backends.")]
@@ -62,6 +65,8 @@ pub struct CaptureArgs {
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    job: JobArgs,
     /// A command to start and record
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -96,13 +101,27 @@ fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
     }
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
+    let wanted = Wanted::of(&arguments.job)?;
     let subject = match arguments.pid {
         Some(pid) => Subject::of(pid)?,
         None => Subject::start(&arguments.command)?,
     };
     let mut profiler = Profiler::new(Limits::default());
-    let recorded = record(arguments, subject, &cancel, &mut profiler)?;
-    print(arguments, &recorded, &profiler)
+    let span = arguments.span.map(|span| Duration::from_secs_f64(span.0));
+    let recorded = record(arguments.buffer, span, subject, &cancel, &mut profiler)?;
+    let profile = profiler.profile();
+    // A recording is not lost because nothing more can be made of it.
+    let made = wanted.make(&profile, arguments.buffer, &cancel);
+    let (made, failure) = match made {
+        Ok(made) => (made, None),
+        Err(failure) => (Made::default(), Some(failure)),
+    };
+    let code = print(arguments, &recorded, &profile, &made)?;
+    if let Some(failure) = failure {
+        to_standard_error(&failure.to_text());
+        return Ok(ExitCode::from(FAILED));
+    }
+    Ok(code)
 }
 
 /// The profile of a recording of others. Ctrl-C ends it as it ends any program that only reads.
@@ -130,20 +149,21 @@ fn import(arguments: &CaptureArgs, path: &Path) -> Result<ExitCode, Failure> {
 
 /// Records until the process has ended, the time is over, or somebody stops it.
 fn record(
-    arguments: &CaptureArgs,
+    buffer: Size,
+    span: Option<Duration>,
     mut subject: Subject,
     cancel: &Cancel,
     to: &mut Profiler,
 ) -> Result<Recorded, Failure> {
-    let tracefs = Tracefs::open().map_err(|error| refusal(&error, arguments.pid))?;
+    let running = matches!(subject, Subject::Running(_)).then(|| subject.pid());
+    let tracefs = Tracefs::open().map_err(|error| refusal(&error, running))?;
     let roots = [subject.pid()];
-    let session = Session::begin(&tracefs, &roots, arguments.buffer.0, to);
-    let mut session = session.map_err(|error| refusal(&error, arguments.pid))?;
+    let session = Session::begin(&tracefs, &roots, buffer.0, to);
+    let mut session = session.map_err(|error| refusal(&error, running))?;
     let failure = |error: TraceError| Failure::new(&error, None);
     to.begin(trace::now_ns());
     subject.release()?;
     let begun = Instant::now();
-    let span = arguments.span.map(|span| Duration::from_secs_f64(span.0));
     let mut is_stopped = false;
     while subject.runs() {
         is_stopped = cancel.check().is_err();
@@ -189,18 +209,20 @@ fn refusal(error: &TraceError, pid: Option<u32>) -> Failure {
 fn print(
     arguments: &CaptureArgs,
     recorded: &Recorded,
-    profiler: &Profiler,
+    profile: &Profile,
+    made: &Made,
 ) -> Result<ExitCode, Failure> {
-    let profile = profiler.profile();
     if arguments.json {
-        let mut document = json!(presentation::document(&profile));
+        let mut document = json!(presentation::document(profile));
         document["command"] = json!("capture");
         document["events"] = json!(recorded.ended.events);
         document["failed"] = json!(recorded.failed);
         document["is_stopped"] = json!(recorded.is_stopped);
+        made.add_to(&mut document);
         to_standard_output(format!("{document:#}\n").as_bytes())?;
     } else {
-        let text = presentation::text(&profile, colour(&std::io::stdout()));
+        let text = presentation::text(profile, colour(&std::io::stdout()))
+            + &made.text(colour(&std::io::stdout()));
         to_standard_output(text.as_bytes())?;
     }
     if let Some(how) = &recorded.failed {

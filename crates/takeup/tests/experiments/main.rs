@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod browser;
+mod captured;
 mod commands;
 mod disks;
 mod files;

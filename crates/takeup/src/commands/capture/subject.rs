@@ -1,5 +1,6 @@
 //! The process that is recorded: one that runs, or a command that is started for it.
 
+use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -61,7 +62,7 @@ impl Subject {
     }
 
     /// Starts a command, which waits until it is released.
-    pub fn start(command: &[String]) -> Result<Subject, Failure> {
+    pub fn start<S: AsRef<OsStr>>(command: &[S]) -> Result<Subject, Failure> {
         let child = Command::new("/bin/sh")
             .args(["-c", HELD, "takeup capture"])
             .args(command)

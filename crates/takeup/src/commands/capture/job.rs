@@ -1,0 +1,157 @@
+//! The fio job of a recording: written, and run to see how near it comes.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bench::disk::process;
+use clap::Args;
+use flow::cancel::Cancel;
+use observe::capture::job::{Job, JobError, Limits, Target, Trial, Validation, check_folder};
+use observe::capture::profile::{Profile, Profiler};
+use report::table::Colour;
+use serde_json::{Value, json};
+
+use super::subject::Subject;
+use super::{Recorded, record};
+use crate::failure::Failure;
+use crate::output_file::OutputFile;
+use crate::quantity::Size;
+
+/// Reads and writes of a validation, at most.
+const OPERATIONS_MAX: u64 = 200_000;
+/// How long fio may take for one.
+const SECONDS_MAX: f64 = 60.0;
+
+/// What is to be made of a recording.
+#[derive(Args, Debug)]
+pub struct JobArgs {
+    /// Write the load as a job for fio to this file; what it works on are files of its own
+    #[arg(long, value_name = "JOB")]
+    fio: Option<PathBuf>,
+    /// Where the job has its files, instead of asking for it with TAKEUP_JOB_DIR; --validate makes
+    /// a folder of its own there, or else in the working folder, and removes it
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// Run the job with fio, record that the same way, and say how near it comes; for a minute at
+    /// most
+    #[arg(long)]
+    validate: bool,
+    /// What the files of a validation may take; larger ones are cut
+    #[arg(long, value_name = "SIZE", default_value = "1G", requires = "validate")]
+    limit: Size,
+}
+
+/// What was made of a recording.
+#[derive(Debug, Default)]
+pub struct Made {
+    job: Option<PathBuf>,
+    validation: Option<Validation>,
+}
+
+/// A job that is asked for, with the file that it is written to.
+pub struct Wanted<'a> {
+    arguments: &'a JobArgs,
+    file: Option<OutputFile>,
+}
+
+impl Wanted<'_> {
+    /// Looks whether all of it can be had, before anything is recorded.
+    pub fn of(arguments: &JobArgs) -> Result<Wanted<'_>, Failure> {
+        if let Some(folder) = arguments.folder.as_deref().filter(|folder| !folder.is_dir()) {
+            let text = format!("{} is no folder", folder.display());
+            return Err(Failure::of(text, Some("--folder takes one that is there")));
+        }
+        if arguments.validate {
+            process::version().map_err(|error| Failure::new(&error, None))?;
+        }
+        let file = arguments.fio.as_deref().map(OutputFile::open).transpose()?;
+        Ok(Wanted { arguments, file })
+    }
+
+    /// Writes the job, and runs it.
+    pub fn make(self, captured: &Profile, buffer: Size, cancel: &Cancel) -> Result<Made, Failure> {
+        let mut made = Made::default();
+        if let Some(mut file) = self.file {
+            let folder = self.arguments.folder.as_deref().map(whole).transpose()?;
+            let target = Target { folder: folder.as_deref(), limits: None };
+            let job = Job::of(captured, &target).map_err(|error| failure(&error))?;
+            if let Some(folder) = &folder {
+                check_folder(&job, folder, captured).map_err(|error| failure(&error))?;
+            }
+            file.write(&job.text())?;
+            file.complete()?;
+            made.job.clone_from(&self.arguments.fio);
+        }
+        if self.arguments.validate {
+            let below = whole(self.arguments.folder.as_deref().unwrap_or(Path::new(".")))?;
+            let limit = self.arguments.limit;
+            made.validation = Some(validate(captured, &below, limit, buffer, cancel)?);
+        }
+        Ok(made)
+    }
+}
+
+/// From the root on: a job must mean the same wherever it is run.
+fn whole(folder: &Path) -> Result<PathBuf, Failure> {
+    let found = std::fs::canonicalize(folder);
+    found.map_err(|error| Failure::of(format!("{}: {error}", folder.display()), None))
+}
+
+fn validate(
+    captured: &Profile,
+    below: &Path,
+    limit: Size,
+    buffer: Size,
+    cancel: &Cancel,
+) -> Result<Validation, Failure> {
+    let limits = Limits { file_bytes: limit.0, operations: OPERATIONS_MAX, seconds: SECONDS_MAX };
+    let trial = Trial::prepare(captured, below, limits, cancel).map_err(|error| failure(&error))?;
+    let subject = Subject::start(&trial.command())?;
+    let mut profiler = Profiler::new(observe::capture::profile::Limits::default());
+    // fio ends by itself before that, unless the disk holds it.
+    let patience = Duration::from_secs_f64(SECONDS_MAX * 2.0);
+    let recorded: Recorded = record(buffer, Some(patience), subject, cancel, &mut profiler)?;
+    if recorded.is_stopped {
+        return Err(Failure::of("stopped while the job ran", None));
+    }
+    if let Some(how) = recorded.failed {
+        let hint = "what it says stands above; --fio writes the job without running it";
+        return Err(Failure::of(format!("fio ended with {how}"), Some(hint)));
+    }
+    let validation = trial.judge(captured, &profiler.profile());
+    trial.remove().map_err(|error| failure(&error))?;
+    Ok(validation)
+}
+
+fn failure(error: &JobError) -> Failure {
+    let hint = match error {
+        JobError::Captured { .. } => Some("name another folder"),
+        JobError::Nothing => Some("pipes, sockets and terminals are no load that fio knows"),
+        _ => None,
+    };
+    Failure::new(error, hint.map(str::to_owned))
+}
+
+impl Made {
+    /// Adds what was made to the document of a recording.
+    pub fn add_to(&self, document: &mut Value) {
+        document["fio"] = json!(self.job);
+        document["validation"] = json!(self.validation);
+    }
+
+    /// In words, after those of the recording.
+    pub fn text(&self, colour: Colour) -> String {
+        let mut text = String::new();
+        if let Some(job) = &self.job {
+            text += &format!("\nThe load is a job for fio in {}.\n", job.display());
+        }
+        let Some(validation) = &self.validation else { return text };
+        text += &format!("\nThe job as fio ran it, in {:.1} s:\n\n", validation.seconds);
+        text += &validation.table(colour);
+        text += "\n";
+        for sentence in &validation.not_reproduced {
+            text += &format!("{sentence}\n");
+        }
+        text
+    }
+}
