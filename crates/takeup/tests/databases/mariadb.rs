@@ -61,7 +61,7 @@ fn asks(folder: &TempDir, query: &str) -> Command {
     command
 }
 
-/// `docs/capture.md` has what strace shows of each of these loads.
+/// `docs/capture-databases.md` has what strace shows of each of these loads.
 #[test]
 fn single_rows_and_a_dump_of_mariadb_are_told_apart() {
     needs::require!(Root, Mariadb);

@@ -85,7 +85,7 @@ fn client(programs: &Path, folder: &TempDir, program: &str) -> Command {
     command
 }
 
-/// `docs/capture.md` has what strace shows of each of these loads.
+/// `docs/capture-databases.md` has what strace shows of each of these loads.
 #[test]
 fn five_loads_of_postgresql_are_told_apart() {
     needs::require!(Root, Postgresql);
