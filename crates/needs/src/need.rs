@@ -69,7 +69,7 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 27] = [
+    pub const ALL: [Need; 28] = [
         Need::Root,
         Need::Mounts,
         Need::Fuse,

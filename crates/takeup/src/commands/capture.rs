@@ -73,12 +73,15 @@ pub struct CaptureArgs {
 }
 
 /// How a recording went.
+#[derive(Default)]
 struct Recorded {
     ended: Ended,
     /// How the command ended, if it did badly.
     failed: Option<String>,
     /// Somebody stopped it.
     is_stopped: bool,
+    /// Of one that was imported, its lines.
+    lines: Option<u64>,
 }
 
 /// Runs the command.
@@ -96,19 +99,25 @@ pub fn run(arguments: &CaptureArgs) -> ExitCode {
 }
 
 fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
-    if let Some(path) = &arguments.import {
-        return import(arguments, path);
-    }
-    let cancel = Cancel::new();
-    crate::interrupt::watch(&cancel);
     let wanted = Wanted::of(&arguments.job)?;
-    let subject = match arguments.pid {
-        Some(pid) => Subject::of(pid)?,
-        None => Subject::start(&arguments.command)?,
-    };
     let mut profiler = Profiler::new(Limits::default());
-    let span = arguments.span.map(|span| Duration::from_secs_f64(span.0));
-    let recorded = record(arguments.buffer, span, subject, &cancel, &mut profiler)?;
+    let cancel = Cancel::new();
+    let recorded = match &arguments.import {
+        Some(path) => {
+            let imported = import(path, &mut profiler)?;
+            crate::interrupt::watch(&cancel);
+            imported
+        }
+        None => {
+            crate::interrupt::watch(&cancel);
+            let subject = match arguments.pid {
+                Some(pid) => Subject::of(pid)?,
+                None => Subject::start(&arguments.command)?,
+            };
+            let span = arguments.span.map(|span| Duration::from_secs_f64(span.0));
+            record(arguments.buffer, span, subject, &cancel, &mut profiler)?
+        }
+    };
     let profile = profiler.profile();
     // A recording is not lost because nothing more can be made of it.
     let made = wanted.make(&profile, arguments.buffer, &cancel);
@@ -124,27 +133,16 @@ fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
-/// The profile of a recording of others. Ctrl-C ends it as it ends any program that only reads.
-fn import(arguments: &CaptureArgs, path: &Path) -> Result<ExitCode, Failure> {
+/// A recording of others. Ctrl-C ends it as it ends any program that only reads.
+fn import(path: &Path, profiler: &mut Profiler) -> Result<Recorded, Failure> {
     let what = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = File::open(path).map_err(|error| Failure::of(what(&error), None))?;
-    let mut profiler = Profiler::new(Limits::default());
-    let imported = capture::import::import(BufReader::new(file), &mut profiler);
+    let imported = capture::import::import(BufReader::new(file), profiler);
     let imported = imported.map_err(|error| Failure::of(what(&error), None))?;
     for sentence in imported.unseen {
         profiler.cannot_see(sentence);
     }
-    let profile = profiler.profile();
-    if arguments.json {
-        let mut document = json!(presentation::document(&profile));
-        document["command"] = json!("capture");
-        document["lines"] = json!(imported.lines);
-        to_standard_output(format!("{document:#}\n").as_bytes())?;
-    } else {
-        let text = presentation::text(&profile, colour(&std::io::stdout()));
-        to_standard_output(text.as_bytes())?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(Recorded { lines: Some(imported.lines), ..Recorded::default() })
 }
 
 /// Records until the process has ended, the time is over, or somebody stops it.
@@ -180,7 +178,7 @@ fn record(
     for sentence in &ended.unseen {
         to.cannot_see(sentence.clone());
     }
-    Ok(Recorded { ended, failed, is_stopped })
+    Ok(Recorded { ended, failed, is_stopped, lines: None })
 }
 
 /// Why nothing can be recorded, with what `/proc` tells of a process that runs all the same.
@@ -215,7 +213,10 @@ fn print(
     if arguments.json {
         let mut document = json!(presentation::document(profile));
         document["command"] = json!("capture");
-        document["events"] = json!(recorded.ended.events);
+        match recorded.lines {
+            Some(lines) => document["lines"] = json!(lines),
+            None => document["events"] = json!(recorded.ended.events),
+        }
         document["failed"] = json!(recorded.failed);
         document["is_stopped"] = json!(recorded.is_stopped);
         made.add_to(&mut document);

@@ -149,8 +149,8 @@ fn jobs_of_fio_come_back_as_they_were() {
         ];
         table.row(cells.to_vec(), Emphasis::None);
     }
-    println!("{}", table.render(Colour::Plain));
-    println!("{back} of {} combinations come back within 5 %", all.len());
+    eprintln!("{}", table.render(Colour::Plain));
+    eprintln!("{back} of {} combinations come back within 5 %", all.len());
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(back >= 28, "{back}");
 }

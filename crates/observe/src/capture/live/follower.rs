@@ -62,6 +62,8 @@ impl Follower {
             if !self.ours.insert(*process) {
                 continue;
             }
+            // It may be gone before anybody asks what its first thread belongs to.
+            self.threads.started(*process, *process);
             let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/fd")) else { continue };
             for entry in entries.flatten() {
                 let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
