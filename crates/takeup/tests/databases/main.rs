@@ -1,5 +1,5 @@
-//! `takeup capture` of real databases: what PostgreSQL and MariaDB do to their disk, as strace shows
-//! it (`docs/capture-databases.md`), is what the profile says.
+//! `takeup capture` of real databases: what PostgreSQL and MariaDB do to their disk, as strace
+//! shows it (`docs/capture-databases.md`), is what the profile says.
 //!
 //! Servers run in folders of their own, as an ordinary user, without the network; they end with the
 //! test, however that ends. A load runs before, during and after what is captured of it, so that

@@ -19,9 +19,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// A folder that the user of the servers may write to.
 pub fn folder() -> TempDir {
     let folder = tempfile::Builder::new().prefix("takeup-db").tempdir().unwrap();
-    if rustix::process::geteuid().is_root() {
-        chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    }
+    chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     folder
 }
 
@@ -30,10 +28,8 @@ pub fn folder() -> TempDir {
 pub fn unprivileged(program: &Path, folder: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "QUIT"]);
-    if rustix::process::geteuid().is_root() {
-        let nobody = NOBODY.to_string();
-        command.args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups"]);
-    }
+    let nobody = NOBODY.to_string();
+    command.args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups"]);
     command.arg(program).current_dir(folder).stdin(Stdio::null());
     // No settings of whoever runs the tests.
     command.env_clear().env("LC_ALL", "C").env("HOME", folder);

@@ -92,8 +92,8 @@ fn a_log_whose_last_block_is_written_again() {
     assert_eq!((file.series.len(), written), (100, 800 * 8192));
 }
 
-/// PostgreSQL's log of transactions of more than a block: each write takes the last block of the one
-/// before along, and begins where the one before that has ended.
+/// PostgreSQL's log of transactions of more than a block: each write takes the last block of the
+/// one before along, and begins where the one before that has ended.
 #[test]
 fn a_log_of_records_that_cross_blocks_is_written_again_and_not_on() {
     let mut operations = log();
