@@ -87,7 +87,7 @@ fn long_utf8_names_need_no_character_set() {
         assert_eq!(tool.extract(&archive, &into, "C.UTF-8"), "", "{tool:?}");
         assert!(disk_path(&into, &member.path).exists(), "{tool:?}");
     }
-    restored(&[member.clone()], &[Tool::GnuTar], |tool, into| {
+    restored(std::slice::from_ref(&member), &[Tool::GnuTar], |tool, into| {
         assert!(disk_path(into, &member.path).exists(), "{tool:?}");
     });
 }
