@@ -39,7 +39,8 @@ impl VirtualDrive {
             highest_bytes_per_second: speed("highest_bytes_per_second")?,
             buffer_bytes: number("buffer_bytes")?,
             speed_up,
-            compresses: status.get("compression")?.as_bool()?,
+            // Unless it says that it does not.
+            compresses: status.get("compression").and_then(Value::as_bool).unwrap_or(true),
         })
     }
 

@@ -48,9 +48,9 @@ pub struct FileProfile {
     pub class: Class,
     /// What it is.
     pub kind: FileKind,
-    /// The engine of most operations.
+    /// The engine of most reads and writes; a sync goes by its own call whatever they go by.
     pub engine: Engine,
-    /// Operations by engine.
+    /// Reads and writes by engine.
     pub engines: BTreeMap<Engine, u64>,
     /// Operations altogether, syncs included.
     pub calls: u64,

@@ -99,6 +99,8 @@ pub struct Gathered {
     calls: u64,
     errors: u64,
     engines: BTreeMap<Engine, u64>,
+    /// The one of the last operation that is neither read nor write.
+    other_engine: Option<Engine>,
     /// Reads, and writes.
     directions: [Direction; 2],
     sizes_untold: Untold,
@@ -138,6 +140,7 @@ impl Gathered {
             calls: 0,
             errors: 0,
             engines: BTreeMap::new(),
+            other_engine: None,
             directions: [Direction::new(sizes), Direction::new(sizes)],
             sizes_untold: Untold::default(),
             places_untold: Untold::default(),
@@ -195,7 +198,11 @@ impl Gathered {
     /// One operation, that began `at_ns` behind the beginning; returns how many words came anew.
     pub fn operation(&mut self, operation: &Operation, opening: &Opening, at_ns: u64) -> usize {
         self.calls += 1;
-        *self.engines.entry(operation.engine).or_default() += 1;
+        if FileProfile::counts(operation.asked) {
+            *self.engines.entry(operation.engine).or_default() += 1;
+        } else {
+            self.other_engine = Some(operation.engine);
+        }
         if operation.error != 0 {
             self.errors += 1;
             self.answered(operation);
@@ -351,8 +358,8 @@ impl Gathered {
     }
 
     fn engine(&self) -> Engine {
-        let most = self.engines.iter().max_by_key(|(_, count)| **count);
-        most.map_or(Engine::Unknown, |(engine, _)| *engine)
+        let most = self.engines.iter().max_by_key(|(_, count)| **count).map(|(engine, _)| *engine);
+        most.or(self.other_engine).unwrap_or(Engine::Unknown)
     }
 
     fn block_sizes(&self) -> BlockSizes {

@@ -66,7 +66,8 @@ fn log() -> Vec<Operation> {
         let at = number * 10 * MS;
         operations.push(operation(Asked::Write, at, number / 8 * 8192, 8192));
         let sync = Asked::Sync(SyncCall::Fdatasync);
-        operations.push(operation(sync, at + MS + 10_000, 0, 0));
+        let own = Operation { engine: Engine::Sync, ..operation(sync, at + MS + 10_000, 0, 0) };
+        operations.push(own);
     }
     operations
 }
@@ -75,6 +76,8 @@ fn log() -> Vec<Operation> {
 fn a_log_whose_last_block_is_written_again() {
     let file = profile_of(&opened("/srv/x"), &log());
     assert_eq!((file.class, file.engine), (Class::WriteAheadLog, Engine::Psync));
+    // However many syncs there are: they are no way to read or write.
+    assert_eq!(file.engines, BTreeMap::from([(Engine::Psync, 800)]));
     assert_eq!((file.calls, file.reads, file.writes), (1600, 0, 800));
     assert_eq!((file.read_share, file.block_bytes), (Some(0.0), Some(8192)));
     assert_eq!(file.rewrite_share, Some(700.0 / 800.0));
