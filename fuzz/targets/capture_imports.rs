@@ -30,8 +30,7 @@ fuzz_target!(|input: &[u8]| {
     assert!(profile.files.len() <= limits.files);
     for file in &profile.files {
         assert!(file.calls > 0);
-        let shares =
-            [file.read_share, file.sequential_share, file.rewrite_share, file.reuse_share];
+        let shares = [file.read_share, file.sequential_share, file.rewrite_share, file.reuse_share];
         assert!(shares.iter().flatten().all(|it| (0.0..=1.0).contains(it)), "{file:?}");
     }
     assert!(!text(&profile, Colour::Plain).is_empty());

@@ -22,13 +22,20 @@ pub fn takeup() -> Command {
 /// The profile of a server while it has that load.
 #[track_caller]
 pub fn capture(server: &Server, load: Command) -> Captured {
+    capture_with(server, load, &[])
+}
+
+/// The same, with more options.
+#[track_caller]
+pub fn capture_with(server: &Server, load: Command, options: &[&str]) -> Captured {
     let mut load = Load::of(load);
     // What it does first, as reading its catalogue, is not what is asked about.
     std::thread::sleep(std::time::Duration::from_millis(500));
     let pid = server.pid().to_string();
     let mut command = takeup();
     let output =
-        command.args(["capture", "--pid", &pid, "--for", SPAN, "--json"]).output().unwrap();
+        command.args(["capture", "--pid", &pid, "--for", SPAN, "--json"]).args(options).output();
+    let output = output.unwrap();
     assert!(output.status.success(), "{output:?}");
     load.goes_on();
     let mut profile: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -68,6 +75,17 @@ impl Captured {
         };
         of_it.fold((0, 0), sum)
     }
+}
+
+/// The job for fio does what the log was seen to be given, each property at 90 % or better.
+#[track_caller]
+pub fn validates(captured: &Captured) {
+    let validation = &captured.0["validation"];
+    let properties = validation["properties"].as_object().unwrap();
+    let known = properties.values().filter_map(|score| score["percent"].as_f64());
+    let known: Vec<f64> = known.collect();
+    assert_eq!(known.len(), 7, "{validation:#}");
+    assert!(known.iter().all(|percent| *percent >= 90.0), "{validation:#}");
 }
 
 /// A number of a file that has to be known.

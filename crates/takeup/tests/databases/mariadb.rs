@@ -64,7 +64,7 @@ fn asks(folder: &TempDir, query: &str) -> Command {
 /// `docs/capture-databases.md` has what strace shows of each of these loads.
 #[test]
 fn single_rows_and_a_dump_of_mariadb_are_told_apart() {
-    needs::require!(Root, Mariadb);
+    needs::require!(Root, Mariadb, Tracefs);
     let database = Mariadb::start();
     single_rows(&database);
     dump(&database);

@@ -7,7 +7,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use crate::captured::{capture, is_log_of_single_rows, number};
+use crate::captured::{capture, capture_with, is_log_of_single_rows, number, validates};
 use crate::servers::{Server, folder, succeeds, unprivileged};
 
 /// Of pgbench: so many times 100,000 rows, 13 MB each, many times the shared buffers.
@@ -88,7 +88,7 @@ fn client(programs: &Path, folder: &TempDir, program: &str) -> Command {
 /// `docs/capture-databases.md` has what strace shows of each of these loads.
 #[test]
 fn five_loads_of_postgresql_are_told_apart() {
-    needs::require!(Root, Postgresql);
+    needs::require!(Root, Postgresql, Tracefs, Fio);
     let database = Postgresql::start();
     single_rows(&database);
     transactions(&database);
@@ -100,7 +100,11 @@ fn five_loads_of_postgresql_are_told_apart() {
 const INSERT: &str = "insert into single (words) values ('a row of some tens of bytes');";
 
 fn single_rows(database: &Postgresql) {
-    let captured = capture(&database.server, database.script("insert", INSERT));
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let validate = ["--validate", "--folder", folder.path().to_str().unwrap()];
+    let insert = database.script("insert", INSERT);
+    let captured = capture_with(&database.server, insert, &validate);
+    validates(&captured);
     let log = captured.busiest("/pg_wal/");
     is_log_of_single_rows(log);
     assert_eq!(log["block_bytes"], 8192, "{log:#}");

@@ -5,7 +5,8 @@
 //! `rw=rw`; `randwrite:N` with `rw_sequencer=identical` writes each place N times before it goes
 //! on; `number_ios` counts reads and writes and no syncs; a sequential section begins again at the
 //! front when `io_size` is more than `size`, but ends there with `file_append`; a job of several
-//! files syncs the one that it is at.
+//! files syncs the one that it is at; and it divides by zero (SIGFPE) where a section has both
+//! `rate_process=poisson` and syncs.
 
 use report::format::{count, counted, percent};
 
@@ -389,7 +390,10 @@ fn order(group: &Group, part: Part, lines: &mut Lines) {
         let origin = format!("{} of writes begin within the one before", percent(share));
         lines.add(format!("rw=randwrite:{times}"), origin);
         lines.add("rw_sequencer=identical", "each place is written so often, then the next");
-        let origin = format!("{} of writes begin elsewhere", percent(elsewhere));
+        let origin = format!(
+            "{} of writes begin elsewhere: of the new places {random} %",
+            percent(elsewhere)
+        );
         lines.add(format!("percentage_random={random}"), origin);
         return;
     }
@@ -485,6 +489,10 @@ fn pace(group: &Group, part: Part, jobs: u64, lines: &mut Lines) {
     lines.add(format!("rate_iops={value}"), origin);
     if let Some(bursts) = group.burstiness.filter(|bursts| *bursts >= 0.5) {
         let origin = format!("variance of the counts over their mean {bursts:.1}; a clock has 0");
-        lines.add("rate_process=poisson", origin);
+        if group.syncs > 0 && part.writes(group) > 0 {
+            lines.say(format!("{origin}; fio dies of rate_process=poisson beside syncs (3.33)"));
+        } else {
+            lines.add("rate_process=poisson", origin);
+        }
     }
 }

@@ -192,12 +192,15 @@ fn fio_does_what_the_job_says() {
     needs::require!(Fio);
     let folder = tempfile::tempdir().unwrap();
     let sync = Sync { call: "fsync", calls: 10, operations_between: Some(30.0), seconds: None };
-    let quick = FileProfile { think_seconds: Some(0.0), ..log() };
-    let captured = profile(vec![quick, FileProfile { sync, ..table(1) }]);
+    let paced = FileProfile { think_seconds: Some(0.000_1), ..log() };
+    // As insert loads come: fio dies of bursts beside syncs.
+    let bursty = FileProfile { burstiness: Some(6.0), ..paced };
+    let captured = profile(vec![bursty, FileProfile { sync, ..table(1) }]);
     let limits = Limits { file_bytes: 16 << 20, operations: 1000, seconds: 30.0 };
     let trial = Trial::prepare(&captured, folder.path(), limits, &Cancel::new()).unwrap();
     let made: u64 = trial.job().files().len() as u64;
     assert_eq!(made, 2);
+    assert!(trial.job().text().contains("rate_process=poisson beside syncs"));
     let command = trial.command();
     let output = Command::new(&command[0]).args(&command[1..]).output().unwrap();
     assert!(output.status.success(), "{output:?}\n{}", trial.job().text());
