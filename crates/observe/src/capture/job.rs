@@ -5,8 +5,8 @@
 //! 131 syncs of 270 writes for `fdatasync=4`). Each line says where its value comes from; what is
 //! not known stands there as a comment, with what was taken in its place. The job works on files of
 //! its own, in a folder that is given or asked for, never on what was captured; [`check_folder`]
-//! refuses one where they would meet. [`compare`] holds the profile of a run of the job against the
-//! one it came from.
+//! refuses one where they would meet. [`compare()`] holds the profile of a run of the job against
+//! the one it came from.
 //!
 //! A [`Trial`] makes the files and says how fio is started.
 //!
