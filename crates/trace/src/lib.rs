@@ -3,8 +3,8 @@
 //! A [`Recorder`] has an instance of tracefs of its own (Documentation/trace/ftrace.rst): a set of
 //! buffers that nobody else reads, with the events that it wants, of the threads that it wants, on
 //! the kernel's monotonic clock. What it reads there are [`page`]s of binary events, each laid out
-//! as its [`mod@format`] file says, and it hands them out as [`Event`]s in the order of their times.
-//! Nothing is stopped, as ptrace would, and nothing is loaded into the kernel.
+//! as its [`mod@format`] file says, and it hands them out as [`Event`]s in the order of their
+//! times. Nothing is stopped, as ptrace would, and nothing is loaded into the kernel.
 //!
 //! Pages are read by `read(2)` of `trace_pipe_raw`, so there is no mapped memory and no `unsafe`
 //! here. `perf_event_open(2)` would need both, and a descriptor for each event on each processor
