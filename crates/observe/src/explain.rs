@@ -55,15 +55,18 @@ pub fn findings(device: &DeviceInterval, seconds: f64) -> Vec<Finding> {
 /// Requests of all kinds but flushes.
 fn requests(device: &DeviceInterval) -> u64 {
     let counted = &device.counted;
-    [counted.read, counted.write, counted.discard].iter().map(|it| it.requests).sum()
+    [counted.read, counted.write, counted.discard]
+        .iter()
+        // A record may be damaged.
+        .fold(0, |sum, it| sum.saturating_add(it.requests))
 }
 
 /// Whether a device was busy enough in an interval for a sentence.
 pub(crate) fn is_worth_a_word(device: &DeviceInterval, seconds: f64) -> bool {
-    let count = requests(device) + device.counted.flush.requests;
+    let count = requests(device).saturating_add(device.counted.flush.requests);
     let counted = &device.counted;
     let all = [counted.read, counted.write, counted.discard];
-    let bytes: u64 = all.iter().map(Direction::bytes).sum();
+    let bytes = all.iter().fold(0_u64, |sum, it| sum.saturating_add(it.bytes()));
     count >= REQUESTS_MIN
         && (device.columns.busy_percent >= BUSY_PERCENT
             || bytes as f64 >= BYTES_PER_SECOND * seconds

@@ -63,7 +63,7 @@ pub(super) fn findings(device: &DeviceInterval) -> Vec<Finding> {
     let read = Seen { name: "reads", counted: &counted.read, columns: &columns.read, empty: 0 };
     let empty = empty_writes(device);
     let write = Seen { name: "writes", counted: &counted.write, columns: &columns.write, empty };
-    let bytes = counted.read.bytes() + counted.write.bytes();
+    let bytes = counted.read.bytes().saturating_add(counted.write.bytes());
     let matters = |seen: &Seen<'_>| {
         let of_requests = seen.counted.requests as f64 >= SHARE * requests(device) as f64;
         let of_bytes = bytes > 0 && seen.counted.bytes() as f64 >= SHARE * bytes as f64;
@@ -144,7 +144,7 @@ fn windows(kib: f64, queue: &Queue) -> Option<u64> {
 
 /// The mean size of requests before they were joined.
 fn piece_kib(seen: &Seen<'_>) -> f64 {
-    let made = seen.counted.requests + seen.counted.merges;
+    let made = seen.counted.requests.saturating_add(seen.counted.merges);
     seen.counted.sectors as f64 / 2.0 / (made.max(1)) as f64
 }
 
