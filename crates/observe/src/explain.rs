@@ -9,7 +9,6 @@ mod shape;
 mod tests;
 
 use finding::{Certainty, Finding, Severity, Unit};
-use host::counters::disk::Direction;
 use host::queue::Queue;
 
 use crate::rules;

@@ -155,7 +155,7 @@ fn sizes(members: &[&Seen<'_>]) -> String {
         if seen.empty == 0 {
             return format!("{} of {least}", seen.name);
         }
-        let full = seen.counted.requests - seen.empty;
+        let full = seen.counted.requests.saturating_sub(seen.empty).max(1);
         let most = kib(seen.counted.sectors as f64 / 2.0 / full as f64);
         format!("{} of {least} to {most}", seen.name)
     };
