@@ -3,7 +3,7 @@
 //! [`operation`] is the one model of an operation that a live recording and all imports share;
 //! whoever records hands each to a [`Recording`](operation::Recording). [`profile`] is what they
 //! come to, [`words`] says it by [`rules`], and [`presentation`] shows it. [`live`] records a
-//! process that runs; [`import`] reads recordings of others.
+//! process that runs; [`import`] reads recordings of others, and [`record`] keeps what came of either.
 
 pub mod import;
 pub mod job;
@@ -11,5 +11,6 @@ pub mod live;
 pub mod operation;
 pub mod presentation;
 pub mod profile;
+pub mod record;
 pub mod rules;
 pub mod words;

@@ -152,8 +152,20 @@ impl History {
     /// # Errors
     /// When it cannot be read, or a line of it is no reading.
     pub fn read(path: &Path, joined: u64) -> Result<History, RecordError> {
-        let joined = joined.max(1);
         let mut reader = RecordReader::open(path)?;
+        let history = History::of(|| reader.next_reading(), joined)?;
+        Ok(History { is_cut: reader.is_cut(), ..history })
+    }
+
+    /// Of readings, one after another until there is none; so many intervals are taken as one.
+    ///
+    /// # Errors
+    /// Those of the readings.
+    pub fn of<E>(
+        mut readings: impl FnMut() -> Result<Option<Reading>, E>,
+        joined: u64,
+    ) -> Result<History, E> {
+        let joined = joined.max(1);
         let mut watch = Watch::default();
         let mut history = History {
             began_unix_seconds: 0,
@@ -167,7 +179,7 @@ impl History {
         let mut gathered: Vec<Gathered> = Vec::new();
         let mut left_out = Reading::default();
         let mut number = 0;
-        while let Some(mut reading) = reader.next_reading()? {
+        while let Some(mut reading) = readings()? {
             if number == 0 {
                 history.began_unix_seconds = reading.unix_seconds;
             }
@@ -178,14 +190,7 @@ impl History {
                 keep_looks(&mut left_out, reading);
                 continue;
             }
-            let looks = std::mem::take(&mut left_out);
-            for (name, queue) in looks.queues {
-                reading.queues.entry(name).or_insert(queue);
-            }
-            for (name, mut seen) in looks.in_flight {
-                seen.extend(reading.in_flight.remove(&name).unwrap_or_default());
-                reading.in_flight.insert(name, seen);
-            }
+            take_looks(&mut reading, std::mem::take(&mut left_out));
             if let Some(interval) = watch.next(reading) {
                 let (shortest, longest) = history.lengths_seconds;
                 history.lengths_seconds = match history.intervals {
@@ -197,7 +202,6 @@ impl History {
                 gather(&mut gathered, &interval, history.seconds);
             }
         }
-        history.is_cut = reader.is_cut();
         let finished = gathered.into_iter().map(|one| {
             let spells = one.spells.finish();
             DeviceHistory { spells, ..one.device }
@@ -230,7 +234,19 @@ impl DeviceHistory {
     }
 }
 
-fn keep_looks(kept: &mut Reading, reading: Reading) {
+/// Adds to a reading what was seen at those in front of it that are left out.
+pub(crate) fn take_looks(reading: &mut Reading, looks: Reading) {
+    for (name, queue) in looks.queues {
+        reading.queues.entry(name).or_insert(queue);
+    }
+    for (name, mut seen) in looks.in_flight {
+        seen.extend(reading.in_flight.remove(&name).unwrap_or_default());
+        reading.in_flight.insert(name, seen);
+    }
+}
+
+/// Keeps what was seen at a reading that is left out.
+pub(crate) fn keep_looks(kept: &mut Reading, reading: Reading) {
     kept.queues.extend(reading.queues);
     for (name, seen) in reading.in_flight {
         kept.in_flight.entry(name).or_default().extend(seen);

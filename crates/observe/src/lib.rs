@@ -10,11 +10,13 @@
 //! Not here: how any of it is printed, which is the command's.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+pub mod beside;
 pub mod capture;
 pub mod columns;
 pub mod compare;
 pub mod explain;
 pub mod history;
+mod lines;
 pub mod live;
 pub mod pipeline;
 pub mod record;

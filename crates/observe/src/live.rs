@@ -61,6 +61,11 @@ impl Machine {
         }
     }
 
+    /// The moment from which on readings are timed.
+    pub fn began(&self) -> Instant {
+        self.started
+    }
+
     /// The next reading: the first one at once, all others when an interval has passed since.
     ///
     /// # Errors

@@ -6,24 +6,19 @@
 //!
 //! A file that ends in the middle of a line is what a crash leaves: that reading is not there.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use host::counters::CounterError;
-use host::counters::disk::{self, DiskRow};
-use host::queue::Queue;
 use serde::{Deserialize, Serialize};
 
 use crate::Reading;
-use crate::tapes::{TAPES_MAX, TapeCounters};
+use crate::lines::{Encoder, LINE_BYTES_MAX, LineFailure, Lines, ReadingLine, Readings};
 use crate::watch::DEVICES_MAX;
 
 /// Version of the lines. Fields are added without a new one.
 pub const FORMAT: u32 = 1;
-/// Longest line that is read; one of 4096 devices has less than a megabyte.
-const LINE_BYTES_MAX: u64 = 16 << 20;
 
 /// Why a file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -89,33 +84,12 @@ struct Header {
     takeup_watch: u32,
 }
 
-/// A reading on its way. What is empty is left out.
-#[derive(Serialize, Deserialize, Default)]
-struct Line {
-    at_seconds: f64,
-    unix_seconds: i64,
-    /// Rows that differ from those of the line before.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    rows: Vec<String>,
-    /// Names of devices that are gone.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    gone: Vec<String>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    in_flight: BTreeMap<String, Vec<u32>>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    queues: BTreeMap<String, Queue>,
-    /// All drives, whether they have done anything or not: there are few.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    tapes: BTreeMap<String, TapeCounters>,
-}
-
 /// A file under way.
 #[derive(Debug)]
 pub struct RecordWriter {
     file: File,
     path: PathBuf,
-    rows: Vec<DiskRow>,
-    queues: BTreeMap<String, Queue>,
+    readings: Encoder,
 }
 
 impl RecordWriter {
@@ -129,8 +103,7 @@ impl RecordWriter {
         let mut file = made.map_err(|source| failed("make", source))?;
         let written = write_line(&mut file, &Header { takeup_watch: FORMAT });
         written.map_err(|source| failed("write", source))?;
-        let path = path.to_owned();
-        Ok(RecordWriter { file, path, rows: Vec::new(), queues: BTreeMap::new() })
+        Ok(RecordWriter { file, path: path.to_owned(), readings: Encoder::default() })
     }
 
     /// Appends a reading, in one write.
@@ -138,26 +111,7 @@ impl RecordWriter {
     /// # Errors
     /// When there is no room.
     pub fn write(&mut self, reading: &Reading) -> Result<(), RecordError> {
-        let before: BTreeMap<&str, &DiskRow> =
-            self.rows.iter().map(|row| (row.name.as_str(), row)).collect();
-        let is_other = |row: &&DiskRow| before.get(row.name.as_str()) != Some(row);
-        let names: BTreeSet<&str> = reading.rows.iter().map(|row| row.name.as_str()).collect();
-        let is_there = |name: &str| names.contains(name);
-        let is_other_queue =
-            |(name, queue): &(&String, &Queue)| self.queues.get(name.as_str()) != Some(queue);
-        let queues = reading.queues.iter().filter(is_other_queue);
-        let line = Line {
-            at_seconds: reading.at_seconds,
-            unix_seconds: reading.unix_seconds,
-            rows: reading.rows.iter().filter(is_other).map(DiskRow::to_string).collect(),
-            gone: before.keys().filter(|name| !is_there(name)).map(|it| (*it).to_owned()).collect(),
-            in_flight: reading.in_flight.clone(),
-            queues: queues.map(|(name, queue)| (name.clone(), queue.clone())).collect(),
-            tapes: reading.tapes.clone(),
-        };
-        self.rows.clone_from(&reading.rows);
-        self.queues.retain(|name, _| is_there(name));
-        self.queues.extend(line.queues.clone());
+        let line = self.readings.line(reading);
         write_line(&mut self.file, &line).map_err(|source| RecordError::File {
             what: "write",
             path: self.path.clone(),
@@ -175,12 +129,9 @@ fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
 /// A file that is read, reading after reading, with memory for one of them.
 #[derive(Debug)]
 pub struct RecordReader<R = BufReader<File>> {
-    lines: R,
+    lines: Lines<R>,
     path: PathBuf,
-    line: u64,
-    at_seconds: f64,
-    rows: Vec<DiskRow>,
-    is_cut: bool,
+    readings: Readings,
 }
 
 impl RecordReader {
@@ -204,14 +155,9 @@ impl<R: BufRead> RecordReader<R> {
     /// # Errors
     /// When they were not made by a watch.
     pub fn of(lines: R, path: &Path) -> Result<RecordReader<R>, RecordError> {
-        let mut reader = RecordReader {
-            lines,
-            path: path.to_owned(),
-            line: 0,
-            at_seconds: f64::NEG_INFINITY,
-            rows: Vec::new(),
-            is_cut: false,
-        };
+        let lines = Lines::of(lines);
+        let mut reader =
+            RecordReader { lines, path: path.to_owned(), readings: Readings::default() };
         let no_record = || RecordError::NoRecord { path: path.to_owned() };
         let first = reader.next_line()?.ok_or_else(no_record)?;
         let header: Header = serde_json::from_slice(&first).map_err(|_| no_record())?;
@@ -223,7 +169,7 @@ impl<R: BufRead> RecordReader<R> {
 
     /// Whether the last line had no end, and was left out.
     pub fn is_cut(&self) -> bool {
-        self.is_cut
+        self.lines.is_cut()
     }
 
     /// The next reading; none at the end.
@@ -232,51 +178,21 @@ impl<R: BufRead> RecordReader<R> {
     /// When the file cannot be read, or a line of it is no reading.
     pub fn next_reading(&mut self) -> Result<Option<Reading>, RecordError> {
         let Some(bytes) = self.next_line()? else { return Ok(None) };
-        self.reading(&bytes).map(Some).map_err(|source| self.wrong(source))
-    }
-
-    fn reading(&mut self, bytes: &[u8]) -> Result<Reading, LineError> {
-        let line: Line = serde_json::from_slice(bytes)?;
-        if line.at_seconds < self.at_seconds {
-            return Err(LineError::Time);
-        }
-        self.at_seconds = line.at_seconds;
-        self.rows.retain(|row| !line.gone.contains(&row.name));
-        for row in disk::rows(line.rows.join("\n").as_bytes())? {
-            match self.rows.iter_mut().find(|known| known.name == row.name) {
-                Some(known) => *known = row,
-                None => self.rows.push(row),
-            }
-        }
-        if self.rows.len() > DEVICES_MAX || line.tapes.len() > TAPES_MAX {
-            return Err(LineError::Devices);
-        }
-        Ok(Reading {
-            at_seconds: line.at_seconds,
-            unix_seconds: line.unix_seconds,
-            rows: self.rows.clone(),
-            in_flight: line.in_flight,
-            queues: line.queues,
-            tapes: line.tapes,
-        })
+        let line = serde_json::from_slice(&bytes).map_err(LineError::from);
+        let reading = line.and_then(|line: ReadingLine| self.readings.reading(line));
+        reading.map(Some).map_err(|source| self.wrong(source))
     }
 
     fn next_line(&mut self) -> Result<Option<Vec<u8>>, RecordError> {
-        let mut bytes = Vec::new();
-        self.line += 1;
-        let read = self.lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes);
-        read.map_err(|source| RecordError::File { what: "read", path: self.path.clone(), source })?;
-        if bytes.ends_with(b"\n") {
-            return Ok(Some(bytes));
-        }
-        if bytes.len() as u64 == LINE_BYTES_MAX {
-            return Err(self.wrong(LineError::Long));
-        }
-        self.is_cut = !bytes.is_empty();
-        Ok(None)
+        self.lines.next().map_err(|failure| match failure {
+            LineFailure::Read(source) => {
+                RecordError::File { what: "read", path: self.path.clone(), source }
+            }
+            LineFailure::Long => self.wrong(LineError::Long),
+        })
     }
 
     fn wrong(&self, source: LineError) -> RecordError {
-        RecordError::Line { path: self.path.clone(), line: self.line, source }
+        RecordError::Line { path: self.path.clone(), line: self.lines.number(), source }
     }
 }

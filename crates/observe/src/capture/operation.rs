@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A value that was seen, or why it cannot be known.
 pub type Known<T> = Result<T, Unknown>;
@@ -51,6 +51,22 @@ impl Unknown {
     }
 }
 
+impl Unknown {
+    /// All reasons that there are.
+    pub const ALL: [Unknown; 10] = [
+        Unknown::OffsetOfRing,
+        Unknown::RequestOfAio,
+        Unknown::RegisteredFile,
+        Unknown::Position,
+        Unknown::Splice,
+        Unknown::NotEnded,
+        Unknown::Closed,
+        Unknown::DoneAtOnce,
+        Unknown::NotRecorded,
+        Unknown::NotAllowed,
+    ];
+}
+
 impl fmt::Display for Unknown {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.reason())
@@ -87,7 +103,7 @@ pub struct OpenedFile {
 }
 
 /// What kind of thing a descriptor stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
     /// A regular file.
@@ -105,7 +121,7 @@ pub enum FileKind {
 }
 
 /// How a program asks, named as fio names its engines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
     /// `read`, `write`: from where the file's position is.
@@ -181,6 +197,15 @@ pub enum SyncCall {
 }
 
 impl SyncCall {
+    /// All of them.
+    pub const ALL: [SyncCall; 5] = [
+        SyncCall::Fsync,
+        SyncCall::Fdatasync,
+        SyncCall::SyncFileRange,
+        SyncCall::Msync,
+        SyncCall::Sync,
+    ];
+
     /// Its name, as one types it.
     pub fn name(self) -> &'static str {
         match self {

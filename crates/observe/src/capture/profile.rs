@@ -2,18 +2,21 @@
 
 pub mod class;
 mod gathered;
+mod known_words;
 mod order;
 mod profiler;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod time;
+pub mod timeline;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use self::profiler::{Limits, Profiler};
+use self::timeline::Timeline;
 use super::operation::{Asked, Engine, FileKind};
 
 /// The profile of a recording.
@@ -31,6 +34,8 @@ pub struct Profile {
     pub operations_left_out: u64,
     /// What of this recording cannot be seen, in sentences.
     pub unseen: Vec<String>,
+    /// What was done over time.
+    pub timeline: Timeline,
 }
 
 /// One file, whatever it was opened as, and how often. What cannot be known is `None`, with a
@@ -40,7 +45,7 @@ pub struct Profile {
 /// `None` as soon as one of its operations did not tell; one that had not ended adds nothing. A
 /// share or a median is of those that told, if these were 9 in 10 or more of all that it is about,
 /// and `None` otherwise; `known_share` has what they were where some did not tell.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileProfile {
     /// Its path, or a name for what has none.
     pub path: Option<String>,
@@ -105,15 +110,17 @@ pub struct FileProfile {
     /// Calls that ended with an error.
     pub errors: u64,
     /// Why a field above is `None`, by its name.
+    #[serde(deserialize_with = "known_words::reasons")]
     pub unknown: BTreeMap<&'static str, &'static str>,
     /// On what share of the operations a field above rests, by its name, where that is below 1.
+    #[serde(deserialize_with = "known_words::shares")]
     pub known_share: BTreeMap<&'static str, f64>,
     /// Counts for each 1/100 of the recording, for charts: bytes read and written.
     pub series: Vec<[u64; 2]>,
 }
 
 /// Sizes asked for, by count.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BlockSizes {
     /// Of reads: bytes and how many.
     pub read: Vec<(u64, u64)>,
@@ -123,11 +130,15 @@ pub struct BlockSizes {
     pub others: u64,
 }
 
+/// A word of a fixed list, of which a record is read without being kept.
+pub type Word = &'static str;
+
 /// The cadence of a file's syncs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sync {
     /// The call of most of them, `none` without any.
-    pub call: &'static str,
+    #[serde(deserialize_with = "known_words::call")]
+    pub call: Word,
     /// How many there were.
     pub calls: u64,
     /// Median of writes that each of them made sure of, those before the first sync and behind the
@@ -138,7 +149,7 @@ pub struct Sync {
 }
 
 /// What a file is for, from its name and from what is done to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// A write-ahead log: redo log, WAL, journal.

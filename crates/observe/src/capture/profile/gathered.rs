@@ -7,6 +7,7 @@ use super::super::operation::{
     Asked, Engine, FileKind, Known, OpenedFile, Operation, SyncCall, Unknown,
 };
 use super::class::{self, Behaviour};
+use super::known_words::{FEW, NONE};
 use super::order::{Mixing, Sequence, Touched};
 use super::tally::{Histogram, Numbers, Untold};
 use super::time::{Bursts, Series};
@@ -214,6 +215,7 @@ impl Gathered {
             Asked::Sync(call) => {
                 *self.syncs.entry(call).or_default() += 1;
                 self.sync_times.add(operation.duration_ns);
+                self.series.sync(at_ns);
                 if let Some(writes) = self.writes_since_sync.replace(0) {
                     self.between_syncs.add(writes);
                 }
@@ -242,7 +244,6 @@ impl Gathered {
         direction.count += 1;
         if let Some(bytes) = direction.bytes_untold.or_count(operation.done_bytes) {
             direction.bytes = direction.bytes.saturating_add(bytes);
-            self.series.add(at_ns, which, bytes);
         }
         if let Some(bytes) = self.sizes_untold.or_count(operation.asked_bytes) {
             direction.sizes.add(bytes);
@@ -251,6 +252,7 @@ impl Gathered {
         if let Some(in_flight) = in_flight {
             self.in_flight.add(u64::from(in_flight));
         }
+        self.series.add(at_ns, which, operation.done_bytes.unwrap_or(0), in_flight);
         if which == 1 {
             let asks = if operation.synchronous { Ok(true) } else { opening.synchronous };
             self.synchronous.add(asks);
@@ -292,6 +294,11 @@ impl Gathered {
         } else if let Some(last) = self.threads.get_mut(&operation.thread) {
             *last = end;
         }
+    }
+
+    /// What was done over time.
+    pub fn series(&self) -> &Series {
+        &self.series
     }
 
     /// What it comes to after `recorded_ns`.
@@ -436,7 +443,7 @@ impl Told {
         reason: Option<Unknown>,
     ) -> Option<T> {
         if all == 0 {
-            self.unknown.insert(field, "there was none");
+            self.unknown.insert(field, NONE);
             return None;
         }
         if known < NEARLY_ALL {
@@ -448,7 +455,7 @@ impl Told {
             self.known_share.insert(field, known);
         }
         if value.is_none() {
-            self.unknown.insert(field, "there were too few");
+            self.unknown.insert(field, FEW);
         }
         value
     }
@@ -471,14 +478,14 @@ impl Told {
 
     fn few<T>(&mut self, field: &'static str, value: Option<T>) -> Option<T> {
         if value.is_none() {
-            self.unknown.insert(field, "there were too few");
+            self.unknown.insert(field, FEW);
         }
         value
     }
 
     fn of_none<T>(&mut self, field: &'static str, all: u64, value: Option<T>) -> Option<T> {
         if all == 0 {
-            self.unknown.insert(field, "there was none");
+            self.unknown.insert(field, NONE);
         }
         value
     }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::super::operation::{FileNumber, OpenedFile, Operation, Recording};
 use super::Profile;
 use super::gathered::{Gathered, Opening};
+use super::timeline::Timeline;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// For a machine with a few gigabytes of memory: some 40 MB for the places, and up to 20 KB for
+    /// For a machine with a few gigabytes of memory: some 40 MB for the places, and up to 25 KB for
     /// each file.
     fn default() -> Limits {
         Limits { files: 4096, openings: 1 << 20, sizes: 256, threads: 512, words: 1 << 20 }
@@ -96,7 +97,13 @@ impl Profiler {
     pub fn profile(&self) -> Profile {
         let recorded_ns = self.end_ns.saturating_sub(self.begin_ns.unwrap_or(self.end_ns));
         let used = self.gathered.iter().filter(|it| it.is_used());
-        let mut files: Vec<_> = used.map(|it| it.profile(recorded_ns)).collect();
+        let mut timeline = Timeline::gather(recorded_ns);
+        let profiled = used.map(|it| {
+            let file = it.profile(recorded_ns);
+            timeline.add(&file, it.series());
+            file
+        });
+        let mut files: Vec<_> = profiled.collect();
         files.sort_by(|a, b| {
             let bytes = |it: &super::FileProfile| {
                 it.read_bytes.unwrap_or(0).saturating_add(it.written_bytes.unwrap_or(0))
@@ -110,6 +117,7 @@ impl Profiler {
             files_left_out: self.files_left_out,
             operations_left_out: self.operations_left_out,
             unseen: self.unseen.clone(),
+            timeline: timeline.finish(),
         }
     }
 

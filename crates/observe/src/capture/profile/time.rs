@@ -1,4 +1,4 @@
-//! When operations came: how unevenly, and how many bytes at which part of the recording.
+//! When operations came: how unevenly, and what was done in which part of the recording.
 
 /// What burstiness is counted in.
 pub const INTERVAL_NS: u64 = 100_000_000;
@@ -60,15 +60,49 @@ fn place(interval: u64) -> usize {
 }
 
 /// Most cells of a series.
-const CELLS: usize = 512;
+pub const CELLS: usize = 256;
 /// A cell's width at first, in ns.
 const WIDTH_NS: u64 = 1 << 20;
+/// Cells that are told are this wide at least, in ns: about 17 ms.
+const TOLD_WIDTH_NS: u64 = 1 << 24;
 
-/// Bytes read and written over time. Two cells become one as often as is needed for their number to
-/// stay below its limit.
+/// What was done in a part of the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    /// Reads, and writes.
+    pub operations: [u32; 2],
+    /// The bytes of these, as far as they told.
+    pub bytes: [u64; 2],
+    /// Syncs.
+    pub syncs: u32,
+    /// In flight when a read or write began, summed over those that told.
+    pub in_flight_sum: u64,
+    /// How many told.
+    pub in_flight_told: u32,
+    /// The most.
+    pub in_flight_most: u32,
+}
+
+impl Cell {
+    fn and(self, other: &Cell) -> Cell {
+        let both = |which: usize| self.operations[which].saturating_add(other.operations[which]);
+        let bytes = |which: usize| self.bytes[which].saturating_add(other.bytes[which]);
+        Cell {
+            operations: [both(0), both(1)],
+            bytes: [bytes(0), bytes(1)],
+            syncs: self.syncs.saturating_add(other.syncs),
+            in_flight_sum: self.in_flight_sum.saturating_add(other.in_flight_sum),
+            in_flight_told: self.in_flight_told.saturating_add(other.in_flight_told),
+            in_flight_most: self.in_flight_most.max(other.in_flight_most),
+        }
+    }
+}
+
+/// What was done over time. Two cells become one as often as is needed for their number to stay
+/// below its limit.
 #[derive(Clone, Debug)]
 pub struct Series {
-    cells: Vec<[u64; 2]>,
+    cells: Vec<Cell>,
     width_ns: u64,
 }
 
@@ -79,21 +113,64 @@ impl Default for Series {
 }
 
 impl Series {
-    /// `bytes` of the kind `which` at `at_ns` behind the beginning.
-    pub fn add(&mut self, at_ns: u64, which: usize, bytes: u64) {
+    /// The cell of what began `at_ns` behind the beginning.
+    fn cell(&mut self, at_ns: u64) -> &mut Cell {
         while at_ns / self.width_ns >= CELLS as u64 {
-            self.width_ns = self.width_ns.saturating_mul(2);
-            self.cells = self.cells.chunks(2).map(joined).collect();
+            self.widen();
         }
         let at = usize::try_from(at_ns / self.width_ns).unwrap_or(CELLS - 1);
         if at >= self.cells.len() {
-            self.cells.resize(at + 1, [0; 2]);
+            self.cells.resize(at + 1, Cell::default());
         }
-        let cell = &mut self.cells[at][which];
-        *cell = cell.saturating_add(bytes);
+        &mut self.cells[at]
     }
 
-    /// The same in `parts` equal parts of `recorded_ns`: a cell that lies in two gives each its
+    fn widen(&mut self) {
+        self.width_ns = self.width_ns.saturating_mul(2);
+        let joined = |pair: &[Cell]| pair[1..].iter().fold(pair[0], Cell::and);
+        self.cells = self.cells.chunks(2).map(joined).collect();
+    }
+
+    /// A read (0) or write (1) of so many bytes, where these are known, with so many in flight.
+    pub fn add(&mut self, at_ns: u64, which: usize, bytes: u64, in_flight: Option<u32>) {
+        let cell = self.cell(at_ns);
+        cell.operations[which] = cell.operations[which].saturating_add(1);
+        cell.bytes[which] = cell.bytes[which].saturating_add(bytes);
+        if let Some(in_flight) = in_flight {
+            cell.in_flight_sum = cell.in_flight_sum.saturating_add(in_flight.into());
+            cell.in_flight_told = cell.in_flight_told.saturating_add(1);
+            cell.in_flight_most = cell.in_flight_most.max(in_flight);
+        }
+    }
+
+    /// A sync.
+    pub fn sync(&mut self, at_ns: u64) {
+        let cell = self.cell(at_ns);
+        cell.syncs = cell.syncs.saturating_add(1);
+    }
+
+    /// The width in ns of cells that all series of so long a recording can be told in: they begin
+    /// together, and each is as wide as another one or twice, four times and so on as wide.
+    pub fn told_width_ns(recorded_ns: u64) -> u64 {
+        let mut width_ns = TOLD_WIDTH_NS;
+        while recorded_ns / width_ns >= CELLS as u64 {
+            width_ns = width_ns.saturating_mul(2);
+        }
+        width_ns
+    }
+
+    /// Adds its cells to those of others, which are so wide; what lies behind the last of these
+    /// belongs to it.
+    pub fn add_to(&self, cells: &mut [Cell], width_ns: u64) {
+        let Some(last) = cells.len().checked_sub(1) else { return };
+        for (number, cell) in self.cells.iter().enumerate() {
+            let at_ns = (number as u64).saturating_mul(self.width_ns);
+            let at = usize::try_from(at_ns / width_ns).map_or(last, |at| at.min(last));
+            cells[at] = cells[at].and(cell);
+        }
+    }
+
+    /// Bytes read and written in `parts` equal parts of `recorded_ns`: a cell that lies in two gives each its
     /// share.
     pub fn resampled(&self, recorded_ns: u64, parts: usize) -> Vec<[u64; 2]> {
         let part_ns = recorded_ns.max(1) as f64 / parts as f64;
@@ -104,12 +181,12 @@ impl Series {
             for (part, sum) in series.iter_mut().enumerate() {
                 let end_ns = part_ns * (part + 1) as f64;
                 while cell < self.cells.len() && self.end_of(cell) <= end_ns {
-                    until = until.saturating_add(self.cells[cell][which]);
+                    until = until.saturating_add(self.cells[cell].bytes[which]);
                     cell += 1;
                 }
-                let rest = self.cells.get(cell).map_or(0.0, |bytes| {
+                let rest = self.cells.get(cell).map_or(0.0, |it| {
                     let covered = 1.0 - (self.end_of(cell) - end_ns) / self.width_ns as f64;
-                    bytes[which] as f64 * covered.clamp(0.0, 1.0)
+                    it.bytes[which] as f64 * covered.clamp(0.0, 1.0)
                 });
                 let is_last = part + 1 == parts;
                 let now = if is_last { self.total(which) } else { until + whole(rest) };
@@ -125,12 +202,8 @@ impl Series {
     }
 
     fn total(&self, which: usize) -> u64 {
-        self.cells.iter().fold(0, |sum, cell| sum.saturating_add(cell[which]))
+        self.cells.iter().fold(0, |sum, cell| sum.saturating_add(cell.bytes[which]))
     }
-}
-
-fn joined(pair: &[[u64; 2]]) -> [u64; 2] {
-    pair.iter().fold([0; 2], |a, b| [a[0].saturating_add(b[0]), a[1].saturating_add(b[1])])
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a float becomes the nearest number there is")]
@@ -189,7 +262,7 @@ mod tests {
             let mut series = Series::default();
             let mut sums = [0_u64; 2];
             for (at, which, bytes) in adds {
-                series.add(at, which, bytes);
+                series.add(at, which, bytes, None);
                 sums[which] += bytes;
             }
             prop_assert!(series.cells.len() <= CELLS);
@@ -201,11 +274,40 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Whatever each has been widened to, files of a class are added up in cells of one width,
+        /// and what began in a cell stands in it.
+        #[test]
+        fn series_of_many_files_are_told_in_the_same_cells(
+            adds in prop::collection::vec((0_usize..3, 0_u64..1 << 38, 0_usize..2, 1_u32..9), 0..200),
+        ) {
+            let recorded = adds.iter().map(|it| it.1).max().unwrap_or(0);
+            let width = Series::told_width_ns(recorded);
+            let mut all = vec![Cell::default(); (recorded / width) as usize + 1];
+            prop_assert!(all.len() <= CELLS);
+            let mut expected = all.clone();
+            let mut files = [Series::default(), Series::default(), Series::default()];
+            for (file, at, which, in_flight) in &adds {
+                files[*file].add(*at, *which, 10, Some(*in_flight));
+                files[*file].sync(*at);
+                let cell = &mut expected[(at / width) as usize];
+                cell.operations[*which] += 1;
+                cell.bytes[*which] += 10;
+                cell.syncs += 1;
+                cell.in_flight_sum += u64::from(*in_flight);
+                cell.in_flight_told += 1;
+                cell.in_flight_most = cell.in_flight_most.max(*in_flight);
+            }
+            files.iter().for_each(|file| file.add_to(&mut all, width));
+            prop_assert_eq!(all, expected);
+        }
+    }
+
     #[test]
     fn bytes_stand_where_they_came() {
         let mut series = Series::default();
-        series.add(2_500_000_000, 1, 1_000);
-        series.add(7_500_000_000, 0, 500);
+        series.add(2_500_000_000, 1, 1_000, None);
+        series.add(7_500_000_000, 0, 500, None);
         let parts = series.resampled(10_000_000_000, 100);
         let around = |at: usize, which: usize| -> u64 {
             parts[at - 1..=at + 1].iter().map(|part| part[which]).sum()

@@ -1,0 +1,164 @@
+//! Lines of records, and readings as lines: what the record of a watch and that of a capture share.
+//!
+//! A line has the rows of the kernel that are others than those of the line before, so that a
+//! device that does nothing costs nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead, Read};
+
+use host::counters::disk::{self, DiskRow};
+use host::queue::Queue;
+use serde::{Deserialize, Serialize};
+
+use crate::Reading;
+use crate::record::LineError;
+use crate::tapes::{TAPES_MAX, TapeCounters};
+use crate::watch::DEVICES_MAX;
+
+/// Longest line that is read; one of 4096 devices has less than a megabyte.
+pub const LINE_BYTES_MAX: u64 = 16 << 20;
+
+/// Why there is no line.
+#[derive(Debug)]
+pub enum LineFailure {
+    /// The file cannot be read.
+    Read(io::Error),
+    /// It is longer than any that is written.
+    Long,
+}
+
+/// A file as lines. What is behind the last end of a line is what a crash leaves: no line.
+#[derive(Debug)]
+pub struct Lines<R> {
+    from: R,
+    number: u64,
+    is_cut: bool,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Of a file.
+    pub fn of(from: R) -> Lines<R> {
+        Lines { from, number: 0, is_cut: false }
+    }
+
+    /// The next line, with its end; none behind the last one.
+    pub fn next(&mut self) -> Result<Option<Vec<u8>>, LineFailure> {
+        let mut bytes = Vec::new();
+        self.number += 1;
+        let read = self.from.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes);
+        read.map_err(LineFailure::Read)?;
+        if bytes.ends_with(b"\n") {
+            return Ok(Some(bytes));
+        }
+        if bytes.len() as u64 == LINE_BYTES_MAX {
+            return Err(LineFailure::Long);
+        }
+        self.is_cut = !bytes.is_empty();
+        Ok(None)
+    }
+
+    /// The number of the last line, from 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether the last line had no end, and was left out.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+}
+
+/// A reading on its way. What is empty is left out.
+#[derive(Debug, Serialize, Deserialize, Default)]
+pub struct ReadingLine {
+    at_seconds: f64,
+    unix_seconds: i64,
+    /// Rows that differ from those of the line before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rows: Vec<String>,
+    /// Names of devices that are gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gone: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    in_flight: BTreeMap<String, Vec<u32>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    queues: BTreeMap<String, Queue>,
+    /// All drives, whether they have done anything or not: there are few.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    tapes: BTreeMap<String, TapeCounters>,
+}
+
+/// Makes lines of readings.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    rows: Vec<DiskRow>,
+    queues: BTreeMap<String, Queue>,
+}
+
+impl Encoder {
+    /// What of a reading differs from the one before.
+    pub fn line(&mut self, reading: &Reading) -> ReadingLine {
+        let before: BTreeMap<&str, &DiskRow> =
+            self.rows.iter().map(|row| (row.name.as_str(), row)).collect();
+        let is_other = |row: &&DiskRow| before.get(row.name.as_str()) != Some(row);
+        let names: BTreeSet<&str> = reading.rows.iter().map(|row| row.name.as_str()).collect();
+        let is_there = |name: &str| names.contains(name);
+        let is_other_queue =
+            |(name, queue): &(&String, &Queue)| self.queues.get(name.as_str()) != Some(queue);
+        let queues = reading.queues.iter().filter(is_other_queue);
+        let line = ReadingLine {
+            at_seconds: reading.at_seconds,
+            unix_seconds: reading.unix_seconds,
+            rows: reading.rows.iter().filter(is_other).map(DiskRow::to_string).collect(),
+            gone: before.keys().filter(|name| !is_there(name)).map(|it| (*it).to_owned()).collect(),
+            in_flight: reading.in_flight.clone(),
+            queues: queues.map(|(name, queue)| (name.clone(), queue.clone())).collect(),
+            tapes: reading.tapes.clone(),
+        };
+        self.rows.clone_from(&reading.rows);
+        self.queues.retain(|name, _| is_there(name));
+        self.queues.extend(line.queues.clone());
+        line
+    }
+}
+
+/// Makes readings of lines.
+#[derive(Debug)]
+pub struct Readings {
+    at_seconds: f64,
+    rows: Vec<DiskRow>,
+}
+
+impl Default for Readings {
+    fn default() -> Readings {
+        Readings { at_seconds: f64::NEG_INFINITY, rows: Vec::new() }
+    }
+}
+
+impl Readings {
+    /// The reading of a line.
+    pub fn reading(&mut self, line: ReadingLine) -> Result<Reading, LineError> {
+        if line.at_seconds < self.at_seconds {
+            return Err(LineError::Time);
+        }
+        self.at_seconds = line.at_seconds;
+        self.rows.retain(|row| !line.gone.contains(&row.name));
+        for row in disk::rows(line.rows.join("\n").as_bytes())? {
+            match self.rows.iter_mut().find(|known| known.name == row.name) {
+                Some(known) => *known = row,
+                None => self.rows.push(row),
+            }
+        }
+        if self.rows.len() > DEVICES_MAX || line.tapes.len() > TAPES_MAX {
+            return Err(LineError::Devices);
+        }
+        Ok(Reading {
+            at_seconds: line.at_seconds,
+            unix_seconds: line.unix_seconds,
+            rows: self.rows.clone(),
+            in_flight: line.in_flight,
+            queues: line.queues,
+            tapes: line.tapes,
+        })
+    }
+}
