@@ -3,7 +3,8 @@
 //! [`operation`] is the one model of an operation that a live recording and all imports share;
 //! whoever records hands each to a [`Recording`](operation::Recording). [`profile`] is what they
 //! come to, [`words`] says it by [`rules`], and [`presentation`] shows it. [`live`] records a
-//! process that runs; [`import`] reads recordings of others, and [`record`] keeps what came of either.
+//! process that runs; [`import`] reads recordings of others, and
+//! [`record`] keeps what came of one.
 
 pub mod import;
 pub mod job;

@@ -3,7 +3,8 @@
 //!
 //! Devices stand as on the screen, those that others are made of below these, the busiest first.
 
-mod page;
+mod frame;
+pub(crate) mod page;
 mod series;
 
 use observe::columns::{COLUMNS, Column};
@@ -16,6 +17,7 @@ use report::table::{Align, Colour, Emphasis, Table};
 use crate::glyphs::Glyphs;
 use crate::lines::wrapped;
 use crate::tree::{Node, Row, rows_of};
+pub use frame::{Frame, frames};
 pub use page::page;
 pub use series::{Point, PointDirection, series};
 
@@ -56,14 +58,18 @@ pub(crate) fn ordered(history: &History, glyphs: Glyphs) -> Vec<(Row, &DeviceHis
 
 /// The record for the terminal.
 pub fn text(history: &History, colour: Colour) -> String {
+    format!("{}\n{}", summary(history), table_and_sentences(&Frame::of(history), history, colour))
+}
+
+/// What is told of the devices of a record that lies so on an axis.
+pub(crate) fn table_and_sentences(frame: &Frame, history: &History, colour: Colour) -> String {
     let busy = |device: &DeviceHistory| device.busy_seconds() > 0.0 || !device.spells.is_empty();
     let shown: Vec<(Row, &DeviceHistory)> = ordered(history, Glyphs::of_environment())
         .into_iter()
         .filter(|(_, device)| busy(device))
         .collect();
-    let mut text = format!("{}\n", summary(history));
     if shown.is_empty() {
-        return text + "no device was busy enough for a sentence\n";
+        return "no device was busy enough for a sentence\n".to_owned();
     }
     let keys = SHOWN.iter().filter(|(_, key, _)| ON_TERMINAL.contains(key));
     let mut heads = vec![("device", Align::Left), ("busy", Align::Right)];
@@ -78,12 +84,12 @@ pub fn text(history: &History, colour: Colour) -> String {
         }));
         table.row(cells, Emphasis::None);
     }
-    text.push_str(&table.render(colour));
+    let mut text = table.render(colour);
     text.push_str("columns are medians over the intervals in which a device was busy\n");
     for (_, device) in &shown {
         for spell in &device.spells {
             let name = escape(device.name.as_bytes());
-            let when = spell_time(history, spell);
+            let when = spell_time(frame, spell);
             text.push_str(&format!("\n{name}  {when}\n"));
             text.push_str(&wrapped(&escape(spell.finding.sentence().as_bytes()), WIDTH));
             if let Some(action) = &spell.finding.action {
@@ -95,7 +101,7 @@ pub fn text(history: &History, colour: Colour) -> String {
         }
         for gone in &device.gone_seconds {
             let name = escape(device.name.as_bytes());
-            text.push_str(&format!("\n{name}  {}  is gone\n", clock(history, *gone)));
+            text.push_str(&format!("\n{name}  {}  is gone\n", frame.clock(*gone)));
         }
     }
     text
@@ -114,7 +120,7 @@ pub(crate) fn summary(history: &History) -> String {
         (shortest, longest) if longest > LENGTHS_ALIKE * shortest => {
             format!("{shortest:.1} to {longest:.1} s")
         }
-        _ => format!("{:.1} s", history.seconds / history.intervals.max(1) as f64),
+        _ => format!("{} s", tenths(history.seconds / history.intervals.max(1) as f64)),
     };
     let joined = match history.joined {
         1 => String::new(),
@@ -128,26 +134,20 @@ pub(crate) fn summary(history: &History) -> String {
     )
 }
 
+/// With a decimal, or two where there are less than ten tenths and one would tell another length.
+pub(crate) fn tenths(seconds: f64) -> String {
+    let away = (seconds * 10.0 - (seconds * 10.0).round()).abs();
+    if seconds < 1.0 && away > 0.2 { format!("{seconds:.2}") } else { format!("{seconds:.1}") }
+}
+
 /// `10:40:01 to 10:52:00, in 700 of 719 intervals`.
-pub(crate) fn spell_time(history: &History, spell: &Spell) -> String {
-    let (from, until) = (clock(history, spell.began_seconds), clock(history, spell.ended_seconds));
+pub(crate) fn spell_time(frame: &Frame, spell: &Spell) -> String {
+    let (from, until) = (frame.clock(spell.began_seconds), frame.clock(spell.ended_seconds));
     let all = counted(spell.intervals, "interval", "intervals");
     if spell.spoken == spell.intervals {
         format!("{from} to {until}, {all}")
     } else {
         format!("{from} to {until}, in {} of {all}", spell.spoken)
-    }
-}
-
-/// A time of day, with its day in a record of several.
-pub(crate) fn clock(history: &History, seconds: f64) -> String {
-    let day = |unix: i64| unix.div_euclid(86_400);
-    let last = history.unix_seconds(history.seconds);
-    let text = time_text(history.unix_seconds(seconds));
-    let has_days = day(history.began_unix_seconds) != day(last);
-    match text.get(11..) {
-        Some(time) if !has_days => time.to_owned(),
-        _ => text,
     }
 }
 

@@ -6,12 +6,14 @@
 //! [`terminal::Screen`] takes and gives back as it was.
 //!
 //! A whole record is a text or a page ([`history`]), and so are two of them side by side
-//! ([`comparison`]).
+//! ([`comparison`]) and one of a capture with the devices that were watched beside it
+//! ([`captured`]).
 //!
 //! Not here: what any of the numbers mean (`observe`), and where readings come from, which is the
 //! command's.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+pub mod captured;
 pub mod comparison;
 mod details;
 pub mod draw;

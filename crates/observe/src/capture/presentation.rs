@@ -62,51 +62,59 @@ pub fn text(profile: &Profile, colour: Colour) -> String {
     text
 }
 
+/// Columns of the table, and at which edge their cells stand.
+pub const COLUMNS: [(&str, Align); 13] = [
+    ("file", Align::Left),
+    ("class", Align::Left),
+    ("engine", Align::Left),
+    ("reads", Align::Right),
+    ("writes", Align::Right),
+    ("read", Align::Right),
+    ("written", Align::Right),
+    ("block", Align::Right),
+    ("in order", Align::Right),
+    ("again", Align::Right),
+    ("direct", Align::Right),
+    ("depth", Align::Right),
+    ("sync", Align::Left),
+];
+
 fn table(files: &[&FileProfile], colour: Colour) -> String {
-    let columns = [
-        ("file", Align::Left),
-        ("class", Align::Left),
-        ("engine", Align::Left),
-        ("reads", Align::Right),
-        ("writes", Align::Right),
-        ("read", Align::Right),
-        ("written", Align::Right),
-        ("block", Align::Right),
-        ("in order", Align::Right),
-        ("again", Align::Right),
-        ("direct", Align::Right),
-        ("depth", Align::Right),
-        ("sync", Align::Left),
-    ];
-    let mut table = Table::new(&columns);
+    let mut table = Table::new(&COLUMNS);
     for file in files {
-        let or_unknown = |it: Option<String>| it.unwrap_or_else(|| "?".to_owned());
-        let of_writes = |it: Option<f64>| match file.writes {
-            0 => "-".to_owned(),
-            _ => or_unknown(it.map(percent)),
-        };
-        let of_data = |it: Option<String>| match file.reads + file.writes {
-            0 => "-".to_owned(),
-            _ => or_unknown(it),
-        };
-        let cells = vec![
-            shortened(file),
-            name_of(file.class).to_owned(),
-            file.engine.name().to_owned(),
-            count(file.reads),
-            count(file.writes),
-            or_unknown(file.read_bytes.map(size)),
-            or_unknown(file.written_bytes.map(size)),
-            of_data(file.block_bytes.map(binary_size)),
-            of_data(file.sequential_share.map(percent)),
-            of_writes(file.rewrite_share),
-            of_data(file.direct.map(|it| if it { "yes" } else { "no" }.to_owned())),
-            of_data(file.depth.map(|it| format!("{it:.0}"))),
-            sync(file),
-        ];
-        table.row(cells, Emphasis::None);
+        let mut row = cells(file);
+        row[0] = shortened(file);
+        table.row(row, Emphasis::None);
     }
     table.render(colour)
+}
+
+/// The row of a file: a cell for each of [`COLUMNS`], `?` for what is not known, its path whole.
+pub fn cells(file: &FileProfile) -> Vec<String> {
+    let or_unknown = |it: Option<String>| it.unwrap_or_else(|| "?".to_owned());
+    let of_writes = |it: Option<f64>| match file.writes {
+        0 => "-".to_owned(),
+        _ => or_unknown(it.map(percent)),
+    };
+    let of_data = |it: Option<String>| match file.reads + file.writes {
+        0 => "-".to_owned(),
+        _ => or_unknown(it),
+    };
+    vec![
+        or_unknown(file.path.clone()),
+        class_name(file.class).to_owned(),
+        file.engine.name().to_owned(),
+        count(file.reads),
+        count(file.writes),
+        or_unknown(file.read_bytes.map(size)),
+        or_unknown(file.written_bytes.map(size)),
+        of_data(file.block_bytes.map(binary_size)),
+        of_data(file.sequential_share.map(percent)),
+        of_writes(file.rewrite_share),
+        of_data(file.direct.map(|it| if it { "yes" } else { "no" }.to_owned())),
+        of_data(file.depth.map(|it| format!("{it:.0}"))),
+        sync(file),
+    ]
 }
 
 /// `fdatasync / 1`: the call, and writes between two.
@@ -119,8 +127,8 @@ fn sync(file: &FileProfile) -> String {
     }
 }
 
-/// Why there is a question mark: each reason once, with what it is of.
-fn gaps(files: &[&FileProfile]) -> String {
+/// Why there is a question mark: each reason once in a line, with what it is of.
+pub fn gaps(files: &[&FileProfile]) -> String {
     const SHOWN: [(&str, &str); 7] = [
         ("read_bytes", "bytes read"),
         ("written_bytes", "bytes written"),
@@ -166,7 +174,8 @@ fn shortened(file: &FileProfile) -> String {
     format!("...{rest}")
 }
 
-fn name_of(class: Class) -> &'static str {
+/// What a file is for, in a word.
+pub fn class_name(class: Class) -> &'static str {
     match class {
         Class::WriteAheadLog => "log",
         Class::Data => "data",

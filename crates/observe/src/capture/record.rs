@@ -315,7 +315,7 @@ impl Reader {
             }
             Entry::Reading(line) => {
                 let reading = self.readings.reading(line)?;
-                if !(reading.at_seconds.abs() < SECONDS_MAX) {
+                if !(-SECONDS_MAX..SECONDS_MAX).contains(&reading.at_seconds) {
                     return Err(EntryError::Number("the time of a reading"));
                 }
                 self.beside.push(reading);

@@ -49,7 +49,7 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
 
 /// Every program reads a few blocks of its libraries; nothing is to be learned from these as long
 /// as there is more.
-fn is_used_much(file: &FileProfile) -> bool {
+pub fn is_used_much(file: &FileProfile) -> bool {
     let bytes = [file.read_bytes, file.written_bytes].into_iter().flatten().max().unwrap_or(0);
     file.reads + file.writes >= MUCH_OPERATIONS || bytes >= MUCH_BYTES
 }

@@ -7,16 +7,16 @@ use report::format::counted;
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
 
 use super::series::{POINTS_MAX, Point, PointDirection, series};
-use super::{SHOWN, clock, column, kind, number, numbers, ordered, share, spell_time, summary};
+use super::{Frame, SHOWN, column, kind, number, numbers, ordered, share, spell_time, summary};
 use crate::glyphs::Glyphs;
 use crate::tree::Row;
 
 /// Devices with figures at most, the busiest ones; all others stand in the table.
-const DRAWN_MAX: usize = 24;
+pub(crate) const DRAWN_MAX: usize = 24;
 /// Rows of a table at most.
 const ROWS_MAX: usize = 1000;
 /// Sentences at the head of the page at most.
-const CONCLUSIONS_MAX: usize = 40;
+pub(crate) const CONCLUSIONS_MAX: usize = 40;
 
 type Direction = (&'static str, fn(&Point) -> &PointDirection);
 
@@ -25,21 +25,22 @@ const DIRECTIONS: [Direction; 3] =
 
 /// The page of a record; `name` is that of its file.
 pub fn page(history: &History, name: &str) -> Page {
+    let frame = Frame::of(history);
     let devices = ordered(history, Glyphs::Unicode);
-    let is_drawn = |device: &DeviceHistory| {
+    let is_drawn = |device: &&DeviceHistory| {
         device.busy_seconds() > 0.0 || !device.spells.is_empty() || !device.gone_seconds.is_empty()
     };
     let drawn: Vec<&DeviceHistory> =
-        devices.iter().map(|(_, device)| *device).filter(|it| is_drawn(it)).collect();
+        devices.iter().map(|(_, device)| *device).filter(is_drawn).collect();
     let mut sections = vec![overview(&devices, drawn.len())];
-    sections.extend(drawn.iter().take(DRAWN_MAX).map(|device| section(history, device)));
+    sections.extend(drawn.iter().take(DRAWN_MAX).map(|device| section(&frame, history, device)));
     Page {
         title: "takeup report".to_owned(),
         subtitle: "what block devices did, and what it means".to_owned(),
         facts: vec![("record".to_owned(), name.to_owned()), ("time".to_owned(), summary(history))],
         sentences: drawn
             .iter()
-            .flat_map(|device| conclusions(history, device))
+            .flat_map(|device| conclusions(&frame, device))
             .take(CONCLUSIONS_MAX)
             .collect(),
         sections,
@@ -47,7 +48,7 @@ pub fn page(history: &History, name: &str) -> Page {
 }
 
 /// What was said of a device, each rule once, with the longest time in which it was said.
-fn conclusions(history: &History, device: &DeviceHistory) -> Vec<Conclusion> {
+pub(crate) fn conclusions(frame: &Frame, device: &DeviceHistory) -> Vec<Conclusion> {
     let mut longest: Vec<&Spell> = Vec::new();
     for spell in &device.spells {
         match longest.iter_mut().find(|it| it.finding.rule == spell.finding.rule) {
@@ -59,7 +60,7 @@ fn conclusions(history: &History, device: &DeviceHistory) -> Vec<Conclusion> {
     let conclusion = |spell: &&Spell| {
         let sentence = spell.finding.sentence();
         let action = spell.finding.action.as_ref().map(|it| format!("; what to do: {it}"));
-        let when = spell_time(history, spell);
+        let when = spell_time(frame, spell);
         Conclusion {
             subject: device.name.clone(),
             text: format!("{sentence} ({when}){}", action.unwrap_or_default()),
@@ -69,7 +70,7 @@ fn conclusions(history: &History, device: &DeviceHistory) -> Vec<Conclusion> {
     longest.iter().map(conclusion).collect()
 }
 
-fn overview(devices: &[(Row, &DeviceHistory)], drawn: usize) -> Section {
+pub(crate) fn overview(devices: &[(Row, &DeviceHistory)], drawn: usize) -> Section {
     let mut columns = vec![("device".to_owned(), Cells::Words)];
     let heads = ["there", "busy"].into_iter().chain(SHOWN.iter().map(|(head, ..)| *head));
     columns.extend(heads.map(|head| (head.to_owned(), Cells::Numbers)));
@@ -101,7 +102,8 @@ fn overview(devices: &[(Row, &DeviceHistory)], drawn: usize) -> Section {
     Section { title: "Devices".to_owned(), text, tables, ..Section::default() }
 }
 
-fn section(history: &History, device: &DeviceHistory) -> Section {
+/// A device: what was said of it, its figures and tables.
+pub(crate) fn section(frame: &Frame, history: &History, device: &DeviceHistory) -> Section {
     let points = series(history, device);
     let mut text = format!(
         "A {}, busy for {} of {:.0} s.",
@@ -119,55 +121,70 @@ fn section(history: &History, device: &DeviceHistory) -> Section {
         ));
     }
     for gone in &device.gone_seconds {
-        text.push_str(&format!(" It went at {}.", clock(history, *gone)));
+        text.push_str(&format!(" It went at {}.", frame.clock(*gone)));
     }
     let mut tables = Vec::new();
     if !device.spells.is_empty() {
-        tables.push((spell_table(history, device), Folding::Open));
+        tables.push((spell_table(frame, device), Folding::Open));
     }
     tables.push((spread_table(device), Folding::Folded));
-    let spans = (!device.spells.is_empty()).then(|| spans(history, device));
+    let spans = (!device.spells.is_empty()).then(|| spans(frame, device));
     Section {
         title: device.name.clone(),
         text,
         spans: spans.into_iter().collect(),
-        figures: figures(history, device, &points),
+        figures: figures(frame, device, &points),
         tables,
         ..Section::default()
     }
 }
 
-fn spans(history: &History, device: &DeviceHistory) -> Spans {
+fn spans(frame: &Frame, device: &DeviceHistory) -> Spans {
+    Spans {
+        title: format!("{}: what was said, and when", device.name),
+        x_name: "time (UTC)".to_owned(),
+        began: frame.began_unix_seconds,
+        seconds: frame.seconds,
+        lanes: lanes(frame, device, |rule| rule.to_owned()),
+    }
+}
+
+/// From when to when each rule spoke of a device; `name` is that of a lane.
+pub(crate) fn lanes(
+    frame: &Frame,
+    device: &DeviceHistory,
+    name: impl Fn(&str) -> String,
+) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
     for spell in &device.spells {
-        let name = spell.finding.rule.id;
+        let name = name(spell.finding.rule.id);
         let is_warning = spell.finding.severity != finding::Severity::Information;
         let label =
-            format!("{}: {} ({})", device.name, spell.finding.what, spell_time(history, spell));
-        let span = Span { from: spell.began_seconds, until: spell.ended_seconds, label };
+            format!("{}: {} ({})", device.name, spell.finding.what, spell_time(frame, spell));
+        let (from, until) = (frame.at(spell.began_seconds), frame.at(spell.ended_seconds));
+        let span = Span { from, until, label };
         match lanes.iter_mut().find(|lane| lane.name == name) {
             Some(lane) => {
                 lane.spans.push(span);
                 lane.is_warning |= is_warning;
             }
-            None => lanes.push(Lane { name: name.to_owned(), is_warning, spans: vec![span] }),
+            None => lanes.push(Lane { name, is_warning, spans: vec![span] }),
         }
     }
-    Spans {
-        title: format!("{}: what was said, and when", device.name),
-        x_name: "time (UTC)".to_owned(),
-        began: history.began_unix_seconds,
-        seconds: history.seconds,
-        lanes,
-    }
+    lanes
 }
 
-fn figures(history: &History, device: &DeviceHistory, points: &[Point]) -> Vec<Figure> {
+fn figures(frame: &Frame, device: &DeviceHistory, points: &[Point]) -> Vec<Figure> {
     let group = |name: &str, of: &dyn Fn(&Point) -> f64| Group {
         name: name.to_owned(),
         values: points
             .iter()
-            .map(|it| Value { x: it.at_seconds, y: of(it), range: None, label: String::new() })
+            .map(|it| Value {
+                x: frame.at(it.at_seconds),
+                y: of(it),
+                range: None,
+                label: String::new(),
+            })
             .collect(),
         curve: Vec::new(),
         marks: Marks::None,
@@ -187,7 +204,7 @@ fn figures(history: &History, device: &DeviceHistory, points: &[Point]) -> Vec<F
             title: format!("{}: {what}{of}", device.name),
             x_name: "time (UTC)".to_owned(),
             y_name: unit.to_owned(),
-            axis: Axis::Time(history.began_unix_seconds),
+            axis: Axis::Time(frame.began_unix_seconds),
             y_least,
             places: Vec::new(),
             groups,
@@ -214,14 +231,14 @@ fn figures(history: &History, device: &DeviceHistory, points: &[Point]) -> Vec<F
     ];
     figures.retain(|figure| !figure.groups.is_empty());
     for figure in &mut figures {
-        stretch(figure, history.seconds);
+        stretch(figure, frame.seconds);
     }
     figures
 }
 
 /// Makes the axis of time as long as the record, so that figures beside each other show the same
 /// time at the same place: a value of nothing at either end.
-fn stretch(figure: &mut Figure, seconds: f64) {
+pub(crate) fn stretch(figure: &mut Figure, seconds: f64) {
     if let Some(group) = figure.groups.first_mut() {
         let nothing = |x| Value { x, y: f64::NAN, range: None, label: String::new() };
         group.values.insert(0, nothing(0.0));
@@ -229,7 +246,7 @@ fn stretch(figure: &mut Figure, seconds: f64) {
     }
 }
 
-fn spell_table(history: &History, device: &DeviceHistory) -> PageTable {
+fn spell_table(frame: &Frame, device: &DeviceHistory) -> PageTable {
     let names = [
         ("began", Cells::Words),
         ("ended", Cells::Words),
@@ -241,8 +258,8 @@ fn spell_table(history: &History, device: &DeviceHistory) -> PageTable {
     ];
     let row = |spell: &Spell| {
         vec![
-            clock(history, spell.began_seconds),
-            clock(history, spell.ended_seconds),
+            frame.clock(spell.began_seconds),
+            frame.clock(spell.ended_seconds),
             format!("{} of {}", spell.spoken, spell.intervals),
             spell.finding.rule.id.to_owned(),
             spell.finding.sentence(),

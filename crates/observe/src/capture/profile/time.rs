@@ -170,8 +170,8 @@ impl Series {
         }
     }
 
-    /// Bytes read and written in `parts` equal parts of `recorded_ns`: a cell that lies in two gives each its
-    /// share.
+    /// Bytes read and written in `parts` equal parts of `recorded_ns`: a cell that lies in two
+    /// gives each its share.
     pub fn resampled(&self, recorded_ns: u64, parts: usize) -> Vec<[u64; 2]> {
         let part_ns = recorded_ns.max(1) as f64 / parts as f64;
         let mut series = vec![[0_u64; 2]; parts];
@@ -279,7 +279,8 @@ mod tests {
         /// and what began in a cell stands in it.
         #[test]
         fn series_of_many_files_are_told_in_the_same_cells(
-            adds in prop::collection::vec((0_usize..3, 0_u64..1 << 38, 0_usize..2, 1_u32..9), 0..200),
+            adds in
+                prop::collection::vec((0_usize..3, 0_u64..1 << 38, 0_usize..2, 1_u32..9), 0..200),
         ) {
             let recorded = adds.iter().map(|it| it.1).max().unwrap_or(0);
             let width = Series::told_width_ns(recorded);

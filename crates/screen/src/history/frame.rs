@@ -1,0 +1,112 @@
+//! The axis of time that everything on a page shares, and where on it something lies.
+
+use observe::history::History;
+use report::calendar::time_text;
+
+/// A longest axis, in s: beyond what any record can have.
+const SECONDS_MAX: f64 = 1e12;
+
+/// Where on the axis of a page something lies whose own time begins at 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frame {
+    /// Where the axis begins, in seconds since 1970.
+    pub began_unix_seconds: i64,
+    /// Where on it the thing's own time begins, in seconds.
+    pub offset_seconds: f64,
+    /// How long the axis is, in seconds.
+    pub seconds: f64,
+}
+
+impl Frame {
+    /// Of a record that has the page for itself.
+    pub fn of(history: &History) -> Frame {
+        Frame {
+            began_unix_seconds: history.began_unix_seconds,
+            offset_seconds: 0.0,
+            seconds: history.seconds,
+        }
+    }
+
+    /// The place on the axis of a moment of the thing's own time.
+    pub fn at(&self, seconds: f64) -> f64 {
+        self.offset_seconds + seconds
+    }
+
+    /// A moment as a time of day, with its day where the axis has several.
+    pub fn clock(&self, seconds: f64) -> String {
+        let day = |unix: i64| unix.div_euclid(86_400);
+        let last = self.unix_seconds(self.seconds);
+        let text = time_text(self.unix_seconds(self.at(seconds)));
+        let has_days = day(self.began_unix_seconds) != day(last);
+        match text.get(11..) {
+            Some(time) if !has_days => time.to_owned(),
+            _ => text,
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a float becomes the nearest number")]
+    fn unix_seconds(&self, behind: f64) -> i64 {
+        self.began_unix_seconds.saturating_add(behind.round() as i64)
+    }
+}
+
+/// The frames of several things on one axis, which begins with a whole second and ends with the
+/// last of them. Of each it is given when it began, in seconds since 1970, and how long it is.
+pub fn frames<const N: usize>(things: [(f64, f64); N]) -> [Frame; N] {
+    let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
+    let things = things.map(|(began, seconds)| (finite(began), finite(seconds).max(0.0)));
+    let first = things.iter().map(|it| it.0).fold(f64::INFINITY, f64::min).floor();
+    let end = things.iter().map(|it| it.0 + it.1).fold(f64::NEG_INFINITY, f64::max);
+    #[expect(clippy::cast_possible_truncation, reason = "a whole number, or the nearest there is")]
+    let began_unix_seconds = first as i64;
+    things.map(|(began, _)| Frame {
+        began_unix_seconds,
+        offset_seconds: began - first,
+        seconds: (end - first).clamp(0.0, SECONDS_MAX),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever began when, each moment of either stands where its clock says, and on the axis.
+        #[test]
+        fn both_stand_where_their_clocks_say(
+            began in 0.0..4e9_f64, apart in -1e5..1e5_f64, lengths in [0.0..1e6_f64, 0.0..1e6_f64],
+            share in 0.0..=1.0_f64,
+        ) {
+            let things = [(began, lengths[0]), ((began + apart).max(0.0), lengths[1])];
+            let both = frames(things);
+            prop_assert_eq!(both[0].began_unix_seconds, both[1].began_unix_seconds);
+            prop_assert_eq!(both[0].seconds, both[1].seconds);
+            for (frame, (began, length)) in both.iter().zip(things) {
+                let moment = share * length;
+                let place = frame.at(moment);
+                let told = frame.began_unix_seconds as f64 + place;
+                prop_assert!((told - (began + moment)).abs() < 1e-5, "{told}");
+                prop_assert!(place >= 0.0 && place <= frame.seconds + 1e-5, "{place}");
+                let clock = time_text((began + moment).round() as i64);
+                // A half is a half only as far as a clock of seconds since 1970 has digits.
+                if (began + moment).fract().abs() < 0.499 || (began + moment).fract() > 0.501 {
+                    prop_assert!(clock.ends_with(&frame.clock(moment)), "{clock}");
+                }
+            }
+            // No more room is taken than a second in front of the first of them.
+            prop_assert!(both[0].offset_seconds.min(both[1].offset_seconds) < 1.0);
+        }
+    }
+
+    #[test]
+    fn whatever_is_claimed_there_is_an_axis() {
+        for things in [[(f64::NAN, 1.0), (1.0, f64::INFINITY)], [(1e300, -5.0), (-1e300, 1e308)]] {
+            for frame in frames(things) {
+                assert!((0.0..=SECONDS_MAX).contains(&frame.seconds), "{frame:?}");
+                assert!(!frame.clock(1.0).is_empty());
+            }
+        }
+    }
+}
