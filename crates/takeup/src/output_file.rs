@@ -29,6 +29,17 @@ impl OutputFile {
         Ok(OutputFile { target, path: path.to_owned() })
     }
 
+    /// Opens a file that is to have this name, which no file has.
+    ///
+    /// # Errors
+    /// Where there is one, or none can be made.
+    pub fn open_new(path: &Path) -> Result<OutputFile, Failure> {
+        let mode = FileMode::Exactly(usual_mode());
+        let target = Target::open(path.as_os_str(), Existing::Keep, mode)
+            .map_err(|error| Failure::new(&error, None))?;
+        Ok(OutputFile { target, path: path.to_owned() })
+    }
+
     /// Writes all of it. It has no name yet.
     ///
     /// # Errors

@@ -1,29 +1,40 @@
 //! `takeup capture`: what a process really does to its files.
 //!
 //! [`observe::capture::live`] makes operations of what the kernel records; [`subject`] is the
-//! process, started here or found; [`job`] the load that fio is to make of it.
+//! process, started here or found; [`below`] the devices below its files, [`document`] what is
+//! printed and kept; [`job`] the load that fio is to make of it.
 
+mod below;
+pub mod document;
 mod job;
 mod subject;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use flow::cancel::Cancel;
+use host::counters::CounterError;
+use observe::Reading;
+use observe::beside::Beside;
 use observe::capture::live::{Ended, Session};
-use observe::capture::profile::{Limits, Profile, Profiler};
+use observe::capture::profile::{Limits, Profiler};
+use observe::capture::record::{Captured, Heading};
 use observe::capture::{self, presentation};
-use serde_json::json;
+use observe::live::Watched;
+use screen::captured::{Together, devices_text};
 use trace::{TraceError, Tracefs};
 
 use self::job::{JobArgs, Made, Wanted};
 use self::subject::Subject;
+use super::watch::{say_cut, watched};
 use crate::failure::{FAILED, Failure};
 use crate::outcome::to_standard_output;
+use crate::output_file::OutputFile;
 use crate::quantity::{Size, Span};
 use crate::terminal::{colour, to_standard_error};
 
@@ -41,6 +52,8 @@ Examples:
   takeup capture --import trace.strace
   takeup capture --pid 4711 --for 10s --json | jq '.files[] | {path, engine, calls}'
   takeup capture --pid 4711 --for 30s --fio load.fio --validate
+  takeup capture --watch --record load.ndjson -- fio load.fio
+  takeup report load.ndjson -o load.html
 
 Whatever a database writes through another process is recorded with the process that started
 both: name the postmaster, not one of its backends.")]
@@ -49,13 +62,23 @@ pub struct CaptureArgs {
     #[arg(
         long,
         value_name = "PID",
-        required_unless_present_any = ["command", "import"],
-        conflicts_with_all = ["command", "import"]
+        required_unless_present_any = ["command", "import", "from"],
+        conflicts_with_all = ["command", "import", "from"]
     )]
     pid: Option<u32>,
     /// A recording of others: what strace -f -ttt -T -yy, blkparse or fio --write_iolog wrote
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "span", "buffer"])]
     import: Option<PathBuf>,
+    /// Print again what such a file holds that --record made
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "span", "buffer", "import"])]
+    from: Option<PathBuf>,
+    /// Keep what was captured in a file that is not there yet, for `takeup report` and --from
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["import", "from"])]
+    record: Option<PathBuf>,
+    /// Watch the block devices below the captured files meanwhile, or those that are named, as
+    /// `takeup watch` does
+    #[arg(long, value_name = "DEVICE", num_args = 0.., conflicts_with_all = ["import", "from"])]
+    watch: Option<Vec<OsString>>,
     /// Record for so long, such as 30s, 10m; a command is ended then
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
@@ -76,10 +99,19 @@ pub struct CaptureArgs {
 #[derive(Default)]
 struct Recorded {
     ended: Ended,
+    /// The time of day at its beginning, in seconds since 1970.
+    began_unix_seconds: f64,
     /// How the command ended, if it did badly.
     failed: Option<String>,
     /// Somebody stopped it.
     is_stopped: bool,
+    /// What was watched beside it.
+    beside: Option<Vec<Reading>>,
+}
+
+/// What is told, whether it was recorded now, before, or by others.
+struct Told {
+    captured: Captured,
     /// Of one that was imported, its lines.
     lines: Option<u64>,
 }
@@ -100,32 +132,30 @@ pub fn run(arguments: &CaptureArgs) -> ExitCode {
 
 fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
     let wanted = Wanted::of(&arguments.job)?;
-    let mut profiler = Profiler::new(Limits::default());
     let cancel = Cancel::new();
-    let recorded = match &arguments.import {
-        Some(path) => {
-            let imported = import(path, &mut profiler)?;
+    let told = match (&arguments.import, &arguments.from) {
+        (Some(path), _) => {
+            let imported = import(path)?;
             crate::interrupt::watch(&cancel);
             imported
         }
-        None => {
+        (None, Some(path)) => {
+            let captured = document::read(path)?;
+            if captured.is_cut {
+                say_cut(path);
+            }
             crate::interrupt::watch(&cancel);
-            let subject = match arguments.pid {
-                Some(pid) => Subject::of(pid)?,
-                None => Subject::start(&arguments.command)?,
-            };
-            let span = arguments.span.map(|span| Duration::from_secs_f64(span.0));
-            record(arguments.buffer, span, subject, &cancel, &mut profiler)?
+            Told { captured, lines: None }
         }
+        (None, None) => now(arguments, &cancel)?,
     };
-    let profile = profiler.profile();
     // A recording is not lost because nothing more can be made of it.
-    let made = wanted.make(&profile, arguments.buffer, &cancel);
+    let made = wanted.make(&told.captured.profile, arguments.buffer, &cancel);
     let (made, failure) = match made {
         Ok(made) => (made, None),
         Err(failure) => (Made::default(), Some(failure)),
     };
-    let code = print(arguments, &recorded, &profile, &made)?;
+    let code = print(arguments, &told, &made)?;
     if let Some(failure) = failure {
         to_standard_error(&failure.to_text());
         return Ok(ExitCode::from(FAILED));
@@ -133,22 +163,59 @@ fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
+/// What a process does now, kept where that is asked for.
+fn now(arguments: &CaptureArgs, cancel: &Cancel) -> Result<Told, Failure> {
+    let watched = arguments.watch.as_deref().map(watched).transpose()?;
+    let file = arguments.record.as_deref().map(OutputFile::open_new).transpose()?;
+    let mut profiler = Profiler::new(Limits::default());
+    crate::interrupt::watch(cancel);
+    let (subject, name) = match arguments.pid {
+        Some(pid) => (Subject::of(pid)?, format!("process {pid}")),
+        None => (Subject::start(&arguments.command)?, arguments.command.join(" ")),
+    };
+    let span = arguments.span.map(|span| Duration::from_secs_f64(span.0));
+    let recorded = record(arguments.buffer, span, watched, subject, cancel, &mut profiler)?;
+    let profile = profiler.profile();
+    let mut beside = recorded.beside;
+    if let Some(readings) = &mut beside
+        && arguments.watch.as_ref().is_some_and(Vec::is_empty)
+    {
+        below::keep(readings, &below::devices(&profile));
+    }
+    let heading = Heading {
+        began_unix_seconds: recorded.began_unix_seconds,
+        subject: name,
+        events: recorded.ended.events,
+        failed: recorded.failed,
+        is_stopped: recorded.is_stopped,
+    };
+    let captured = Captured { heading, profile, beside, is_cut: false };
+    if let Some(mut file) = file {
+        file.write(&captured.to_lines())?;
+        file.complete()?;
+    }
+    Ok(Told { captured, lines: None })
+}
+
 /// A recording of others. Ctrl-C ends it as it ends any program that only reads.
-fn import(path: &Path, profiler: &mut Profiler) -> Result<Recorded, Failure> {
+fn import(path: &Path) -> Result<Told, Failure> {
+    let mut profiler = Profiler::new(Limits::default());
     let what = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = File::open(path).map_err(|error| Failure::of(what(&error), None))?;
-    let imported = capture::import::import(BufReader::new(file), profiler);
+    let imported = capture::import::import(BufReader::new(file), &mut profiler);
     let imported = imported.map_err(|error| Failure::of(what(&error), None))?;
     for sentence in imported.unseen {
         profiler.cannot_see(sentence);
     }
-    Ok(Recorded { lines: Some(imported.lines), ..Recorded::default() })
+    let captured = Captured { profile: profiler.profile(), ..Captured::default() };
+    Ok(Told { captured, lines: Some(imported.lines) })
 }
 
 /// Records until the process has ended, the time is over, or somebody stops it.
 fn record(
     buffer: Size,
     span: Option<Duration>,
+    watched: Option<Watched>,
     mut subject: Subject,
     cancel: &Cancel,
     to: &mut Profiler,
@@ -159,9 +226,12 @@ fn record(
     let session = Session::begin(&tracefs, &roots, buffer.0, to);
     let mut session = session.map_err(|error| refusal(&error, running))?;
     let failure = |error: TraceError| Failure::new(&error, None);
+    let counters = |error: CounterError| Failure::new(&error, None);
+    let beside = watched.map(Beside::begin).transpose().map_err(counters)?;
+    // One moment on the clocks of events, of looks and of the day.
+    let (begun, began) = (Instant::now(), SystemTime::now());
     to.begin(trace::now_ns());
     subject.release()?;
-    let begun = Instant::now();
     let mut is_stopped = false;
     while subject.runs() {
         is_stopped = cancel.check().is_err();
@@ -178,7 +248,9 @@ fn record(
     for sentence in &ended.unseen {
         to.cannot_see(sentence.clone());
     }
-    Ok(Recorded { ended, failed, is_stopped, lines: None })
+    let beside = beside.map(|beside| beside.finish(begun)).transpose().map_err(counters)?;
+    let began_unix_seconds = began.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    Ok(Recorded { ended, began_unix_seconds, failed, is_stopped, beside })
 }
 
 /// Why nothing can be recorded, with what `/proc` tells of a process that runs all the same.
@@ -204,33 +276,32 @@ fn refusal(error: &TraceError, pid: Option<u32>) -> Failure {
     Failure::new(error, Some(format!("{hint}{}", counted.unwrap_or_default())))
 }
 
-fn print(
-    arguments: &CaptureArgs,
-    recorded: &Recorded,
-    profile: &Profile,
-    made: &Made,
-) -> Result<ExitCode, Failure> {
+fn print(arguments: &CaptureArgs, told: &Told, made: &Made) -> Result<ExitCode, Failure> {
+    let captured = &told.captured;
+    let together = Together::of(captured);
     if arguments.json {
-        let mut document = json!(presentation::document(profile));
-        document["command"] = json!("capture");
-        match recorded.lines {
-            Some(lines) => document["lines"] = json!(lines),
-            None => document["events"] = json!(recorded.ended.events),
+        let mut document = document::of(&together, "capture");
+        if let Some(lines) = told.lines {
+            document::imported(&mut document, lines);
         }
-        document["failed"] = json!(recorded.failed);
-        document["is_stopped"] = json!(recorded.is_stopped);
         made.add_to(&mut document);
         to_standard_output(format!("{document:#}\n").as_bytes())?;
     } else {
-        let text = presentation::text(profile, colour(&std::io::stdout()))
-            + &made.text(colour(&std::io::stdout()));
+        let colour = colour(&std::io::stdout());
+        let text = presentation::text(&captured.profile, colour)
+            + &devices_text(&together, colour)
+            + &made.text(colour);
         to_standard_output(text.as_bytes())?;
     }
-    if let Some(how) = &recorded.failed {
+    let heading = &captured.heading;
+    if arguments.from.is_some() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(how) = &heading.failed {
         to_standard_error(&format!("takeup: the command ended with {how}\n"));
         return Ok(ExitCode::from(FAILED));
     }
-    if recorded.is_stopped {
+    if heading.is_stopped {
         to_standard_error("takeup: stopped; what was recorded until then is told\n");
         return Ok(ExitCode::from(FAILED));
     }

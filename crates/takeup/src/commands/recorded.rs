@@ -71,8 +71,9 @@ struct RecordDocument {
     is_cut: bool,
 }
 
+/// A device. Its times are in seconds behind the first look at any.
 #[derive(Serialize)]
-struct DeviceDocument<'a> {
+pub struct DeviceDocument<'a> {
     device: &'a str,
     kind: Kind,
     made_of: &'a [String],
@@ -133,7 +134,8 @@ fn record_document(history: &History) -> RecordDocument {
     }
 }
 
-fn device_document<'a>(history: &History, device: &'a DeviceHistory) -> DeviceDocument<'a> {
+/// The document of a device.
+pub fn device_document<'a>(history: &History, device: &'a DeviceHistory) -> DeviceDocument<'a> {
     let column = |column: &'static observe::columns::Column| {
         Some(ColumnDocument { column: column.key, spread: device.spread(column)? })
     };

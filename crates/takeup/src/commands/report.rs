@@ -1,4 +1,5 @@
-//! `takeup report`: an experiment, or the record of a watch, as text, page, figures and tables.
+//! `takeup report`: an experiment, or the record of a watch or a capture, as text, page, figures
+//! and tables.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,20 +8,23 @@ use bench::judgement::{Judgement, Options, judge};
 use bench::presentation;
 use bench::record::{Experiment, load};
 use clap::Args;
+use observe::capture;
 use report::page::{Page, Section};
 use serde_json::json;
 
 use crate::commands::bench::{Form, NamedRate, finish};
+use crate::commands::capture::document;
 use crate::commands::recorded::{self, ReportDocument};
+use crate::commands::watch::say_cut;
 use crate::failure::{Failure, with_causes};
 use crate::outcome::{Outcome, to_standard_output};
 use crate::output_file::{OutputFile, is_same};
 use crate::terminal::colour;
 
-/// Show what an experiment or a watch came to: tables, figures, a page
+/// Show what an experiment, a watch or a capture came to: tables, figures, a page
 ///
-/// RUNS is the file that `takeup bench` or `takeup watch --record` wrote. Without options the table
-/// and the conclusions are printed. Files that exist are replaced.
+/// RUNS is the file that `takeup bench`, `takeup watch --record` or `takeup capture --record`
+/// wrote. Without options the table and the conclusions are printed. Files that exist are replaced.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -29,9 +33,10 @@ Examples:
   takeup report takeup-bench-read.ndjson --csv runs.csv --svg figures/
   takeup report takeup-bench-tape.ndjson --ndjson - | jq -c 'select(.cell).cell'
   takeup report takeup-bench-read.ndjson --limit 'array=1200MB' --json
-  takeup report night.ndjson --html night.html")]
+  takeup report night.ndjson --html night.html
+  takeup report capture.ndjson --html capture.html")]
 pub struct ReportArgs {
-    /// The file of runs, or the record of a watch
+    /// The file of runs, or the record of a watch or a capture
     #[arg(value_name = "RUNS")]
     runs: PathBuf,
     /// Write one page of HTML that needs nothing else
@@ -69,6 +74,9 @@ fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     if recorded::is_record(&arguments.runs) {
         return show_record(arguments);
     }
+    if capture::record::is_record(&arguments.runs) {
+        return show_capture(arguments);
+    }
     let experiment = load(&arguments.runs).map_err(|error| Failure::new(&error, None))?;
     let limits = arguments.limits.iter().map(|limit| limit.0.clone()).collect();
     let options = Options { limits, ..Options::default() }.of(&experiment.header);
@@ -95,29 +103,11 @@ fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
 /// The record of a watch.
 fn show_record(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     let hint = "`takeup watch --from FILE --json` prints each interval";
-    let options = [
-        ("--csv", arguments.csv.is_some()),
-        ("--ndjson", arguments.ndjson.is_some()),
-        ("--limit", !arguments.limits.is_empty()),
-    ];
-    if let Some((option, _)) = options.iter().find(|(_, is_asked)| *is_asked) {
-        let shown = arguments.runs.display();
-        let message = format!("{shown} is a record of `takeup watch`: {option} is for experiments");
-        return Err(Failure::of(message, Some(hint)));
-    }
+    check_options(arguments, "takeup watch", hint)?;
     let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
     let extent = recorded::extent(&arguments.runs)?;
     let history = recorded::history(&arguments.runs, extent.joined_least())?;
-    let name = arguments.runs.file_name().unwrap_or_default().to_string_lossy();
-    let made =
-        (page.is_some() || arguments.svg.is_some()).then(|| screen::history::page(&history, &name));
-    if let (Some(mut file), Some(made)) = (page, &made) {
-        file.write(&made.to_html())?;
-        file.complete()?;
-    }
-    if let (Some(directory), Some(made)) = (&arguments.svg, &made) {
-        write_texts(drawings(directory, made)?)?;
-    }
+    write_page(arguments, page, |name| screen::history::page(&history, name))?;
     let text = match (arguments.json, arguments.quiet) {
         (true, _) => recorded::printed(&ReportDocument::of(&history)),
         (false, true) => String::new(),
@@ -125,6 +115,59 @@ fn show_record(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     };
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)
+}
+
+/// The record of a capture.
+fn show_capture(arguments: &ReportArgs) -> Result<Outcome, Failure> {
+    let hint = "`takeup capture --from FILE --json` prints all of it";
+    check_options(arguments, "takeup capture", hint)?;
+    let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
+    let captured = document::read(&arguments.runs)?;
+    if captured.is_cut {
+        say_cut(&arguments.runs);
+    }
+    let together = screen::captured::Together::of(&captured);
+    write_page(arguments, page, |name| screen::captured::page(&together, name))?;
+    let text = match (arguments.json, arguments.quiet) {
+        (true, _) => format!("{:#}\n", document::of(&together, "report")),
+        (false, true) => String::new(),
+        (false, false) => screen::captured::text(&together, colour(&std::io::stdout())),
+    };
+    to_standard_output(text.as_bytes())?;
+    Ok(Outcome::Done)
+}
+
+/// That nothing is asked for that only experiments have.
+fn check_options(arguments: &ReportArgs, made_by: &str, hint: &str) -> Result<(), Failure> {
+    let options = [
+        ("--csv", arguments.csv.is_some()),
+        ("--ndjson", arguments.ndjson.is_some()),
+        ("--limit", !arguments.limits.is_empty()),
+    ];
+    let Some((option, _)) = options.iter().find(|(_, is_asked)| *is_asked) else { return Ok(()) };
+    let shown = arguments.runs.display();
+    let message = format!("{shown} is a record of `{made_by}`: {option} is for experiments");
+    Err(Failure::of(message, Some(hint)))
+}
+
+/// The page of a record, and what is drawn on it, where they are asked for.
+fn write_page(
+    arguments: &ReportArgs,
+    file: Option<OutputFile>,
+    page: impl FnOnce(&str) -> Page,
+) -> Result<(), Failure> {
+    if file.is_none() && arguments.svg.is_none() {
+        return Ok(());
+    }
+    let made = page(&arguments.runs.file_name().unwrap_or_default().to_string_lossy());
+    if let Some(mut file) = file {
+        file.write(&made.to_html())?;
+        file.complete()?;
+    }
+    if let Some(directory) = &arguments.svg {
+        write_texts(drawings(directory, &made)?)?;
+    }
+    Ok(())
 }
 
 /// That no file is asked for twice, and none in the place of the runs.

@@ -254,6 +254,12 @@ fn not_in_record(path: &Path, name: &str, part: &str, seen: &BTreeSet<String>) -
     Failure::of(format!("{shown} has no device {name}{part}"), Some(&hint))
 }
 
+/// The name of the tape drive that a path is a way to.
+pub(super) fn drive_of(path: &str) -> Option<String> {
+    let name = plain_name(OsStr::new(path));
+    (path.starts_with("/dev/") && tapes::is_drive(&name)).then_some(name)
+}
+
 /// A name as the kernel has it, of a name or a node; of a tape drive that of the drive, whichever
 /// way to it is named.
 fn plain_name(argument: &OsStr) -> String {
@@ -263,7 +269,8 @@ fn plain_name(argument: &OsStr) -> String {
     drive.unwrap_or(name).to_owned()
 }
 
-fn watched(devices: &[OsString]) -> Result<Watched, Failure> {
+/// What is watched of what was named; everything where nothing is.
+pub(super) fn watched(devices: &[OsString]) -> Result<Watched, Failure> {
     if devices.is_empty() {
         return Ok(Watched::All);
     }

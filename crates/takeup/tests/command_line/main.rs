@@ -3,6 +3,8 @@
 
 mod calibration;
 mod capture;
+mod capture_records;
+mod captured_record;
 mod explain;
 mod explanation;
 mod failures;

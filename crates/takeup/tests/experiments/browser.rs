@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{small_experiment, succeeds, watch_record};
+use crate::{captured_record, small_experiment, succeeds, watch_record};
 
 /// The page's elements after its script has run, and what the console said.
 fn opened(page: &Path) -> (String, String) {
@@ -119,6 +119,23 @@ fn the_page_of_a_watch_fits_a_narrow_window() {
     assert_eq!(document.matches("<svg class=\"fig\"").count(), 12);
     // Each twice, with a pause: one of the disk, of the volume also what its numbers are of.
     assert_eq!(document.matches("class=\"value\"").count(), 6);
+    let (width, room, _) = narrow(&page);
+    assert_eq!(width, room, "the page is wider than its window");
+}
+
+/// A capture and the disk below it: calls above, the disk below, no more width than there is.
+#[test]
+fn the_page_of_a_capture_fits_a_narrow_window() {
+    needs::require!(Chromium);
+    let directory = tempfile::tempdir().unwrap();
+    let record = captured_record::captured().to_lines();
+    fs::write(directory.path().join("shop"), record).unwrap();
+    succeeds(directory.path(), &["report", "shop", "-o", "page.html", "-q"]);
+    let page = directory.path().join("page.html");
+    let (document, console) = opened(&page);
+    assert_eq!(console, "");
+    // Two of times, four of calls, four of the disk and one in its own section, four of files.
+    assert_eq!(document.matches("<svg class=\"fig\"").count(), 15);
     let (width, room, _) = narrow(&page);
     assert_eq!(width, room, "the page is wider than its window");
 }

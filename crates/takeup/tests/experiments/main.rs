@@ -4,6 +4,8 @@
 
 mod browser;
 mod captured;
+#[path = "../command_line/captured_record.rs"]
+mod captured_record;
 mod commands;
 mod disks;
 mod files;

@@ -110,7 +110,7 @@ fn validate(
     let mut profiler = Profiler::new(observe::capture::profile::Limits::default());
     // fio ends by itself before that, unless the disk holds it.
     let patience = Duration::from_secs_f64(SECONDS_MAX * 2.0);
-    let recorded: Recorded = record(buffer, Some(patience), subject, cancel, &mut profiler)?;
+    let recorded: Recorded = record(buffer, Some(patience), None, subject, cancel, &mut profiler)?;
     if recorded.is_stopped {
         return Err(Failure::of("stopped while the job ran", None));
     }

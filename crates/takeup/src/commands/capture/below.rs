@@ -1,0 +1,51 @@
+//! The devices below captured files.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use host::layers::Storage;
+use observe::Reading;
+use observe::capture::operation::FileKind;
+use observe::capture::profile::{FileProfile, Profile};
+use observe::capture::words::is_used_much;
+
+use crate::commands::watch::drive_of;
+
+/// The names of the devices that a capture's files lie on, down to the disks. Of which only a few
+/// blocks were read, as every program does of its libraries, only where there are no others.
+pub fn devices(profile: &Profile) -> BTreeSet<String> {
+    let all = || profile.files.iter().filter(|it| it.reads + it.writes > 0);
+    let of = |files: &mut dyn Iterator<Item = &FileProfile>| -> BTreeSet<String> {
+        files.flat_map(below).collect()
+    };
+    let much = of(&mut all().filter(|it| is_used_much(it)));
+    if much.is_empty() { of(&mut all()) } else { much }
+}
+
+/// What is gone by now lay where its folder lies.
+fn below(file: &FileProfile) -> Vec<String> {
+    let Some(path) = file.path.as_deref().filter(|path| path.starts_with('/')) else {
+        return Vec::new();
+    };
+    match file.kind {
+        FileKind::CharacterDevice => drive_of(path).into_iter().collect(),
+        FileKind::Pipe | FileKind::Socket => Vec::new(),
+        FileKind::Regular | FileKind::BlockDevice | FileKind::Other => {
+            let path = Path::new(path);
+            let found = Storage::of(path).ok();
+            let found = found.or_else(|| Storage::of(path.parent()?).ok());
+            let layers = found.map(|it| it.layers).unwrap_or_default();
+            layers.iter().map(|layer| layer.name.replace('!', "/")).collect()
+        }
+    }
+}
+
+/// Leaves in readings what is told of some devices.
+pub fn keep(readings: &mut [Reading], names: &BTreeSet<String>) {
+    for reading in readings {
+        reading.rows.retain(|row| names.contains(&row.name));
+        reading.in_flight.retain(|name, _| names.contains(name));
+        reading.queues.retain(|name, _| names.contains(name));
+        reading.tapes.retain(|name, _| names.contains(name));
+    }
+}

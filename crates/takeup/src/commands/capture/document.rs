@@ -1,0 +1,65 @@
+//! A capture as `--json` has it, whoever prints it, and as it is read from its file.
+
+use std::path::Path;
+
+use observe::capture::presentation;
+use observe::capture::record::{CaptureRecordError, Captured};
+use report::calendar::time_text;
+use screen::captured::Together;
+use serde_json::{Value, json};
+
+use crate::commands::recorded::device_document;
+use crate::failure::Failure;
+
+/// The record of a capture.
+pub fn read(path: &Path) -> Result<Captured, Failure> {
+    Captured::read(path).map_err(|error| {
+        let hint = match &error {
+            CaptureRecordError::NoRecord { .. } => Some("`takeup capture --record FILE` makes one"),
+            CaptureRecordError::Empty { .. } => Some("it was cut off: it has nothing to show"),
+            _ => None,
+        };
+        Failure::new(&error, hint.map(str::to_owned))
+    })
+}
+
+/// The document: the profile and what it says, and what devices did meanwhile.
+pub fn of(together: &Together<'_>, command: &str) -> Value {
+    let captured = together.captured;
+    let heading = &captured.heading;
+    let mut document = json!(presentation::document(&captured.profile));
+    document["command"] = json!(command);
+    document["subject"] = json!(heading.subject);
+    let began = heading.began_unix_seconds;
+    #[expect(clippy::cast_possible_truncation, reason = "a whole number, or the nearest there is")]
+    let whole = began.floor() as i64;
+    document["began"] = json!(time_text(whole));
+    document["began_unix_seconds"] = json!(began);
+    document["events"] = json!(heading.events);
+    document["failed"] = json!(heading.failed);
+    document["is_stopped"] = json!(heading.is_stopped);
+    document["is_cut"] = json!(captured.is_cut);
+    document["devices"] = Value::Null;
+    document["devices_at_seconds"] = Value::Null;
+    if let Some(history) = &together.devices {
+        let devices = history.devices.iter().map(|it| device_document(history, it));
+        document["devices"] = json!(devices.collect::<Vec<_>>());
+        // Times of devices begin with the first look at them, those of calls with the capture.
+        let behind = together.devices_frame.offset_seconds - together.calls_frame.offset_seconds;
+        document["devices_at_seconds"] = json!(behind);
+    }
+    document
+}
+
+/// Of one that others recorded: lines in the place of events, and no time of day.
+pub fn imported(document: &mut Value, lines: u64) {
+    document["lines"] = json!(lines);
+    if let Some(fields) = document.as_object_mut() {
+        for name in ["events", "subject", "began", "began_unix_seconds", "is_cut"] {
+            fields.remove(name);
+        }
+        for name in ["devices", "devices_at_seconds"] {
+            fields.remove(name);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Records of a capture whose truth is known: a log of which each write of 8 KiB is followed by
+//! fdatasync, and a table read at random; and the disk below both.
+
+use observe::Reading;
+use observe::capture::operation::{
+    Asked, Engine, FileKind, OpenedFile, Operation, Recording as _, SyncCall,
+};
+use observe::capture::profile::{Limits, Profiler};
+use observe::capture::record::{Captured, Heading};
+
+/// The beginning, 2026-11-20 08:33:01 and a half.
+pub const BEGAN: f64 = 1_795_163_581.5;
+
+/// Ten seconds: the log is written a hundred times a second, the table read from the fifth second
+/// on, as often.
+pub fn captured() -> Captured {
+    let mut profiler = Profiler::new(Limits::default());
+    profiler.begin(0);
+    for (number, path) in [(0, "/srv/pg_wal/000000010000000000000001"), (1, "/srv/base/5/16384")] {
+        let file = OpenedFile {
+            path: Ok(path.to_owned()),
+            kind: FileKind::Regular,
+            deleted: false,
+            direct: Ok(false),
+            synchronous: Ok(false),
+            append: Ok(false),
+            size_bytes: Ok(1 << 30),
+        };
+        profiler.file(number, &file);
+    }
+    for number in 0_u64..1000 {
+        let write = Operation {
+            start_ns: number * 10_000_000,
+            duration_ns: Ok(50_000),
+            process: 1,
+            thread: 1,
+            file: 0,
+            engine: Engine::Psync,
+            asked: Asked::Write,
+            offset_bytes: Ok(number * 8192),
+            asked_bytes: Ok(8192),
+            done_bytes: Ok(8192),
+            synchronous: false,
+            in_flight: Ok(1),
+            error: 0,
+        };
+        profiler.operation(&write);
+        let sync = Asked::Sync(SyncCall::Fdatasync);
+        profiler.operation(&Operation { asked: sync, ..write });
+        if number >= 500 {
+            let place = number.wrapping_mul(2_654_435_761) % 65_536 * 16_384;
+            let (offset_bytes, bytes) = (Ok(place), Ok(16_384));
+            let read = Operation { offset_bytes, asked_bytes: bytes, done_bytes: bytes, ..write };
+            profiler.operation(&Operation { asked: Asked::Read, file: 1, thread: 2, ..read });
+        }
+    }
+    profiler.end(10_000_000_000);
+    Captured {
+        heading: Heading {
+            began_unix_seconds: BEGAN,
+            subject: "shop --fast".to_owned(),
+            events: 5000,
+            ..Heading::default()
+        },
+        profile: profiler.profile(),
+        beside: Some((0..=42).map(reading).collect()),
+        is_cut: false,
+    }
+}
+
+/// What the disk had done a quarter of a second before the capture, and each quarter from there.
+fn reading(look: u32) -> Reading {
+    let seconds = f64::from(look) * 0.25 - 0.25;
+    let done = (seconds.clamp(0.0, 10.0) * 100.0) as u64;
+    let reads = done.saturating_sub(500);
+    let (read, written) = (reads * 32, done * 16);
+    let row = format!("8 0 sda {reads} 0 {read} {reads} {done} 0 {written} {done} 0 {done} {done}");
+    Reading {
+        at_seconds: seconds,
+        unix_seconds: (BEGAN + seconds) as i64,
+        rows: host::counters::disk::rows(row.as_bytes()).unwrap(),
+        ..Reading::default()
+    }
+}
