@@ -114,6 +114,8 @@ struct Told {
     captured: Captured,
     /// Of one that was imported, its lines.
     lines: Option<u64>,
+    /// Why it could not be kept.
+    not_kept: Option<Failure>,
 }
 
 /// Runs the command.
@@ -145,22 +147,23 @@ fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
                 say_cut(path);
             }
             crate::interrupt::watch(&cancel);
-            Told { captured, lines: None }
+            Told { captured, lines: None, not_kept: None }
         }
         (None, None) => now(arguments, &cancel)?,
     };
-    // A recording is not lost because nothing more can be made of it.
+    // A recording is not lost because it cannot be kept, or nothing more can be made of it.
     let made = wanted.make(&told.captured.profile, arguments.buffer, &cancel);
     let (made, failure) = match made {
         Ok(made) => (made, None),
         Err(failure) => (Made::default(), Some(failure)),
     };
     let code = print(arguments, &told, &made)?;
-    if let Some(failure) = failure {
+    let failures = [told.not_kept, failure];
+    for failure in failures.iter().flatten() {
         to_standard_error(&failure.to_text());
-        return Ok(ExitCode::from(FAILED));
     }
-    Ok(code)
+    let has_failed = failures.iter().any(Option::is_some);
+    Ok(if has_failed { ExitCode::from(FAILED) } else { code })
 }
 
 /// What a process does now, kept where that is asked for.
@@ -190,11 +193,11 @@ fn now(arguments: &CaptureArgs, cancel: &Cancel) -> Result<Told, Failure> {
         is_stopped: recorded.is_stopped,
     };
     let captured = Captured { heading, profile, beside, is_cut: false };
-    if let Some(mut file) = file {
+    let kept = file.map(|mut file| {
         file.write(&captured.to_lines())?;
-        file.complete()?;
-    }
-    Ok(Told { captured, lines: None })
+        file.complete()
+    });
+    Ok(Told { captured, lines: None, not_kept: kept.and_then(Result::err) })
 }
 
 /// A recording of others. Ctrl-C ends it as it ends any program that only reads.
@@ -208,7 +211,7 @@ fn import(path: &Path) -> Result<Told, Failure> {
         profiler.cannot_see(sentence);
     }
     let captured = Captured { profile: profiler.profile(), ..Captured::default() };
-    Ok(Told { captured, lines: Some(imported.lines) })
+    Ok(Told { captured, lines: Some(imported.lines), not_kept: None })
 }
 
 /// Records until the process has ended, the time is over, or somebody stops it.
