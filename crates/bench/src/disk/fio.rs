@@ -216,7 +216,7 @@ impl Job {
         }
         if let Some(sync) = &self.sync {
             section.sync.merge(&Direction {
-                requests: sync.total_ios,
+                requests: sync.count(),
                 seconds: self.seconds(),
                 latency: sync.lat_ns.histogram()?,
                 latency_sum_ns: sync.lat_ns.sum_ns(),
@@ -267,6 +267,13 @@ struct ToldSync {
     lat_ns: Latency,
 }
 
+impl ToldSync {
+    /// fio 3.33 says that there were none (`total_ios`), and how long how many of them took.
+    fn count(&self) -> u64 {
+        self.total_ios.max(self.lat_ns.count())
+    }
+}
+
 #[derive(Default, Deserialize)]
 struct Latency {
     #[serde(default)]
@@ -280,6 +287,11 @@ struct Latency {
 impl Latency {
     fn sum_ns(&self) -> f64 {
         self.mean * self.n
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a float becomes the nearest number")]
+    fn count(&self) -> u64 {
+        self.n.round() as u64
     }
 
     fn histogram(&self) -> Result<Histogram, FioError> {
@@ -296,6 +308,7 @@ impl Latency {
 mod tests {
     use super::*;
 
+    const SYNCED: &[u8] = include_bytes!("../../tests/fio/write-fdatasync-3.33.json");
     const REAL: &[u8] = include_bytes!("../../tests/fio/randrw-3.33.json");
 
     #[test]
@@ -314,6 +327,13 @@ mod tests {
         // fio's own median is 211968 ns; bins of both are 3 % wide.
         let median = run.read.latency.quantile_ns(0.5).unwrap() as f64;
         assert!((median / 211_968.0 - 1.0).abs() < 0.05, "{median}");
+        // Of 64 writes; fio writes that `total_ios` of the syncs is 0.
+        let run = FioRun::parse(SYNCED).unwrap();
+        assert_eq!((run.write.requests, run.sync.requests), (64, 15));
+        assert_eq!(run.sync.latency.count(), 15);
+        let rate = super::super::operations::measures(&run)["fio_fsyncs_per_second"];
+        assert!((rate - 15.0 / run.seconds).abs() < 1e-9, "{rate}");
+        let run = FioRun::parse(REAL).unwrap();
         let noisy = [b"note: both iodepth >= 1 and sync engine {x}\n", REAL].concat();
         assert_eq!(FioRun::parse(&noisy).unwrap(), run);
     }
