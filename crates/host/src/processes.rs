@@ -16,6 +16,9 @@ pub struct ProcessTimes {
     /// Ticks since the machine was started at which it began: tells a process from a later one with
     /// the same number.
     pub start_ticks: u64,
+    /// Pages that it had to wait for a device for, with those of the children that it has waited
+    /// for.
+    pub major_faults: u64,
     /// Whether it has ended, and only waits for its parent to be told.
     pub has_ended: bool,
 }
@@ -38,6 +41,7 @@ impl ProcessTimes {
             used_ticks: number(14)?.saturating_add(number(15)?),
             children_ticks: number(16)?.saturating_add(number(17)?),
             start_ticks: number(22)?,
+            major_faults: number(12)?.saturating_add(number(13)?),
             has_ended: matches!(fields.first(), Some(&("Z" | "X"))),
         })
     }
@@ -129,6 +133,12 @@ pub struct ProcessBytes {
     pub read_calls: u64,
     /// Calls that write.
     pub write_calls: u64,
+    /// What devices were asked to read for it, ahead and for mapped files too.
+    pub device_read_bytes: u64,
+    /// What it made devices write, counted when a page of the page cache is made dirty.
+    pub device_written_bytes: u64,
+    /// What of that was given up before it was written: the file was cut or removed.
+    pub cancelled_bytes: u64,
 }
 
 impl ProcessBytes {
@@ -145,6 +155,9 @@ impl ProcessBytes {
             written_bytes: number("wchar")?,
             read_calls: number("syscr")?,
             write_calls: number("syscw")?,
+            device_read_bytes: number("read_bytes")?,
+            device_written_bytes: number("write_bytes")?,
+            cancelled_bytes: number("cancelled_write_bytes")?,
         })
     }
 }
@@ -168,11 +181,12 @@ mod tests {
 
     #[test]
     fn a_name_may_hold_anything() {
-        let text = b"71 (a) R 9 (b\n) S 1 71 71 0 -1 4194304 9 0 0 0 500 25 0 0 20 0 1 0 1234 5\n";
+        let text = b"71 (a) R 9 (b\n) S 1 71 71 0 -1 4194304 9 0 2 3 500 25 0 0 20 0 1 0 1234 5\n";
         let expected = ProcessTimes {
             used_ticks: 525,
             children_ticks: 0,
             start_ticks: 1234,
+            major_faults: 5,
             has_ended: false,
         };
         assert_eq!(ProcessTimes::parse(text), Some(expected));
@@ -203,9 +217,17 @@ mod tests {
 
     #[test]
     fn bytes_are_those_of_calls() {
-        let text = "rchar: 70\nwchar: 50\nsyscr: 2\nsyscw: 1\nread_bytes: 4096\n";
-        let expected =
-            ProcessBytes { read_bytes: 70, written_bytes: 50, read_calls: 2, write_calls: 1 };
+        let text = "rchar: 70\nwchar: 50\nsyscr: 2\nsyscw: 1\nread_bytes: 4096\n\
+                    write_bytes: 8192\ncancelled_write_bytes: 512\n";
+        let expected = ProcessBytes {
+            read_bytes: 70,
+            written_bytes: 50,
+            read_calls: 2,
+            write_calls: 1,
+            device_read_bytes: 4096,
+            device_written_bytes: 8192,
+            cancelled_bytes: 512,
+        };
         assert_eq!(ProcessBytes::parse(text), Some(expected));
         assert_eq!(ProcessBytes::parse("rchar: 70"), None);
         assert!(ProcessBytes::of(std::process::id()).is_some());

@@ -3,8 +3,8 @@
 //! [`operation`] is the one model of an operation that a live recording and all imports share;
 //! whoever records hands each to a [`Recording`](operation::Recording). [`profile`] is what they
 //! come to, [`words`] says it by [`rules`], and [`presentation`] shows it. [`live`] records a
-//! process that runs; [`import`] reads recordings of others, and
-//! [`record`] keeps what came of one.
+//! process that runs; [`import`] reads recordings of others, and [`record`] keeps what came of
+//! one. Where calls cannot be recorded, [`sampled`] tells what `/proc` shows in their place.
 
 pub mod import;
 pub mod job;
@@ -14,4 +14,5 @@ pub mod presentation;
 pub mod profile;
 pub mod record;
 pub mod rules;
+pub mod sampled;
 pub mod words;

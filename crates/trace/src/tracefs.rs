@@ -31,10 +31,7 @@ impl Tracefs {
     /// When this process may not, when the kernel has none, and in a container whose numbers of
     /// processes are not those that are recorded.
     pub fn open() -> Result<Tracefs, TraceError> {
-        let own = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-        if own.to_str().is_some_and(|own| own != FIRST_NAMESPACE) {
-            return Err(TraceError::Container);
-        }
+        numbers_are_the_kernels()?;
         let mut is_refused = false;
         for place in PLACES {
             match fs::read_dir(Path::new(place).join("instances")) {
@@ -51,6 +48,21 @@ impl Tracefs {
         })?;
         let folder = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
         Ok(Tracefs { folder, _mount: Some(mount) })
+    }
+
+    /// That which is mounted there and nowhere else.
+    ///
+    /// # Errors
+    /// As of [`Tracefs::open`], and when it is no tracefs.
+    pub fn at(folder: &Path) -> Result<Tracefs, TraceError> {
+        numbers_are_the_kernels()?;
+        match fs::read_dir(folder.join("instances")) {
+            Ok(_) => Ok(Tracefs { folder: folder.to_owned(), _mount: None }),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Err(TraceError::NotAllowed)
+            }
+            Err(source) => Err(TraceError::NoTracefs { source }),
+        }
     }
 
     /// A mount of its own, whether or not it is mounted elsewhere, for tests of it.
@@ -94,6 +106,15 @@ impl Tracefs {
             Err(source) => return Err(TraceError::File { what: "read", path, source }),
         };
         Format::parse(&text).map(Some).map_err(|why| TraceError::Format { path, why })
+    }
+}
+
+/// In a container they are others than those that are recorded.
+fn numbers_are_the_kernels() -> Result<(), TraceError> {
+    let own = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    match own.to_str() {
+        Some(own) if own != FIRST_NAMESPACE => Err(TraceError::Container),
+        _ => Ok(()),
     }
 }
 

@@ -15,7 +15,7 @@
 mod asynchronous;
 mod calls;
 mod descriptors;
-mod files;
+pub(super) mod files;
 mod follower;
 mod lookups;
 mod operations;

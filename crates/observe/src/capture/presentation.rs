@@ -83,7 +83,7 @@ fn table(files: &[&FileProfile], colour: Colour) -> String {
     let mut table = Table::new(&COLUMNS);
     for file in files {
         let mut row = cells(file);
-        row[0] = shortened(file);
+        row[0] = shortened(file.path.as_deref());
         table.row(row, Emphasis::None);
     }
     table.render(colour)
@@ -163,9 +163,8 @@ pub fn gaps(files: &[&FileProfile]) -> String {
 }
 
 /// The end of a long path says more than its beginning.
-fn shortened(file: &FileProfile) -> String {
-    let path = file.path.as_deref().unwrap_or("?");
-    let shown = escape_controls(path);
+pub(super) fn shortened(path: Option<&str>) -> String {
+    let shown = escape_controls(path.unwrap_or("?"));
     let letters = shown.chars().count();
     if letters <= LETTERS {
         return shown;

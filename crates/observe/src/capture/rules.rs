@@ -53,4 +53,23 @@ finding::rules! {
         speaks_when: "it does not show something",
         source: "what kernel and format tell of a call: docs/capture.md",
     }
+    TOTALS {
+        id: "capture.totals",
+        looks_at: "what the kernel counts of each process",
+        speaks_when: "calls could not be recorded, and anything was counted",
+        source: "/proc/PID/io and /proc/PID/stat, those of children included",
+    }
+    POSITION {
+        id: "capture.position",
+        looks_at: "where the position of an open file stands, time and again",
+        speaks_when: "calls could not be recorded, and the position was seen to move",
+        source: "/proc/PID/fdinfo",
+    }
+    BESIDE {
+        id: "capture.beside",
+        looks_at: "what calls have moved, how far positions moved, and what devices were asked for",
+        speaks_when: "calls could not be recorded, and a tenth or more of one of them is in no \
+                      other",
+        source: "/proc/PID/io and /proc/PID/fdinfo",
+    }
 }

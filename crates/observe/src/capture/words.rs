@@ -246,12 +246,16 @@ fn names(files: &[&FileProfile]) -> String {
 
 /// The last two parts of a path, or what the file is.
 pub fn short_name(file: &FileProfile) -> String {
-    let Some(path) = &file.path else { return "a file without a name".to_owned() };
+    file.path.as_deref().map_or_else(|| "a file without a name".to_owned(), short_path)
+}
+
+/// The last two parts of a path, where that is not all of it.
+pub(super) fn short_path(path: &str) -> String {
     let parts: Vec<&str> = path.rsplitn(3, '/').collect();
     match parts[..] {
-        [_, "", _] | [_, "dev", ""] => path.clone(),
+        [_, "", _] | [_, "dev", ""] => path.to_owned(),
         [name, folder, _] => format!("{folder}/{name}"),
-        _ => path.clone(),
+        _ => path.to_owned(),
     }
 }
 

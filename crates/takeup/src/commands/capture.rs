@@ -2,16 +2,19 @@
 //!
 //! [`observe::capture::live`] makes operations of what the kernel records; [`subject`] is the
 //! process, started here or found; [`below`] the devices below its files, [`document`] what is
-//! printed and kept; [`job`] the load that fio is to make of it.
+//! printed and kept; [`job`] the load that fio is to make of it; [`sampling`] what is done where the
+//! kernel does not record.
 
 mod below;
 pub mod document;
 mod job;
+mod sampling;
 mod subject;
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufReader;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -43,7 +46,8 @@ use crate::terminal::{colour, to_standard_error};
 /// Records each read, write, sync and the like of a process, its threads and all that it starts, by
 /// the kernel's own tracepoints: nothing is stopped, nothing is loaded into the kernel. At the end
 /// it says of each file how it was used: by which calls, in which sizes, in which order, how deep,
-/// and how often it was made sure of. What cannot be seen is told as such. Takes root's rights.
+/// and how often it was made sure of. What cannot be seen is told as such. Takes root's rights;
+/// without them, or with a kernel that does not record calls, it tells what /proc shows.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -85,6 +89,9 @@ pub struct CaptureArgs {
     /// Room for what was recorded and not yet read, on all processors together
     #[arg(long, value_name = "SIZE", default_value = "64M")]
     buffer: Size,
+    /// Where tracefs is mounted, if not in one of the usual places
+    #[arg(long, value_name = "FOLDER", conflicts_with = "import")]
+    tracefs: Option<PathBuf>,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
@@ -132,8 +139,27 @@ pub fn run(arguments: &CaptureArgs) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
+/// With what is recorded.
+#[derive(Clone, Copy)]
+struct Means<'a> {
+    buffer: Size,
+    tracefs: Option<&'a Path>,
+}
+
+impl Means<'_> {
+    /// Begins, if the kernel can record and does so for us.
+    fn begin(self, subject: &Subject, to: &mut Profiler) -> Result<Session, TraceError> {
+        let tracefs = match self.tracefs {
+            Some(folder) => Tracefs::at(folder)?,
+            None => Tracefs::open()?,
+        };
+        Session::begin(&tracefs, &[subject.pid()], self.buffer.0, to)
+    }
+}
+
 fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
     let wanted = Wanted::of(&arguments.job)?;
+    let means = Means { buffer: arguments.buffer, tracefs: arguments.tracefs.as_deref() };
     let cancel = Cancel::new();
     let told = match (&arguments.import, &arguments.from) {
         (Some(path), _) => {
@@ -149,10 +175,13 @@ fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
             crate::interrupt::watch(&cancel);
             Told { captured, lines: None, not_kept: None }
         }
-        (None, None) => now(arguments, &cancel)?,
+        (None, None) => match now(arguments, means, wanted.is_any(), &cancel)? {
+            ControlFlow::Continue(told) => told,
+            ControlFlow::Break(code) => return Ok(code),
+        },
     };
     // A recording is not lost because it cannot be kept, or nothing more can be made of it.
-    let made = wanted.make(&told.captured.profile, arguments.buffer, &cancel);
+    let made = wanted.make(&told.captured.profile, means, &cancel);
     let (made, failure) = match made {
         Ok(made) => (made, None),
         Err(failure) => (Made::default(), Some(failure)),
@@ -166,8 +195,14 @@ fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
     Ok(if has_failed { ExitCode::from(FAILED) } else { code })
 }
 
-/// What a process does now, kept where that is asked for.
-fn now(arguments: &CaptureArgs, cancel: &Cancel) -> Result<Told, Failure> {
+/// What a process does now, kept where that is asked for. Where calls cannot be recorded, what
+/// `/proc` shows is told, and that is all.
+fn now(
+    arguments: &CaptureArgs,
+    means: Means<'_>,
+    wants_job: bool,
+    cancel: &Cancel,
+) -> Result<ControlFlow<ExitCode, Told>, Failure> {
     let watched = arguments.watch.as_deref().map(watched).transpose()?;
     let file = arguments.record.as_deref().map(OutputFile::open_new).transpose()?;
     let mut profiler = Profiler::new(Limits::default());
@@ -177,7 +212,18 @@ fn now(arguments: &CaptureArgs, cancel: &Cancel) -> Result<Told, Failure> {
         None => (Subject::start(&arguments.command)?, arguments.command.join(" ")),
     };
     let span = arguments.span.map(|span| Duration::from_secs_f64(span.0));
-    let recorded = record(arguments.buffer, span, watched, subject, cancel, &mut profiler)?;
+    let session = match means.begin(&subject, &mut profiler) {
+        Ok(session) => session,
+        Err(error) if wants_job => return Err(no_calls("job", &error)),
+        Err(error) if file.is_some() || watched.is_some() => {
+            return Err(no_calls("record", &error));
+        }
+        Err(error) => {
+            let told = sampling::sample(&error, span, subject, cancel)?;
+            return sampling::print(arguments, &told).map(ControlFlow::Break);
+        }
+    };
+    let recorded = record(session, span, watched, subject, cancel, &mut profiler)?;
     let profile = profiler.profile();
     let mut beside = recorded.beside;
     if let Some(readings) = &mut beside
@@ -197,7 +243,8 @@ fn now(arguments: &CaptureArgs, cancel: &Cancel) -> Result<Told, Failure> {
         file.write(&captured.to_lines())?;
         file.complete()
     });
-    Ok(Told { captured, lines: None, not_kept: kept.and_then(Result::err) })
+    let not_kept = kept.and_then(Result::err);
+    Ok(ControlFlow::Continue(Told { captured, lines: None, not_kept }))
 }
 
 /// A recording of others. Ctrl-C ends it as it ends any program that only reads.
@@ -216,18 +263,13 @@ fn import(path: &Path) -> Result<Told, Failure> {
 
 /// Records until the process has ended, the time is over, or somebody stops it.
 fn record(
-    buffer: Size,
+    mut session: Session,
     span: Option<Duration>,
     watched: Option<Watched>,
     mut subject: Subject,
     cancel: &Cancel,
     to: &mut Profiler,
 ) -> Result<Recorded, Failure> {
-    let running = matches!(subject, Subject::Running(_)).then(|| subject.pid());
-    let tracefs = Tracefs::open().map_err(|error| refusal(&error, running))?;
-    let roots = [subject.pid()];
-    let session = Session::begin(&tracefs, &roots, buffer.0, to);
-    let mut session = session.map_err(|error| refusal(&error, running))?;
     let failure = |error: TraceError| Failure::new(&error, None);
     let counters = |error: CounterError| Failure::new(&error, None);
     let beside = watched.map(Beside::begin).transpose().map_err(counters)?;
@@ -256,27 +298,33 @@ fn record(
     Ok(Recorded { ended, began_unix_seconds, failed, is_stopped, beside })
 }
 
-/// Why nothing can be recorded, with what `/proc` tells of a process that runs all the same.
-fn refusal(error: &TraceError, pid: Option<u32>) -> Failure {
-    let hint = match error {
-        TraceError::NotAllowed => "run it as root, for example with sudo",
-        TraceError::Container => "run it on the host: a container's processes are seen from there",
-        TraceError::NoTracefs { .. } => "`mount -t tracefs none /sys/kernel/tracing`",
-        TraceError::NoEvents => "`strace -f -ttt -T -yy -o FILE` records without them, slowly",
-        _ => return Failure::new(error, None),
-    };
-    let counted = pid.and_then(|pid| Some((pid, host::processes::ProcessBytes::of(pid)?)));
-    let counted = counted.map(|(pid, bytes)| {
-        format!(
-            "; /proc tells only that process {pid} has read {} in {} calls and written {} in {} \
-             since it began",
-            report::format::size(bytes.read_bytes),
-            bytes.read_calls,
-            report::format::size(bytes.written_bytes),
-            bytes.write_calls
-        )
-    });
-    Failure::new(error, Some(format!("{hint}{}", counted.unwrap_or_default())))
+/// What would help where nothing can be recorded.
+fn hint(error: &TraceError) -> Option<&'static str> {
+    match error {
+        TraceError::NotAllowed => Some("run it as root, for example with sudo"),
+        TraceError::Container => {
+            Some("run it on the host: a container's processes are seen from there")
+        }
+        TraceError::NoTracefs { .. } => Some("`mount -t tracefs none /sys/kernel/tracing`"),
+        TraceError::NoEvents => {
+            Some("`strace -f -ttt -T -yy -o FILE` records without them, slowly, for --import")
+        }
+        _ => None,
+    }
+}
+
+fn refusal(error: &TraceError) -> Failure {
+    Failure::new(error, hint(error).map(str::to_owned))
+}
+
+/// A job is made of calls, and so is a record.
+fn no_calls(what: &str, error: &TraceError) -> Failure {
+    let why = refusal(error);
+    let text = format!(
+        "no {what} can be written: /proc shows no calls, and they cannot be recorded: {}",
+        why.message()
+    );
+    Failure::of(text, hint(error))
 }
 
 fn print(arguments: &CaptureArgs, told: &Told, made: &Made) -> Result<ExitCode, Failure> {
@@ -296,17 +344,23 @@ fn print(arguments: &CaptureArgs, told: &Told, made: &Made) -> Result<ExitCode, 
             + &made.text(colour);
         to_standard_output(text.as_bytes())?;
     }
-    let heading = &captured.heading;
     if arguments.from.is_some() {
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(how) = &heading.failed {
+    let heading = &captured.heading;
+    let stopped = "what was recorded until then is told";
+    Ok(how_it_went(heading.failed.as_deref(), heading.is_stopped.then_some(stopped)))
+}
+
+/// Tells what went wrong with the command, or that somebody stopped it, and what there is of it.
+fn how_it_went(failed: Option<&str>, stopped: Option<&str>) -> ExitCode {
+    if let Some(how) = failed {
         to_standard_error(&format!("takeup: the command ended with {how}\n"));
-        return Ok(ExitCode::from(FAILED));
+        return ExitCode::from(FAILED);
     }
-    if heading.is_stopped {
-        to_standard_error("takeup: stopped; what was recorded until then is told\n");
-        return Ok(ExitCode::from(FAILED));
+    if let Some(stopped) = stopped {
+        to_standard_error(&format!("takeup: stopped; {stopped}\n"));
+        return ExitCode::from(FAILED);
     }
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }

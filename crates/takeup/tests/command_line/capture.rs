@@ -2,9 +2,8 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -120,39 +119,6 @@ fn what_is_no_process_is_told() {
     let own = rustix::thread::gettid().as_raw_nonzero().get();
     let process = std::process::id();
     check(&own.to_string(), &format!("{own} is a thread of process {process}"));
-}
-
-/// Without root's rights, and where process numbers are others: what would help.
-#[test]
-fn what_may_not_be_recorded_is_told() {
-    needs::require!(Tracefs);
-    let directory = tempfile::tempdir().unwrap();
-    let check = |command: &mut Command, expected: &str| {
-        let output = command.current_dir(directory.path()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains(expected), "{said}");
-    };
-    let mut inside = Command::new("unshare");
-    inside.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_takeup")]);
-    check(
-        inside.args(["capture", "--", "true"]),
-        "this is a container with process numbers of its own: the kernel records others\n\
-         hint: run it on the host",
-    );
-    // Somebody else can run it only where the program is not in root's own folder.
-    let mut probe = takeup();
-    if probe.arg("--version").uid(65534).output().is_ok_and(|it| it.status.success()) {
-        check(
-            takeup().args(["capture", "--", "true"]).uid(65534),
-            "takeup: tracing takes root's rights (CAP_SYS_ADMIN)\nhint: run it as root",
-        );
-        let own = std::process::id().to_string();
-        check(
-            takeup().args(["capture", "--pid", &own]).uid(65534),
-            &format!("takeup: process {own} belongs to somebody else\nhint: run it as root"),
-        );
-    }
 }
 
 /// Its processes have other numbers inside; from outside they are seen by those of the machine.

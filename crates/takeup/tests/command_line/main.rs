@@ -4,6 +4,7 @@
 mod calibration;
 mod capture;
 mod capture_records;
+mod capture_sampled;
 mod captured_record;
 mod explain;
 mod explanation;

@@ -14,19 +14,35 @@ const FILES_MAX: usize = 1 << 16;
 
 /// A descriptor as `/proc` showed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Looked {
-    pub(super) file: OpenedFile,
+pub(in crate::capture) struct Looked {
+    pub(in crate::capture) file: OpenedFile,
     /// Of the file system and the file there; of a block device its own number.
-    pub(super) device: u64,
-    inode: u64,
-    pub(super) position: Known<u64>,
+    pub(in crate::capture) device: u64,
+    pub(in crate::capture) inode: u64,
+    pub(in crate::capture) position: Known<u64>,
+    /// What it was opened for.
+    pub(in crate::capture) access: Known<Access>,
     /// When it was looked at.
-    pub(super) at_ns: u64,
+    pub(in crate::capture) at_ns: u64,
+}
+
+/// What a file was opened for (`O_ACCMODE`, open(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::capture) struct Access {
+    pub(in crate::capture) reads: bool,
+    pub(in crate::capture) writes: bool,
+}
+
+impl Access {
+    fn of(flags: OFlags) -> Access {
+        let way = flags & OFlags::ACCMODE;
+        Access { reads: way != OFlags::WRONLY, writes: way != OFlags::RDONLY }
+    }
 }
 
 impl Looked {
     /// Looks at a descriptor.
-    pub(super) fn at(process: u32, descriptor: u32) -> Known<Looked> {
+    pub(in crate::capture) fn at(process: u32, descriptor: u32) -> Known<Looked> {
         let at_ns = trace::now_ns();
         let path = format!("/proc/{process}/fd/{descriptor}");
         let link = fs::read_link(&path).map_err(|error| match error.kind() {
@@ -46,14 +62,16 @@ impl Looked {
         };
         let kind = kind(data.file_type());
         let is_sized = kind == FileKind::Regular;
-        let mut file = opened(flags.map(OFlags::from_bits_retain));
+        let flags = flags.map(OFlags::from_bits_retain);
+        let mut file = opened(flags);
         file.path = Ok(text);
         file.kind = kind;
         file.deleted = deleted;
         file.size_bytes = if is_sized { Ok(data.len()) } else { Err(Unknown::NotRecorded) };
         let device = if kind == FileKind::BlockDevice { data.rdev() } else { data.dev() };
         let position = position.ok_or(Unknown::NotRecorded);
-        Ok(Looked { file, device, inode: data.ino(), position, at_ns })
+        let access = flags.map(Access::of).ok_or(Unknown::NotRecorded);
+        Ok(Looked { file, device, inode: data.ino(), position, access, at_ns })
     }
 }
 
@@ -73,8 +91,9 @@ impl Looked {
         file.path = Ok(path.to_owned());
         file.kind = kind(data.file_type());
         file.size_bytes = Ok(data.len());
-        let position = Err(Unknown::NotRecorded);
-        Ok(Looked { file, device: data.dev(), inode: data.ino(), position, at_ns })
+        let (device, inode) = (data.dev(), data.ino());
+        let (position, access) = (Err(Unknown::NotRecorded), Err(Unknown::NotRecorded));
+        Ok(Looked { file, device, inode, position, access, at_ns })
     }
 }
 

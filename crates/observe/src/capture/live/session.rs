@@ -56,6 +56,10 @@ impl Session {
         buffer_bytes: u64,
         to: &mut dyn Recording,
     ) -> Result<Session, TraceError> {
+        // A kernel may have all other events and none of system calls.
+        if tracefs.format("syscalls", "sys_enter_read")?.is_none() {
+            return Err(TraceError::NoEvents);
+        }
         let (threads, processes) = family(roots);
         let threads: Vec<u32> = threads.into_iter().collect();
         let events = events();

@@ -39,6 +39,8 @@ pub fn of(together: &Together<'_>, command: &str) -> Value {
     document["failed"] = json!(heading.failed);
     document["is_stopped"] = json!(heading.is_stopped);
     document["is_cut"] = json!(captured.is_cut);
+    // Where calls are not recorded, why, and what `/proc` shows: `sampling`.
+    document["fallback"] = Value::Null;
     document["devices"] = Value::Null;
     document["devices_at_seconds"] = Value::Null;
     if let Some(history) = &together.devices {

@@ -12,7 +12,7 @@ use report::table::Colour;
 use serde_json::{Value, json};
 
 use super::subject::Subject;
-use super::{Recorded, record};
+use super::{Means, Recorded, record, refusal};
 use crate::failure::Failure;
 use crate::output_file::OutputFile;
 use crate::quantity::Size;
@@ -68,8 +68,18 @@ impl Wanted<'_> {
         Ok(Wanted { arguments, file })
     }
 
+    /// Whether there is to be a job at all.
+    pub fn is_any(&self) -> bool {
+        self.file.is_some() || self.arguments.validate
+    }
+
     /// Writes the job, and runs it.
-    pub fn make(self, captured: &Profile, buffer: Size, cancel: &Cancel) -> Result<Made, Failure> {
+    pub fn make(
+        self,
+        captured: &Profile,
+        means: Means<'_>,
+        cancel: &Cancel,
+    ) -> Result<Made, Failure> {
         let mut made = Made::default();
         if let Some(mut file) = self.file {
             let folder = self.arguments.folder.as_deref().map(whole).transpose()?;
@@ -85,7 +95,7 @@ impl Wanted<'_> {
         if self.arguments.validate {
             let below = whole(self.arguments.folder.as_deref().unwrap_or(Path::new(".")))?;
             let limit = self.arguments.limit;
-            made.validation = Some(validate(captured, &below, limit, buffer, cancel)?);
+            made.validation = Some(validate(captured, &below, limit, means, cancel)?);
         }
         Ok(made)
     }
@@ -101,7 +111,7 @@ fn validate(
     captured: &Profile,
     below: &Path,
     limit: Size,
-    buffer: Size,
+    means: Means<'_>,
     cancel: &Cancel,
 ) -> Result<Validation, Failure> {
     let limits = Limits { file_bytes: limit.0, operations: OPERATIONS_MAX, seconds: SECONDS_MAX };
@@ -110,7 +120,9 @@ fn validate(
     let mut profiler = Profiler::new(observe::capture::profile::Limits::default());
     // fio ends by itself before that, unless the disk holds it.
     let patience = Duration::from_secs_f64(SECONDS_MAX * 2.0);
-    let recorded: Recorded = record(buffer, Some(patience), None, subject, cancel, &mut profiler)?;
+    let session = means.begin(&subject, &mut profiler).map_err(|error| refusal(&error))?;
+    let patience = Some(patience);
+    let recorded: Recorded = record(session, patience, None, subject, cancel, &mut profiler)?;
     if recorded.is_stopped {
         return Err(Failure::of("stopped while the job ran", None));
     }

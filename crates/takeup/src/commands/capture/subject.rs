@@ -104,6 +104,14 @@ impl Subject {
         }
     }
 
+    /// Whether it still runs, without waiting for it: whoever does is to count what it did.
+    pub fn runs_still(&self) -> bool {
+        match self {
+            Subject::Running(process) => process.runs(),
+            Subject::Started { child, .. } => Process::of(child.id()).is_some(),
+        }
+    }
+
     /// Ends what was started, if it has not; how it ended, if that was badly and its own doing.
     pub fn end(&mut self) -> Result<Option<String>, Failure> {
         let has_ended = !self.runs();

@@ -1,0 +1,118 @@
+//! What `/proc` shows of processes whose calls cannot be recorded: without the rights to, in a
+//! container, or with a kernel that has no such events.
+//!
+//! A [`Sampler`] looks at the open files of processes and all that they start, time and again:
+//! where each file's position stands (proc_pid_fdinfo(5)), how it was opened, how large it is; and
+//! at what the kernel counts of each process as a whole (proc_pid_io(5)). Calls, their sizes and
+//! their order are not to be had this way, and nothing is made up in their place: the document has
+//! the fields of a recording, with `null` and a reason where `/proc` does not say it.
+//!
+//! Not here: a profile of calls, which [`profile`](super::profile) is; and a job for fio, which
+//! cannot be written of this.
+
+mod members;
+mod movement;
+mod presentation;
+mod sampler;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+use super::operation::FileKind;
+use super::profile::Class;
+
+pub use presentation::{document, text};
+pub use sampler::Sampler;
+
+/// What the kernel counts of processes (proc_pid_io(5), proc_pid_stat(5)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Calls that read: of files, pipes, sockets and terminals. Requests of rings and of libaio
+    /// are not among them.
+    pub read_calls: u64,
+    /// What they brought.
+    pub read_bytes: u64,
+    /// Calls that write.
+    pub write_calls: u64,
+    /// What they took.
+    pub written_bytes: u64,
+    /// What devices were asked to read: ahead, and for mapped files and requests of rings too.
+    pub device_read_bytes: u64,
+    /// What devices were given or will be, counted as pages become dirty.
+    pub device_written_bytes: u64,
+    /// What of that was given up before it was written.
+    pub cancelled_bytes: u64,
+    /// Pages of memory or of mapped files that had to be waited for.
+    pub major_faults: u64,
+}
+
+/// What was seen of processes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampled {
+    /// How long was looked at them.
+    pub seconds: f64,
+    /// How often.
+    pub looks: u64,
+    /// The processes that were met.
+    pub processes: u64,
+    /// What all of them did meanwhile, at least: what one did between the last look at it and its
+    /// end is missing if nobody waited for it that was looked at.
+    pub totals: Totals,
+    /// Open files that were met, those whose position moved most first.
+    pub files: Vec<SampledFile>,
+    /// Files beyond the limit.
+    pub files_left_out: u64,
+    /// A ring of io_uring was open.
+    pub has_rings: bool,
+    /// Processes that could not be looked at: they belong to somebody else.
+    pub refused: u64,
+}
+
+/// A file that was open at one look or more, by its path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampledFile {
+    /// Its path.
+    pub path: String,
+    /// What it is for, if its name or kind says so.
+    pub class: Option<Class>,
+    /// What it is.
+    pub kind: FileKind,
+    /// Opened for reading.
+    pub reads: bool,
+    /// Opened for writing.
+    pub writes: bool,
+    /// Opened with `O_DIRECT`; `None` if it was opened with and without.
+    pub direct: Option<bool>,
+    /// Opened with `O_SYNC` or `O_DSYNC`.
+    pub synchronous: Option<bool>,
+    /// Opened with `O_APPEND`.
+    pub append: Option<bool>,
+    /// Its size at the last look.
+    pub size_bytes: Option<u64>,
+    /// How much larger it was then than when it was met.
+    pub grown_bytes: Option<u64>,
+    /// Its positions; `None` of what has none, as pipes.
+    pub position: Option<Position>,
+    /// Processes that had it open.
+    pub processes: u64,
+}
+
+/// How the positions of a file's openings moved between looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Position {
+    /// How far they moved on, at least: read, written or skipped. What several passed at the same
+    /// time counts once, since copies of a descriptor share one position.
+    pub forward_bytes: u64,
+    /// In how many looks one had moved on.
+    pub forward: u64,
+    /// In how many one had moved back.
+    pub backward: u64,
+}
+
+impl SampledFile {
+    /// How far its positions moved on.
+    pub fn forward_bytes(&self) -> u64 {
+        self.position.map_or(0, |position| position.forward_bytes)
+    }
+}

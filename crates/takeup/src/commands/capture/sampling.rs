@@ -1,0 +1,77 @@
+//! What is done where the kernel does not record: `/proc` is looked at from time to time.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use flow::cancel::Cancel;
+use observe::capture::sampled::{self, Sampled, Sampler};
+use serde_json::json;
+use trace::TraceError;
+
+use super::job::Made;
+use super::subject::Subject;
+use super::{CaptureArgs, how_it_went, refusal};
+use crate::failure::Failure;
+use crate::outcome::to_standard_output;
+use crate::terminal::{colour, to_standard_error};
+
+/// Between two looks whether the process has ended, at most.
+const STEP: Duration = Duration::from_millis(10);
+
+/// What was seen, and how it went.
+pub struct Told {
+    sampled: Sampled,
+    /// Why nothing was recorded.
+    why: String,
+    /// How the command ended, if it did badly.
+    failed: Option<String>,
+    /// Somebody stopped it.
+    is_stopped: bool,
+}
+
+/// Looks until the process has ended, the time is over, or somebody stops it. Whoever waits for a
+/// recording is told at once that there is none.
+pub fn sample(
+    error: &TraceError,
+    span: Option<Duration>,
+    mut subject: Subject,
+    cancel: &Cancel,
+) -> Result<Told, Failure> {
+    let refusal = refusal(error);
+    to_standard_error(&refusal.to_text());
+    to_standard_error("takeup: no calls are recorded; this looks at /proc instead\n");
+    let mut sampler = Sampler::begin(&[subject.pid()]);
+    subject.release()?;
+    let begun = Instant::now();
+    let mut is_stopped = false;
+    while subject.runs_still() {
+        is_stopped = cancel.check().is_err();
+        if is_stopped || span.is_some_and(|span| begun.elapsed() >= span) {
+            break;
+        }
+        std::thread::sleep(sampler.step().min(STEP));
+    }
+    let (sampled, failed) = match &subject {
+        Subject::Running(_) => (sampler.finish(), Ok(None)),
+        Subject::Started { .. } => sampler.finish_with(subject.pid(), || subject.end()),
+    };
+    let failed = failed?;
+    Ok(Told { sampled, why: refusal.message().to_owned(), failed, is_stopped })
+}
+
+/// Prints it.
+pub fn print(arguments: &CaptureArgs, told: &Told) -> Result<ExitCode, Failure> {
+    if arguments.json {
+        let mut document = sampled::document(&told.sampled, &told.why);
+        document["command"] = json!("capture");
+        document["failed"] = json!(told.failed);
+        document["is_stopped"] = json!(told.is_stopped);
+        Made::default().add_to(&mut document);
+        to_standard_output(format!("{document:#}\n").as_bytes())?;
+    } else {
+        let text = sampled::text(&told.sampled, &told.why, colour(&std::io::stdout()));
+        to_standard_output(text.as_bytes())?;
+    }
+    let stopped = "what was seen until then is told";
+    Ok(how_it_went(told.failed.as_deref(), told.is_stopped.then_some(stopped)))
+}

@@ -1,0 +1,132 @@
+//! `takeup capture` where the kernel does not record: what `/proc` shows in its place.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::{run, shown, takeup};
+
+/// Somebody who is not root.
+const NOBODY: u32 = 65_534;
+const NO_ROOT: &str = "tracing takes root's rights (CAP_SYS_ADMIN)";
+const NO_EVENTS: &str = "this kernel has no events of system calls (CONFIG_FTRACE_SYSCALLS)";
+
+/// A folder like tracefs of a kernel that records what is scheduled and no system calls.
+fn tracefs_without_calls(at: &Path) {
+    for folder in ["instances", "events/sched/sched_process_exit"] {
+        fs::create_dir_all(at.join("tracing").join(folder)).unwrap();
+    }
+    let format = "name: sched_process_exit\nID: 300\nformat:\n\
+                  \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
+    fs::write(at.join("tracing/events/sched/sched_process_exit/format"), format).unwrap();
+}
+
+/// Whether somebody else can run the program, which is not so in root's own folder.
+fn others_can_run_it() -> bool {
+    let mut probe = takeup();
+    probe.arg("--version").uid(NOBODY).output().is_ok_and(|it| it.status.success())
+}
+
+/// 500 blocks of 4 KiB, which the kernel counts exactly.
+const LOAD: [&str; 6] = ["dd", "if=/dev/zero", "of=out", "bs=4096", "count=500", "status=none"];
+
+/// The fallback is told before anything else, its counts are those of the load, and what it cannot
+/// know is `null` with a reason.
+#[track_caller]
+fn check_load(output: &Output, why: &str, at: &Path) {
+    let said = shown(output, at);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.starts_with(&format!("takeup: {why}\nhint: ")), "{said}");
+    assert!(errors.contains("no calls are recorded; this looks at /proc instead"), "{said}");
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(seen["fallback"], why);
+    let totals = &seen["totals"];
+    assert_eq!(
+        (&totals["write_calls"], &totals["written_bytes"]),
+        (&500.into(), &2_048_000.into())
+    );
+    assert!(totals["read_bytes"].as_u64().unwrap() >= 2_048_000, "{totals}");
+    for name in ["events", "lost_events"] {
+        assert!(seen[name].is_null() && seen["unknown"][name].is_string(), "{name}");
+    }
+    assert_eq!(seen["findings"][0]["severity"], "warning");
+    for file in seen["files"].as_array().unwrap() {
+        assert!(file["calls"].is_null() && file["unknown"]["calls"].is_string(), "{file:#}");
+    }
+}
+
+#[test]
+fn without_roots_rights_proc_is_looked_at() {
+    needs::require!(Tracefs);
+    if !others_can_run_it() {
+        needs::does_not_apply!("the program is where only root can run it");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    chown(at, Some(NOBODY), Some(NOBODY)).unwrap();
+    let of_nobody = |arguments: &[&str]| {
+        let mut command = takeup();
+        command.current_dir(at).args(arguments).uid(NOBODY).gid(NOBODY).output().unwrap()
+    };
+    check_load(&of_nobody(&[&["capture", "--json", "--"], &LOAD[..]].concat()), NO_ROOT, at);
+    // A process of one's own that runs already.
+    let mut sleeper = Command::new("sleep").arg("600").uid(NOBODY).gid(NOBODY).spawn().unwrap();
+    let pid = sleeper.id().to_string();
+    let output = of_nobody(&["capture", "--pid", &pid, "--for", "100ms"]);
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output, at));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with(&format!("No calls were recorded: {NO_ROOT}.\n")), "{text}");
+    assert!(text.contains("This is what /proc shows of 1 process, in "), "{text}");
+    // One of somebody else.
+    let own = std::process::id().to_string();
+    let output = of_nobody(&["capture", "--pid", &own]);
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output, at));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let expected = format!("takeup: process {own} belongs to somebody else\nhint: run it as root");
+    assert!(said.starts_with(&expected), "{said}");
+}
+
+/// No job is made up of what was not recorded, and nothing is written.
+#[test]
+fn a_kernel_without_events_of_calls_is_told_from_one_with() {
+    needs::require!(Tracefs);
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    tracefs_without_calls(at);
+    let without = ["capture", "--tracefs", "tracing", "--json"];
+    check_load(&run(at, &[&without[..], &["--"], &LOAD].concat()), NO_EVENTS, at);
+    let job = ["--fio", "job", "--", "touch", "begun"];
+    let output = run(at, &[&without[..], &job].concat());
+    let said = shown(&output, at);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no job can be written: /proc shows no calls"), "{said}");
+    assert!(!at.join("job").exists() && !at.join("begun").exists(), "{said}");
+    // How the command ended is told as ever.
+    let output = run(at, &[&without[..], &["--", "sh", "-c", "exit 3"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output, at));
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(seen["failed"], "status 3");
+    // A folder that is no tracefs.
+    let output = run(at, &["capture", "--tracefs", "nothing", "--", "true"]);
+    let said = shown(&output, at);
+    assert!(said.contains("tracefs is not mounted and cannot be mounted"), "{said}");
+}
+
+/// Where the numbers of processes are others than those that would be recorded.
+#[test]
+fn within_a_container_proc_is_looked_at() {
+    needs::require!(Tracefs);
+    let directory = tempfile::tempdir().unwrap();
+    let mut inside = Command::new("unshare");
+    inside.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_takeup")]);
+    inside.args(["capture", "--json", "--"]).args(LOAD).current_dir(directory.path());
+    let why = "this is a container with process numbers of its own: the kernel records others";
+    check_load(&inside.output().unwrap(), why, directory.path());
+}
