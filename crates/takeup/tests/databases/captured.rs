@@ -88,6 +88,19 @@ pub fn validates(captured: &Captured) {
     assert!(known.iter().all(|percent| *percent >= 90.0), "{validation:#}");
 }
 
+/// The same of the group of one file alone: what else a server does meanwhile is judged by itself.
+#[track_caller]
+pub fn validates_file(captured: &Captured, part: &str) {
+    let groups = captured.0["validation"]["groups"].as_array().unwrap();
+    let has = |path: &Value| path.as_str().unwrap().contains(part);
+    let is_it = |group: &&Value| group["paths"].as_array().unwrap().iter().any(has);
+    let group = groups.iter().find(is_it).unwrap_or_else(|| panic!("no {part}: {groups:#?}"));
+    let scores = group["properties"].as_object().unwrap().values();
+    let known: Vec<f64> = scores.filter_map(|score| score["percent"].as_f64()).collect();
+    assert_eq!(known.len(), 7, "{group:#}");
+    assert!(known.iter().all(|percent| *percent >= 90.0), "{group:#}");
+}
+
 /// A number of a file that has to be known.
 #[track_caller]
 pub fn number(file: &Value, name: &str) -> f64 {

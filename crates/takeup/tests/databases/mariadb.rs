@@ -7,7 +7,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use crate::captured::{capture, is_log_of_single_rows, number};
+use crate::captured::{capture, capture_with, is_log_of_single_rows, number, validates_file};
 use crate::servers::{Server, folder, succeeds, unprivileged};
 
 /// A server with a table for single rows.
@@ -64,7 +64,7 @@ fn asks(folder: &TempDir, query: &str) -> Command {
 /// `docs/capture-databases.md` has what strace shows of each of these loads.
 #[test]
 fn single_rows_and_a_dump_of_mariadb_are_told_apart() {
-    needs::require!(Root, Mariadb, Tracefs);
+    needs::require!(Root, Mariadb, Tracefs, Fio);
     let database = Mariadb::start();
     single_rows(&database);
     dump(&database);
@@ -76,7 +76,12 @@ fn single_rows(database: &Mariadb) {
             .unwrap();
         rows
     });
-    let captured = capture(&database.server, database.again("mariadb", "takeup", &rows));
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let validate = ["--validate", "--folder", folder.path().to_str().unwrap()];
+    let inserts = database.again("mariadb", "takeup", &rows);
+    let captured = capture_with(&database.server, inserts, &validate);
+    // Pages of tables are flushed beside the log, with a ring.
+    validates_file(&captured, "/ib_logfile0");
     let log = captured.busiest("/ib_logfile0");
     is_log_of_single_rows(log);
     // The log is written past the page cache, in whole blocks of the disk.
