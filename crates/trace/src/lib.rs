@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+mod cost;
 mod error;
 pub mod format;
 mod instance;
@@ -32,6 +33,7 @@ pub mod page;
 mod recorder;
 mod tracefs;
 
+pub use cost::Cost;
 pub use error::TraceError;
 pub use recorder::{Options, Recorder, now_ns};
 pub use tracefs::Tracefs;

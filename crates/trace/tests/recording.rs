@@ -98,6 +98,15 @@ fn a_mount_that_nobody_sees_will_do() {
     assert_eq!(fs::read_to_string("/proc/self/mounts").unwrap(), before);
 }
 
+/// Recording takes time, and not so much that a call of some µs becomes one of ms.
+#[test]
+fn what_it_costs_is_measured() {
+    needs::require!(Tracefs);
+    let cost = trace::Cost::measure(&Tracefs::open().unwrap()).unwrap();
+    assert!(cost.alone_ns > 0.0 && cost.alone_ns < cost.recorded_ns, "{cost:?}");
+    assert!((0.0..1e-3).contains(&cost.event_seconds()), "{cost:?}");
+}
+
 /// What was read and what was lost are together what was called.
 #[test]
 fn what_a_small_buffer_has_no_room_for_is_counted() {

@@ -18,6 +18,7 @@ mod descriptors;
 pub(super) mod files;
 mod follower;
 mod lookups;
+mod mapped;
 mod operations;
 mod requests;
 mod session;

@@ -31,6 +31,8 @@ pub enum Unknown {
     NotRecorded,
     /// Looking at it needs rights that this process lacks.
     NotAllowed,
+    /// A page of a mapped file was fetched; what was done with it is no call.
+    Mapped,
 }
 
 impl Unknown {
@@ -47,6 +49,7 @@ impl Unknown {
             Unknown::DoneAtOnce => "buffered requests are done while they are submitted",
             Unknown::NotRecorded => "what was recorded does not say it",
             Unknown::NotAllowed => "looking at it needs rights that this process lacks",
+            Unknown::Mapped => "of mapped files it is seen which pages are fetched, not their use",
         }
     }
 }

@@ -36,6 +36,19 @@ pub struct Profile {
     pub unseen: Vec<String>,
     /// What was done over time.
     pub timeline: Timeline,
+    /// What it cost, where that was so much that it had to be measured.
+    pub cost: Option<Cost>,
+}
+
+/// What a recording cost those that were recorded, and whoever recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Events for each second; a call has two.
+    pub events_per_second: f64,
+    /// What one adds to a call, in s, as it was measured with calls of our own behind the recording.
+    pub event_seconds: f64,
+    /// Processor time of the recorder, in s.
+    pub recorder_seconds: f64,
 }
 
 /// One file, whatever it was opened as, and how often. What cannot be known is `None`, with a

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::profile::timeline::{ClassTimeline, INTERVALS_MAX, Timeline};
-use super::profile::{FileProfile, Limits, Profile};
+use super::profile::{Cost, FileProfile, Limits, Profile};
 use crate::Reading;
 use crate::beside::READINGS_MAX;
 use crate::lines::{Encoder, LineFailure, Lines, ReadingLine, Readings};
@@ -150,6 +150,8 @@ struct Numbers {
     files_left_out: u64,
     operations_left_out: u64,
     unseen: Vec<String>,
+    #[serde(default)]
+    cost: Option<Cost>,
     interval_seconds: f64,
     is_watched: bool,
 }
@@ -164,6 +166,7 @@ impl Captured {
             files_left_out: profile.files_left_out,
             operations_left_out: profile.operations_left_out,
             unseen: profile.unseen.clone(),
+            cost: profile.cost,
             interval_seconds: profile.timeline.interval_seconds,
             is_watched: self.beside.is_some(),
         };
@@ -213,8 +216,9 @@ impl Captured {
         let Some(numbers) = reader.numbers else {
             return Err(CaptureRecordError::Empty { path: path.to_owned() });
         };
-        let Numbers { seconds, lost_events, files_left_out, operations_left_out, unseen, .. } =
-            numbers;
+        let Numbers {
+            seconds, lost_events, files_left_out, operations_left_out, unseen, cost, ..
+        } = numbers;
         let timeline =
             Timeline { interval_seconds: numbers.interval_seconds, classes: reader.classes };
         let files = reader.files;
@@ -228,6 +232,7 @@ impl Captured {
                 operations_left_out,
                 unseen,
                 timeline,
+                cost,
             },
             beside: numbers.is_watched.then_some(reader.beside),
             is_cut: !reader.has_ended,

@@ -53,6 +53,12 @@ finding::rules! {
         speaks_when: "it does not show something",
         source: "what kernel and format tell of a call: docs/capture.md",
     }
+    COST {
+        id: "capture.cost",
+        looks_at: "how many events came, and what one costs",
+        speaks_when: "there were 100,000 a second or more",
+        source: "calls of the recorder's own, alone and recorded, behind the recording",
+    }
     TOTALS {
         id: "capture.totals",
         looks_at: "what the kernel counts of each process",

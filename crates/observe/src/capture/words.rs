@@ -6,7 +6,7 @@ use finding::{Certainty, Finding, Rule, Severity, Unit};
 use report::format::{binary_size, count, counted, duration, percent};
 
 use super::operation::{Engine, FileKind};
-use super::profile::{Class, FileProfile, Profile};
+use super::profile::{Class, Cost, FileProfile, Profile};
 use super::rules;
 
 /// Sentences about files; further ones are in the table.
@@ -97,9 +97,26 @@ fn of_recording(profile: &Profile) -> Vec<Finding> {
         let count = profile.operations_left_out as f64;
         found.push(finding.with_number("operations left out", count, Unit::Count));
     }
+    found.extend(profile.cost.as_ref().map(cost));
     let unseen = profile.unseen.iter();
     found.extend(unseen.map(|it| Finding::new(&rules::UNSEEN, Certainty::Unknown, it.clone())));
     found
+}
+
+fn cost(cost: &Cost) -> Finding {
+    let share = cost.events_per_second * cost.event_seconds;
+    let what = format!(
+        "{} events a second were recorded: each takes {} here, which is {} of each second of those \
+         that were recorded, on all their processors together",
+        count(whole(cost.events_per_second)),
+        duration(cost.event_seconds),
+        duration(share),
+    );
+    Finding::new(&rules::COST, Certainty::Inferred, what)
+        .because(format!("taking them took {} of processor time", duration(cost.recorder_seconds)))
+        .with_number("events for each second", cost.events_per_second, Unit::Count)
+        .with_number("an event", cost.event_seconds, Unit::Seconds)
+        .with_number("taking them", cost.recorder_seconds, Unit::Seconds)
 }
 
 /// By what rules, and what each says of one file.

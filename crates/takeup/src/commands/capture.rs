@@ -22,10 +22,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use flow::cancel::Cancel;
 use host::counters::CounterError;
+use host::processes::ProcessTimes;
 use observe::Reading;
 use observe::beside::Beside;
 use observe::capture::live::{Ended, Session};
-use observe::capture::profile::{Limits, Profiler};
+use observe::capture::profile::{Cost, Limits, Profiler};
 use observe::capture::record::{Captured, Heading};
 use observe::capture::{self, presentation};
 use observe::live::Watched;
@@ -102,6 +103,9 @@ pub struct CaptureArgs {
     command: Vec<String>,
 }
 
+/// Events for each second from which on it is told what they cost.
+const MANY_EVENTS: f64 = 100_000.0;
+
 /// How a recording went.
 #[derive(Default)]
 struct Recorded {
@@ -148,13 +152,20 @@ struct Means<'a> {
 
 impl Means<'_> {
     /// Begins, if the kernel can record and does so for us.
-    fn begin(self, subject: &Subject, to: &mut Profiler) -> Result<Session, TraceError> {
+    fn begin(self, subject: &Subject, to: &mut Profiler) -> Result<Begun, TraceError> {
         let tracefs = match self.tracefs {
             Some(folder) => Tracefs::at(folder)?,
             None => Tracefs::open()?,
         };
-        Session::begin(&tracefs, &[subject.pid()], self.buffer.0, to)
+        let session = Session::begin(&tracefs, &[subject.pid()], self.buffer.0, to)?;
+        Ok(Begun { tracefs, session })
     }
+}
+
+/// A recording that has begun.
+struct Begun {
+    tracefs: Tracefs,
+    session: Session,
 }
 
 fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
@@ -212,8 +223,8 @@ fn now(
         None => (Subject::start(&arguments.command)?, arguments.command.join(" ")),
     };
     let span = arguments.span.map(|span| Duration::from_secs_f64(span.0));
-    let session = match means.begin(&subject, &mut profiler) {
-        Ok(session) => session,
+    let begun = match means.begin(&subject, &mut profiler) {
+        Ok(begun) => begun,
         Err(error) if wants_job => return Err(no_calls("job", &error)),
         Err(error) if file.is_some() || watched.is_some() => {
             return Err(no_calls("record", &error));
@@ -223,7 +234,7 @@ fn now(
             return sampling::print(arguments, &told).map(ControlFlow::Break);
         }
     };
-    let recorded = record(session, span, watched, subject, cancel, &mut profiler)?;
+    let recorded = record(begun, span, watched, subject, cancel, &mut profiler)?;
     let profile = profiler.profile();
     let mut beside = recorded.beside;
     if let Some(readings) = &mut beside
@@ -263,19 +274,21 @@ fn import(path: &Path) -> Result<Told, Failure> {
 
 /// Records until the process has ended, the time is over, or somebody stops it.
 fn record(
-    mut session: Session,
+    begun: Begun,
     span: Option<Duration>,
     watched: Option<Watched>,
     mut subject: Subject,
     cancel: &Cancel,
     to: &mut Profiler,
 ) -> Result<Recorded, Failure> {
+    let Begun { tracefs, mut session } = begun;
     let failure = |error: TraceError| Failure::new(&error, None);
     let counters = |error: CounterError| Failure::new(&error, None);
     let beside = watched.map(Beside::begin).transpose().map_err(counters)?;
     // One moment on the clocks of events, of looks and of the day.
     let (begun, began) = (Instant::now(), SystemTime::now());
     to.begin(trace::now_ns());
+    let used_before = used_seconds();
     subject.release()?;
     let mut is_stopped = false;
     while subject.runs() {
@@ -289,13 +302,28 @@ fn record(
     }
     let failed = subject.end()?;
     to.end(trace::now_ns());
+    let seconds = begun.elapsed().as_secs_f64();
+    let beside = beside.map(|beside| beside.finish(begun)).transpose().map_err(counters)?;
     let ended = session.finish(to).map_err(failure)?;
+    let recorder_seconds = used_seconds() - used_before;
+    let events_per_second = (ended.events + ended.lost_events) as f64 / seconds.max(1e-3);
+    // What cannot be measured is not told; the recording is there all the same.
+    if events_per_second >= MANY_EVENTS
+        && let Ok(cost) = trace::Cost::measure(&tracefs)
+    {
+        let event_seconds = cost.event_seconds();
+        to.cost(Cost { events_per_second, event_seconds, recorder_seconds });
+    }
     for sentence in &ended.unseen {
         to.cannot_see(sentence.clone());
     }
-    let beside = beside.map(|beside| beside.finish(begun)).transpose().map_err(counters)?;
     let began_unix_seconds = began.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     Ok(Recorded { ended, began_unix_seconds, failed, is_stopped, beside })
+}
+
+/// Processor time of this process.
+fn used_seconds() -> f64 {
+    ProcessTimes::of(std::process::id()).map_or(0.0, |times| times.used_seconds())
 }
 
 /// What would help where nothing can be recorded.

@@ -126,7 +126,8 @@ fn what_is_no_process_is_told() {
 fn a_container_is_seen_from_outside() {
     needs::require!(Tracefs);
     let directory = tempfile::tempdir().unwrap();
-    let line = "{ head -c 5000000 /dev/zero; sleep 0.3; } > written";
+    // It stays open for long enough to be looked up on a busy machine, too.
+    let line = "{ head -c 5000000 /dev/zero; sleep 1; } > written";
     let inside = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", line];
     let recorded =
         document(directory.path(), &[&["capture", "--json", "--"], &inside[..]].concat());
@@ -146,6 +147,120 @@ fn what_is_lost_is_counted() {
     // Two calls for each byte, two events for each call, and what dd does besides.
     let all = number("lost_events") + number("events");
     assert!(number("lost_events") > 0 && (1_200_000..1_210_000).contains(&all), "{all}");
+}
+
+/// As many calls as four processes can make: whatever becomes of them, none is missing, and what
+/// recording so many costs is told.
+#[test]
+fn as_many_calls_as_can_be_are_read_or_counted() {
+    needs::require!(Tracefs);
+    const CALLS: u64 = 50_000;
+    let directory = tempfile::tempdir().unwrap();
+    let load = format!(
+        "for each in 1 2 3 4; do dd if=/dev/zero of=/dev/null bs=1 count={CALLS} status=none & \
+         done; wait"
+    );
+    let recorded = document(directory.path(), &["capture", "--json", "--", "sh", "-c", &load]);
+    let number = |name: &str| recorded[name].as_u64().unwrap();
+    // A read and a write of each, two events for each call, and what else they do.
+    let all = number("events") + number("lost_events");
+    assert!((16 * CALLS..16 * CALLS + 20_000).contains(&all), "{all}");
+    if number("lost_events") == 0 {
+        let zero = file_of(&recorded, "/dev/zero");
+        assert_eq!((&zero["reads"], &zero["threads"]), (&(4 * CALLS).into(), &4.into()));
+    } else {
+        assert_eq!(recorded["findings"][0]["rule"], "capture.lost");
+    }
+    let rules: Vec<_> =
+        recorded["findings"].as_array().unwrap().iter().map(|it| &it["rule"]).collect();
+    let rate = all as f64 / recorded["seconds"].as_f64().unwrap();
+    let cost = &recorded["cost"];
+    // On a machine that has no time for it there are fewer in a second, and the cost is no matter.
+    if rate > 110_000.0 {
+        assert!(rules.contains(&&Value::from("capture.cost")), "{rules:?}");
+        assert!(cost["event_seconds"].as_f64().unwrap() < 1e-3, "{cost}");
+        assert!(cost["recorder_seconds"].as_f64().unwrap() >= 0.0, "{cost}");
+    }
+}
+
+/// Pages that were fetched are seen, how much of them was used is not; what a program is made of is
+/// mapped as well, and is none of its files.
+#[test]
+fn pages_of_a_mapped_file_are_seen_as_far_as_they_can_be() {
+    needs::require!(Tracefs, Fio);
+    if !Path::new("/sys/kernel/tracing/events/filemap/mm_filemap_fault").exists() {
+        needs::does_not_apply!("this kernel does not tell of faults of mapped files");
+    }
+    // In memory there is nothing to fetch.
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let at = directory.path();
+    let data = File::create(at.join("data")).unwrap();
+    data.write_all_at(&vec![7; 4 << 20], 0).unwrap();
+    // What is not on the disk stays in memory.
+    data.sync_all().unwrap();
+    let recorded = document(
+        at,
+        &[
+            "capture",
+            "--json",
+            "--",
+            "fio",
+            "--name=job",
+            "--filename=data",
+            "--size=4m",
+            "--bs=4k",
+            "--rw=randread",
+            "--ioengine=mmap",
+            "--output=said",
+        ],
+    );
+    let file = file_of(&recorded, "/data");
+    let what = format!("{file:#}");
+    assert_eq!(file["engine"], "mmap", "{what}");
+    // A page that is in memory already is mapped with up to 15 neighbours.
+    let reads = file["engines"]["mmap"].as_u64().unwrap();
+    assert!((64..=1024).contains(&reads), "{what}");
+    for name in ["read_bytes", "block_bytes", "sequential_share", "depth"] {
+        assert!(file[name].is_null() && file["unknown"][name].is_string(), "{name}: {what}");
+    }
+    let is_library = |file: &&Value| {
+        let path = file["path"].as_str().unwrap_or_default();
+        path.contains(".so") && file["engines"].get("mmap").is_some()
+    };
+    assert_eq!(recorded["files"].as_array().unwrap().iter().find(is_library), None);
+}
+
+/// A ring whose requests a thread of the kernel takes: all of them are seen, and as fio has such a
+/// ring name its file by a number, which file it is is not.
+#[test]
+fn requests_that_the_kernel_takes_are_seen() {
+    needs::require!(Tracefs, Fio, IoUring);
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("data"), vec![7; 4 << 20]).unwrap();
+    let recorded = document(
+        directory.path(),
+        &[
+            "capture",
+            "--json",
+            "--",
+            "fio",
+            "--name=job",
+            "--filename=data",
+            "--size=4m",
+            "--bs=4k",
+            "--rw=randread",
+            "--ioengine=io_uring",
+            "--sqthread_poll=1",
+            "--iodepth=8",
+            "--output=said",
+        ],
+    );
+    let files = recorded["files"].as_array().unwrap();
+    let ring = files.iter().find(|file| file["engine"] == "io_uring").unwrap();
+    assert_eq!((&ring["reads"], &ring["block_bytes"]), (&1024.into(), &4096.into()), "{ring:#}");
+    assert!(ring["path"].is_null(), "{ring:#}");
+    let why = ring["unknown"]["path"].as_str().unwrap();
+    assert!(why.contains("registered file"), "{why}");
 }
 
 /// Threads that come and go, and far more of them than a descriptor each would be good for.

@@ -145,6 +145,7 @@ const OTHERS: &[Wanted] = &[
     Wanted { system: "sched", name: "sched_process_exit", fields: &["pid", "group_dead"] },
     Wanted { system: "sched", name: "sched_process_exec", fields: &["pid", "old_pid"] },
     Wanted { system: "block", name: "block_bio_queue", fields: &["dev", "nr_sector", "rwbs"] },
+    Wanted { system: "filemap", name: "mm_filemap_fault", fields: &["s_dev", "i_ino", "index"] },
 ];
 
 /// What is recorded whoever it is of: what a ring's own threads do is told by the ring only.
@@ -179,6 +180,8 @@ pub(super) enum Kind {
     Exec,
     /// A request goes to a block device; dev, nr_sector, rwbs.
     Block,
+    /// A page of a mapped file is fetched; s_dev, i_ino, index.
+    Fault,
     /// A ring's request is submitted: ctx, req, opcode, flags.
     Submitted,
     /// Its file is looked up by its descriptor: ctx, req, fd.
@@ -204,10 +207,11 @@ impl Kind {
             1 => Kind::Ended,
             2 => Kind::Exec,
             3 => Kind::Block,
-            4 | 5 => Kind::Submitted,
-            6 => Kind::FileOf,
-            7 => Kind::Handed,
-            8 => Kind::Completed,
+            4 => Kind::Fault,
+            5 | 6 => Kind::Submitted,
+            7 => Kind::FileOf,
+            8 => Kind::Handed,
+            9 => Kind::Completed,
             _ => Kind::Unknown,
         }
     }
@@ -242,6 +246,7 @@ mod tests {
         assert_eq!(kind("sched_process_exit"), Kind::Ended);
         assert_eq!(kind("sched_process_exec"), Kind::Exec);
         assert_eq!(kind("block_bio_queue"), Kind::Block);
+        assert_eq!(kind("mm_filemap_fault"), Kind::Fault);
         assert_eq!(kind("io_uring_submit_req"), Kind::Submitted);
         assert_eq!(kind("io_uring_submit_sqe"), Kind::Submitted);
         assert_eq!(kind("io_uring_file_get"), Kind::FileOf);

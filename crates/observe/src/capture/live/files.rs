@@ -78,14 +78,14 @@ impl Looked {
 impl Looked {
     /// Looks at what a process has mapped at an address (proc_pid_maps(5)).
     pub(super) fn mapped(process: u32, address: u64) -> Known<Looked> {
-        let at_ns = trace::now_ns();
-        let text = fs::read_to_string(format!("/proc/{process}/maps"));
-        let text = text.map_err(|error| match error.kind() {
-            std::io::ErrorKind::PermissionDenied => Unknown::NotAllowed,
-            _ => Unknown::NotRecorded,
-        })?;
+        let text = maps(process)?;
         let path = text.lines().find_map(|line| mapped_path(line, address));
-        let path = path.ok_or(Unknown::NotRecorded)?;
+        Looked::mapped_from(path.ok_or(Unknown::NotRecorded)?)
+    }
+
+    /// Looks at the file that a mapping is of.
+    pub(super) fn mapped_from(path: &str) -> Known<Looked> {
+        let at_ns = trace::now_ns();
         let data = fs::metadata(path).map_err(|_| Unknown::Closed)?;
         let mut file = opened(Some(OFlags::empty()));
         file.path = Ok(path.to_owned());
@@ -95,6 +95,15 @@ impl Looked {
         let (position, access) = (Err(Unknown::NotRecorded), Err(Unknown::NotRecorded));
         Ok(Looked { file, device, inode, position, access, at_ns })
     }
+}
+
+/// What a process has mapped (proc_pid_maps(5)).
+pub(super) fn maps(process: u32) -> Known<String> {
+    let text = fs::read(format!("/proc/{process}/maps")).map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Unknown::NotAllowed,
+        _ => Unknown::NotRecorded,
+    })?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The path of a line of `maps` that has the address in it.

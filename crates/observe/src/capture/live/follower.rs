@@ -9,6 +9,7 @@ use super::calls::{CALLS, Call, Kind};
 use super::descriptors::{Descriptors, OpenNumber};
 use super::files::{Files, Looked, opened};
 use super::lookups::{CLONE_THREAD, Lookups};
+use super::mapped::Mappings;
 use super::requests::{Block, Contexts, Rings};
 use super::threads::Threads;
 use crate::capture::operation::{
@@ -43,6 +44,7 @@ pub struct Follower {
     pub(super) rings: Rings,
     pub(super) contexts: Contexts,
     pub(super) ours: HashSet<u32>,
+    pub(super) mappings: Mappings,
     waiting: Vec<Event>,
     /// Threads that have ended since somebody asked.
     ended: Vec<u32>,
@@ -77,6 +79,7 @@ impl Follower {
     /// operations of the batch before it: what was looked up for those is in no doubt any more.
     pub fn take(&mut self, batch: Vec<Event>, to: &mut dyn Recording) {
         self.lookups.look(&batch, &mut self.threads);
+        self.mappings.look(&batch, &mut self.threads);
         let before = std::mem::replace(&mut self.waiting, batch);
         let horizon_ns = before.last().map_or(0, |event| event.time_ns);
         for event in &before {
@@ -119,7 +122,9 @@ impl Follower {
             "{count} requests of libaio went past the block layer (buffered, or held by another \
              layer): neither their file nor their size nor their direction can be seen"
         );
-        Vec::from_iter((count > 0).then_some(buffered))
+        let mut unseen = Vec::from_iter((count > 0).then_some(buffered));
+        unseen.extend(self.mappings.unseen());
+        unseen
     }
 
     fn event(&mut self, event: &Event, to: &mut dyn Recording) {
@@ -130,6 +135,7 @@ impl Follower {
             Kind::Ended => self.ended(event),
             Kind::Exec => self.exec(event),
             Kind::Block => self.block(event),
+            Kind::Fault => self.fetched(event, to),
             Kind::Submitted => self.submitted(event, to),
             Kind::FileOf => self.file_of(event, to),
             Kind::Handed => self.handed(event),
@@ -161,6 +167,7 @@ impl Follower {
             self.descriptors.forget(process);
             self.ours.remove(&process);
         }
+        self.mappings.ended(event.thread);
         self.threads.ended(event.thread);
         self.ended.push(event.thread);
     }

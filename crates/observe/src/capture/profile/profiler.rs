@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 
 use super::super::operation::{FileNumber, OpenedFile, Operation, Recording};
-use super::Profile;
 use super::gathered::{Gathered, Opening};
 use super::timeline::Timeline;
+use super::{Cost, Profile};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,7 @@ pub struct Profiler {
     files_left_out: u64,
     operations_left_out: u64,
     unseen: Vec<String>,
+    cost: Option<Cost>,
 }
 
 impl Profiler {
@@ -70,6 +71,7 @@ impl Profiler {
             files_left_out: 0,
             operations_left_out: 0,
             unseen: Vec::new(),
+            cost: None,
         }
     }
 
@@ -91,6 +93,11 @@ impl Profiler {
         if !self.unseen.contains(&what) {
             self.unseen.push(what);
         }
+    }
+
+    /// What it cost to record.
+    pub fn cost(&mut self, cost: Cost) {
+        self.cost = Some(cost);
     }
 
     /// What was seen so far.
@@ -118,6 +125,7 @@ impl Profiler {
             operations_left_out: self.operations_left_out,
             unseen: self.unseen.clone(),
             timeline: timeline.finish(),
+            cost: self.cost,
         }
     }
 

@@ -120,9 +120,9 @@ fn validate(
     let mut profiler = Profiler::new(observe::capture::profile::Limits::default());
     // fio ends by itself before that, unless the disk holds it.
     let patience = Duration::from_secs_f64(SECONDS_MAX * 2.0);
-    let session = means.begin(&subject, &mut profiler).map_err(|error| refusal(&error))?;
+    let begun = means.begin(&subject, &mut profiler).map_err(|error| refusal(&error))?;
     let patience = Some(patience);
-    let recorded: Recorded = record(session, patience, None, subject, cancel, &mut profiler)?;
+    let recorded: Recorded = record(begun, patience, None, subject, cancel, &mut profiler)?;
     if recorded.is_stopped {
         return Err(Failure::of("stopped while the job ran", None));
     }
