@@ -45,7 +45,7 @@ pub struct Profile {
 pub struct Cost {
     /// Events for each second; a call has two.
     pub events_per_second: f64,
-    /// What one adds to a call, in s, as it was measured with calls of our own behind the recording.
+    /// What one adds to a call, in s, as measured with calls of our own behind the recording.
     pub event_seconds: f64,
     /// Processor time of the recorder, in s.
     pub recorder_seconds: f64,

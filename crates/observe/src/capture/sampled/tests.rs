@@ -216,7 +216,8 @@ This is what /proc shows of 1 process, in 51 looks within 1.00 s, 20 ms apart.
 read     1 000  105 MB  105 kB   210 MB
 written      0     0 B       -      0 B
 
-file              class  opened for  position on  looks on  looks back  grown  direct  synchronous
+file              class  opened for  position on  looks on  looks back  grown  \
+    direct  synchronous
 /srv/a/in-order   ?      reading         41.9 MB        30           0    0 B      no           no
 /srv/a/at-random  ?      reading         10.5 MB        20          18    0 B      no           no
 /srv/a/still      ?      reading             0 B         0           0    0 B      no           no
