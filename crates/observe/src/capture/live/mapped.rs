@@ -3,9 +3,9 @@
 //!
 //! The kernel records a page that a thread touched and that was neither mapped nor mapped with its
 //! neighbours as these were in memory (`filemap_fault`, mm/filemap.c): mostly one that was read
-//! from the disk. Which file it is of is told by its number in its file system, and looked up among what
-//! the process has mapped. What is run is mapped as well: pages of programs and their libraries are
-//! left out, as whatever else belongs to a file that is mapped to be run.
+//! from the disk. Which file it is of is told by its number in its file system, and looked up
+//! among what the process has mapped. What is run is mapped as well: pages of programs and their
+//! libraries are left out, as whatever else belongs to a file that is mapped to be run.
 
 use std::collections::HashMap;
 

@@ -224,8 +224,8 @@ file              class  opened for  position on  looks on  looks back  grown  \
 
 - warning: no calls were recorded: the reason: this is what /proc shows from time to time
 - 1 000 calls have read 105 MB, pipes and sockets included
-- a/in-order: open for reading: its position moved on by 41.9 MB, never back in 30 looks: in order, \
-as far as looks show
+- a/in-order: open for reading: its position moved on by 41.9 MB, never back in 30 looks: in \
+order, as far as looks show
 - a/at-random: open for reading: its position moved on by 10.5 MB, back in 18 of 38 looks: not in \
 order
 - 52.4 MB (50 %) of what calls read and wrote moved no position that was seen: by pread and \
