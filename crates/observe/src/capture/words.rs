@@ -106,10 +106,10 @@ fn of_recording(profile: &Profile) -> Vec<Finding> {
 fn cost(cost: &Cost) -> Finding {
     let share = cost.events_per_second * cost.event_seconds;
     let what = format!(
-        "{} events a second were recorded: each takes {} here, which is {} of each second of those \
-         that were recorded, on all their processors together",
+        "{} events a second were recorded: each takes {:.0} ns here, which is {} of processor \
+         time in each second, of those that were recorded",
         count(whole(cost.events_per_second)),
-        duration(cost.event_seconds),
+        cost.event_seconds * 1e9,
         duration(share),
     );
     Finding::new(&rules::COST, Certainty::Inferred, what)
@@ -443,6 +443,25 @@ file       class  engine  reads  writes  read  written      block  in order  aga
         assert_eq!(disk["unknown"]["sequential_share"], reason);
         assert_eq!((&disk["engine"], &document["lost_events"]), (&"libaio".into(), &2.into()));
         assert_eq!(document["findings"][0]["rule"], "capture.lost");
+    }
+
+    #[test]
+    fn what_recording_costs_is_said_where_it_is_much() {
+        let mut profiler = database();
+        assert!(findings(&profiler.profile()).iter().all(|it| it.rule.id != "capture.cost"));
+        profiler.cost(Cost {
+            events_per_second: 1_600_000.0,
+            event_seconds: 3.44e-7,
+            recorder_seconds: 0.44,
+        });
+        let said = findings(&profiler.profile());
+        let cost = said.iter().find(|it| it.rule.id == "capture.cost").unwrap();
+        assert_eq!(
+            cost.sentence(),
+            "1 600 000 events a second were recorded: each takes 344 ns here, which is 550 ms of \
+             processor time in each second, of those that were recorded: taking them took 440 ms \
+             of processor time"
+        );
     }
 
     #[test]
