@@ -165,7 +165,7 @@ fn paid(cell: &CellSummary, baseline: &CellSummary) -> Vec<Paid> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::judge;
+    use super::super::{Subject, judge};
     use super::*;
 
     const WINDOWS: [u64; 4] = [64 << 10, 128 << 10, 1 << 20, 8 << 20];
@@ -183,6 +183,16 @@ mod tests {
         scatter: [f64; 4],
         random_read_bytes: [f64; 4],
     ) -> Advice {
+        judged_against(present, rates, scatter, random_read_bytes).1
+    }
+
+    /// What `report` says of them, and what `tune` does.
+    fn judged_against(
+        present: u64,
+        rates: [f64; 4],
+        scatter: [f64; 4],
+        random_read_bytes: [f64; 4],
+    ) -> (Judgement, Advice) {
         let mut random = crate::random::Random::new(7);
         let mut runs = Vec::new();
         for repeat in 1..=8 {
@@ -207,7 +217,8 @@ mod tests {
         let factor = Factor { present, ..Factor::new("read_ahead_bytes", levels) };
         let options = Options::default();
         let judgement = judge(std::slice::from_ref(&factor), &runs, &options);
-        advice(&judgement, &factor, &runs, &options).unwrap()
+        let advice = advice(&judgement, &factor, &runs, &options).unwrap();
+        (judgement, advice)
     }
 
     const FREE: [f64; 4] = [4096.0; 4];
@@ -277,5 +288,30 @@ mod tests {
         let advice = advised([2e8, 2e8, 2e8, 2.1e8], 0.2, DEAR);
         assert_eq!((advice.recommended.clone(), advice.gain.verdict), (None, Verdict::NotSettled));
         assert!(advice.gain.interval.is_some() && advice.typed.is_empty(), "{advice:?}");
+    }
+
+    /// One judgement: a report of the same runs recommends nothing where nothing is advised, also
+    /// where other levels are shown to be slower.
+    #[test]
+    fn a_report_recommends_nothing_that_is_not_advised() {
+        let mut open = 0;
+        for (rates, scatter) in [
+            ([5e7, 2e8, 2e8, 2.1e8], [0.02, 0.02, 0.02, 0.3]),
+            ([5e7, 8e7, 2e8, 2.2e8], [0.01, 0.01, 0.1, 0.1]),
+            ([2e8, 5e7, 2e8, 2e8], [0.2, 0.01, 0.2, 0.01]),
+            ([1e8, 2e8, 4e8, 8e8], [0.01; 4]),
+            ([2e8; 4], [0.001; 4]),
+        ] {
+            for present in WINDOWS {
+                let (judgement, advice) = judged_against(present, rates, scatter, FREE);
+                let is_set = |one: &&crate::judgement::Sentence| {
+                    one.subject == Subject::Set && one.text.starts_with("read-ahead: ")
+                };
+                let set = judgement.sentences.iter().find(is_set);
+                assert_eq!(set.is_some(), advice.recommended.is_some(), "{set:?}: {advice:?}");
+                open += usize::from(advice.recommended.is_none());
+            }
+        }
+        assert!((4..16).contains(&open), "{open}: the test says nothing");
     }
 }

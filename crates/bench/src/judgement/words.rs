@@ -220,7 +220,8 @@ impl Words<'_> {
         let name = format!("{load}{}", title(&sweep.factor));
         let shown = self.level(sweep, chosen);
         let has = |verdict: Verdict| sweep.verdicts.contains(&verdict);
-        if sweep.basis == Basis::SingleRuns && !has(Verdict::Differs) {
+        let is_seen_once = self.recommendation.basis == Basis::SingleRuns;
+        if sweep.basis == Basis::SingleRuns && (is_seen_once || !has(Verdict::Differs)) {
             return self.seen(&name, sweep, chosen);
         }
         let certainty = Certainty::Inferred;
@@ -232,7 +233,9 @@ impl Words<'_> {
         } else {
             format!("the gain was measured with {shown}")
         };
-        if !has(Verdict::Differs) && has(Verdict::NotSettled) {
+        // That some are shown to be slower settles nothing about those that may be faster.
+        let is_open = !has(Verdict::Differs) || self.recommendation.verdict == Verdict::NotSettled;
+        if is_open && has(Verdict::NotSettled) {
             let text = format!(
                 "{name}: not settled, {stay}: another level may still be {} faster, more repeats \
                  would tell",
