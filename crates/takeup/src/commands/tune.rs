@@ -8,6 +8,7 @@ mod confirm;
 mod explanation;
 mod gain;
 mod guard;
+mod levels;
 mod measuring;
 mod persist;
 mod queue;

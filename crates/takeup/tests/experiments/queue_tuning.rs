@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bench::record::load;
 use model::disk::{DiskChanges, DiskParameters};
 use serde_json::Value;
 use sim::mount::disk::LoopChoice;
@@ -35,7 +36,7 @@ fn a_queue_that_is_too_short_is_found_and_taken_back() {
     fs::write(queue.join("nr_requests"), "4").unwrap();
     let command = ["queue", path.to_str().unwrap(), "--settings", "nr_requests", "--json"];
     let quick = ["--runtime", "300ms", "--difference", "50", "--budget", "5m"];
-    let set = ["--apply", "--settle", "10ms"];
+    let set = ["--apply", "--settle", "10ms", "-o", "runs"];
     let (found, foretold) = document(directory.path(), &[&command[..], &quick, &set].concat());
     assert!(foretold.contains(" settings take about "), "{foretold}");
     let tuned = &found["settings"][0];
@@ -48,6 +49,22 @@ fn a_queue_that_is_too_short_is_found_and_taken_back() {
     let present = &tuned["levels"][0];
     let rate = present["requests_per_second"].as_f64().unwrap();
     assert!(present["value"] == "4" && rate <= 220.0, "{found:#}");
+    // The rate and the requests of a row are one number.
+    assert_eq!(present["bytes_per_second"].as_f64().unwrap() / 4096.0, rate);
+    // A loop device has 128 requests, and without a scheduler the kernel takes no more.
+    let refused = found["not_tried"].as_array().unwrap().iter();
+    let refused: Vec<&Value> =
+        refused.filter(|it| it["name"] == "nr_requests").map(|it| &it["value"]).collect();
+    assert_eq!(refused, ["256", "512"], "{found:#}");
+    let why = found["not_tried"][0]["why"].as_str().unwrap();
+    assert!(why.starts_with("the kernel refuses it: Invalid argument"), "{found:#}");
+    // What was measured is kept, and is not written over.
+    let kept = load(&directory.path().join("runs/nr_requests.ndjson")).unwrap();
+    let factor = kept.header.factors.last().unwrap();
+    assert_eq!((&*factor.name, kept.runs.is_empty()), ("nr_requests", false));
+    let again = [&command[..], &quick, &["-o", "runs"]].concat();
+    let text = told(&tune(directory.path(), &again).output().unwrap(), 1);
+    assert!(text.contains("runs/nr_requests.ndjson exists"), "{text}");
     assert_eq!(found["applied"][0]["holds"], true);
     assert_eq!(length(), recommended.to_string());
     assert!(!directory.path().join("run/settings.json").exists());
@@ -96,4 +113,7 @@ fn schedulers_are_tried_and_put_back() {
         1,
     );
     assert!(text.contains("max_sectors_kb: none cuts requests of 4 KiB"), "{text}");
+    let twice = ["queue", device.path(), "--settings", "scheduler,nomerges,scheduler"];
+    let text = told(&tune(directory.path(), &twice).output().unwrap(), 1);
+    assert!(text.contains("--settings: scheduler is given twice"), "{text}");
 }

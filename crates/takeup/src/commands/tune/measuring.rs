@@ -1,7 +1,10 @@
 //! The experiments that a recommendation stands on: how long they take is said before they begin,
 //! no run begins that would not end within the budget, and what was changed is put back.
 
+mod ending;
+
 use std::path::Path;
+use std::time::Instant;
 
 use bench::judgement::{Judgement, Options, judge};
 use bench::plan::Plan;
@@ -16,21 +19,24 @@ use crate::commands::bench::progress::Progress;
 use crate::failure::Failure;
 use crate::terminal::to_standard_error;
 
+pub use ending::{MeasureArgs, Recommended};
+
 /// Repeats of the first look.
 pub const LOOKS: u64 = 3;
 /// Repeats below which nothing is judged, and above which nobody waits.
 const REPEATS: std::ops::RangeInclusive<u64> = 4..=20;
 
-/// How something is measured.
+/// How something is measured. The budget runs from the moment at which this is made.
 pub struct Measuring<'a> {
     /// The difference that is worth having, as a share.
-    pub difference: f64,
+    difference: f64,
     /// No run begins that would not end within it.
-    pub budget_seconds: f64,
+    budget_seconds: f64,
     /// Whether nothing is said meanwhile.
-    pub is_quiet: bool,
+    is_quiet: bool,
     /// Ends it.
-    pub cancel: &'a Cancel,
+    cancel: &'a Cancel,
+    begun: Instant,
 }
 
 /// What is to be measured.
@@ -44,10 +50,37 @@ pub struct Extent {
     pub round_seconds: f64,
 }
 
-impl Measuring<'_> {
-    /// How often each setting runs, once it is said how long that will take.
+impl<'a> Measuring<'a> {
+    /// As was asked for, from now on.
+    pub fn new(arguments: &MeasureArgs, cancel: &'a Cancel) -> Measuring<'a> {
+        Measuring {
+            difference: arguments.worth(),
+            budget_seconds: arguments.budget.0,
+            is_quiet: arguments.quiet,
+            cancel,
+            begun: Instant::now(),
+        }
+    }
+
+    /// Time that has passed.
+    pub fn passed_seconds(&self) -> f64 {
+        self.begun.elapsed().as_secs_f64()
+    }
+
+    /// What is left of the budget.
+    pub fn left_seconds(&self) -> f64 {
+        (self.budget_seconds - self.passed_seconds()).max(0.0)
+    }
+
+    /// How often each setting runs, once it is said how long that will take; behind a first look.
     pub fn repeats(&self, noise: Option<&Noise>, extent: Extent) -> u64 {
-        let foretold = foretell(noise, extent, self.difference, self.budget_seconds);
+        let look_seconds = self.passed_seconds();
+        let foretold = foretell(
+            noise,
+            extent,
+            self.difference,
+            Budget { seconds: self.budget_seconds, look_seconds },
+        );
         if !self.is_quiet {
             to_standard_error(&format!("takeup: {}\n", foretold.text));
         }
@@ -116,17 +149,6 @@ impl Measuring<'_> {
     }
 }
 
-/// A difference that can be meant.
-///
-/// # Errors
-/// When it cannot.
-pub fn check_difference(percent: f64) -> Result<(), Failure> {
-    if percent > 0.0 && percent <= 1000.0 {
-        return Ok(());
-    }
-    Err(Failure::of("--difference is a percentage above 0, up to 1000", None))
-}
-
 /// What an experiment comes to.
 ///
 /// # Errors
@@ -157,17 +179,21 @@ struct Foretold {
     text: String,
 }
 
-fn foretell(
-    noise: Option<&Noise>,
-    extent: Extent,
-    difference: f64,
-    budget_seconds: f64,
-) -> Foretold {
+/// Time that there is.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    seconds: f64,
+    /// What of it the first look has taken, and takes each time.
+    look_seconds: f64,
+}
+
+fn foretell(noise: Option<&Noise>, extent: Extent, difference: f64, budget: Budget) -> Foretold {
     let Extent { settings, compared, round_seconds } = extent;
     let round_seconds = round_seconds.max(1e-3);
     let needed = noise.and_then(|noise| repeats_for(difference, noise.scatter, compared));
     let wanted = needed.unwrap_or(*REPEATS.end()).clamp(*REPEATS.start(), *REPEATS.end());
-    let possible = ((budget_seconds / round_seconds) as u64).max(1);
+    let left_seconds = (budget.seconds - budget.look_seconds).max(0.0);
+    let possible = ((left_seconds / round_seconds) as u64).max(1);
     let repeats = wanted.min(possible);
     let digits = Rounding::digits(2);
     let worth = digits.percent(difference);
@@ -179,12 +205,14 @@ fn foretell(
         Some(seen) => format!(", which show differences of {} and more", digits.percent(seen)),
         None => ", which is too few to show anything".to_owned(),
     };
-    let takes = |repeats: u64| duration(repeats as f64 * round_seconds);
+    let seconds = |repeats: u64| repeats as f64 * round_seconds;
+    let takes = |repeats: u64| duration(seconds(repeats));
+    let budget_for = |repeats: u64| duration(budget.look_seconds + seconds(repeats + 1));
     // What would do, so that nobody has to try budgets.
     let more = match needed {
         _ if is_enough => String::new(),
         Some(needed) if REPEATS.contains(&needed) => {
-            format!("; {worth} takes a --budget of {}", takes(needed + 1))
+            format!("; {worth} takes a --budget of {}", budget_for(needed))
         }
         Some(needed) if needed > *REPEATS.end() => format!(
             "; {worth} would take {} repeats, {}, and no more than {} are made",
@@ -192,7 +220,7 @@ fn foretell(
             takes(needed),
             REPEATS.end()
         ),
-        Some(_) => format!("; judging takes a --budget of {}", takes(*REPEATS.start() + 1)),
+        Some(_) => format!("; judging takes a --budget of {}", budget_for(*REPEATS.start())),
         None => "; no number of repeats that anybody waits for would show less".to_owned(),
     };
     let text = format!(
@@ -210,9 +238,18 @@ mod tests {
     use super::*;
 
     fn told(scatter: f64, difference: f64, budget_seconds: f64) -> Foretold {
+        behind_a_look(scatter, difference, budget_seconds, 0.0)
+    }
+
+    fn behind_a_look(
+        scatter: f64,
+        difference: f64,
+        budget_seconds: f64,
+        look_seconds: f64,
+    ) -> Foretold {
         let noise = Noise { scatter, degrees: 4.0, run_seconds: 1.0 };
         let extent = Extent { settings: 10, compared: 4, round_seconds: 10.0 };
-        foretell(Some(&noise), extent, difference, budget_seconds)
+        foretell(Some(&noise), extent, difference, Budget { seconds: budget_seconds, look_seconds })
     }
 
     #[test]
@@ -238,5 +275,17 @@ mod tests {
         let one = told(0.01, 0.05, 1.0);
         assert!(one.repeats == 1 && one.text.contains("too few to show anything"), "{one:?}");
         assert!(one.text.ends_with("takes a --budget of 50.0 s"), "{one:?}");
+    }
+    /// The first look is part of what --budget is for: a budget that is named holds it, too.
+    #[test]
+    fn the_budget_that_is_named_has_room_for_the_first_look() {
+        let needed = repeats_for(0.05, 0.03, 4).unwrap();
+        let cut = behind_a_look(0.03, 0.05, 60.0, 15.0);
+        assert_eq!(cut.repeats, 4, "45 s are left for rounds of 10 s");
+        let seconds = (needed + 1) as f64 * 10.0 + 15.0;
+        let budget = duration(seconds);
+        assert!(cut.text.ends_with(&format!("; 5.0 % takes a --budget of {budget}")), "{cut:?}");
+        assert_eq!(behind_a_look(0.03, 0.05, seconds, 15.0).repeats, needed);
+        assert_eq!(behind_a_look(0.03, 0.05, 5.0, 15.0).repeats, 1);
     }
 }

@@ -4,11 +4,11 @@
 //! all combinations would take longer than anybody waits, and what they come to together is not
 //! claimed. Where they act (the disks at the bottom, or a multipath device) is `bench`'s business.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bench::disk::DiskExecutor;
-use bench::disk::queue::{factor, settings_of};
+use bench::disk::queue::factor;
 use bench::disk::safety::Permission;
 use bench::judgement::advice;
 use bench::plan::{Plan, Stop};
@@ -17,15 +17,15 @@ use bench::record::{Experiment, Factor, Level, Role, RunRecord};
 use bench::run::unix_seconds;
 use clap::{Args, ValueEnum};
 use flow::cancel::Cancel;
-use host::settings::{Guard, GuardError, Kind, Setting};
+use host::settings::Kind;
 
-use super::apply::{ApplyArgs, acting, apply};
-use super::measuring::{Extent, LOOKS, Measuring, judged, no_number};
+use super::levels::{Asked, LeftOut, NOT_ROOT};
+use super::measuring::{Extent, LOOKS, MeasureArgs, Measuring, judged, no_number};
 use super::queue_advice::{Little, Load, Queue, Tuned};
 use super::subject::Subject;
 use crate::commands::bench::{Form, disk, finish};
 use crate::failure::Failure;
-use crate::outcome::{Outcome, to_standard_output};
+use crate::outcome::Outcome;
 use crate::quantity::{Size, Span};
 
 /// Find the settings of the queue that a load needs, by measuring with it
@@ -69,23 +69,11 @@ pub struct QueueArgs {
     /// Length of one run
     #[arg(long, value_name = "TIME", default_value = "2s")]
     runtime: Span,
-    /// The difference that is worth having, in percent
-    #[arg(short, long, default_value_t = 5.0, value_name = "PERCENT")]
-    difference: f64,
-    /// Begin no run that would not end within this time
-    #[arg(long, default_value = "10m", value_name = "TIME")]
-    budget: Span,
-    /// Set what is recommended
-    #[arg(long)]
-    apply: bool,
+    /// Keep the runs in this folder, one file for each setting, for `takeup report`
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
     #[command(flatten)]
-    how: ApplyArgs,
-    /// Print a JSON document
-    #[arg(long, help_heading = "Output")]
-    json: bool,
-    /// Print nothing but the recommendation, warnings and errors
-    #[arg(short, long, help_heading = "Output")]
-    quiet: bool,
+    measure: MeasureArgs,
 }
 
 /// Settings that are tried.
@@ -124,57 +112,76 @@ enum QueueLoad {
 
 /// Part of the file or device that is read.
 const LENGTH_BYTES_MAX: u64 = 1 << 30;
-/// Lengths of the queue and largest requests that are tried besides those in force.
-const REQUESTS: [u64; 6] = [16, 32, 64, 128, 256, 512];
-const REQUEST_KIB: [u64; 5] = [64, 128, 256, 512, 1024];
-
 /// Runs the command.
 pub fn run(arguments: &QueueArgs) -> ExitCode {
-    let form = if arguments.json { Form::Json } else { Form::Text };
+    let form = if arguments.measure.json { Form::Json } else { Form::Text };
     finish(tune(arguments), "tune queue", form)
 }
 
 fn tune(arguments: &QueueArgs) -> Result<Outcome, Failure> {
-    super::measuring::check_difference(arguments.difference)?;
-    if arguments.apply { arguments.how.check() } else { arguments.how.check_unused() }?;
-    super::recovered()?;
-    super::put_back_overdue()?;
+    given_once(&arguments.settings)?;
+    arguments.measure.begin()?;
     let cancel = Cancel::new();
     let subject = Subject::find(&arguments.path)?;
-    let tuning = Tuning { arguments, subject, cancel: &cancel };
+    let kept = Kept { folder: arguments.output.as_deref() };
+    let measuring = Measuring::new(&arguments.measure, &cancel);
+    let tuning = Tuning { arguments, subject, measuring, kept };
     let Chosen { tried, left_out } = tuning.factors()?;
+    kept.check(tried.iter().map(|tried| tried.kind.file_name()))?;
     crate::interrupt::watch(&cancel);
     let queue = tuning.measured(&tried, left_out)?;
-    let applied = match queue.to_apply() {
-        settings if arguments.apply && !settings.is_empty() => {
-            let mut all = Vec::new();
-            for (kind, value) in settings {
-                all.extend(acting(kind, &value, &tuning.subject.storage, &arguments.path)?);
-            }
-            Some(apply(&arguments.path, all, &arguments.how)?)
+    arguments.measure.end(&queue, &tuning.subject.storage, &arguments.path)
+}
+
+/// What is named twice is a slip: nobody wants it measured twice.
+fn given_once(settings: &[QueueSetting]) -> Result<(), Failure> {
+    let twice = settings.iter().enumerate().find(|(at, setting)| settings[..*at].contains(setting));
+    match twice {
+        Some((_, setting)) => {
+            let name = setting.kind().file_name();
+            Err(Failure::of(format!("--settings: {name} is given twice"), None))
         }
-        _ => None,
-    };
-    let mut text = if arguments.json {
-        format!("{:#}\n", queue.document(applied.as_ref()))
-    } else {
-        queue.text(applied.as_ref())
-    };
-    let is_unsettled = arguments.apply && applied.is_none() && !queue.is_settled();
-    if is_unsettled && !arguments.json {
-        text.push_str("nothing was applied: more --budget settles more\n");
+        None => Ok(()),
     }
-    to_standard_output(text.as_bytes())?;
-    if is_unsettled {
-        return Ok(Outcome::Warned);
+}
+
+/// Where the runs are kept.
+#[derive(Clone, Copy)]
+struct Kept<'a> {
+    folder: Option<&'a Path>,
+}
+
+/// The load with nothing varied.
+const AS_IT_IS: &str = "as_it_is";
+
+impl Kept<'_> {
+    /// The file of a setting.
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        self.folder.map(|folder| folder.join(format!("{name}.ndjson")))
     }
-    Ok(applied.map_or(Outcome::Done, |applied| applied.outcome()))
+
+    /// Makes the folder; no file is to be in the way when minutes of measuring are over.
+    fn check<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<(), Failure> {
+        let Some(folder) = self.folder else { return Ok(()) };
+        let names: Vec<&str> = names.collect();
+        let names = if names.is_empty() { vec![AS_IT_IS] } else { names };
+        for path in names.iter().filter_map(|name| self.file(name)) {
+            if path.symlink_metadata().is_ok() {
+                let hint = Some("runs that were kept are not written over: name another folder");
+                return Err(Failure::of(format!("{} exists", path.display()), hint));
+            }
+        }
+        std::fs::create_dir_all(folder).map_err(|error| {
+            let why = crate::failure::with_causes(&error);
+            Failure::of(format!("make the folder {}: {why}", folder.display()), None)
+        })
+    }
 }
 
 /// Settings that are tried, and those that are not, with the reason.
 struct Chosen {
     tried: Vec<Tried>,
-    left_out: Vec<(Kind, String)>,
+    left_out: Vec<LeftOut>,
 }
 
 /// A setting that is tried.
@@ -186,125 +193,46 @@ struct Tried {
 struct Tuning<'a> {
     arguments: &'a QueueArgs,
     subject: Subject,
-    cancel: &'a Cancel,
+    measuring: Measuring<'a>,
+    kept: Kept<'a>,
 }
 
 impl Tuning<'_> {
     /// What of the settings that are asked for can be tried.
     fn factors(&self) -> Result<Chosen, Failure> {
         let (mut tried, mut left_out) = (Vec::new(), Vec::new());
+        let asked = Asked {
+            path: &self.arguments.path,
+            storage: &self.subject.storage,
+            block_bytes: self.arguments.block_size.0,
+            is_sequential: self.arguments.load == QueueLoad::Read,
+        };
         for kind in self.arguments.settings.iter().map(|setting| setting.kind()) {
-            match self.levels(kind) {
-                Ok(typed) => {
-                    let factor = factor(kind, &typed, &self.subject.storage);
-                    let factor = factor.map_err(|error| Failure::new(&error, None))?;
-                    tried.extend(factor.map(|factor| Tried { kind, factor }));
-                }
-                Err(why) => left_out.push((kind, why)),
-            }
+            let levels = asked.levels(kind);
+            left_out.extend(levels.left_out);
+            let factor = factor(kind, &levels.values, &self.subject.storage);
+            let factor = factor.map_err(|error| Failure::new(&error, None))?;
+            tried.extend(factor.map(|factor| Tried { kind, factor }));
         }
-        if tried.is_empty() && !left_out.is_empty() && left_out.iter().all(|it| it.1 != NOT_ROOT) {
-            let told: Vec<String> =
-                left_out.iter().map(|(kind, why)| format!("{}: {why}", kind.name())).collect();
+        let is_for_root = left_out.iter().any(|one: &LeftOut| one.why == NOT_ROOT);
+        if is_for_root && self.arguments.measure.apply {
+            let message = format!("{}: its queue is {NOT_ROOT}", self.arguments.path.display());
+            let hint = "without --apply the load is measured as it is";
+            return Err(Failure::of(message, Some(hint)));
+        }
+        if tried.is_empty() && !left_out.is_empty() && !is_for_root {
+            let one = |one: &LeftOut| format!("{}: {}", one.kind.name(), one.words());
+            let told: Vec<String> = left_out.iter().map(one).collect();
             let message = format!("{}: {}", self.arguments.path.display(), told.join("; "));
             return Err(Failure::of(message, Some("takeup probe shows what there is to set")));
         }
         Ok(Chosen { tried, left_out })
     }
 
-    /// Values to try, in the kernel's words; or why there are none.
-    fn levels(&self, kind: Kind) -> Result<Vec<String>, String> {
-        let storage = &self.subject.storage;
-        let settings = settings_of(kind, storage).map_err(|error| error.to_string())?;
-        let first = &settings[0];
-        let value = first.value().map_err(|error| error.to_string())?;
-        for setting in &settings {
-            if setting.check_settable().is_err() {
-                return Err(NOT_ROOT.to_owned());
-            }
-            // One level is in force for all of them, or nothing is.
-            if setting.value().is_ok_and(|other| other != value) {
-                return Err("the disks have different values".to_owned());
-            }
-        }
-        let present: u64 = value.parse().unwrap_or(0);
-        let numbers = |levels: &[u64]| {
-            let mut levels: Vec<u64> = levels.iter().copied().chain([present]).collect();
-            levels.sort_unstable();
-            levels.dedup();
-            levels
-        };
-        let levels = match kind {
-            Kind::Scheduler => {
-                let choices = first.choices().map_err(|error| error.to_string())?;
-                if choices.len() < 2 {
-                    return Err(format!("there is none but {value}"));
-                }
-                return Ok(choices);
-            }
-            Kind::MaxSectors => {
-                if let Err(refused) = acting(kind, &value, storage, &self.arguments.path) {
-                    return Err(refused.message().to_owned());
-                }
-                let fits = |kib: &u64| {
-                    let text = kib.to_string();
-                    *kib == present || acting(kind, &text, storage, &self.arguments.path).is_ok()
-                };
-                let own: Vec<u64> = numbers(&REQUEST_KIB).into_iter().filter(fits).collect();
-                let request = self.arguments.block_size.0.div_ceil(1024);
-                // What is read in sequence may be joined to requests of any size.
-                if self.arguments.load == QueueLoad::Randread && own.iter().all(|it| *it >= request)
-                {
-                    return Err(format!("none cuts requests of {request} KiB"));
-                }
-                own
-            }
-            Kind::Requests => {
-                let largest = self.largest_queue(&settings, present)?;
-                let mut own = numbers(&REQUESTS);
-                own.retain(|&requests| requests <= largest);
-                own
-            }
-            _ => vec![0, 1, 2],
-        };
-        if levels.len() < 2 {
-            return Err(format!("the device takes no other than {value}"));
-        }
-        Ok(levels.into_iter().map(|level: u64| level.to_string()).collect())
-    }
-
-    /// The longest queue that the kernel takes, which is tried for a moment and put back.
-    fn largest_queue(&self, settings: &[Setting], present: u64) -> Result<u64, String> {
-        let told = |error: GuardError| error.to_string();
-        let journal = crate::commands::bench::journal();
-        let mut guard = Guard::new(journal.as_deref(), settings).map_err(told)?;
-        let twice = (present * 2).max(REQUESTS[REQUESTS.len() - 1]);
-        let mut longer: Vec<u64> = REQUESTS.into_iter().chain([twice]).collect();
-        longer.retain(|&requests| requests > present);
-        longer.sort_unstable();
-        let is_taken = |requests: &&u64| {
-            let text = requests.to_string();
-            settings.iter().all(|setting| guard.set(setting, &text).is_ok())
-        };
-        let largest = longer.iter().take_while(is_taken).last().copied().unwrap_or(present);
-        guard.put_back().map_err(told)?;
-        Ok(largest)
-    }
-
-    fn measuring(&self) -> Measuring<'_> {
-        Measuring {
-            difference: self.arguments.difference / 100.0,
-            budget_seconds: self.arguments.budget.0,
-            is_quiet: self.arguments.quiet,
-            cancel: self.cancel,
-        }
-    }
-
-    fn measured(&self, tried: &[Tried], left_out: Vec<(Kind, String)>) -> Result<Queue, Failure> {
-        let begun = std::time::Instant::now();
+    fn measured(&self, tried: &[Tried], left_out: Vec<LeftOut>) -> Result<Queue, Failure> {
         let look = self.look(tried)?;
         let runs = look.runs.len().max(1) as f64;
-        let run_seconds = begun.elapsed().as_secs_f64() / runs;
+        let run_seconds = self.measuring.passed_seconds() / runs;
         let mut queue = Queue {
             path: self.arguments.path.clone(),
             file: self.subject.file.clone(),
@@ -314,7 +242,7 @@ impl Tuning<'_> {
                 block_bytes: self.arguments.block_size.0,
                 depth: self.arguments.depth,
             },
-            worth: self.arguments.difference / 100.0,
+            worth: self.arguments.measure.worth(),
             tuned: Vec::new(),
             as_it_is: None,
             left_out,
@@ -329,10 +257,10 @@ impl Tuning<'_> {
             compared: tried.iter().map(levels).max().unwrap_or(2),
             round_seconds: run_seconds * tried.iter().map(levels).sum::<usize>() as f64,
         };
-        let repeats = self.measuring().repeats(Noise::of(&look.runs).as_ref(), extent);
+        let repeats = self.measuring.repeats(Noise::of(&look.runs).as_ref(), extent);
         let mut settings_left = extent.settings;
         for one in tried {
-            let left = self.arguments.budget.0 - begun.elapsed().as_secs_f64();
+            let left = self.measuring.left_seconds();
             let share = levels(one) as f64 / settings_left as f64;
             settings_left -= levels(one);
             let stop = Stop {
@@ -342,7 +270,8 @@ impl Tuning<'_> {
                 budget_seconds: (left * share).max(run_seconds),
                 ..Stop::default()
             };
-            let experiment = self.experiment(&one.factor, stop)?;
+            let kept = self.kept.file(one.kind.file_name());
+            let experiment = self.experiment(&one.factor, stop, kept.as_deref())?;
             let (judgement, options) = judged(&experiment)?;
             let advice = advice(&judgement, &one.factor, &experiment.runs, &options);
             let advice = advice.ok_or_else(|| {
@@ -363,7 +292,7 @@ impl Tuning<'_> {
         let stop = Stop {
             repeats_min: LOOKS,
             repeats_max: LOOKS,
-            budget_seconds: self.arguments.budget.0,
+            budget_seconds: self.arguments.measure.budget.0,
             ..Stop::default()
         };
         let two = tried.first().map(|one| {
@@ -374,16 +303,23 @@ impl Tuning<'_> {
             Factor { levels, ..one.factor.clone() }
         });
         let nothing = Factor::new("jobs", vec![Level::Number(1)]);
-        let experiment = self.experiment(&two.unwrap_or(nothing), stop)?;
+        // A look is kept where nothing comes behind it.
+        let kept = if two.is_none() { self.kept.file(AS_IT_IS) } else { None };
+        let experiment = self.experiment(&two.unwrap_or(nothing), stop, kept.as_deref())?;
         if experiment.runs.iter().all(|run| run.speed().is_none()) {
             return Err(no_number(&experiment));
         }
         Ok(experiment)
     }
 
-    fn experiment(&self, factor: &Factor, stop: Stop) -> Result<Experiment, Failure> {
+    fn experiment(
+        &self,
+        factor: &Factor,
+        stop: Stop,
+        kept: Option<&Path>,
+    ) -> Result<Experiment, Failure> {
         let plan = self.plan(factor, stop);
-        self.measuring().experiment(&plan, None, |plan| {
+        self.measuring.experiment(&plan, kept, |plan| {
             let journal = crate::commands::bench::journal();
             let executor = DiskExecutor::new(plan, None, Permission::KeepData, journal.as_deref());
             executor.map_err(disk::failure)
@@ -415,9 +351,6 @@ impl Tuning<'_> {
         }
     }
 }
-
-/// Why nothing is tried by an ordinary user.
-pub const NOT_ROOT: &str = "set by root only";
 
 fn load_name(load: QueueLoad) -> &'static str {
     match load {

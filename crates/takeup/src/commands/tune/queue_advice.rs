@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 
 use super::apply::{Applied, KEEP, UNDO};
 use super::gain::Gain;
+use super::levels::LeftOut;
+use super::measuring::Recommended;
 use crate::terminal::colour;
 
 /// What was done.
@@ -25,6 +27,26 @@ pub struct Load {
     pub block_bytes: u64,
     /// Requests in flight.
     pub depth: u64,
+}
+
+impl Load {
+    /// Requests that the mean rate of a cell is; the mean of what each run counted is another mean,
+    /// and would disagree with the rate beside it.
+    fn requests_per_second(&self, cell: &CellSummary) -> f64 {
+        cell.bytes_per_second / self.block_bytes as f64
+    }
+
+    /// With the digits of the rate, three at most.
+    fn requests_words(&self, cell: &CellSummary) -> String {
+        let requests = self.requests_per_second(cell);
+        let bytes = self.block_bytes as f64;
+        let known = cell.told_within.filter(|_| cell.rates.len() > 1);
+        let half = known.map_or(0.0, |within| (within.high - within.low) / bytes / 2.0);
+        let finest = 10f64.powf((requests.max(1.0).log10()).floor() - 2.0) * 2.0;
+        let half = half.max(finest);
+        let digits = Rounding::within(requests - half, requests + half).number(requests);
+        digits.parse().map_or(digits.clone(), report::format::count)
+    }
 }
 
 /// A setting that was tried.
@@ -57,8 +79,8 @@ pub struct Queue {
     pub tuned: Vec<Tuned>,
     /// Without the right to set anything: the load as it runs.
     pub as_it_is: Option<(Judgement, Option<Little>)>,
-    /// Settings that were not, and why.
-    pub left_out: Vec<(Kind, String)>,
+    /// Settings, and values of them, that were not, and why.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Little's law (1961): requests in a second times the time of one are those in flight.
@@ -155,7 +177,7 @@ impl Tuned {
         self.advice.costs.iter().filter(|paid| paid.is_settled).collect()
     }
 
-    fn document(&self, worth: f64) -> Value {
+    fn document(&self, worth: f64, load: &Load) -> Value {
         let gain = self.gain(worth);
         let level = |cell: &CellSummary| {
             json!({
@@ -163,7 +185,7 @@ impl Tuned {
                 "runs": cell.rates.len(),
                 "bytes_per_second": cell.bytes_per_second,
                 "interval": cell.interval,
-                "requests_per_second": cell.measures.get("fio_iops"),
+                "requests_per_second": load.requests_per_second(cell),
                 "answer_p99_ns": cell.measures.get("fio_read_clat_p99_ns"),
             })
         };
@@ -179,21 +201,6 @@ impl Tuned {
 }
 
 impl Queue {
-    /// What to set, in the kernel's words: what is other than in force.
-    pub fn to_apply(&self) -> Vec<(Kind, String)> {
-        let one = |tuned: &Tuned| {
-            let gain = tuned.gain(self.worth);
-            gain.to_apply().map(|level| (tuned.kind, value(tuned.kind, level)))
-        };
-        self.tuned.iter().filter_map(one).collect()
-    }
-
-    /// Whether of every setting that was tried it is known what to set.
-    pub fn is_settled(&self) -> bool {
-        let is_settled = |tuned: &Tuned| tuned.gain(self.worth).recommended().is_some();
-        !self.tuned.is_empty() && self.tuned.iter().all(is_settled)
-    }
-
     fn little(&self) -> Option<Little> {
         match (self.tuned.first(), &self.as_it_is) {
             (Some(tuned), _) => tuned.little,
@@ -213,8 +220,67 @@ impl Queue {
         (!typed.is_empty()).then(|| format!("takeup tune set {path} {}", typed.join(" ")))
     }
 
-    /// For documents.
-    pub fn document(&self, applied: Option<&Applied>) -> Value {
+    fn table(&self) -> String {
+        let mut table = Table::new(&[
+            ("setting", Align::Left),
+            ("value", Align::Right),
+            ("runs", Align::Right),
+            ("mean", Align::Right),
+            ("95 % interval", Align::Right),
+            ("requests/s", Align::Right),
+            ("99 % within", Align::Right),
+        ]);
+        let mut row = |name: &str, value: String, cell: &CellSummary, emphasis| {
+            let digits = cell.digits();
+            let interval = cell.interval.map_or("-".to_owned(), |interval| {
+                let (low, high) = (interval.low, interval.high);
+                format!("{} to {}", digits.rate_digits(low), digits.rate_digits(high))
+            });
+            let measure = |name: &str| {
+                let value = cell.measures.get(name);
+                value.map_or("-".to_owned(), |&value| Unit::of(name).shown(value))
+            };
+            let runs = cell.rates.len().to_string();
+            let mean = if cell.rates.len() > 1 {
+                cell.told(Compared::Rate)
+            } else {
+                rate(cell.bytes_per_second)
+            };
+            let measures = [self.load.requests_words(cell), measure("fio_clat_p99_ns")];
+            let cells = [name.to_owned(), value, runs, mean, interval].into_iter();
+            table.row(cells.chain(measures).collect(), emphasis);
+        };
+        for tuned in &self.tuned {
+            let recommended = tuned.gain(self.worth).recommended().cloned();
+            for cell in &tuned.judgement.cells {
+                let Some(level) = cell.cell.get(tuned.factor()) else { continue };
+                let is_own = recommended.as_ref() == Some(level);
+                let emphasis = if is_own { Emphasis::Strong } else { Emphasis::None };
+                row(tuned.kind.file_name(), shown(tuned.kind, level), cell, emphasis);
+            }
+        }
+        for cell in self.as_it_is.iter().flat_map(|(judgement, _)| &judgement.cells) {
+            row("as it is", "-".to_owned(), cell, Emphasis::None);
+        }
+        table.render(colour(&std::io::stdout()))
+    }
+}
+
+impl Recommended for Queue {
+    fn to_apply(&self) -> Vec<(Kind, String)> {
+        let one = |tuned: &Tuned| {
+            let gain = tuned.gain(self.worth);
+            gain.to_apply().map(|level| (tuned.kind, value(tuned.kind, level)))
+        };
+        self.tuned.iter().filter_map(one).collect()
+    }
+
+    fn is_settled(&self) -> bool {
+        let is_settled = |tuned: &Tuned| tuned.gain(self.worth).recommended().is_some();
+        !self.tuned.is_empty() && self.tuned.iter().all(is_settled)
+    }
+
+    fn document(&self, applied: Option<&Applied>) -> Value {
         let little = self.little().map(|little| {
             json!({
                 "requests_per_second": little.requests_per_second,
@@ -224,8 +290,15 @@ impl Queue {
                 "holds": little.holds(self.load.depth),
             })
         });
-        let left_out =
-            |(kind, why): &(Kind, String)| json!({ "name": kind.file_name(), "why": why });
+        let left_out = |one: &LeftOut| {
+            json!({
+                "name": one.kind.file_name(),
+                "value": one.value.as_ref().map(|value| &value.value),
+                "becomes": one.value.as_ref().and_then(|value| value.becomes.as_ref()),
+                "why": one.why,
+            })
+        };
+        let tuned = |tuned: &Tuned| tuned.document(self.worth, &self.load);
         json!({
             "command": "tune queue",
             "path": self.path,
@@ -236,7 +309,7 @@ impl Queue {
                 "block_bytes": self.load.block_bytes,
                 "depth": self.load.depth,
             },
-            "settings": self.tuned.iter().map(|it| it.document(self.worth)).collect::<Vec<Value>>(),
+            "settings": self.tuned.iter().map(tuned).collect::<Vec<Value>>(),
             "not_tried": self.left_out.iter().map(left_out).collect::<Vec<Value>>(),
             "explanation": little,
             "commands": self.command().map(|apply| {
@@ -246,8 +319,7 @@ impl Queue {
         })
     }
 
-    /// For people.
-    pub fn text(&self, applied: Option<&Applied>) -> String {
+    fn text(&self, applied: Option<&Applied>) -> String {
         let text = self.table();
         let mut told: Vec<(&str, Vec<String>)> = Vec::new();
         let load = if self.load.name == "read" { "sequential reads" } else { "random reads" };
@@ -277,7 +349,7 @@ impl Queue {
             let costs = tuned.costs().into_iter();
             told.extend(costs.map(|paid| ("costs", vec![gain.cost_words(paid)])));
         }
-        told.extend(self.left_out.iter().map(|(kind, why)| (kind.file_name(), vec![why.clone()])));
+        told.extend(self.left_out.iter().map(|one| (one.kind.file_name(), vec![one.words()])));
         told.extend(self.little().map(|it| ("why", vec![it.words(self.load.depth)])));
         if let Some(applied) = applied {
             return text + &lines_under_heads(&told) + &applied.text();
@@ -297,51 +369,6 @@ impl Queue {
         }
         text + &lines_under_heads(&told)
     }
-
-    fn table(&self) -> String {
-        let mut table = Table::new(&[
-            ("setting", Align::Left),
-            ("value", Align::Right),
-            ("runs", Align::Right),
-            ("mean", Align::Right),
-            ("95 % interval", Align::Right),
-            ("requests/s", Align::Right),
-            ("99 % within", Align::Right),
-        ]);
-        let mut row = |name: &str, value: String, cell: &CellSummary, emphasis| {
-            let digits = cell.digits();
-            let interval = cell.interval.map_or("-".to_owned(), |interval| {
-                let (low, high) = (interval.low, interval.high);
-                format!("{} to {}", digits.rate_digits(low), digits.rate_digits(high))
-            });
-            let measure = |name: &str| {
-                let value = cell.measures.get(name);
-                value.map_or("-".to_owned(), |&value| Unit::of(name).shown(value))
-            };
-            let runs = cell.rates.len().to_string();
-            let mean = if cell.rates.len() > 1 {
-                cell.told(Compared::Rate)
-            } else {
-                rate(cell.bytes_per_second)
-            };
-            let measures = [measure("fio_iops"), measure("fio_clat_p99_ns")];
-            let cells = [name.to_owned(), value, runs, mean, interval].into_iter();
-            table.row(cells.chain(measures).collect(), emphasis);
-        };
-        for tuned in &self.tuned {
-            let recommended = tuned.gain(self.worth).recommended().cloned();
-            for cell in &tuned.judgement.cells {
-                let Some(level) = cell.cell.get(tuned.factor()) else { continue };
-                let is_own = recommended.as_ref() == Some(level);
-                let emphasis = if is_own { Emphasis::Strong } else { Emphasis::None };
-                row(tuned.kind.file_name(), shown(tuned.kind, level), cell, emphasis);
-            }
-        }
-        for cell in self.as_it_is.iter().flat_map(|(judgement, _)| &judgement.cells) {
-            row("as it is", "-".to_owned(), cell, Emphasis::None);
-        }
-        table.render(colour(&std::io::stdout()))
-    }
 }
 
 #[cfg(test)]
@@ -350,6 +377,7 @@ mod tests {
     use bench::record::Factor;
 
     use super::*;
+    use crate::commands::tune::levels::ValueLeftOut;
 
     /// Eight runs of each level at these rates, and the time of 99 % of the reads; the first level
     /// is in force.
@@ -359,8 +387,9 @@ mod tests {
             for (place, (level, rate, answer_ns)) in levels.iter().enumerate() {
                 let scatter = 0.002 * ((repeat * 5 + place as u64 * 3) % 7) as f64;
                 let measures = [
-                    ("fio_iops", rate / 4096.0),
-                    ("fio_clat_mean_ns", 32e9 / (rate / 4096.0)),
+                    // Its own mean, which is another one.
+                    ("fio_iops", rate / 4096.0 * (1.0 + scatter)),
+                    ("fio_clat_mean_ns", 32e9 / (rate / 4096.0 * (1.0 + scatter))),
                     ("fio_clat_p99_ns", *answer_ns),
                     ("fio_read_clat_p99_ns", answer_ns * (1.0 + scatter)),
                 ];
@@ -393,7 +422,14 @@ mod tests {
             worth: 0.05,
             tuned,
             as_it_is: None,
-            left_out: vec![(Kind::MaxSectors, "none cuts requests of 4 KiB".to_owned())],
+            left_out: vec![
+                LeftOut::whole(Kind::MaxSectors, "none cuts requests of 4 KiB".to_owned()),
+                LeftOut {
+                    kind: Kind::Requests,
+                    value: Some(ValueLeftOut { value: "512".into(), becomes: Some("256".into()) }),
+                    why: "that is what the kernel made of it".to_owned(),
+                },
+            ],
         }
     }
 
@@ -429,7 +465,13 @@ mod tests {
             (&json!("256"), &json!("32"))
         );
         assert_eq!(settings[2]["recommended"], "0");
+        // The rate and the requests of a row are one number, whatever fio counted in its runs.
+        let level = &settings[0]["levels"][1];
+        let rate = level["bytes_per_second"].as_f64().unwrap();
+        assert_eq!(level["requests_per_second"].as_f64(), Some(rate / 4096.0));
         assert_eq!(document["not_tried"][0]["name"], "max_sectors_kb");
+        let clipped = &document["not_tried"][1];
+        assert_eq!((&clipped["value"], &clipped["becomes"]), (&json!("512"), &json!("256")));
         assert_eq!(document["explanation"]["holds"], true);
         let text = queue.text(None);
         for part in [
@@ -438,6 +480,7 @@ mod tests {
             "it costs others less",
             "nomerges        what is in force, 0; little to gain: 2 gives 1.02",
             "max_sectors_kb  none cuts requests of 4 KiB",
+            "nr_requests     512 is not tried: it would become 256: that is what the kernel made",
             "are 32.0 in flight, and 32 were asked for",
             "measured        each by itself; what they bring together was not measured",
             "undo            takeup tune revert",

@@ -16,18 +16,16 @@ use bench::record::{Experiment, Factor, Level, binary_size};
 use bench::run::unix_seconds;
 use clap::Args;
 use flow::cancel::Cancel;
-use host::settings::{Kind, Setting};
+use host::settings::Setting;
 
-use super::apply::{ApplyArgs, acting, apply};
 use super::explanation::{Known, measured_knee};
-use super::measuring::{Extent, LOOKS, Measuring, judged, no_number};
+use super::measuring::{Extent, LOOKS, MeasureArgs, Measuring, judged, no_number};
 use super::recommendation::{Of, Recommendation};
 use super::subject::Subject;
 use crate::commands::bench::{Form, finish};
 use crate::failure::Failure;
-use crate::outcome::{Outcome, to_standard_output};
+use crate::outcome::Outcome;
 use crate::quantity::Size;
-use crate::quantity::Span;
 
 /// Find the read-ahead that a path needs, by measuring on it
 ///
@@ -62,26 +60,11 @@ pub struct ReadaheadArgs {
     /// Bytes of one run; by default what takes about a second
     #[arg(long, value_name = "SIZE")]
     length: Option<Size>,
-    /// The difference that is worth having, in percent
-    #[arg(short, long, default_value_t = 5.0, value_name = "PERCENT")]
-    difference: f64,
-    /// Begin no run that would not end within this time
-    #[arg(long, default_value = "10m", value_name = "TIME")]
-    budget: Span,
-    /// Set what is recommended
-    #[arg(long)]
-    apply: bool,
-    #[command(flatten)]
-    how: ApplyArgs,
     /// Keep the runs in this file, for `takeup report`
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print a JSON document
-    #[arg(long, help_heading = "Output")]
-    json: bool,
-    /// Print nothing but the recommendation, warnings and errors
-    #[arg(short, long, help_heading = "Output")]
-    quiet: bool,
+    #[command(flatten)]
+    measure: MeasureArgs,
 }
 
 /// Bytes of a run of the first look.
@@ -93,15 +76,12 @@ const RANDOM_READS: u64 = 32;
 
 /// Runs the command.
 pub fn run(arguments: &ReadaheadArgs) -> ExitCode {
-    let form = if arguments.json { Form::Json } else { Form::Text };
+    let form = if arguments.measure.json { Form::Json } else { Form::Text };
     finish(tune(arguments), "tune readahead", form)
 }
 
 fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
-    super::measuring::check_difference(arguments.difference)?;
-    if arguments.apply { arguments.how.check() } else { arguments.how.check_unused() }?;
-    super::recovered()?;
-    super::put_back_overdue()?;
+    arguments.measure.begin()?;
     let subject = Subject::find(&arguments.path)?;
     let present = subject.storage.read_ahead_bytes().map_err(|it| Failure::new(&it, None))?;
     let (Some(present), Some(file)) = (present, subject.storage.read_ahead.clone()) else {
@@ -109,39 +89,18 @@ fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
         return Err(Failure::of(message, None));
     };
     let settable = Setting::read_ahead(&file).check_settable();
-    if let (Err(error), true) = (&settable, arguments.apply) {
+    if let (Err(error), true) = (&settable, arguments.measure.apply) {
         return Err(Failure::new(error, None));
     }
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
-    let tuning = Tuning { arguments, subject, present, cancel };
+    let measuring = Measuring::new(&arguments.measure, &cancel);
+    let tuning = Tuning { arguments, subject, present, measuring };
     let recommendation = match settable {
         Ok(()) => tuning.measured()?,
         Err(_) => tuning.as_it_is()?,
     };
-    let applied = match recommendation.to_apply().filter(|_| arguments.apply) {
-        Some(bytes) => {
-            let value = host::settings::read_ahead_value(bytes);
-            let storage = &tuning.subject.storage;
-            let settings = acting(Kind::ReadAhead, &value, storage, &arguments.path)?;
-            Some(apply(&arguments.path, settings, &arguments.how)?)
-        }
-        None => None,
-    };
-    let mut text = if arguments.json {
-        format!("{:#}\n", recommendation.document(applied.as_ref()))
-    } else {
-        recommendation.text(applied.as_ref())
-    };
-    let is_unsettled = arguments.apply && applied.is_none() && !recommendation.is_settled();
-    if is_unsettled && !arguments.json {
-        text.push_str("nothing was applied: more --budget settles more\n");
-    }
-    to_standard_output(text.as_bytes())?;
-    if is_unsettled {
-        return Ok(Outcome::Warned);
-    }
-    Ok(applied.map_or(Outcome::Done, |applied| applied.outcome()))
+    arguments.measure.end(&recommendation, &tuning.subject.storage, &arguments.path)
 }
 
 struct Tuning<'a> {
@@ -149,7 +108,7 @@ struct Tuning<'a> {
     subject: Subject,
     /// Read-ahead in force, in bytes.
     present: u64,
-    cancel: Cancel,
+    measuring: Measuring<'a>,
 }
 
 /// What a first look has told.
@@ -171,11 +130,12 @@ impl Tuning<'_> {
             compared: windows.len(),
             round_seconds: windows.len() as f64 * look.run_seconds,
         };
-        let repeats = self.measuring().repeats(look.noise.as_ref(), extent);
+        let repeats = self.measuring.repeats(look.noise.as_ref(), extent);
         let stop = Stop {
             repeats_min: repeats,
             repeats_max: repeats,
-            budget_seconds: self.arguments.budget.0,
+            // The first look was part of it.
+            budget_seconds: self.measuring.left_seconds().max(look.run_seconds),
             ..Stop::default()
         };
         let plan = self.plan(&windows, look.length_bytes, stop, RANDOM_READS);
@@ -224,7 +184,7 @@ impl Tuning<'_> {
             file: self.subject.file.clone(),
             device: self.subject.storage.name.clone(),
             present: self.present,
-            worth: self.arguments.difference / 100.0,
+            worth: self.arguments.measure.worth(),
             cut: Vec::new(),
             left_out: Vec::new(),
         }
@@ -254,7 +214,7 @@ impl Tuning<'_> {
         let stop = Stop {
             repeats_min: LOOKS,
             repeats_max: LOOKS,
-            budget_seconds: self.arguments.budget.0,
+            budget_seconds: self.arguments.measure.budget.0,
             ..Stop::default()
         };
         let most_bytes = self.arguments.length.map_or(LOOK_BYTES, |length| length.0);
@@ -318,19 +278,10 @@ impl Tuning<'_> {
     }
 
     fn experiment(&self, plan: &Plan, kept: Option<&Path>) -> Result<Experiment, Failure> {
-        self.measuring().experiment(plan, kept, |plan| {
+        self.measuring.experiment(plan, kept, |plan| {
             let journal = crate::commands::bench::journal();
             ReadExecutor::new(plan, journal.as_deref()).map_err(read_failure)
         })
-    }
-
-    fn measuring(&self) -> Measuring<'_> {
-        Measuring {
-            difference: self.arguments.difference / 100.0,
-            budget_seconds: self.arguments.budget.0,
-            is_quiet: self.arguments.quiet,
-            cancel: &self.cancel,
-        }
     }
 }
 

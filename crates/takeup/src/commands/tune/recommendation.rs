@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use bench::judgement::{Advice, CellSummary, Judgement, Paid, quoted};
 use bench::quantities::Unit;
 use bench::record::{Level, Value as Compared, binary_size};
+use host::settings::Kind;
 use report::findings::lines_under_heads;
 use report::format::rate;
 use report::table::{Align, Emphasis, Table};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use super::apply::{Applied, KEEP, UNDO};
 use super::explanation::Explanation;
 use super::gain::Gain;
+use super::measuring::Recommended;
 use crate::terminal::colour;
 
 /// What was measured.
@@ -60,13 +62,8 @@ impl Recommendation {
     }
 
     /// Bytes to set, where that is other than what is in force.
-    pub fn to_apply(&self) -> Option<u64> {
+    fn other_bytes(&self) -> Option<u64> {
         self.recommended().filter(|&bytes| bytes != self.of.present)
-    }
-
-    /// Whether it is known what to set, which may be what is in force.
-    pub fn is_settled(&self) -> bool {
-        self.recommended().is_some()
     }
 
     fn recommended(&self) -> Option<u64> {
@@ -87,7 +84,7 @@ impl Recommendation {
 
     /// What is typed: to set it, to keep it over a restart, and to take it back.
     fn commands(&self) -> Option<[(&'static str, String); 3]> {
-        let bytes = self.to_apply()?;
+        let bytes = self.other_bytes()?;
         let kib = host::settings::read_ahead_value(bytes);
         let path = quoted(&self.of.path.display().to_string());
         Some([
@@ -108,92 +105,6 @@ impl Recommendation {
         let is_some = |paid: &&Paid| paid.present > 0.0 || paid.recommended > 0.0;
         let is_told = |paid: &&Paid| paid.is_settled || OF_WINDOWS.contains(&paid.measure);
         costs.filter(is_some).filter(is_told).collect()
-    }
-
-    /// For documents.
-    pub fn document(&self, applied: Option<&Applied>) -> Value {
-        let level = |cell: &CellSummary| {
-            json!({
-                "read_ahead_bytes": cell.cell.get("read_ahead_bytes"),
-                "cache": cell.cell.get("cache"),
-                "depth": cell.cell.get("depth"),
-                "runs": cell.rates.len(),
-                "bytes_per_second": cell.bytes_per_second,
-                "interval": cell.interval,
-                "random_read_ns": cell.measures.get("random_read_p50_ns"),
-            })
-        };
-        let gain = self.gain().map(|gain| gain.document());
-        let commands = self.commands().map(|commands| {
-            let pairs = commands.into_iter().map(|(name, line)| (name.to_owned(), json!(line)));
-            Value::Object(pairs.collect())
-        });
-        let mut levels: Vec<Value> = self.judgement.cells.iter().map(level).collect();
-        levels.extend(self.of.cut.iter().map(|(bytes, below)| {
-            json!({ "read_ahead_bytes": bytes, "runs": 0, "slower_than_bytes_per_second": below })
-        }));
-        json!({
-            "command": "tune readahead",
-            "path": self.of.path,
-            "file": self.of.file,
-            "device": self.of.device,
-            "present": self.of.present,
-            "recommended": self.recommended(),
-            "gain": gain,
-            "costs": self.costs(),
-            "levels": levels,
-            "left_out": self.of.left_out.iter().map(|(bytes, why)| {
-                json!({ "read_ahead_bytes": bytes, "why": why })
-            }).collect::<Vec<Value>>(),
-            "explanation": self.explanation,
-            "commands": commands,
-            "applied": applied.map(Applied::document),
-        })
-    }
-
-    /// For people.
-    pub fn text(&self, applied: Option<&Applied>) -> String {
-        let mut text = self.table();
-        let mut told: Vec<(&str, Vec<String>)> = Vec::new();
-        let device = &self.of.device;
-        let present = binary_size(self.of.present);
-        told.push((
-            "present",
-            vec![format!("{present} on {device}{}", self.rate_of(self.of.present))],
-        ));
-        match self.gain() {
-            Some(gain) => {
-                told.push(("recommended", vec![self.recommended_words()]));
-                told.push(("gain", vec![gain.words()]));
-                let costs = self.costs().into_iter();
-                told.extend(costs.map(|paid| ("costs", vec![gain.cost_words(paid)])));
-            }
-            None => told.push((
-                "recommended",
-                vec!["nothing: other settings can be measured by root only".to_owned()],
-            )),
-        }
-        if let Some(explanation) = &self.explanation {
-            told.extend(explanation.lines().into_iter().map(|line| ("why", vec![line])));
-        }
-        let left_out = self.of.left_out.iter();
-        told.extend(
-            left_out
-                .map(|(bytes, why)| ("not tried", vec![format!("{}: {why}", binary_size(*bytes))])),
-        );
-        match (applied, self.commands()) {
-            (Some(applied), _) => return text + &lines_under_heads(&told) + &applied.text(),
-            (None, Some(commands)) => {
-                told.extend(commands.into_iter().map(|(name, line)| (name, vec![line])));
-            }
-            (None, None) if self.advice.is_none() => {
-                let path = quoted(&self.of.path.display().to_string());
-                told.push(("measure", vec![format!("sudo takeup tune readahead {path}")]));
-            }
-            (None, None) => {}
-        }
-        text.push_str(&lines_under_heads(&told));
-        text
     }
 
     fn table(&self) -> String {
@@ -259,6 +170,101 @@ impl Recommendation {
             Some(bytes) => format!("{}{}", binary_size(bytes), self.rate_of(bytes)),
             None => "nothing: no setting is shown to be better than what is in force".to_owned(),
         }
+    }
+}
+
+impl Recommended for Recommendation {
+    fn to_apply(&self) -> Vec<(Kind, String)> {
+        let value = self.other_bytes().map(host::settings::read_ahead_value);
+        value.map(|value| (Kind::ReadAhead, value)).into_iter().collect()
+    }
+
+    fn is_settled(&self) -> bool {
+        self.recommended().is_some()
+    }
+
+    fn document(&self, applied: Option<&Applied>) -> Value {
+        let level = |cell: &CellSummary| {
+            json!({
+                "read_ahead_bytes": cell.cell.get("read_ahead_bytes"),
+                "cache": cell.cell.get("cache"),
+                "depth": cell.cell.get("depth"),
+                "runs": cell.rates.len(),
+                "bytes_per_second": cell.bytes_per_second,
+                "interval": cell.interval,
+                "random_read_ns": cell.measures.get("random_read_p50_ns"),
+            })
+        };
+        let gain = self.gain().map(|gain| gain.document());
+        let commands = self.commands().map(|commands| {
+            let pairs = commands.into_iter().map(|(name, line)| (name.to_owned(), json!(line)));
+            Value::Object(pairs.collect())
+        });
+        let mut levels: Vec<Value> = self.judgement.cells.iter().map(level).collect();
+        levels.extend(self.of.cut.iter().map(|(bytes, below)| {
+            json!({ "read_ahead_bytes": bytes, "runs": 0, "slower_than_bytes_per_second": below })
+        }));
+        json!({
+            "command": "tune readahead",
+            "path": self.of.path,
+            "file": self.of.file,
+            "device": self.of.device,
+            "present": self.of.present,
+            "recommended": self.recommended(),
+            "gain": gain,
+            "costs": self.costs(),
+            "levels": levels,
+            "left_out": self.of.left_out.iter().map(|(bytes, why)| {
+                json!({ "read_ahead_bytes": bytes, "why": why })
+            }).collect::<Vec<Value>>(),
+            "explanation": self.explanation,
+            "commands": commands,
+            "applied": applied.map(Applied::document),
+        })
+    }
+
+    fn text(&self, applied: Option<&Applied>) -> String {
+        let mut text = self.table();
+        let mut told: Vec<(&str, Vec<String>)> = Vec::new();
+        let device = &self.of.device;
+        let present = binary_size(self.of.present);
+        told.push((
+            "present",
+            vec![format!("{present} on {device}{}", self.rate_of(self.of.present))],
+        ));
+        match self.gain() {
+            Some(gain) => {
+                told.push(("recommended", vec![self.recommended_words()]));
+                told.push(("gain", vec![gain.words()]));
+                let costs = self.costs().into_iter();
+                told.extend(costs.map(|paid| ("costs", vec![gain.cost_words(paid)])));
+            }
+            None => told.push((
+                "recommended",
+                vec!["nothing: other settings can be measured by root only".to_owned()],
+            )),
+        }
+        if let Some(explanation) = &self.explanation {
+            told.extend(explanation.lines().into_iter().map(|line| ("why", vec![line])));
+        }
+        let left_out = self.of.left_out.iter();
+        told.extend(
+            left_out
+                .map(|(bytes, why)| ("not tried", vec![format!("{}: {why}", binary_size(*bytes))])),
+        );
+        match (applied, self.commands()) {
+            (Some(applied), _) => return text + &lines_under_heads(&told) + &applied.text(),
+            (None, Some(commands)) => {
+                told.extend(commands.into_iter().map(|(name, line)| (name, vec![line])));
+            }
+            (None, None) if self.advice.is_none() => {
+                let path = quoted(&self.of.path.display().to_string());
+                told.push(("measure", vec![format!("sudo takeup tune readahead {path}")]));
+            }
+            (None, None) => {}
+        }
+        text.push_str(&lines_under_heads(&told));
+        text
     }
 }
 
@@ -342,10 +348,10 @@ mod tests {
         let commands = &much.document(None)["commands"];
         assert_eq!(commands["apply"], "takeup tune set '/srv/big file' read_ahead_kb=1024");
         assert_eq!(commands["undo"], "takeup tune revert");
-        assert_eq!(much.to_apply(), Some(1 << 20));
+        assert_eq!(much.other_bytes(), Some(1 << 20));
         let slower = recommendation([2e9, 1e9, 1e9]);
         let gain = &slower.document(None)["gain"];
-        assert_eq!((slower.to_apply(), &gain["high"]), (None, &json!(1.0)), "{gain}");
+        assert_eq!((slower.other_bytes(), &gain["high"]), (None, &json!(1.0)), "{gain}");
         let text = gain["text"].as_str().unwrap();
         assert_eq!(text, "none: what is in force ran fastest, and all others are slower");
     }

@@ -1,0 +1,246 @@
+//! Values of a setting that are tried: what the kernel takes of them, and of the others what it
+//! would make of them.
+
+use std::path::Path;
+
+use bench::disk::queue::settings_of;
+use bench::record::binary_size;
+use host::layers::Storage;
+use host::settings::limits::{Unfit, unfit};
+use host::settings::{Guard, GuardError, Kind, Setting, SettingError};
+use serde::Serialize;
+
+use super::apply::acting;
+
+/// Lengths of the queue and largest requests that are tried besides those in force.
+const REQUESTS: [u64; 6] = [16, 32, 64, 128, 256, 512];
+const REQUEST_KIB: [u64; 5] = [64, 128, 256, 512, 1024];
+
+/// Why nothing is tried by an ordinary user.
+pub const NOT_ROOT: &str = "set by root only";
+
+/// A setting, or one value of it, that is not tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The setting.
+    pub kind: Kind,
+    /// The value; none of the setting as a whole.
+    pub value: Option<ValueLeftOut>,
+    /// Why.
+    pub why: String,
+}
+
+/// A value that the kernel does not take as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ValueLeftOut {
+    /// In the kernel's words.
+    pub value: String,
+    /// What the kernel would make of it; none where it refuses it.
+    pub becomes: Option<String>,
+}
+
+impl LeftOut {
+    /// All of a setting.
+    pub fn whole(kind: Kind, why: String) -> LeftOut {
+        LeftOut { kind, value: None, why }
+    }
+
+    /// For people.
+    pub fn words(&self) -> String {
+        let Some(ValueLeftOut { value, becomes }) = &self.value else { return self.why.clone() };
+        let shown = |value: &str| match (self.kind, value.parse::<u64>()) {
+            (Kind::MaxSectors, Ok(kib)) => binary_size(kib.saturating_mul(1024)),
+            _ => value.to_owned(),
+        };
+        let value = shown(value);
+        match becomes {
+            Some(becomes) => {
+                format!("{value} is not tried: it would become {}: {}", shown(becomes), self.why)
+            }
+            None => format!("{value} is not tried: {}", self.why),
+        }
+    }
+}
+
+/// What there is to try of a setting.
+#[derive(Debug, Default)]
+pub struct Levels {
+    /// Values, in the kernel's words; none where the setting is not tried.
+    pub values: Vec<String>,
+    /// Those that are not, or why none is.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// What is to be done with the disks.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// As typed.
+    pub path: &'a Path,
+    /// The disks.
+    pub storage: &'a Storage,
+    /// Bytes of a request.
+    pub block_bytes: u64,
+    /// Whether requests lie behind one another, and may be joined to larger ones.
+    pub is_sequential: bool,
+}
+
+impl Asked<'_> {
+    /// What of a setting can be tried.
+    pub fn levels(&self, kind: Kind) -> Levels {
+        let mut left_out = Vec::new();
+        let values = self.found(kind, &mut left_out).unwrap_or_else(|why| {
+            left_out.insert(0, LeftOut::whole(kind, why));
+            Vec::new()
+        });
+        Levels { values, left_out }
+    }
+
+    /// Values to try, in the kernel's words; or why there are none.
+    fn found(&self, kind: Kind, left_out: &mut Vec<LeftOut>) -> Result<Vec<String>, String> {
+        let settings = settings_of(kind, self.storage).map_err(|error| error.to_string())?;
+        let first = &settings[0];
+        let value = first.value().map_err(|error| error.to_string())?;
+        for setting in &settings {
+            if let Err(error) = setting.check_settable() {
+                return Err(not_settable(&error));
+            }
+            // One level is in force for all of them, or nothing is.
+            if setting.value().is_ok_and(|other| other != value) {
+                return Err("the disks have different values".to_owned());
+            }
+        }
+        let present: u64 = value.parse().unwrap_or(0);
+        let wanted = match kind {
+            Kind::Scheduler => {
+                let choices = first.choices().map_err(|error| error.to_string())?;
+                if choices.len() < 2 {
+                    return Err(format!("there is none but {value}"));
+                }
+                return Ok(choices);
+            }
+            Kind::MaxSectors => {
+                acting(kind, &value, self.storage, self.path)
+                    .map_err(|refused| refused.message().to_owned())?;
+                &REQUEST_KIB[..]
+            }
+            Kind::Requests => &REQUESTS[..],
+            _ => return Ok(["0", "1", "2"].map(str::to_owned).to_vec()),
+        };
+        let others = wanted.iter().copied().filter(|level| *level != present).collect();
+        let (mut own, refused) = match kind {
+            Kind::MaxSectors => within_limits(&settings, others),
+            _ => taken(&settings, others)?,
+        };
+        own.push(present);
+        own.sort_unstable();
+        let request_kib = self.block_bytes.div_ceil(1024);
+        // What is read in sequence may be joined to requests of any size.
+        if kind == Kind::MaxSectors
+            && !self.is_sequential
+            && own.iter().all(|it| *it >= request_kib)
+        {
+            return Err(format!("none cuts requests of {request_kib} KiB"));
+        }
+        left_out.extend(refused);
+        if own.len() < 2 {
+            return Err(format!("the device takes no other than {value}"));
+        }
+        Ok(own.into_iter().map(|level: u64| level.to_string()).collect())
+    }
+}
+
+/// Who may not write it, or why nobody may.
+fn not_settable(error: &SettingError) -> String {
+    use std::io::ErrorKind;
+    match error {
+        SettingError::Setting { source, .. } if source.kind() != ErrorKind::PermissionDenied => {
+            failures::with_causes(error)
+        }
+        _ => NOT_ROOT.to_owned(),
+    }
+}
+
+/// Values that are known beforehand to stay, and the others.
+fn within_limits(settings: &[Setting], levels: Vec<u64>) -> (Vec<u64>, Vec<LeftOut>) {
+    let (mut own, mut left_out) = (Vec::new(), Vec::new());
+    for level in levels {
+        let value = level.to_string();
+        let refused = settings.iter().find_map(|setting| match unfit(setting, &value) {
+            Ok(None) => None,
+            Ok(Some(Unfit::Clipped { becomes, why, .. })) => Some((Some(becomes.to_string()), why)),
+            Ok(Some(unfit)) => Some((None, unfit.to_string())),
+            Err(error) => Some((None, failures::with_causes(&error))),
+        });
+        match refused {
+            None => own.push(level),
+            Some((becomes, why)) => {
+                let value = Some(ValueLeftOut { value, becomes });
+                left_out.push(LeftOut { kind: settings[0].kind, value, why });
+            }
+        }
+    }
+    (own, left_out)
+}
+
+/// Values that the kernel takes, which are tried for a moment and put back, and the others.
+fn taken(settings: &[Setting], levels: Vec<u64>) -> Result<(Vec<u64>, Vec<LeftOut>), String> {
+    let told = |error: GuardError| failures::with_causes(&error);
+    let journal = crate::commands::bench::journal();
+    let mut guard = Guard::new(journal.as_deref(), settings).map_err(told)?;
+    let (mut own, mut left_out) = (Vec::new(), Vec::new());
+    for level in levels {
+        let value = level.to_string();
+        match settings.iter().try_for_each(|setting| guard.set(setting, &value)) {
+            Ok(()) => own.push(level),
+            Err(error) => left_out.push(not_taken(settings[0].kind, value, &error)),
+        }
+    }
+    guard.put_back().map_err(told)?;
+    Ok((own, left_out))
+}
+
+fn not_taken(kind: Kind, value: String, error: &SettingError) -> LeftOut {
+    let (becomes, why) = match error {
+        SettingError::NotTaken { found, .. } => {
+            (Some(found.clone()), "that is what the kernel made of it".to_owned())
+        }
+        SettingError::Setting { source, .. } => {
+            (None, format!("the kernel refuses it: {}", failures::with_causes(source)))
+        }
+        SettingError::NoSetting { .. } => (None, failures::with_causes(error)),
+    };
+    LeftOut { kind, value: Some(ValueLeftOut { value, becomes }), why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_not_taken_is_told_with_what_it_would_become() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("max_hw_sectors_kb"), "256\n").unwrap();
+        let setting = Setting::of_queue(Kind::MaxSectors, folder.path());
+        let (own, left_out) =
+            within_limits(std::slice::from_ref(&setting), vec![64, 128, 512, 1024]);
+        assert_eq!(own, [64, 128]);
+        let words: Vec<String> = left_out.iter().map(LeftOut::words).collect();
+        let why = "it would become 256 KiB: that is what the device takes at most";
+        let expected =
+            [format!("512 KiB is not tried: {why}"), format!("1 MiB is not tried: {why}")];
+        assert_eq!(words, expected);
+        assert_eq!(left_out[1].value.as_ref().unwrap().becomes.as_deref(), Some("256"));
+        let made = SettingError::NotTaken { setting, written: "512".into(), found: "128".into() };
+        let clipped = not_taken(Kind::Requests, "512".to_owned(), &made);
+        let why = "512 is not tried: it would become 128: that is what the kernel made of it";
+        assert_eq!(clipped.words(), why);
+        let refused = SettingError::Setting {
+            what: "write",
+            path: "/sys/block/sda/queue/nr_requests".into(),
+            source: std::io::Error::from_raw_os_error(22),
+        };
+        let refused = not_taken(Kind::Requests, "512".to_owned(), &refused).words();
+        let why = "512 is not tried: the kernel refuses it: Invalid argument (os error 22)";
+        assert_eq!(refused, why);
+    }
+}
