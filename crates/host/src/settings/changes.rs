@@ -25,7 +25,7 @@ use super::device::Device;
 use super::{GuardError, Kind, Setting, SettingError, guard, journal};
 use crate::mounts::{self, Mount};
 
-pub use persist::{FileState, Persisted};
+pub use persist::{FileState, Kept, Persisted, kept};
 pub use revert::{Left, Reverted};
 pub use trial::{Phase, Trial};
 

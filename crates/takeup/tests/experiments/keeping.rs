@@ -81,7 +81,23 @@ fn a_rule_is_shown_written_and_taken_away() {
     let written = fs::read_to_string(scene.rules()).unwrap();
     assert!(written.starts_with("# Written by ") && written.ends_with(&format!("{rule}\n")));
     let text = told(&scene.tune(&["persist", "--write"]), 0);
-    assert!(text.ends_with("it was written already\n"), "{text}");
+    let nothing = "it was written already, and nothing is to be done; take it away: takeup tune \
+                   persist --remove\n";
+    assert!(text.ends_with(nothing), "{text}");
+    // Who looks afterwards is not asked to write it again.
+    let text = told(&scene.tune(&["persist"]), 0);
+    assert!(text.ends_with(nothing) && !text.contains("persist --write"), "{text}");
+    let document = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&told(&scene.tune(arguments), 0)).unwrap()
+    };
+    let now = document(&["persist", "--json"]);
+    assert_eq!((&now["written"], &now["written_now"]), (&json!(true), &json!(false)));
+    let other = format!("{written}# more\n");
+    fs::write(scene.rules(), &other).unwrap();
+    let text = told(&scene.tune(&["persist"]), 0);
+    assert!(text.ends_with("is somebody else's, or was changed: it is left as it is\n"), "{text}");
+    assert_eq!(document(&["persist", "--json"])["written"], false);
+    fs::write(scene.rules(), &written).unwrap();
     // Its own rule is nobody else's.
     assert!(!text.contains("sets it, too"), "{text}");
     // Somebody adds to it: it is theirs, too.

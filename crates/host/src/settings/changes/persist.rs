@@ -31,6 +31,33 @@ pub enum FileState {
     Done,
 }
 
+/// What keeps changes at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// There is no file.
+    Nothing,
+    /// These rules.
+    These,
+    /// Others, which were written here before.
+    Others,
+    /// A file of somebody else's.
+    Foreign,
+}
+
+/// What a file holds of a text, by a list that nobody waits for.
+///
+/// # Errors
+/// When the list is not believed or not understood, or the file cannot be read.
+pub fn kept(list: &Path, path: &Path, text: &str) -> Result<Kept, ChangeError> {
+    match own_text(path, super::read(list)?.persisted.as_ref()) {
+        Ok(None) => Ok(Kept::Nothing),
+        Ok(Some(found)) if found == text => Ok(Kept::These),
+        Ok(Some(_)) => Ok(Kept::Others),
+        Err(ChangeError::Foreign { .. }) => Ok(Kept::Foreign),
+        Err(error) => Err(error),
+    }
+}
+
 impl Changes<'_> {
     /// Writes the file, in the place of one that we have written.
     ///

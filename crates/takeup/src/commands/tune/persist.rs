@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use host::machine::Machine;
-use host::settings::changes::{FileState, ThisMachine, remembered};
+use host::settings::changes::{FileState, Kept, ThisMachine, kept, remembered};
 use host::settings::keep::{Keep, Keeper, RULES, keeps, rules};
 use report::escape::escape;
 use serde_json::json;
@@ -52,13 +52,9 @@ fn persist(arguments: &PersistArgs) -> Result<Outcome, Failure> {
     }
     let keeps = keeps(&Machine::this(), &changes);
     let rules = rules(&keeps);
-    let state = match (&rules, arguments.write) {
-        (Some(rules), true) => {
-            let mut changes = super::changes(&ThisMachine)?;
-            let state = changes.persist(Path::new(RULES), rules);
-            Some(state.map_err(|error| super::failure(&error))?)
-        }
-        _ => None,
+    let file = match &rules {
+        Some(rules) => file(rules, arguments.write)?,
+        None => File { kept: Kept::Nothing, is_new: false },
     };
     let text = if arguments.json {
         let document = json!({
@@ -66,15 +62,39 @@ fn persist(arguments: &PersistArgs) -> Result<Outcome, Failure> {
             "file": RULES,
             "rules": rules,
             "settings": keeps,
-            "written": state.is_some(),
+            "written": file.kept == Kept::These,
+            "written_now": file.is_new,
         });
         format!("{document:#}\n")
     } else {
-        words(&keeps, rules.as_deref(), state)
+        words(&keeps, rules.as_deref(), file)
     };
     to_standard_output(text.as_bytes())?;
     let is_whole = keeps.iter().all(|keep| matches!(keep.keeper, Keeper::Udev { .. }));
     Ok(if is_whole || !arguments.write { Outcome::Done } else { Outcome::Warned })
+}
+
+const WRITE: &str = "write it: takeup tune persist --write";
+const TAKE_AWAY: &str = "take it away: takeup tune persist --remove";
+
+/// What is there, once all is done.
+#[derive(Clone, Copy)]
+struct File {
+    kept: Kept,
+    /// Whether this command has written it.
+    is_new: bool,
+}
+
+/// Looks what the file has of these rules, or writes them.
+fn file(rules: &str, write: bool) -> Result<File, Failure> {
+    let path = Path::new(RULES);
+    let failed = |error| super::failure(&error);
+    if !write {
+        let kept = kept(&super::list()?, path, rules).map_err(failed)?;
+        return Ok(File { kept, is_new: false });
+    }
+    let state = super::changes(&ThisMachine)?.persist(path, rules).map_err(failed)?;
+    Ok(File { kept: Kept::These, is_new: state == FileState::Done })
 }
 
 fn remove(arguments: &PersistArgs) -> Result<Outcome, Failure> {
@@ -96,7 +116,7 @@ fn remove(arguments: &PersistArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn words(keeps: &[Keep], rules: Option<&str>, state: Option<FileState>) -> String {
+fn words(keeps: &[Keep], rules: Option<&str>, file: File) -> String {
     if keeps.is_empty() {
         return "nothing is changed\n".to_owned();
     }
@@ -124,11 +144,20 @@ fn words(keeps: &[Keep], rules: Option<&str>, state: Option<FileState>) -> Strin
             Keeper::Nothing { why } => text.push_str(&format!("{name}: not kept: {why}\n")),
         }
     }
-    text.push_str(match (rules, state) {
-        (None, _) => "no rule of udev keeps any of it\n",
-        (_, None) => "write it: takeup tune persist --write\n",
-        (_, Some(FileState::AsItWas)) => "it was written already\n",
-        (_, Some(FileState::Done)) => "written; take it away: takeup tune persist --remove\n",
+    if rules.is_none() {
+        text.push_str("no rule of udev keeps any of it\n");
+        return text;
+    }
+    text.push_str(&match (file.kept, file.is_new) {
+        (Kept::These, true) => format!("written; {TAKE_AWAY}\n"),
+        (Kept::These, false) => {
+            format!("it was written already, and nothing is to be done; {TAKE_AWAY}\n")
+        }
+        (Kept::Others, _) => format!("the file has other rules; {WRITE}\n"),
+        (Kept::Foreign, _) => {
+            format!("{RULES} is somebody else's, or was changed: it is left as it is\n")
+        }
+        (Kept::Nothing, _) => format!("{WRITE}\n"),
     });
     text
 }

@@ -40,19 +40,24 @@ impl Subject {
             )
         };
         let status = rustix::fs::stat(path).map_err(failed)?;
+        let too_small = || {
+            Failure::of(
+                format!("{}: no file or device of 4 MiB and more to be read", path.display()),
+                Some("name a large file on the same file system: all of them have one read-ahead"),
+            )
+        };
         let file = if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
-            largest_below(path).map_err(failed)?.unwrap_or_else(|| path.to_owned())
+            largest_below(path).map_err(failed)?.ok_or_else(too_small)?
         } else {
             path.to_owned()
         };
         let file = std::path::absolute(&file).unwrap_or(file);
-        let source = device::source::Source::open(file.as_os_str());
-        let length_bytes = source.ok().and_then(|source| source.length_bytes).unwrap_or(0);
+        // Who may not read it is to hear that, and not that it is too small.
+        let source = device::source::Source::open(file.as_os_str())
+            .map_err(|error| Failure::new(&error, None))?;
+        let length_bytes = source.length_bytes.unwrap_or(0);
         if length_bytes < BYTES_MIN {
-            return Err(Failure::of(
-                format!("{}: no file or device of 4 MiB and more to be read", path.display()),
-                Some("name a large file on the same file system: all of them have one read-ahead"),
-            ));
+            return Err(too_small());
         }
         Ok(Subject { storage: storage(&file)?, file, length_bytes })
     }
@@ -122,5 +127,17 @@ mod tests {
         assert_eq!(largest_below(nothing.path()).unwrap(), None);
         assert!(Subject::find(nothing.path()).is_err(), "a folder is nothing to be read");
         assert!(Subject::find(&folder.path().join("small")).is_err());
+    }
+
+    /// What cannot be opened is not told to be too small.
+    #[test]
+    fn what_cannot_be_opened_is_told_as_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let told = Subject::find(&path).err().unwrap().to_text();
+        assert!(told.contains("socket") && !told.contains("4 MiB"), "{told}");
+        let told = Subject::find(folder.path()).err().unwrap().to_text();
+        assert!(told.contains("no file or device of 4 MiB"), "{told}");
     }
 }
