@@ -16,7 +16,7 @@ use host::queue::Queue;
 use crate::Reading;
 use crate::columns::Columns;
 use crate::explain::is_worth_a_word;
-use crate::record::{RecordError, RecordReader};
+use crate::record::{LeftOut, RecordError, RecordReader};
 use crate::tapes::TapeInterval;
 use crate::watch::{DeviceInterval, Interval, State, Watch};
 use spells::Spells;
@@ -136,6 +136,8 @@ pub struct History {
     pub joined: u64,
     /// Whether its last line had no end.
     pub is_cut: bool,
+    /// Readings that were left out since they cannot have been: the first of them, and how many.
+    pub left_out: (Vec<LeftOut>, u64),
     /// All devices, in the order in which they were seen first.
     pub devices: Vec<DeviceHistory>,
 }
@@ -154,7 +156,8 @@ impl History {
     pub fn read(path: &Path, joined: u64) -> Result<History, RecordError> {
         let mut reader = RecordReader::open(path)?;
         let history = History::of(|| reader.next_reading(), joined)?;
-        Ok(History { is_cut: reader.is_cut(), ..history })
+        let left_out = (reader.left_out().to_vec(), reader.left_out_count());
+        Ok(History { is_cut: reader.is_cut(), left_out, ..history })
     }
 
     /// Of readings, one after another until there is none; so many intervals are taken as one.
@@ -174,6 +177,7 @@ impl History {
             lengths_seconds: (0.0, 0.0),
             joined,
             is_cut: false,
+            left_out: (Vec::new(), 0),
             devices: Vec::new(),
         };
         let mut gathered: Vec<Gathered> = Vec::new();

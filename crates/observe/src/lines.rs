@@ -6,12 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read};
 
+use host::counters::CounterError;
 use host::counters::disk::{self, DiskRow};
 use host::queue::Queue;
 use serde::{Deserialize, Serialize};
 
 use crate::Reading;
 use crate::record::LineError;
+use crate::record::damage::{self, Moment};
 use crate::tapes::{TAPES_MAX, TapeCounters};
 use crate::watch::DEVICES_MAX;
 
@@ -123,35 +125,33 @@ impl Encoder {
 }
 
 /// Makes readings of lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Readings {
-    at_seconds: f64,
+    /// Of the last reading that was believed.
+    moment: Option<Moment>,
     rows: Vec<DiskRow>,
-}
-
-impl Default for Readings {
-    fn default() -> Readings {
-        Readings { at_seconds: f64::NEG_INFINITY, rows: Vec::new() }
-    }
+    tapes: BTreeMap<String, TapeCounters>,
 }
 
 impl Readings {
-    /// The reading of a line.
+    /// The reading of a line. Where there cannot have been such a one, its rows that can have been
+    /// are taken over all the same: later lines have only what is other.
     pub fn reading(&mut self, line: ReadingLine) -> Result<Reading, LineError> {
-        if line.at_seconds < self.at_seconds {
-            return Err(LineError::Time);
-        }
-        self.at_seconds = line.at_seconds;
-        self.rows.retain(|row| !line.gone.contains(&row.name));
-        for row in disk::rows(line.rows.join("\n").as_bytes())? {
-            match self.rows.iter_mut().find(|known| known.name == row.name) {
-                Some(known) => *known = row,
-                None => self.rows.push(row),
-            }
-        }
+        let moment = Moment { at_seconds: line.at_seconds, unix_seconds: line.unix_seconds };
+        let of_time = moment.damage(self.moment);
+        let before = self.moment.map_or(line.at_seconds, |moment| moment.at_seconds);
+        let seconds = if of_time.is_some() { 0.0 } else { line.at_seconds - before };
+        let of_rows = self.take_rows(&line, seconds);
         if self.rows.len() > DEVICES_MAX || line.tapes.len() > TAPES_MAX {
             return Err(LineError::Devices);
         }
+        let of_tapes = || damage::of_tapes(&line.tapes, &self.tapes, seconds);
+        let damage = of_time.or(of_rows).or_else(|| damage::of_in_flight(&line.in_flight));
+        if let Some(why) = damage.or_else(of_tapes) {
+            return Err(LineError::Damage(why));
+        }
+        self.moment = Some(moment);
+        self.tapes.clone_from(&line.tapes);
         Ok(Reading {
             at_seconds: line.at_seconds,
             unix_seconds: line.unix_seconds,
@@ -160,5 +160,39 @@ impl Readings {
             queues: line.queues,
             tapes: line.tapes,
         })
+    }
+
+    /// Takes over what can have been; what is wrong with the first row that cannot.
+    fn take_rows(&mut self, line: &ReadingLine, seconds: f64) -> Option<String> {
+        self.rows.retain(|row| !line.gone.contains(&row.name));
+        let mut damage = None;
+        for text in &line.rows {
+            let parsed = match disk::rows(text.as_bytes()) {
+                Ok(rows) => rows,
+                Err(error) => {
+                    let what = match error {
+                        CounterError::Malformed { what, .. } => format!(", it has no {what}"),
+                        _ => String::new(),
+                    };
+                    let why = format!("a row is none of the kernel's{what}");
+                    damage = damage.or(Some(why));
+                    continue;
+                }
+            };
+            for row in parsed {
+                let known = self.rows.iter().position(|known| known.name == row.name);
+                let before = known.map(|at| &self.rows[at]);
+                match (damage::of_row(&row, before, seconds), known) {
+                    (Some(why), _) => damage = damage.or(Some(why)),
+                    (None, Some(at)) => self.rows[at] = row,
+                    (None, None) => self.rows.push(row),
+                }
+            }
+        }
+        while let Some((name, why)) = damage::of_numbers(&self.rows) {
+            self.rows.retain(|row| row.name != name);
+            damage = damage.or(Some(why));
+        }
+        damage
     }
 }

@@ -4,18 +4,22 @@
 //! them, so that nothing that follows from them is lost, and a device that does nothing costs
 //! nothing. What is concluded is concluded again from the file, by whatever is known then.
 //!
-//! A file that ends in the middle of a line is what a crash leaves: that reading is not there.
+//! A file that ends in the middle of a line is what a crash leaves: that reading is not there. One
+//! that cannot have been, since its time goes back or its numbers are out of all reason, is left
+//! out and told, see `damage.rs`; what of its rows can be is known to those behind it.
+
+pub(crate) mod damage;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use host::counters::CounterError;
 use serde::{Deserialize, Serialize};
 
 use crate::Reading;
 use crate::lines::{Encoder, LINE_BYTES_MAX, LineFailure, Lines, ReadingLine, Readings};
 use crate::watch::DEVICES_MAX;
+pub use damage::{LEFT_OUT_MAX, LeftOut};
 
 /// Version of the lines. Fields are added without a new one.
 pub const FORMAT: u32 = 1;
@@ -65,18 +69,15 @@ pub enum LineError {
     /// It is no JSON, or not what a reading has.
     #[error("it cannot be understood")]
     Json(#[from] serde_json::Error),
-    /// A row is none of the kernel's.
-    #[error("a row is none of the kernel's")]
-    Row(#[from] CounterError),
     /// It is longer than any that is written.
     #[error("it is longer than {LINE_BYTES_MAX} bytes")]
     Long,
     /// It has more devices than are told apart.
     #[error("it has more than {DEVICES_MAX} devices")]
     Devices,
-    /// It was seen before the reading in front of it.
-    #[error("it was seen before the one in front of it")]
-    Time,
+    /// It has what cannot have been.
+    #[error("{0}")]
+    Damage(String),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -132,6 +133,8 @@ pub struct RecordReader<R = BufReader<File>> {
     lines: Lines<R>,
     path: PathBuf,
     readings: Readings,
+    left_out: Vec<LeftOut>,
+    left_out_count: u64,
 }
 
 impl RecordReader {
@@ -155,9 +158,13 @@ impl<R: BufRead> RecordReader<R> {
     /// # Errors
     /// When they were not made by a watch.
     pub fn of(lines: R, path: &Path) -> Result<RecordReader<R>, RecordError> {
-        let lines = Lines::of(lines);
-        let mut reader =
-            RecordReader { lines, path: path.to_owned(), readings: Readings::default() };
+        let mut reader = RecordReader {
+            lines: Lines::of(lines),
+            path: path.to_owned(),
+            readings: Readings::default(),
+            left_out: Vec::new(),
+            left_out_count: 0,
+        };
         let no_record = || RecordError::NoRecord { path: path.to_owned() };
         let first = reader.next_line()?.ok_or_else(no_record)?;
         let header: Header = serde_json::from_slice(&first).map_err(|_| no_record())?;
@@ -172,15 +179,36 @@ impl<R: BufRead> RecordReader<R> {
         self.lines.is_cut()
     }
 
-    /// The next reading; none at the end.
+    /// Readings that were left out so far since they cannot have been, the first
+    /// [`LEFT_OUT_MAX`] of them.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// How many that were in all.
+    pub fn left_out_count(&self) -> u64 {
+        self.left_out_count
+    }
+
+    /// The next reading that can have been; none at the end.
     ///
     /// # Errors
     /// When the file cannot be read, or a line of it is no reading.
     pub fn next_reading(&mut self) -> Result<Option<Reading>, RecordError> {
-        let Some(bytes) = self.next_line()? else { return Ok(None) };
-        let line = serde_json::from_slice(&bytes).map_err(LineError::from);
-        let reading = line.and_then(|line: ReadingLine| self.readings.reading(line));
-        reading.map(Some).map_err(|source| self.wrong(source))
+        while let Some(bytes) = self.next_line()? {
+            let line = serde_json::from_slice(&bytes).map_err(LineError::from);
+            match line.and_then(|line: ReadingLine| self.readings.reading(line)) {
+                Ok(reading) => return Ok(Some(reading)),
+                Err(LineError::Damage(why)) => {
+                    self.left_out_count += 1;
+                    if self.left_out.len() < LEFT_OUT_MAX {
+                        self.left_out.push(LeftOut { line: self.lines.number(), why });
+                    }
+                }
+                Err(source) => return Err(self.wrong(source)),
+            }
+        }
+        Ok(None)
     }
 
     fn next_line(&mut self) -> Result<Option<Vec<u8>>, RecordError> {

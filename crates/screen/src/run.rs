@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use observe::record::{RecordError, RecordReader};
+use observe::record::{LeftOut, RecordError, RecordReader};
 use observe::watch::{Interval, Watch};
 use observe::{Reading, record};
 use ratatui::crossterm::event::{self, Event};
@@ -108,6 +108,7 @@ pub struct Player<K> {
     watch: Watch,
     total: u64,
     is_cut: bool,
+    left_out: (Vec<LeftOut>, u64),
 }
 
 impl<K: FnMut(&mut Reading)> Player<K> {
@@ -124,14 +125,20 @@ impl<K: FnMut(&mut Reading)> Player<K> {
             readings += 1;
         }
         let is_cut = reader.is_cut();
+        let left_out = (reader.left_out().to_vec(), reader.left_out_count());
         let reader = RecordReader::open(&path)?;
         let total = readings.saturating_sub(1);
-        Ok(Player { path, keep, reader, watch: Watch::default(), total, is_cut })
+        Ok(Player { path, keep, reader, watch: Watch::default(), total, is_cut, left_out })
     }
 
     /// Whether its last line is cut off, and left out.
     pub fn is_cut(&self) -> bool {
         self.is_cut
+    }
+
+    /// Readings that were left out since they cannot have been: the first, and how many.
+    pub fn left_out(&self) -> (&[LeftOut], u64) {
+        (&self.left_out.0, self.left_out.1)
     }
 }
 

@@ -42,6 +42,7 @@ fn wandering(level: f64, like: f64, seconds: usize, random: &mut Random) -> Hist
         lengths_seconds: (1.0, 1.0),
         joined: 1,
         is_cut: false,
+        left_out: (Vec::new(), 0),
         devices: vec![device],
     }
 }

@@ -12,20 +12,27 @@ use observe::tapes::TapeCounters;
 use proptest::prelude::*;
 
 fn rows() -> impl Strategy<Value = Vec<DiskRow>> {
-    let direction = (any::<u64>(), any::<u32>(), any::<u64>(), any::<u32>()).prop_map(
+    // Less than is left out as damage, whatever the row before it was.
+    let count = 0u64..1_000_000;
+    let direction = (count.clone(), any::<u32>(), count.clone(), any::<u32>()).prop_map(
         |(requests, merges, sectors, time_ms)| Direction {
             requests,
-            merges: merges.into(),
+            merges: (merges % 1_000_000).into(),
             sectors,
             time_ms,
         },
     );
-    let counters = (direction.clone(), direction.clone(), direction, any::<(u64, u32, u32, u32)>())
+    let counters = (
+        direction.clone(),
+        direction.clone(),
+        direction,
+        (count, any::<u32>(), 0u32..9, any::<u32>()),
+    )
         .prop_map(|(read, write, discard, (requests, time_ms, busy_ms, weighted_ms))| {
             let flush = Direction { requests, time_ms, ..Direction::default() };
             DiskCounters { read, write, discard, flush, busy_ms, weighted_ms }
         });
-    let row = (0u32..4, counters, any::<u32>());
+    let row = (0u32..4, counters, 0u32..1000);
     prop::collection::vec(row, 0..6).prop_map(|rows| {
         let by_name: BTreeMap<u32, _> =
             rows.into_iter().map(|(name, counters, flying)| (name, (counters, flying))).collect();
@@ -54,7 +61,7 @@ fn readings() -> impl Strategy<Value = Vec<Reading>> {
                 unix_seconds: unix_seconds.into(),
                 queues: names.clone().map(|name| (name, queue.clone())).collect(),
                 tapes: tapes(rows.len() as u64),
-                in_flight: names.map(|name| (name, vec![1, unix_seconds])).collect(),
+                in_flight: names.map(|name| (name, vec![1, unix_seconds % 1000])).collect(),
                 rows,
             }
         },
@@ -130,8 +137,64 @@ fn a_line_that_a_crash_cut_off_is_left_out_and_others_are_refused() {
     assert_eq!(newer, "FILE has format 2, and only 1 is known");
     let line = "line 3 of FILE is no reading";
     assert_eq!(error(format!("{head}{first}[]\n")), line);
-    assert_eq!(error(format!("{head}{first}{}", first.replace("1.0", "0.5"))), line);
-    assert_eq!(error(format!("{head}{first}{}", first.replace("8 0", "x 0"))), line);
     let exists = RecordWriter::create(&path).unwrap_err();
     assert_eq!(exists.to_string().replace(path.to_str().unwrap(), "FILE"), "make FILE");
+}
+
+/// Three readings of a disk, a second apart; the one in the middle is changed.
+fn left_out(change: impl Fn(String) -> String) -> (Vec<f64>, Vec<String>) {
+    let line = |at: u64| {
+        let row = format!("8 0 sda {at} 0 {} 1 0 0 0 0 0 {at} 1", at * 8);
+        format!("{{\"at_seconds\":{at}.0,\"unix_seconds\":{},\"rows\":[\"{row}\"]}}\n", 500 + at)
+    };
+    let text = format!("{{\"takeup_watch\":1}}\n{}{}{}", line(1), change(line(2)), line(3));
+    let mut reader = RecordReader::of(text.as_bytes(), Path::new("FILE")).unwrap();
+    let mut seen = Vec::new();
+    while let Some(reading) = reader.next_reading().unwrap() {
+        seen.push(reading.at_seconds);
+    }
+    let told = reader.left_out().iter().map(|one| format!("line {}: {}", one.line, one.why));
+    (seen, told.collect())
+}
+
+#[test]
+fn what_cannot_have_been_is_left_out_with_its_line_and_the_reason() {
+    for (from, to, why) in [
+        ("sda 2 0 16", "sda 2 0 99999999999999", "sda: 5.1e16 bytes read in 1 s"),
+        ("sda 2 0", "sda 99999999999 0", "sda: 99999999998 requests in 1 s"),
+        ("0 0 2 1\"", "0 4294967295 2 1\"", "sda: 4294967295 requests in flight"),
+        ("0 2 1\"", "0 4000000000 1\"", "sda: busy for 4000000 s of 1, or its time went back"),
+        ("8 0 sda", "8 99999999 sda", "sda: no device has the number 8:99999999"),
+        ("8 0 sda", "8 0 sdb", "sdb: its number 8:0 is that of sda"),
+        ("sda", "a-name-that-is-longer-than-any-of-a-disk", "a-name-that-is-longer-than-any-o: "),
+        ("sda 2", "sda x", "a row is none of the kernel's, it has no number"),
+        ("\"at_seconds\":2.0", "\"at_seconds\":0.5", "it was seen 0.500 s before the one in front"),
+        ("\"at_seconds\":2.0", "\"at_seconds\":9e9", "it is 8999999999 s behind the one in front"),
+        ("\"unix_seconds\":502", "\"unix_seconds\":-5", "there is no time of day -5"),
+        ("\"rows\"", "\"in_flight\":{\"sda\":[4000000000]},\"rows\"", "sda: 4000000000 requests"),
+    ] {
+        let (seen, told) = left_out(|line| {
+            assert!(line.contains(from), "{from}: {line}");
+            line.replace(from, to)
+        });
+        assert_eq!(seen, [1.0, 3.0], "{to}: {told:?}");
+        assert!(told.len() == 1 && told[0].starts_with(&format!("line 3: {why}")), "{told:?}");
+    }
+}
+
+/// A device that begins to count anew, one that is fast, a clock that is set, a time of counters
+/// that wraps, and a watch that was asleep are no damage.
+#[test]
+fn what_is_rare_is_left_in() {
+    for (from, to) in [
+        ("sda 2 0 16", "sda 0 0 0"),
+        ("sda 2 0 16", "sda 2 0 999999999"),
+        ("\"unix_seconds\":502", "\"unix_seconds\":1900000000"),
+        ("\"unix_seconds\":502", "\"unix_seconds\":0"),
+        ("0 2 1\"", "0 0 1\""),
+        ("8 0 sda", "0 0 nvme0c0n1"),
+    ] {
+        let (seen, told) = left_out(|line| line.replace(from, to));
+        assert_eq!((seen, told), (vec![1.0, 2.0, 3.0], vec![]), "{to}");
+    }
 }

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use observe::compare::Comparison;
 use observe::history::{DeviceHistory, Extent, History, Kind, NumberRange, Spell};
-use observe::record::{RecordError, RecordReader};
+use observe::record::{LeftOut, RecordError, RecordReader};
 use report::calendar::time_text;
 use screen::history::{Point, series};
 use serde::Serialize;
 
-use super::watch::{record_failure, say_cut};
+use super::watch::{record_failure, say_cut, say_left_out};
 use crate::failure::Failure;
 
 /// Whether a file is a record of a watch, of this or another version. Of what can be read once, as
@@ -33,6 +33,7 @@ pub fn extent(path: &Path) -> Result<Extent, Failure> {
 /// All of it, with so many intervals taken as one.
 pub fn history(path: &Path, joined: u64) -> Result<History, Failure> {
     let history = History::read(path, joined).map_err(|error| record_failure(&error))?;
+    say_left_out(path, &history.left_out.0, history.left_out.1);
     if history.is_cut {
         say_cut(path);
     }
@@ -55,13 +56,13 @@ pub fn histories(a: &Path, b: &Path) -> Result<[History; 2], Failure> {
 #[derive(Serialize)]
 pub struct ReportDocument<'a> {
     command: &'static str,
-    record: RecordDocument,
+    record: RecordDocument<'a>,
     devices: Vec<DeviceDocument<'a>>,
 }
 
 /// A record as a whole. Times are in UTC.
 #[derive(Serialize)]
-struct RecordDocument {
+struct RecordDocument<'a> {
     began: String,
     began_unix_seconds: i64,
     seconds: f64,
@@ -69,6 +70,9 @@ struct RecordDocument {
     /// Intervals of the file that are taken as one.
     joined: u64,
     is_cut: bool,
+    /// Lines whose readings cannot have been: the first of them, and how many there are.
+    left_out: &'a [LeftOut],
+    left_out_count: u64,
 }
 
 /// A device. Its times are in seconds behind the first look at any.
@@ -123,7 +127,7 @@ impl ReportDocument<'_> {
     }
 }
 
-fn record_document(history: &History) -> RecordDocument {
+fn record_document(history: &History) -> RecordDocument<'_> {
     RecordDocument {
         began: time_text(history.began_unix_seconds),
         began_unix_seconds: history.began_unix_seconds,
@@ -131,6 +135,8 @@ fn record_document(history: &History) -> RecordDocument {
         intervals: history.intervals,
         joined: history.joined,
         is_cut: history.is_cut,
+        left_out: &history.left_out.0,
+        left_out_count: history.left_out.1,
     }
 }
 
@@ -169,14 +175,18 @@ pub fn device_document<'a>(history: &History, device: &'a DeviceHistory) -> Devi
 #[derive(Serialize)]
 pub struct CompareDocument<'a> {
     command: &'static str,
-    a: RecordDocument,
-    b: RecordDocument,
+    a: RecordDocument<'a>,
+    b: RecordDocument<'a>,
     comparison: &'a Comparison,
 }
 
 impl CompareDocument<'_> {
     /// Of two records and what came of them.
-    pub fn of<'a>(a: &History, b: &History, comparison: &'a Comparison) -> CompareDocument<'a> {
+    pub fn of<'a>(
+        a: &'a History,
+        b: &'a History,
+        comparison: &'a Comparison,
+    ) -> CompareDocument<'a> {
         let (a, b) = (record_document(a), record_document(b));
         CompareDocument { command: "compare", a, b, comparison }
     }

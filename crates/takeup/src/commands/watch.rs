@@ -20,7 +20,7 @@ use host::counters::disk;
 use host::layers::Storage;
 use observe::Reading;
 use observe::live::{Machine, Watched};
-use observe::record::{RecordError, RecordReader, RecordWriter};
+use observe::record::{LeftOut, RecordError, RecordReader, RecordWriter};
 use observe::tapes;
 use observe::watch::{Interval, Watch};
 
@@ -29,6 +29,8 @@ use screen::lines::Lines;
 use crate::failure::{FAILED, Failure, with_causes};
 use crate::outcome::to_standard_output;
 use crate::terminal::{colour, to_standard_error};
+use report::escape::escape;
+use report::format::counted;
 use report::table::Colour;
 
 /// Show what block devices do, and say what the numbers mean
@@ -221,6 +223,7 @@ fn replay(path: &Path, devices: &[OsString], printer: &mut Printer) -> Result<()
             Next::Ends => return Ok(()),
         }
     }
+    say_left_out(path, reader.left_out(), reader.left_out_count());
     if reader.is_cut() {
         say_cut(path);
     }
@@ -244,6 +247,23 @@ fn keep(reading: &mut Reading, wanted: &BTreeSet<String>, seen: &mut BTreeSet<St
 pub(super) fn say_cut(path: &Path) {
     let shown = path.display();
     to_standard_error(&format!("takeup: the last line of {shown} is cut off, and left out\n"));
+}
+
+/// Damaged lines that are named.
+const LEFT_OUT_TOLD: usize = 5;
+
+/// Tells of readings in a record that cannot have been.
+pub(super) fn say_left_out(path: &Path, left_out: &[LeftOut], count: u64) {
+    let shown = path.display();
+    for LeftOut { line, why } in left_out.iter().take(LEFT_OUT_TOLD) {
+        let why = escape(why.as_bytes());
+        to_standard_error(&format!("takeup: line {line} of {shown} is left out: {why}\n"));
+    }
+    let more = count.saturating_sub(LEFT_OUT_TOLD as u64);
+    if more > 0 {
+        let lines = counted(more, "other line", "other lines");
+        to_standard_error(&format!("takeup: {lines} of {shown} left out, too\n"));
+    }
 }
 
 fn not_in_record(path: &Path, name: &str, part: &str, seen: &BTreeSet<String>) -> Failure {

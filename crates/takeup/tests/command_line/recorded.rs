@@ -226,3 +226,39 @@ fn what_is_no_pair_of_records_is_refused() {
     assert!(!here.join("page.html").exists() && !here.join("runs.csv").exists());
     insta::assert_snapshot!(told);
 }
+
+/// A row with a number out of all reason, and a time that goes back: all three commands say so.
+#[test]
+fn a_damaged_row_is_left_out_and_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = text(&Load::default());
+    let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
+    let number = lines.iter().rposition(|line| line.contains(" sda ")).unwrap();
+    let at = lines[number].find(" sda ").unwrap() + 5;
+    lines[number].insert_str(at, "7777777777");
+    let time = number - 3;
+    let begin = "{\"at_seconds\":";
+    assert!(lines[time].starts_with(begin), "{}", lines[time]);
+    let end = lines[time].find(',').unwrap();
+    lines[time].replace_range(begin.len()..end, "0.0");
+    fs::write(directory.path().join("damaged"), lines.join("\n") + "\n").unwrap();
+    fs::write(directory.path().join("whole"), whole).unwrap();
+    for arguments in [
+        &["watch", "--from", "damaged", "--plain"][..],
+        &["report", "damaged", "--json"],
+        &["compare", "whole", "damaged"],
+    ] {
+        let output = run(directory.path(), arguments);
+        let told = String::from_utf8(output.stderr).unwrap();
+        for (line, why) in [(time + 1, "it was seen "), (number + 1, "sda: ")] {
+            let said = format!("takeup: line {line} of damaged is left out: {why}");
+            assert!(told.contains(&said), "{arguments:?}: {told}");
+        }
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {told}");
+        if arguments[0] == "report" {
+            let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(document["record"]["left_out"][1]["line"], number + 1);
+            assert_eq!(document["record"]["left_out_count"], 2);
+        }
+    }
+}

@@ -12,7 +12,10 @@ use crate::{run, shown, takeup};
 /// A disk of this name that has done nothing, so many of small random reads, or hangs.
 fn row(name: &str, reads: u64, in_flight: u32) -> String {
     let (sectors, time_ms, busy_ms) = (reads * 16, reads * 2 / 5, reads / 40);
-    format!("8 0 {name} {reads} 0 {sectors} {time_ms} 0 0 0 0 {in_flight} {busy_ms} {time_ms}")
+    let minor = if name == "sda" { 0 } else { 16 };
+    format!(
+        "8 {minor} {name} {reads} 0 {sectors} {time_ms} 0 0 0 0 {in_flight} {busy_ms} {time_ms}"
+    )
 }
 
 fn line(second: u64, rows: &[String]) -> String {

@@ -13,7 +13,9 @@ use observe::watch::{Interval, Watch};
 use screen::draw::Look;
 use screen::run::{Ended, Live, Player, RunError, Source, run};
 
-use super::{Readings, WatchArgs, keep, not_in_record, plain_name, record_failure, say_cut};
+use super::{
+    Readings, WatchArgs, keep, not_in_record, plain_name, record_failure, say_cut, say_left_out,
+};
 use crate::failure::{Failure, with_causes};
 
 /// What there is without one.
@@ -44,6 +46,8 @@ fn play(arguments: &WatchArgs, path: &Path) -> Result<(), Failure> {
     }
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     on_screen(&mut player, arguments, &name, |error| record_failure(&error))?;
+    let (left_out, count) = player.left_out();
+    say_left_out(path, left_out, count);
     if player.is_cut() {
         say_cut(path);
     }
