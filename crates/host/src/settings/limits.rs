@@ -11,6 +11,9 @@ use super::{Kind, Setting, SettingError};
 /// Requests below which no kernel goes (`BLKDEV_MIN_RQ`, include/linux/blkdev.h).
 const REQUESTS_MIN: u64 = 4;
 
+/// Numbers of a queue above which every kernel refuses them (`queue_var_store`, block/blk-sysfs.c).
+const NUMBER_MAX: u64 = u32::MAX as u64;
+
 /// Why a value is not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
@@ -64,7 +67,11 @@ pub fn unfit(setting: &Setting, value: &str) -> Result<Option<Unfit>, SettingErr
         (Kind::Rotational, Ok(0 | 1)) | (Kind::NoMerges, Ok(0..=2)) => None,
         (Kind::Rotational, _) => not_offered("0, 1"),
         (Kind::NoMerges, _) => not_offered("0, 1, 2"),
-        (_, Err(_)) => not_offered("a number"),
+        (Kind::WriteBackLatency, Err(_)) => not_offered("-1, or a number"),
+        (_, Err(_)) => not_offered(&format!("a number up to {NUMBER_MAX}")),
+        (Kind::Requests | Kind::ReadAhead, Ok(number)) if number > NUMBER_MAX => {
+            not_offered(&format!("a number up to {NUMBER_MAX}"))
+        }
         (Kind::MaxSectors, Ok(kib)) => match hardware_kib(setting) {
             Some(most) if kib > most => {
                 clipped(most, "that is what the device takes at most".to_owned())
@@ -132,7 +139,14 @@ mod tests {
         check(
             Kind::Requests,
             "many",
-            Some("nr_requests many is not what the device offers: a number"),
+            Some("nr_requests many is not what the device offers: a number up to 4294967295"),
         );
+        // No hint may name a value that is none either.
+        for value in ["99999999999", "300000000000000000000", "-1"] {
+            let refused = format!(
+                "read-ahead {value} is not what the device offers: a number up to 4294967295"
+            );
+            check(Kind::ReadAhead, value, Some(&refused));
+        }
     }
 }

@@ -79,6 +79,16 @@ fn list() -> Result<PathBuf, Failure> {
     Ok(folder.join("changes.json"))
 }
 
+/// That a list has nothing of it: each user has one, and who has set something with sudo would look
+/// in vain in his own.
+fn nothing_in_list(nothing: &str) -> String {
+    if rustix::process::geteuid().is_root() {
+        format!("{nothing}\n")
+    } else {
+        format!("{nothing}: this list is your own, and root has another\n")
+    }
+}
+
 /// What a killed experiment has left is not what is in force, and is put back, which is told; how
 /// many settings that were.
 fn recovered() -> Result<usize, Failure> {

@@ -3,8 +3,9 @@
 //! whoever changes or reverts is killed between any two steps.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use model::disk::{DiskChanges, DiskParameters};
@@ -262,4 +263,29 @@ fn the_read_ahead_that_a_disk_needs_is_found_set_and_taken_back() {
     assert!(!directory.path().join("run/settings.json").exists());
     done(directory.path(), &["revert"]);
     assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "64");
+}
+
+/// What was set with sudo is in the list of root: who looks in his own is told that there are two.
+#[test]
+fn an_ordinary_user_is_told_that_root_has_another_list() {
+    needs::require!(Root);
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    // Where the binary lies, others may have no way to.
+    let binary = directory.path().join("takeup");
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_takeup")).arg(&binary).status();
+    assert!(copied.unwrap().success());
+    for (command, nothing) in [
+        ("show", "nothing is changed"),
+        ("revert", "nothing to put back"),
+        ("persist", "nothing is changed"),
+        ("confirm", "nothing is on trial"),
+    ] {
+        let mut user = Command::new("setpriv");
+        user.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&binary);
+        user.env("TAKEUP_STATE_DIR", directory.path().join("state"));
+        user.env("TAKEUP_RUN_DIR", directory.path().join("run")).current_dir("/");
+        let text = told(&user.args(["tune", command]).output().unwrap(), 0);
+        assert_eq!(text, format!("{nothing}: this list is your own, and root has another\n"));
+    }
 }

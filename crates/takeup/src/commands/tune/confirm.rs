@@ -49,7 +49,7 @@ fn confirm(arguments: &ConfirmArgs) -> Result<Outcome, Failure> {
 
 fn words(confirmed: &[Change]) -> String {
     if confirmed.is_empty() {
-        return "nothing is on trial\n".to_owned();
+        return super::nothing_in_list("nothing is on trial");
     }
     let line = |change: &Change| format!("{}: stays\n", escape(change.for_path.as_bytes()));
     confirmed.iter().map(line).collect::<String>() + &format!("back: {UNDO}\n")

@@ -118,7 +118,7 @@ fn remove(arguments: &PersistArgs) -> Result<Outcome, Failure> {
 
 fn words(keeps: &[Keep], rules: Option<&str>, file: File) -> String {
     if keeps.is_empty() {
-        return "nothing is changed\n".to_owned();
+        return super::nothing_in_list("nothing is changed");
     }
     let mut text = String::new();
     if let Some(rules) = rules {

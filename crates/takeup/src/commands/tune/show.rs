@@ -72,19 +72,10 @@ fn show(arguments: &ShowArgs) -> Result<Outcome, Failure> {
         let one = |at: usize| words(&looked[at], &looked[at + 1..], seconds);
         let text: String = (0..looked.len()).map(one).collect();
         let text = text + &pending.as_ref().map_or(String::new(), pending_words);
-        if text.is_empty() { nothing_changed().to_owned() } else { text }
+        if text.is_empty() { super::nothing_in_list("nothing is changed") } else { text }
     };
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)
-}
-
-/// Each user has a list of changes of his own.
-fn nothing_changed() -> &'static str {
-    if rustix::process::geteuid().is_root() {
-        "nothing is changed\n"
-    } else {
-        "nothing is changed by this user; what root has changed, root is shown\n"
-    }
 }
 
 /// What an experiment has changed meanwhile.
@@ -202,7 +193,7 @@ fn revert(arguments: &RevertArgs) -> Result<Outcome, Failure> {
         };
         match reverted_words(&reverted, forgotten) {
             // That of the experiment is told already.
-            text if text == NOTHING && recovered > 0 => removed,
+            text if text.starts_with(NOTHING) && recovered > 0 => removed,
             text => removed + &text,
         }
     };
@@ -225,7 +216,7 @@ pub fn lefts(lefts: &[Left]) -> Vec<Value> {
     lefts.iter().map(one).collect()
 }
 
-const NOTHING: &str = "nothing to put back\n";
+const NOTHING: &str = "nothing to put back";
 
 /// What was taken back, in lines.
 pub fn reverted_words(reverted: &Reverted, forgotten: usize) -> String {
@@ -277,7 +268,7 @@ pub fn reverted_words(reverted: &Reverted, forgotten: usize) -> String {
         text.push_str(&format!("{}: the device is gone; {rest}\n", name(left)));
     }
     if text.is_empty() {
-        return NOTHING.to_owned();
+        return super::nothing_in_list(NOTHING);
     }
     if told == 0 {
         return text;
