@@ -16,7 +16,7 @@ help:
 	@echo 'make build       the release binary, $(program)'
 	@echo 'make demo        back up $(SOURCE), verify it, restore it, compare (SOURCE=DIR, KEEP=1)'
 	@echo 'make test        everything that CI runs; installs missing Debian packages when root'
-	@echo 'make test-long   the long campaigns: kill -9, fuzzing, a million files, all peers, the replay'
+	@echo 'make test-long   the long campaigns: kill -9, fuzzing, a million files, all peers, the replay, Ceph and ZFS'
 	@echo 'make install     binary, manual pages, completions below PREFIX=$(PREFIX)'
 	@echo 'make clean-demo  remove what KEEP=1 left behind'
 

@@ -228,31 +228,18 @@ pub struct Stack {
 impl Stack {
     /// The storage of a place on this machine, or on one that was recorded.
     pub fn of(machine: &Machine, place: &Place) -> Stack {
-        let text = machine.bytes(&machine.at("proc/self/mountinfo")).unwrap_or_default();
-        let mut walk = Walk {
-            machine,
-            mounts: mounts::parse(&text),
-            seen: BTreeSet::new(),
-            acting: BTreeSet::new(),
-            done: Vec::new(),
-            is_cut: false,
-        };
-        walk.begin(place);
-        let (acting, is_cut) = (walk.acting, walk.is_cut);
-        let mut layers = walk.done;
-        layers.reverse();
-        for upper in 0..layers.len() {
-            let name = layers[upper].name.clone();
-            for lower in layers[upper].below.clone() {
-                if let Some(layer) = layers.iter_mut().find(|layer| layer.name == lower) {
-                    layer.above.push(name.clone());
-                }
-            }
-        }
+        let (mut layers, acting, is_cut) = drawn(machine, place);
         settings::look(machine, &mut layers, &acting);
         owners::look(machine, &mut layers);
         health::look(machine, &mut layers);
         Stack { layers, not_readable: machine.not_readable(), is_cut }
+    }
+
+    /// Names of the block devices of a stack, without a look at their settings and their health.
+    pub fn devices(machine: &Machine, place: &Place) -> Vec<String> {
+        let (layers, ..) = drawn(machine, place);
+        let is_device = |layer: &Layer| !matches!(layer.kind, Kind::FileSystem | Kind::ZfsPool);
+        layers.into_iter().filter(is_device).map(|layer| layer.name).collect()
     }
 
     /// A layer by its name.
@@ -267,6 +254,31 @@ impl Stack {
         };
         self.layers.iter().find(acts)
     }
+}
+
+/// The layers and what lies on what, the settings whose read-ahead acts, and whether there is more.
+fn drawn(machine: &Machine, place: &Place) -> (Vec<Layer>, BTreeSet<PathBuf>, bool) {
+    let text = machine.bytes(&machine.at("proc/self/mountinfo")).unwrap_or_default();
+    let mut walk = Walk {
+        machine,
+        mounts: mounts::parse(&text),
+        seen: BTreeSet::new(),
+        acting: BTreeSet::new(),
+        done: Vec::new(),
+        is_cut: false,
+    };
+    walk.begin(place);
+    let mut layers = walk.done;
+    layers.reverse();
+    for upper in 0..layers.len() {
+        let name = layers[upper].name.clone();
+        for lower in layers[upper].below.clone() {
+            if let Some(layer) = layers.iter_mut().find(|layer| layer.name == lower) {
+                layer.above.push(name.clone());
+            }
+        }
+    }
+    (layers, walk.acting, walk.is_cut)
 }
 
 /// What is visited next.

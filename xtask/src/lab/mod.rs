@@ -11,6 +11,7 @@
 mod drive;
 mod guest;
 mod initramfs;
+mod long;
 mod modules;
 mod packages;
 mod programs;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 use self::guest::{Guest, Job, Outcome};
-use self::packages::Packages;
+use self::packages::{Packages, Selection};
 use self::programs::Watch;
 
 /// Arguments of `cargo xtask lab`.
@@ -34,21 +35,41 @@ pub struct LabArguments {
     /// Run a shell command in the guest, print its output, and exit with its exit code
     #[arg(long)]
     shell: bool,
+    /// Have Ceph and ZFS in the guest, and run the tests that need them, and no others
+    #[arg(long)]
+    long: bool,
     /// End the guest after so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 600,
+        default_value_if("long", "true", "1800")
+    )]
     limit: u64,
     /// Memory of the guest; half of it can hold files
-    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    #[arg(
+        long,
+        value_name = "MIB",
+        default_value_t = 2048,
+        default_value_if("long", "true", "4096")
+    )]
     memory: u64,
     /// How the guest's processor is made
     #[arg(long, value_enum, default_value_t = guest::Accelerator::Tcg)]
     accelerator: guest::Accelerator,
     /// Test this drive only: tgtd or sim [default: both]
-    #[arg(long, value_name = "NAME", value_parser = programs::drive_names())]
+    #[arg(long, value_name = "NAME", value_parser = programs::drive_names(),
+        conflicts_with = "long")]
     drive: Option<String>,
     /// Tests to run, by a part of their name [default: all]; with --shell the command
     #[arg(last = true, value_name = "TEST")]
     words: Vec<String>,
+}
+
+impl LabArguments {
+    fn selection(&self) -> Selection {
+        if self.long { Selection::Long } else { Selection::Usual }
+    }
 }
 
 /// Runs the lab's tests, or one command in the guest.
@@ -63,10 +84,14 @@ pub fn run(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
 }
 
 fn run_tests(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
-    let packages = Packages::provide()?;
+    let packages = Packages::provide(arguments.selection())?;
     let programs = programs::build(&repository())?;
+    let tests = match arguments.selection() {
+        Selection::Usual => programs::Tests::on(arguments.drive.as_deref()),
+        Selection::Long => programs::Tests::long(),
+    };
     let job = Job {
-        command: programs::command(&programs, arguments.drive.as_deref(), &arguments.words),
+        command: programs::command(&programs, &tests, &arguments.words),
         folder: repository(),
         environment: Vec::new(),
     };
@@ -88,7 +113,7 @@ fn run_shell(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
     if arguments.words.is_empty() {
         bail!("--shell needs a command: cargo xtask lab --shell -- 'mt -f /dev/nst0 status'");
     }
-    let packages = Packages::provide()?;
+    let packages = Packages::provide(arguments.selection())?;
     let job = Job {
         // Words are joined as `ssh` does: one word is a script, several are a command.
         command: arguments.words.join(" "),

@@ -2,7 +2,7 @@
 //!
 //! Installing them would start daemons on the host and build an initramfs for a kernel that it
 //! does not boot. What they need beyond themselves (libaio, librdmacm) comes with QEMU, which is
-//! installed. The cache lies outside the checkout, `$XDG_CACHE_HOME/takeup/lab`; removing it is
+//! installed. The long lab has more of them (`long.rs`), in a folder of their own. The cache lies outside the checkout, `$XDG_CACHE_HOME/takeup/lab`; removing it is
 //! how newer packages are had.
 
 use std::fs;
@@ -12,7 +12,26 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-use super::modules;
+use super::{long, modules};
+
+/// Which packages the guest has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// What every lab needs.
+    Usual,
+    /// Ceph and ZFS besides.
+    Long,
+}
+
+impl Selection {
+    fn names(self) -> Vec<&'static str> {
+        let more: &[&str] = match self {
+            Selection::Usual => &[],
+            Selection::Long => &long::PACKAGES,
+        };
+        PACKAGES.iter().chain(more).copied().collect()
+    }
+}
 
 /// The package whose dependency is the kernel itself.
 const KERNEL: &str = "linux-image-amd64";
@@ -67,12 +86,12 @@ impl Packages {
     ///
     /// # Errors
     /// When packages cannot be fetched or unpacked, naming what apt-get said.
-    pub fn provide() -> anyhow::Result<Packages> {
+    pub fn provide(selection: Selection) -> anyhow::Result<Packages> {
         let cache = cache_folder()?;
-        let root = cache.join(format!("root-{}", list_name()));
+        let root = cache.join(format!("root-{}", list_name(selection)));
         if !root.exists() {
             fs::create_dir_all(&cache).with_context(|| format!("create {}", cache.display()))?;
-            fill(&cache, &root)?;
+            fill(selection, &cache, &root)?;
         }
         Packages::find(root)
     }
@@ -98,12 +117,11 @@ fn cache_folder() -> anyhow::Result<PathBuf> {
 }
 
 /// A name that changes with the list of packages, so that a longer list fills the cache anew.
-fn list_name() -> String {
+fn list_name(selection: Selection) -> String {
     // FNV-1a; nothing here needs more than a name.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in
-        PACKAGES.iter().chain(&[KERNEL, LAYOUT]).flat_map(|name| name.bytes().chain([b'\n']))
-    {
+    let names = selection.names();
+    for byte in names.iter().chain(&[KERNEL, LAYOUT]).flat_map(|name| name.bytes().chain([b'\n'])) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
     format!("{hash:016x}")
@@ -111,29 +129,26 @@ fn list_name() -> String {
 
 /// Fetches and unpacks in a folder of its own, which gets its name at the end: several may do so
 /// at once, and the first one wins.
-fn fill(cache: &Path, root: &Path) -> anyhow::Result<()> {
+fn fill(selection: Selection, cache: &Path, root: &Path) -> anyhow::Result<()> {
     let work = cache.join(format!("filling-{}", std::process::id()));
     fs::create_dir_all(&work).with_context(|| format!("create {}", work.display()))?;
-    let result = fetch(&work).and_then(|()| unpack(&work)).and_then(|unpacked| {
-        match fs::rename(&unpacked, root) {
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty
-                ) =>
-            {
-                Ok(())
-            }
-            other => other.with_context(|| format!("rename to {}", root.display())),
+    let unpacked = fetch(selection, &work).and_then(|()| unpack(selection, &work));
+    let result = unpacked.and_then(|unpacked| match fs::rename(&unpacked, root) {
+        Err(error)
+            if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty) =>
+        {
+            Ok(())
         }
+        other => other.with_context(|| format!("rename to {}", root.display())),
     });
     let _ = fs::remove_dir_all(&work);
     result
 }
 
-fn fetch(work: &Path) -> anyhow::Result<()> {
-    eprintln!("lab: fetching {} packages and a kernel", PACKAGES.len());
-    let first = kernel_package().and_then(|kernel| download(work, &kernel));
+fn fetch(selection: Selection, work: &Path) -> anyhow::Result<()> {
+    let names = selection.names();
+    eprintln!("lab: fetching {} packages and a kernel", names.len());
+    let first = kernel_package().and_then(|kernel| download(work, &kernel, &names));
     let Err(error) = first else { return Ok(()) };
     // Lists may be missing or older than what the mirror has; only root can renew them.
     if !rustix::process::geteuid().is_root() {
@@ -141,7 +156,7 @@ fn fetch(work: &Path) -> anyhow::Result<()> {
     }
     apt(work, &["update"]).context("renew the package lists")?;
     let kernel = kernel_package()?;
-    download(work, &kernel)
+    download(work, &kernel, &names)
 }
 
 /// The newest kernel package, which `linux-image-amd64` depends on.
@@ -158,13 +173,13 @@ fn kernel_package() -> anyhow::Result<String> {
         .with_context(|| format!("no package {KERNEL}: are there package lists?"))
 }
 
-fn download(work: &Path, kernel: &str) -> anyhow::Result<()> {
+fn download(work: &Path, kernel: &str, names: &[&str]) -> anyhow::Result<()> {
     let mut arguments = vec!["download", kernel];
-    arguments.extend(PACKAGES);
+    arguments.extend(names);
     apt(work, &arguments)
 }
 
-fn apt(work: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+pub fn apt(work: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let output = Command::new("timeout")
         .args([FETCH_LIMIT_SECONDS, "apt-get", "-q", "-o", "Acquire::Retries=3"])
         .args(arguments)
@@ -179,18 +194,9 @@ fn apt(work: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     bail!("apt-get {} failed: {}", arguments[0], said.trim());
 }
 
-fn unpack(work: &Path) -> anyhow::Result<PathBuf> {
+fn unpack(selection: Selection, work: &Path) -> anyhow::Result<PathBuf> {
     let unpacked = work.join("root");
-    for entry in fs::read_dir(work).context("list the packages")? {
-        let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "deb") {
-            continue;
-        }
-        let status = Command::new("dpkg-deb").arg("-x").arg(&path).arg(&unpacked).status();
-        if !status.context("start dpkg-deb")?.success() {
-            bail!("dpkg-deb cannot unpack {}", path.display());
-        }
-    }
+    extract(work, &unpacked)?;
     // Debian's root has links to usr/ in these places, which folders of a layer above would hide.
     for name in ["bin", "sbin", "lib", "lib64"] {
         let folder = unpacked.join(name);
@@ -201,9 +207,27 @@ fn unpack(work: &Path) -> anyhow::Result<PathBuf> {
     }
     decompress_kernel(&unpacked)?;
     let folder = only_entry(&unpacked.join("usr/lib/modules"))?;
+    if selection == Selection::Long {
+        long::add_zfs(work, &unpacked, &folder)?;
+    }
     fs::write(folder.join("modules.dep"), modules::list(&folder)?)
         .context("write the list of modules")?;
     Ok(unpacked)
+}
+
+/// Unpacks all packages of a folder.
+pub fn extract(packages: &Path, into: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(packages).context("list the packages")? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "deb") {
+            continue;
+        }
+        let status = Command::new("dpkg-deb").arg("-x").arg(&path).arg(into).status();
+        if !status.context("start dpkg-deb")?.success() {
+            bail!("dpkg-deb cannot unpack {}", path.display());
+        }
+    }
+    Ok(())
 }
 
 /// An emulated processor takes seconds to decompress its kernel at every start; QEMU takes an
@@ -247,7 +271,7 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
 }
 
 /// Moves what is in `from` into `into`, which may exist.
-fn merge(from: &Path, into: &Path) -> anyhow::Result<()> {
+pub fn merge(from: &Path, into: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(into).with_context(|| format!("create {}", into.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("list {}", from.display()))? {
         let entry = entry?;
@@ -267,7 +291,7 @@ fn only_entry(folder: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// The one entry whose name begins so.
-fn only_entry_with(folder: &Path, beginning: &str) -> anyhow::Result<PathBuf> {
+pub fn only_entry_with(folder: &Path, beginning: &str) -> anyhow::Result<PathBuf> {
     let mut found = None;
     for entry in fs::read_dir(folder).with_context(|| format!("list {}", folder.display()))? {
         let entry = entry?;

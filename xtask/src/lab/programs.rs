@@ -88,19 +88,49 @@ pub fn drive_names() -> [&'static str; 2] {
     DRIVES.map(|(name, _, _)| name)
 }
 
+/// What stands in the path of a test that needs the packages of the long lab.
+const IN_THE_LONG_LAB: &str = "in_the_long_lab";
+
+/// Which of the tests are run.
+pub struct Tests<'name> {
+    drive: Option<&'name str>,
+    long: bool,
+}
+
+impl<'name> Tests<'name> {
+    /// All that the usual packages are enough for, on one drive or on both.
+    pub fn on(drive: Option<&'name str>) -> Tests<'name> {
+        Tests { drive, long: false }
+    }
+
+    /// Those of the long lab. They need no tape, and are run once.
+    pub fn long() -> Tests<'name> {
+        Tests { drive: Some("sim"), long: true }
+    }
+
+    /// Arguments of the test programs for what was asked.
+    fn filters(&self, words: &[String]) -> String {
+        let quoted: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+        match (self.long, quoted.is_empty()) {
+            (true, true) => IN_THE_LONG_LAB.to_owned(),
+            (true, false) => quoted.join(" "),
+            (false, _) => format!("--skip {IN_THE_LONG_LAB} {}", quoted.join(" ")),
+        }
+    }
+}
+
 /// The guest's command: for every drive, or for one, every program in turn, also after one that
 /// failed. The drives are tested side by side, one to a processor of the guest; each line begins
 /// with the drive that it is about.
-pub fn command(programs: &[Program], only: Option<&str>, filters: &[String]) -> String {
+pub fn command(programs: &[Program], tests: &Tests<'_>, words: &[String]) -> String {
     let mut script = String::new();
     for executable in programs.iter().flat_map(|program| &program.executables) {
         // Opened for writing, a file moves to the layer in memory: a build on the host that
         // replaces it while the tests run is not seen here.
         script.push_str(&format!(": >>{}\n", quoted(&executable.display().to_string())));
     }
-    let filters: Vec<_> = filters.iter().map(|filter| quoted(filter)).collect();
-    let filters = filters.join(" ");
-    let drives = DRIVES.iter().filter(|(drive, ..)| only.is_none_or(|only| only == *drive));
+    let filters = tests.filters(words);
+    let drives = DRIVES.iter().filter(|(drive, ..)| tests.drive.is_none_or(|it| it == *drive));
     for (drive, device, spared) in drives {
         script.push_str("{\n");
         for program in programs {

@@ -249,6 +249,14 @@ fn namespaces_and_what_lies_on_no_device_of_its_own() {
     assert_eq!(facts(&pool, "tank", ["state"]), ["DEGRADED"]);
     assert_eq!(pool.layer("tank").unwrap().members[1].state, "UNAVAIL");
     assert_eq!(pool.layer("sdd").unwrap().kind, Kind::Ata);
+    let (_folder, recorded) = machine("nvme");
+    let at = |number: &str, path: &str| Place {
+        number: number.to_owned(),
+        path: PathBuf::from(path),
+        is_device: false,
+    };
+    assert_eq!(Stack::devices(&recorded, &at("0:51", "/tank/file")), ["sdd1", "sdd"]);
+    assert!(Stack::devices(&recorded, &at("0:50", "/share/file")).is_empty());
     assert_eq!(pool.layer("sdd").unwrap().health.clone().unwrap().passed, Some(false));
     let merged = below("nvme", "0:60", "/merged/file");
     assert_eq!(shape(&merged)[..3], ["/merged: /ceph /data", "/ceph: rbd0", "rbd0: "]);

@@ -18,6 +18,7 @@ use std::time::Duration;
 use clap::Args;
 use host::counters::disk;
 use host::layers::Storage;
+use host::stack::{Place, Stack};
 use observe::Reading;
 use observe::live::{Machine, Watched};
 use observe::record::{LeftOut, RecordError, RecordReader, RecordWriter};
@@ -328,7 +329,15 @@ fn below_path(path: &Path) -> Result<Vec<String>, Failure> {
         let hint = "of character devices only tape drives of the kernel (st) are counted";
         return Err(Failure::of(format!("{shown} is no block device"), Some(hint)));
     }
-    let names: Vec<String> = layers(&storage).collect();
+    let mut names: Vec<String> = layers(&storage).collect();
+    // What the number of a file system does not lead to, its mount does: a pool of ZFS, what an
+    // overlay is made of.
+    if names.is_empty()
+        && let Ok(place) = Place::of(path)
+    {
+        let devices = Stack::devices(&host::machine::Machine::this(), &place);
+        names.extend(devices.iter().map(|name| name.replace('!', "/")));
+    }
     if names.is_empty() {
         let message = format!("there is no block device below {shown}");
         let hint = "file systems in memory, over the network or in user space have none here";

@@ -17,6 +17,8 @@ use serde_json::Value;
 
 use crate::{run, shell, takeup};
 
+mod in_the_long_lab;
+
 /// Nothing here takes as long as this.
 const LIMIT: Duration = Duration::from_secs(60);
 /// What the loads read past the page cache.

@@ -90,7 +90,7 @@ pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Said {
 /// Runs a shell script, in which `$TAPE` is the drive (as for GNU tar and mt), in a folder.
 pub fn shell(folder: &Path, script: &str) -> Said {
     let output = Command::new("timeout")
-        .args(["--signal", "KILL", "90", "sh", "-euc", script])
+        .args(["--signal", "KILL", "300", "sh", "-euc", script])
         .env("TAPE", device())
         .current_dir(folder)
         .stdin(Stdio::null())
