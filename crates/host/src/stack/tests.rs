@@ -212,6 +212,32 @@ fn paths_over_iscsi_a_pool_and_a_share_that_were_real() {
 }
 
 #[test]
+fn an_image_of_ceph_and_a_pool_of_zfs_that_were_real() {
+    let recorded = |number: &str, path: &str| below("lab-ceph-zfs", number, path);
+    let stack = recorded("252:0", "/srv/image/file");
+    assert_eq!(shape(&stack), ["/srv/image: rbd0", "rbd0: "]);
+    assert_eq!(stack.layer("rbd0").unwrap().kind, Kind::Rbd);
+    assert_eq!(facts(&stack, "rbd0", ["pool", "image", "snapshot"]), ["images", "disk", "-"]);
+    assert_eq!(stack.layer("rbd0").unwrap().names["image_id"], "100b8ca8ac91");
+    assert_eq!(acting(&stack, "read_ahead_kb"), pairs([("rbd0", true)]));
+
+    let stack = recorded("0:34", "/srv/pool/file");
+    let expected = ["/srv/pool: tank", "tank: loop0 loop1", "loop0: /run", "loop1: /run", "/run: "];
+    assert_eq!(shape(&stack), expected);
+    assert_eq!(facts(&stack, "tank", ["state"]), ["DEGRADED"]);
+    let members = &stack.layer("tank").unwrap().members;
+    let states: Vec<&str> = members.iter().map(|member| member.state.as_str()).collect();
+    assert_eq!(states, ["OFFLINE", "ONLINE"]);
+    assert!(stack.read_ahead().is_none());
+    let expected = pairs([("loop0", false), ("loop1", false)]);
+    assert_eq!(acting(&stack, "read_ahead_kb"), expected);
+    let (_folder, machine) = machine("lab-ceph-zfs");
+    let path = PathBuf::from("/srv/pool/file");
+    let place = Place { number: "0:34".to_owned(), path, is_device: false };
+    assert_eq!(Stack::devices(&machine, &place), ["loop0", "loop1"]);
+}
+
+#[test]
 fn namespaces_and_what_lies_on_no_device_of_its_own() {
     let stack = below("nvme", "0:33", "/data/file");
     let expected = [
