@@ -2,8 +2,8 @@
 //!
 //! Installing them would start daemons on the host and build an initramfs for a kernel that it
 //! does not boot. What they need beyond themselves (libaio, librdmacm) comes with QEMU, which is
-//! installed. The long lab has more of them (`long.rs`), in a folder of their own. The cache lies outside the checkout, `$XDG_CACHE_HOME/takeup/lab`; removing it is
-//! how newer packages are had.
+//! installed. The long lab has more of them (`long.rs`), in a folder of their own. The cache lies
+//! outside the checkout, `$XDG_CACHE_HOME/takeup/lab`; removing it is how newer packages are had.
 
 use std::fs;
 use std::io::ErrorKind;
