@@ -2,8 +2,8 @@
 //!
 //! [`observe::capture::live`] makes operations of what the kernel records; [`subject`] is the
 //! process, started here or found; [`below`] the devices below its files, [`document`] what is
-//! printed and kept; [`job`] the load that fio is to make of it; [`sampling`] what is done where the
-//! kernel does not record.
+//! printed and kept; [`job`] the load that fio is to make of it; [`sampling`] what is done where
+//! the kernel does not record.
 
 mod below;
 pub mod document;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{document, run};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 17] = [
     "backup",
     "restore",
     "list",
@@ -18,6 +18,8 @@ const COMMANDS: [&str; 15] = [
     "plan",
     "probe",
     "watch",
+    "explain",
+    "capture",
     "sim",
     "tune",
     "bench",
