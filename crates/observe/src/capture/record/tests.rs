@@ -49,6 +49,11 @@ fn captured() -> Captured {
     }
     profiler.lost(3);
     profiler.cannot_see("what nobody sees");
+    profiler.cost(crate::capture::profile::Cost {
+        events_per_second: 250_000.0,
+        event_seconds: 3.5e-7,
+        recorder_seconds: 0.25,
+    });
     profiler.end(2_000_001_000);
     let rows = |reads: u32| {
         let text = format!("8 0 sda {reads} 0 {reads} 1 0 0 0 0 0 1 1");
@@ -139,7 +144,7 @@ fn what_is_missing_or_wrong_is_told_with_its_line() {
     check(text.clone() + lines[2] + "\n", line(last + 2) + "it is out of its order");
     let readings: Vec<&&str> = lines.iter().filter(|it| it.starts_with("{\"reading\"")).collect();
     let back = text.replacen(*readings[1], readings[0], 1).replacen(*readings[0], readings[1], 1);
-    check(back, line(8) + "it was seen before the one in front of it");
+    check(back, line(8) + "it was seen 0.250 s before the one in front of it");
     check(text.replacen("8 0 sda", "x 0 sda", 1), line(7) + "a row is none of the kernel's");
 }
 
