@@ -348,6 +348,11 @@ fn checked(numbers: Numbers) -> Result<Numbers, EntryError> {
     if counts.iter().any(|it| *it > COUNT_MAX) {
         return Err(EntryError::Number("a count of the profile"));
     }
+    let costs =
+        numbers.cost.map(|it| [it.events_per_second, it.event_seconds, it.recorder_seconds]);
+    if costs.into_iter().flatten().any(|it| !(0.0..1e18).contains(&it)) {
+        return Err(EntryError::Number("what it cost"));
+    }
     Ok(numbers)
 }
 

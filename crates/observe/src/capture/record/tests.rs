@@ -130,6 +130,8 @@ fn what_is_missing_or_wrong_is_told_with_its_line() {
         assert!(told.starts_with(&expected), "{told}");
     };
     check(text.replacen("\"calls\":", "\"calls\":-", 1), line(3) + "it cannot be understood");
+    let cost = text.replacen("\"event_seconds\":", "\"event_seconds\":-", 1);
+    check(cost, line(2) + "what it cost is beyond");
     let much = text.replacen("\"writes\":", "\"writes\":9000000000000000", 1);
     check(much, line(3) + "a count of a file is beyond");
     let share = text.replacen("\"sequential_share\":", "\"sequential_share\":7", 1);
