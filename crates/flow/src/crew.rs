@@ -132,6 +132,38 @@ impl<'a, E: Failure> Crew<'a, E> {
             })
     }
 
+    /// Starts a thread of a stage, which is given what starts the next one, up to `threads` of
+    /// them: it calls that when it has work to do. So many threads may be of use on a slow disk,
+    /// and a run that has little to do does not pay for them. The scope waits for all; what one of
+    /// them fails with stops the run, and is kept.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn spawn_as_needed<'scope, 'env, W>(
+        &'scope self,
+        scope: &'scope Scope<'scope, 'env>,
+        stage: &Arc<Stage>,
+        threads: usize,
+        work: W,
+    ) -> Result<(), E>
+    where
+        W: FnOnce(&mut Account, &dyn Fn() -> Result<(), E>) -> Result<(), E>
+            + Clone
+            + Send
+            + 'scope,
+    {
+        if threads == 0 {
+            return Ok(());
+        }
+        let (next_stage, next_work) = (Arc::clone(stage), work.clone());
+        let thread = self.spawn(scope, stage, move |account| {
+            let next = || self.spawn_as_needed(scope, &next_stage, threads - 1, next_work.clone());
+            work(account, &next)
+        })?;
+        drop(thread);
+        Ok(())
+    }
+
     /// Does a part of the work of a stage on the thread that calls: a panic in it is that stage's.
     ///
     /// # Errors
@@ -219,6 +251,8 @@ pub fn cores() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
     use crate::queue::Queue;
     use crate::ring::{RingOptions, ring};
@@ -297,5 +331,49 @@ mod tests {
         crew.fail(Error::Own("target closed"));
         let outcome = crew.outcome::<()>(Err(Error::Stopped(Stopped::Cancelled)));
         assert_eq!(outcome.unwrap_err().to_string(), "cancelled");
+    }
+
+    /// Runs up to `threads` of them over the numbers 1, 2, … `works`, one each, and tells how many
+    /// were started; the thread that takes the number `broken` fails.
+    fn started(threads: usize, works: u32, broken: Option<u32>) -> Result<usize, Error> {
+        let cancel = Cancel::new();
+        let crew = Crew::<Error>::new(&cancel);
+        let queue = Queue::<u32>::new(works.max(1) as usize, cancel.clone());
+        let mut account = Stage::new(StageKind::Scan).open();
+        for number in 1..=works {
+            queue.push(number, &mut account)?;
+        }
+        queue.close();
+        let begun = AtomicUsize::new(0);
+        let (begun_here, queue) = (&begun, &queue);
+        let result = crew.scope(StageKind::Scan, |scope| {
+            let stage = Stage::new(StageKind::Read);
+            crew.spawn_as_needed(scope, &stage, threads, move |account, start_next| {
+                begun_here.fetch_add(1, Ordering::Relaxed);
+                let Some(number) = queue.pop(account)? else { return Ok(()) };
+                start_next()?;
+                if Some(number) == broken { Err(Error::Own("broken")) } else { Ok(()) }
+            })
+        });
+        crew.outcome(result)?;
+        Ok(begun.into_inner())
+    }
+
+    #[test]
+    fn a_thread_is_started_when_the_one_before_has_work() {
+        // One more than there are works: it finds that nothing is left.
+        assert_eq!(started(64, 0, None).unwrap(), 1);
+        assert_eq!(started(64, 1, None).unwrap(), 2);
+        assert_eq!(started(64, 5, None).unwrap(), 6);
+        assert_eq!(started(3, 5, None).unwrap(), 3);
+        assert_eq!(started(0, 5, None).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_failure_of_a_thread_that_another_started_is_the_runs() {
+        for broken in 1..=4 {
+            let text = started(64, 4, Some(broken)).unwrap_err().to_string();
+            assert_eq!(text, "broken");
+        }
     }
 }

@@ -51,13 +51,15 @@ pub(super) struct Placed {
 }
 
 /// One of the threads. It takes part in the stage from its first file on: where there is none of
-/// this size, nobody needs to see it wait.
+/// this size, nobody needs to see it wait. `start_next` starts another one, which that takes.
 pub(super) fn run(
     shared: &Shared<'_>,
     idle: &mut Account,
     stage: &Arc<Stage>,
+    start_next: &dyn Fn() -> Result<(), BackupError>,
 ) -> Result<(), BackupError> {
     let Some(first) = shared.placed.pop(idle)? else { return Ok(()) };
+    start_next()?;
     let mut account = stage.open();
     let mut next = Some(first);
     while let Some(job) = next {

@@ -124,13 +124,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Works until the scan has ended and all batches are done.
-    pub(super) fn run(mut self) -> Result<(), BackupError> {
+    /// Works until the scan has ended and all batches are done. `start_next` starts another reader,
+    /// as soon as this one has a batch.
+    pub(super) fn run(
+        mut self,
+        start_next: &dyn Fn() -> Result<(), BackupError>,
+    ) -> Result<(), BackupError> {
         let shared = self.shared;
+        let mut start_next = Some(start_next);
         loop {
             let permit = shared.pace.enter(self.account)?;
             loop {
                 let Some(batch) = shared.batches.pop(self.account)? else { return Ok(()) };
+                if let Some(start_next) = start_next.take() {
+                    start_next()?;
+                }
                 let spent = self.batch(batch)?;
                 shared.pace.learn(spent);
                 if !shared.pace.may_stay() {

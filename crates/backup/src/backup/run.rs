@@ -232,39 +232,29 @@ impl Run<'_> {
             begun: now(),
         };
         let accounts = Arc::new(Accounts::load());
-        self.crew.scope(StageKind::Scan, |scope| {
-            let mut threads = Vec::new();
-            for _ in 0..read_threads {
-                let capturer = Capturer::new(capture, Arc::clone(&accounts));
-                let shared = &shared;
-                threads.push(self.crew.spawn(scope, &self.stages.read, move |account| {
-                    Reader::new(shared, account, capturer).run()
-                })?);
-            }
-            let mut content_threads = Vec::new();
-            // Readers by name, whose waiting for work is not among the times of that stage.
-            let idle = Stage::new(self.stages.read.kind());
-            for _ in 0..self.in_hand.placed_threads {
-                let (shared, read) = (&shared, &self.stages.read);
-                content_threads.push(
-                    self.crew
-                        .spawn(scope, &idle, move |account| placed::run(shared, account, read))?,
-                );
-            }
-            let mut account = self.stages.scan.open();
-            let items_max = self.in_hand.batch_items;
-            let scanned = scan_all(scan, &shared, items_max, &mut account, self.cancel);
-            shared.batches.close();
-            drop(account);
-            for thread in threads {
-                self.crew.join(thread)?;
-            }
+        let placed_threads = self.in_hand.placed_threads;
+        // Readers by name, whose waiting for work is not among the times of that stage.
+        let idle = Stage::new(self.stages.read.kind());
+        self.crew.scope(StageKind::Scan, |content_scope| {
+            let (shared, read) = (&shared, &self.stages.read);
+            self.crew.spawn_as_needed(content_scope, &idle, placed_threads, |account, next| {
+                placed::run(shared, account, read, next)
+            })?;
+            let scanned = self.crew.scope(StageKind::Scan, |scope| {
+                self.crew.spawn_as_needed(scope, read, read_threads, |account, next| {
+                    let capturer = Capturer::new(capture, Arc::clone(&accounts));
+                    Reader::new(shared, account, capturer).run(next)
+                })?;
+                let mut account = self.stages.scan.open();
+                let items_max = self.in_hand.batch_items;
+                let scanned = scan_all(scan, shared, items_max, &mut account, self.cancel);
+                shared.batches.close();
+                scanned
+            });
             shared.placed.close();
-            for thread in content_threads {
-                self.crew.join(thread)?;
-            }
             scanned
         })?;
+        self.cancel.check()?;
         self.end_archive(producer)
     }
 
