@@ -349,6 +349,8 @@ impl Prepared {
         output: &Output<'_>,
     ) -> (Run<'a>, Scan) {
         let identity = |(device, inode)| tree::Identity { device, inode };
+        let stages = Stages::new();
+        stages.tell(monitor);
         let target = output.target();
         let run = Run {
             options,
@@ -360,7 +362,7 @@ impl Prepared {
             stop_scan: self.stop_scan,
             excludes: self.excludes,
             crew: Crew::new(cancel),
-            stages: Stages::new(),
+            stages,
             replaced: target.and_then(Target::replaced).map(identity),
             output: target.and_then(Target::identity).map(identity),
             segments: output.segments(),

@@ -195,6 +195,7 @@ impl Run<'_> {
         producer.set_last_block(options.last_block);
         let consumer = consumers.remove(0);
         let (read, write) = (Stage::new(StageKind::Read), Stage::new(StageKind::Write));
+        self.monitor.stages(&[&read, &write]);
         let crew = Crew::<Ended>::new(cancel);
         let moved = crew.scope(write.kind(), |scope| {
             let reader = crew.spawn(scope, &read, |account| {

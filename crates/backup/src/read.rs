@@ -211,6 +211,8 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             _ if endpoint == Endpoint::BlockDevice => AfterEnd::IndexOnly,
             _ => AfterEnd::Anything,
         };
+        let (read, decompress) = (Stage::new(StageKind::Read), Stage::new(StageKind::Decompress));
+        monitor.stages(&[&read, &decompress]);
         Ok(Pipeline {
             name,
             settings,
@@ -225,8 +227,8 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
                 Input::Tape(tape) => tape.ring_block_bytes(BLOCK_BYTES),
             },
             after_end,
-            read: Stage::new(StageKind::Read),
-            decompress: Stage::new(StageKind::Decompress),
+            read,
+            decompress,
             source_gaps: Gaps::default(),
             archive_gaps: Gaps::default(),
             stop: AtomicBool::new(false),

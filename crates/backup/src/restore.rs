@@ -257,6 +257,7 @@ fn restore_into(
     };
     let parse = Stage::new(StageKind::Parse);
     let create = Stage::new(StageKind::Create);
+    monitor.stages(&[&parse, &create]);
     let mut selection = options.selection.clone();
     let crew = Crew::new(cancel);
     let body = |stream: &mut MemberStream<'_>, account: &mut Account| {

@@ -316,6 +316,7 @@ pub fn verify(
     };
     let parse = Stage::new(StageKind::Parse);
     let stage = Stage::new(kind_of_checking(&options));
+    monitor.stages(&[&parse, &stage]);
     let crew = Crew::new(cancel);
     let workers = Workers::new(&options, &stage, &warnings, &crew)?;
     let body = |stream: &mut MemberStream<'_>, account: &mut Account| {

@@ -6,13 +6,14 @@
 //! first and its last moment, by construction: each switch closes one interval and opens the next
 //! at the same instant.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use host::counters::processor::{ThreadSchedule, thread_ns};
 
 use crate::run::{StageKind, StageReport};
+use crate::series::{Series, StageSeries};
 
 /// What a thread of a stage is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Stage {
     occupied_since_ns: AtomicU64,
     occupied_ns: AtomicU64,
     start: Instant,
+    /// Where it is asked for.
+    series: OnceLock<Series>,
 }
 
 impl Stage {
@@ -62,7 +65,18 @@ impl Stage {
             occupied_since_ns: AtomicU64::new(0),
             occupied_ns: AtomicU64::new(0),
             start: Instant::now(),
+            series: OnceLock::new(),
         })
+    }
+
+    /// Keeps what it does from now on over time, in intervals of which the first begins at `began`.
+    pub fn keep_series(&self, began: Instant) {
+        self.series.get_or_init(|| Series::new(began));
+    }
+
+    /// What it did over time, where that is kept; complete once all accounts are closed.
+    pub fn series(&self) -> Option<StageSeries> {
+        self.series.get().map(Series::told)
     }
 
     /// Opens the account of one thread, which is working from this moment on. To be called on the
@@ -111,6 +125,9 @@ impl Stage {
     pub fn add_bytes(&self, bytes: u64) {
         crate::trap::pass(self.kind);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(series) = self.series.get() {
+            series.add_bytes(bytes);
+        }
     }
 
     /// Bytes that have passed through so far.
@@ -171,6 +188,9 @@ impl Account {
         let now = Instant::now();
         let elapsed_ns = now.duration_since(self.since).as_nanos() as u64;
         self.stage.state_ns[self.state as usize].fetch_add(elapsed_ns, Ordering::Relaxed);
+        if let Some(series) = self.stage.series.get() {
+            series.add_time(self.state, self.since, now);
+        }
         match (self.state, state) {
             (State::Working, State::Working) => {}
             (State::Working, _) => self.stage.end_work(now),
@@ -216,6 +236,32 @@ mod tests {
         assert_eq!(report.threads, 1);
         assert!((report.occupied_seconds - report.working_seconds).abs() < 1e-6, "{report:?}");
         assert!(report.starved_seconds >= 0.006, "{report:?}");
+    }
+
+    #[test]
+    fn a_series_adds_up_to_the_report() {
+        let stage = Stage::new(StageKind::Read);
+        assert_eq!(stage.series(), None);
+        stage.keep_series(Instant::now());
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut account = stage.open();
+                    account.during(State::Starved, || {
+                        std::thread::sleep(Duration::from_millis(15));
+                    });
+                    stage.add_bytes(7);
+                });
+            }
+        });
+        let (report, series) = (stage.report(), stage.series().unwrap());
+        let threads = report.threads as f64;
+        let starved: f64 = series.starved_seconds.iter().sum();
+        assert!((starved - report.starved_seconds * threads).abs() < 1e-9, "{series:?}");
+        assert!(series.starved_seconds.len() > 1, "{series:?}");
+        let working: f64 = series.working_seconds.iter().sum();
+        assert!((working - report.working_seconds * threads).abs() < 1e-9, "{series:?}");
+        assert_eq!(series.bytes.iter().sum::<u64>(), 21);
     }
 
     #[test]

@@ -54,6 +54,7 @@ pub mod rate;
 pub mod restart;
 pub mod ring;
 pub mod run;
+pub mod series;
 pub mod sink;
 pub mod source;
 #[doc(hidden)]

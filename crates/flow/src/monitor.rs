@@ -2,6 +2,10 @@
 //!
 //! The terminal, the JSON stream and the tests are three implementations of it.
 
+use std::sync::Arc;
+
+use crate::account::Stage;
+
 /// What is counted while a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Counter {
@@ -71,6 +75,11 @@ pub trait Monitor: Send + Sync {
     /// Tells how many blocks of the ring before the writer are ready, of how many.
     fn fill(&self, ready_blocks: usize, capacity_blocks: usize) {
         let _ = (ready_blocks, capacity_blocks);
+    }
+    /// Tells the stages of the run that begins, in the order in which data pass through them. Who
+    /// wants to know what they do over time asks them now to keep it.
+    fn stages(&self, stages: &[&Arc<Stage>]) {
+        let _ = stages;
     }
     /// Tells what goes on while no bytes pass; `None` when they pass again.
     fn pause(&self, pause: Option<Pause>) {

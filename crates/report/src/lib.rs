@@ -14,6 +14,7 @@ pub mod names;
 pub mod page;
 pub mod rounding;
 pub mod rules;
+pub mod run_record;
 pub mod streaming;
 pub mod summary;
 pub mod table;

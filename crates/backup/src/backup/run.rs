@@ -60,6 +60,10 @@ impl Stages {
             write: Stage::new(StageKind::Write),
         }
     }
+
+    pub(super) fn tell(&self, monitor: &dyn Monitor) {
+        monitor.stages(&[&self.scan, &self.read, &self.hash, &self.compress, &self.write]);
+    }
 }
 
 /// A run under way.

@@ -1,0 +1,310 @@
+//! The record of a run, kept in a file: what it told at its end, and what its stages did over time.
+//!
+//! One JSON object in one line. It has the document that `--json` prints, the text for people, and
+//! for each stage a series that does not grow with the time ([`flow::series`]). Its beginning is a
+//! moment of the day with its fraction, so that a run can be laid beside what was recorded of the
+//! same time by others.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use flow::run::{StageKind, StageReport};
+use flow::series::{INTERVALS_MAX, StageSeries};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::summary::RunSummary;
+use crate::table::Colour;
+
+/// Version of the object. Fields are added without a new one.
+pub const FORMAT: u32 = 1;
+/// Most bytes that are read; what is written has a tenth of it at most.
+const BYTES_MAX: u64 = 8 << 20;
+/// Most stages.
+const STAGES_MAX: usize = 16;
+/// Longest run that is read, in s: some three hundred years.
+const SECONDS_MAX: f64 = 1e10;
+/// Largest number of bytes that is read; no sum of them leaves 64 bits.
+const STAGE_BYTES_MAX: u64 = 1 << 55;
+
+/// Why a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RunRecordError {
+    /// It cannot be opened or read.
+    #[error("{what} {}", path.display())]
+    File {
+        /// `open` or `read`.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It was not made by a run.
+    #[error("{} holds no record of a run", path.display())]
+    NoRecord {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was made by another version.
+    #[error("{} has format {format}, and only {FORMAT} is known", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
+    },
+    /// It is cut off, or has what no run has.
+    #[error("{} is damaged", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Damage,
+    },
+}
+
+/// What is wrong with a record.
+#[derive(Debug, thiserror::Error)]
+pub enum Damage {
+    /// It is nothing that JSON has, or lacks something.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// A number that no run has.
+    #[error("{0} cannot be")]
+    Number(&'static str),
+    /// There are more of a kind than are kept.
+    #[error("there are more {0} than are kept")]
+    Many(&'static str),
+}
+
+/// What is kept of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    takeup_run: u32,
+    /// The time of day at its beginning, in seconds since 1970.
+    pub began_unix_seconds: f64,
+    /// From then to its end.
+    pub seconds: f64,
+    /// What it told at its end, for people.
+    pub text: String,
+    /// The same in one line.
+    pub headline: String,
+    /// What `--json` prints.
+    pub summary: Value,
+    /// The stages in the order in which data pass through them.
+    pub stages: Vec<RecordedStage>,
+}
+
+/// A stage of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordedStage {
+    /// What it did over the whole run.
+    #[serde(flatten)]
+    pub report: StageReport,
+    /// And when; nothing of a stage that nobody followed.
+    pub over_time: Option<StageSeries>,
+}
+
+impl RunRecord {
+    /// Of a run that began at a moment of the day and is over; `series` is what is known of its
+    /// stages over time.
+    pub fn new(
+        summary: &RunSummary,
+        began_unix_seconds: f64,
+        seconds: f64,
+        series: &[(StageKind, StageSeries)],
+    ) -> RunRecord {
+        let over_time = |kind: StageKind| {
+            series.iter().find(|(of, _)| *of == kind).map(|(_, series)| series.clone())
+        };
+        let stage = |report: &StageReport| RecordedStage {
+            report: report.clone(),
+            over_time: over_time(report.kind),
+        };
+        RunRecord {
+            takeup_run: FORMAT,
+            began_unix_seconds,
+            seconds,
+            text: summary.to_text(Colour::Plain),
+            headline: summary.headline(),
+            summary: summary.to_document(),
+            stages: summary.run.stages.iter().take(STAGES_MAX).map(stage).collect(),
+        }
+    }
+
+    /// As the file has it.
+    ///
+    /// # Panics
+    /// Never: it is made of numbers and texts.
+    pub fn to_line(&self) -> String {
+        serde_json::to_string(self).expect("numbers and texts can be written as JSON") + "\n"
+    }
+
+    /// Of a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, was made by something else or another version, or has what no run
+    /// has.
+    pub fn read(path: &Path) -> Result<RunRecord, RunRecordError> {
+        let bytes = bytes_of(path)?;
+        let format =
+            format_of(&bytes).ok_or_else(|| RunRecordError::NoRecord { path: path.to_owned() })?;
+        if format != FORMAT {
+            return Err(RunRecordError::Format { path: path.to_owned(), format });
+        }
+        let damaged = |source| RunRecordError::Damaged { path: path.to_owned(), source };
+        let record: RunRecord =
+            serde_json::from_slice(&bytes).map_err(|error| damaged(error.into()))?;
+        record.check().map_err(damaged)?;
+        Ok(record)
+    }
+
+    /// `backup`, `restore` and so on, as it was typed.
+    pub fn command(&self) -> &str {
+        self.summary["command"].as_str().unwrap_or("run")
+    }
+
+    /// What its end says of the limit.
+    pub fn explanation(&self) -> Option<&str> {
+        self.summary["explanation"].as_str().filter(|text| !text.is_empty())
+    }
+
+    fn check(&self) -> Result<(), Damage> {
+        let is_time = |seconds: f64| (0.0..SECONDS_MAX).contains(&seconds);
+        if !is_time(self.began_unix_seconds / 10.0) {
+            return Err(Damage::Number("the time of its beginning"));
+        }
+        if !is_time(self.seconds) {
+            return Err(Damage::Number("its length"));
+        }
+        if self.stages.len() > STAGES_MAX {
+            return Err(Damage::Many("stages"));
+        }
+        for stage in &self.stages {
+            let report = &stage.report;
+            let times = [report.working_seconds, report.starved_seconds, report.blocked_seconds];
+            if !times.into_iter().all(is_time) || report.bytes > STAGE_BYTES_MAX {
+                return Err(Damage::Number("what a stage did"));
+            }
+            if let Some(series) = &stage.over_time {
+                check_series(series)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_series(series: &StageSeries) -> Result<(), Damage> {
+    let StageSeries { working_seconds, starved_seconds, blocked_seconds, .. } = series;
+    let times = [working_seconds, starved_seconds, blocked_seconds, &series.apart_seconds];
+    let intervals = series.bytes.len();
+    if intervals > INTERVALS_MAX || times.iter().any(|it| it.len() != intervals) {
+        return Err(Damage::Many("intervals of a stage"));
+    }
+    let is_time = |seconds: &f64| (0.0..SECONDS_MAX).contains(seconds);
+    let all = times.into_iter().flatten();
+    let is_length = series.interval_seconds > 0.0 && is_time(&series.interval_seconds);
+    let is_amount = |bytes: &u64| *bytes <= STAGE_BYTES_MAX;
+    if !is_length || !all.copied().all(|it| is_time(&it)) || !series.bytes.iter().all(is_amount) {
+        return Err(Damage::Number("what a stage did over time"));
+    }
+    Ok(())
+}
+
+/// Whether a file is a record of a run, of this or another version. Of what can be read once, as a
+/// pipe, it is not asked.
+pub fn is_record(path: &Path) -> bool {
+    let is_file = path.metadata().is_ok_and(|it| it.is_file());
+    is_file && bytes_of(path).is_ok_and(|bytes| format_of(&bytes).is_some())
+}
+
+fn bytes_of(path: &Path) -> Result<Vec<u8>, RunRecordError> {
+    let failure = |what| move |source| RunRecordError::File { what, path: path.to_owned(), source };
+    let file = File::open(path).map_err(failure("open"))?;
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut bytes).map_err(failure("read"))?;
+    Ok(bytes)
+}
+
+/// The version that the first field tells, also where what follows is cut off.
+fn format_of(bytes: &[u8]) -> Option<u32> {
+    let rest = bytes.strip_prefix(b"{\"takeup_run\":")?;
+    let digits = rest.iter().take(10).take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use flow::run::RunReport;
+
+    use super::*;
+
+    fn record() -> RunRecord {
+        let stages = [StageKind::Read, StageKind::Write];
+        let run = RunReport {
+            seconds: 1.0,
+            source_bytes: 1000,
+            stages: stages.map(|kind| StageReport::of_one_thread(kind, [0.5, 0.25, 0.25])).into(),
+            ..RunReport::default()
+        };
+        let series = StageSeries {
+            interval_seconds: 0.01,
+            working_seconds: vec![0.01, 0.005],
+            starved_seconds: vec![0.0, 0.005],
+            blocked_seconds: vec![0.0; 2],
+            apart_seconds: vec![0.0; 2],
+            bytes: vec![700, 300],
+        };
+        let summary = RunSummary::new(run, Vec::new(), 0);
+        RunRecord::new(&summary, 1.78e9 + 0.25, 1.125, &[(StageKind::Write, series)])
+    }
+
+    fn read_back(text: &str) -> Result<RunRecord, RunRecordError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.json");
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(is_record(&path), !text.is_empty() && text.starts_with("{\"takeup_run\":"));
+        RunRecord::read(&path)
+    }
+
+    #[test]
+    fn what_was_kept_comes_back() {
+        let record = record();
+        assert_eq!(read_back(&record.to_line()).unwrap(), record);
+        assert_eq!(record.command(), "pipe");
+        assert_eq!(record.stages[0].over_time, None);
+        assert_eq!(record.stages[1].over_time.as_ref().unwrap().bytes, [700, 300]);
+        assert!(!record.text.is_empty() && record.explanation().is_some());
+    }
+
+    #[test]
+    fn what_is_no_record_is_told() {
+        let text = |it: Result<RunRecord, RunRecordError>| {
+            let error = it.unwrap_err();
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            format!("{error}: {}", source.unwrap_or_default())
+        };
+        assert!(text(read_back("")).contains("holds no record of a run"));
+        assert!(text(read_back("{}\n")).contains("holds no record of a run"));
+        assert!(
+            text(read_back("{\"takeup_run\":7}")).contains("has format 7, and only 1 is known")
+        );
+        let line = record().to_line();
+        assert!(text(read_back(&line[..line.len() / 2])).contains("is damaged: EOF"));
+        for (from, to, said) in [
+            ("\"began_unix_seconds\":1780000000.25", "\"began_unix_seconds\":-1", "beginning"),
+            ("\"seconds\":1.125", "\"seconds\":1e300", "its length"),
+            ("[700,300]", "[700,300,1]", "intervals"),
+            ("[700,300]", "[700,18446744073709551615]", "over time"),
+            ("[0.01,0.005]", "[0.01,-0.005]", "over time"),
+            ("\"interval_seconds\":0.01", "\"interval_seconds\":0", "over time"),
+        ] {
+            let damaged = line.replacen(from, to, 1);
+            assert_ne!(damaged, line, "{from}");
+            let text = text(read_back(&damaged));
+            assert!(text.contains("is damaged") && text.contains(said), "{text}");
+        }
+    }
+}
