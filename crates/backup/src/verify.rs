@@ -314,8 +314,7 @@ pub fn verify(
         excerpt: None,
         chunks: chunks.as_ref(),
     };
-    let parse = Stage::new(StageKind::Parse);
-    let stage = Stage::new(kind_of_checking(&options));
+    let (parse, stage) = (Stage::new(StageKind::Parse), Stage::new(kind_of_checking(&options)));
     monitor.stages(&[&parse, &stage]);
     let crew = Crew::new(cancel);
     let workers = Workers::new(&options, &stage, &warnings, &crew)?;

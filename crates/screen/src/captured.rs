@@ -9,12 +9,13 @@ use std::convert::Infallible;
 use observe::capture::presentation;
 use observe::capture::record::Captured;
 use observe::history::History;
-use report::calendar::time_text;
 use report::escape::escape;
-use report::format::{counted, duration};
+use report::format::counted;
+use report::run_record::RunRecord;
 use report::table::Colour;
 
 use crate::history::{self, Frame, frames};
+use crate::stages::{self, Ran};
 pub use page::page;
 
 /// A capture, and what its devices did.
@@ -28,30 +29,40 @@ pub struct Together<'a> {
     pub calls_frame: Frame,
     /// Where the devices do.
     pub devices_frame: Frame,
+    /// Runs of our own that were recorded meanwhile.
+    pub runs: Vec<Ran<'a>>,
 }
 
-impl Together<'_> {
+impl<'a> Together<'a> {
     /// Of a capture.
-    pub fn of(captured: &Captured) -> Together<'_> {
+    pub fn of(captured: &'a Captured) -> Together<'a> {
+        Together::with(captured, &[])
+    }
+
+    /// Of a capture and runs of our own.
+    pub fn with(captured: &'a Captured, runs: &'a [RunRecord]) -> Together<'a> {
         let readings = captured.beside.as_deref().unwrap_or_default();
         let behind = readings.first().map_or(0.0, |it| it.at_seconds);
         let mut next = readings.iter().cloned();
         let Ok(history) = History::of(|| Ok::<_, Infallible>(next.next()), 1);
         let began = captured.heading.began_unix_seconds;
-        let [calls_frame, devices_frame] =
-            frames([(began, captured.profile.seconds), (began + behind, history.seconds)]);
+        let mut times = vec![(began, captured.profile.seconds), (began + behind, history.seconds)];
+        times.extend(runs.iter().map(|run| (run.began_unix_seconds, run.seconds)));
+        let frames = frames(&times);
+        let ran = |(record, frame): (&'a RunRecord, &Frame)| Ran { record, frame: *frame };
         let devices = (readings.len() > 1 && history.seconds > 0.0).then_some(history);
-        Together { captured, devices, calls_frame, devices_frame }
+        Together {
+            captured,
+            devices,
+            calls_frame: frames[0],
+            devices_frame: frames[1],
+            runs: runs.iter().zip(&frames[2..]).map(ran).collect(),
+        }
     }
 
     /// What was captured from when to when.
-    pub(crate) fn summary(&self) -> String {
-        let day = time_text(self.calls_frame.began_unix_seconds);
-        let seconds = self.captured.profile.seconds;
-        let (from, until) = (self.calls_frame.clock(0.0), self.calls_frame.clock(seconds));
-        let day =
-            day.get(..10).filter(|_| from.len() < 10).map_or(String::new(), |it| format!("{it} "));
-        format!("{day}{from} to {until} UTC, {}", duration(seconds))
+    pub fn summary(&self) -> String {
+        self.calls_frame.span(self.captured.profile.seconds)
     }
 }
 
@@ -60,7 +71,11 @@ pub fn text(together: &Together<'_>, colour: Colour) -> String {
     let heading = &together.captured.heading;
     let mut text = format!("{}\n{}\n", escape(heading.subject.as_bytes()), together.summary());
     text.push_str(&presentation::text(&together.captured.profile, colour));
-    text + &devices_text(together, colour)
+    text.push_str(&devices_text(together, colour));
+    for ran in &together.runs {
+        text.push_str(&format!("\n{}", stages::text(ran)));
+    }
+    text
 }
 
 /// The devices alone, with a blank line in front of them; nothing where none were watched.

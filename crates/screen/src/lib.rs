@@ -7,7 +7,7 @@
 //!
 //! A whole record is a text or a page ([`history`]), and so are two of them side by side
 //! ([`comparison`]) and one of a capture with the devices that were watched beside it
-//! ([`captured`]).
+//! ([`captured`]); what the stages of our own runs did meanwhile stands above it ([`stages`]).
 //!
 //! Not here: what any of the numbers mean (`observe`), and where readings come from, which is the
 //! command's.
@@ -23,6 +23,7 @@ mod help;
 pub mod history;
 pub mod lines;
 pub mod run;
+pub mod stages;
 pub mod terminal;
 pub mod timeline;
 mod tree;

@@ -12,6 +12,7 @@ mod options;
 mod outcome;
 mod output_file;
 mod quantity;
+mod recording;
 mod standard_output;
 mod tape_source;
 mod terminal;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use backup::selection::NotFound;
 use finding::Certainty;
+use flow::monitor::{Level, Monitor, Notice};
 use flow::run::RunReport;
 use model::tape::generation;
 use report::escape::escape;
@@ -38,8 +39,9 @@ pub enum SummaryPlace {
     Error,
 }
 
-/// Makes the document of a run.
-pub fn summarise(run: RunReport, terminal: &Terminal) -> RunSummary {
+/// Makes the document of a run, and its record where one is asked for: what was done is done
+/// without it, so that one that cannot be kept is a warning.
+pub fn summarise(run: RunReport, terminal: &mut Terminal) -> RunSummary {
     let [others_on_source_bytes, others_on_target_bytes] = terminal.others_on_disks();
     let others_seconds = terminal.others_processor_seconds();
     let time = terminal.source_disk_time();
@@ -51,7 +53,14 @@ pub fn summarise(run: RunReport, terminal: &Terminal) -> RunSummary {
         source_disk_own_seconds: time.map(|time| time.own_seconds),
         ..run
     };
-    RunSummary::new(run, terminal.warnings(), terminal.warnings_total())
+    let summary = RunSummary::new(run, terminal.warnings(), terminal.warnings_total());
+    let Some(Err(failure)) = terminal.take_recording().map(|it| it.keep(&summary)) else {
+        return summary;
+    };
+    let text = format!("no record was kept: {}", failure.message());
+    terminal.notice(Notice { level: Level::Warning, object: Vec::new(), text });
+    let (warnings, warnings_total) = (terminal.warnings(), terminal.warnings_total());
+    RunSummary { warnings, warnings_total, ..summary }
 }
 
 /// Prints the summary as the user wants it.

@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use failures::lock;
+use flow::account::Stage;
 use flow::monitor::{Counter, Level, Monitor, Notice, Pause};
 use host::counters::processor::ProcessorClock;
 use host::{DiskTime, DiskWatch};
@@ -22,8 +23,9 @@ use report::format::{count, counted, duration, percent, rate, size};
 use report::summary::Warning;
 use report::table::Colour;
 
-use crate::failure::without_error_numbers;
+use crate::failure::{Failure, without_error_numbers};
 use crate::options::CommonArgs;
+use crate::recording::{RecordArgs, Recording};
 
 /// Warnings that are printed and kept for the JSON document; the rest is counted.
 pub const SHOWN_WARNINGS: usize = 1000;
@@ -112,6 +114,7 @@ pub struct Terminal {
     processor: Option<ProcessorClock>,
     /// The disks of the two ends, source first.
     disks: [Option<DiskWatch>; 2],
+    recording: Option<Recording>,
 }
 
 struct Shared {
@@ -163,7 +166,14 @@ impl Terminal {
                 std::thread::Builder::new().name(name).spawn(move || shared.live_line()).ok()
             })
             .flatten();
-        Terminal { detail, shared, live, processor: ProcessorClock::start(), disks: [None, None] }
+        Terminal {
+            detail,
+            shared,
+            live,
+            processor: ProcessorClock::start(),
+            disks: [None, None],
+            recording: None,
+        }
     }
 
     /// Of many warnings that differ only in their object, prints a few and their number. For runs
@@ -193,6 +203,20 @@ impl Terminal {
     pub fn watching(mut self, source: Option<&Path>, target: Option<&Path>) -> Terminal {
         self.disks = [source, target].map(|path| path.and_then(DiskWatch::start));
         self
+    }
+
+    /// Records the run that begins now, where that is asked for.
+    ///
+    /// # Errors
+    /// Where the file is there, or none can be made.
+    pub fn recording(mut self, arguments: &RecordArgs) -> Result<Terminal, Failure> {
+        self.recording = Recording::begin(arguments)?;
+        Ok(self)
+    }
+
+    /// The record of the run, which is over; of each run there is one.
+    pub fn take_recording(&mut self) -> Option<Recording> {
+        self.recording.take()
     }
 
     /// Bytes that others have moved on the disks of source and target since, where that is known.
@@ -259,6 +283,12 @@ impl Monitor for Terminal {
                 self.shared.print(&format!("takeup: {line}\n"));
             }
             Level::Note | Level::Detail => {}
+        }
+    }
+
+    fn stages(&self, stages: &[&Arc<Stage>]) {
+        if let Some(recording) = &self.recording {
+            recording.follow(stages);
         }
     }
 

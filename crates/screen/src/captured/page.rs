@@ -15,6 +15,7 @@ use super::{NO_DEVICE, Together, calls, looks};
 use crate::glyphs::Glyphs;
 use crate::history::page::{CONCLUSIONS_MAX, DRAWN_MAX, conclusions, lanes, overview, section};
 use crate::history::{Frame, ordered};
+use crate::stages;
 
 /// Devices that stand below the calls, the busiest ones.
 const BELOW_MAX: usize = 4;
@@ -28,7 +29,9 @@ pub fn page(together: &Together<'_>, name: &str) -> Page {
     let profile = &together.captured.profile;
     let heading = &together.captured.heading;
     let calls = findings(profile);
-    let mut sentences: Vec<Conclusion> = calls.iter().map(conclusion).collect();
+    let runs = &together.runs;
+    let mut sentences: Vec<Conclusion> = runs.iter().filter_map(stages::conclusion).collect();
+    sentences.extend(calls.iter().map(conclusion));
     let mut facts = vec![
         ("record".to_owned(), name.to_owned()),
         ("captured".to_owned(), heading.subject.clone()),
@@ -38,6 +41,7 @@ pub fn page(together: &Together<'_>, name: &str) -> Page {
             format!("{}, {} lost", count(heading.events), count(profile.lost_events)),
         ),
     ];
+    facts.extend(runs.iter().map(stages::fact));
     if let Some(how) = &heading.failed {
         facts.push(("the command".to_owned(), format!("ended with {how}")));
     }
@@ -47,7 +51,7 @@ pub fn page(together: &Together<'_>, name: &str) -> Page {
     if together.captured.is_cut {
         facts.push(("the record".to_owned(), "is cut off; its end is missing".to_owned()));
     }
-    let mut sections = Vec::new();
+    let mut sections: Vec<Section> = runs.iter().map(stages::section).collect();
     let frame = &together.devices_frame;
     match &together.devices {
         Some(history) if !history.devices.is_empty() => {

@@ -2,6 +2,7 @@
 
 use observe::history::History;
 use report::calendar::time_text;
+use report::format::duration;
 
 /// A longest axis, in s: beyond what any record can have.
 const SECONDS_MAX: f64 = 1e12;
@@ -44,6 +45,15 @@ impl Frame {
         }
     }
 
+    /// From its own beginning to so many seconds behind it, with the day.
+    pub(crate) fn span(&self, seconds: f64) -> String {
+        let day = time_text(self.began_unix_seconds);
+        let (from, until) = (self.clock(0.0), self.clock(seconds));
+        let day =
+            day.get(..10).filter(|_| from.len() < 10).map_or(String::new(), |it| format!("{it} "));
+        format!("{day}{from} to {until} UTC, {}", duration(seconds))
+    }
+
     #[expect(clippy::cast_possible_truncation, reason = "a float becomes the nearest number")]
     fn unix_seconds(&self, behind: f64) -> i64 {
         self.began_unix_seconds.saturating_add(behind.round() as i64)
@@ -52,18 +62,20 @@ impl Frame {
 
 /// The frames of several things on one axis, which begins with a whole second and ends with the
 /// last of them. Of each it is given when it began, in seconds since 1970, and how long it is.
-pub fn frames<const N: usize>(things: [(f64, f64); N]) -> [Frame; N] {
+pub fn frames(things: &[(f64, f64)]) -> Vec<Frame> {
     let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
-    let things = things.map(|(began, seconds)| (finite(began), finite(seconds).max(0.0)));
+    let things = things.iter().map(|(began, seconds)| (finite(*began), finite(*seconds).max(0.0)));
+    let things: Vec<(f64, f64)> = things.collect();
     let first = things.iter().map(|it| it.0).fold(f64::INFINITY, f64::min).floor();
     let end = things.iter().map(|it| it.0 + it.1).fold(f64::NEG_INFINITY, f64::max);
     #[expect(clippy::cast_possible_truncation, reason = "a whole number, or the nearest there is")]
     let began_unix_seconds = first as i64;
-    things.map(|(began, _)| Frame {
+    let frame = |(began, _): &(f64, f64)| Frame {
         began_unix_seconds,
         offset_seconds: began - first,
         seconds: (end - first).clamp(0.0, SECONDS_MAX),
-    })
+    };
+    things.iter().map(frame).collect()
 }
 
 #[cfg(test)]
@@ -80,7 +92,7 @@ mod tests {
             share in 0.0..=1.0_f64,
         ) {
             let things = [(began, lengths[0]), ((began + apart).max(0.0), lengths[1])];
-            let both = frames(things);
+            let both = frames(&things);
             prop_assert_eq!(both[0].began_unix_seconds, both[1].began_unix_seconds);
             prop_assert_eq!(both[0].seconds, both[1].seconds);
             for (frame, (began, length)) in both.iter().zip(things) {
@@ -103,7 +115,7 @@ mod tests {
     #[test]
     fn whatever_is_claimed_there_is_an_axis() {
         for things in [[(f64::NAN, 1.0), (1.0, f64::INFINITY)], [(1e300, -5.0), (-1e300, 1e308)]] {
-            for frame in frames(things) {
+            for frame in frames(&things) {
                 assert!((0.0..=SECONDS_MAX).contains(&frame.seconds), "{frame:?}");
                 assert!(!frame.clock(1.0).is_empty());
             }

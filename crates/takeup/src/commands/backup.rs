@@ -25,6 +25,7 @@ use crate::failure::Failure;
 use crate::options::{CommonArgs, TargetArgs, destination};
 use crate::outcome::{Outcome, SummaryPlace, certainty, finish, print_with, summarise};
 use crate::quantity::{Size, one_or_more};
+use crate::recording::RecordArgs;
 use crate::terminal::Terminal;
 use crate::virtual_drive::VirtualDrive;
 
@@ -76,6 +77,8 @@ pub struct BackupArgs {
     tape: TapeArgs,
     #[command(flatten)]
     common: CommonArgs,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 /// What only a tape knows.
@@ -133,12 +136,14 @@ fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failu
     let folder = std::path::absolute(&arguments.to).ok();
     let folder = folder.as_deref().and_then(Path::parent).filter(|_| arguments.to != "-");
     let source = arguments.sources.first().map(PathBuf::as_path);
-    let mut terminal = Terminal::new(&arguments.common).watching(source, folder);
+    let mut terminal = Terminal::new(&arguments.common)
+        .recording(arguments.record.apart_from(&arguments.to)?)?
+        .watching(source, folder);
     let result = backup(&options, &terminal, &cancel);
     terminal.close();
     let report = result?;
     let tape = report.tape.as_ref().map(|tape| tape_summary(&report.run, tape));
-    let mut summary = summarise(report.run, &terminal);
+    let mut summary = summarise(report.run, &mut terminal);
     summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
     let fields = json!({ "tape": tape });
     let lines = tape.map(|tape| tape.to_text()).unwrap_or_default();

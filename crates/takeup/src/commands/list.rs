@@ -137,7 +137,7 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
     }
     to_standard_error(&near_hints(&report.not_found));
     if form == Form::Json {
-        print_summary(&report, &terminal)?;
+        print_summary(&report, &mut terminal)?;
     }
     match terminal.warnings_total() {
         0 => Ok(Outcome::Done),
@@ -146,7 +146,7 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
 }
 
 /// The last line of a list as JSON.
-fn print_summary(report: &ListReport, terminal: &Terminal) -> Result<(), Failure> {
+fn print_summary(report: &ListReport, terminal: &mut Terminal) -> Result<(), Failure> {
     let summary = summarise(report.run.clone(), terminal);
     let (from, headers) = match report.way {
         ListWay::Index { headers_checked } => ("index", json!(headers_checked)),

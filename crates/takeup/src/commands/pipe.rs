@@ -13,6 +13,7 @@ use crate::change::{ChangeArgs, Changer};
 use crate::failure::Failure;
 use crate::options::{CommonArgs, TargetArgs, destination};
 use crate::outcome::{Outcome, SummaryPlace, finish, print, summarise};
+use crate::recording::RecordArgs;
 use crate::terminal::Terminal;
 
 /// Buffer a stream between two programs, files or devices
@@ -42,6 +43,8 @@ pub struct PipeArgs {
     pad: bool,
     #[command(flatten)]
     common: CommonArgs,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 /// Runs the command.
@@ -67,10 +70,11 @@ fn move_data(arguments: &PipeArgs, place: SummaryPlace) -> Result<Outcome, Failu
         existing: target.existing(),
         mode: target.mode(),
     };
-    let mut terminal = Terminal::new(&arguments.common);
+    let mut terminal =
+        Terminal::new(&arguments.common).recording(arguments.record.apart_from(&arguments.to)?)?;
     let result = pipe(&options, &terminal, &cancel);
     terminal.close();
-    print(&summarise(result?, &terminal), &arguments.common, place)?;
+    print(&summarise(result?, &mut terminal), &arguments.common, place)?;
     match terminal.warnings_total() {
         0 => Ok(Outcome::Done),
         _ => Ok(Outcome::Warned),

@@ -1,6 +1,7 @@
 //! `takeup report`: an experiment, or the record of a watch or a capture, as text, page, figures
 //! and tables.
 
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,7 +10,11 @@ use bench::presentation;
 use bench::record::{Experiment, load};
 use clap::Args;
 use observe::capture;
+use observe::capture::record::Captured;
 use report::page::{Page, Section};
+use report::run_record::{self, RunRecord, RunRecordError};
+use screen::captured::Together;
+use screen::stages::{self, Ran};
 use serde_json::json;
 
 use crate::commands::bench::{Form, NamedRate, finish};
@@ -21,10 +26,11 @@ use crate::outcome::{Outcome, to_standard_output};
 use crate::output_file::{OutputFile, is_same};
 use crate::terminal::colour;
 
-/// Show what an experiment, a watch or a capture came to: tables, figures, a page
+/// Show what an experiment, a watch, a capture or a run came to: tables, figures, a page
 ///
-/// RUNS is the file that `takeup bench`, `takeup watch --record` or `takeup capture --record`
-/// wrote. Without options the table and the conclusions are printed. Files that exist are replaced.
+/// RUNS is the file that `takeup bench`, `takeup watch --record`, `takeup capture --record` or
+/// `takeup backup --record` wrote. Without options the table and the conclusions are printed. Files
+/// that exist are replaced.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -34,11 +40,16 @@ Examples:
   takeup report takeup-bench-tape.ndjson --ndjson - | jq -c 'select(.cell).cell'
   takeup report takeup-bench-read.ndjson --limit 'array=1200MB' --json
   takeup report night.ndjson --html night.html
-  takeup report capture.ndjson --html capture.html")]
+  takeup report capture.ndjson --html capture.html
+  takeup report capture.ndjson backup.json --html both.html")]
 pub struct ReportArgs {
-    /// The file of runs, or the record of a watch or a capture
+    /// The file of runs, or the record of a watch, a capture or a run
     #[arg(value_name = "RUNS")]
     runs: PathBuf,
+    /// Records of runs, by --record of `takeup backup` and the like, that are drawn above a capture
+    /// of the same time
+    #[arg(value_name = "RUN")]
+    beside: Vec<PathBuf>,
     /// Write one page of HTML that needs nothing else
     #[arg(short = 'o', long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -71,11 +82,17 @@ pub fn run(arguments: &ReportArgs) -> ExitCode {
 
 fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     check_outputs(arguments)?;
+    if capture::record::is_record(&arguments.runs) {
+        return show_capture(arguments);
+    }
+    if let Some(beside) = arguments.beside.first() {
+        return Err(not_beside(&arguments.runs, beside));
+    }
     if recorded::is_record(&arguments.runs) {
         return show_record(arguments);
     }
-    if capture::record::is_record(&arguments.runs) {
-        return show_capture(arguments);
+    if run_record::is_record(&arguments.runs) {
+        return show_run(arguments);
     }
     let experiment = load(&arguments.runs).map_err(|error| Failure::new(&error, None))?;
     let limits = arguments.limits.iter().map(|limit| limit.0.clone()).collect();
@@ -126,7 +143,12 @@ fn show_capture(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     if captured.is_cut {
         say_cut(&arguments.runs);
     }
-    let together = screen::captured::Together::of(&captured);
+    let runs = arguments.beside.iter().map(|path| read_run(path));
+    let runs = runs.collect::<Result<Vec<RunRecord>, Failure>>()?;
+    for (run, path) in runs.iter().zip(&arguments.beside) {
+        check_time(&captured, run, path, &arguments.runs)?;
+    }
+    let together = Together::with(&captured, &runs);
     write_page(arguments, page, |name| screen::captured::page(&together, name))?;
     let text = match (arguments.json, arguments.quiet) {
         (true, _) => format!("{:#}\n", document::of(&together, "report")),
@@ -135,6 +157,68 @@ fn show_capture(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     };
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)
+}
+
+/// The record of a run of our own.
+fn show_run(arguments: &ReportArgs) -> Result<Outcome, Failure> {
+    check_options(arguments, "a run", "its --json prints all of it")?;
+    let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
+    let record = read_run(&arguments.runs)?;
+    let ran = Ran::alone(&record);
+    write_page(arguments, page, |name| stages::page(&ran, name))?;
+    let text = match (arguments.json, arguments.quiet) {
+        (true, _) => {
+            let mut document = document::run(&ran);
+            document["command"] = json!("report");
+            format!("{document:#}\n")
+        }
+        (false, true) => String::new(),
+        (false, false) => stages::text(&ran),
+    };
+    to_standard_output(text.as_bytes())?;
+    Ok(Outcome::Done)
+}
+
+fn read_run(path: &Path) -> Result<RunRecord, Failure> {
+    RunRecord::read(path).map_err(|error| {
+        let hint = matches!(error, RunRecordError::NoRecord { .. })
+            .then(|| "`takeup backup --record FILE` makes one".to_owned());
+        Failure::new(&error, hint)
+    })
+}
+
+/// Runs stand beside a capture, and beside nothing else.
+fn not_beside(runs: &Path, beside: &Path) -> Failure {
+    let (runs, beside) = (runs.display(), beside.display());
+    let message = format!("{runs} is no record of a capture, and {beside} can stand beside none");
+    let hint = "record both at once, and name the capture first: \
+                `takeup capture --watch --record CAPTURE -- takeup backup … --record RUN`";
+    Failure::of(message, Some(hint))
+}
+
+/// That a run and a capture have some time in common: what stands below another on a page happened
+/// at the same time.
+fn check_time(
+    captured: &Captured,
+    run: &RunRecord,
+    path: &Path,
+    of_capture: &Path,
+) -> Result<(), Failure> {
+    let began = captured.heading.began_unix_seconds;
+    let ended = began + captured.profile.seconds;
+    if run.began_unix_seconds <= ended && run.began_unix_seconds + run.seconds >= began {
+        return Ok(());
+    }
+    let alone = Ran::alone(run);
+    let together = Together::of(captured);
+    let message = format!(
+        "{} is of {}, and {} of {}: they have no time in common",
+        path.display(),
+        alone.time(),
+        of_capture.display(),
+        together.summary()
+    );
+    Err(Failure::of(message, Some("`takeup report RUN` shows the run alone")))
 }
 
 /// That nothing is asked for that only experiments have.
@@ -182,7 +266,8 @@ fn check_outputs(arguments: &ReportArgs) -> Result<(), Failure> {
         named.into_iter().flatten().filter(|path| !is_output(path)).collect();
     for (number, path) in named.iter().enumerate() {
         let shown = path.display();
-        if is_same(path, &arguments.runs) {
+        let mut read = iter::once(&arguments.runs).chain(&arguments.beside);
+        if read.any(|it| is_same(path, it)) {
             return Err(Failure::of(format!("{shown} holds the runs"), None));
         }
         if named[..number].iter().any(|other| is_same(path, other)) {

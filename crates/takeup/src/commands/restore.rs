@@ -16,6 +16,7 @@ use tree::{Attributes, Modes, Overwrite, Owners, Privileges};
 use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
 use crate::outcome::{Outcome, SummaryPlace, finish, near_hints, print_with, summarise};
+use crate::recording::RecordArgs;
 use crate::tape_source::{self, TapeSourceArgs};
 use crate::terminal::{Terminal, to_standard_error};
 
@@ -71,6 +72,8 @@ pub struct RestoreArgs {
     tape: TapeSourceArgs,
     #[command(flatten)]
     common: CommonArgs,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -121,6 +124,7 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let mut terminal = Terminal::new(&arguments.common)
+        .recording(&arguments.record)?
         .folding_repeats()
         .watching(Some(Path::new(&arguments.from)), Some(&arguments.into));
     let options = options(arguments, &cancel)?;
@@ -131,7 +135,7 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
         to_standard_error(EXISTING_HINT);
     }
     to_standard_error(&near_hints(&report.not_found));
-    let summary = summarise(report.run.clone(), &terminal);
+    let summary = summarise(report.run.clone(), &mut terminal);
     let (checksums, mut text) = match report.checksums {
         Checksums::Unknown => (json!(null), String::new()),
         Checksums::Hold { blocks } => (

@@ -18,6 +18,7 @@ use tree::{Attributes, CompareOwners, Difference};
 use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
 use crate::outcome::{Outcome, SummaryPlace, finish, print_with, summarise};
+use crate::recording::RecordArgs;
 use crate::tape_source::{self, TapeSourceArgs};
 use crate::terminal::Terminal;
 
@@ -56,6 +57,8 @@ pub struct VerifyArgs {
     tape: TapeSourceArgs,
     #[command(flatten)]
     common: CommonArgs,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 /// Runs the command.
@@ -79,15 +82,16 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
         engine: arguments.common.engine.into(),
         ring_bytes,
     };
-    let mut terminal =
-        Terminal::new(&arguments.common).watching(Some(Path::new(&arguments.from)), None);
+    let mut terminal = Terminal::new(&arguments.common)
+        .recording(&arguments.record)?
+        .watching(Some(Path::new(&arguments.from)), None);
     if arguments.against.is_some() {
         terminal = terminal.folding_repeats();
     }
     let result = verify(options, &terminal, &cancel);
     terminal.close();
     let report = result?;
-    let summary = summarise(report.run.clone(), &terminal);
+    let summary = summarise(report.run.clone(), &mut terminal);
     let (more, mut text) = (document(&report), verdict(&report));
     text.push_str(&elsewhere(arguments.against.as_deref(), &report));
     text.push_str(&origin(report.read_from));

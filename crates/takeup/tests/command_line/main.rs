@@ -19,6 +19,7 @@ mod power;
 mod probe;
 mod recorded;
 mod reference;
+mod run_records;
 mod runs;
 mod signals;
 mod standard_output;

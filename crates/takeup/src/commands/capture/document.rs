@@ -5,7 +5,9 @@ use std::path::Path;
 use observe::capture::presentation;
 use observe::capture::record::{CaptureRecordError, Captured};
 use report::calendar::time_text;
+use report::run_record::RecordedStage;
 use screen::captured::Together;
+use screen::stages::Ran;
 use serde_json::{Value, json};
 
 use crate::commands::recorded::device_document;
@@ -50,7 +52,26 @@ pub fn of(together: &Together<'_>, command: &str) -> Value {
         let behind = together.devices_frame.offset_seconds - together.calls_frame.offset_seconds;
         document["devices_at_seconds"] = json!(behind);
     }
+    let behind = |ran: &Ran<'_>| ran.frame.offset_seconds - together.calls_frame.offset_seconds;
+    let with_place = |ran: &Ran<'_>| {
+        let mut run = run(ran);
+        run["at_seconds"] = json!(behind(ran));
+        run
+    };
+    document["runs"] = json!(together.runs.iter().map(with_place).collect::<Vec<_>>());
     document
+}
+
+/// A run of our own: what its `--json` prints, and its stages over time.
+pub fn run(ran: &Ran<'_>) -> Value {
+    let record = ran.record;
+    let stage = |it: &RecordedStage| json!({ "name": it.report.kind, "over_time": it.over_time });
+    json!({
+        "began_unix_seconds": record.began_unix_seconds,
+        "seconds": record.seconds,
+        "run": record.summary,
+        "stages": record.stages.iter().map(stage).collect::<Vec<_>>(),
+    })
 }
 
 /// Of one that others recorded: lines in the place of events, and no time of day.
@@ -60,7 +81,7 @@ pub fn imported(document: &mut Value, lines: u64) {
         for name in ["events", "subject", "began", "began_unix_seconds", "is_cut"] {
             fields.remove(name);
         }
-        for name in ["devices", "devices_at_seconds"] {
+        for name in ["devices", "devices_at_seconds", "runs"] {
             fields.remove(name);
         }
     }

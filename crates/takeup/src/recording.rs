@@ -1,0 +1,88 @@
+//! The record of a run that `--record` asks for: opened before the run, written behind it.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use failures::lock;
+use flow::account::Stage;
+use report::run_record::RunRecord;
+use report::summary::RunSummary;
+
+use crate::failure::Failure;
+use crate::output_file::OutputFile;
+
+/// Where a run is recorded.
+#[derive(Args, Clone, Debug, Default)]
+pub struct RecordArgs {
+    /// Keep what each stage did over time in a file that is not there yet, for `takeup report`
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub record: Option<PathBuf>,
+}
+
+impl RecordArgs {
+    /// That the record does not go where the data go.
+    ///
+    /// # Errors
+    /// When both have one name.
+    pub fn apart_from(&self, to: &OsStr) -> Result<&RecordArgs, Failure> {
+        match &self.record {
+            Some(path) if std::path::absolute(path).ok() == std::path::absolute(to).ok() => {
+                let text = "the record and the data are to have one name";
+                Err(Failure::of(format!("{text}: {}", path.display()), None))
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
+/// A record that waits for the end of its run.
+pub struct Recording {
+    file: OutputFile,
+    began: Instant,
+    began_at: SystemTime,
+    stages: Mutex<Vec<Arc<Stage>>>,
+}
+
+impl Recording {
+    /// The run begins now.
+    ///
+    /// # Errors
+    /// Where the file is there, or none can be made.
+    pub fn begin(arguments: &RecordArgs) -> Result<Option<Recording>, Failure> {
+        let Some(path) = &arguments.record else { return Ok(None) };
+        Ok(Some(Recording {
+            file: OutputFile::open_new(path)?,
+            began: Instant::now(),
+            began_at: SystemTime::now(),
+            stages: Mutex::default(),
+        }))
+    }
+
+    /// Asks stages to keep what they do over time.
+    pub fn follow(&self, stages: &[&Arc<Stage>]) {
+        for stage in stages {
+            stage.keep_series(self.began);
+        }
+        lock(&self.stages).extend(stages.iter().map(|stage| Arc::clone(stage)));
+    }
+
+    /// Writes what there is of a run that is over.
+    ///
+    /// # Errors
+    /// Where it cannot be written, or the name was taken meanwhile.
+    pub fn keep(mut self, summary: &RunSummary) -> Result<(), Failure> {
+        let seconds = self.began.elapsed().as_secs_f64();
+        let began_unix_seconds =
+            self.began_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let stages = lock(&self.stages);
+        let series: Vec<_> =
+            stages.iter().filter_map(|it| Some((it.kind(), it.series()?))).collect();
+        drop(stages);
+        let record = RunRecord::new(summary, began_unix_seconds, seconds, &series);
+        self.file.write(&record.to_line())?;
+        self.file.complete()
+    }
+}
