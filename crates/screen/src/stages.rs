@@ -159,7 +159,8 @@ fn parts(ran: &Ran<'_>, series: &StageSeries) -> Vec<Part> {
     let part = |first: usize| {
         let end = (first + joined).min(series.bytes.len());
         let began = first as f64 * series.interval_seconds;
-        let until = (end as f64 * series.interval_seconds).min(ran.record.seconds);
+        // A stage that ends within a point passed nothing in the rest of it.
+        let until = ((first + joined) as f64 * series.interval_seconds).min(ran.record.seconds);
         let seconds = until - began;
         let sum = |of: &[f64]| of.get(first..end).unwrap_or_default().iter().sum();
         Part {
