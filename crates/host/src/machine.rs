@@ -152,7 +152,7 @@ fn output(program: &str, arguments: &[&str], within: Duration) -> io::Result<Vec
         .args(arguments)
         .env("LC_ALL", "C")
         // Where such programs are, which is not in the path of every user.
-        .env("PATH", format!("{path}:/usr/local/sbin:/usr/sbin:/sbin"))
+        .env("PATH", format!("{path}:/usr/local/sbin:/usr/sbin:/sbin:/opt/VRTS/bin"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -4,7 +4,7 @@
 //! Which read-ahead acts on files is [`crate::layers`]' answer. Values are the kernel's own words.
 //! Nothing is opened but files of `/proc`, `/sys`, `/dev`, `/etc` and rules of udev and tuned, so
 //! that a recorded [`Machine`] is looked at as this one is. A few things only programs tell
-//! (`dmsetup`, `zpool`, `smartctl`); without them these are not known.
+//! (`dmsetup`, `zpool`, `vxtunefs`, `smartctl`); without them these are not known.
 //!
 //! Not here: what of it matters, which is `observe`'s.
 
@@ -18,6 +18,7 @@ mod owners;
 mod scsi;
 mod settings;
 mod udev;
+mod vxfs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -30,10 +31,14 @@ pub use members::Member;
 pub use owners::Owner;
 pub(crate) use owners::of_device as owners_of_device;
 pub use settings::LayerSetting;
+pub use vxfs::VxfsReadAhead;
 
 use crate::layers::{Storage, StorageError, file_name};
 use crate::machine::Machine;
 use crate::mounts::{self, Mount};
+
+/// VxFS by the name that it is mounted by.
+const VXFS: &str = "vxfs";
 
 /// No stack has more layers; what is below is left out.
 const LAYERS_MAX: usize = 512;
@@ -166,6 +171,13 @@ impl Layer {
     /// A setting's value in force, where it is known.
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(|setting| setting.value.as_str())
+    }
+
+    /// How a VxFS reads ahead, where that is known.
+    pub fn vxfs_read_ahead(&self) -> Option<VxfsReadAhead> {
+        let fact = |name: &str| self.fact(name)?.parse().ok();
+        let (read_pref_io, read_nstream) = (fact("read_pref_io")?, fact("read_nstream")?);
+        Some(VxfsReadAhead { read_pref_io, read_nstream })
     }
 
     /// The same as a number.
@@ -336,7 +348,9 @@ impl Walk<'_> {
 
     /// Looks at a layer and at all below it; its name.
     fn visit(&mut self, node: Node, depth: usize) -> Option<String> {
-        if let Node::Mounted(mount, Reads::Cached) = &node {
+        if let Node::Mounted(mount, Reads::Cached) = &node
+            && mount.kind != VXFS
+        {
             let read_ahead = self.storage(mount).read_ahead;
             self.acting.extend(read_ahead);
         }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::members::Member;
-use super::{Kind, Layer, Node, Reads, Walk};
+use super::vxfs::VxfsReadAhead;
+use super::{Kind, Layer, Node, Reads, VXFS, Walk};
 use crate::layers::{self, file_name};
 use crate::mounts::Mount;
 
@@ -36,6 +37,13 @@ impl Walk<'_> {
             }
             "overlay" => self.overlay(mount),
             "btrfs" => self.btrfs(mount, &mut layer),
+            VXFS => {
+                if let Some(told) = VxfsReadAhead::look(self.machine, &layer.name) {
+                    layer.facts.insert("read_pref_io", told.read_pref_io.to_string());
+                    layer.facts.insert("read_nstream", told.read_nstream.to_string());
+                }
+                self.own_device(mount)
+            }
             kind if kind == "nfs" || kind == "nfs4" || kind == "cifs" || kind == "smb3" => {
                 for (option, fact) in SHARE_OPTIONS {
                     if let Some(value) = mount.file_system_option(option) {

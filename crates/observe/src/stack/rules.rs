@@ -106,6 +106,13 @@ finding::rules! {
         source: "block/blk-settings.c: it begins as twice optimal_io_size, which some storage \
                  tells to be very large",
     }
+    VXFS_WINDOW {
+        id: "stack.vxfs-window",
+        looks_at: "read_pref_io and read_nstream of VxFS, which vxtunefs tells",
+        speaks_when: "their product is below 1 MiB, or below twice the reads of the program, where \
+                      --request tells them",
+        source: "vxtunefs(1M); a published account of both (docs/replay.md)",
+    }
     NVME_SCHEDULER {
         id: "stack.nvme-scheduler",
         looks_at: "the scheduler of a namespace of NVMe",

@@ -264,6 +264,34 @@ fn window_cases() -> Vec<Case> {
     ]
 }
 
+/// The pool's place with a VxFS in it, and what its program answers.
+const VXFS: Edits = &[
+    ("0:51 / /tank rw,xattr - zfs tank/home rw", "252:0 / /vx rw - vxfs /dev/rbd0 rw"),
+    (
+        "answers/zpool list -vHPL tank: tank",
+        "answers/vxtunefs !vx: read_pref_io = 65536\\nread_nstream = 4\nanswers/zpool: tank",
+    ),
+];
+const VXFS_LARGE: Edits = &[VXFS[0], VXFS[1], ("read_nstream = 4", "read_nstream = 16")];
+const VXFS_SILENT: Edits = &[VXFS[0]];
+const VX: (&str, (&str, &str)) = ("nvme", ("252:0", "/vx/file"));
+
+fn vxfs_cases() -> Vec<Case> {
+    vec![
+        speaks("stack.vxfs-window", VX, VXFS),
+        silent("stack.vxfs-window", VX, VXFS_LARGE),
+        Case { request_bytes: Some(2 << 20), ..speaks("stack.vxfs-window", VX, VXFS_LARGE) },
+        // Without its program nothing is known, and nothing is said of a device's either.
+        silent("stack.vxfs-window", VX, VXFS_SILENT),
+        Case { request_bytes: Some(8 << 20), ..silent("stack.window-below-request", VX, VXFS) },
+        Case {
+            request_bytes: Some(8 << 20),
+            ..silent("stack.window-below-request", VX, VXFS_SILENT)
+        },
+        Case { request_bytes: Some(64 << 20), ..speaks("stack.window-below-request", IMAGE, VXFS) },
+    ]
+}
+
 fn queue_cases() -> Vec<Case> {
     vec![
         speaks("stack.nvme-scheduler", PAIR, NO_CHANGE),
@@ -296,10 +324,18 @@ fn queue_cases() -> Vec<Case> {
 }
 
 fn cases() -> Vec<Case> {
-    [state_cases(), path_cases(), array_cases(), place_cases(), window_cases(), queue_cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        state_cases(),
+        path_cases(),
+        array_cases(),
+        place_cases(),
+        window_cases(),
+        vxfs_cases(),
+        queue_cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 #[test]

@@ -188,6 +188,8 @@ const TOLD: &[(&str, &str)] = &[
     ("rsize", "rsize "),
     ("wsize", "wsize "),
     ("nconnect", "connections "),
+    ("read_pref_io", "read_pref_io "),
+    ("read_nstream", "read_nstream "),
     ("data", "data "),
     ("metadata", "metadata "),
     ("chunk_bytes", "chunk bytes "),

@@ -7,6 +7,7 @@
 use bench::judgement::Judgement;
 use bench::record::{Level, binary_size};
 use host::layers::Storage;
+use host::stack::VxfsReadAhead;
 use model::disk::DiskParameters;
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use report::format::{rate, size};
@@ -49,6 +50,8 @@ pub struct Explanation {
     pub model_knee_bytes: u64,
     /// The same of what was measured, where several windows were.
     pub measured_knee_bytes: Option<u64>,
+    /// Whether the read-ahead is that of VxFS, which is not set by takeup.
+    pub vxfs: bool,
 }
 
 /// What is known of a device.
@@ -64,6 +67,8 @@ pub struct Known {
     pub request_bytes: u64,
     /// Larger requests are cut on their way to the device.
     pub request_bytes_max: u64,
+    /// How a VxFS reads ahead, which no kernel does for it.
+    pub vxfs: Option<VxfsReadAhead>,
 }
 
 impl Known {
@@ -93,6 +98,7 @@ impl Known {
             bytes_per_second: rates.max_by(f64::total_cmp)?,
             request_bytes,
             request_bytes_max: limit_kib << 10,
+            vxfs: None,
         })
     }
 
@@ -107,7 +113,10 @@ impl Known {
         let reader =
             Reader { read_bytes: self.request_bytes, copy_bytes_per_second: COPY_BYTES_PER_SECOND };
         let of = |&window_bytes: &u64| {
-            let policy = Policy::Linux { window_bytes };
+            let policy = match self.vxfs {
+                Some(own) => Policy::Ahead { window_bytes, request_bytes: own.read_pref_io },
+                None => Policy::Linux { window_bytes },
+            };
             (window_bytes, sequential_bytes_per_second(&disk, policy, reader) as f64)
         };
         let mut model: Vec<(u64, f64)> = windows.iter().map(of).collect();
@@ -122,6 +131,7 @@ impl Known {
             model_knee_bytes: knee.map_or(0, |(window, _)| *window),
             model,
             measured_knee_bytes,
+            vxfs: self.vxfs.is_some(),
         }
     }
 }
@@ -169,6 +179,7 @@ impl Explanation {
                  something else than the time of an answer decides, or the runs do not tell \
                  the windows apart"
             ),
+            (None, _) if self.vxfs => format!("the model of the read-ahead of VxFS needs {knee}"),
             (None, _) => format!("the model of the kernel's read-ahead needs {knee}"),
         });
         lines
@@ -192,7 +203,19 @@ mod tests {
             bytes_per_second,
             request_bytes: 128 << 10,
             request_bytes_max: 1280 << 10,
+            vxfs: None,
         }
+    }
+
+    /// VxFS keeps a fixed amount under way: as much as Little's law asks for, and not half of it.
+    #[test]
+    fn a_vxfs_needs_all_that_is_under_way_in_one_window() {
+        let own = VxfsReadAhead { read_pref_io: 64 << 10, read_nstream: 1 };
+        let vxfs = Known { vxfs: Some(own), ..known(5.5e-3, 200e6) };
+        let explained = vxfs.explain(&WINDOWS_TRIED, None);
+        let knee = explained.model_knee_bytes as f64;
+        assert!((1.0..=4.0).contains(&(knee / explained.under_way_bytes)), "{explained:?}");
+        assert!(explained.lines()[1].contains("the read-ahead of VxFS"), "{explained:?}");
     }
 
     /// One run of each window tells no knee, so that nothing is said of what else decides.

@@ -17,6 +17,7 @@ use bench::run::unix_seconds;
 use clap::Args;
 use flow::cancel::Cancel;
 use host::settings::Setting;
+use host::stack::VxfsReadAhead;
 
 use super::explanation::{Known, measured_knee};
 use super::measuring::{Extent, LOOKS, MeasureArgs, Measuring, judged, no_number};
@@ -83,6 +84,9 @@ pub fn run(arguments: &ReadaheadArgs) -> ExitCode {
 fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
     arguments.measure.begin()?;
     let subject = Subject::find(&arguments.path)?;
+    if let Some((mount_point, own)) = VxfsReadAhead::below(&subject.file) {
+        return tune_vxfs(arguments, subject, mount_point, own);
+    }
     let present = subject.storage.read_ahead_bytes().map_err(|it| Failure::new(&it, None))?;
     let (Some(present), Some(file)) = (present, subject.storage.read_ahead.clone()) else {
         let message = format!("{}: its device has no read-ahead", arguments.path.display());
@@ -95,7 +99,7 @@ fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let measuring = Measuring::new(&arguments.measure, &cancel);
-    let tuning = Tuning { arguments, subject, present, measuring };
+    let tuning = Tuning { arguments, subject, present, measuring, vxfs: None };
     let recommendation = match settable {
         Ok(()) => tuning.measured()?,
         Err(_) => tuning.as_it_is()?,
@@ -103,9 +107,45 @@ fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
     arguments.measure.end(&recommendation, &tuning.subject.storage, &arguments.path)
 }
 
+/// On VxFS, which reads ahead by itself: what is in force is measured, and the model says what it
+/// would need. Takeup sets nothing of it.
+fn tune_vxfs(
+    arguments: &ReadaheadArgs,
+    subject: Subject,
+    mount_point: PathBuf,
+    own: Option<VxfsReadAhead>,
+) -> Result<Outcome, Failure> {
+    let place = mount_point.display();
+    let Some(own) = own else {
+        let message = format!(
+            "{place} is a VxFS, which reads ahead by itself, and vxtunefs tells \
+                               nothing of it"
+        );
+        return Err(Failure::of(
+            message,
+            Some("read_pref_io and read_nstream are set by vxtunefs"),
+        ));
+    };
+    if arguments.measure.apply {
+        let message = format!("{place} is a VxFS: its read-ahead is not set by takeup");
+        let hint = own.command(own.window_bytes(), &mount_point.to_string_lossy());
+        return Err(Failure::of(message, Some(&format!("`{hint}` sets what is in force"))));
+    }
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let measuring = Measuring::new(&arguments.measure, &cancel);
+    let present = own.window_bytes();
+    let vxfs = Some((mount_point, own));
+    let tuning = Tuning { arguments, subject, present, measuring, vxfs };
+    let recommendation = tuning.as_it_is()?;
+    arguments.measure.end(&recommendation, &tuning.subject.storage, &arguments.path)
+}
+
 struct Tuning<'a> {
     arguments: &'a ReadaheadArgs,
     subject: Subject,
+    /// The VxFS that it lies on, and how that reads ahead.
+    vxfs: Option<(PathBuf, VxfsReadAhead)>,
     /// Read-ahead in force, in bytes.
     present: u64,
     measuring: Measuring<'a>,
@@ -174,7 +214,8 @@ impl Tuning<'_> {
         let (judgement, _) = judged(&experiment)?;
         let windows = self.windows(self.subject.length_bytes);
         let known = Known::of(&judgement, &self.subject.storage, self.arguments.block_size.0);
-        let explained = known.map(|known| known.explain(&windows, None));
+        let vxfs = self.vxfs.as_ref().map(|(_, own)| *own);
+        let explained = known.map(|known| Known { vxfs, ..known }.explain(&windows, None));
         Ok(Recommendation::new(self.of_what(), judgement, None, explained))
     }
 
@@ -187,6 +228,7 @@ impl Tuning<'_> {
             worth: self.arguments.measure.worth(),
             cut: Vec::new(),
             left_out: Vec::new(),
+            vxfs: self.vxfs.clone(),
         }
     }
 

@@ -6,6 +6,7 @@ use bench::judgement::{Advice, CellSummary, Judgement, Paid, quoted};
 use bench::quantities::Unit;
 use bench::record::{Level, Value as Compared, binary_size};
 use host::settings::Kind;
+use host::stack::VxfsReadAhead;
 use report::findings::lines_under_heads;
 use report::format::rate;
 use report::table::{Align, Emphasis, Table};
@@ -34,6 +35,8 @@ pub struct Of {
     pub cut: Vec<(u64, Option<f64>)>,
     /// Levels that were not tried as they were asked for, and why.
     pub left_out: Vec<(u64, String)>,
+    /// The VxFS that it lies on, which is not set by takeup, and how that reads ahead.
+    pub vxfs: Option<(PathBuf, VxfsReadAhead)>,
 }
 
 /// What to set, or why nothing.
@@ -164,6 +167,33 @@ impl Recommendation {
         }
     }
 
+    /// Why nothing is recommended where nothing was varied.
+    fn nothing(&self) -> &'static str {
+        match self.of.vxfs {
+            Some(_) => "nothing: what VxFS reads ahead is not varied by takeup",
+            None => "nothing: other settings can be measured by root only",
+        }
+    }
+
+    /// What is typed on a VxFS: what the model needs, the comparison, and what is in force.
+    fn vxfs_commands(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let commands = self.of.vxfs.as_ref().map(|(place, own)| {
+            let place = place.to_string_lossy();
+            let knee = self.explanation.as_ref().map_or(0, |it| it.model_knee_bytes);
+            let file = quoted(&self.of.file.display().to_string());
+            let wanted = knee.max(own.window_bytes());
+            let mut lines = Vec::new();
+            if wanted > own.window_bytes() {
+                lines.push(("try", own.command(wanted, &place)));
+                lines.push(("measure", format!("takeup bench read {file}, before and behind it")));
+                lines.push(("keep", "a line in /etc/vx/tunefstab".to_owned()));
+                lines.push(("undo", own.command(own.window_bytes(), &place)));
+            }
+            lines
+        });
+        commands.into_iter().flatten()
+    }
+
     fn recommended_words(&self) -> String {
         match self.recommended() {
             Some(bytes) if bytes == self.of.present => "what is in force".to_owned(),
@@ -219,6 +249,14 @@ impl Recommended for Recommendation {
             }).collect::<Vec<Value>>(),
             "explanation": self.explanation,
             "commands": commands,
+            "vxfs": self.of.vxfs.as_ref().map(|(place, own)| json!({
+                "mount_point": place,
+                "read_pref_io": own.read_pref_io,
+                "read_nstream": own.read_nstream,
+                "commands": Value::Object(
+                    self.vxfs_commands().map(|(name, it)| (name.to_owned(), json!(it))).collect()
+                ),
+            })),
             "applied": applied.map(Applied::document),
         })
     }
@@ -227,11 +265,17 @@ impl Recommended for Recommendation {
         let mut text = self.table();
         let mut told: Vec<(&str, Vec<String>)> = Vec::new();
         let device = &self.of.device;
-        let present = binary_size(self.of.present);
-        told.push((
-            "present",
-            vec![format!("{present} on {device}{}", self.rate_of(self.of.present))],
-        ));
+        let present = match &self.of.vxfs {
+            Some((place, own)) => format!(
+                "{} on {}: read_nstream {} of read_pref_io {}",
+                binary_size(self.of.present),
+                place.display(),
+                own.read_nstream,
+                binary_size(own.read_pref_io)
+            ),
+            None => format!("{} on {device}", binary_size(self.of.present)),
+        };
+        told.push(("present", vec![present + &self.rate_of(self.of.present)]));
         match self.gain() {
             Some(gain) => {
                 told.push(("recommended", vec![self.recommended_words()]));
@@ -239,10 +283,7 @@ impl Recommended for Recommendation {
                 let costs = self.costs().into_iter();
                 told.extend(costs.map(|paid| ("costs", vec![gain.cost_words(paid)])));
             }
-            None => told.push((
-                "recommended",
-                vec!["nothing: other settings can be measured by root only".to_owned()],
-            )),
+            None => told.push(("recommended", vec![self.nothing().to_owned()])),
         }
         if let Some(explanation) = &self.explanation {
             told.extend(explanation.lines().into_iter().map(|line| ("why", vec![line])));
@@ -256,6 +297,9 @@ impl Recommended for Recommendation {
             (Some(applied), _) => return text + &lines_under_heads(&told) + &applied.text(),
             (None, Some(commands)) => {
                 told.extend(commands.into_iter().map(|(name, line)| (name, vec![line])));
+            }
+            (None, None) if self.of.vxfs.is_some() => {
+                told.extend(self.vxfs_commands().map(|(name, line)| (name, vec![line])));
             }
             (None, None) if self.advice.is_none() => {
                 let path = quoted(&self.of.path.display().to_string());
@@ -306,8 +350,45 @@ mod tests {
             worth: 0.05,
             cut: vec![(4096, Some(39e6))],
             left_out: vec![(16 << 20, "too much".to_owned())],
+            vxfs: None,
         };
         Recommendation::new(of, judgement, advice, None)
+    }
+
+    /// Nothing is varied on a VxFS; what the model needs is there to be typed.
+    #[test]
+    fn a_vxfs_is_advised_in_its_own_words() {
+        let mut advised = recommendation([2e9, 2e9, 2e9]);
+        let own = VxfsReadAhead { read_pref_io: 64 << 10, read_nstream: 1 };
+        advised.of.vxfs = Some(("/vx".into(), own));
+        advised.of.present = own.window_bytes();
+        (advised.advice, advised.of.cut) = (None, Vec::new());
+        advised.explanation = Some(Explanation {
+            answer_seconds: 5.5e-3,
+            answer_from: super::super::explanation::Source::RandomReads,
+            bytes_per_second: 200e6,
+            under_way_bytes: 1.1e6,
+            model: Vec::new(),
+            model_knee_bytes: 2 << 20,
+            measured_knee_bytes: None,
+            vxfs: true,
+        });
+        let text = advised.text(None);
+        for line in [
+            "present      64 KiB on /vx: read_nstream 1 of read_pref_io 64 KiB",
+            "recommended  nothing: what VxFS reads ahead is not varied by takeup",
+            "try          vxtunefs -o read_nstream=32 '/vx'",
+            "undo         vxtunefs -o read_nstream=1 '/vx'",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        assert!(!text.contains("sudo takeup") && !text.contains("tune set"), "{text}");
+        let document = advised.document(None);
+        assert_eq!(document["vxfs"]["read_pref_io"], 65536);
+        assert_eq!(document["vxfs"]["commands"]["try"], "vxtunefs -o read_nstream=32 '/vx'");
+        // Where it has enough there is nothing to try.
+        advised.of.vxfs = Some(("/vx".into(), VxfsReadAhead { read_nstream: 32, ..own }));
+        assert!(!advised.text(None).contains("vxtunefs"), "{}", advised.text(None));
     }
 
     /// A fast disk: three percent are there, and are not worth having.
