@@ -7,8 +7,8 @@
 //! the bottleneck law for the parts; Denning and Buzen, "The operational analysis of queueing
 //! network models", Computing Surveys 10, 1978).
 //!
-//! The costs are those of one machine, two cores of a Xeon at 2.5 GHz with AVX-512, measured by the
-//! commands that stand beside them; other processors differ by two times and more. Memory that all
+//! The costs are those of one machine, two cores of a Xeon with AVX-512 and a large cache, measured
+//! by the commands that stand beside them; other processors differ by two times and more. Memory that all
 //! cores share is not in the model: `docs/design/scaling.md` says where that ends.
 
 /// Processor time in nanoseconds of one core.
@@ -79,12 +79,12 @@ pub fn stages(origin: Origin) -> [StageCost; 5] {
     // Direct reads cost the kernel their requests, cached ones a copy, whose bytes the hash finds
     // in the processor's cache more often; files that are not cached cost their inodes and pages.
     let [read_byte_ns, hash_byte_ns] = match origin {
-        Origin::Disk => [0.035, 0.39],
-        Origin::Memory => [0.30, 0.26],
+        Origin::Disk => [0.039, 0.24],
+        Origin::Memory => [0.19, 0.17],
     };
     let [read_file_ns, describe_file_ns] = match origin {
-        Origin::Disk => [31_000.0, 9_600.0],
-        Origin::Memory => [4_000.0, 4_300.0],
+        Origin::Disk => [16_800.0, 3_700.0],
+        Origin::Memory => [3_900.0, 2_300.0],
     };
     [
         parallel("read", read_byte_ns, read_file_ns),
@@ -92,7 +92,7 @@ pub fn stages(origin: Origin) -> [StageCost; 5] {
         // The content's and, behind it, that of the blocks.
         parallel("hash", hash_byte_ns, 0.0),
         // `cargo run --release -p backup --example serial_rest`.
-        serial("order", 0.0027, 130.0),
+        serial("order", 0.0017, 55.0),
         // The walk: one thread draws what others have listed. Not measured by itself: a bound of
         // what the main thread used.
         serial("scan", 0.0, 300.0),
