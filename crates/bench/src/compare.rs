@@ -18,12 +18,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::judgement::{CellSummary, Judgement, Options, Verdict, judge, the_same};
+use crate::judgement::{CellSummary, Judgement, Options, Verdict, judge, settle, the_same};
 use crate::power::POWER;
 use crate::record::{Cell, Experiment, Factor, RunRecord, Value, shown_cell};
 use crate::statistics::interval::{Interval, of_geometric_mean, of_mean, t_factor};
 use crate::statistics::noncentral::{away, typical_estimate};
-use crate::statistics::ratio::{holm, independent, paired};
+use crate::statistics::ratio::{independent, paired};
 use crate::statistics::{geometric_mean, median, standard_deviation};
 pub use apart::apart;
 use report::format::counted;
@@ -244,12 +244,10 @@ fn same_repeats(a: &CellSummary, b: &CellSummary) -> Vec<(f64, f64)> {
 
 /// Corrects the p-values for their number, and names what is left.
 fn decide(pairs: &mut [Pair], options: &Options) {
-    let known: Vec<usize> = (0..pairs.len()).filter(|&at| pairs[at].p_value.is_some()).collect();
-    let raw: Vec<f64> = known.iter().filter_map(|&at| pairs[at].p_value).collect();
-    for (&at, corrected) in known.iter().zip(holm(&raw)) {
-        let pair = &mut pairs[at];
-        pair.p_value = Some(corrected);
-        pair.verdict = Verdict::of_many(pair.interval, corrected, options);
+    let ratios: Vec<_> = pairs.iter().map(|pair| (pair.p_value, pair.interval)).collect();
+    for (pair, settled) in pairs.iter_mut().zip(settle(&ratios, options)) {
+        let Some((corrected, verdict)) = settled else { continue };
+        (pair.p_value, pair.verdict) = (Some(corrected), verdict);
         let way = if pair.ratio > 1.0 { Direction::Faster } else { Direction::Slower };
         pair.direction = (pair.verdict == Verdict::Differs).then_some(way);
     }

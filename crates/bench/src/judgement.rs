@@ -22,6 +22,7 @@ mod tape;
 mod typed;
 mod verdict;
 mod words;
+mod worth;
 
 use std::collections::BTreeMap;
 
@@ -35,7 +36,7 @@ pub use effects::{Change, Effect};
 pub use findings::Seen;
 pub use sampling::Dependence;
 pub use typed::{Typed, quoted};
-pub use verdict::{Verdict, the_same};
+pub use verdict::{Verdict, settle, the_same};
 
 use comparer::Comparer;
 
@@ -58,6 +59,8 @@ pub struct Options {
     pub limits: Vec<PhysicalLimit>,
     /// What is compared: told as rates, or as times.
     pub value: Value,
+    /// The gain that is worth a change, as a share, where whoever ran it said so.
+    pub worth: Option<f64>,
 }
 
 impl Default for Options {
@@ -68,6 +71,7 @@ impl Default for Options {
             band: 0.02,
             limits: Vec::new(),
             value: Value::Rate,
+            worth: None,
         }
     }
 }
@@ -76,7 +80,14 @@ impl Options {
     /// For an experiment with that first line: its plan says by which rule repeats ended.
     pub fn of(self, header: &Header) -> Options {
         let plan: Option<Plan> = serde_json::from_value(header.plan.clone()).ok();
-        Options { stopping: plan.map(|plan| plan.stop.rule()), value: header.value, ..self }
+        let stop = plan.map(|plan| plan.stop);
+        let worth = stop.as_ref().and_then(|stop| stop.difference_percent);
+        Options {
+            stopping: stop.map(|stop| stop.rule()),
+            value: header.value,
+            worth: worth.map(|percent| percent / 100.0).or(self.worth),
+            ..self
+        }
     }
 }
 

@@ -65,6 +65,10 @@ pub struct Stop {
     /// others took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_seconds_max: Option<f64>,
+    /// The gain that is worth a change of what is in force, where one is asked for: by it a report
+    /// says what to set as who ran it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference_percent: Option<f64>,
 }
 
 impl Default for Stop {
@@ -75,6 +79,7 @@ impl Default for Stop {
             interval_percent: 5.0,
             budget_seconds: 600.0,
             run_seconds_max: None,
+            difference_percent: None,
         }
     }
 }

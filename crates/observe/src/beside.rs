@@ -30,7 +30,18 @@ const LOOKS_MAX: usize = 16;
 pub struct Beside {
     began: Instant,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Result<Vec<Reading>, CounterError>>,
+    /// Until it is joined.
+    thread: Option<JoinHandle<Result<Vec<Reading>, CounterError>>>,
+}
+
+impl Drop for Beside {
+    /// What is not finished ends all the same, and nothing comes of it.
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 impl Beside {
@@ -55,7 +66,7 @@ impl Beside {
                 }
             }
         });
-        Ok(Beside { began, stop, thread })
+        Ok(Beside { began, stop, thread: Some(thread) })
     }
 
     /// Ends with a last look, which takes half a second at most. `at_seconds` of the readings are
@@ -66,9 +77,10 @@ impl Beside {
     ///
     /// # Panics
     /// When the thread did.
-    pub fn finish(self, origin: Instant) -> Result<Vec<Reading>, CounterError> {
+    pub fn finish(mut self, origin: Instant) -> Result<Vec<Reading>, CounterError> {
         self.stop.store(true, Ordering::Release);
-        let mut readings = self.thread.join().expect("looking does not panic")?;
+        let thread = self.thread.take().expect("it is joined here and when it is dropped");
+        let mut readings = thread.join().expect("looking does not panic")?;
         let earlier = origin.saturating_duration_since(self.began).as_secs_f64();
         for reading in &mut readings {
             reading.at_seconds -= earlier;
@@ -223,5 +235,16 @@ mod tests {
         let readings = beside.finish(origin).unwrap();
         assert!(readings[0].at_seconds <= 0.0, "{readings:?}");
         assert!(readings.last().unwrap().at_seconds >= took, "{readings:?}");
+    }
+
+    /// Who fails meanwhile leaves no thread behind that looks on.
+    #[test]
+    fn what_is_not_finished_ends() {
+        let stop = {
+            let beside = Beside::begin(Watched::All).unwrap();
+            Arc::clone(&beside.stop)
+        };
+        assert!(stop.load(Ordering::Acquire));
+        assert_eq!(Arc::strong_count(&stop), 1, "the thread has the other one");
     }
 }

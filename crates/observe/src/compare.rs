@@ -6,9 +6,9 @@
 //! Where blocks still resemble the one before, intervals are widened by as much
 //! ([`bench::statistics::sample::widening`]). Verdicts are those of experiments.
 
-use bench::judgement::{Options, Verdict};
+use bench::judgement::{Options, Verdict, settle};
 use bench::statistics::interval::Interval;
-use bench::statistics::ratio::{Ratio, holm, independent};
+use bench::statistics::ratio::{Ratio, independent};
 use bench::statistics::{median, quantile, sample};
 use finding::Rule;
 use serde::Serialize;
@@ -320,12 +320,10 @@ impl Spread {
 
 /// Corrects the p-values for their number, and names what is left.
 fn decide(pairs: &mut [Pair], options: &Options) {
-    let known: Vec<usize> = (0..pairs.len()).filter(|&at| pairs[at].p_value.is_some()).collect();
-    let raw: Vec<f64> = known.iter().filter_map(|&at| pairs[at].p_value).collect();
-    for (&at, corrected) in known.iter().zip(holm(&raw)) {
-        let pair = &mut pairs[at];
-        pair.p_value = Some(corrected);
-        pair.verdict = Verdict::of_many(pair.interval, corrected, options);
+    let ratios: Vec<_> = pairs.iter().map(|pair| (pair.p_value, pair.interval)).collect();
+    for (pair, settled) in pairs.iter_mut().zip(settle(&ratios, options)) {
+        let Some((corrected, verdict)) = settled else { continue };
+        (pair.p_value, pair.verdict) = (Some(corrected), verdict);
         let is_higher = pair.ratio.is_some_and(|ratio| ratio > 1.0);
         let way = if is_higher { Direction::Higher } else { Direction::Lower };
         pair.direction = (pair.verdict == Verdict::Differs).then_some(way);

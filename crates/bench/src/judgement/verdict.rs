@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Options;
 use crate::statistics::interval::Interval;
+use crate::statistics::ratio::holm;
 
 /// Whether two rates differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -41,6 +42,21 @@ impl Verdict {
             _ => Verdict::NotSettled,
         }
     }
+}
+
+/// Of many ratios, each with its p-value, where it has one, and its interval: the p-values
+/// corrected for their number (Holm), and what that settles. Of one without a p-value nothing is told.
+pub fn settle(
+    ratios: &[(Option<f64>, Option<Interval>)],
+    options: &Options,
+) -> Vec<Option<(f64, Verdict)>> {
+    let raw: Vec<f64> = ratios.iter().filter_map(|(p_value, _)| *p_value).collect();
+    let mut corrected = holm(&raw).into_iter();
+    let settled = |(p_value, interval): &(Option<f64>, Option<Interval>)| {
+        let corrected = p_value.and_then(|_| corrected.next())?;
+        Some((corrected, Verdict::of_many(*interval, corrected, options)))
+    };
+    ratios.iter().map(settled).collect()
 }
 
 /// `the same within 2 %`, as a sentence has it.

@@ -17,6 +17,7 @@ use super::pipes::slow_programs;
 use super::read_ahead::read_ahead;
 use super::typed::Change;
 use super::verdict::the_same;
+use super::worth::instead;
 use super::{
     Basis, CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep, Verdict,
 };
@@ -48,9 +49,14 @@ pub fn conclusions(
     }
     for recommendation in somebodys {
         let words = Words { factors, judgement, options, recommendation };
-        words.settings(&mut all);
-        words.gain(&mut all);
-        words.costs(&mut all);
+        match instead(factors, runs, judgement, options) {
+            Some(sentence) => all.push(sentence),
+            None => {
+                words.settings(&mut all);
+                words.gain(&mut all);
+                words.costs(&mut all);
+            }
+        }
     }
     let common = for_all_loads(judgement, options);
     all.extend(common.iter().filter_map(|common| one_for_all(common, factors)));

@@ -94,7 +94,12 @@ fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     if run_record::is_record(&arguments.runs) {
         return show_run(arguments);
     }
-    let experiment = load(&arguments.runs).map_err(|error| Failure::new(&error, None))?;
+    let experiment = load(&arguments.runs).map_err(|error| {
+        let is_empty = arguments.runs.metadata().is_ok_and(|it| it.is_file() && it.len() == 0);
+        let hint = "it is empty: whoever was to write it ended before the first run, or has not \
+                    begun";
+        Failure::new(&error, is_empty.then(|| hint.to_owned()))
+    })?;
     let limits = arguments.limits.iter().map(|limit| limit.0.clone()).collect();
     let options = Options { limits, ..Options::default() }.of(&experiment.header);
     let judgement = judge(&experiment.header.factors, &experiment.runs, &options);

@@ -49,7 +49,7 @@ fn what_fio_does_comes_back() {
             "--fallocate=none",
         ]);
         // So that it is open for a while.
-        arguments.extend(["--runtime=60", "--thinktime=100ms", "--thinktime_blocks=200"]);
+        arguments.extend(["--runtime=60", "--thinktime=300ms", "--thinktime_blocks=200"]);
         arguments.extend([block_option.as_str(), engine_option.as_str()]);
         arguments.extend(options.split(' '));
         let recorded = document(at, &arguments);

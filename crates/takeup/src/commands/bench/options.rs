@@ -101,6 +101,7 @@ impl ExperimentArgs {
             interval_percent: self.interval,
             budget_seconds: self.budget.map_or(usual.budget_seconds, |budget| budget.0),
             run_seconds_max: self.run_limit.map(|limit| limit.0),
+            difference_percent: None,
         }
     }
 

@@ -20,23 +20,14 @@ pub struct Gain<'a> {
 }
 
 impl Gain<'_> {
-    /// What to set, which may be what is in force; none where that is not settled. What is in
-    /// force, too, where something else is shown to be better by less than it is worth.
+    /// What to set, which may be what is in force; none where that is not settled.
     pub fn recommended(&self) -> Option<&Level> {
-        if self.advice.gain.verdict == Verdict::Differs && self.most() <= self.worth {
-            return Some(&self.advice.present);
-        }
-        self.advice.recommended.as_ref()
+        self.advice.worth_setting(self.worth)
     }
 
     /// What to set, where that is other than what is in force.
     pub fn to_apply(&self) -> Option<&Level> {
         self.recommended().filter(|level| **level != self.advice.present)
-    }
-
-    /// The largest gain that is not ruled out, as a share.
-    fn most(&self) -> f64 {
-        self.advice.gain.interval.map_or(f64::INFINITY, |interval| interval.high - 1.0)
     }
 
     /// For people.
@@ -54,7 +45,7 @@ impl Gain<'_> {
             (Verdict::Same, Some(_)) => format!("none in rate: {times}; it costs others less"),
             (_, Some(_)) => times,
             _ if self.advice.fastest == self.advice.present => self.fastest_already(),
-            _ if self.most() <= self.worth => {
+            _ if self.advice.gain_most() <= self.worth => {
                 format!("little to gain: {better} gives {times}")
             }
             _ => format!("not settled: {better} gives {times}"),

@@ -268,6 +268,7 @@ impl Tuning<'_> {
                 repeats_max: repeats,
                 // What one leaves is there for those behind it.
                 budget_seconds: (left * share).max(run_seconds),
+                difference_percent: Some(self.arguments.measure.worth() * 100.0),
                 ..Stop::default()
             };
             let kept = self.kept.file(one.kind.file_name());

@@ -87,6 +87,11 @@ fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
     if let Some((mount_point, own)) = VxfsReadAhead::below(&subject.file) {
         return tune_vxfs(arguments, subject, mount_point, own);
     }
+    if let Some(hint) = own_reader(&file_system(&subject.file)) {
+        let path = arguments.path.display();
+        let message = format!("{path}: no read-ahead of the kernel's acts there");
+        return Err(Failure::of(message, Some(hint)));
+    }
     let present = subject.storage.read_ahead_bytes().map_err(|it| Failure::new(&it, None))?;
     let (Some(present), Some(file)) = (present, subject.storage.read_ahead.clone()) else {
         let message = format!("{}: its device has no read-ahead", arguments.path.display());
@@ -105,6 +110,20 @@ fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
         Err(_) => tuning.as_it_is()?,
     };
     arguments.measure.end(&recommendation, &tuning.subject.storage, &arguments.path)
+}
+
+/// What reads ahead in the place of the kernel, on file systems that do it themselves.
+fn own_reader(file_system: &str) -> Option<&'static str> {
+    (file_system == "zfs").then_some(
+        "ZFS reads ahead by itself: zfs_prefetch_disable and zfetch_max_distance below \
+         /sys/module/zfs/parameters act; `takeup bench read FILE` before and behind a change tells",
+    )
+}
+
+/// Kind of the file system that a path without links lies on.
+fn file_system(path: &Path) -> String {
+    let mounts = host::mounts::now().unwrap_or_default();
+    host::mounts::above(&mounts, path).map_or(String::new(), |mount| mount.kind.clone())
 }
 
 /// On VxFS, which reads ahead by itself: what is in force is measured, and the model says what it
@@ -176,6 +195,7 @@ impl Tuning<'_> {
             repeats_max: repeats,
             // The first look was part of it.
             budget_seconds: self.measuring.left_seconds().max(look.run_seconds),
+            difference_percent: Some(self.arguments.measure.worth() * 100.0),
             ..Stop::default()
         };
         let plan = self.plan(&windows, look.length_bytes, stop, RANDOM_READS);
@@ -353,4 +373,19 @@ fn read_failure(error: ReadError) -> Failure {
         _ => None,
     };
     Failure::new(&error, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_reads_ahead_by_itself_is_told() {
+        assert!(own_reader("zfs").unwrap().contains("zfs_prefetch_disable"));
+        for kernels in ["ext4", "xfs", "btrfs", "nfs4", ""] {
+            assert_eq!(own_reader(kernels), None);
+        }
+        assert!(!file_system(Path::new("/proc/self")).is_empty());
+        assert_eq!(file_system(Path::new("/proc")), "proc");
+    }
 }
