@@ -8,8 +8,8 @@
 //! network models", Computing Surveys 10, 1978).
 //!
 //! The costs are those of one machine, two cores of a Xeon with AVX-512 and a large cache, measured
-//! by the commands that stand beside them; other processors differ by two times and more. Memory that all
-//! cores share is not in the model: `docs/design/scaling.md` says where that ends.
+//! by the commands that stand beside them; other processors differ by two times and more. Memory
+//! that all cores share is not in the model: `docs/design/scaling.md` says where that ends.
 
 /// Processor time in nanoseconds of one core.
 #[derive(Clone, Copy, Debug, PartialEq)]

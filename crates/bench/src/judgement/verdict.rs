@@ -45,7 +45,8 @@ impl Verdict {
 }
 
 /// Of many ratios, each with its p-value, where it has one, and its interval: the p-values
-/// corrected for their number (Holm), and what that settles. Of one without a p-value nothing is told.
+/// corrected for their number (Holm), and what that settles. Of one without a p-value nothing is
+/// told.
 pub fn settle(
     ratios: &[(Option<f64>, Option<Interval>)],
     options: &Options,
