@@ -16,6 +16,7 @@ mod blocks;
 mod compare;
 mod group;
 mod section;
+mod slice;
 mod trial;
 mod words;
 
@@ -31,6 +32,7 @@ use report::format::{binary_size, count, counted, size};
 
 use self::group::Group;
 use self::section::{Part, Section};
+use self::slice::Slice;
 use super::operation::FileKind;
 use super::profile::{Class, FileProfile, Profile};
 
@@ -153,7 +155,12 @@ impl Job {
         let scale = section::Scale::of(&groups, profile.seconds, target.limits);
         let written = groups.into_iter().map(|group| {
             let parts = Part::of(&group);
-            let sections = parts.iter().map(|part| Section::of(&group, *part, &scale)).collect();
+            let slices = |part: &Part| {
+                let part = *part;
+                Slice::of(&group, part).into_iter().map(move |slice| (part, slice))
+            };
+            let section = |(part, slice)| Section::of(&group, part, slice, &scale);
+            let sections = parts.iter().flat_map(slices).map(section).collect();
             Written { group, sections }
         });
         let groups = written.collect();

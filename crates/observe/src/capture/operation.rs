@@ -197,16 +197,19 @@ pub enum SyncCall {
     Msync,
     /// `sync` or `syncfs`: of a whole file system.
     Sync,
+    /// A request of a ring, which is an `fsync` or an `fdatasync`: the event does not tell.
+    Ring,
 }
 
 impl SyncCall {
     /// All of them.
-    pub const ALL: [SyncCall; 5] = [
+    pub const ALL: [SyncCall; 6] = [
         SyncCall::Fsync,
         SyncCall::Fdatasync,
         SyncCall::SyncFileRange,
         SyncCall::Msync,
         SyncCall::Sync,
+        SyncCall::Ring,
     ];
 
     /// Its name, as one types it.
@@ -217,6 +220,7 @@ impl SyncCall {
             SyncCall::SyncFileRange => "sync_file_range",
             SyncCall::Msync => "msync",
             SyncCall::Sync => "sync",
+            SyncCall::Ring => "sync of the ring",
         }
     }
 }

@@ -80,25 +80,35 @@ impl Captured {
 /// The job for fio does what the log was seen to be given, each property at 90 % or better.
 #[track_caller]
 pub fn validates(captured: &Captured) {
-    let validation = &captured.0["validation"];
-    let properties = validation["properties"].as_object().unwrap();
-    let known = properties.values().filter_map(|score| score["percent"].as_f64());
-    let known: Vec<f64> = known.collect();
-    assert_eq!(known.len(), 7, "{validation:#}");
-    assert!(known.iter().all(|percent| *percent >= 90.0), "{validation:#}");
+    comes_back(&captured.0["validation"], 90.0);
 }
 
-/// The same of the group of one file alone: what else a server does meanwhile is judged by itself.
+/// The same of a load of which a part goes to a ring. How deep that gets depends on how fast the
+/// disk answers while the job runs, which is later: 87 to 100 % were seen in ten runs.
+#[track_caller]
+pub fn validates_beside_a_ring(captured: &Captured) {
+    comes_back(&captured.0["validation"], 75.0);
+}
+
+/// The same of the group of one file alone.
 #[track_caller]
 pub fn validates_file(captured: &Captured, part: &str) {
     let groups = captured.0["validation"]["groups"].as_array().unwrap();
     let has = |path: &Value| path.as_str().unwrap().contains(part);
     let is_it = |group: &&Value| group["paths"].as_array().unwrap().iter().any(has);
     let group = groups.iter().find(is_it).unwrap_or_else(|| panic!("no {part}: {groups:#?}"));
-    let scores = group["properties"].as_object().unwrap().values();
-    let known: Vec<f64> = scores.filter_map(|score| score["percent"].as_f64()).collect();
-    assert_eq!(known.len(), 7, "{group:#}");
-    assert!(known.iter().all(|percent| *percent >= 90.0), "{group:#}");
+    comes_back(group, 90.0);
+}
+
+#[track_caller]
+fn comes_back(judged: &Value, least_depth: f64) {
+    let properties = judged["properties"].as_object().unwrap();
+    let known =
+        properties.iter().filter_map(|(name, score)| Some((name, score["percent"].as_f64()?)));
+    let known: Vec<(&String, f64)> = known.collect();
+    assert_eq!(known.len(), 7, "{judged:#}");
+    let least = |name: &str| if name == "depth" { least_depth } else { 90.0 };
+    assert!(known.iter().all(|(name, percent)| *percent >= least(name)), "{judged:#}");
 }
 
 /// A number of a file that has to be known.

@@ -7,7 +7,9 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use crate::captured::{capture, capture_with, is_log_of_single_rows, number, validates_file};
+use crate::captured::{
+    capture, capture_with, is_log_of_single_rows, number, validates_beside_a_ring, validates_file,
+};
 use crate::servers::{Server, folder, succeeds, unprivileged};
 
 /// A server with a table for single rows.
@@ -80,7 +82,8 @@ fn single_rows(database: &Mariadb) {
     let validate = ["--validate", "--folder", folder.path().to_str().unwrap()];
     let inserts = database.again("mariadb", "takeup", &rows);
     let captured = capture_with(&database.server, inserts, &validate);
-    // Pages of tables are flushed beside the log, with a ring.
+    // Pages of tables are flushed beside the log, with a ring; all of it comes back.
+    validates_beside_a_ring(&captured);
     validates_file(&captured, "/ib_logfile0");
     let log = captured.busiest("/ib_logfile0");
     is_log_of_single_rows(log);

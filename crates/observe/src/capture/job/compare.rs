@@ -7,7 +7,8 @@
 //!   and Mixing Times*, chapter 4). It is the largest share of operations that is alike in both.
 //!   Sizes are told apart by direction, each direction counted for itself, so that the mix is not
 //!   counted twice; offsets are behind an earlier end, within the last write, or elsewhere.
-//! - *sync*: 0 if the calls differ, else the smaller number of writes between two by the larger.
+//! - *sync*: 0 if the calls differ, else the smaller number of writes between two by the larger:
+//!   the median, or the mean where writes go to a queue and syncs are calls.
 //! - *depth*: the smaller by the larger.
 //! - *engine* and *direct*: the same or not.
 //!
@@ -281,6 +282,8 @@ fn sync(group: &Group) -> Side<(&'static str, f64)> {
     }
     let value = match group.sync_call {
         "none" => Some(("none", 1.0)),
+        // Of a queue's writes many are under way at each sync, so that the median says little.
+        call if group.syncs_beside() => Some((call, group.writes as f64 / group.syncs as f64)),
         call => group.between.map(|between| (call, between)),
     };
     let words = |(call, between): &(&'static str, f64)| match *call {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::operation::{Engine, FileKind};
+use super::super::operation::{Engine, FileKind, SyncCall};
 use super::super::profile::{Class, FileProfile};
 
 /// Most files of a group's own.
@@ -21,6 +21,8 @@ pub struct Group {
     pub paths: Vec<String>,
     /// One of them is a block device.
     pub device: bool,
+    /// What keeps its sections in step with each other, where they are.
+    pub flow: usize,
     /// The engine.
     pub engine: Engine,
     /// Reads.
@@ -108,7 +110,8 @@ pub fn joined(files: &[&FileProfile], seconds: f64) -> Vec<Group> {
 /// Gives groups and their files names of their own.
 pub fn name(groups: &mut [Group]) {
     let mut used: BTreeMap<&'static str, u32> = BTreeMap::new();
-    for group in groups {
+    for (at, group) in groups.iter_mut().enumerate() {
+        group.flow = at + 1;
         let class = class_name(group.class);
         let number = used.entry(class).or_default();
         *number += 1;
@@ -151,6 +154,7 @@ impl Group {
             name: String::new(),
             paths: files.iter().map(|file| file.path.clone().unwrap_or_default()).collect(),
             device: files.iter().any(|file| file.kind == FileKind::BlockDevice),
+            flow: 0,
             engine: first.engine,
             reads,
             writes,
@@ -208,6 +212,14 @@ impl Group {
         let wait = self.latency_seconds.unwrap_or(0.0);
         let alone = self.depth.is_none_or(|depth| depth < 1.5);
         alone && !self.is_queued() && think > PAUSE_SECONDS_MIN && think > 0.1 * wait
+    }
+
+    /// Whether syncs are calls, and writes requests of a queue: fio's engines for queues ask the
+    /// queue for their syncs, so that calls are made by a section of their own, each behind a
+    /// write.
+    pub fn syncs_beside(&self) -> bool {
+        let is_call = self.sync_call != SyncCall::Ring.name();
+        self.is_queued() && is_call && self.syncs > 0 && self.writes > self.syncs
     }
 
     /// Whether one thread may have several requests in flight.

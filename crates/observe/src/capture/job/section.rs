@@ -10,18 +10,21 @@
 
 use report::format::{count, counted, percent};
 
-use super::super::operation::Engine;
+use super::super::operation::{Engine, SyncCall};
 use super::super::profile::Class;
 use super::blocks::fio_size;
 use super::bytes;
 use super::group::Group;
+use super::slice::{DEPTH_MAX, Slice, asked_depth};
 use super::{blocks, whole};
 
 /// Share of rewrites from which on they are imitated.
 const REWRITE_MIN: f64 = 0.05;
 
-/// Deepest queue that is asked for.
-const DEPTH_MAX: f64 = 1024.0;
+/// Largest weight that fio takes.
+const FLOW_MAX: f64 = 1000.0;
+/// The weight of syncs: those of writes are several times it, and whole numbers.
+const FLOW_OF_SYNCS: f64 = 8.0;
 
 /// An option of fio, or what is known in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +52,10 @@ pub enum Part {
     Reads,
     /// Writes and their syncs, beside a section of reads.
     Writes,
+    /// Writes of a queue, beside a section of syncs.
+    Queued,
+    /// Syncs by call, each behind a write.
+    Syncs,
     /// All that there is.
     All,
 }
@@ -56,6 +63,12 @@ pub enum Part {
 impl Part {
     /// Into what a group is cut.
     pub fn of(group: &Group) -> &'static [Part] {
+        if group.syncs_beside() {
+            return match group.reads {
+                0 => &[Part::Queued, Part::Syncs],
+                _ => &[Part::Reads, Part::Queued, Part::Syncs],
+            };
+        }
         let apart = group.syncs > 0 || rewrites(group).is_some();
         if group.reads > 0 && group.writes > 0 && apart {
             &[Part::Reads, Part::Writes]
@@ -66,12 +79,17 @@ impl Part {
 
     /// How many reads it does.
     pub fn reads(self, group: &Group) -> u64 {
-        if self == Part::Writes { 0 } else { group.reads }
+        if matches!(self, Part::Reads | Part::All) { group.reads } else { 0 }
     }
 
     /// How many writes.
     pub fn writes(self, group: &Group) -> u64 {
-        if self == Part::Reads { 0 } else { group.writes }
+        match self {
+            Part::Reads => 0,
+            Part::Writes | Part::All => group.writes,
+            Part::Queued => group.writes - group.syncs,
+            Part::Syncs => group.syncs,
+        }
     }
 }
 
@@ -82,12 +100,14 @@ pub struct Scale {
     pub share: f64,
     /// Share of the size of files, at most 1.
     pub size_share: f64,
+    /// Share of the operations of a part that one section has.
+    slice: f64,
 }
 
 impl Scale {
     /// What keeps a job within its limits.
     pub fn of(groups: &[Group], seconds: f64, limits: Option<super::Limits>) -> Scale {
-        let Some(limits) = limits else { return Scale { share: 1.0, size_share: 1.0 } };
+        let Some(limits) = limits else { return Scale { share: 1.0, size_share: 1.0, slice: 1.0 } };
         let operations: u64 = groups.iter().map(Group::operations).sum();
         let share = (limits.operations as f64 / operations.max(1) as f64)
             .min(limits.seconds / seconds.max(1e-3))
@@ -98,7 +118,7 @@ impl Scale {
         };
         let all = groups.iter().map(taken).fold(0, u64::saturating_add);
         let size_share = (limits.file_bytes as f64 / all.max(1) as f64).min(1.0);
-        Scale { share, size_share }
+        Scale { share, size_share, slice: 1.0 }
     }
 }
 
@@ -125,24 +145,29 @@ impl Lines {
 
 impl Section {
     /// The section for a part of a group.
-    pub fn of(group: &Group, part: Part, scale: &Scale) -> Section {
-        let name = match part {
+    pub fn of(group: &Group, part: Part, slice: Slice, scale: &Scale) -> Section {
+        let mut name = match part {
             Part::Reads => format!("{}-reads", group.name),
-            Part::Writes => format!("{}-writes", group.name),
+            Part::Writes | Part::Queued => format!("{}-writes", group.name),
+            Part::Syncs => format!("{}-syncs", group.name),
             Part::All => group.name.clone(),
         };
+        if slice.number > 1 {
+            name.push_str(&format!("-{}", slice.number));
+        }
         let mut lines = Lines(Vec::new());
         captured(group, &mut lines);
-        engine(group, &mut lines);
+        engine(group, part, &mut lines);
         let block = blocks::add(group, part, &mut lines);
-        let jobs = depth(group, &mut lines);
-        let cut = size(group, part, scale, block, jobs, &mut lines);
+        let jobs = depth(group, part, slice, &mut lines);
+        let of_slice = Scale { slice: slice.share, ..*scale };
+        let cut = size(group, part, &of_slice, block, jobs, &mut lines);
         order(group, part, &mut lines);
         opened(group, &mut lines);
         if part.writes(group) > 0 {
-            syncs(group, &mut lines);
+            syncs(group, part, slice, &mut lines);
         }
-        pace(group, part, jobs, &mut lines);
+        pace(group, part, jobs, slice.share, &mut lines);
         Section { name, lines: lines.0, file_bytes: cut }
     }
 
@@ -178,7 +203,11 @@ fn captured(group: &Group, lines: &mut Lines) {
     }
 }
 
-fn engine(group: &Group, lines: &mut Lines) {
+fn engine(group: &Group, part: Part, lines: &mut Lines) {
+    if part == Part::Syncs {
+        let origin = "syncs are calls, and fio's engine for a queue asks that for its syncs";
+        return lines.add("ioengine=psync", origin);
+    }
     let calls = |calls: &str| format!("{} by {calls}", count(group.operations()));
     let (engine, by) = match group.engine {
         Engine::Sync => ("sync", "read and write"),
@@ -199,17 +228,24 @@ fn engine(group: &Group, lines: &mut Lines) {
 }
 
 /// How many requests are in flight; returns the jobs that a section stands for.
-fn depth(group: &Group, lines: &mut Lines) -> u64 {
+fn depth(group: &Group, part: Part, slice: Slice, lines: &mut Lines) -> u64 {
+    if part == Part::Syncs {
+        lines.say("a write for each sync, since fio makes none without");
+        return 1;
+    }
     let known = group.depth.map(|depth| depth.clamp(1.0, DEPTH_MAX));
     if group.is_queued() {
         let files = if group.beside { group.names.len() as f64 } else { 1.0 };
         match known {
             Some(depth) => {
-                let all = (depth * files).round().min(DEPTH_MAX);
+                let all = asked_depth(group, depth);
                 let each =
                     if files > 1.0 { format!(" in each of {files} files") } else { "".into() };
-                let origin = format!("9 in 10 began with {depth} in flight or fewer{each}");
-                lines.add(format!("iodepth={all}"), origin);
+                let mut origin = format!("9 in 10 began with {depth} in flight or fewer{each}");
+                if slice.depth.is_some() {
+                    origin.push_str(", by several sections: fio makes each a power of two");
+                }
+                lines.add(format!("iodepth={}", slice.depth.unwrap_or(all)), origin);
             }
             None => {
                 let why = group.reason("depth");
@@ -311,7 +347,7 @@ fn size(group: &Group, part: Part, scale: &Scale, block: u64, jobs: u64, lines: 
         lines.add(format!("nrfiles={files}"), "each of them of that size");
     }
     let operations = part.reads(group) + part.writes(group);
-    let own = whole(operations as f64 * scale.share).div_ceil(jobs).max(1);
+    let own = whole(operations as f64 * scale.share * scale.slice).div_ceil(jobs).max(1);
     let each = if jobs > 1 { format!(", by {jobs} jobs") } else { String::new() };
     let origin = if scale.share < 1.0 {
         format!("{} were captured{each}; cut by a limit", count(operations))
@@ -430,12 +466,24 @@ fn opened(group: &Group, lines: &mut Lines) {
 }
 
 /// How what was written gets to the disk.
-fn syncs(group: &Group, lines: &mut Lines) {
+fn syncs(group: &Group, part: Part, slice: Slice, lines: &mut Lines) {
     if group.syncs == 0 {
         return;
     }
     let mean = group.writes as f64 / group.syncs as f64;
-    let every = group.between.unwrap_or(mean).round().max(1.0);
+    if matches!(part, Part::Queued | Part::Syncs) {
+        lines.add(format!("flow_id={}", group.flow), "in step with the other one");
+    }
+    if part == Part::Queued {
+        let weight = ((mean - 1.0) * slice.share * FLOW_OF_SYNCS).round().clamp(1.0, FLOW_MAX);
+        let origin = format!("so many writes for each one that is synced: {mean:.1} for a sync");
+        return lines.add(format!("flow={weight}"), origin);
+    }
+    let mut every = group.between.unwrap_or(mean).round().max(1.0);
+    if part == Part::Syncs {
+        lines.add(format!("flow={FLOW_OF_SYNCS}"), "the weight of one of them");
+        every = 1.0;
+    }
     let origin = format!(
         "{} {}, {} writes; {} between two of them",
         count(group.syncs),
@@ -453,13 +501,19 @@ fn syncs(group: &Group, lines: &mut Lines) {
         "sync_file_range" => {
             lines.say("which flags sync_file_range had is not seen; write is an assumption");
         }
+        call if call == SyncCall::Ring.name() => {
+            lines.say(
+                "whether the ring was asked for fsync or fdatasync is not seen; fsync is an \
+                       assumption",
+            );
+        }
         "sync" => lines.say("fio has no sync of a whole file system; fsync stands for it"),
         _ => {}
     }
 }
 
 /// How fast.
-fn pace(group: &Group, part: Part, jobs: u64, lines: &mut Lines) {
+fn pace(group: &Group, part: Part, jobs: u64, slice: f64, lines: &mut Lines) {
     if !group.pauses() {
         lines.say(format!(
             "{:.0} a second, with no pause that counts: as fast as answers come",
@@ -467,7 +521,7 @@ fn pace(group: &Group, part: Part, jobs: u64, lines: &mut Lines) {
         ));
         return;
     }
-    let share = |own: u64| group.rate * own as f64 / group.operations().max(1) as f64;
+    let share = |own: u64| group.rate * slice * own as f64 / group.operations().max(1) as f64;
     let directions = [part.reads(group), part.writes(group)];
     let rates: Vec<f64> = directions.iter().map(|own| share(*own) / jobs as f64).collect();
     let all: f64 = rates.iter().sum();

@@ -153,6 +153,47 @@ fn reads_and_writes_with_syncs_are_sections_of_their_own_on_one_file() {
     assert!(has(&writes, "fsync=30") && !has(&reads, "fsync=30"), "{text}");
 }
 
+/// fio asks a ring for the syncs of a section with a ring; a program may call them beside it.
+#[test]
+fn syncs_by_call_beside_a_ring_are_a_section_in_step_with_it() {
+    let sync = Sync { call: "fdatasync", calls: 50, operations_between: Some(7.0), seconds: None };
+    let ring = FileProfile {
+        engine: Engine::IoUring,
+        reads: 0,
+        writes: 1000,
+        read_share: Some(0.0),
+        block_sizes: BlockSizes { read: vec![], write: vec![(16384, 1000)], others: 0 },
+        depth: Some(64.0),
+        direct: Some(true),
+        sync: sync.clone(),
+        ..table(1)
+    };
+    let text = job(vec![ring.clone()]).text();
+    let (writes, syncs) = (options(&text, "data-writes"), options(&text, "data-syncs"));
+    let has = |lines: &[String], wanted: &str| lines.iter().any(|line| line == wanted);
+    for wanted in ["ioengine=io_uring", "iodepth=64", "number_ios=950", "flow_id=1", "flow=152"] {
+        assert!(has(&writes, wanted), "{wanted}: {text}");
+    }
+    for wanted in ["ioengine=psync", "number_ios=50", "flow_id=1", "flow=8", "fdatasync=1"] {
+        assert!(has(&syncs, wanted), "{wanted}: {text}");
+    }
+    assert_eq!(writes[0], syncs[0], "{text}");
+    assert!(!has(&writes, "fdatasync=1") && !text.contains("iodepth=1\n"), "{text}");
+    // fio would make 128 of 93.
+    let text = job(vec![FileProfile { depth: Some(93.0), ..ring.clone() }]).text();
+    let depths = ["data-writes", "data-writes-2", "data-writes-3"].map(|section| {
+        let lines = options(&text, section);
+        let depth = lines.iter().find_map(|line| line.strip_prefix("iodepth=")).unwrap();
+        depth.parse::<u64>().unwrap()
+    });
+    assert_eq!(depths, [64, 16, 16], "{text}");
+    // Of a ring that is asked for its syncs one section does both, and which call it was is open.
+    let asked = Sync { call: "sync of the ring", ..sync };
+    let text = job(vec![FileProfile { sync: asked, ..ring }]).text();
+    assert!(has(&options(&text, "data"), "fsync=7"), "{text}");
+    assert!(text.contains("fsync is an assumption"), "{text}");
+}
+
 #[test]
 fn what_is_unknown_is_said_and_what_was_taken_is_called_an_assumption() {
     let ring = FileProfile {
@@ -376,7 +417,7 @@ prop_compose! {
         shares in [share(), share(), share()],
         flags in [flag(), flag(), flag()],
         call in prop::sample::select(vec![
-            "none", "fsync", "fdatasync", "sync_file_range", "msync", "sync",
+            "none", "fsync", "fdatasync", "sync_file_range", "msync", "sync", "sync of the ring",
         ]),
         syncs in 1u64..100_000,
         between in prop::option::of(0.0..1e6f64),

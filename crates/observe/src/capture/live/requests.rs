@@ -15,7 +15,7 @@ pub(super) fn asked_of(opcode: u64) -> Option<Asked> {
     Some(match opcode {
         1 | 4 | 22 => Asked::Read,
         2 | 5 | 23 => Asked::Write,
-        3 => Asked::Sync(SyncCall::Fsync),
+        3 => Asked::Sync(SyncCall::Ring),
         8 => Asked::Sync(SyncCall::SyncFileRange),
         17 => Asked::Allocate,
         _ => return None,

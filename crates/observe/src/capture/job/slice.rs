@@ -1,0 +1,61 @@
+//! A ring of any depth by sections of fio, which makes each a power of two.
+
+use super::super::operation::Engine;
+use super::group::Group;
+use super::section::Part;
+use super::whole;
+
+/// Deepest queue that is asked for.
+pub const DEPTH_MAX: f64 = 1024.0;
+
+/// Sections that a ring is cut into, at most: three powers of two come within 7 % of any depth.
+const SLICES_MAX: usize = 3;
+
+/// A part of what a section would do, by a section of its own: fio makes the depth of a ring a
+/// power of two (3.33: `iodepth=93` has 128 in flight), so that other depths are sums of such.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slice {
+    /// From 1.
+    pub number: usize,
+    /// Requests in flight; `None` where nothing is to be cut.
+    pub depth: Option<u64>,
+    /// Share of the operations.
+    pub share: f64,
+}
+
+impl Slice {
+    /// Into what a part of a group is cut.
+    pub fn of(group: &Group, part: Part) -> Vec<Slice> {
+        let whole = vec![Slice { number: 1, depth: None, share: 1.0 }];
+        if group.engine != Engine::IoUring || part == Part::Syncs {
+            return whole;
+        }
+        let Some(depth) = group.depth.map(|depth| asked_depth(group, depth)) else { return whole };
+        let mut left = depth;
+        let mut depths = Vec::new();
+        while left > 0 && depths.len() < SLICES_MAX {
+            // What is left over by the last one is told by the nearer of two powers.
+            let below = 1 << left.ilog2();
+            let is_last = depths.len() + 1 == SLICES_MAX;
+            let own = if is_last && left * 2 > below * 3 { below * 2 } else { below };
+            depths.push(own);
+            left = left.saturating_sub(own);
+        }
+        let all: u64 = depths.iter().sum();
+        if depths.len() < 2 {
+            return whole;
+        }
+        let slice = |(at, depth): (usize, &u64)| Slice {
+            number: at + 1,
+            depth: Some(*depth),
+            share: *depth as f64 / all as f64,
+        };
+        depths.iter().enumerate().map(slice).collect()
+    }
+}
+
+/// What a queue is asked to hold.
+pub fn asked_depth(group: &Group, depth: f64) -> u64 {
+    let files = if group.beside { group.names.len() as f64 } else { 1.0 };
+    whole((depth.clamp(1.0, DEPTH_MAX) * files).min(DEPTH_MAX)).max(1)
+}
