@@ -7,10 +7,12 @@
 // A chore talks to the person who started it.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod folders;
 mod lab;
 mod replay;
 mod statistics;
 mod tidy;
+mod trial;
 
 use std::process::ExitCode;
 
@@ -35,6 +37,8 @@ enum Chore {
     Replay(replay::ReplayArguments),
     /// Print what the judgement of experiments claims of known truths, before and now
     Statistics(statistics::StatisticsArguments),
+    /// Put cases of known truth to the program and hold its answers against them
+    Trial(trial::TrialArguments),
     /// Serve a tape drive over iSCSI, in the lab's guest
     #[command(hide = true)]
     LabDrive(lab::DriveArguments),
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         Chore::Tidy(arguments) => tidy::run(&arguments),
         Chore::Replay(arguments) => replay::run(&arguments),
         Chore::Statistics(arguments) => statistics::run(&arguments),
+        Chore::Trial(arguments) => trial::run(&arguments),
         Chore::LabDrive(arguments) => lab::serve_drive(&arguments),
         Chore::Stage(arguments) => peers::run_stage(&arguments),
         Chore::Produce(arguments) => peers::produce(&arguments),

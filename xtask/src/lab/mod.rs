@@ -19,7 +19,6 @@ mod programs;
 pub use self::drive::{DriveArguments, run as serve_drive};
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -85,14 +84,14 @@ pub fn run(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
 
 fn run_tests(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
     let packages = Packages::provide(arguments.selection())?;
-    let programs = programs::build(&repository())?;
+    let programs = programs::build(&crate::folders::repository())?;
     let tests = match arguments.selection() {
         Selection::Usual => programs::Tests::on(arguments.drive.as_deref()),
         Selection::Long => programs::Tests::long(),
     };
     let job = Job {
         command: programs::command(&programs, &tests, &arguments.words),
-        folder: repository(),
+        folder: crate::folders::repository(),
         environment: Vec::new(),
     };
     let mut watch = Watch::new();
@@ -146,9 +145,4 @@ fn guest<'packages>(arguments: &LabArguments, packages: &'packages Packages) -> 
         accelerator: arguments.accelerator,
         limit: Duration::from_secs(arguments.limit),
     }
-}
-
-fn repository() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap_or(own).to_path_buf()
 }

@@ -17,12 +17,13 @@ mod published;
 mod read_ahead;
 mod scene;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 
+use crate::folders;
 use answer::Account;
 use page::Made;
 use scene::{Length, Scene};
@@ -66,10 +67,10 @@ const ACCOUNTS: [Asking; 5] = [
 /// same.
 pub fn run(arguments: &ReplayArguments) -> anyhow::Result<ExitCode> {
     let asked = chosen(&arguments.only)?;
-    let target = target_folder()?;
+    let target = folders::target()?;
     let takeup = match &arguments.takeup {
         Some(path) => path.canonicalize().with_context(|| format!("find {}", path.display()))?,
-        None => build_takeup(&target)?,
+        None => folders::build_takeup(&target)?,
     };
     let out = arguments.out.clone().unwrap_or_else(|| target.join("replay.md"));
     let length = if arguments.long { Length::Long } else { Length::Short };
@@ -132,32 +133,6 @@ fn summary(accounts: &[Account]) {
             println!("  {:<60}  {}", answer.question, answer.verdict.words());
         }
     }
-}
-
-fn build_takeup(target: &Path) -> anyhow::Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["build", "--quiet", "--locked", "--release", "--package", "takeup"])
-        .current_dir(repository())
-        .status()
-        .context("start cargo")?;
-    if !status.success() {
-        bail!("building takeup failed; --takeup FILE asks a binary that is there");
-    }
-    Ok(target.join("release/takeup"))
-}
-
-/// The build's output folder: this program lies in `release/` or `debug/` inside it.
-fn target_folder() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe().context("own path")?;
-    let folder = own.parent().and_then(Path::parent).context("no folder above this program")?;
-    Ok(folder.to_path_buf())
-}
-
-/// The checkout: this crate lies in it.
-fn repository() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap_or(own).to_path_buf()
 }
 
 /// Processes that want to run, on average over the last minute (proc(5), `/proc/loadavg`).

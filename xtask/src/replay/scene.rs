@@ -73,7 +73,7 @@ impl Scene {
         let folder = folder.canonicalize()?;
         let programs = folder.join("programs");
         std::os::unix::fs::symlink(takeup, programs.join("takeup"))?;
-        let tables = super::repository().join("benchmarks/published");
+        let tables = crate::folders::repository().join("benchmarks/published");
         std::os::unix::fs::symlink(tables, folder.join("published"))?;
         let mut path = programs.into_os_string();
         path.push(":");
