@@ -16,6 +16,7 @@ mod doing;
 mod followed;
 pub mod judge;
 pub mod line;
+pub mod pace;
 pub mod rules;
 mod sampler;
 
@@ -45,6 +46,8 @@ pub struct Look {
     pub others_cores: f64,
     /// The tape drive that the last stage writes to, where its rate is known.
     pub drive: Option<Drive>,
+    /// Programs of [`judge::PROPOSED`] that are not installed here.
+    pub absent: Vec<&'static str>,
 }
 
 /// A drive that a pipeline ends in. Its own buffer hides from programs how long it is busy.
@@ -56,6 +59,12 @@ pub struct Drive {
     pub highest_bytes_per_second: f64,
     /// Whether it compresses what it is given, by what is known of it.
     pub compresses: bool,
+    /// What a write costs beside its bytes, in seconds; `None` where that is not known.
+    pub command_seconds: Option<f64>,
+    /// What its interface takes at most, in bytes per second.
+    pub interface_bytes_per_second: Option<f64>,
+    /// What a filemark takes once everything is on the medium, in seconds.
+    pub synchronise_seconds: Option<f64>,
 }
 
 /// A stage. Times are in seconds; those of the first five kinds add up to how long it was there.
@@ -83,6 +92,12 @@ pub struct Stage {
     pub flush_seconds: f64,
     /// It waited for anything else.
     pub other_seconds: f64,
+    /// What of that it waited for a time to come, in a way that may make up for other waiting.
+    pub clock_seconds: f64,
+    /// The rate that a program of it was told to hold, in bytes per second.
+    pub declared_bytes_per_second: Option<f64>,
+    /// That program.
+    pub declared_by: Option<String>,
     /// How long it was there.
     pub lifetime_seconds: f64,
     /// What of its work was waiting for a core that another program had.
@@ -98,6 +113,8 @@ pub struct Stage {
     pub bytes_unknown_because: Option<&'static str>,
     /// Mean size of a call that reads.
     pub read_bytes_mean: Option<f64>,
+    /// Calls that write.
+    pub write_calls: u64,
     /// Mean size of a call that writes.
     pub write_bytes_mean: Option<f64>,
     /// What it waited for, but for pipes: the most first, three at most.
@@ -124,6 +141,11 @@ impl Stage {
     /// How long it was what the others waited for, if they waited: neither starved nor blocked.
     pub fn busy_seconds(&self) -> f64 {
         self.working_seconds + self.device_seconds + self.other_seconds
+    }
+
+    /// The same without what it does at its end, which overlaps with nothing.
+    pub fn before_end_seconds(&self) -> f64 {
+        (self.busy_seconds() - self.flush_seconds).max(0.0)
     }
 
     /// The program's name, without its folder.

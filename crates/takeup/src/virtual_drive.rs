@@ -23,6 +23,12 @@ pub struct VirtualDrive {
     pub speed_up: f64,
     /// Whether it compresses what it is given.
     pub compresses: bool,
+    /// What a command takes beside its bytes, in seconds.
+    pub command_seconds: f64,
+    /// What its interface takes at most.
+    pub interface_bytes_per_second: f64,
+    /// What a filemark takes once everything is on the medium, in seconds.
+    pub synchronise_seconds: f64,
 }
 
 impl VirtualDrive {
@@ -34,6 +40,11 @@ impl VirtualDrive {
         let number = |name: &str| status.get("time")?.get(name)?.as_u64();
         let speed_up = status.get("time")?.get("speed_up")?.as_f64()?;
         let speed = |name: &str| Some((number(name)? as f64 * speed_up) as u64);
+        let parameter = |name: &str| {
+            let rows = status.get("time")?.get("parameters")?.as_array()?;
+            rows.iter().find(|row| row["name"] == name)?["value"].as_f64()
+        };
+        let seconds = |name: &str| Some(parameter(name)? / 1e9 / speed_up);
         Some(VirtualDrive {
             lowest_bytes_per_second: speed("lowest_bytes_per_second")?,
             highest_bytes_per_second: speed("highest_bytes_per_second")?,
@@ -41,6 +52,9 @@ impl VirtualDrive {
             speed_up,
             // Unless it says that it does not.
             compresses: status.get("compression").and_then(Value::as_bool).unwrap_or(true),
+            command_seconds: seconds("command_overhead_ns")?,
+            interface_bytes_per_second: parameter("host_bytes_per_second")? * speed_up,
+            synchronise_seconds: seconds("synchronise_ns")?,
         })
     }
 

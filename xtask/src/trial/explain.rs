@@ -1,8 +1,34 @@
-//! The trial `explain`.
+//! The trial `explain`: pipelines of other programs, and what `takeup explain` says of them.
+//!
+//! The truth of a case is measured: the pipeline is run with each of several single changes (a
+//! buffer, a faster stage, no rate, larger blocks), and what gains most is what limits it. No label
+//! of the generator is taken for it: a stage that was meant to be slow may not be.
 
-use anyhow::bail;
+mod ground;
+mod pipelines;
+
+use anyhow::Context as _;
+use serde_json::Value;
 
 use super::{Asked, Ground, Outcome, Trial};
+use ground::Place;
+use pipelines::{ActsOn, Pipeline};
+
+/// A change that gains less is none: two runs of the same differ by as much.
+const GAIN_MIN: f64 = 0.10;
+/// Changes whose times differ by less gain the same.
+const ALIKE: f64 = 0.05;
+/// A forecast is right within this.
+const FORECAST_SHARE: f64 = 0.15;
+/// What a floor may be below the time that was measured without any waiting, by chance.
+const FLOOR_SHARE: f64 = 0.10;
+
+const LIMIT: &str = "limit right";
+const FLOOR: &str = "no floor below truth";
+const FORECAST: &str = "forecast within 15 %";
+const GIVEN: &str = "forecast given where a change gains";
+const ADVICE: &str = "concrete advice";
+const REASON: &str = "a reason where there is no advice";
 
 /// The trial.
 pub struct Explain;
@@ -17,10 +43,171 @@ impl Trial for Explain {
     }
 
     fn asked(&self) -> &'static [Asked] {
-        &[]
+        &[
+            Asked { property: LIMIT, share: 0.95 },
+            Asked { property: FLOOR, share: 1.0 },
+            Asked { property: FORECAST, share: 0.90 },
+            Asked { property: GIVEN, share: 0.70 },
+            Asked { property: ADVICE, share: 0.60 },
+            Asked { property: REASON, share: 1.0 },
+        ]
     }
 
-    fn run(&self, _ground: &Ground, _number: u64) -> anyhow::Result<Outcome> {
-        bail!("no case yet")
+    fn run(&self, ground: &Ground, number: u64) -> anyhow::Result<Outcome> {
+        let mut random = ground.random(number);
+        let pipeline = Pipeline::of(number, &mut random);
+        let place = Place::new(ground, &pipeline)?;
+        let said = place.explained(&pipeline.line)?;
+        if ground.loud {
+            println!("{said:#}");
+        }
+        let truth = Truth::measure(&place, &pipeline, &said)?;
+        let mut outcome = Outcome {
+            number,
+            case: pipeline.shown(),
+            truth: truth.to_string(),
+            said: sentences(&said),
+            ..Outcome::default()
+        };
+        limit(&mut outcome, &said, &truth);
+        floor(&mut outcome, &said, &truth);
+        forecast(&mut outcome, &place, &said, &truth)?;
+        advice(&mut outcome, &said);
+        Ok(outcome)
+    }
+}
+
+/// What was measured.
+struct Truth {
+    /// The pipeline as it is, while it was explained.
+    seconds: f64,
+    /// Each change: its name, on what it acts, how long it took.
+    changes: Vec<(&'static str, ActsOn, f64)>,
+}
+
+impl Truth {
+    fn measure(place: &Place, pipeline: &Pipeline, said: &Value) -> anyhow::Result<Truth> {
+        let seconds = said["seconds"].as_f64().context("seconds of the explained run")?;
+        let mut changes = Vec::new();
+        for change in &pipeline.changes {
+            changes.push((change.name, change.acts_on, place.seconds(&change.line)?));
+        }
+        Ok(Truth { seconds, changes })
+    }
+
+    fn best(&self) -> f64 {
+        self.changes.iter().map(|change| change.2).fold(self.seconds, f64::min)
+    }
+
+    /// Whether any single change gains.
+    fn gains(&self) -> bool {
+        self.best() < (1.0 - GAIN_MIN) * self.seconds
+    }
+
+    /// On what the change that gains most acts, and those that gain as much.
+    fn limits(&self) -> Vec<ActsOn> {
+        let most = (1.0 + ALIKE) * self.best();
+        let best = self.changes.iter().filter(|change| change.2 <= most);
+        best.map(|change| change.1).collect()
+    }
+
+    /// The time without any waiting between stages, as far as buffers bring it about.
+    fn overlapped(&self) -> f64 {
+        let buffers = self.changes.iter().filter(|change| change.1 == ActsOn::Waiting);
+        buffers.map(|change| change.2).fold(self.seconds, f64::min)
+    }
+}
+
+impl std::fmt::Display for Truth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "as it is {:.2} s", self.seconds)?;
+        for (name, acts_on, seconds) in &self.changes {
+            write!(f, ", {name} ({acts_on}) {seconds:.2} s")?;
+        }
+        Ok(())
+    }
+}
+
+fn findings(said: &Value) -> &[Value] {
+    said["findings"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn sentences(said: &Value) -> String {
+    let one = |finding: &Value| {
+        let parts = ["sentence", "caveat", "gain", "action"].map(|part| finding[part].as_str());
+        parts.into_iter().flatten().collect::<Vec<&str>>().join("; ")
+    };
+    findings(said).iter().map(one).collect::<Vec<String>>().join(" / ")
+}
+
+fn limit(outcome: &mut Outcome, said: &Value, truth: &Truth) {
+    let rule = findings(said).first().and_then(|first| first["rule"].as_str()).unwrap_or("none");
+    let named = said["limit"].as_u64();
+    let right = if truth.gains() {
+        truth.limits().iter().any(|acts_on| match (acts_on, named) {
+            // Where one program does several things in turn it is the limit, and waits.
+            (ActsOn::Waiting, None) => true,
+            (ActsOn::Waiting, Some(_)) => {
+                let in_turn = ["pipeline.in-turn", "pipeline.small-tape-writes"];
+                findings(said).iter().any(|it| in_turn.iter().any(|rule| it["rule"] == *rule))
+            }
+            (ActsOn::Stage(stage), Some(named)) => *stage == named,
+            (ActsOn::Stage(_), None) => false,
+        })
+    } else {
+        // No single change gains: a limit may be named, but no gain.
+        said["predicted"].is_null()
+    };
+    let because = format!("{rule}, stage {named:?}: {}; {truth}", sentences(said));
+    outcome.check(LIMIT, right, because.clone());
+    let sentence = if named.is_some() { "stage N is the limit" } else { "no stage is the limit" };
+    outcome.claim(sentence, right, because);
+}
+
+fn floor(outcome: &mut Outcome, said: &Value, truth: &Truth) {
+    let Some(floor) = said["longest_stage_seconds"].as_f64() else {
+        outcome.check(FLOOR, true, "not known");
+        return;
+    };
+    let measured = truth.overlapped();
+    let right = floor >= (1.0 - FLOOR_SHARE) * measured;
+    let because = format!("all at once {floor:.2} s, measured {measured:.2} s; {truth}");
+    outcome.check(FLOOR, right, because.clone());
+    if sentences(said).contains("if all worked at once it would take") {
+        outcome.claim("if all worked at once it would take N", right, because);
+    }
+}
+
+fn forecast(
+    outcome: &mut Outcome,
+    place: &Place,
+    said: &Value,
+    truth: &Truth,
+) -> anyhow::Result<()> {
+    let predicted = &said["predicted"];
+    if truth.gains() {
+        let because = format!("{}; {truth}", sentences(said));
+        outcome.check(GIVEN, !predicted.is_null(), because);
+    }
+    let (Some(foretold), Some(command)) =
+        (predicted["seconds"].as_f64(), predicted["command"].as_str())
+    else {
+        return Ok(());
+    };
+    let measured = place.seconds(command)?;
+    let because = format!("{command}: foretold {foretold:.2} s, measured {measured:.2} s; {truth}");
+    outcome.check(FORECAST, (foretold / measured - 1.0).abs() <= FORECAST_SHARE, because.clone());
+    let gains = measured < (1.0 - ALIKE) * truth.seconds;
+    outcome.claim("the change that is proposed gains", gains, because);
+    Ok(())
+}
+
+fn advice(outcome: &mut Outcome, said: &Value) {
+    let has = findings(said).iter().any(|finding| finding["action"].is_string());
+    let because = sentences(said);
+    outcome.check(ADVICE, has, because.clone());
+    if !has {
+        let reason = findings(said).iter().any(|it| it["rule"] == "pipeline.no-advice");
+        outcome.check(REASON, reason, because);
     }
 }

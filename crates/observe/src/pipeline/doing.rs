@@ -22,8 +22,14 @@ pub enum Doing {
     Asking,
     /// Cannot be seen.
     Hidden,
+    /// Sleeps until a time has come.
+    Sleeping,
+    /// Sleeps for a fixed time, however long something else took before.
+    Slept,
     /// Waits for something else.
     Other(&'static str),
+    /// Waits at a pipe within its own stage: what another process of the stage does counts.
+    Inside,
 }
 
 /// What a file of a process is, as far as that matters here.
@@ -31,6 +37,8 @@ pub enum Doing {
 pub enum Opened {
     /// A pipe, with or without a name.
     Pipe,
+    /// A pipe of which both ends are in one stage.
+    InnerPipe,
     /// A file, a folder or a device, by its path.
     File(String),
     /// Anything else.
@@ -56,6 +64,10 @@ enum Waits {
     /// A file system, by a path that is not seen.
     Path,
     Asks,
+    /// The same, by how many files is in this argument.
+    AsksSeveral(usize),
+    /// Until a time has come.
+    Clock,
     /// Requests that were handed over before.
     Requests,
     Sleeps(&'static str),
@@ -94,15 +106,21 @@ fn waits(number: u64) -> Waits {
         libc::SYS_openat | libc::SYS_statx | libc::SYS_newfstatat | libc::SYS_unlinkat => {
             Waits::Path
         }
-        libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait => Waits::Asks,
+        libc::SYS_ppoll => Waits::AsksSeveral(1),
+        libc::SYS_pselect6 => Waits::AsksSeveral(0),
+        libc::SYS_epoll_pwait => Waits::Asks,
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_poll | libc::SYS_select | libc::SYS_epoll_wait => Waits::Asks,
+        libc::SYS_poll => Waits::AsksSeveral(1),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_select => Waits::AsksSeveral(0),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait => Waits::Asks,
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open | libc::SYS_stat | libc::SYS_lstat => Waits::Path,
         libc::SYS_io_uring_enter | libc::SYS_io_getevents | libc::SYS_io_submit => Waits::Requests,
         libc::SYS_futex => Waits::Sleeps("another thread"),
         libc::SYS_wait4 | libc::SYS_waitid => Waits::Sleeps("another process"),
-        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Waits::Sleeps("the clock"),
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Waits::Clock,
         _ => Waits::Sleeps("a call"),
     }
 }
@@ -117,6 +135,7 @@ pub fn doing(call: Option<Call>, opened: impl Fn(u64) -> Option<Opened>) -> Doin
         Some(Call::Waits { number, arguments }) => (number, arguments),
     };
     let at = |argument: usize, writes: bool| match opened(arguments[argument]) {
+        Some(Opened::InnerPipe) => Doing::Inside,
         Some(Opened::Pipe) if writes => Doing::Blocked,
         Some(Opened::Pipe) => Doing::Starved,
         Some(Opened::File(path)) if writes => Doing::Writing(path),
@@ -136,11 +155,15 @@ pub fn doing(call: Option<Call>, opened: impl Fn(u64) -> Option<Opened>) -> Doin
         Waits::Closes => Doing::Flushing("a file that it closes".to_owned()),
         Waits::Moves { from, to } => match (at(from, false), at(to, true)) {
             // For which of the two it waits, how full the pipe is tells.
-            (Doing::Starved, _) | (_, Doing::Blocked) => Doing::Asking,
+            (Doing::Inside, Doing::Inside) => Doing::Inside,
+            (Doing::Starved | Doing::Inside, _) | (_, Doing::Blocked) => Doing::Asking,
             (from, to) => from.min(to),
         },
         Waits::Path => Doing::Reading("a file that it opens".to_owned()),
-        Waits::Asks => Doing::Asking,
+        // Of no file at all: it sleeps (select(2)).
+        Waits::AsksSeveral(argument) if arguments[argument] == 0 => Doing::Sleeping,
+        Waits::Asks | Waits::AsksSeveral(_) => Doing::Asking,
+        Waits::Clock => Doing::Sleeping,
         Waits::Requests => Doing::Reading("requests in flight".to_owned()),
         Waits::Sleeps(what) => Doing::Other(what),
     }
@@ -166,6 +189,7 @@ mod tests {
             0 | 1 => Some(Opened::Pipe),
             3 => Some(Opened::File("/dev/nst0".to_owned())),
             4 => Some(Opened::Else("a socket")),
+            5 => Some(Opened::InnerPipe),
             _ => None,
         }
     }
@@ -192,7 +216,14 @@ mod tests {
         check(libc::SYS_splice, [3, 0, 1, 0, 0, 0], Doing::Asking);
         check(libc::SYS_sendfile, [3, 3, 0, 0, 0, 0], Doing::Reading(tape()));
         check(libc::SYS_futex, [0; 6], Doing::Other("another thread"));
-        check(libc::SYS_ppoll, [0; 6], Doing::Asking);
+        check(libc::SYS_ppoll, [0x7f00, 2, 0, 0, 0, 0], Doing::Asking);
+        check(libc::SYS_ppoll, [0; 6], Doing::Sleeping);
+        check(libc::SYS_pselect6, [1, 0, 0, 0, 0, 0], Doing::Asking);
+        check(libc::SYS_pselect6, [0; 6], Doing::Sleeping);
+        check(libc::SYS_clock_nanosleep, [0; 6], Doing::Sleeping);
+        // Within a stage of several programs.
+        check(libc::SYS_write, [5, 0, 0, 0, 0, 0], Doing::Inside);
+        check(libc::SYS_read, [5, 0, 0, 0, 0, 0], Doing::Inside);
         check(libc::c_long::MAX, [0; 6], Doing::Other("a call"));
         assert_eq!(doing(Some(Call::Runs), opened), Doing::Working);
         assert_eq!(doing(None, opened), Doing::Hidden);
@@ -211,6 +242,9 @@ mod tests {
     fn of_several_threads_the_busiest_counts() {
         let all = [Doing::Other("another thread"), Doing::Starved, Doing::Writing("x".to_owned())];
         assert_eq!(all.iter().min(), Some(&Doing::Writing("x".to_owned())));
+        // (head | pv -L): head has filled the pipe between them, pv waits for its time.
+        let all = [Doing::Inside, Doing::Sleeping, Doing::Other("another process")];
+        assert_eq!(all.iter().min(), Some(&Doing::Sleeping));
         assert!(Doing::Working < Doing::Blocked && Doing::Blocked < Doing::Starved);
     }
 }

@@ -10,7 +10,7 @@ use host::threads::{self, Call, Schedule};
 
 use super::doing::{Doing, Opened, doing, moves_uncounted};
 use super::sampler::PROCESSES_MAX;
-use super::{Stage, Wait};
+use super::{Stage, Wait, pace};
 
 /// Waits for more things are not told apart.
 const NAMES_MAX: usize = 64;
@@ -24,6 +24,11 @@ const MOVING_BYTES: u64 = 1 << 20;
 /// Why bytes are not told.
 pub(super) const SPLICES: &str = "it splices, and spliced bytes are not counted";
 const NOT_READABLE: &str = "its counters may not be read";
+/// What a stage waits for that sleeps.
+pub(super) const CLOCK: &str = "the clock";
+const CLOCK_OR_FILE: &str = "the clock or another file";
+/// The program that sleeps for a fixed time, however long something else took before.
+const SLEEP: &str = "sleep";
 const SEVERAL: &str = "several processes of it move them, and some of them twice";
 
 /// How a stage was found.
@@ -52,6 +57,8 @@ pub(super) struct Followed {
     pub(super) is_shell: bool,
     pub(super) is_gone: bool,
     pub(super) processes: Vec<u32>,
+    /// Open files, each with its process, that are pipes between processes of this stage.
+    pub(super) inner: BTreeSet<(u32, u64)>,
     stage: Stage,
     /// When it was first seen.
     pub(super) since: Instant,
@@ -80,6 +87,7 @@ impl Followed {
             is_shell: found == Found::Shell,
             is_gone: false,
             processes: vec![top],
+            inner: BTreeSet::new(),
             stage: Stage { pid: top, ..Stage::default() },
             since: Instant::now(),
             before: is_new.then(<(f64, ProcessBytes)>::default),
@@ -111,8 +119,22 @@ impl Followed {
             self.stage.command = arguments.join(" ");
             self.stage.arguments = arguments;
         }
+        self.find_pace();
         if self.stage.command.is_empty() {
             self.stage.command = name(self.process.pid).unwrap_or_default();
+        }
+    }
+
+    /// A rate that one of its programs was told to hold; of several the lowest.
+    fn find_pace(&mut self) {
+        for &process in &self.processes {
+            let words = threads::arguments(process);
+            let Some(rate) = pace::declared(&words) else { continue };
+            if self.stage.declared_bytes_per_second.is_none_or(|known| rate < known) {
+                self.stage.declared_bytes_per_second = Some(rate);
+                let name = words[0].rsplit('/').next().unwrap_or_default();
+                self.stage.declared_by = Some(name.to_owned());
+            }
         }
     }
 
@@ -148,7 +170,10 @@ impl Followed {
                 if moves_uncounted(call) {
                     self.uncounted_because = Some(SPLICES);
                 }
-                let here = doing(call, |file| opened(process, file));
+                let here = match doing(call, |file| self.opened(process, file)) {
+                    Doing::Sleeping if name(process).as_deref() == Some(SLEEP) => Doing::Slept,
+                    here => here,
+                };
                 if here == Doing::Working && process != self.process.pid {
                     self.works_in(process, seconds);
                 }
@@ -167,11 +192,17 @@ impl Followed {
             match found {
                 Doing::Asking | Doing::Hidden if pipes.is_full => Doing::Blocked,
                 Doing::Asking | Doing::Hidden if pipes.is_empty => Doing::Starved,
-                Doing::Asking => Doing::Other("the clock or another file"),
-                Doing::Hidden => Doing::Working,
+                Doing::Hidden | Doing::Inside => Doing::Working,
                 found => found,
             },
         );
+    }
+
+    fn opened(&self, process: u32, file: u64) -> Option<Opened> {
+        match opened(process, file)? {
+            Opened::Pipe if self.inner.contains(&(process, file)) => Some(Opened::InnerPipe),
+            opened => Some(opened),
+        }
     }
 
     fn works_in(&mut self, process: u32, seconds: f64) {
@@ -219,8 +250,13 @@ impl Followed {
 
     fn add(&mut self, seconds: f64, doing: Doing) {
         let stage = &mut self.stage;
-        let (kind, waits_for) = match doing {
-            Doing::Working | Doing::Asking | Doing::Hidden => (&mut stage.working_seconds, None),
+        let (kind, waits_for) = match doing.clone() {
+            Doing::Working | Doing::Hidden | Doing::Inside => (&mut stage.working_seconds, None),
+            Doing::Asking | Doing::Sleeping => {
+                stage.clock_seconds += seconds;
+                let what = if doing == Doing::Sleeping { CLOCK } else { CLOCK_OR_FILE };
+                (&mut stage.other_seconds, Some(what.to_owned()))
+            }
             Doing::Blocked => (&mut stage.blocked_seconds, None),
             Doing::Starved => (&mut stage.starved_seconds, None),
             Doing::Reading(what) => (&mut stage.device_seconds, Some(what)),
@@ -233,6 +269,7 @@ impl Followed {
                 stage.flush_seconds += seconds;
                 (&mut stage.device_seconds, Some(what))
             }
+            Doing::Slept => (&mut stage.other_seconds, Some(CLOCK.to_owned())),
             Doing::Other(what) => (&mut stage.other_seconds, Some(what.to_owned())),
         };
         *kind += seconds;
@@ -290,6 +327,7 @@ impl Followed {
         let most = most.max_by(|a, b| a.1.total_cmp(&b.1));
         stage.works_most =
             most.filter(|(_, it)| *it >= stage.working_seconds / 2.0).map(|(name, _)| name);
+        stage.write_calls = self.calls.1;
         let mean = |bytes: Option<u64>, calls: u64| {
             bytes.filter(|_| calls > 0).map(|bytes| bytes as f64 / calls as f64)
         };
@@ -331,6 +369,7 @@ impl Stage {
             &mut self.device_write_seconds,
             &mut self.flush_seconds,
             &mut self.other_seconds,
+            &mut self.clock_seconds,
         ];
         kinds.into_iter().for_each(|kind| *kind *= factor);
     }

@@ -4,6 +4,8 @@
 //! everything in brackets belong to the stage that they stand in. A line that is more than one
 //! pipeline is left alone.
 
+pub mod blocks;
+
 /// The stages of a line that is one pipeline; `None` where it is something else.
 ///
 /// ```
@@ -116,34 +118,83 @@ impl Iterator for Letters {
 }
 
 /// The line with a buffer in front of its last write: in the place of a `dd` that does nothing else
-/// there, else behind the last stage, whose redirection it takes.
+/// there, else behind the last stage, whose redirection or target it takes.
 pub fn buffered(stages: &[String]) -> Option<String> {
     let (last, first) = stages.split_last()?;
     let (command, target) = match redirection(last) {
-        Some((command, target)) => (command, target.to_owned()),
+        Some((command, target)) => (command, format!(" {target}")),
         None => (last.as_str(), String::new()),
     };
     let mut all: Vec<String> = first.to_vec();
     let buffer = match dd(command) {
-        Some(dd) if !first.is_empty() => {
+        Some(dd) => {
+            match dd.from {
+                // It reads by itself: what it reads goes to the buffer by another that only reads.
+                Some(from) => all.push(format!("dd bs=1M if={from}")),
+                None if first.is_empty() => return None,
+                None => {}
+            }
             // Others in front of it that were to be a buffer, too.
-            while all.len() > 1
-                && all.last().and_then(|it| self::dd(it)).is_some_and(|it| it.to.is_none())
+            while all.len() > 1 && all.last().and_then(|it| self::dd(it)).is_some_and(Dd::is_filter)
             {
                 all.pop();
             }
-            let to = dd.to.map_or(String::new(), |to| format!(" --to {to}"));
+            if dd.to.is_none() && target.is_empty() {
+                return None;
+            }
+            let to = dd.to.map_or(String::new(), |to| format!(" --overwrite --to {to}"));
             format!("takeup pipe --block-size {}{to}", dd.block.unwrap_or("512k"))
         }
-        // It has its target by an argument of its own.
-        _ if target.is_empty() => return None,
-        _ => {
+        None if target.is_empty() => {
+            let (command, to) = to_standard_output(command)?;
+            all.push(command);
+            format!("takeup pipe --block-size 512k --overwrite --to {to}")
+        }
+        None => {
             all.push(command.to_owned());
             "takeup pipe --block-size 512k".to_owned()
         }
     };
-    let behind = if target.is_empty() { String::new() } else { format!(" {target}") };
-    all.push(buffer + &behind);
+    all.push(buffer + &target);
+    Some(all.join(" | "))
+}
+
+/// A tar that opens its archive by itself, so that it writes to its standard output, and the
+/// archive.
+fn to_standard_output(command: &str) -> Option<(String, String)> {
+    if command.contains(['"', '\'', '\\', '`', '$', '(', '{']) {
+        return None;
+    }
+    let mut words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+    if words.first()?.rsplit('/').next() != Some("tar") {
+        return None;
+    }
+    // The word that ends in `f`, with no other letter before it that takes a value.
+    let takes = |letter: char| "bCTXIgHLNVKF".contains(letter);
+    let is_file = |(at, word): (usize, &String)| {
+        let letters = word.strip_prefix('-').or((at == 1).then_some(word.as_str()));
+        let letters = letters.and_then(|letters| letters.strip_suffix('f'));
+        letters.is_some_and(|it| !it.contains(takes) && !it.contains('-') && !it.contains('/'))
+    };
+    let at = words.iter().enumerate().skip(1).find(|it| is_file(*it))?.0 + 1;
+    let target = std::mem::replace(words.get_mut(at)?, "-".to_owned());
+    (target != "-" && !target.starts_with('-')).then(|| (words.join(" "), target))
+}
+
+/// The line with a buffer of that size behind one of its stages.
+pub fn buffered_behind(stages: &[String], at: usize, ring: &str) -> Option<String> {
+    let mut all = stages.to_vec();
+    if at + 1 >= all.len() || redirection(&all[at]).is_some() {
+        return None;
+    }
+    all.insert(at + 1, format!("takeup pipe --ring {ring}"));
+    Some(all.join(" | "))
+}
+
+/// The line with one stage in the place of another.
+pub fn with_stage(stages: &[String], at: usize, stage: String) -> Option<String> {
+    let mut all = stages.to_vec();
+    *all.get_mut(at)? = stage;
     Some(all.join(" | "))
 }
 
@@ -164,9 +215,18 @@ pub fn without_last(stages: &[String]) -> Option<String> {
 }
 
 /// A `dd` that does nothing but collect blocks.
+#[derive(Clone, Copy)]
 struct Dd<'a> {
     block: Option<&'a str>,
+    from: Option<&'a str>,
     to: Option<&'a str>,
+}
+
+impl Dd<'_> {
+    /// Whether it only hands on what it is given.
+    fn is_filter(self) -> bool {
+        self.from.is_none() && self.to.is_none()
+    }
 }
 
 fn dd(command: &str) -> Option<Dd<'_>> {
@@ -174,11 +234,12 @@ fn dd(command: &str) -> Option<Dd<'_>> {
     if words.next()?.rsplit('/').next() != Some("dd") {
         return None;
     }
-    let mut found = Dd { block: None, to: None };
+    let mut found = Dd { block: None, from: None, to: None };
     for word in words {
         match word.split_once('=')? {
             ("bs" | "obs", size) if is_size(size) => found.block = Some(size),
-            ("ibs" | "status", _) => {}
+            ("ibs" | "status", _) | ("iflag", "fullblock") => {}
+            ("if", path) => found.from = Some(path),
             ("of", path) => found.to = Some(path),
             _ => return None,
         }
@@ -247,7 +308,7 @@ mod tests {
         };
         check(
             "tar cf - a | gzip | dd obs=512k of=/dev/nst0",
-            "tar cf - a | gzip | takeup pipe --block-size 512k --to /dev/nst0",
+            "tar cf - a | gzip | takeup pipe --block-size 512k --overwrite --to /dev/nst0",
         );
         check(
             "tar cf - a | dd obs=64k > /dev/nst0",
@@ -257,10 +318,28 @@ mod tests {
             "tar cf - a | dd obs=512k | dd obs=512k > /dev/nst0",
             "tar cf - a | takeup pipe --block-size 512k > /dev/nst0",
         );
+        check(
+            "dd if=a bs=64k | dd bs=64k iflag=fullblock of=b",
+            "dd if=a bs=64k | takeup pipe --block-size 64k --overwrite --to b",
+        );
+        check(
+            "dd if=a of=/dev/nst0 bs=10k",
+            "dd bs=1M if=a | takeup pipe --block-size 10k --overwrite --to /dev/nst0",
+        );
+        check(
+            "tar cf /dev/nst0 a",
+            "tar cf - a | takeup pipe --block-size 512k --overwrite --to /dev/nst0",
+        );
+        check(
+            "tar -C /srv -cf /dev/nst0 a",
+            "tar -C /srv -cf - a | takeup pipe --block-size 512k --overwrite --to /dev/nst0",
+        );
+        assert_eq!(buffered(&split("tar -cf 'a b' c")), None);
+        assert_eq!(buffered(&split("tar cbf 20 /dev/nst0 a")), None);
         check("tar cf - a > x", "tar cf - a | takeup pipe --block-size 512k > x");
         // What else a dd does, and a program that opens its target itself, stay.
         assert_eq!(buffered(&split("a | dd bs=1M conv=sync of=x")), None);
-        assert_eq!(buffered(&split("tar cf /dev/nst0 a")), None);
+        assert_eq!(buffered(&split("a | dd bs=64k")), None);
         assert_eq!(buffered(&split("a | dd bs=2b of=x")), None);
     }
 

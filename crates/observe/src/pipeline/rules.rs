@@ -27,10 +27,11 @@ finding::rules! {
     }
     PACE {
         id: "pipeline.pace",
-        looks_at: "the same",
+        looks_at: "the same, and the rate that a program was told to hold",
         speaks_when: "the longest waited for something else for half of that or more: the clock, a \
-                      socket, another process",
-        source: "/proc/PID/task/TID/syscall",
+                      socket, another process; or its data take longest at the rate that it was \
+                      told (pv -L, mbuffer -r and -R, takeup pipe --rate-limit)",
+        source: "/proc/PID/task/TID/syscall and /proc/PID/cmdline",
     }
     QUOTA {
         id: "pipeline.quota",
@@ -70,6 +71,31 @@ finding::rules! {
         speaks_when: "no stage is the limit, and it was starved for 15 % of the run and waited for \
                       what it writes to for 15 %",
         source: "dd reads nothing while it writes",
+    }
+    SMALL_TAPE_WRITES {
+        id: "pipeline.small-tape-writes",
+        looks_at: "bytes and calls that the last stage writes, and how long it waited for them",
+        speaks_when: "it is the longest, writes less than 60 KiB to a tape with each call, 200 \
+                      times or more, and waits for it for a tenth of the run",
+        source: "/proc/PID/io; what a write costs, of a virtual drive as it is set",
+    }
+    LEVEL {
+        id: "pipeline.level",
+        looks_at: "the words of a compressor that is the limit by its work",
+        speaks_when: "nothing else is proposed, and it has a lower level",
+        source: "gzip(1), xz(1), zstd(1)",
+    }
+    READS {
+        id: "pipeline.reads",
+        looks_at: "what the stage that is the limit waits for",
+        speaks_when: "nothing else is proposed, and it is a file that it reads",
+        source: "/proc/PID/task/TID/syscall, and where its file leads",
+    }
+    NO_ADVICE {
+        id: "pipeline.no-advice",
+        looks_at: "all that was found",
+        speaks_when: "none of it says what to do",
+        source: "the rules of this list",
     }
     SMALL_CALLS {
         id: "pipeline.small-calls",

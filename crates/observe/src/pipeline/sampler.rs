@@ -176,14 +176,17 @@ impl Sampler {
 
     fn search_pipes(&mut self) {
         let mut found: BTreeMap<pipes::Number, Holders<usize>> = BTreeMap::new();
+        let mut held: BTreeMap<pipes::Number, Vec<(usize, u32, End)>> = BTreeMap::new();
         let live = self.followed.iter().enumerate().filter(|(_, followed)| !followed.is_gone);
         for (at, followed) in live {
             for &process in &followed.processes {
                 for end in ends(process) {
                     found.entry(end.pipe).or_default().add(at, process, end);
+                    held.entry(end.pipe).or_default().push((at, process, end));
                 }
             }
         }
+        self.find_inner(&held);
         for between in &mut self.pipes {
             between.is_open = found.get(&between.number).is_some_and(|ends| ends.sides().is_some());
         }
@@ -206,6 +209,23 @@ impl Sampler {
                     empty_seconds: 0.0,
                     capacity_bytes: 0,
                 });
+            }
+        }
+    }
+
+    /// Pipes of which one stage has all ends that a stage has, each in another of its processes:
+    /// who waits there waits for its own stage.
+    fn find_inner(&mut self, held: &BTreeMap<pipes::Number, Vec<(usize, u32, End)>>) {
+        self.followed.iter_mut().for_each(|followed| followed.inner.clear());
+        for holders in held.values() {
+            let Some(&(owner, _, _)) = holders.first() else { continue };
+            let has = |side: Side| holders.iter().any(|(_, _, end)| end.side == side);
+            let is_inner = holders.iter().all(|(at, _, _)| *at == owner)
+                && has(Side::Read)
+                && has(Side::Write);
+            if is_inner {
+                let files = holders.iter().map(|(_, process, end)| (*process, end.file.into()));
+                self.followed[owner].inner.extend(files);
             }
         }
     }
@@ -254,6 +274,7 @@ impl Sampler {
             cores,
             others_cores: (others - used).max(0.0) / seconds.max(f64::MIN_POSITIVE),
             drive: None,
+            absent: Vec::new(),
         }
     }
 

@@ -18,7 +18,7 @@ use bench::programs::shell::Shell;
 use bench::programs::{Output, ProgramsError};
 use clap::Args;
 use flow::cancel::Cancel;
-use observe::pipeline::judge::{Judgement, judge};
+use observe::pipeline::judge::{Judgement, PROPOSED, judge};
 use observe::pipeline::{Look, Sampler, joined, line};
 use serde_json::{Value, json};
 
@@ -41,14 +41,20 @@ Examples:
   takeup explain 'tar cf - /srv | gzip -c | dd obs=512k of=/dev/nst0'
   takeup explain --baseline 'tar cf - /srv | zstd -c > /mnt/srv.tar.zst'
   takeup explain --try 'tar cf - /srv | gzip -c > /dev/nst0'
+  takeup explain tar -cf /dev/nst0 /srv
   takeup explain --pid $(pgrep -x gzip) --for 10s
   takeup explain 'pg_dump shop | gzip > shop.gz' --json | jq '.limit, .findings[].sentence'
 
 The pipeline really runs: what it writes is written. --baseline and --try run it again.")]
 pub struct ExplainArgs {
-    /// The pipeline, as one word for the shell
-    #[arg(value_name = "PIPELINE", required_unless_present = "pid", conflicts_with = "pid")]
-    pipeline: Option<String>,
+    /// The pipeline, as one word for the shell; of a single program the words as they are
+    #[arg(
+        value_name = "PIPELINE",
+        required_unless_present = "pid",
+        conflicts_with = "pid",
+        allow_hyphen_values = true
+    )]
+    pipeline: Vec<String>,
     /// Look at a process that runs, and at all that pipes join it to
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
@@ -104,14 +110,11 @@ pub fn run(arguments: &ExplainArgs) -> ExitCode {
 fn explain(arguments: &ExplainArgs) -> Result<ExitCode, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
-    if arguments.pipeline.as_deref().is_some_and(|line| line.trim().is_empty()) {
-        return Err(Failure::of("there is nothing to run: the pipeline is empty", None));
-    }
-    let Some(typed) = &arguments.pipeline else {
-        let pid = arguments.pid.unwrap_or_default();
+    if let Some(pid) = arguments.pid {
         let seen = attach(pid, arguments.span, &cancel)?;
-        return print(arguments, &seen, None, None);
-    };
+        return print(arguments, None, &seen, None, None);
+    }
+    let typed = &typed(&arguments.pipeline)?;
     let runner = Runner::new(arguments, typed)?;
     let baseline = if arguments.baseline {
         let stages = line::stages(typed).unwrap_or_default();
@@ -138,7 +141,42 @@ fn explain(arguments: &ExplainArgs) -> Result<ExitCode, Failure> {
         }
         None => None,
     };
-    print(arguments, &seen, baseline.as_ref(), tried.as_ref())
+    print(arguments, Some(typed), &seen, baseline.as_ref(), tried.as_ref())
+}
+
+/// The line that is run: one word is a line of the shell, several are the words of one program.
+fn typed(words: &[String]) -> Result<String, Failure> {
+    let line = match words {
+        [line] => line.clone(),
+        // A line in quotes has spaces; what stands beside it is an option that was mistyped.
+        [first, other, ..] if first.trim().contains(char::is_whitespace) => {
+            let hint =
+                "the pipeline is one word, in quotes; options are in `takeup explain --help`";
+            return Err(Failure::of(format!("unexpected argument {other:?}"), Some(hint)));
+        }
+        words => words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" "),
+    };
+    if line.trim().is_empty() {
+        return Err(Failure::of("there is nothing to run: the pipeline is empty", None));
+    }
+    Ok(line)
+}
+
+/// A word as the shell has to be given it.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+@%".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// Those of the programs that may be proposed which are not installed.
+fn absent() -> Vec<&'static str> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<_> = std::env::split_paths(&path).filter(|it| it.is_absolute()).collect();
+    let is_absent = |program: &&&str| !folders.iter().any(|it| it.join(program).is_file());
+    PROPOSED.iter().filter(is_absent).copied().collect()
 }
 
 /// The line with this program in the place of `takeup`, whatever the path of the shell has.
@@ -204,7 +242,7 @@ impl Runner {
             Err(error) => return Err(Failure::new(&error, None)),
         };
         name_parts_of_shell(&mut look, &arguments, line);
-        look.drive = drive::behind(&look);
+        (look.drive, look.absent) = (drive::behind(&look), absent());
         let judgement = judge(&look, Some(line));
         let is_stopped = cancel.check().is_err();
         Ok(Seen { look, judgement, processor_seconds, failed, is_ended, is_stopped })
@@ -259,7 +297,7 @@ fn attach(pid: u32, span: Option<Span>, cancel: &Cancel) -> Result<Seen, Failure
     }
     drop(live);
     let mut look = sampler.finish();
-    look.drive = drive::behind(&look);
+    (look.drive, look.absent) = (drive::behind(&look), absent());
     let judgement = judge(&look, None);
     // Whoever looks at what runs stops looking, and nothing else.
     Ok(Seen { look, judgement, processor_seconds: None, failed: None, is_ended, is_stopped: false })
@@ -293,6 +331,7 @@ type Run = (String, Seen);
 
 fn print(
     arguments: &ExplainArgs,
+    typed: Option<&str>,
     seen: &Seen,
     baseline: Option<&Run>,
     tried: Option<&Run>,
@@ -305,13 +344,12 @@ fn print(
             document
         };
         whole["command"] = json!("explain");
-        whole["pipeline"] = json!(arguments.pipeline);
+        whole["pipeline"] = json!(typed);
         whole["baseline"] = json!(baseline.map(other));
         whole["tried"] = json!(tried.map(other));
         to_standard_output(format!("{whole:#}\n").as_bytes())?;
     } else {
-        let title = arguments.pipeline.as_deref();
-        let text = text::text(title, seen, baseline, tried, colour(&std::io::stdout()));
+        let text = text::text(typed, seen, baseline, tried, colour(&std::io::stdout()));
         to_standard_output(text.as_bytes())?;
     }
     let all = [Some(seen), tried.map(|run| &run.1)];

@@ -27,10 +27,22 @@ impl Case<'_> {
         bytes as f64 / drive.highest_bytes_per_second.max(f64::MIN_POSITIVE)
     }
 
+    /// The same with the filemark behind it, which waits for all of it.
+    pub(super) fn drive_seconds_to_end(&self) -> f64 {
+        let mark = self.look.drive.as_ref().and_then(|drive| drive.synchronise_seconds);
+        // A run that was cut off has written no mark.
+        let mark = mark.unwrap_or(0.0).min(self.end_seconds());
+        match self.drive_seconds() {
+            seconds if seconds > 0.0 => seconds + mark,
+            _ => 0.0,
+        }
+    }
+
     /// The same in words.
     pub(super) fn drive_said(&self) -> Option<String> {
         let drive = self.look.drive.as_ref()?;
-        let (rate, all) = (rate(drive.highest_bytes_per_second), duration(self.drive_seconds()));
+        let (rate, all) =
+            (rate(drive.highest_bytes_per_second), duration(self.drive_seconds_to_end()));
         Some(format!("{} takes {rate} at most, {all} for all of it", drive.name))
     }
 }

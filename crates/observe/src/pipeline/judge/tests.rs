@@ -1,5 +1,7 @@
 //! Pipelines with a known limit, as the sampler would have seen them.
 
+mod paces;
+
 use super::*;
 use crate::pipeline::{Drive, Pipe, Wait};
 
@@ -32,6 +34,7 @@ fn look(stages: Vec<Stage>) -> Look {
         cores: 2,
         others_cores: 0.0,
         drive: None,
+        absent: Vec::new(),
     }
 }
 
@@ -68,8 +71,8 @@ fn the_stage_that_all_wait_for_is_the_limit() {
         "stage 2 (gzip) is the limit: it works for 99 % of the run"
     );
     let predicted = found.predicted.unwrap();
-    // 11.1 s of processor time on two cores.
-    assert!((predicted.seconds - 5.55).abs() < 1e-6, "{predicted:?}");
+    // 11.1 s of processor time on two cores, of which pigz takes 0.86 for gzip's 9.9 s.
+    assert!((predicted.seconds - 4.857).abs() < 1e-3, "{predicted:?}");
     assert_eq!(predicted.command.unwrap(), "tar cf - /srv | pigz -c | dd of=/dev/nst0");
     assert_eq!(found.waiting_seconds, 0.0);
 }
@@ -78,17 +81,20 @@ fn the_stage_that_all_wait_for_is_the_limit() {
 fn a_compressor_with_threads_or_without_free_cores_is_left_alone() {
     let mut threads = gzip_is_slow();
     threads.stages[1] = stage("zstd -T0", [9.9, 0.1, 0.0, 0.0]);
-    assert_eq!(rules_of(&judge(&threads, None)), ["pipeline.work"]);
+    assert_eq!(rules_of(&judge(&threads, None)), ["pipeline.work", "pipeline.level"]);
     let mut one_core = gzip_is_slow();
     one_core.cores = 1;
-    assert_eq!(rules_of(&judge(&one_core, None)), ["pipeline.work"]);
+    assert_eq!(rules_of(&judge(&one_core, None)), ["pipeline.work", "pipeline.level"]);
 }
 
 #[test]
 fn a_device_that_is_waited_for_is_named() {
     let slow = waits_for("/dev/nst0", stage("dd of=/dev/nst0", [0.2, 0.3, 0.0, 9.5]));
     let found = judge(&look(vec![stage("tar cf - a", [1.0, 0.0, 9.0, 0.0]), slow]), None);
-    assert_eq!((found.limit, rules_of(&found)), (Some(1), vec!["pipeline.device"]));
+    assert_eq!(
+        (found.limit, rules_of(&found)),
+        (Some(1), vec!["pipeline.device", "pipeline.no-advice"])
+    );
     let sentence = found.findings[0].sentence();
     assert!(sentence.contains("it waits for /dev/nst0 for 95 % of the run"), "{sentence}");
     assert_eq!(found.predicted, None);
@@ -100,7 +106,10 @@ fn what_sleeps_is_named_by_what_it_sleeps_for() {
     (slow.other_seconds, slow.lifetime_seconds) = (9.9, 10.0);
     let slow = waits_for("the clock", slow);
     let found = judge(&look(vec![slow, stage("cat", [0.1, 9.9, 0.0, 0.0])]), None);
-    assert_eq!((found.limit, rules_of(&found)), (Some(0), vec!["pipeline.pace"]));
+    assert_eq!(
+        (found.limit, rules_of(&found)),
+        (Some(0), vec!["pipeline.pace", "pipeline.no-advice"])
+    );
 }
 
 /// A program that sleeps in turns with little reads is seen with an empty pipe before it now and
@@ -170,7 +179,10 @@ fn cores_that_all_stages_wait_for_are_the_limit() {
     (a.processor_seconds, a.core_wait_seconds) = (9.0, 2.0);
     (b.processor_seconds, b.core_wait_seconds) = (9.6, 2.0);
     let found = judge(&look(vec![a.clone(), b.clone()]), None);
-    assert_eq!((found.limit, rules_of(&found)), (Some(1), vec!["pipeline.cores"]));
+    assert_eq!(
+        (found.limit, rules_of(&found)),
+        (Some(1), vec!["pipeline.cores", "pipeline.no-advice"])
+    );
     let mut more = look(vec![a, b]);
     more.cores = 4;
     assert_eq!(rules_of(&judge(&more, None))[0], "pipeline.work");
@@ -185,7 +197,7 @@ fn what_reads_works_and_writes_by_itself_does_one_at_a_time() {
     let found = judge(&seen, Some("tar cf - a | gzip -c > /dev/nst0"));
     assert_eq!(
         (found.limit, rules_of(&found)),
-        (Some(1), vec!["pipeline.work", "pipeline.in-turn"])
+        (Some(1), vec!["pipeline.work", "pipeline.in-turn", "pipeline.one-core"])
     );
     let predicted = found.predicted.unwrap();
     assert!((predicted.seconds - 6.0).abs() < 1e-9);
@@ -216,14 +228,14 @@ fn stages_that_take_turns_are_told_what_overlap_would_bring() {
         (found.limit, rules_of(&found)),
         (None, vec!["pipeline.turns", "pipeline.lone-blocker"])
     );
-    assert!((found.longest_stage_seconds - 6.0).abs() < 1e-9);
+    assert!((found.longest_stage_seconds.unwrap() - 6.0).abs() < 1e-9);
     assert!((found.sum_seconds - 12.2).abs() < 1e-9);
     assert!((found.waiting_seconds - 4.0).abs() < 1e-9);
     let predicted = found.predicted.unwrap();
     assert!((predicted.seconds - 6.0).abs() < 1e-9);
     assert_eq!(
         predicted.command.unwrap(),
-        "tar cf - /srv | gzip -c | takeup pipe --block-size 512k --to /dev/nst0"
+        "tar cf - /srv | gzip -c | takeup pipe --block-size 512k --overwrite --to /dev/nst0"
     );
     // Another line than that which was seen is not changed.
     let other = judge(&in_turn(), Some("tar cf - /srv | dd obs=512k of=/dev/nst0"));
@@ -234,7 +246,7 @@ fn stages_that_take_turns_are_told_what_overlap_would_bring() {
 fn a_dd_that_only_waits_for_its_input_takes_no_turns() {
     let mut seen = in_turn();
     seen.stages[2] = stage("dd obs=512k", [0.2, 9.7, 0.0, 0.1]);
-    assert_eq!(rules_of(&judge(&seen, None)), ["pipeline.turns"]);
+    assert_eq!(rules_of(&judge(&seen, None)), ["pipeline.turns", "pipeline.no-advice"]);
 }
 
 #[test]
@@ -248,11 +260,11 @@ fn small_calls_and_small_pipes_are_told() {
     assert_eq!(found, ["pipeline.work", "pipeline.small-calls", "pipeline.small-pipe"]);
     seen.pipes[0].capacity_bytes = 65536;
     seen.stages[0].write_bytes_mean = Some(65536.0);
-    assert_eq!(rules_of(&judge(&seen, None)), ["pipeline.work"]);
+    assert_eq!(rules_of(&judge(&seen, None)), ["pipeline.work", "pipeline.no-advice"]);
     // A handful of small calls is nothing.
     seen.stages[0].write_bytes_mean = Some(512.0);
     seen.stages[0].bytes_out = Some(51_200);
-    assert_eq!(rules_of(&judge(&seen, None)), ["pipeline.work"]);
+    assert_eq!(rules_of(&judge(&seen, None)), ["pipeline.work", "pipeline.no-advice"]);
 }
 
 #[test]
@@ -292,7 +304,7 @@ fn only_the_pipeline_itself_can_be_made_faster() {
     seen.seconds = 16.0;
     let found = judge(&seen, None);
     assert_eq!(found.limit, Some(1));
-    assert!((found.predicted.unwrap().seconds - (5.55 + 6.0)).abs() < 1e-6);
+    assert!((found.predicted.unwrap().seconds - (4.857 + 6.0)).abs() < 1e-3);
 }
 
 #[test]
@@ -300,7 +312,10 @@ fn cores_that_others_have_are_not_free() {
     let mut seen = gzip_is_slow();
     seen.others_cores = 2.0;
     let found = judge(&seen, None);
-    assert_eq!((rules_of(&found), found.predicted), (vec!["pipeline.work"], None));
+    assert_eq!(
+        (rules_of(&found), found.predicted),
+        (vec!["pipeline.work", "pipeline.level"], None)
+    );
 }
 
 #[test]
@@ -347,18 +362,21 @@ fn a_buffer_is_for_a_target_that_is_waited_for() {
 #[test]
 fn whoever_is_outside_can_be_the_limit() {
     let found = judge(&look(vec![stage("cat r", [1.0, 0.0, 9.0, 0.0])]), None);
-    assert_eq!((found.limit, rules_of(&found)), (None, vec!["pipeline.outside"]));
+    assert_eq!(
+        (found.limit, rules_of(&found)),
+        (None, vec!["pipeline.outside", "pipeline.no-advice"])
+    );
     let sentence = found.findings[0].sentence();
     assert!(sentence.contains("stage 1 (cat) waits for 90 % of the run"), "{sentence}");
     let starved = judge(&look(vec![stage("cat", [1.0, 9.0, 0.0, 0.0])]), None);
-    assert_eq!(rules_of(&starved), ["pipeline.outside"]);
+    assert_eq!(rules_of(&starved), ["pipeline.outside", "pipeline.no-advice"]);
     assert_eq!(judge(&gzip_is_slow(), None).limit, Some(1));
 }
 
 /// Each rule of the room speaks in one of the tests above.
 #[test]
 fn every_rule_has_a_case() {
-    let text = include_str!("tests.rs");
+    let text = concat!(include_str!("tests.rs"), include_str!("tests/paces.rs"));
     let is_tested = |id: &str| text.matches(&format!("\"{id}\"")).count() > 0;
     for rule in rules::PIPELINE.rules {
         assert!(is_tested(rule.id), "{}", rule.id);
@@ -367,7 +385,14 @@ fn every_rule_has_a_case() {
 
 fn on_a_drive(compresses: bool, stages: Vec<Stage>) -> Look {
     let name = "/dev/nst0".to_owned();
-    let drive = Drive { name, highest_bytes_per_second: 10e6, compresses };
+    let drive = Drive {
+        name,
+        highest_bytes_per_second: 10e6,
+        compresses,
+        command_seconds: None,
+        interface_bytes_per_second: None,
+        synchronise_seconds: None,
+    };
     Look { drive: Some(drive), ..look(stages) }
 }
 

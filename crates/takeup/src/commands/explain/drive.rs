@@ -20,6 +20,9 @@ fn drive(name: &str) -> Option<Drive> {
             name: name.to_owned(),
             highest_bytes_per_second: played.highest_bytes_per_second as f64,
             compresses: played.compresses,
+            command_seconds: Some(played.command_seconds),
+            interface_bytes_per_second: Some(played.interface_bytes_per_second),
+            synchronise_seconds: Some(played.synchronise_seconds),
         });
     }
     let found = tape::find(Path::new(name))?;
@@ -29,5 +32,9 @@ fn drive(name: &str) -> Option<Drive> {
         highest_bytes_per_second: Generation::of_product(&product)?.highest_speed() as f64,
         // It may, and only a question would tell.
         compresses: true,
+        // No maker publishes what a command costs or a filemark takes.
+        command_seconds: None,
+        interface_bytes_per_second: None,
+        synchronise_seconds: None,
     })
 }

@@ -1,0 +1,272 @@
+//! What would change a limit, and what that would bring.
+//!
+//! A forecast does not stop at the limit that is removed: the longest of all that remains binds
+//! next. Where that is not known, nothing is forecast.
+
+use finding::{Certainty, Finding, Unit};
+use report::format::{duration, percent, rate};
+
+use super::super::{Stage, line, pace, rules};
+use super::words::{Parallel, does_not_share, faster_level, is_word_of, parallel};
+use super::{Case, Judgement, Predicted, SIDE_SHARE};
+
+/// With fewer cores free another thread brings nothing.
+const FREE_CORES_MIN: f64 = 0.5;
+/// A buffer of more than this is not proposed: what it must hold is at most what is moved.
+const RING_BYTES_MAX: u64 = 1 << 30;
+const RING_BYTES_MIN: u64 = 64 << 20;
+/// Pieces of this size are many.
+const SMALL_PIECE_BYTES: u64 = 1 << 20;
+/// Of the run, from which on a drive at its highest rate is the limit.
+const DRIVE_SHARE: f64 = 0.85;
+
+impl Case<'_> {
+    /// The longest stage writes while it does nothing else. With a buffer behind it, it would write
+    /// while it goes on.
+    pub(super) fn in_turn(&self) -> Option<(Finding, Option<Predicted>)> {
+        let stage = self.stage();
+        let writes = stage.device_write_seconds - stage.flush_seconds;
+        let rest = stage.busy_seconds() - writes - stage.flush_seconds;
+        if self.share(writes) < SIDE_SHARE || self.share(rest) < SIDE_SHARE {
+            return None;
+        }
+        let what = format!(
+            "{} waits for what it writes for {} of the run, and works and reads for {}",
+            self.named(self.longest),
+            percent(self.share(writes)),
+            percent(self.share(rest).min(1.0))
+        );
+        let finding = Finding::new(&rules::IN_TURN, Certainty::Measured, what)
+            .because("it does one at a time")
+            .with_number("writes", self.share(writes), Unit::Share)
+            .with_number("rest", self.share(rest), Unit::Share);
+        let is_last = self.longest + 1 == self.look.stages.len();
+        let own = Some((self.longest, rest.max(writes)));
+        let seconds = self.overlapped_with(own, self.used_seconds()).filter(|_| is_last);
+        let predicted = seconds.and_then(|seconds| {
+            self.if_worth(seconds, || Predicted {
+                change: "put a buffer in front of the target".to_owned(),
+                command: self.split.as_deref().and_then(line::buffered),
+                seconds: self.whole(seconds),
+            })
+        });
+        Some((finding, predicted))
+    }
+
+    /// A buffer lets stages go on while the one behind it waits for its target, or works.
+    pub(super) fn with_buffer(&self) -> Option<Predicted> {
+        let last = self.look.stages.last()?;
+        let seconds = self.overlapped_seconds()?;
+        let writes = last.device_write_seconds - last.flush_seconds;
+        if self.look.stages.len() >= 2 && self.share(writes) >= SIDE_SHARE {
+            return self.if_worth(seconds, || Predicted {
+                change: "put a buffer in front of the target".to_owned(),
+                command: self.split.as_deref().and_then(line::buffered),
+                seconds: self.whole(seconds),
+            });
+        }
+        let (at, bytes) = self.gap()?;
+        let ring = bytes.next_power_of_two().max(RING_BYTES_MIN);
+        let ring = format!("{}M", ring >> 20);
+        self.if_worth(seconds, || Predicted {
+            change: format!("put a buffer behind {}", self.named(at)),
+            command: self
+                .split
+                .as_deref()
+                .and_then(|split| line::buffered_behind(split, at, &ring)),
+            seconds: self.whole(seconds),
+        })
+    }
+
+    /// The stage behind which a pipe is full at some times and empty at others, and all that passes
+    /// there: a buffer of that size never keeps it waiting.
+    fn gap(&self) -> Option<(usize, u64)> {
+        let all = &self.look.stages;
+        let waits =
+            |at: usize| self.share(all[at].blocked_seconds.min(all[at + 1].starved_seconds));
+        let at = (0..all.len().checked_sub(1)?).max_by(|&a, &b| waits(a).total_cmp(&waits(b)))?;
+        let bytes = self.moved_bytes(at).filter(|&bytes| bytes <= RING_BYTES_MAX)?;
+        (waits(at) >= SIDE_SHARE).then_some((at, bytes))
+    }
+
+    /// The stage that holds a rate, without it.
+    pub(super) fn without_rate(&self) -> Option<Predicted> {
+        self.declared_seconds(self.longest)?;
+        let stage = self.stage();
+        let own = (stage.busy_seconds() - stage.clock_seconds - stage.flush_seconds).max(0.0);
+        let seconds = self.overlapped_with(Some((self.longest, own)), self.used_seconds())?;
+        let command = self.split.as_deref().and_then(|split| {
+            let stage = pace::without_rate(split.get(self.longest)?)?;
+            line::with_stage(split, self.longest, stage)
+        });
+        self.if_worth(seconds, || Predicted {
+            change: "leave out the rate that it is told to hold".to_owned(),
+            command,
+            seconds: self.whole(seconds),
+        })
+    }
+
+    /// Cores that neither this pipeline nor other programs use.
+    fn free_cores(&self) -> f64 {
+        self.left_cores() - self.used_seconds() / self.seconds()
+    }
+
+    /// What the longest stage does with one thread and another program with all cores.
+    fn shares(&self) -> Option<&'static Parallel> {
+        let stage = self.stage();
+        let worker = stage.works_most.as_deref().unwrap_or_else(|| stage.program());
+        let found = parallel(worker, &self.look.absent).next()?;
+        let is_told = stage.program() == found.program && does_not_share(&stage.arguments);
+        (!is_told).then_some(found)
+    }
+
+    /// A compressor of one thread beside free cores.
+    pub(super) fn one_core(&self) -> Option<(Finding, Option<Predicted>)> {
+        let stage = self.stage();
+        let found = self.shares()?;
+        let (program, instead) = (found.program, found.instead);
+        let is_itself = stage.program() == program;
+        let free = self.free_cores();
+        if free < FREE_CORES_MIN {
+            return None;
+        }
+        let what = format!(
+            "{program} works with one thread, and {free:.1} of {} cores were free",
+            self.look.cores
+        );
+        let action = match stage.program() {
+            "tar" => format!("tar -I '{instead}' compresses with all cores"),
+            _ => format!("{instead} does the same with all cores"),
+        };
+        let finding = Finding::new(&rules::ONE_CORE, Certainty::Measured, what)
+            .with_action(action)
+            .with_number("free_cores", free, Unit::Count);
+        let predicted = self.shared_seconds(found).and_then(|seconds| {
+            self.if_worth(seconds, || Predicted {
+                change: format!("compress with {instead}"),
+                command: self
+                    .split
+                    .as_deref()
+                    .filter(|split| is_itself && is_word_of(&split[self.longest], program))
+                    .and_then(|split| line::with_program(split, self.longest, instead)),
+                seconds: self.whole(seconds),
+            })
+        });
+        Some((finding, predicted))
+    }
+
+    /// How long it takes with all cores: the work of the stage is divided into as many pieces at
+    /// once as there are cores and data, and all stages share the cores.
+    fn shared_seconds(&self, found: &Parallel) -> Option<f64> {
+        let stage = self.stage();
+        let work = found.work * stage.working_seconds;
+        let piece_bytes = (found.piece_bytes)(&stage.arguments);
+        let pieces = match self.moved_in(self.longest) {
+            Some(bytes) => bytes.div_ceil(piece_bytes) as f64,
+            // Of small pieces there are enough in anything that takes as long as this.
+            None if piece_bytes <= SMALL_PIECE_BYTES => f64::INFINITY,
+            None => return None,
+        };
+        let at_once = pieces.min(self.left_cores());
+        let rest = stage.busy_seconds() - stage.working_seconds - stage.flush_seconds;
+        let own = work / at_once.max(1.0) + rest.max(0.0);
+        let used = self.used_seconds() - (1.0 - found.work) * stage.processor_seconds;
+        self.overlapped_with(Some((self.longest, own)), used)
+    }
+
+    /// Bytes that a stage was given.
+    fn moved_in(&self, at: usize) -> Option<u64> {
+        let all = &self.look.stages;
+        all[at].bytes_in.or_else(|| at.checked_sub(1).and_then(|at| all[at].bytes_out))
+    }
+
+    /// What to do where nothing that was found says so, or why there is nothing to say.
+    pub(super) fn no_advice(&self, judgement: &Judgement) -> Option<Finding> {
+        let has_advice = judgement.findings.iter().any(|finding| finding.action.is_some());
+        if has_advice || judgement.predicted.is_some() {
+            return None;
+        }
+        let limit = judgement.findings.first()?.rule;
+        if let Some(action) = self.faster_level(limit) {
+            let what = format!("{} works for the most part", self.named(self.longest));
+            let finding = Finding::new(&rules::LEVEL, Certainty::Inferred, what);
+            return Some(
+                finding
+                    .because("a lower level takes less work, and makes more bytes")
+                    .with_action(action),
+            );
+        }
+        if let Some(path) = self.reads_most().filter(|_| limit == &rules::DEVICE) {
+            let what = format!("whether {path} can be read faster is not known");
+            let finding = Finding::new(&rules::READS, Certainty::Unknown, what);
+            return Some(finding.with_action(format!("`takeup bench read {path}` measures it")));
+        }
+        let what = format!("no advice, because {}", self.why_no_advice(judgement));
+        Some(Finding::new(&rules::NO_ADVICE, Certainty::Inferred, what))
+    }
+
+    fn why_no_advice(&self, judgement: &Judgement) -> String {
+        let rule = judgement.findings[0].rule;
+        let who = self.named(self.longest);
+        if rule == &rules::OUTSIDE {
+            "the program that it waits for was not looked at".to_owned()
+        } else if rule == &rules::TURNS {
+            match (self.hidden_pace(), self.overlapped_seconds()) {
+                (Some(at), _) => self.hidden_because(at),
+                (None, Some(seconds)) if seconds > DRIVE_SHARE * self.seconds() => {
+                    format!("all at once it would take {}, hardly less", duration(seconds))
+                }
+                _ => "where a buffer would help was not seen".to_owned(),
+            }
+        } else if rule == &rules::CORES {
+            "all cores are in use".to_owned()
+        } else if self.share(self.drive_seconds_to_end()) >= DRIVE_SHARE {
+            let highest = self.look.drive.as_ref().map_or(0.0, |it| it.highest_bytes_per_second);
+            format!("the drive is at its highest rate, {}", rate(highest))
+        } else if rule == &rules::DEVICE {
+            format!("how fast what {who} waits for can be is not known")
+        } else if rule == &rules::PACE {
+            format!("{who} waits by itself, and nothing around it makes that shorter")
+        } else {
+            self.why_not_shared()
+        }
+    }
+
+    /// Why no other program is proposed for one that works.
+    fn why_not_shared(&self) -> String {
+        let who = self.named(self.longest);
+        if self.shares().is_none() {
+            return format!("no program that is installed is known to do the work of {who} faster");
+        }
+        let free = self.free_cores().max(0.0);
+        if free < FREE_CORES_MIN && self.look.others_cores >= FREE_CORES_MIN {
+            let others = self.look.others_cores;
+            return format!(
+                "other programs use {others:.1} of the {} cores, and {free:.1} are left",
+                self.look.cores
+            );
+        }
+        format!("{free:.1} of {} cores are free for more threads of {who}", self.look.cores)
+    }
+
+    /// The lower level of a compressor that works, where nothing else helps.
+    fn faster_level(&self, limit: &'static finding::Rule) -> Option<String> {
+        if limit != &rules::WORK && limit != &rules::CORES {
+            return None;
+        }
+        let all = &self.look.stages;
+        let used = |at: usize| all[at].processor_seconds;
+        let most = (0..all.len()).max_by(|&a, &b| used(a).total_cmp(&used(b)))?;
+        let at = if limit == &rules::CORES { most } else { self.longest };
+        let level = faster_level(&all[at].arguments)?;
+        Some(format!("try {level}; what it saves depends on the data"))
+    }
+
+    /// The file that the longest stage waits for most, where it reads it.
+    fn reads_most(&self) -> Option<&str> {
+        let Stage { waits_for, device_seconds, device_write_seconds, .. } = self.stage();
+        let path = waits_for.first()?.what.as_str();
+        let is_file = path.starts_with('/') && !path.starts_with("/dev/");
+        (is_file && *device_write_seconds < device_seconds / 2.0).then_some(path)
+    }
+}

@@ -1,0 +1,123 @@
+//! Writes to a tape that are small: each costs the drive and the kernel a fixed time.
+
+use finding::{Certainty, Finding, Unit};
+use report::format::{binary_size, duration};
+
+use super::{Case, Predicted, line, rules};
+
+/// Smaller writes to a tape cost more than they move, and what is proposed in their place.
+const SMALL_WRITE_BYTES: f64 = 60.0 * 1024.0;
+pub(super) const PROPOSED_BYTES: u64 = 64 << 10;
+/// Fewer writes cost nothing that is worth a word.
+const WRITES_MIN: u64 = 200;
+/// Of the run, which the writes must take.
+const WRITES_SHARE: f64 = 0.1;
+/// A write that takes longer than this, beside what the drive's numbers say, waits for the medium.
+const KERNEL_SECONDS: f64 = 300e-6;
+
+/// Small writes of the last stage.
+struct Writes {
+    bytes_each: f64,
+    count: f64,
+    seconds_each: f64,
+}
+
+impl Case<'_> {
+    /// The tape that the last stage writes to.
+    fn tape(&self) -> Option<String> {
+        let last = self.look.stages.last()?;
+        let is_tape = |what: &str| what.starts_with("/dev/nst") || what.starts_with("/dev/st");
+        let named = || last.waits_for.iter().find(|wait| is_tape(&wait.what));
+        let drive = self.look.drive.as_ref().map(|drive| drive.name.clone());
+        drive.or_else(|| named().map(|wait| wait.what.clone()))
+    }
+
+    fn small_writes(&self) -> Option<Writes> {
+        let last = self.look.stages.last()?;
+        let bytes_each = last.write_bytes_mean?;
+        let seconds = last.device_write_seconds - last.flush_seconds;
+        let count = last.write_calls;
+        let is_small = bytes_each < SMALL_WRITE_BYTES && count >= WRITES_MIN;
+        let seconds_each = seconds / count as f64;
+        (is_small && self.share(seconds) >= WRITES_SHARE).then_some(Writes {
+            bytes_each,
+            count: count as f64,
+            seconds_each,
+        })
+    }
+
+    /// What a write costs beside its bytes, and a byte; `None` where the drive's numbers are not
+    /// known.
+    fn costs(&self, writes: &Writes) -> Option<(f64, f64)> {
+        let drive = self.look.drive.as_ref()?;
+        let fixed = drive.command_seconds?;
+        let byte = drive.interface_bytes_per_second.map_or(0.0, |rate| 1.0 / rate.max(1.0));
+        let transfer = writes.bytes_each * byte;
+        let waits_for_medium = writes.seconds_each > fixed + transfer + KERNEL_SECONDS;
+        let fixed = if waits_for_medium { fixed } else { writes.seconds_each - transfer };
+        Some((fixed.max(0.0), byte))
+    }
+
+    /// Small writes to a tape by the stage that the others wait for, and what larger ones bring.
+    pub(super) fn small_tape_writes(&self) -> Option<(Finding, Option<Predicted>)> {
+        let tape = self.tape()?;
+        let last = self.look.stages.len().checked_sub(1)?;
+        let writes = self.small_writes().filter(|_| self.longest == last)?;
+        let stage = &self.look.stages[last];
+        let each = binary_size(writes.bytes_each.round() as u64);
+        let what = format!(
+            "{} writes {each} to {tape} with each call: {} each, {} in all",
+            self.named(last),
+            short(writes.seconds_each),
+            duration(writes.seconds_each * writes.count)
+        );
+        let finding = Finding::new(&rules::SMALL_TAPE_WRITES, Certainty::Measured, what)
+            .because("each write costs a fixed time beside its bytes")
+            .with_number("bytes", writes.bytes_each, Unit::Bytes)
+            .with_number("seconds", writes.seconds_each, Unit::Seconds);
+        let typed = self.split.as_deref().and_then(|split| split.last());
+        let larger = typed.and_then(|typed| line::blocks::larger(typed, PROPOSED_BYTES));
+        let option = line::blocks::option(stage.program(), PROPOSED_BYTES);
+        let change = option.map_or_else(
+            || "collect blocks of 64 KiB in front of the tape".to_owned(),
+            |option| format!("write 64 KiB with each call ({option})"),
+        );
+        let Some((fixed, byte)) = self.costs(&writes) else {
+            let unknown = "what it saves is not known: what a write costs this drive is not known";
+            return Some((finding.with_action(format!("{change}; {unknown}")), None));
+        };
+        let fewer = (writes.count * writes.bytes_each / PROPOSED_BYTES as f64).ceil();
+        let moved = writes.count * writes.bytes_each;
+        let before = writes.count * fixed + moved * byte;
+        let saved = (before - fewer * fixed - moved * byte).max(0.0);
+        let own = (self.seen_seconds(last) - stage.flush_seconds - saved).max(0.0);
+        let seconds = self.overlapped_with(Some((last, own)), self.used_seconds())?;
+        let seconds = seconds.max(self.seconds() - saved);
+        let command = self.split.as_deref().and_then(|split| {
+            let mut all = split.to_vec();
+            let changed = larger.or_else(|| line::blocks::collected(split.last()?))?;
+            *all.last_mut()? = changed;
+            Some(all.join(" | "))
+        });
+        let predicted =
+            self.if_worth(seconds, || Predicted { change, command, seconds: self.whole(seconds) });
+        let gained = (self.seconds() - seconds).max(0.0);
+        let mut finding = finding;
+        finding.gain = predicted.is_some().then(|| {
+            let how = option_or_blocks(stage.program());
+            format!("{how} saves about {}", duration(gained))
+        });
+        // Where larger writes gain nothing small ones are no finding.
+        predicted.is_some().then_some((finding, predicted))
+    }
+}
+
+/// A duration that may be less than a millisecond.
+fn short(seconds: f64) -> String {
+    if seconds < 0.9995e-3 { format!("{:.0} us", seconds * 1e6) } else { duration(seconds) }
+}
+
+fn option_or_blocks(program: &str) -> String {
+    let option = line::blocks::option(program, PROPOSED_BYTES);
+    option.unwrap_or_else(|| "blocks of 64 KiB".to_owned())
+}

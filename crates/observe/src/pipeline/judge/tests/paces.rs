@@ -1,0 +1,214 @@
+//! What a stage takes by itself, what binds next, and what overlaps with nothing.
+
+use super::super::*;
+use super::{look, on_a_drive, rules_of, stage, waits_for, writes};
+use crate::pipeline::Drive;
+
+const MIB: f64 = 1_048_576.0;
+
+/// `head -c 80M noise | pv -qL 16m | gzip -1`: pv sends bursts into a full pipe and sleeps between
+/// them; it makes up for the time in which it was blocked, so that no buffer saves any.
+fn paced() -> Look {
+    let mut pv = stage("pv -qL 16m", [0.05, 0.0, 2.4, 0.0]);
+    (pv.other_seconds, pv.clock_seconds) = (2.5, 2.5);
+    (pv.lifetime_seconds, pv.declared_bytes_per_second) = (4.95, Some(16.0 * MIB));
+    pv.declared_by = Some("pv".to_owned());
+    let mut head = stage("head -c 80M noise", [0.05, 0.0, 4.9, 0.0]);
+    head.bytes_out = Some(80 << 20);
+    let mut gzip = stage("gzip -1", [3.2, 1.75, 0.0, 0.0]);
+    gzip.bytes_in = Some(80 << 20);
+    look(vec![head, waits_for("the clock", pv), gzip])
+}
+
+#[test]
+fn a_rate_that_is_held_is_the_limit_however_it_is_held() {
+    let typed = "head -c 80M noise | pv -qL 16m | gzip -1";
+    let found = judge(&paced(), Some(typed));
+    assert_eq!((found.limit, rules_of(&found)), (Some(1), vec!["pipeline.pace"]));
+    assert!((found.longest_stage_seconds.unwrap() - 5.0).abs() < 1e-9, "{found:?}");
+    let sentence = found.findings[0].sentence();
+    let expected = "stage 2 (pv) is the limit: pv holds the rate that it was told, 16.8 MB/s, at \
+                    which the data take 4.95 s";
+    assert_eq!(sentence, expected);
+    // Without it gzip is what binds.
+    let predicted = found.predicted.unwrap();
+    assert!((predicted.seconds - 3.2).abs() < 1e-9, "{predicted:?}");
+    assert_eq!(predicted.command.unwrap(), "head -c 80M noise | pv -q | gzip -1");
+}
+
+/// What sleeps by a rule of its own may make up for it, or not.
+#[test]
+fn the_floor_of_what_sleeps_and_waits_is_not_known() {
+    let mut seen = paced();
+    seen.stages[1].declared_bytes_per_second = None;
+    let found = judge(&seen, None);
+    assert_eq!(rules_of(&found), ["pipeline.turns", "pipeline.no-advice"]);
+    assert_eq!((found.limit, found.longest_stage_seconds), (None, None));
+    assert_eq!(found.predicted, None);
+    let sentence = found.findings[0].sentence();
+    assert!(
+        sentence.contains("how long it would take if all worked at once is not known"),
+        "{sentence}"
+    );
+    let why = found.findings[1].sentence();
+    assert!(why.starts_with("no advice, because stage 2 (pv) waits for the clock"), "{why}");
+    // Where it was never kept waiting, what was seen is what it takes.
+    seen.stages[1].blocked_seconds = 0.1;
+    assert!(judge(&seen, None).longest_stage_seconds.is_some());
+}
+
+/// `pv -L 12m | xz -0`: with all cores xz takes 2.7 s, and pv takes 4 s whatever xz does.
+#[test]
+fn a_forecast_goes_on_to_the_next_limit() {
+    let mut seen = paced();
+    seen.stages.remove(0);
+    seen.stages[0].declared_bytes_per_second = Some(20.0 * MIB);
+    seen.stages[1] = stage("xz -0", [4.9, 0.05, 0.0, 0.0]);
+    seen.stages[1].bytes_in = Some(80 << 20);
+    let found = judge(&seen, Some("pv -L 20m noise | xz -0"));
+    assert_eq!(found.limit, Some(1));
+    let predicted = found.predicted.unwrap();
+    assert!((predicted.seconds - 4.0).abs() < 1e-9, "{predicted:?}");
+    // Nothing is proposed that the next limit leaves without effect.
+    seen.stages[0].declared_bytes_per_second = Some(17.0 * MIB);
+    assert_eq!(judge(&seen, None).predicted, None);
+}
+
+/// A compressor that divides its data into large pieces has few of them in little data.
+#[test]
+fn more_threads_than_pieces_bring_nothing() {
+    let of = |mebibytes: u64| {
+        let mut xz = stage("xz -6", [9.9, 0.1, 0.0, 0.0]);
+        xz.bytes_in = Some(mebibytes << 20);
+        judge(&look(vec![stage("cat x", [0.1, 0.0, 9.9, 0.0]), xz]), None).predicted
+    };
+    assert!(of(240).is_some());
+    assert_eq!(of(20), None);
+}
+
+/// `tar | gzip | dd of=drive`: what the drive does at its end overlaps with nothing.
+#[test]
+fn the_end_of_a_target_is_added() {
+    let mut seen = look(vec![
+        stage("tar cf - x", [0.5, 0.0, 9.5, 0.0]),
+        stage("gzip -1", [4.7, 0.1, 2.2, 0.0]),
+        writes("/dev/nst0", stage("dd obs=64k of=/dev/nst0", [0.1, 3.9, 0.0, 6.0])),
+    ]);
+    seen.stages[2].flush_seconds = 3.0;
+    let found = judge(&seen, None);
+    assert_eq!(found.limit, None);
+    assert!((found.longest_stage_seconds.unwrap() - 7.7).abs() < 1e-9, "{found:?}");
+    assert!(found.findings[0].sentence().contains("it would take 7.70 s"), "{found:?}");
+    assert!((found.predicted.unwrap().seconds - 7.7).abs() < 1e-9);
+}
+
+/// A pipe between two stages that work by turns.
+#[test]
+fn a_buffer_behind_what_works_in_bursts() {
+    let mut seen = look(vec![
+        stage("sh bursts", [4.0, 0.0, 2.0, 4.0]),
+        stage("gzip -1", [6.0, 4.0, 0.0, 0.0]),
+    ]);
+    seen.stages[0].bytes_out = Some(200 << 20);
+    let found = judge(&seen, Some("sh bursts | gzip -1 >x"));
+    let predicted = found.predicted.unwrap();
+    assert!((predicted.seconds - 8.0).abs() < 1e-9, "{predicted:?}");
+    assert_eq!(predicted.command.unwrap(), "sh bursts | takeup pipe --ring 256M | gzip -1 >x");
+    // More than any buffer holds.
+    seen.stages[0].bytes_out = Some(8 << 30);
+    assert_eq!(judge(&seen, None).predicted, None);
+}
+
+fn small_writes(bytes_each: f64) -> Look {
+    let mut tar = writes("/dev/nst0", stage("tar -b 20 -cf /dev/nst0 x", [0.5, 0.0, 0.0, 9.5]));
+    tar.device_write_seconds = 9.0;
+    (tar.bytes_out, tar.write_bytes_mean) = (Some(300_000_000), Some(bytes_each));
+    tar.write_calls = (300_000_000.0 / bytes_each) as u64;
+    let drive = Drive {
+        name: "/dev/nst0".to_owned(),
+        highest_bytes_per_second: 100e6,
+        compresses: false,
+        command_seconds: Some(200e-6),
+        interface_bytes_per_second: Some(600e6),
+        synchronise_seconds: Some(1.0),
+    };
+    Look { drive: Some(drive), ..look(vec![tar]) }
+}
+
+/// The first account: blocks of 10 KiB, each of which costs as much as one of 64 KiB.
+#[test]
+fn small_writes_to_a_tape_are_told_and_what_larger_ones_save() {
+    let typed = "tar -b 20 -cf /dev/nst0 x";
+    let found = judge(&small_writes(10240.0), Some(typed));
+    assert_eq!(rules_of(&found), ["pipeline.device", "pipeline.small-tape-writes"]);
+    let finding = &found.findings[1];
+    let expected = "stage 1 (tar) writes 10 KiB to /dev/nst0 with each call: 307 us each, 9.00 \
+                    s in all: each write costs a fixed time beside its bytes";
+    assert_eq!(finding.sentence(), expected);
+    // 29,296 writes of 290 us beside their bytes become 4,578.
+    let predicted = found.predicted.unwrap();
+    assert!((predicted.seconds - (10.0 - 7.17)).abs() < 0.3, "{predicted:?}");
+    assert_eq!(predicted.command.unwrap(), "tar -b 128 -cf /dev/nst0 x");
+    assert!(finding.gain.as_ref().unwrap().starts_with("-b 128 saves about 7.0"), "{finding:?}");
+    // Large ones are left alone.
+    let large = judge(&small_writes(65536.0), Some(typed));
+    assert!(!rules_of(&large).contains(&"pipeline.small-tape-writes"), "{large:?}");
+    // A drive at its highest rate gains nothing by larger writes.
+    let mut busy = small_writes(10240.0);
+    busy.drive.as_mut().unwrap().highest_bytes_per_second = 31e6;
+    assert_eq!(judge(&busy, Some(typed)).predicted, None);
+    // What a write costs a real drive is not known before it is tried.
+    let mut real = small_writes(10240.0);
+    real.drive = None;
+    let found = judge(&real, Some(typed));
+    assert_eq!(found.predicted, None);
+    let action = found.findings[1].action.clone().unwrap();
+    assert!(action.starts_with("write 64 KiB with each call (-b 128); what it saves"), "{action}");
+}
+
+/// Every judgement ends with what to do, or with why there is nothing to say.
+#[test]
+fn there_is_advice_or_a_reason() {
+    let reason = |look: &Look| {
+        let found = judge(look, None);
+        let last = found.findings.last().unwrap().clone();
+        (last.rule.id, last.action.is_some(), last.what)
+    };
+    let mut seen =
+        look(vec![stage("cat x", [1.0, 0.0, 9.0, 0.0]), stage("gzip -1", [9.9, 0.1, 0.0, 0.0])]);
+    seen.absent = vec!["pigz"];
+    let (rule, has_action, what) = reason(&seen);
+    assert_eq!((rule, has_action), ("pipeline.no-advice", false));
+    let expected = "no advice, because no program that is installed is known to do the work of \
+                    stage 2 (gzip) faster";
+    assert_eq!(what, expected);
+    seen.absent.clear();
+    seen.others_cores = 1.0;
+    let expected = "no advice, because other programs use 1.0 of the 2 cores, and 0.0 are left";
+    assert_eq!(reason(&seen).2, expected);
+    // A lower level works less.
+    seen.stages[1] = stage("gzip -9", [9.9, 0.1, 0.0, 0.0]);
+    assert_eq!(reason(&seen).0, "pipeline.level");
+    let slow = waits_for("/srv/x", stage("cat /srv/x", [0.2, 0.3, 0.0, 9.5]));
+    let reads = look(vec![slow, stage("cat", [0.2, 9.8, 0.0, 0.0])]);
+    let (rule, has_action, _) = reason(&reads);
+    assert_eq!((rule, has_action), ("pipeline.reads", true));
+    let drive = on_a_drive(false, vec![writes("/dev/nst0", stage("dd", [0.1, 0.0, 0.0, 9.9]))]);
+    let mut drive = drive;
+    drive.stages[0].bytes_out = Some(98_000_000);
+    let expected = "no advice, because the drive is at its highest rate, 10.0 MB/s";
+    assert_eq!(reason(&drive).2, expected);
+}
+
+/// bzip2 is not told to be a program that is not there.
+#[test]
+fn what_is_not_installed_is_not_proposed() {
+    let mut seen =
+        look(vec![stage("cat x", [1.0, 0.0, 9.0, 0.0]), stage("bzip2 -c", [9.9, 0.1, 0.0, 0.0])]);
+    let of = |seen: &Look| judge(seen, Some("cat x | bzip2 -c")).predicted.map(|it| it.change);
+    assert_eq!(of(&seen).unwrap(), "compress with lbzip2");
+    seen.absent = vec!["lbzip2"];
+    assert_eq!(of(&seen).unwrap(), "compress with pbzip2");
+    seen.absent = vec!["lbzip2", "pbzip2"];
+    assert_eq!(of(&seen), None);
+}

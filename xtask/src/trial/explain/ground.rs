@@ -1,0 +1,158 @@
+//! Where a case happens: files of noise, a virtual drive or disk, and lines that are run there.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+use super::super::Ground;
+use super::pipelines::{Pipeline, Scenery};
+
+/// How long a drive or disk may take to appear or to go.
+const PATIENCE: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(20);
+/// Files that a tar or cpio has to read.
+const FILES: usize = 16;
+
+/// The folder of a case.
+pub(super) struct Place {
+    folder: PathBuf,
+    path: OsString,
+    takeup: PathBuf,
+    has_drive: bool,
+    _mounted: Option<Mounted>,
+}
+
+impl Place {
+    pub(super) fn new(ground: &Ground, pipeline: &Pipeline) -> anyhow::Result<Place> {
+        let folder = ground.folder.clone();
+        let programs = folder.join("programs");
+        fs::create_dir_all(&programs).context("create a folder for programs")?;
+        std::os::unix::fs::symlink(&ground.takeup, programs.join("takeup"))?;
+        let mut path = programs.into_os_string();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        let mut place =
+            Place { folder, path, takeup: ground.takeup.clone(), has_drive: false, _mounted: None };
+        place.write_files(ground.seed, pipeline)?;
+        place._mounted = match &pipeline.scenery {
+            Scenery::Files => None,
+            Scenery::Drive(options) => Some(place.mount("tape", "drive", options)?),
+            Scenery::Disk(options) => Some(place.mount("disk", "slow", options)?),
+        };
+        place.has_drive = matches!(pipeline.scenery, Scenery::Drive(_));
+        Ok(place)
+    }
+
+    fn write_files(&self, seed: u64, pipeline: &Pipeline) -> anyhow::Result<()> {
+        let bytes = usize::try_from(pipeline.bytes)?;
+        let noise = samples::noise(seed, bytes);
+        fs::write(self.folder.join("noise"), &noise)?;
+        if pipeline.line.contains(" text") {
+            let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
+            let text: Vec<u8> =
+                noise[..bytes / 2].iter().flat_map(|it| [digit(it >> 4), digit(it & 15)]).collect();
+            fs::write(self.folder.join("text"), text)?;
+        }
+        fs::create_dir(self.folder.join("files"))?;
+        if pipeline.line.contains("files") {
+            for (number, part) in noise.chunks(bytes.div_ceil(FILES)).enumerate() {
+                fs::write(self.folder.join(format!("files/{number}")), part)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn mount(&self, kind: &str, name: &str, options: &[String]) -> anyhow::Result<Mounted> {
+        let folder = self.folder.join(name);
+        fs::create_dir(&folder)?;
+        let mut command = Command::new(&self.takeup);
+        command.args(["sim", kind]).arg(&folder).args(options).current_dir(&self.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut mounted = Mounted { child: command.spawn()?, folder };
+        let end = Instant::now() + PATIENCE;
+        while !mounted.folder.join("status").exists() {
+            if mounted.child.try_wait()?.is_some() || Instant::now() > end {
+                bail!("takeup sim {kind} {} did not appear", options.join(" "));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(mounted)
+    }
+
+    fn shell(&self, line: &str) -> Command {
+        let mut command = Command::new("/bin/bash");
+        command.args(["-o", "pipefail", "-c", line]).current_dir(&self.folder);
+        command.env("PATH", &self.path).stdin(Stdio::null());
+        command
+    }
+
+    fn rewind(&self) -> anyhow::Result<()> {
+        if self.has_drive {
+            let output = self.shell("mt-st -f drive/nst0 rewind").output()?;
+            succeeded(&output, "mt-st rewind")?;
+        }
+        Ok(())
+    }
+
+    /// Runs a line and times it.
+    pub(super) fn seconds(&self, line: &str) -> anyhow::Result<f64> {
+        self.rewind()?;
+        let mut command = self.shell(line);
+        let start = Instant::now();
+        let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output()?;
+        let seconds = start.elapsed().as_secs_f64();
+        succeeded(&output, line)?;
+        Ok(seconds)
+    }
+
+    /// What the program says of a line.
+    pub(super) fn explained(&self, line: &str) -> anyhow::Result<Value> {
+        // What was just written is on the disk before anything is timed.
+        succeeded(&self.shell("sync -f .").output()?, "sync")?;
+        self.rewind()?;
+        let mut command = Command::new(&self.takeup);
+        command.args(["explain", "--json", "--shell", "/bin/bash", line]);
+        let output = command.current_dir(&self.folder).env("PATH", &self.path).output()?;
+        succeeded(&output, line)?;
+        serde_json::from_slice(&output.stdout).context("what explain printed")
+    }
+}
+
+fn succeeded(output: &Output, line: &str) -> anyhow::Result<()> {
+    if !output.status.success() {
+        bail!("{line}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}
+
+/// A drive or disk that is there until this is dropped.
+struct Mounted {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let plain = rustix::mount::UnmountFlags::empty();
+            // Busy for a moment, or gone by itself.
+            let _ = rustix::mount::unmount(&self.folder, plain);
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            if Instant::now() > end {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                let _ = rustix::mount::unmount(&self.folder, rustix::mount::UnmountFlags::DETACH);
+                return;
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
