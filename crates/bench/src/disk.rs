@@ -42,9 +42,9 @@ use targets::Targets;
 use work::Work;
 
 pub use error::DiskError;
-pub use job::{JobError, LineFault, Room};
+pub use job::{JobError, LineFault, RefusedLine, Room};
 pub use operations::{Operation, Operations};
-pub use places::UserJob;
+pub use places::{UserJob, Wanted};
 pub use targets::{OwnFolder, check_room, fio_name};
 
 /// Runs fio as the cells say.
@@ -58,6 +58,8 @@ pub struct DiskExecutor {
     run_seconds: f64,
     version: String,
     queues: Queues,
+    /// What would keep its settings over a restart.
+    restart: BTreeMap<String, String>,
     /// What is known of the last run, where it did not end.
     unfinished: Option<Unfinished>,
 }
@@ -82,12 +84,13 @@ impl DiskExecutor {
         let queues = Queues::new(plan, &device, journal)?;
         Ok(DiskExecutor {
             work,
-            device,
             targets,
             length_bytes: plan.length_bytes,
             run_seconds: plan.run_seconds,
             version,
             queues,
+            restart: queue::restart(plan, &device),
+            device,
             unfinished: None,
         })
     }
@@ -98,6 +101,7 @@ impl DiskExecutor {
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let mut environment = environment::of(Path::new(&names.join(", ")), &self.device);
         environment.insert("fio".to_owned(), self.version.clone());
+        environment.extend(self.restart.clone());
         // Those that are typed for a recommended setting.
         environment.insert("queues".to_owned(), queue::names(&self.device).join(" "));
         let own = |path: &str| {

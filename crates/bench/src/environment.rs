@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use host::layers::Storage;
+use host::machine::Machine;
+use host::settings::keep::{keeper, lasting_name};
+use host::settings::{Kind, Setting};
 
 /// Settings of a block device's queue that change results.
 const QUEUE_SETTINGS: &[&str] = &[
@@ -39,6 +42,8 @@ pub fn of(path: &Path, device: &Storage) -> BTreeMap<String, String> {
         }
     };
     put("path", path.display().to_string());
+    let lasting = lasting_name(Path::new("/dev/disk/by-id"), path);
+    put(LASTING_PATH, lasting.map_or(String::new(), |name| name.display().to_string()));
     put("huge pages", crate::read::huge_page_setting().unwrap_or_default());
     let reported = if crate::memory::is_given_back() { "given back to the host" } else { "" };
     put("free memory", reported.to_owned());
@@ -57,4 +62,26 @@ pub fn of(path: &Path, device: &Storage) -> BTreeMap<String, String> {
         }
     }
     found
+}
+
+/// The path of a device by a name that stays when names change, where it has one.
+pub const LASTING_PATH: &str = "path by id";
+
+/// What would keep settings of these kinds over a restart, each by the name of what is kept; of
+/// several disks the first that nothing keeps, or that another program than udev does. It takes
+/// milliseconds, and is looked at once for all runs.
+pub fn of_restart(kind: Kind, settings: &[Setting]) -> Option<(String, String)> {
+    let machine = Machine::this();
+    let words = settings.iter().map(|setting| keeper(&machine, setting).words());
+    let found = words.max_by_key(|words| match words.as_str() {
+        "udev" => 0,
+        words if host::settings::keep::why_not_kept(words).is_none() => 1,
+        _ => 2,
+    })?;
+    Some((kept_by(kind.file_name()), found))
+}
+
+/// The name of what keeps a setting over a restart.
+pub fn kept_by(setting: &str) -> String {
+    format!("restart {setting}")
 }

@@ -35,7 +35,7 @@ pub use comparer::Basis;
 pub use effects::{Change, Effect};
 pub use findings::Seen;
 pub use sampling::Dependence;
-pub use typed::{Typed, quoted};
+pub use typed::{KEEP, Typed, UNDO, quoted, set_line};
 pub use verdict::{Verdict, settle, the_same};
 
 use comparer::Comparer;

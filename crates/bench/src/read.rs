@@ -23,7 +23,7 @@ use std::time::Instant;
 use device::file::{DirectAlignment, cached_bytes, drop_cached};
 use flow::cancel::Cancel;
 use host::layers::Storage;
-use host::settings::{Guard, GuardError, Setting, read_ahead_value};
+use host::settings::{Guard, GuardError, Kind, Setting, read_ahead_value};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 
@@ -50,6 +50,8 @@ struct Subject {
     length_bytes: u64,
     alignment: Option<DirectAlignment>,
     device: Storage,
+    /// What would keep its read-ahead over a restart.
+    restart: Option<(String, String)>,
 }
 
 impl Subject {
@@ -66,7 +68,9 @@ impl Subject {
             return Err(not_readable("empty"));
         }
         let alignment = device::file::direct_alignment(&file);
-        Ok(Subject { path: path.to_owned(), length_bytes, alignment, device })
+        let read_ahead = device.read_ahead.as_deref().map(Setting::read_ahead);
+        let restart = environment::of_restart(Kind::ReadAhead, read_ahead.as_slice());
+        Ok(Subject { path: path.to_owned(), length_bytes, alignment, device, restart })
     }
 
     fn read_ahead(&self) -> Result<Setting, ReadError> {
@@ -172,7 +176,8 @@ impl Executor for ReadExecutor {
         if reading.cache == Cache::Buffered {
             memory::take_back(length_bytes);
         }
-        let environment = environment::of(&subject.path, &subject.device);
+        let mut environment = environment::of(&subject.path, &subject.device);
+        environment.extend(subject.restart.clone());
         let before = Before::look(&subject.device);
         let begun = Instant::now();
         let measured = engine::read(&reading, &files, length_bytes, Watched::InFull, cancel);

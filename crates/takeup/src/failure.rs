@@ -33,18 +33,26 @@ pub const FAILED: u8 = 1;
 #[derive(Debug)]
 pub struct Failure {
     message: String,
+    /// What it consists of, a line each.
+    details: Vec<String>,
     hint: Option<String>,
 }
 
 impl Failure {
     /// A failure from an error and all its causes.
     pub fn new(error: &(dyn Error + 'static), hint: Option<String>) -> Failure {
-        Failure { message: with_causes(error), hint: hint.or_else(|| cause_hint(error)) }
+        let hint = hint.or_else(|| cause_hint(error));
+        Failure { message: with_causes(error), details: Vec::new(), hint }
     }
 
     /// A failure that has no error behind it.
     pub fn of(message: impl Into<String>, hint: Option<&str>) -> Failure {
-        Failure { message: message.into(), hint: hint.map(str::to_owned) }
+        Failure { message: message.into(), details: Vec::new(), hint: hint.map(str::to_owned) }
+    }
+
+    /// The same, with a line for each thing that is wrong.
+    pub fn with_details(self, details: Vec<String>) -> Failure {
+        Failure { details, ..self }
     }
 
     /// What went wrong, in a line.
@@ -55,6 +63,9 @@ impl Failure {
     /// The lines for standard error.
     pub fn to_text(&self) -> String {
         let mut text = format!("takeup: {}\n", escape(self.message.as_bytes()));
+        for detail in &self.details {
+            text.push_str(&format!("  {}\n", escape(detail.as_bytes())));
+        }
         if let Some(hint) = &self.hint {
             text.push_str(&format!("hint: {}\n", escape(hint.as_bytes())));
         }
@@ -72,7 +83,11 @@ impl Failure {
     }
 
     fn document(&self, command: &str) -> Value {
-        json!({ "command": command, "error": self.message, "hint": self.hint })
+        let mut document = json!({ "command": command, "error": self.message, "hint": self.hint });
+        if !self.details.is_empty() {
+            document["details"] = json!(self.details);
+        }
+        document
     }
 }
 

@@ -1,17 +1,26 @@
 //! A user's own job for fio, as far as it can be seen what it will do.
 //!
 //! fio has hundreds of options, and every version more: some remove the file, name others, run
-//! programs, load code. So an option is taken when it is on the list below, and nothing else is.
-//! What is taken is written out anew for fio, which never sees the file: it may change meanwhile,
-//! and fio would replace `${NAME}` in it. Where the files of a section are is no part of that text:
-//! it is looked at by itself ([`places`](super::places)) and given to each section.
+//! programs, load code. So an option is passed on when the table says that it is harmless
+//! ([`options`]), and what the table does not have is refused. What is passed on is written out
+//! anew for fio, which never sees the file: it may change meanwhile, and fio would replace
+//! `${NAME}` in it. Where the files of a section are is no part of that text: it is looked at by
+//! itself ([`places`](super::places)) and given to each section.
+
+mod fault;
+mod options;
+mod values;
 
 use std::fmt::Write as _;
-use std::io;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use super::ramp::Ramp;
+use options::{ENGINES, ENGINES_WITHOUT_FILES, Treatment, first_name, treatment};
+use values::{
+    Extent, NAME_BYTES_MAX, bytes, expanded, is_harmless_format, is_plain_letter, is_plain_value,
+    names, number, time,
+};
+
+pub use fault::{JobError, LineFault, RefusedLine};
 
 /// What a job does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +31,17 @@ pub struct Job {
     ramps: Vec<(usize, String)>,
     /// Whether a section waits for another.
     is_in_turn: bool,
+    /// Options that do not go to fio, each once, with the reason.
+    left_out: Vec<(String, &'static str)>,
+}
+
+/// What is said of a job beside its file.
+#[derive(Clone, Copy)]
+pub struct Beside<'a> {
+    /// Options that take the place of all with their names.
+    pub sets: &'a [String],
+    /// The values of `${NAME}`.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// A part of a job file: its head and what stands below.
@@ -30,6 +50,8 @@ struct Block {
     name: String,
     /// Its lines for fio, without those that say where files are.
     text: String,
+    /// The section that it waits for.
+    waits_for: Option<String>,
     options: Options,
 }
 
@@ -45,9 +67,13 @@ impl Block {
 struct Options {
     files: Option<Vec<String>>,
     folders: Option<Vec<String>>,
+    engine: Option<String>,
     writes: Option<bool>,
+    /// Whether blocks that were written are discarded, which is no pattern.
+    discards: bool,
     size: Extent,
     offset: Extent,
+    increment: Extent,
     file_bytes: Option<u64>,
     jobs: Option<u64>,
     files_of_job: Option<u64>,
@@ -60,9 +86,12 @@ impl Options {
         Options {
             files: own.files.or_else(|| general.files.clone()),
             folders: own.folders.or_else(|| general.folders.clone()),
+            engine: own.engine.or_else(|| general.engine.clone()),
             writes: own.writes.or(general.writes),
+            discards: own.discards || general.discards,
             size: own.size.over(general.size),
             offset: own.offset.over(general.offset),
+            increment: own.increment.over(general.increment),
             file_bytes: own.file_bytes.or(general.file_bytes),
             jobs: own.jobs.or(general.jobs),
             files_of_job: own.files_of_job.or(general.files_of_job),
@@ -103,21 +132,31 @@ impl Section {
     /// Whether it writes or discards. fio reads unless it is told otherwise.
     #[must_use]
     pub fn writes(&self) -> bool {
-        self.options.writes.unwrap_or(false)
+        self.options.writes.unwrap_or(false) || self.options.discards
+    }
+
+    /// Whether its engine opens no file: what it names is not touched.
+    #[must_use]
+    pub fn is_without_files(&self) -> bool {
+        let engine = self.options.engine.as_deref();
+        engine.is_some_and(|engine| ENGINES_WITHOUT_FILES.contains(&engine))
     }
 
     /// Bytes from the start of a file of so many that it may ask for, at most, where it works on so
     /// many files: a size is divided by them (fio(1), `filename`).
     #[must_use]
     pub fn reach_bytes(&self, file_bytes: u64, files: usize) -> u64 {
-        let Options { size, offset, .. } = self.options;
+        let Options { size, offset, increment, jobs, .. } = self.options;
         let files = files.max(1) as u64;
         let size = match size.bytes {
             // What is left over goes to some of them.
             Some(all) if all.is_multiple_of(files) => Extent { bytes: Some(all / files), ..size },
             _ => size,
         };
-        let end = size.of_file(file_bytes).saturating_add(offset.of_file(file_bytes));
+        // Each job begins that much behind the one before it.
+        let behind = increment.of_file(file_bytes).saturating_mul(jobs.unwrap_or(1).max(1) - 1);
+        let start = offset.of_file(file_bytes).saturating_add(behind);
+        let end = size.of_file(file_bytes).saturating_add(start);
         end.max(self.options.file_bytes.unwrap_or(0))
     }
 
@@ -131,126 +170,11 @@ impl Section {
             Some(bytes) => bytes.saturating_mul(each),
             None => options.size.bytes?,
         };
-        let before = options.offset.bytes.unwrap_or(0).saturating_mul(each);
+        let behind = options.increment.bytes.unwrap_or(0).saturating_mul(jobs - 1);
+        let before = options.offset.bytes.unwrap_or(0).saturating_add(behind);
+        let before = before.saturating_mul(each);
         let bytes = bytes.saturating_add(before).saturating_mul(jobs);
         Some(Room { files: jobs.saturating_mul(each), bytes })
-    }
-}
-
-/// Why a job is not run.
-#[derive(Debug, thiserror::Error)]
-pub enum JobError {
-    /// The job file cannot be read.
-    #[error("cannot be read")]
-    Read(#[from] io::Error),
-    /// A line that a job may not have here.
-    #[error("{line:?} {fault}")]
-    Line {
-        /// The line.
-        line: String,
-        /// What is wrong with it.
-        fault: LineFault,
-    },
-    /// There is nothing to run.
-    #[error("it has no section to run")]
-    NoSection,
-    /// A section that says nothing of where its files are.
-    #[error("section [{section}] names neither a file nor a folder")]
-    NoPlace {
-        /// The section.
-        section: String,
-    },
-    /// A path was given that no section works on.
-    #[error("no section works on {}: each names its own", path.display())]
-    NotUsed {
-        /// The path.
-        path: PathBuf,
-    },
-    /// Files that fio would make, of a length that nobody knows.
-    #[error("section [{section}] has no size in bytes, and files are to be made for it")]
-    NoSize {
-        /// The section.
-        section: String,
-    },
-}
-
-/// What is wrong with a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LineFault {
-    /// A section whose name could be that of a file.
-    #[error("is no plain name")]
-    Section,
-    /// A percentage without a number.
-    #[error("is no share")]
-    Share,
-    /// No size that fio would understand.
-    #[error("is no size")]
-    Size,
-    /// No plain number.
-    #[error("is no number from 1 to {NUMBER_MAX}")]
-    Number,
-    /// Another engine than those that do nothing but read and write.
-    #[error("is none of the engines {}", ENGINES.join(" "))]
-    Engine,
-    /// Nothing that fio does.
-    #[error("is none of the patterns {}", PATTERNS.join(" "))]
-    Pattern,
-    /// An option that is not on the list.
-    #[error("is not among the options that a job may have here")]
-    NotListed,
-    /// A value that could mean more than itself.
-    #[error("has more in it than letters and numbers")]
-    Value,
-    /// A list of files that fio would understand in another way.
-    #[error("is no list of files: names are divided by ':', and '-' is none")]
-    Files,
-    /// A pattern for names that could lead elsewhere.
-    #[error("has more in it than letters, numbers, $jobname, $jobnum and $filenum")]
-    Format,
-    /// It stands before the first section.
-    #[error("stands in no section")]
-    Outside,
-    /// fio reads a line in pieces of this size, each as a line of its own.
-    #[error("is longer than {LINE_BYTES_MAX} bytes")]
-    Long,
-}
-
-/// Longest line that fio is given; it cuts them at 4,096 bytes.
-pub const LINE_BYTES_MAX: usize = 4000;
-
-/// Most jobs of a section, and files of a job.
-const NUMBER_MAX: u64 = 1_000_000;
-
-/// Bytes, and percents of the file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Extent {
-    bytes: Option<u64>,
-    percent: u64,
-}
-
-impl Extent {
-    fn add(&mut self, value: &str) -> Result<(), LineFault> {
-        match value.strip_suffix('%') {
-            Some(number) => {
-                let number: u64 = number.parse().map_err(|_| LineFault::Share)?;
-                self.percent = self.percent.max(number);
-            }
-            None => {
-                let bytes = bytes(value).ok_or(LineFault::Size)?;
-                self.bytes = Some(bytes.max(self.bytes.unwrap_or(0)));
-            }
-        }
-        Ok(())
-    }
-
-    /// A number of bytes takes the place of another one; a percentage stays beside it.
-    fn over(self, general: Extent) -> Extent {
-        Extent { bytes: self.bytes.or(general.bytes), percent: self.percent.max(general.percent) }
-    }
-
-    fn of_file(self, file_bytes: u64) -> u64 {
-        let share = u128::from(file_bytes) * u128::from(self.percent) / 100;
-        self.bytes.unwrap_or(0).max(u64::try_from(share).unwrap_or(u64::MAX))
     }
 }
 
@@ -286,21 +210,35 @@ impl Job {
         sections
     }
 
+    /// Options that do not go to fio and of which that matters, each once, with the reason.
+    #[must_use]
+    pub fn left_out(&self) -> &[(String, &'static str)] {
+        &self.left_out
+    }
+
     /// The job for fio: each section, by its number, with a line that says where its files are.
-    /// One without such a line is left out.
+    /// One without such a line is left out, and others do not wait for it.
     #[must_use]
     pub fn text(&self, place: impl Fn(usize) -> Option<String>) -> String {
+        let sections = self.blocks.iter().filter(|block| !block.is_global());
+        let places: Vec<(&str, Option<String>)> =
+            sections.enumerate().map(|(number, block)| (&*block.name, place(number))).collect();
+        let is_left_out =
+            |name: &str| places.iter().any(|(own, place)| *own == name && place.is_none());
         let mut text = String::new();
-        let mut number = 0;
+        let mut known = places.iter();
         for block in &self.blocks {
             let place = if block.is_global() {
-                Some(String::new())
+                ""
             } else {
-                number += 1;
-                place(number - 1)
+                match known.next() {
+                    Some((_, Some(place))) => place,
+                    _ => continue,
+                }
             };
-            if let Some(place) = place {
-                let _ = write!(text, "[{}]\n{}{place}", block.name, block.text);
+            let _ = write!(text, "[{}]\n{}{place}", block.name, block.text);
+            if let Some(other) = block.waits_for.as_deref().filter(|name| !is_left_out(name)) {
+                let _ = writeln!(text, "wait_for={other}");
             }
         }
         text
@@ -314,11 +252,19 @@ impl Job {
     /// Reads a job file of fio (fio(1), "job file format").
     ///
     /// # Errors
-    /// When a line is not on the list of what a job may have.
-    pub fn read(text: &str) -> Result<Job, JobError> {
+    /// When lines are not of those that a job may have here.
+    pub fn read(text: &str, beside: Beside<'_>) -> Result<Job, JobError> {
         let mut job = Job::default();
-        for line in text.lines().map(str::trim) {
-            job.line(line).map_err(|fault| JobError::Line { line: line.to_owned(), fault })?;
+        let mut refused = Vec::new();
+        let own = job.set(beside, &mut refused);
+        for (index, line) in text.lines().map(str::trim).enumerate() {
+            if let Err(fault) = job.line(line, &own, beside.variable) {
+                let number = Some(index + 1);
+                refused.push(RefusedLine { number, line: line.to_owned(), fault });
+            }
+        }
+        if !refused.is_empty() {
+            return Err(JobError::Lines { lines: refused });
         }
         if job.count() == 0 {
             return Err(JobError::NoSection);
@@ -326,19 +272,54 @@ impl Job {
         Ok(job)
     }
 
-    fn line(&mut self, line: &str) -> Result<(), LineFault> {
-        if line.starts_with('[') {
-            return self.begin_section(line);
+    /// Puts what is set beside the file in front of it, for all sections; the names of it.
+    fn set(&mut self, beside: Beside<'_>, refused: &mut Vec<RefusedLine>) -> Vec<String> {
+        let mut own = Vec::new();
+        if !beside.sets.is_empty() {
+            self.blocks.push(Block { name: "global".to_owned(), ..Block::default() });
         }
+        for set in beside.sets {
+            let taken = match set.split_once('=') {
+                Some((name, value)) => {
+                    let name = name.trim();
+                    own.push(first_name(name).to_owned());
+                    self.take(name, Some(value.trim()), beside.variable)
+                }
+                None => Err(LineFault::NoValue),
+            };
+            if let Err(fault) = taken {
+                refused.push(RefusedLine { number: None, line: set.clone(), fault });
+            }
+        }
+        own
+    }
+
+    fn line(
+        &mut self,
+        line: &str,
+        set: &[String],
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), LineFault> {
         // fio cuts a line there, wherever that is.
         let end = line.find(['#', ';']).unwrap_or(line.len());
         let line = line[..end].trim();
-        match line.split_once('=') {
-            _ if line.is_empty() => Ok(()),
-            _ if line.len() > LINE_BYTES_MAX => Err(LineFault::Long),
-            Some((name, value)) => self.take(name.trim(), Some(value.trim())),
-            None => self.take(line, None),
+        if line.is_empty() {
+            return Ok(());
         }
+        if line.starts_with('[') {
+            return self.begin_section(line);
+        }
+        if line.len() > LINE_BYTES_MAX {
+            return Err(LineFault::Long);
+        }
+        let (name, value) = match line.split_once('=') {
+            Some((name, value)) => (name.trim(), Some(value.trim())),
+            None => (line, None),
+        };
+        if set.iter().any(|own| own == first_name(name)) {
+            return Ok(());
+        }
+        self.take(name, value, variable)
     }
 
     fn begin_section(&mut self, line: &str) -> Result<(), LineFault> {
@@ -347,59 +328,76 @@ impl Job {
         let is_plain = |name: &&str| {
             !name.is_empty() && name.len() < NAME_BYTES_MAX && name.chars().all(is_plain_letter)
         };
-        let name = name.filter(is_plain).ok_or(LineFault::Section)?;
-        self.blocks.push(Block { name: name.to_owned(), ..Block::default() });
-        Ok(())
+        let found = name.filter(is_plain);
+        // What stands below a head that is refused is looked at all the same.
+        let name = found.unwrap_or("refused").to_owned();
+        self.blocks.push(Block { name, ..Block::default() });
+        found.map(drop).ok_or(LineFault::Section)
     }
 
-    fn take(&mut self, name: &str, value: Option<&str>) -> Result<(), LineFault> {
+    /// Takes an option, unless it is one that is refused.
+    fn take(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), LineFault> {
+        if self.blocks.is_empty() {
+            return Err(LineFault::Outside);
+        }
+        match treatment(name).ok_or_else(|| unknown(name))? {
+            Treatment::Passed => {}
+            Treatment::LeftOut(why) => {
+                self.leave_out(name, value, why);
+                return Ok(());
+            }
+            Treatment::RefusedIfSet(_) if value == Some("0") => return Ok(()),
+            Treatment::Refused(why) | Treatment::RefusedIfSet(why) => {
+                return Err(LineFault::Refused(why));
+            }
+        }
+        let value = value.map(|value| expanded(value, variable)).transpose()?;
+        self.pass(name, value.as_deref())
+    }
+
+    fn leave_out(&mut self, name: &str, value: Option<&str>, why: &'static str) {
+        let is_known = self.left_out.iter().any(|(known, _)| known == name);
+        if !why.is_empty() && value != Some("0") && !is_known {
+            self.left_out.push((name.to_owned(), why));
+        }
+    }
+
+    /// Writes an option down for fio, or keeps what is given to each section later.
+    fn pass(&mut self, name: &str, value: Option<&str>) -> Result<(), LineFault> {
         let sections = self.count();
         let block = self.blocks.last_mut().ok_or(LineFault::Outside)?;
-        let options = &mut block.options;
         let text = value.unwrap_or("");
-        match name {
+        match first_name(name) {
             // Given to each section, once it is known to be harmless.
             "filename" => {
-                options.files = Some(names(text)?);
+                block.options.files = Some(names(text)?);
                 return Ok(());
             }
             "directory" => {
-                options.folders = Some(names(text)?);
+                block.options.folders = Some(names(text)?);
                 return Ok(());
             }
-            // It would put all sections into one sum, and they are told apart.
-            "group_reporting" => return Ok(()),
-            // All of them are threads of one process, so that nothing stays behind a run.
-            "thread" => return Ok(()),
-            "rw" | "readwrite" => {
-                let pattern = text.split(':').next().unwrap_or(text);
-                if !PATTERNS.contains(&pattern) {
-                    return Err(LineFault::Pattern);
-                }
-                let writes = !matches!(pattern, "read" | "randread");
-                options.writes = Some(writes || options.writes == Some(true));
-            }
-            "size" => options.size.add(text)?,
-            "offset" => options.offset.add(text)?,
-            "filesize" => {
-                let ends: Option<Vec<u64>> = text.split(['-', ':']).map(bytes).collect();
-                let largest = ends.and_then(|ends| ends.into_iter().max());
-                options.file_bytes = Some(largest.ok_or(LineFault::Size)?);
-            }
-            "numjobs" => options.jobs = Some(number(text)?),
-            "nrfiles" => options.files_of_job = Some(number(text)?),
             "filename_format" if is_harmless_format(text) => {
                 let _ = writeln!(block.text, "{name}={text}");
                 return Ok(());
             }
             "filename_format" => return Err(LineFault::Format),
-            "ramp_time" => self.ramps.push((sections, text.to_owned())),
-            "stonewall" | "wait_for_previous" | "startdelay" => self.is_in_turn = true,
-            "ioengine" if !ENGINES.contains(&text) => {
-                return Err(LineFault::Engine);
+            "wait_for" => {
+                if text.is_empty() || !text.chars().all(is_plain_letter) {
+                    return Err(LineFault::Value);
+                }
+                block.waits_for = Some(text.to_owned());
+                self.is_in_turn = true;
+                return Ok(());
             }
-            _ if !OPTIONS.contains(&name) => return Err(LineFault::NotListed),
-            _ => {}
+            "ramp_time" => self.ramps.push((sections, text.to_owned())),
+            "stonewall" | "startdelay" => self.is_in_turn = true,
+            first => block.options.note(first, text)?,
         }
         if !text.chars().all(is_plain_value) {
             return Err(LineFault::Value);
@@ -411,6 +409,59 @@ impl Job {
         Ok(())
     }
 }
+
+impl Options {
+    /// Keeps what is looked at before fio is started.
+    fn note(&mut self, name: &str, text: &str) -> Result<(), LineFault> {
+        match name {
+            "rw" => {
+                let pattern = text.split(':').next().unwrap_or(text);
+                if !PATTERNS.contains(&pattern) {
+                    return Err(LineFault::Pattern);
+                }
+                let writes = !matches!(pattern, "read" | "randread");
+                self.writes = Some(writes || self.writes == Some(true));
+            }
+            "trim_percentage" | "trim_backlog" => self.discards |= text != "0",
+            "size" => self.size.add(text)?,
+            "offset" | "offset_increment" if text == "0" => {}
+            "offset" => self.offset.add(text)?,
+            "offset_increment" => self.increment.add(text)?,
+            "filesize" => {
+                let ends: Option<Vec<u64>> = text.split(['-', ':']).map(bytes).collect();
+                let largest = ends.and_then(|ends| ends.into_iter().max());
+                self.file_bytes = Some(largest.ok_or(LineFault::Size)?);
+            }
+            "numjobs" => self.jobs = Some(number(text)?),
+            "nrfiles" => self.files_of_job = Some(number(text)?),
+            "ioengine" => {
+                if !ENGINES.contains(&text) && !ENGINES_WITHOUT_FILES.contains(&text) {
+                    return Err(LineFault::Engine(text.to_owned()));
+                }
+                self.engine = Some(text.to_owned());
+            }
+            // Behind a colon a file is named, which fio makes.
+            "mem" if !MEMORIES.contains(&text) => return Err(LineFault::Memory),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// What is said of an option that is not in the table.
+fn unknown(name: &str) -> LineFault {
+    // fio goes by the first letters.
+    match treatment("include") {
+        Some(Treatment::Refused(why)) if name.starts_with("include") => LineFault::Refused(why),
+        _ => LineFault::NotListed,
+    }
+}
+
+/// Longest line that fio is given; it cuts them at 4,096 bytes.
+pub const LINE_BYTES_MAX: usize = 4000;
+
+/// Memory that belongs to fio alone.
+const MEMORIES: [&str; 4] = ["malloc", "shm", "shmhuge", "mmap"];
 
 /// What `rw` may say (fio(1), `readwrite`), in front of a colon.
 const PATTERNS: [&str; 11] = [
@@ -425,157 +476,6 @@ const PATTERNS: [&str; 11] = [
     "randrw",
     "trimwrite",
     "randtrimwrite",
-];
-
-/// Longest name of a section; fio cuts it at 255 bytes.
-const NAME_BYTES_MAX: usize = 200;
-
-/// Names that are divided by colons; one with a backslash before it is part of a name.
-fn names(text: &str) -> Result<Vec<String>, LineFault> {
-    let mut names = vec![String::new()];
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        let name = names.last_mut().expect("there is one from the start");
-        match letter {
-            '\\' if letters.peek() == Some(&':') => name.extend(letters.next()),
-            ':' => names.push(String::new()),
-            // The rest is looked at when the name is known in full.
-            _ => name.push(letter),
-        }
-    }
-    let is_odd = |name: &String| name.is_empty() || name == "-" || name.contains(['$', '`', '"']);
-    if names.iter().any(is_odd) { Err(LineFault::Files) } else { Ok(names) }
-}
-
-fn number(text: &str) -> Result<u64, LineFault> {
-    let number: Option<u64> = text.parse().ok();
-    number.filter(|number| (1..=NUMBER_MAX).contains(number)).ok_or(LineFault::Number)
-}
-
-/// Whether all names that it makes stay in their folder.
-fn is_harmless_format(text: &str) -> bool {
-    let known = ["$jobname", "$jobnum", "$filenum"];
-    let rest = known.iter().fold(text.to_owned(), |rest, keyword| rest.replace(keyword, ""));
-    !text.is_empty() && rest.chars().all(is_plain_letter)
-}
-
-fn is_plain_letter(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || "-_. ".contains(letter)
-}
-
-fn is_plain_value(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || "-_.,:/%+ ".contains(letter)
-}
-
-/// fio's sizes (fio(1), "parameter types"): powers of 1024, or of 1000 with `kB`, which is fewer.
-fn bytes(text: &str) -> Option<u64> {
-    let text = text.to_ascii_lowercase();
-    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..end].parse().ok().filter(|number| *number > 0)?;
-    let power = match &text[end..] {
-        "" | "b" => 0,
-        "k" | "kb" | "ki" | "kib" => 1,
-        "m" | "mb" | "mi" | "mib" => 2,
-        "g" | "gb" | "gi" | "gib" => 3,
-        "t" | "tb" | "ti" | "tib" => 4,
-        _ => return None,
-    };
-    number.checked_mul(1024u64.pow(power))
-}
-
-/// fio's times (fio(1), "parameter types"): seconds, unless a unit says otherwise.
-fn time(text: &str) -> Option<Duration> {
-    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    let number: u32 = text[..end].parse().ok()?;
-    let unit = match &text[end..] {
-        "" | "s" => Duration::from_secs(1),
-        "ms" => Duration::from_millis(1),
-        "us" => Duration::from_micros(1),
-        "m" => Duration::from_secs(60),
-        "h" => Duration::from_secs(3600),
-        _ => return None,
-    };
-    unit.checked_mul(number)
-}
-
-/// Engines that do nothing but read and write the files of a section.
-const ENGINES: &[&str] =
-    &["sync", "psync", "vsync", "pvsync", "pvsync2", "posixaio", "libaio", "io_uring"];
-
-/// What shapes a load, its length and its statistics. None of them names a file, removes or cuts
-/// one, or runs anything.
-const OPTIONS: &[&str] = &[
-    "ba",
-    "blockalign",
-    "blocksize",
-    "blocksize_range",
-    "bs",
-    "bsrange",
-    "bssplit",
-    "buffer_compress_percentage",
-    "buffered",
-    "clat_percentiles",
-    "cpus_allowed",
-    "description",
-    "direct",
-    "end_fsync",
-    "fadvise_hint",
-    "fdatasync",
-    "file_service_type",
-    "filesize",
-    "fixedbufs",
-    "fsync",
-    "fsync_on_close",
-    "hipri",
-    "invalidate",
-    "io_size",
-    "iodepth",
-    "iodepth_batch",
-    "iodepth_batch_complete_max",
-    "iodepth_batch_complete_min",
-    "iodepth_batch_submit",
-    "iodepth_low",
-    "ioengine",
-    "lat_percentiles",
-    "loops",
-    "nice",
-    "norandommap",
-    "nrfiles",
-    "number_ios",
-    "numjobs",
-    "offset",
-    "openfiles",
-    "percentage_random",
-    "percentile_list",
-    "prio",
-    "prioclass",
-    "ramp_time",
-    "random_distribution",
-    "random_generator",
-    "randrepeat",
-    "randseed",
-    "rate",
-    "rate_iops",
-    "readwrite",
-    "refill_buffers",
-    "registerfiles",
-    "runtime",
-    "rw",
-    "rwmixread",
-    "rwmixwrite",
-    "scramble_buffers",
-    "size",
-    "slat_percentiles",
-    "softrandommap",
-    "sqthread_poll",
-    "startdelay",
-    "stonewall",
-    "thinktime",
-    "thinktime_blocks",
-    "thread",
-    "time_based",
-    "wait_for_previous",
-    "zero_buffers",
 ];
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::DiskError;
-use super::job::{Job, JobError, LINE_BYTES_MAX, Room, Section};
+use super::job::{Beside, Job, JobError, LINE_BYTES_MAX, Room, Section};
 use super::ramp::Ramp;
 use super::safety::{Access, SafetyError};
 use super::targets::{fio_name, length_of};
@@ -27,14 +27,28 @@ pub enum Place {
     Named(Vec<PathBuf>),
     /// fio makes them, in turn below each of these.
     Below(Vec<PathBuf>),
+    /// There are none: the engine opens no file.
+    None,
 }
 
 impl Place {
     fn paths(&self) -> &[PathBuf] {
         match self {
             Place::Named(paths) | Place::Below(paths) => paths,
+            Place::None => &[],
         }
     }
+}
+
+/// What is asked for beside a job file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// What sections work on that name no file: a file or a device, or a folder, from which
+    /// relative names are taken then instead of the working folder. A file or a device takes the
+    /// place of the only one that all sections name.
+    pub path: Option<&'a Path>,
+    /// Options as `NAME=VALUE` that take the place of all with their names.
+    pub sets: &'a [String],
 }
 
 /// A job file that was read, and the files that it works on.
@@ -43,37 +57,58 @@ pub struct UserJob {
     job: Job,
     sections: Vec<(Section, Place)>,
     rooms: Vec<(PathBuf, Room)>,
+    /// The only file that the job names, where another one took its place.
+    replaced: Option<PathBuf>,
 }
 
 impl UserJob {
-    /// Reads a job file. `path` is what its sections work on that name no file: a file or a device,
-    /// or a folder, from which relative names are taken then instead of the working folder.
+    /// Reads a job file.
     ///
     /// # Errors
-    /// When a line of it is not on the list, or a file that it names cannot be found.
-    pub fn read(file: &Path, path: Option<&Path>) -> Result<UserJob, DiskError> {
+    /// When lines of it are refused, or a file that it names cannot be found.
+    pub fn read(file: &Path, wanted: Wanted<'_>) -> Result<UserJob, DiskError> {
         let wrong = |source: JobError| DiskError::Job { path: file.to_owned(), source };
         let text = text_of(file).map_err(|error| wrong(error.into()))?;
-        let job = Job::read(&text).map_err(wrong)?;
-        let given = path.map(Given::of).transpose()?;
-        let mut sections = Vec::new();
+        let variable = |name: &str| std::env::var(name).ok();
+        let beside = Beside { sets: wanted.sets, variable: &variable };
+        let job = Job::read(&text, beside).map_err(wrong)?;
+        let given = wanted.path.map(Given::of).transpose()?;
+        let mut named = Vec::new();
         for section in job.sections() {
-            let wanted = wanted(&section, given.as_ref())
+            let place = self::wanted(&section, given.as_ref())
                 .ok_or_else(|| wrong(JobError::NoPlace { section: section.name.clone() }))?;
-            let place = match wanted {
+            named.push((section, place));
+        }
+        let replaced = given.as_ref().and_then(|given| replace(&mut named, given));
+        let mut sections = Vec::new();
+        for (section, place) in named {
+            let place = match place {
                 Place::Named(names) => Place::Named(all(&names, resolved)?),
                 Place::Below(folders) => Place::Below(all(&folders, folder)?),
+                Place::None => Place::None,
             };
             sections.push((section, place));
         }
         let rooms = rooms(&sections).map_err(wrong)?;
-        let found = UserJob { job, sections, rooms };
+        let found = UserJob { job, sections, rooms, replaced };
         match given {
             Some(given) if !found.uses(&given) => {
                 Err(wrong(JobError::NotUsed { path: given.path }))
             }
             _ => Ok(found),
         }
+    }
+
+    /// Options of the job that do not go to fio and of which that matters, with the reason.
+    #[must_use]
+    pub fn left_out(&self) -> &[(String, &'static str)] {
+        self.job.left_out()
+    }
+
+    /// The file that the job names, where it works on the given one in its place.
+    #[must_use]
+    pub fn replaced(&self) -> Option<&Path> {
+        self.replaced.as_deref()
     }
 
     /// What it works on, each once: files and devices that it names, folders of those it has made.
@@ -159,7 +194,7 @@ impl UserJob {
         for (section, place) in &self.sections {
             lines.push(match place {
                 Place::Below(_) => Some(line(section, place, &made)?),
-                Place::Named(_) => None,
+                Place::Named(_) | Place::None => None,
             });
         }
         Ok(self.job.text(|section| lines.get(section).cloned().flatten()))
@@ -223,6 +258,9 @@ fn access(writes: bool) -> Access {
 /// Where a section's files are, as fio would have it: `directory` stands before every name, also
 /// before one that begins at the root.
 fn wanted(section: &Section, given: Option<&Given>) -> Option<Place> {
+    if section.is_without_files() {
+        return Some(Place::None);
+    }
     let base = match given {
         Some(given) if given.is_folder => given.path.clone(),
         _ => PathBuf::new(),
@@ -242,6 +280,34 @@ fn wanted(section: &Section, given: Option<&Given>) -> Option<Place> {
     let Given { path, is_folder } = given?;
     let paths = vec![path.clone()];
     Some(if *is_folder { Place::Below(paths) } else { Place::Named(paths) })
+}
+
+/// Has the sections work on the given file or device, where all of them name one and the same
+/// other one; that one.
+fn replace(sections: &mut [(Section, Place)], given: &Given) -> Option<PathBuf> {
+    let mut found: Option<PathBuf> = None;
+    for (section, place) in sections.iter() {
+        match place {
+            Place::Named(paths) if section.files().is_some() => {
+                for path in paths {
+                    let path = resolved(path).unwrap_or_else(|_| path.clone());
+                    if found.get_or_insert_with(|| path.clone()) != &path {
+                        return None;
+                    }
+                }
+            }
+            Place::None => {}
+            // It works on the given one already.
+            Place::Named(_) | Place::Below(_) => return None,
+        }
+    }
+    let found = found.filter(|found| !given.is_folder && *found != given.path)?;
+    for (_, place) in sections {
+        if matches!(place, Place::Named(_)) {
+            *place = Place::Named(vec![given.path.clone()]);
+        }
+    }
+    Some(found)
 }
 
 fn all(
@@ -279,6 +345,7 @@ fn line(
     made: &impl Fn(&Path) -> PathBuf,
 ) -> Result<String, DiskError> {
     let (option, paths) = match place {
+        Place::None => return Ok(String::new()),
         Place::Named(paths) => ("filename", paths.clone()),
         Place::Below(folders) => ("directory", folders.iter().map(|folder| made(folder)).collect()),
     };

@@ -46,8 +46,9 @@ pub fn knows_slat_percentiles(version: &str) -> bool {
     numbers.as_slice() >= [3, 20].as_slice()
 }
 
-/// Holds for all sections of a job, which cannot say otherwise.
-const ONE_PROCESS: &str = "[global]\nthread\n";
+/// Holds for all sections of a job, which cannot say otherwise: all of fio is one process, and one
+/// that verifies writes no file of how far it came into the working folder.
+const FOR_ALL: &str = "[global]\nthread\nverify_state_save=0\n";
 
 /// Runs fio and returns what it printed; it is ended when the experiment is. A `job` is given to it
 /// on standard input. `look` is called every few milliseconds meanwhile.
@@ -73,7 +74,7 @@ pub fn run(
         .map_err(DiskError::Start)?;
     if let (Some(job), Some(mut input)) = (job, child.stdin.take()) {
         // A fio that has ended already says why. It reads all of it before it prints.
-        let _ = input.write_all(format!("{ONE_PROCESS}{job}").as_bytes());
+        let _ = input.write_all(format!("{FOR_ALL}{job}").as_bytes());
     }
     let output = reader(child.stdout.take());
     let errors = reader(child.stderr.take());

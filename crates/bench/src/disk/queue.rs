@@ -169,6 +169,16 @@ fn value_in(cell: &Cell, name: &str, kind: Kind) -> Result<Option<String>, CellE
     }))
 }
 
+/// What would keep the settings that a plan varies over a restart.
+pub fn restart(plan: &Plan, device: &Storage) -> BTreeMap<String, String> {
+    let is_varied = |name: &str| plan.factors.iter().any(|factor| factor.name == name);
+    let kinds = FACTORS.iter().filter(|(name, _)| is_varied(name));
+    let one = |(_, kind): &(&str, Kind)| {
+        crate::environment::of_restart(*kind, &settings_of(*kind, device).ok()?)
+    };
+    kinds.filter_map(one).collect()
+}
+
 /// The settings of a kind that act on a device, at least one: of which layer is said above.
 ///
 /// # Errors

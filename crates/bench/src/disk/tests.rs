@@ -32,6 +32,11 @@ fn text(text: &str) -> Level {
     Level::Text(text.to_owned())
 }
 
+/// A job on the path that is given beside it.
+fn given(path: &Path) -> Wanted<'_> {
+    Wanted { path: Some(path), sets: &[] }
+}
+
 /// The real fio on a small file.
 #[test]
 fn fio_runs_what_a_cell_says() {
@@ -83,7 +88,7 @@ fn run_job(name: &str, job: &str) -> Result<RunRecord, String> {
     let job = job.replace("FOLDER", &directory.path().display().to_string());
     std::fs::write(file.path(), &job).unwrap();
     let plan = plan(&path, &[]);
-    let done = UserJob::read(file.path(), Some(&path))
+    let done = UserJob::read(file.path(), given(&path))
         .and_then(|job| DiskExecutor::new(&plan, Some(job), Permission::KeepData, None))
         .and_then(|mut executor| {
             let run = executor.execute(&Cell::new(), &Cancel::new());
@@ -145,32 +150,124 @@ fn a_job_that_would_change_files_is_refused_before_fio_is_started() {
         "opendir=FOLDER",
         "exec_prerun=rm FOLDER/other",
         "include FOLDER/other",
-        "write_bw_log=FOLDER/other",
+        "read_iolog=FOLDER/other",
         "create_only=1",
-        "overwrite=1",
-        "allow_mounted_write=1",
-        "fallocate=keep",
-        "verify=crc32c",
+        "exec_postrun=rm FOLDER/other",
+        "ioengine=filedelete",
+        "ioengine=external:FOLDER/other",
     ] {
-        check(line, "is not among the options that a job may have here");
+        check(line, "is refused: ");
     }
+    check("uncreate=1", "is not among the options that a job may have here");
     check("filesize=2m", "reads up to byte 2097152");
     check("filename_format=FOLDER/other", "has more in it than letters");
-    check("filename=FOLDER/other", "no section works on ");
+    check("filename=FOLDER/other\n[b]\nrw=read\nfilename=FOLDER/x", "no section works on ");
     check("filename=FOLDER/data:FOLDER/missing", "missing is empty or does not exist");
     check("filename=FOLDER/data:FOLDER/none/x", "none/x: No such file or directory");
     check("filename=FOLDER/data\n[b]\nrw=write\nfilename=FOLDER/other", "other holds data");
     check("directory=FOLDER\nfilename=data:other\nrw=write", "data holds data");
     check("filename=FOLDER/data:FOLDER", "is neither a file nor a block device");
     check("directory=FOLDER\nsize=1m", "no section works on ");
-    check("ioengine=filedelete", "is none of the engines");
     check("rw=write", "holds data, which the run would destroy");
     check("[b]\nrw=trim", "holds data, which the run would destroy");
-    check("size=${SIZE}", "is no size");
+    check("size=${NO_SUCH_SIZE}", "needs NO_SUCH_SIZE in the environment");
     for name in ["a\\b", "a\\:b", "a\nb", "data ", "data\t", "a#b", "a;b", "a$jobname"] {
         let error = run_job(name, "[a]\nrw=read\n").unwrap_err();
         assert!(error.contains("fio would take it for another one"), "{error}");
     }
+}
+
+/// Logs are not written, mounted devices stay protected, files are neither made longer nor laid out
+/// anew: what is left out or passed on changes no file that a job only reads.
+#[test]
+fn what_is_not_refused_leaves_files_as_they_were() {
+    needs::require!(Fio);
+    for line in [
+        "write_bw_log=FOLDER/other",
+        "write_iolog=FOLDER/other",
+        "write_lat_log\nlog_avg_msec=10\nper_job_logs=0",
+        "overwrite=1",
+        "allow_mounted_write=1",
+        "allow_file_create=1",
+        "create_on_open=1",
+        "fallocate=truncate",
+        "gtod_reduce=1",
+        "pre_read=1",
+        "verify_dump=1\nverify_state_save=1",
+        "zonemode=strided\nzonesize=64k\nzonerange=64k\nzoneskip=64k",
+        "latency_target=500000\nlatency_window=100000\nlatency_percentile=99",
+        "steadystate=iops:10%\nss_dur=30s",
+        "flow=1\nthread=0\nname=x\nunlink=0",
+    ] {
+        let run = run_job("data", &format!("[a]\nrw=read\nbs=4k\n{line}\n"));
+        assert!(run.is_ok_and(|run| run.bytes > 0), "{line}");
+    }
+    let named = ["a.log", "_bw.", "_lat.", ".state", ".fio"];
+    let here = names_in(Path::new("."));
+    let made = here.iter().find(|name| named.iter().any(|part| name.contains(part)));
+    assert_eq!(made, None, "nothing is written to the working folder");
+}
+
+/// Blocks are read back and checked, and fio leaves nothing of it in the working folder, in which
+/// it keeps how far it came unless it is told not to.
+#[test]
+fn a_job_verifies_what_it_wrote_itself() {
+    needs::require!(Fio);
+    let job = "[a]\nrw=randwrite\nbs=4k\nsize=512k\nfilename=FOLDER/made\nverify=crc32c\n\
+               verify_state_save=1\nverify_fatal=1\n";
+    let (folder, run) = run_named(job, None, Permission::KeepData);
+    let run = run.unwrap();
+    assert_eq!(run.bytes, 2 * (512 << 10), "written and read: {run:?}");
+    assert_eq!(names_in(folder.path()), ["a.0.0", "other"]);
+    let here = names_in(Path::new("."));
+    assert!(!here.iter().any(|name| name.ends_with(".state")), "{here:?}");
+}
+
+/// Sections without files beside others: what they name is not touched, and whatever they write is
+/// no reason to ask for a permission.
+#[test]
+fn sections_without_files_touch_none() {
+    needs::require!(Fio);
+    let job = "[null]\nioengine=null\nrw=write\nsize=1m\nbs=64k\nfilename=FOLDER/other\n\
+               [cpu]\nioengine=cpuio\ncpuload=5\ntime_based\nruntime=1\n\
+               [a]\nrw=read\nbs=64k\nfilename=FOLDER/a.0.0\n";
+    let (folder, run) = run_named(job, None, Permission::KeepData);
+    assert_eq!(run.unwrap().bytes, 2 << 20);
+    for (name, byte) in [("a.0.0", 7), ("other", 8)] {
+        assert!(std::fs::read(folder.path().join(name)).unwrap() == vec![byte; 1 << 20], "{name}");
+    }
+    let alone = "[null]\nioengine=null\nrw=randwrite\nsize=1m\nbs=64k\n";
+    let (folder, run) = run_named(alone, None, Permission::KeepData);
+    assert_eq!(run.unwrap().bytes, 1 << 20);
+    assert_eq!(names_in(folder.path()), ["a.0.0", "other"]);
+    assert!(!Path::new("null.0.0").exists());
+}
+
+/// The job of an account works on the file that is given, at the size that is given.
+#[test]
+fn another_file_and_size_take_the_place_of_those_of_a_job() {
+    needs::require!(Fio);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().canonicalize().unwrap().join("mine");
+    let file = directory.path().join("job.fio");
+    let job = "[global]\nioengine=psync\nbs=8k\nreadwrite=randrw\nsize=40g\nper_job_logs=0\n\
+               end_fsync=1\n[test1-subtest1]\nfilename=/mnt/no-such/fio.img\nnumjobs=4\n";
+    std::fs::write(&file, job).unwrap();
+    let sets = ["size=256k".to_owned()];
+    let job = UserJob::read(&file, Wanted { path: Some(&path), sets: &sets }).unwrap();
+    assert_eq!(job.replaced(), Some(Path::new("/mnt/no-such/fio.img")));
+    assert_eq!(job.paths(), [path.clone()]);
+    let plan = plan(&path, &[]);
+    let mut executor = DiskExecutor::new(&plan, Some(job), Permission::KeepData, None).unwrap();
+    let run = executor.execute(&Cell::new(), &Cancel::new()).unwrap();
+    executor.finish().unwrap();
+    assert_eq!(run.bytes, 4 * (256 << 10));
+    assert_eq!(names_in(directory.path()), ["job.fio"]);
+    // What the job names is still protected where nothing takes its place.
+    std::fs::write(&path, "data").unwrap();
+    let job = UserJob::read(&file, Wanted { path: Some(&path), sets: &sets }).unwrap();
+    let refused = DiskExecutor::new(&plan, Some(job), Permission::KeepData, None);
+    assert!(matches!(refused, Err(DiskError::Safety(SafetyError::HoldsData { .. }))));
 }
 
 /// What is refused above because of a list is refused by fio as well, where it knows how.
@@ -183,7 +280,7 @@ fn fio_itself_is_told_to_write_nothing() {
     let job = directory.path().join("job");
     std::fs::write(&job, "[a]\nrw=read\nbs=4k\n").unwrap();
     let plan = plan(&path, &[]);
-    let job = UserJob::read(&job, Some(&path)).unwrap();
+    let job = UserJob::read(&job, given(&path)).unwrap();
     let mut executor = DiskExecutor::new(&plan, Some(job), Permission::KeepData, None).unwrap();
     // As if the list had a hole.
     let mut run = |pattern: &str| {
@@ -229,7 +326,7 @@ fn run_named(
     let text = job.replace("FOLDER", &folder.display().to_string());
     std::fs::write(file.path(), text).unwrap();
     let path = path.map(|path| folder.join(path));
-    let run = UserJob::read(file.path(), path.as_deref())
+    let run = UserJob::read(file.path(), Wanted { path: path.as_deref(), sets: &[] })
         .and_then(|job| {
             let names = job.paths().iter().map(|path| path.display().to_string()).collect();
             let plan = Plan { paths: names, ..plan(&folder, &[]) };

@@ -6,9 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use host::settings::keep::why_not_kept;
 use serde::Serialize;
 
 use super::{Sentence, Subject};
+use crate::environment::{LASTING_PATH, kept_by};
 use crate::quantities::settings;
 use crate::record::{Level, RunRecord};
 
@@ -42,10 +44,10 @@ pub struct Place {
     /// `tape` where the runs kept a drive, else `disk`.
     is_tape: bool,
     path: String,
-    /// Name of the block device, where there is one.
-    device: Option<String>,
-    /// Names of the disks at its bottom that have queues.
-    queues: Vec<String>,
+    /// What settings are typed for: devices by names that stay, where they have such.
+    set: Vec<String>,
+    /// What the runs kept, and with it what keeps settings over a restart, unless they are old.
+    keepers: BTreeMap<String, String>,
 }
 
 impl Place {
@@ -54,14 +56,22 @@ impl Place {
         let none = BTreeMap::new();
         let kept = runs.first().map_or(&none, |run| &run.environment);
         let get = |name: &str| kept.get(name).cloned();
-        let has_queue = kept.contains_key("queue read_ahead_kb");
+        let path = get("path").unwrap_or_default();
+        // The paths of a job on several devices stand in one line, as their names do.
+        let is_one = !kept.get("device").is_some_and(|device| device.contains(", "));
+        let set = match get(LASTING_PATH) {
+            Some(lasting) => vec![lasting],
+            None if path.is_empty() => vec!["PATH".to_owned()],
+            None if is_one => vec![path.clone()],
+            None => path.split(", ").map(str::to_owned).collect(),
+        };
         Place {
             is_of_commands: kept.contains_key("start of the shell"),
             is_tape: kept.contains_key("drive block bytes max")
                 || runs.iter().any(|run| run.measures.contains_key("filemark_seconds")),
-            path: get("path").unwrap_or_default(),
-            device: get("device").filter(|_| has_queue),
-            queues: words(get("queues").as_deref()),
+            path,
+            set,
+            keepers: kept.clone(),
         }
     }
 
@@ -71,7 +81,37 @@ impl Place {
             path => quoted(path),
         }
     }
+
+    /// What sets a setting of the kernel until the next start.
+    fn set(&self, setting: &str, value: &str) -> Option<String> {
+        let one = |path: &String| set_line(path, &[(setting, value)]);
+        Some(self.set.iter().map(one).collect::<Vec<_>>().join(" && "))
+    }
+
+    /// Why nothing keeps a setting over a restart.
+    fn why_not_kept(&self, setting: &str) -> Option<&str> {
+        why_not_kept(self.keepers.get(&kept_by(setting))?)
+    }
+
+    /// What keeps a setting over a restart once it is set.
+    fn keep(&self, setting: &str) -> Option<String> {
+        self.why_not_kept(setting).is_none().then(|| KEEP.to_owned())
+    }
 }
+
+/// What sets settings of the kernel for a path: as `takeup tune` and every experiment say it.
+pub fn set_line(path: &str, settings: &[(&str, &str)]) -> String {
+    let typed: Vec<String> =
+        settings.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+    format!("takeup tune set {} {}", quoted(path), typed.join(" "))
+}
+
+/// What takes back what was set.
+pub const UNDO: &str = "takeup tune revert";
+/// What shows how it is kept over a restart, once it is set.
+pub const KEEP: &str = "takeup tune persist";
+/// What takes that away.
+const UNDO_KEEP: &str = "takeup tune persist --remove";
 
 /// One way to set one factor.
 struct Row {
@@ -90,93 +130,41 @@ const fn row(
     Row { factor, program, line, undo: None }
 }
 
-const UNTIL_RESTART: &str = "until the next start";
-const BY_UDEV: &str = "for good, by udev";
-
-/// Writes a setting of the queue of each disk.
-fn now(file: &str, value: &str, place: &Place) -> Option<String> {
-    match &place.queues[..] {
-        [] => None,
-        [disk] => Some(format!("echo {value} > /sys/block/{disk}/queue/{file}")),
-        disks => Some(format!(
-            "for disk in {}; do echo {value} > /sys/block/$disk/queue/{file}; done",
-            disks.join(" ")
-        )),
-    }
+/// A setting of the kernel until the next start.
+const fn now(factor: &'static str, line: fn(&Level, &Place) -> Option<String>) -> Row {
+    Row { factor, program: "until the next start", line, undo: Some(UNDO) }
 }
 
-/// A udev rule that does. The kernel sets `nr_requests` anew with the scheduler, so the file of
-/// that one has a number behind the others'.
-fn for_good(file: &str, value: &str, place: &Place, rules: &str) -> Option<String> {
-    if place.queues.is_empty() {
-        return None;
-    }
-    Some(format!(
-        "echo 'ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"{}\", \
-         ATTR{{queue/{file}}}=\"{value}\"' > /etc/udev/rules.d/{rules}.rules",
-        place.queues.join("|")
-    ))
+/// The same over a restart, behind that. The device at hand then decides which rule names it.
+const fn kept(factor: &'static str, line: fn(&Level, &Place) -> Option<String>) -> Row {
+    Row { factor, program: "then, over a restart", line, undo: Some(UNDO_KEEP) }
 }
 
-const UDEV_FILE: &str = "/etc/udev/rules.d/61-read-ahead.rules";
+/// Settings of the kernel by the factors that they are.
+const SETTINGS: [(&str, &str); 5] = [
+    ("read_ahead_bytes", "read_ahead_kb"),
+    ("scheduler", "scheduler"),
+    ("max_sectors_bytes", "max_sectors_kb"),
+    ("nomerges", "nomerges"),
+    ("nr_requests", "nr_requests"),
+];
+
+fn kib(level: &Level) -> Option<String> {
+    Some((number(level)? / 1024).to_string())
+}
 
 /// Every factor that an experiment may recommend and every program that lets one choose it.
 const TABLE: &[Row] = &[
-    row("read_ahead_bytes", UNTIL_RESTART, |level, place| {
-        let kib = number(level)? / 1024;
-        Some(match &place.device {
-            Some(device) => format!("blockdev --setra {} /dev/{device}", kib * 2),
-            None => format!(
-                "echo {kib} > /sys/class/bdi/$(mountpoint -d \"$(stat -c %m {})\")/read_ahead_kb",
-                place.path_or("PATH")
-            ),
-        })
-    }),
-    Row {
-        undo: Some("rm /etc/udev/rules.d/61-read-ahead.rules"),
-        ..row("read_ahead_bytes", BY_UDEV, |level, place| {
-            let (kib, device) = (number(level)? / 1024, place.device.as_ref()?);
-            Some(format!(
-                "echo 'ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"{device}\", \
-                 ATTR{{queue/read_ahead_kb}}=\"{kib}\"' > {UDEV_FILE}"
-            ))
-        })
-    },
-    row("scheduler", UNTIL_RESTART, |level, place| now("scheduler", word(level)?, place)),
-    Row {
-        undo: Some("rm /etc/udev/rules.d/61-scheduler.rules"),
-        ..row("scheduler", BY_UDEV, |level, place| {
-            for_good("scheduler", word(level)?, place, "61-scheduler")
-        })
-    },
-    row("max_sectors_bytes", UNTIL_RESTART, |level, place| {
-        now("max_sectors_kb", &(number(level)? / 1024).to_string(), place)
-    }),
-    Row {
-        undo: Some("rm /etc/udev/rules.d/61-max-sectors.rules"),
-        ..row("max_sectors_bytes", BY_UDEV, |level, place| {
-            let kib = (number(level)? / 1024).to_string();
-            for_good("max_sectors_kb", &kib, place, "61-max-sectors")
-        })
-    },
-    row("nomerges", UNTIL_RESTART, |level, place| {
-        now("nomerges", &number(level)?.to_string(), place)
-    }),
-    Row {
-        undo: Some("rm /etc/udev/rules.d/61-nomerges.rules"),
-        ..row("nomerges", BY_UDEV, |level, place| {
-            for_good("nomerges", &number(level)?.to_string(), place, "61-nomerges")
-        })
-    },
-    row("nr_requests", UNTIL_RESTART, |level, place| {
-        now("nr_requests", &number(level)?.to_string(), place)
-    }),
-    Row {
-        undo: Some("rm /etc/udev/rules.d/62-nr-requests.rules"),
-        ..row("nr_requests", BY_UDEV, |level, place| {
-            for_good("nr_requests", &number(level)?.to_string(), place, "62-nr-requests")
-        })
-    },
+    now("read_ahead_bytes", |level, place| place.set("read_ahead_kb", &kib(level)?)),
+    kept("read_ahead_bytes", |_, place| place.keep("read_ahead_kb")),
+    now("scheduler", |level, place| place.set("scheduler", word(level)?)),
+    kept("scheduler", |_, place| place.keep("scheduler")),
+    now("max_sectors_bytes", |level, place| place.set("max_sectors_kb", &kib(level)?)),
+    kept("max_sectors_bytes", |_, place| place.keep("max_sectors_kb")),
+    now("nomerges", |level, place| place.set("nomerges", &number(level)?.to_string())),
+    kept("nomerges", |_, place| place.keep("nomerges")),
+    now("nr_requests", |level, place| place.set("nr_requests", &number(level)?.to_string())),
+    kept("nr_requests", |_, place| place.keep("nr_requests")),
     row("block_bytes", "takeup", |level, place| {
         let to = place.is_tape.then(|| place.path_or("/dev/nst0"))?;
         Some(format!("takeup backup SOURCE --to {to} --block-size {}", number(level)?))
@@ -263,7 +251,14 @@ pub fn attach(sentences: &mut [Sentence], runs: &[RunRecord]) {
         };
         sentence.typed = typed(change, &place);
         match sentence.typed.first() {
-            Some(first) => sentence.finding.command = Some(first.line.clone()),
+            Some(first) => {
+                sentence.finding.command = Some(first.line.clone());
+                let setting = SETTINGS.iter().find(|(factor, _)| *factor == change.factor);
+                let why = setting.and_then(|(_, setting)| place.why_not_kept(setting));
+                if let (Some(why), None) = (why, &sentence.finding.caveat) {
+                    sentence.finding.caveat = Some(format!("not kept over a restart: {why}"));
+                }
+            }
             // A factor of somebody's own: how it is set is in the names of its levels.
             None if !settings().any(|name| name == change.factor) => {}
             None => {
@@ -280,10 +275,6 @@ fn number(level: &Level) -> Option<u64> {
         Level::Number(number) => Some(*number),
         Level::Text(_) => None,
     }
-}
-
-fn words(text: Option<&str>) -> Vec<String> {
-    text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
 fn word(level: &Level) -> Option<&str> {
@@ -314,7 +305,8 @@ mod tests {
     }
 
     fn disk() -> Place {
-        Place { path: "/srv/big file".into(), device: Some("sdb".into()), ..Place::default() }
+        let set = vec!["/srv/big file".to_owned()];
+        Place { path: "/srv/big file".into(), set, ..Place::default() }
     }
 
     fn lines(factor: &str, from: Level, to: Level, place: &Place) -> Vec<(String, String)> {
@@ -350,12 +342,8 @@ mod tests {
         check(
             lines("read_ahead_bytes", small.clone(), large.clone(), &disk()),
             &[
-                ("blockdev --setra 8192 /dev/sdb", "blockdev --setra 256 /dev/sdb"),
-                (
-                    "echo 'ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"sdb\", \
-                     ATTR{queue/read_ahead_kb}=\"4096\"' > /etc/udev/rules.d/61-read-ahead.rules",
-                    "rm /etc/udev/rules.d/61-read-ahead.rules",
-                ),
+                ("takeup tune set '/srv/big file' read_ahead_kb=4096", "takeup tune revert"),
+                ("takeup tune persist", "takeup tune persist --remove"),
             ],
         );
         check(
@@ -401,37 +389,59 @@ mod tests {
         assert_eq!(lines("engine", text("psync"), text("mmap"), &disk()), []);
     }
 
+    /// Runs that kept these of their environment.
+    fn place(environment: &[(&str, &str)]) -> Place {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let environment = environment.iter().map(own).collect();
+        Place::of(&[RunRecord { environment, ..RunRecord::default() }])
+    }
+
+    /// `sdb` is another disk after the next start: a device is named by what stays, and the rule
+    /// that keeps a setting is made by the one command that knows how.
     #[test]
-    fn a_setting_of_the_queue_is_typed_for_all_its_disks() {
-        let queue = |factor, from, to, disks: &[&str]| {
-            let queues = disks.iter().map(|disk| (*disk).to_owned()).collect();
-            lines(factor, from, to, &Place { queues, ..disk() })
-        };
-        let found = queue("scheduler", text("none"), text("mq-deadline"), &["sdb"]);
-        let found: Vec<(&str, &str)> =
-            found.iter().map(|(line, undo)| (&line[..], &undo[..])).collect();
+    fn no_line_that_lasts_names_a_device_by_a_name_that_does_not() {
+        let old = [("path", "/dev/sdb"), ("device", "sdb"), ("queues", "sdb")];
+        let by_id = ("path by id", "/dev/disk/by-id/wwn-0x5000c500a1b2c3d4");
+        let new = [&old[..], &[by_id, ("restart scheduler", "udev")]].concat();
+        let scheduler = |place: &Place| lines("scheduler", text("none"), text("bfq"), place);
+        let named = "takeup tune set /dev/disk/by-id/wwn-0x5000c500a1b2c3d4 scheduler=bfq";
+        assert_eq!(scheduler(&place(&new))[0].0, named);
+        // Records of older versions say less, and are read.
+        assert_eq!(scheduler(&place(&old))[0].0, "takeup tune set /dev/sdb scheduler=bfq");
+        let (large, small) = (Level::Number(4 << 20), Level::Number(128 << 10));
+        for (factor, from, to) in [
+            ("read_ahead_bytes", small.clone(), large.clone()),
+            ("scheduler", text("none"), text("bfq")),
+            ("max_sectors_bytes", large, small),
+            ("nomerges", Level::Number(0), Level::Number(2)),
+            ("nr_requests", Level::Number(64), Level::Number(256)),
+        ] {
+            for place in [place(&old), place(&new), place(&[])] {
+                let found = lines(factor, from.clone(), to.clone(), &place);
+                assert_eq!(found.len(), 2, "{factor}: {found:?}");
+                assert_eq!(found[1].0, KEEP, "{factor}");
+                let is_foreign = |line: &String| line.contains("/etc/") || line.contains("KERNEL");
+                assert!(!found.iter().any(|(line, undo)| is_foreign(line) || is_foreign(undo)));
+            }
+        }
+        let two = place(&[("path", "/dev/sdb, /dev/sdc"), ("device", "sdb, sdc")]);
         assert_eq!(
-            found,
-            [
-                (
-                    "echo mq-deadline > /sys/block/sdb/queue/scheduler",
-                    "echo none > /sys/block/sdb/queue/scheduler",
-                ),
-                (
-                    "echo 'ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"sdb\", \
-                     ATTR{queue/scheduler}=\"mq-deadline\"' > \
-                     /etc/udev/rules.d/61-scheduler.rules",
-                    "rm /etc/udev/rules.d/61-scheduler.rules",
-                ),
-            ],
+            scheduler(&two)[0].0,
+            "takeup tune set /dev/sdb scheduler=bfq && takeup tune set /dev/sdc scheduler=bfq"
         );
-        let (large, small) = (Level::Number(1 << 20), Level::Number(256 << 10));
-        let first = &queue("max_sectors_bytes", large, small, &["sda", "sdb"])[0];
-        assert_eq!(
-            first.0,
-            "for disk in sda sdb; do echo 256 > /sys/block/$disk/queue/max_sectors_kb; done"
-        );
-        assert_eq!(queue("nomerges", Level::Number(0), Level::Number(2), &[]), []);
+    }
+
+    #[test]
+    fn what_nothing_keeps_is_said_to_be_lost_with_a_restart() {
+        let why = "a loop device is made anew for each file, with settings of its own";
+        let kept = format!("nothing: {why}");
+        let of_loop = [("path", "/dev/loop1"), ("restart max_sectors_kb", kept.as_str())];
+        let place = place(&of_loop);
+        let found = lines("max_sectors_bytes", Level::Number(4096), Level::Number(8192), &place);
+        let set = "takeup tune set /dev/loop1 max_sectors_kb=8";
+        assert_eq!(found, [(set.to_owned(), UNDO.to_owned())]);
+        assert_eq!(place.why_not_kept("max_sectors_kb"), Some(why));
+        assert_eq!(place.why_not_kept("scheduler"), None);
     }
 
     /// What is printed is what the programs take: tar and dd write blocks of that size.

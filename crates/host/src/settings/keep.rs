@@ -5,13 +5,14 @@
 //! rule, so the line for that program's own file is named and not written: those files belong to
 //! who runs the machine. Nothing keeps what has no name that stays.
 
-use std::path::Path;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::Kind;
 use super::changes::Change;
 use super::device::{Device, KnownBy};
+use super::{Kind, Setting};
 use crate::machine::Machine;
 use crate::mounts::{self, Mount};
 use crate::stack::{Owner, owners_of_device};
@@ -80,6 +81,64 @@ pub fn keeps(machine: &Machine, changes: &[Change]) -> Vec<Keep> {
     set.into_iter()
         .map(|(device, kind, value)| keep(machine, &mounts, device, kind, value))
         .collect()
+}
+
+impl Keeper {
+    /// Who that is, for a record of a measurement: `udev`, the program that sets it, or `nothing`
+    /// with the reason.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Keeper::Udev { .. } => BY_RULE.to_owned(),
+            Keeper::Named { who, .. } => (*who).to_owned(),
+            Keeper::Nothing { why } => format!("{BY_NOTHING}{why}"),
+        }
+    }
+}
+
+const BY_RULE: &str = "udev";
+const BY_NOTHING: &str = "nothing: ";
+
+/// Why nothing would keep a setting, from the words of its keeper.
+#[must_use]
+pub fn why_not_kept(words: &str) -> Option<&str> {
+    words.strip_prefix(BY_NOTHING)
+}
+
+/// What would keep a setting over a restart, whatever its value.
+#[must_use]
+pub fn keeper(machine: &Machine, setting: &Setting) -> Keeper {
+    let text = machine.bytes(&machine.at("proc/self/mountinfo")).unwrap_or_default();
+    let mounts = mounts::parse(&text);
+    match Device::of(&machine.at("sys"), setting, &mounts) {
+        Some(device) => keep(machine, &mounts, &device, setting.kind, "").keeper,
+        None => Keeper::Nothing { why: "the device is gone" },
+    }
+}
+
+/// The name of a block device that stays when names change: the link in `by_id`
+/// (`/dev/disk/by-id`) that leads to the same device as `path`. `None` where there is none, and of
+/// other files.
+#[must_use]
+pub fn lasting_name(by_id: &Path, path: &Path) -> Option<PathBuf> {
+    let own = path.canonicalize().ok()?;
+    if !std::fs::metadata(&own).ok()?.file_type().is_block_device() {
+        return None;
+    }
+    lasting_link(by_id, &own)
+}
+
+fn lasting_link(by_id: &Path, own: &Path) -> Option<PathBuf> {
+    // The surest first, as udev's properties below.
+    const SURE: [&str; 5] = ["dm-uuid-", "md-uuid-", "wwn-", "nvme-eui.", "nvme-uuid."];
+    let links = std::fs::read_dir(by_id).ok()?.flatten().map(|entry| entry.path());
+    let mut links: Vec<PathBuf> =
+        links.filter(|link| link.canonicalize().is_ok_and(|target| target == own)).collect();
+    links.sort_by_key(|link| {
+        let name = crate::layers::file_name(link).to_owned();
+        (SURE.iter().position(|sure| name.starts_with(sure)).unwrap_or(SURE.len()), name)
+    });
+    links.into_iter().next()
 }
 
 /// The text of the file of rules, of what rules keep; none where that is nothing.
@@ -246,7 +305,6 @@ fn literal(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Setting;
     use crate::settings::changes::Changed;
 
     /// What keeps these settings of a recorded machine, with files besides.
@@ -321,6 +379,47 @@ mod tests {
                     ATTRS{wwid}==\"naa.5000c500a1b2c3d4\", ATTR{queue/max_sectors_kb}=\"512\", \
                     ATTR{queue/nr_requests}=\"64\"\n";
         assert!(text.starts_with('#') && text.ends_with(rule), "{text}");
+    }
+
+    /// Before anything is set it is known what will keep it: the same that is shown afterwards.
+    #[test]
+    fn what_would_keep_a_setting_is_what_keeps_it() {
+        let words = |name: &str, device: &str, kind: Kind| {
+            let folder = tempfile::tempdir().unwrap();
+            samples::unpack_machine(&samples::machine(name), folder.path()).unwrap();
+            let machine = Machine::recorded(folder.path()).unwrap();
+            let class = machine.at("sys").join("class/block").join(device);
+            let queue = std::fs::canonicalize(class).unwrap().join("queue");
+            keeper(&machine, &Setting::of_queue(kind, &queue)).words()
+        };
+        assert_eq!(words("sas-disks", "sda", Kind::Requests), "udev");
+        assert_eq!(words("sas-disks", "sda", Kind::ReadAhead), "tuned");
+        assert_eq!(words("san", "dm-0", Kind::MaxSectors), "multipath.conf");
+        let of_loop = words("loop-on-virtio", "loop0", Kind::ReadAhead);
+        let why = why_not_kept(&of_loop).unwrap();
+        assert!(why.starts_with("a loop device is made anew"), "{why}");
+        assert_eq!(why_not_kept("udev"), None);
+    }
+
+    #[test]
+    fn a_device_has_a_name_that_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (by_id, disk) = (folder.path().join("by-id"), folder.path().join("sdb"));
+        std::fs::create_dir(&by_id).unwrap();
+        for name in ["sdb", "sdc"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let link = |name: &str, to: &str| {
+            std::os::unix::fs::symlink(folder.path().join(to), by_id.join(name)).unwrap();
+        };
+        assert_eq!(lasting_link(&by_id, &disk), None);
+        link("wwn-0x1", "sdc");
+        link("ata-disk_of_2", "sdb");
+        assert_eq!(lasting_link(&by_id, &disk), Some(by_id.join("ata-disk_of_2")));
+        link("wwn-0x2", "sdb");
+        assert_eq!(lasting_link(&by_id, &disk), Some(by_id.join("wwn-0x2")));
+        // A file is found again by its own name.
+        assert_eq!(lasting_name(&by_id, &disk), None);
     }
 
     /// What udev has noted goes before the files, and a WWN that several units share is none.

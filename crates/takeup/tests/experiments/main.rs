@@ -9,6 +9,7 @@ mod captured_record;
 mod commands;
 mod disks;
 mod files;
+mod jobs;
 mod journals;
 mod keeping;
 mod queue_tuning;

@@ -1,16 +1,19 @@
 //! `takeup bench disk`: random and mixed loads by fio.
 
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
 use bench::disk::queue::{self, QueueError};
 use bench::disk::safety::{Permission, SafetyError};
-use bench::disk::{DiskError, DiskExecutor, JobError, UserJob, device_behind};
+use bench::disk::{DiskError, DiskExecutor, JobError, RefusedLine, UserJob, Wanted, device_behind};
 use bench::plan::Plan;
 use bench::record::{Factor, Level, Role};
 use clap::{Args, ValueEnum};
 use host::settings::{GuardError, Kind};
+use report::escape::escape;
+use report::format::counted;
 
 use super::options::{ExperimentArgs, factor, finish, numbers};
 use super::read::Pages;
@@ -39,14 +42,16 @@ Examples:
   takeup bench disk /srv/db.img --scheduler current,none,mq-deadline --load randrw --destructive
   takeup bench disk /srv --load writefiles,readfiles --file-size 4k,64k,1M --depth 1
   takeup bench disk --job mine.fio
+  takeup bench disk /srv/scratch.img --job mine.fio --length 40M --job-set runtime=10
 
 Settings of the queue are named as in /sys/block/*/queue and have the values that stand there, with
 'current' for the one in force. They are changed for the runs and put back at the end, also after a
 crash (`takeup bench put-back`).
 
-A job of one's own has the options that shape a load; none that removes files or runs programs
-(docs/bench.md has the list). Every file and device that it names is looked at like a PATH. Its
-sections that name none work on PATH; where all do, PATH is left out.")]
+A job of your own may have the options that shape a load. Options that remove files, run programs
+or name other files are refused, all of them in one answer (docs/bench.md has the list). Every file
+and device that the job names is checked like a PATH. Sections that name no file work on PATH. Where
+all sections name the same file, PATH takes its place, and --length takes the place of its size.")]
 pub struct DiskArgs {
     /// A file or a block device; a folder for loads of many files
     #[arg(value_name = "PATH", required_unless_present_any = ["plan", "job"])]
@@ -90,9 +95,12 @@ pub struct DiskArgs {
     /// Run a job file of your own instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["load", "plan"])]
     job: Option<PathBuf>,
-    /// Part of PATH that is used, from its start
-    #[arg(long, value_name = "SIZE", default_value = "1G")]
-    length: Size,
+    /// Set an option of the job in all of its sections; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", requires = "job")]
+    job_set: Vec<String>,
+    /// Part of PATH that is used, from its start; with --job the size of its sections [default: 1G]
+    #[arg(long, value_name = "SIZE")]
+    length: Option<Size>,
     /// Length of one run, or 'once': --length once, however long that takes; a job of one's own has
     /// its own, and many files are gone through once
     #[arg(long, value_name = "TIME", default_value = "5s")]
@@ -104,7 +112,17 @@ pub struct DiskArgs {
     experiment: ExperimentArgs,
 }
 
+/// Of one run, unless another length is asked for.
+const LENGTH_BYTES: u64 = 1 << 30;
+
 impl DiskArgs {
+    /// What takes the place of options of the job.
+    fn sets(&self) -> Vec<String> {
+        let length = self.length.filter(|_| self.job.is_some());
+        let length = length.map(|length| format!("size={}", length.0));
+        self.job_set.iter().cloned().chain(length).collect()
+    }
+
     /// Whether a load of many files is asked for.
     fn has_files(&self) -> bool {
         self.load.iter().any(|load| load.is_of_files())
@@ -240,8 +258,13 @@ pub fn run(arguments: &DiskArgs) -> ExitCode {
 }
 
 fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
-    let read = |job: &PathBuf| UserJob::read(job, arguments.path.as_deref());
+    let sets = arguments.sets();
+    let wanted = Wanted { path: arguments.path.as_deref(), sets: &sets };
+    let read = |job: &PathBuf| UserJob::read(job, wanted);
     let job = arguments.job.as_ref().map(read).transpose().map_err(failure)?;
+    if let (Some(file), Some(job)) = (&arguments.job, &job) {
+        say_changes(file, job, arguments.path.as_deref());
+    }
     let plan = match arguments.experiment.plan_from_file("disk")? {
         Some(plan) => plan,
         None => plan(arguments, job.as_ref())?,
@@ -253,8 +276,40 @@ fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
     })
 }
 
+/// Says what of a job is run in another way than the file has it.
+fn say_changes(file: &Path, job: &UserJob, path: Option<&Path>) {
+    let shown = |path: &Path| escape(path.as_os_str().as_bytes());
+    let mut say = |text: String| {
+        crate::terminal::to_standard_error(&format!("takeup: job {}: {text}\n", shown(file)));
+    };
+    if let (Some(other), Some(path)) = (job.replaced(), path) {
+        say(format!("works on {}, not on {}", shown(path), shown(other)));
+    }
+    let mut reasons: Vec<&str> = job.left_out().iter().map(|(_, why)| *why).collect();
+    reasons.dedup();
+    for why in reasons {
+        let of_it = job.left_out().iter().filter(|(_, own)| *own == why);
+        let names: Vec<&str> = of_it.map(|(name, _)| name.as_str()).collect();
+        say(format!("left out: {}: {why}", names.join(", ")));
+    }
+}
+
+/// A job with lines that are refused: each of them, with what to do.
+fn refused(path: &Path, lines: &[RefusedLine]) -> Failure {
+    let one = |line: &RefusedLine| match line.number {
+        Some(number) => format!("line {number}: {line}"),
+        None => format!("--job-set {line}"),
+    };
+    let count = counted(lines.len() as u64, "line is", "lines are");
+    let message = format!("job {}: {count} refused", path.display());
+    Failure::of(message, None).with_details(lines.iter().map(one).collect())
+}
+
 /// What went wrong, with what there is to do.
 pub fn failure(error: DiskError) -> Failure {
+    if let DiskError::Job { path, source: JobError::Lines { lines } } = &error {
+        return refused(path, lines);
+    }
     let hint = match &error {
         DiskError::NoFio => "install the package fio of your distribution",
         DiskError::Safety(error) => match safety_hint(error) {
@@ -294,14 +349,14 @@ fn safety_hint(error: &SafetyError) -> Option<&'static str> {
 fn job_hint(error: &JobError) -> &'static str {
     match error {
         JobError::Read(_) => "FILE is a job file of fio's",
-        JobError::Line { .. } | JobError::NoSection => {
-            "docs/bench.md has what a job may say; exec, logs and other engines are not among it"
-        }
+        JobError::Lines { .. } | JobError::NoSection => "docs/bench.md has what a job may say",
         JobError::NoPlace { .. } => {
             "PATH says where: a file or device to work on, or a folder to make files in (fio would \
              take its working folder)"
         }
-        JobError::NotUsed { .. } => "leave PATH out",
+        JobError::NotUsed { .. } => {
+            "leave PATH out, or set --job-set filename=FILE for all sections"
+        }
         JobError::NoSize { .. } => "size= or filesize= in bytes",
     }
 }
@@ -348,14 +403,17 @@ fn plan(arguments: &DiskArgs, job: Option<&UserJob>) -> Result<Plan, Failure> {
     };
     factors.extend(arguments.queue.factors(&paths).map_err(failure)?);
     let title = match &arguments.job {
-        Some(job) if arguments.experiment.title.is_empty() => format!("fio {}", job.display()),
+        Some(job) if arguments.experiment.title.is_empty() => {
+            let sets: String = arguments.sets().iter().map(|set| format!(" {set}")).collect();
+            format!("fio {}{sets}", job.display())
+        }
         _ => arguments.experiment.title.clone(),
     };
     Ok(Plan {
         kind: "disk".to_owned(),
         title,
         paths: paths.iter().map(|path| path.display().to_string()).collect(),
-        length_bytes: arguments.length.0,
+        length_bytes: arguments.length.map_or(LENGTH_BYTES, |length| length.0),
         seed: arguments.experiment.seed(),
         stop: arguments.experiment.stop(),
         random_reads: 0,

@@ -100,7 +100,7 @@ fn driver(survey: &Survey) -> Vec<Finding> {
     if survey.kernel.direct_io == Some(false) {
         let why = "the driver copies every block";
         let finding = warning(&rules::NO_DIRECT_IO, "direct I/O is switched off", why);
-        let command = "echo options st try_direct_io=1 > /etc/modprobe.d/st.conf";
+        let command = "echo options st try_direct_io=1 > /etc/modprobe.d/takeup-st.conf";
         let action = format!("{command}, then reload st");
         findings.push(finding.with_action(action).with_command(command));
     }

@@ -176,7 +176,7 @@ fn what_to_type_stands_by_itself() {
     let expected = [
         "mt -f /dev/nst0 stclearoptions 0x8000",
         "mt -f /dev/nst0 stclearoptions no-wait",
-        "echo options st try_direct_io=1 > /etc/modprobe.d/st.conf",
+        "echo options st try_direct_io=1 > /etc/modprobe.d/takeup-st.conf",
         "mt -f /dev/nst0 drvbuffer 1",
         "mt -f /dev/nst0 setblk 0",
     ];

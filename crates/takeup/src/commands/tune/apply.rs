@@ -7,9 +7,11 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use bench::disk::queue::settings_of;
+use bench::judgement::{KEEP, UNDO};
 use clap::Args;
 use host::layers::Storage;
 use host::settings::changes::{Change, Machine, Now, Phase, ThisMachine, Trial, Wanted, look};
+use host::settings::keep;
 use host::settings::limits::{Unfit, unfit};
 use host::settings::{Kind, Setting};
 use report::escape::escape;
@@ -149,10 +151,26 @@ fn set(arguments: &SetArgs) -> Result<Outcome, Failure> {
     Ok(applied.outcome())
 }
 
-/// What takes back whatever was set.
-pub const UNDO: &str = "takeup tune revert";
-/// What shows how it is kept over a restart, once it is set.
-pub const KEEP: &str = "takeup tune persist";
+/// Why nothing keeps settings of these kinds over a restart, of the first that nothing keeps.
+pub fn why_not_kept(kinds: &[Kind], storage: &Storage) -> Option<String> {
+    kinds.iter().find_map(|kind| {
+        let settings = settings_of(*kind, storage).ok()?;
+        let (_, words) = bench::environment::of_restart(*kind, &settings)?;
+        keep::why_not_kept(&words).map(str::to_owned)
+    })
+}
+
+/// What is typed so that settings are kept over a restart, or that nothing keeps them.
+pub fn keep_line(why_not: Option<&str>) -> String {
+    why_not.map_or_else(|| KEEP.to_owned(), |why| format!("not over a restart: {why}"))
+}
+
+/// The path as it is typed: a device by a name that stays, where it has one.
+pub fn typed_path(path: &Path) -> String {
+    let lasting = keep::lasting_name(Path::new("/dev/disk/by-id"), path);
+    lasting.as_deref().unwrap_or(path).display().to_string()
+}
+
 /// What makes it stay.
 pub const CONFIRM: &str = "takeup tune confirm";
 

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
+use bench::judgement::UNDO;
 use clap::Args;
 use host::settings::changes::{Change, ThisMachine};
 use report::escape::escape;
 use serde_json::{Value, json};
 
-use super::apply::UNDO;
 use crate::commands::bench::{Form, finish};
 use crate::failure::Failure;
 use crate::outcome::{Outcome, to_standard_output};

@@ -19,6 +19,7 @@ use clap::{Args, ValueEnum};
 use flow::cancel::Cancel;
 use host::settings::Kind;
 
+use super::apply::why_not_kept;
 use super::levels::{Asked, LeftOut, NOT_ROOT};
 use super::measuring::{Extent, LOOKS, MeasureArgs, Measuring, judged, no_number};
 use super::queue_advice::{Little, Load, Queue, Tuned};
@@ -233,6 +234,7 @@ impl Tuning<'_> {
         let look = self.look(tried)?;
         let runs = look.runs.len().max(1) as f64;
         let run_seconds = self.measuring.passed_seconds() / runs;
+        let kinds: Vec<Kind> = tried.iter().map(|one| one.kind).collect();
         let mut queue = Queue {
             path: self.arguments.path.clone(),
             file: self.subject.file.clone(),
@@ -243,6 +245,7 @@ impl Tuning<'_> {
                 depth: self.arguments.depth,
             },
             worth: self.arguments.measure.worth(),
+            not_kept: why_not_kept(&kinds, &self.subject.storage),
             tuned: Vec::new(),
             as_it_is: None,
             left_out,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench::judgement::{Advice, CellSummary, Judgement, Paid, quoted};
+use bench::judgement::{Advice, CellSummary, Judgement, KEEP, Paid, UNDO, quoted, set_line};
 use bench::quantities::Unit;
 use bench::record::{Level, RunRecord, Value as Compared, binary_size};
 use host::settings::Kind;
@@ -12,7 +12,7 @@ use report::rounding::Rounding;
 use report::table::{Align, Emphasis, Table};
 use serde_json::{Value, json};
 
-use super::apply::{Applied, KEEP, UNDO};
+use super::apply::{Applied, keep_line, typed_path};
 use super::gain::Gain;
 use super::levels::LeftOut;
 use super::measuring::Recommended;
@@ -75,6 +75,8 @@ pub struct Queue {
     pub load: Load,
     /// The gain that is worth having, as a share.
     pub worth: f64,
+    /// Why nothing keeps these settings over a restart here, where that is so.
+    pub not_kept: Option<String>,
     /// Settings that were tried.
     pub tuned: Vec<Tuned>,
     /// Without the right to set anything: the load as it runs.
@@ -212,12 +214,9 @@ impl Queue {
     /// What is typed to set it.
     fn command(&self) -> Option<String> {
         let settings = self.to_apply();
-        let path = quoted(&self.path.display().to_string());
-        let typed: Vec<String> = settings
-            .iter()
-            .map(|(kind, value)| format!("{}={}", kind.file_name(), quoted(value)))
-            .collect();
-        (!typed.is_empty()).then(|| format!("takeup tune set {path} {}", typed.join(" ")))
+        let typed: Vec<(&str, &str)> =
+            settings.iter().map(|(kind, value)| (kind.file_name(), value.as_str())).collect();
+        (!typed.is_empty()).then(|| set_line(&typed_path(&self.path), &typed))
     }
 
     fn table(&self) -> String {
@@ -313,7 +312,8 @@ impl Recommended for Queue {
             "not_tried": self.left_out.iter().map(left_out).collect::<Vec<Value>>(),
             "explanation": little,
             "commands": self.command().map(|apply| {
-                json!({ "apply": apply, "keep": KEEP, "undo": UNDO })
+                let keep = self.not_kept.is_none().then_some(KEEP);
+                json!({ "apply": apply, "keep": keep, "undo": UNDO })
             }),
             "applied": applied.map(Applied::document),
         })
@@ -360,7 +360,7 @@ impl Recommended for Queue {
         }
         if let Some(command) = self.command() {
             told.push(("apply", vec![command]));
-            told.push(("keep", vec![KEEP.to_owned()]));
+            told.push(("keep", vec![keep_line(self.not_kept.as_deref())]));
             told.push(("undo", vec![UNDO.to_owned()]));
         }
         if self.tuned.is_empty() {
@@ -420,6 +420,7 @@ mod tests {
             device: "sda".to_owned(),
             load: Load { name: "randread", block_bytes: 4096, depth: 32 },
             worth: 0.05,
+            not_kept: None,
             tuned,
             as_it_is: None,
             left_out: vec![

@@ -16,9 +16,10 @@ use bench::record::{Experiment, Factor, Level, binary_size};
 use bench::run::unix_seconds;
 use clap::Args;
 use flow::cancel::Cancel;
-use host::settings::Setting;
+use host::settings::{Kind, Setting};
 use host::stack::VxfsReadAhead;
 
+use super::apply::why_not_kept;
 use super::explanation::{Known, measured_knee};
 use super::measuring::{Extent, LOOKS, MeasureArgs, Measuring, judged, no_number};
 use super::recommendation::{Of, Recommendation};
@@ -246,6 +247,7 @@ impl Tuning<'_> {
             device: self.subject.storage.name.clone(),
             present: self.present,
             worth: self.arguments.measure.worth(),
+            not_kept: why_not_kept(&[Kind::ReadAhead], &self.subject.storage),
             cut: Vec::new(),
             left_out: Vec::new(),
             vxfs: self.vxfs.clone(),

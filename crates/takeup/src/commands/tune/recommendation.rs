@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench::judgement::{Advice, CellSummary, Judgement, Paid, quoted};
+use bench::judgement::{Advice, CellSummary, Judgement, KEEP, Paid, UNDO, quoted, set_line};
 use bench::quantities::Unit;
 use bench::record::{Level, Value as Compared, binary_size};
 use host::settings::Kind;
@@ -12,7 +12,7 @@ use report::format::rate;
 use report::table::{Align, Emphasis, Table};
 use serde_json::{Value, json};
 
-use super::apply::{Applied, KEEP, UNDO};
+use super::apply::{Applied, keep_line, typed_path};
 use super::explanation::Explanation;
 use super::gain::Gain;
 use super::measuring::Recommended;
@@ -31,6 +31,8 @@ pub struct Of {
     pub present: u64,
     /// The gain that is worth having, as a share.
     pub worth: f64,
+    /// Why nothing keeps read-ahead over a restart here, where that is so.
+    pub not_kept: Option<String>,
     /// Windows of which no run has ended, each with the rate that it is known to be below.
     pub cut: Vec<(u64, Option<f64>)>,
     /// Levels that were not tried as they were asked for, and why.
@@ -89,10 +91,10 @@ impl Recommendation {
     fn commands(&self) -> Option<[(&'static str, String); 3]> {
         let bytes = self.other_bytes()?;
         let kib = host::settings::read_ahead_value(bytes);
-        let path = quoted(&self.of.path.display().to_string());
+        let path = typed_path(&self.of.path);
         Some([
-            ("apply", format!("takeup tune set {path} read_ahead_kb={kib}")),
-            ("keep", KEEP.to_owned()),
+            ("apply", set_line(&path, &[("read_ahead_kb", &kib)])),
+            ("keep", keep_line(self.of.not_kept.as_deref())),
             ("undo", UNDO.to_owned()),
         ])
     }
@@ -227,7 +229,11 @@ impl Recommended for Recommendation {
         };
         let gain = self.gain().map(|gain| gain.document());
         let commands = self.commands().map(|commands| {
-            let pairs = commands.into_iter().map(|(name, line)| (name.to_owned(), json!(line)));
+            let line = |name: &str, line: String| match name {
+                "keep" => json!(self.of.not_kept.is_none().then_some(KEEP)),
+                _ => json!(line),
+            };
+            let pairs = commands.into_iter().map(|(name, it)| (name.to_owned(), line(name, it)));
             Value::Object(pairs.collect())
         });
         let mut levels: Vec<Value> = self.judgement.cells.iter().map(level).collect();
@@ -348,11 +354,24 @@ mod tests {
             device: "sda".into(),
             present: WINDOWS[0],
             worth: 0.05,
+            not_kept: None,
             cut: vec![(4096, Some(39e6))],
             left_out: vec![(16 << 20, "too much".to_owned())],
             vxfs: None,
         };
         Recommendation::new(of, judgement, advice, None)
+    }
+
+    /// What nothing keeps over a restart is not said to be kept.
+    #[test]
+    fn a_loop_device_is_said_not_to_be_kept() {
+        let mut advised = recommendation([1e9, 2e9, 2e9]);
+        assert!(advised.text(None).contains("keep         takeup tune persist\n"));
+        advised.of.not_kept = Some("a loop device is made anew".to_owned());
+        let text = advised.text(None);
+        assert!(text.contains("not over a restart: a loop device is made anew\n"), "{text}");
+        assert!(!text.contains("tune persist"), "{text}");
+        assert_eq!(advised.document(None)["commands"]["keep"], Value::Null);
     }
 
     /// Nothing is varied on a VxFS; what the model needs is there to be typed.

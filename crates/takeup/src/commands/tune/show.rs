@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use bench::judgement::UNDO;
 use clap::Args;
 use host::settings::Pending;
 use host::settings::changes::{Change, Left, Now, Reverted, ThisMachine, Trial, look, remembered};
@@ -10,7 +11,7 @@ use report::escape::escape;
 use report::format::{counted, duration};
 use serde_json::{Value, json};
 
-use super::apply::{CONFIRM, UNDO, held, setting_name, step};
+use super::apply::{CONFIRM, held, setting_name, step};
 use crate::commands::bench::{Form, finish};
 use crate::failure::Failure;
 use crate::outcome::{Outcome, to_standard_output};
