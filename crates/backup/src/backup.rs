@@ -40,7 +40,7 @@ use device::target::{Existing, FileMode, Target, TargetError};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, StageFailure, cores};
-use flow::monitor::{Level, Monitor, Notice};
+use flow::monitor::{Harm, Level, Monitor, Notice};
 use flow::run::{Command, Endpoint, RunReport};
 use flow::sink::WriteError;
 use sets::{Safe, SetPlan, TapeSetError, TapeSink};
@@ -273,9 +273,10 @@ pub fn backup(
     let Completed { not_kept, synchronise_seconds, tape } = output.complete()?;
     if let Some(text) = not_kept {
         let object = options.target.name().as_encoded_bytes().to_vec();
-        monitor.notice(Notice { level: Level::Warning, object, text });
+        monitor.notice(Notice { level: Level::Warning(Harm::Beside), object, text });
     }
     let seconds = started.elapsed().as_secs_f64();
+    let excluded = run.excludes.used().map(str::to_owned).collect();
     let mut run = RunReport { seconds, synchronise_seconds, target, ..run.report(&done) };
     if let Some(tape) = &tape {
         run.change_seconds = tape.change_seconds;
@@ -283,7 +284,7 @@ pub fn backup(
         run.label_seconds = tape.label_seconds;
         run.target_bytes = tape.blocks * tape.block_bytes;
     }
-    Ok(BackupReport { run, tape })
+    Ok(BackupReport { run, excluded, tape })
 }
 
 /// Opens the target, and tells what it would replace.

@@ -17,7 +17,7 @@ use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, StageFailure, cores};
-use flow::monitor::{Counter, Monitor};
+use flow::monitor::{Counter, Harm, Monitor};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
 use crate::origin::Origin;
@@ -183,7 +183,7 @@ pub fn list(
             list_index(index, &mut selection, &warnings, cancel, &mut each)?
     {
         for text in input.damage() {
-            warnings.warn(b"", text);
+            warnings.warn(Harm::Damage, b"", text);
         }
         let source = if is_tape { Endpoint::Tape } else { Endpoint::File };
         let seconds = start.elapsed().as_secs_f64();

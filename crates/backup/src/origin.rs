@@ -25,6 +25,14 @@ impl Origin {
         matches!(self, Origin::Tape(_))
     }
 
+    /// The tape, if it is one.
+    pub fn as_tape(&self) -> Option<&TapeOrigin> {
+        match self {
+            Origin::Tape(tape) => Some(tape),
+            Origin::Path(_) => None,
+        }
+    }
+
     /// Its path, or the name of its drive.
     pub fn name(&self) -> &OsStr {
         match self {

@@ -14,7 +14,7 @@ use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, StageFailure, cores};
-use flow::monitor::{Counter, Level, Monitor, Notice};
+use flow::monitor::{Counter, Harm, Level, Monitor, Notice};
 use flow::rate::RateLimit;
 use flow::restart::Restart;
 use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
@@ -143,7 +143,7 @@ pub fn pipe(
     let Completed { not_kept, synchronise_seconds, .. } = output.complete()?;
     if let Some(text) = not_kept {
         let object = options.to.name().as_encoded_bytes().to_vec();
-        monitor.notice(Notice { level: Level::Warning, object, text });
+        monitor.notice(Notice { level: Level::Warning(Harm::Beside), object, text });
     }
     let seconds = start.elapsed().as_secs_f64();
     Ok(RunReport { seconds, synchronise_seconds, target, ..report })

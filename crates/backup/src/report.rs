@@ -8,6 +8,8 @@ use sets::TapeReport;
 pub struct BackupReport {
     /// What every run tells.
     pub run: RunReport,
+    /// The globs of `--exclude` that left something out.
+    pub excluded: Vec<String>,
     /// What only a tape has to tell.
     pub tape: Option<TapeReport>,
 }

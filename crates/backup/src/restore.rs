@@ -30,7 +30,7 @@ use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, StageFailure};
-use flow::monitor::Monitor;
+use flow::monitor::{Harm, Monitor};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 use tree::{
     Accounts, Attributes, Destination, DestinationOptions, Modes, Overwrite, Owners, Privileges,
@@ -345,7 +345,7 @@ fn not_found(
     }
     let not_found = selection.not_found();
     for missing in &not_found {
-        warnings.warn(&missing.path, "not found in the archive");
+        warnings.warn(Harm::NotFound, &missing.path, "not found in the archive");
     }
     not_found
 }

@@ -15,6 +15,7 @@
 
 mod elsewhere;
 mod freshness;
+mod hit;
 mod large;
 mod live;
 mod order;
@@ -26,11 +27,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use archive::index::FileRecord;
 use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, StageFailure};
-use flow::monitor::Monitor;
+use flow::monitor::{Harm, Monitor};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 use tree::{Attributes, CompareOwners, Difference};
 
@@ -45,6 +47,7 @@ use crate::warnings::Warnings;
 use sets::{Need, TapeReading};
 
 pub use freshness::{PageCache, ReadFrom};
+pub use hit::Hit;
 use order::{IndexFromEnd, Verifier};
 use workers::Workers;
 
@@ -180,6 +183,8 @@ pub struct Differing {
 pub struct Checked {
     /// Whether the archive carries an index, and it was read whole.
     pub index: bool,
+    /// Files that the index knows.
+    pub files: u64,
     /// Files whose content was held against a hash of the index.
     pub content_hashes: u64,
     /// Blocks held against a checksum of the index; `None` where that cannot be done: where it
@@ -203,8 +208,10 @@ pub struct VerifyReport {
     pub checked: Checked,
     /// Where the archive was read from.
     pub read_from: ReadFrom,
-    /// What is wrong with the archive.
+    /// What is wrong with the archive, by check: one flaw may be found by several.
     pub damaged: Bounded<Problem>,
+    /// The members that it hit.
+    pub hit: Hit,
     /// Live objects that changed since the backup.
     pub changed: Bounded<Differing>,
     /// Live objects that differ although neither size nor times say that anybody touched them.
@@ -237,13 +244,20 @@ impl VerifyReport {
     fn damage(&mut self, damage: &Damage, warnings: &Warnings<'_>) {
         if damage.is_certain() {
             let path = damage.path.clone();
+            self.hit.path(&path, true);
             self.damaged.push(Problem { path, what: damage.to_string() });
         }
         warnings.damage(damage);
     }
 
+    /// Records what is wrong with a member that the index knows.
+    fn problem_of(&mut self, record: &FileRecord, what: String, warnings: &Warnings<'_>) {
+        self.hit.record(record);
+        self.problem(&record.path, what, warnings);
+    }
+
     fn problem(&mut self, path: &[u8], what: String, warnings: &Warnings<'_>) {
-        warnings.warn(path, what.clone());
+        warnings.warn(Harm::Damage, path, what.clone());
         self.damaged.push(Problem { path: path.to_vec(), what });
     }
 }
@@ -375,6 +389,7 @@ fn report_blocks(
     report: &mut VerifyReport,
     warnings: &Warnings<'_>,
 ) {
+    report.hit.blocks(differing, block_bytes.into());
     for block in differing {
         let at = block * u64::from(block_bytes);
         let what = format!("the checksum of the {block_bytes} bytes at byte {at} does not hold");

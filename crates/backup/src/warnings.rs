@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flow::monitor::{Level, Monitor, Notice};
+use flow::monitor::{Harm, Level, Monitor, Notice};
 
 use crate::read::Damage;
 
@@ -26,9 +26,9 @@ impl<'a> Warnings<'a> {
     }
 
     /// Something was not done or not as asked.
-    pub fn warn(&self, object: &[u8], text: impl Into<String>) {
+    pub fn warn(&self, harm: Harm, object: &[u8], text: impl Into<String>) {
         self.count.fetch_add(1, Ordering::Relaxed);
-        self.tell(Level::Warning, object, text);
+        self.tell(Level::Warning(harm), object, text);
     }
 
     /// Worth a line, no more.
@@ -39,7 +39,7 @@ impl<'a> Warnings<'a> {
     /// Damage of the archive.
     pub fn damage(&self, damage: &Damage) {
         if damage.counts() {
-            self.warn(&damage.path, damage.to_string());
+            self.warn(damage.harm(), &damage.path, damage.to_string());
         } else {
             self.note(&damage.path, damage.to_string());
         }
@@ -47,7 +47,8 @@ impl<'a> Warnings<'a> {
 
     /// A part of an object's metadata that could not be restored.
     pub fn metadata(&self, problem: &tree::MetadataProblem) {
-        self.warn(&problem.path, format!("cannot restore {}: {}", problem.what, problem.source));
+        let text = format!("cannot restore {}: {}", problem.what, problem.source);
+        self.warn(Harm::Metadata, &problem.path, text);
     }
 
     fn tell(&self, level: Level, object: &[u8], text: impl Into<String>) {

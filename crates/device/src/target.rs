@@ -124,9 +124,14 @@ pub enum TargetError {
     /// Standard output is a terminal.
     #[error("standard output is a terminal; an archive is not for reading")]
     Terminal,
-    /// Standard output was closed when the program started.
-    #[error("standard output is closed")]
-    Closed,
+    /// No file can be made beside the one that it would replace.
+    #[error("cannot make a new file beside {}, which would take its place", path.display())]
+    NoNewFile {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// It took the data, but could not confirm that they are stored.
     #[error("cannot {step} {}", path.display())]
     Complete {
@@ -313,9 +318,6 @@ impl Target {
         let status = rustix::fs::fstat(&file).map_err(open_error)?;
         let kind = match FileType::from_raw_mode(status.st_mode) {
             FileType::Fifo => TargetKind::Pipe,
-            FileType::CharacterDevice if is_stand_in(&file, status.st_rdev) => {
-                return Err(TargetError::Closed);
-            }
             FileType::CharacterDevice => TargetKind::CharacterDevice,
             _ => TargetKind::Stream,
         };
@@ -435,14 +437,6 @@ impl Drop for Target {
     }
 }
 
-/// Whether this is the /dev/null that Rust's start-up puts in the place of a standard output that
-/// is closed (`std::sys`, `sanitize_standard_fds`). It is open for reading too, which that of a
-/// shell's `> /dev/null` is not. An archive that goes there would look like success.
-fn is_stand_in(file: &OwnedFd, device: u64) -> bool {
-    let null = device == rustix::fs::makedev(1, 3);
-    null && rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::RDWR))
-}
-
 /// Whether `name` is the name of the open file still.
 fn is_at(file: &OwnedFd, directory: &OwnedFd, name: &OsStr) -> bool {
     let there = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -491,6 +485,10 @@ fn try_lock_partial(
     let file = match file {
         Ok(file) => file,
         Err(Errno::EXIST) => return Ok(None),
+        // Virtual file systems have their files and take no others.
+        Err(error) if path.exists() => {
+            return Err(TargetError::NoNewFile { path: path.into(), source: error.into() });
+        }
         Err(error) => return Err(open_error(error)),
     };
     match lock(&file) {

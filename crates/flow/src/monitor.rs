@@ -37,8 +37,44 @@ pub enum Level {
     Detail,
     /// Worth a line, no reason for exit code 2: a socket that was skipped.
     Note,
-    /// Something was not done or not as asked: exit code 2.
-    Warning,
+    /// Something was not done or not as asked; what that means for the data decides on the exit
+    /// code.
+    Warning(Harm),
+}
+
+/// What a warning means for the data of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Harm {
+    /// Data of the archive are lost, or are not what was archived.
+    Damage,
+    /// Blocks of the archive are not what was written; the files in them are named on their own.
+    Blocks,
+    /// The archive has lost its end, and what that held.
+    CutOff,
+    /// An object could not be read: it is not in the archive.
+    Unread,
+    /// A folder could not be listed: nothing below it is in the archive.
+    Unlisted,
+    /// An object is archived, but not as it was: it changed meanwhile, or part of it is missing.
+    Flawed,
+    /// An object was not restored, because something exists at its path.
+    Existing,
+    /// An object was not restored for another reason.
+    NotRestored,
+    /// An object was restored without part of its metadata.
+    Metadata,
+    /// What was asked for is not in the archive.
+    NotFound,
+    /// Part of the archive was not read, because its volume was not there.
+    Unseen,
+    /// A live object is not as archived.
+    Different,
+    /// Part of the archive is of a later version of the format, and cannot be checked.
+    Later,
+    /// Data may be lost, and nothing proves it.
+    Doubt,
+    /// The data are as they should be; something beside them was not done.
+    Beside,
 }
 
 /// What a run does while no bytes pass, and no rate says anything.

@@ -18,3 +18,4 @@ pub mod run_record;
 pub mod streaming;
 pub mod summary;
 pub mod table;
+pub mod verdict;

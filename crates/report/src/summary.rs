@@ -9,12 +9,16 @@ use serde_json::{Value, json};
 use crate::explanation::explain;
 use crate::findings::line;
 use crate::format::{counted, duration, percent, rate, size};
-use crate::table::{Align, Colour, Emphasis, Table};
+use crate::table::{self, Align, Colour, Emphasis, Table};
+use crate::verdict::Verdict;
 
 /// Everything that is known at the end of a run: its record, and what follows from it. The names
 /// are part of the command line's promise: fields are added, never renamed.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunSummary {
+    /// What the run came to for the data: the first line.
+    #[serde(flatten)]
+    pub verdict: Verdict,
     /// What was counted.
     #[serde(flatten)]
     pub run: RunReport,
@@ -69,6 +73,7 @@ impl RunSummary {
         let limit = explain(&analysis, &run);
         let bottleneck = analysis.bottleneck.and_then(|index| analysis.stages.get(index));
         RunSummary {
+            verdict: Verdict::default(),
             endpoint: run.endpoint(),
             bytes_per_second: run.bytes_per_second(),
             warnings,
@@ -152,9 +157,13 @@ impl RunSummary {
         Times::of(&self.run, stage)
     }
 
-    /// Headline, table and explanation, for people.
+    /// Verdict, headline, table and explanation, for people.
     pub fn to_text(&self, colour: Colour) -> String {
-        let mut text = self.headline() + "\n";
+        let mut text = match &*self.verdict.text {
+            "" => String::new(),
+            verdict => table::strong(verdict, colour) + "\n",
+        };
+        text.push_str(&(self.headline() + "\n"));
         if !self.run.stages.is_empty() {
             text.push_str(&self.stage_table(colour));
         }

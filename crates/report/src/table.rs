@@ -34,6 +34,14 @@ pub enum Emphasis {
     Strong,
 }
 
+/// A line that stands out, where colour is allowed.
+pub fn strong(line: &str, colour: Colour) -> String {
+    match colour {
+        Colour::Ansi => format!("\x1b[1m{line}\x1b[0m"),
+        Colour::Plain => line.to_owned(),
+    }
+}
+
 impl Table {
     /// A table without rows.
     pub fn new(columns: &[(&str, Align)]) -> Table {
@@ -58,12 +66,11 @@ impl Table {
         let mut text = self.line(&head, &widths) + "\n";
         for (cells, emphasis) in &self.rows {
             let line = self.line(cells, &widths);
-            match (emphasis, colour) {
-                (Emphasis::Strong, Colour::Ansi) => {
-                    text.push_str(&format!("\x1b[1m{line}\x1b[0m\n"));
-                }
-                _ => text.push_str(&(line + "\n")),
-            }
+            let line = match emphasis {
+                Emphasis::Strong => strong(&line, colour),
+                Emphasis::None => line,
+            };
+            text.push_str(&(line + "\n"));
         }
         text
     }

@@ -35,8 +35,8 @@ pub use options::{
     BlockLayout, DrivePace, START_FILL_PERCENT, TapeOptions, ring_bytes, segment_bytes,
 };
 pub use read::{
-    Need, OpenTape, SetChoice, SetOnVolume, TapeEnd, TapeIndex, TapeOrigin, TapeReadFailure,
-    TapeReading, TapeShared, Totals, sets_on_volume,
+    Need, OpenTape, SetChoice, SetContents, SetOnVolume, TapeEnd, TapeIndex, TapeOrigin,
+    TapeReadFailure, TapeReading, TapeShared, Totals, look_through_sets, sets_on_volume,
 };
 pub use segments::{Chunks, Segments};
 pub use write::{Safe, SetPlan, TapeDestination, TapeReport, TapeSetError, TapeSink, TapeStream};

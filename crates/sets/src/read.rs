@@ -36,6 +36,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use archive::chunk::Compression;
+use archive::index::RecordKind;
 use archive::label::hex;
 use archive::stream::{Stored, StoredOffset};
 use device::tape::drive::TapeDrive;
@@ -46,6 +47,7 @@ use flow::gaps::Gaps;
 use flow::ring::Producer;
 
 use crate::change::VolumeChanger;
+use crate::index_file::IndexFile;
 use beginning::{Beginning, Search};
 pub use blocks::Totals;
 use drive::LoadedDrive;
@@ -53,12 +55,13 @@ pub use failure::TapeReadFailure;
 use feed::Feed;
 use file::{FileEnd, TapeFile, Wish};
 pub use index_segment::TapeIndex;
+use index_segment::{Following, read_index};
 use place::Spot;
 pub use set::Need;
 use set::OpenSet;
 use sign::Sign;
 use stitch::{SetEnd, Stitcher};
-use walk::Walk;
+use walk::{SetHere, Walk};
 
 /// The tape that an archive is read from.
 #[derive(Clone)]
@@ -439,6 +442,53 @@ pub struct SetOnVolume {
     pub block_bytes: u32,
     /// Number of its first file on the volume.
     pub first_file: u32,
+    /// What is in it; `None` where its index is not here, or cannot be read.
+    pub contents: Option<SetContents>,
+}
+
+/// What the index of a set tells of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SetContents {
+    /// What it begins with: the sources as they were given, at most [`ROOTS_MAX`].
+    pub roots: Vec<Vec<u8>>,
+    /// How many sources there are in all.
+    pub roots_total: u64,
+    /// Objects of all kinds.
+    pub members: u64,
+    /// Files among them.
+    pub files: u64,
+    /// Bytes of the archive before compression.
+    pub archive_bytes: u64,
+}
+
+/// Sources of a set that are named.
+pub const ROOTS_MAX: usize = 8;
+
+impl SetContents {
+    /// Counts what an index has, and shows `look` the path of each member.
+    fn of(index: &IndexFile, look: &mut dyn FnMut(&[u8])) -> Option<SetContents> {
+        let archive_bytes = index.trailer.archive_bytes;
+        let mut contents = SetContents { archive_bytes, ..SetContents::default() };
+        let mut root: Option<Vec<u8>> = None;
+        for record in index.files().ok()? {
+            let record = record.ok()?;
+            look(&record.path);
+            contents.members += 1;
+            contents.files += u64::from(matches!(record.kind, RecordKind::File { .. }));
+            let is_below = root.as_ref().is_some_and(|root| {
+                let rest = record.path.strip_prefix(&**root);
+                rest.is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
+            });
+            if !is_below {
+                contents.roots_total += 1;
+                if contents.roots.len() < ROOTS_MAX {
+                    contents.roots.push(record.path.clone());
+                }
+                root = Some(record.path);
+            }
+        }
+        Some(contents)
+    }
 }
 
 /// The sets of the volume in the drive, oldest first.
@@ -448,6 +498,18 @@ pub struct SetOnVolume {
 pub fn sets_on_volume(
     origin: &TapeOrigin,
     cancel: &Cancel,
+) -> Result<Vec<SetOnVolume>, TapeReadFailure> {
+    look_through_sets(origin, cancel, &mut |_, _| {})
+}
+
+/// The same, with the path of each member of each set shown to `look`, and the number of the set.
+///
+/// # Errors
+/// See [`sets_on_volume`].
+pub fn look_through_sets(
+    origin: &TapeOrigin,
+    cancel: &Cancel,
+    look: &mut dyn FnMut(u32, &[u8]),
 ) -> Result<Vec<SetOnVolume>, TapeReadFailure> {
     let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
     match drive.beginning(Search::LastFiles)? {
@@ -459,7 +521,22 @@ pub fn sets_on_volume(
     }
     let mut sets = Walk::new(drive.blocks()?, cancel)?.sets(|_| false)?;
     sets.reverse();
-    let told = sets.iter().zip(1..).map(|(here, number)| SetOnVolume {
+    let mut told: Vec<SetOnVolume> = sets.iter().zip(1..).map(on_volume).collect();
+    // From the end on, where the tape stands.
+    for (here, set) in sets.iter().zip(&mut told).rev() {
+        cancel.check()?;
+        // What goes on on another volume is not asked for.
+        if here.last.begins_index() {
+            let index = read_index(&mut drive, here.last, Following::AnotherSet)?;
+            let look = &mut |path: &[u8]| look(set.number, path);
+            set.contents = index.and_then(|index| SetContents::of(&index.index, look));
+        }
+    }
+    Ok(told)
+}
+
+fn on_volume((here, number): (&SetHere, u32)) -> SetOnVolume {
+    SetOnVolume {
         number,
         id: hex(&here.first.label.set),
         time_seconds: here.first.label.time_seconds,
@@ -470,6 +547,6 @@ pub fn sets_on_volume(
         compression: here.first.label.compression.to_string(),
         block_bytes: here.first.label.block_bytes,
         first_file: here.first_file,
-    });
-    Ok(told.collect())
+        contents: None,
+    }
 }

@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use sets::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
 
 use crate::failure::with_causes;
+use crate::terminal::Question;
 
 /// How volumes of a tape are changed.
 #[derive(Args, Clone, Debug, Default)]
@@ -181,6 +182,7 @@ impl Changer {
     fn prompt(&self, question: &str) -> Result<String, ChangeError> {
         let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty");
         let Ok(mut terminal) = terminal else { return Err(ChangeError::NobodyToAsk) };
+        let _question = Question::begin();
         terminal.write_all(question.as_bytes()).map_err(ChangeError::Failed)?;
         self.answer(&mut terminal)
     }

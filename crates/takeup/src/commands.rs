@@ -22,7 +22,7 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Backs up, restores and measures at the speed of the machine
 ///
@@ -34,7 +34,11 @@ use clap::{Parser, Subcommand};
     version,
     max_term_width = 100,
     after_help = "\
-Exit codes: 0 done, 1 failed, 2 done with warnings.
+Exit codes, of every command:
+  0  done
+  1  failed, or damage was found
+  2  done, but incomplete: something was left out, or differs, and was named
+  3  something was written by a later version of takeup
 Sizes: k M G T P are powers of 1024, kB MB GB TB PB powers of 1000."
 )]
 pub struct TakeupArgs {
@@ -63,6 +67,28 @@ enum Command {
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]
     Man(man::ManArgs),
+}
+
+/// The table of exit codes in a line, at the end of the help and the manual page of each command.
+pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed or damage found, 2 done but incomplete, \
+                              3 written by a later version.";
+
+/// The whole command line.
+pub fn command() -> clap::Command {
+    TakeupArgs::command().mut_subcommands(with_exit_codes)
+}
+
+fn with_exit_codes(command: clap::Command) -> clap::Command {
+    let extended = |text: Option<&clap::builder::StyledStr>| match text {
+        Some(text) => format!("{text}\n\n{EXIT_CODES}"),
+        None => EXIT_CODES.to_owned(),
+    };
+    let (short, long) = (command.get_after_help().cloned(), command.get_after_long_help().cloned());
+    let command = command.mut_subcommands(with_exit_codes).after_help(extended(short.as_ref()));
+    match long {
+        Some(long) => command.after_long_help(extended(Some(&long))),
+        None => command,
+    }
 }
 
 /// Runs what the arguments ask for.

@@ -22,9 +22,14 @@ use device::source::SourceError;
 use device::tape::OpenError;
 use device::target::TargetError;
 use flow::crew::StageFailure;
+use observe::capture::record::CaptureRecordError;
 use report::escape::escape;
+use report::run_record::RunRecordError;
 use serde_json::{Value, json};
 use sets::{ChangeError, Refused, TapeReadFailure, TapeSetError};
+use sim::tape::MediumFileError;
+
+use crate::outcome::LATER_VERSION;
 
 /// Exit code of a run that failed, misuse included.
 pub const FAILED: u8 = 1;
@@ -36,23 +41,32 @@ pub struct Failure {
     /// What it consists of, a line each.
     details: Vec<String>,
     hint: Option<String>,
+    code: u8,
 }
 
 impl Failure {
     /// A failure from an error and all its causes.
     pub fn new(error: &(dyn Error + 'static), hint: Option<String>) -> Failure {
-        let hint = hint.or_else(|| cause_hint(error));
-        Failure { message: with_causes(error), details: Vec::new(), hint }
+        let is_later = is_of_later_version(error);
+        let hint = hint.filter(|_| !is_later).or_else(|| cause_hint(error));
+        let code = if is_later { LATER_VERSION } else { FAILED };
+        Failure { message: with_causes(error), details: Vec::new(), hint, code }
     }
 
     /// A failure that has no error behind it.
     pub fn of(message: impl Into<String>, hint: Option<&str>) -> Failure {
-        Failure { message: message.into(), details: Vec::new(), hint: hint.map(str::to_owned) }
+        let hint = hint.map(str::to_owned);
+        Failure { message: message.into(), details: Vec::new(), hint, code: FAILED }
     }
 
     /// The same, with a line for each thing that is wrong.
     pub fn with_details(self, details: Vec<String>) -> Failure {
         Failure { details, ..self }
+    }
+
+    /// The exit code that says as much.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code)
     }
 
     /// What went wrong, in a line.
@@ -429,6 +443,10 @@ fn target_hint(error: &TargetError) -> Option<String> {
         TargetError::Busy { .. } => "wait for that run to end, or choose another name",
         TargetError::NoStorage { .. } => "`--to - > DEVICE` sends the archive there all the same",
         TargetError::NoDevice { .. } => "`lsblk` shows the disks, `ls /dev/nst*` the tape drives",
+        TargetError::NoNewFile { .. } => {
+            "`--to - 1<> FILE` writes over the file itself, from its start; what it held is lost \
+             with the first block"
+        }
         TargetError::Terminal => "name a file with --to, or send it on with | or >",
         TargetError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             "the folder has to exist already"
@@ -446,6 +464,9 @@ fn cause_hint(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(RecordError::Line { line: 1, .. }) = error.downcast_ref() {
         return Some(NO_RECORD.to_owned());
     }
+    if is_of_later_version(error) {
+        return Some("use the version of takeup that wrote it, or a later one".to_owned());
+    }
     let text = match root_kind(error)? {
         io::ErrorKind::StorageFull => "nothing of it is kept; free some space, or compress more",
         io::ErrorKind::PermissionDenied => "run as a user who may, for example with sudo",
@@ -453,6 +474,30 @@ fn cause_hint(error: &(dyn Error + 'static)) -> Option<String> {
         _ => return None,
     };
     Some(text.to_owned())
+}
+
+/// Whether something is of a later version of this program, and so cannot be read by this one.
+fn is_of_later_version(error: &(dyn Error + 'static)) -> bool {
+    let mut at = Some(error);
+    while let Some(error) = at {
+        let format = match (error.downcast_ref(), error.downcast_ref(), error.downcast_ref()) {
+            (Some(RecordError::Format { format, .. }), ..) => Some(*format),
+            (_, Some(CaptureRecordError::Format { format, .. }), _) => Some(*format),
+            (_, _, Some(RunRecordError::Format { format, .. })) => Some(*format),
+            _ => None,
+        };
+        let format = format.or_else(|| match (error.downcast_ref(), error.downcast_ref()) {
+            (Some(observe::record::RecordError::Format { format, .. }), _) => Some(*format),
+            (_, Some(MediumFileError::Version { version, .. })) => Some(*version),
+            _ => None,
+        });
+        // Formats count from 1: 0 is none of ours.
+        if format.is_some_and(|format| format > 1) {
+            return true;
+        }
+        at = error.source();
+    }
+    false
 }
 
 fn root_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {

@@ -1,11 +1,12 @@
 //! The binary: arguments become a plan, the plan a run, the run a report.
 //!
-//! One file under `commands` for each subcommand; whatever they share is beside it. Exit codes: 0
-//! done, 1 failed, 2 done with warnings.
+//! One file under `commands` for each subcommand; whatever they share is beside it. The table of
+//! exit codes is that of [`commands::EXIT_CODES`].
 
 mod calibration;
 mod change;
 mod commands;
+mod compression_by_name;
 mod failure;
 mod interrupt;
 mod options;
@@ -20,7 +21,7 @@ mod virtual_drive;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use commands::TakeupArgs;
 
@@ -30,7 +31,11 @@ fn main() -> ExitCode {
     if standard_output::was_closed() {
         return failure::standard_output_closed();
     }
-    match TakeupArgs::try_parse() {
+    let typed = compression_by_name::with_method(std::env::args_os().collect());
+    let parsed = commands::command()
+        .try_get_matches_from(typed)
+        .and_then(|matches| TakeupArgs::from_arg_matches(&matches));
+    match parsed {
         Ok(arguments) => commands::run(arguments),
         Err(error) => failure::usage(&error),
     }

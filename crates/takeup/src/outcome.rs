@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use backup::selection::NotFound;
 use finding::Certainty;
-use flow::monitor::{Level, Monitor, Notice};
+use flow::monitor::{Harm, Level, Monitor, Notice};
 use flow::run::RunReport;
 use model::tape::generation;
 use report::escape::escape;
 use report::summary::RunSummary;
+use report::verdict::{State, Verdict};
 use serde_json::Value;
 
 use crate::failure::{FAILED, Failure};
@@ -18,6 +19,8 @@ use crate::terminal::{Terminal, colour, to_standard_error};
 
 /// Exit code of a run that did its job but for what it warned about.
 pub const WARNED: u8 = 2;
+/// Exit code where something was written by a later version of this program.
+pub const LATER_VERSION: u8 = 3;
 
 /// How a command that did not fail has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,19 @@ pub enum Outcome {
     Warned,
     /// All was done, and what was looked at is bad.
     Bad,
+    /// What was looked at is of a later version, and was read as far as this one knows it.
+    Later,
+}
+
+impl From<State> for Outcome {
+    fn from(state: State) -> Outcome {
+        match state {
+            State::Done | State::Empty => Outcome::Done,
+            State::Doubtful | State::Different | State::Incomplete => Outcome::Warned,
+            State::Later => Outcome::Later,
+            State::Damaged => Outcome::Bad,
+        }
+    }
 }
 
 /// Where the summary goes.
@@ -53,14 +69,17 @@ pub fn summarise(run: RunReport, terminal: &mut Terminal) -> RunSummary {
         source_disk_own_seconds: time.map(|time| time.own_seconds),
         ..run
     };
+    let verdict = terminal.verdict(&run);
     let summary = RunSummary::new(run, terminal.warnings(), terminal.warnings_total());
+    let summary = RunSummary { verdict, ..summary };
     let Some(Err(failure)) = terminal.take_recording().map(|it| it.keep(&summary)) else {
         return summary;
     };
     let text = format!("no record was kept: {}", failure.message());
-    terminal.notice(Notice { level: Level::Warning, object: Vec::new(), text });
+    terminal.notice(Notice { level: Level::Warning(Harm::Beside), object: Vec::new(), text });
     let (warnings, warnings_total) = (terminal.warnings(), terminal.warnings_total());
-    RunSummary { warnings, warnings_total, ..summary }
+    let verdict = terminal.verdict(&summary.run);
+    RunSummary { verdict, warnings, warnings_total, ..summary }
 }
 
 /// Prints the summary as the user wants it.
@@ -85,7 +104,10 @@ pub fn print_with(
 ) -> Result<(), Failure> {
     let text = match (common.json, common.quiet) {
         (true, _) => format!("{:#}\n", merged(summary, fields)),
-        (false, true) => return Ok(()),
+        (false, true) => {
+            tell(&summary.verdict);
+            return Ok(());
+        }
         (false, false) => {
             let colour = match place {
                 SummaryPlace::Output => colour(&std::io::stdout()),
@@ -100,6 +122,13 @@ pub fn print_with(
             to_standard_error(&text);
             Ok(())
         }
+    }
+}
+
+/// A verdict that is told although no summary is: also with `--quiet`.
+pub fn tell(verdict: &Verdict) {
+    if !verdict.text.is_empty() && verdict.state != State::Done {
+        to_standard_error(&format!("takeup: {}\n", verdict.text));
     }
 }
 
@@ -140,13 +169,14 @@ pub fn finish(
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Warned) => ExitCode::from(WARNED),
         Ok(Outcome::Bad) => ExitCode::from(FAILED),
+        Ok(Outcome::Later) => ExitCode::from(LATER_VERSION),
         Err(failure) => {
             if common.json && place == SummaryPlace::Output {
                 // The message on standard error tells the same, should this not be read.
                 let _ = to_standard_output(failure.to_json(name).as_bytes());
             }
             to_standard_error(&failure.to_text());
-            ExitCode::from(FAILED)
+            failure.exit_code()
         }
     }
 }

@@ -6,8 +6,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use backup::origin::Origin;
+use backup::selection::{NotFound, Selection};
 use clap::Args;
 use flow::cancel::Cancel;
+use report::escape::escape;
 use report::format::{count, counted, duration, size};
 use serde_json::{Value, json};
 use sets::{SetChoice, TapeOrigin, TapeReading};
@@ -133,6 +135,30 @@ pub fn lines(tape: &TapeReading) -> String {
         stops => format!("the tape had to stop {} times for a full ring\n", count(stops)),
     });
     text
+}
+
+/// Which other set of the volume has what was not found in the last one, as a hint.
+pub fn in_another_set(tape: &TapeOrigin, missing: &[NotFound], cancel: &Cancel) -> Option<String> {
+    if tape.file_number.is_some() {
+        return None;
+    }
+    let mut selection = Selection::new(missing.iter().map(|missing| missing.path.clone()));
+    let mut holds = Vec::new();
+    let mut look = |set: u32, path: &[u8]| {
+        if holds.last() != Some(&set) && selection.selects(path) {
+            holds.push(set);
+        }
+    };
+    sets::look_through_sets(tape, cancel, &mut look).ok()?;
+    holds.sort_unstable();
+    let last = holds.last()?;
+    let sets: Vec<String> = holds.iter().map(u32::to_string).collect();
+    let what = missing.first().map_or(String::new(), |missing| escape(&missing.path));
+    let which = match holds.len() {
+        1 => format!("set {last} of this volume has"),
+        _ => format!("sets {} of this volume have", sets.join(", ")),
+    };
+    Some(format!("{which} {what}: add --set {last}; `takeup list DEVICE --sets` shows all sets"))
 }
 
 /// A number, or hexadecimal digits.

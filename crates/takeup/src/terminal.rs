@@ -16,12 +16,14 @@ use std::time::{Duration, Instant};
 use failures::lock;
 use flow::account::Stage;
 use flow::monitor::{Counter, Level, Monitor, Notice, Pause};
+use flow::run::RunReport;
 use host::counters::processor::ProcessorClock;
 use host::{DiskTime, DiskWatch};
 use report::escape::escape;
 use report::format::{count, counted, duration, percent, rate, size};
 use report::summary::Warning;
 use report::table::Colour;
+use report::verdict::{Tally, Verdict};
 
 use crate::failure::{Failure, without_error_numbers};
 use crate::options::CommonArgs;
@@ -125,6 +127,8 @@ struct Shared {
     pause: Mutex<Option<(Pause, Instant)>>,
     warnings: Mutex<Warnings>,
     warnings_total: AtomicU64,
+    /// What the warnings mean for the data.
+    tally: Mutex<Tally>,
     notes_total: AtomicU64,
     /// Whether a live line stands on the terminal.
     line: Mutex<bool>,
@@ -141,6 +145,7 @@ impl Default for Shared {
             pause: Mutex::new(None),
             warnings: Mutex::default(),
             warnings_total: AtomicU64::new(0),
+            tally: Mutex::default(),
             notes_total: AtomicU64::new(0),
             line: Mutex::new(false),
             done: AtomicBool::new(false),
@@ -239,6 +244,11 @@ impl Terminal {
         lock(&self.shared.warnings).kept.clone()
     }
 
+    /// What the warnings so far mean for the data of a run.
+    pub fn verdict(&self, run: &RunReport) -> Verdict {
+        lock(&self.shared.tally).verdict(run)
+    }
+
     /// All of them counted.
     pub fn warnings_total(&self) -> u64 {
         self.shared.warnings_total.load(Ordering::Acquire)
@@ -263,8 +273,9 @@ impl Monitor for Terminal {
         let text = escape(without_error_numbers(&notice.text).as_bytes());
         let line = if object.is_empty() { text.clone() } else { format!("{object}: {text}") };
         match notice.level {
-            Level::Warning => {
+            Level::Warning(harm) => {
                 self.shared.warnings_total.fetch_add(1, Ordering::AcqRel);
+                lock(&self.shared.tally).count(harm, &object, &text);
                 let mut warnings = lock(&self.shared.warnings);
                 let printed = warnings.is_to_be_printed(&text);
                 warnings.keep(object, text);
@@ -310,7 +321,12 @@ impl Shared {
     /// Prints `text` in the place of the live line, which comes again by itself.
     fn print(&self, text: &str) {
         let mut line = lock(&self.line);
-        let clear = if *line { CLEAR } else { "" };
+        let clear = match (*lock(&QUESTION), *line) {
+            // The question stays as it is, and so does what is typed behind it.
+            (true, _) => "\n",
+            (false, true) => CLEAR,
+            (false, false) => "",
+        };
         to_standard_error(&format!("{clear}{text}"));
         *line = false;
     }
@@ -325,11 +341,18 @@ impl Shared {
             let waited = self.wake.wait_timeout(line, STEP);
             line = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
             let text = self.live_text(&mut speed, start);
+            let question = lock(&QUESTION);
+            if *question {
+                *line = false;
+                continue;
+            }
             let text: String = text.chars().take(columns().saturating_sub(1)).collect();
             to_standard_error(&format!("{CLEAR}{text}"));
             *line = true;
         }
-        to_standard_error(CLEAR);
+        if *line {
+            to_standard_error(CLEAR);
+        }
         *line = false;
     }
 
@@ -390,6 +413,26 @@ pub fn colour(stream: &impl IsTerminal) -> Colour {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     if stream.is_terminal() && !refused && !dumb { Colour::Ansi } else { Colour::Plain }
+}
+
+/// Whether a question stands on the terminal: nothing is drawn over it then.
+static QUESTION: Mutex<bool> = Mutex::new(false);
+
+/// Held while a question stands on the terminal and waits for its answer.
+pub struct Question(());
+
+impl Question {
+    /// Waits until the live line is drawn, and keeps it from being drawn again.
+    pub fn begin() -> Question {
+        *lock(&QUESTION) = true;
+        Question(())
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        *lock(&QUESTION) = false;
+    }
 }
 
 /// Writes to standard error and does not care whether anybody reads it.

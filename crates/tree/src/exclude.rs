@@ -69,6 +69,12 @@ impl Excludes {
         unused.map(|typed| &*typed.glob)
     }
 
+    /// The globs, as typed, that have left something out so far.
+    pub fn used(&self) -> impl Iterator<Item = &str> {
+        let used = self.typed.iter().filter(|typed| typed.used.load(Ordering::Relaxed));
+        used.map(|typed| &*typed.glob)
+    }
+
     /// Nothing is excluded.
     pub fn is_empty(&self) -> bool {
         self.any.is_empty() && self.directories.is_empty()

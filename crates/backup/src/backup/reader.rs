@@ -19,7 +19,7 @@ use flow::account::{Account, State};
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
 use flow::in_flight::InFlight;
-use flow::monitor::{Counter, Level, Monitor, Notice};
+use flow::monitor::{Counter, Harm, Level, Monitor, Notice};
 use flow::queue::Queue;
 use flow::ring::{Producer, Reservation};
 use flow::turnstile::Turnstile;
@@ -163,7 +163,9 @@ impl<'a> Reader<'a> {
                     }
                     captured => rest.extend(self.draft(entry, captured)),
                 },
-                Item::Problem(problem) => self.warn(&problem.path, problem_text(problem)),
+                Item::Problem(problem) => {
+                    self.warn(Harm::Unlisted, &problem.path, problem_text(problem))
+                }
             }
         }
         let mut spent = self.meter.spent();
@@ -283,7 +285,7 @@ impl<'a> Reader<'a> {
                 return None;
             }
             Err(error) => {
-                self.warn(&entry.path(), with_causes(&error));
+                self.warn(Harm::Unread, &entry.path(), with_causes(&error));
                 return None;
             }
         };
@@ -338,7 +340,8 @@ impl<'a> Reader<'a> {
         let member = &draft.captured.member;
         if let Err(error) = archive::encode::encode_member(member, &mut self.headers) {
             self.headers.truncate(start);
-            self.warn(&draft.captured.member.path, format!("cannot be archived: {error}"));
+            let text = format!("cannot be archived: {error}");
+            self.warn(Harm::Unread, &draft.captured.member.path, text);
             return None;
         }
         draft.header = start..self.headers.len();
@@ -452,10 +455,10 @@ impl<'a> Reader<'a> {
     }
 
     /// An object that is not archived although it should be.
-    fn warn(&mut self, path: &[u8], text: String) {
+    fn warn(&mut self, harm: Harm, path: &[u8], text: String) {
         let warning = WarningRecord { path: path.to_vec(), text: text.clone() };
         self.passed_over.push(Finding::Warning(warning));
-        tell(self.shared.monitor, Level::Warning, path, text);
+        tell(self.shared.monitor, Level::Warning(harm), path, text);
     }
 
     fn note(&self, path: &[u8], text: String) {
@@ -466,7 +469,8 @@ impl<'a> Reader<'a> {
 /// Tells what happened to an object while it was archived.
 pub(super) fn tell_warnings(monitor: &dyn Monitor, draft: &Draft) {
     for text in &draft.warnings {
-        tell(monitor, Level::Warning, &draft.captured.member.path, text.clone());
+        let level = Level::Warning(Harm::Flawed);
+        tell(monitor, level, &draft.captured.member.path, text.clone());
     }
 }
 

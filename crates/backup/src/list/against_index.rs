@@ -1,6 +1,7 @@
 //! All headers of an archive held against its index, as they are listed.
 
 use archive::index::{FileRecord, IndexError};
+use flow::monitor::Harm;
 
 use crate::read::cross_check::disagreement;
 use crate::read::members::Found;
@@ -27,17 +28,22 @@ impl<'a> AgainstIndex<'a> {
             record.as_ref().is_ok_and(|record| record.header_offset_bytes < at)
         };
         while let Some(Ok(record)) = self.records.next_if(before) {
-            warnings.warn(&record.path, "is in the index and not in the archive: it is lost");
+            let text = "is in the index and not in the archive: it is lost";
+            warnings.warn(Harm::Damage, &record.path, text);
         }
         let here = |record: &Result<FileRecord, IndexError>| {
             record.as_ref().is_ok_and(|record| record.header_offset_bytes == at)
         };
         let Some(Ok(record)) = self.records.next_if(here) else {
-            warnings.warn(&found.member.path, "is in the archive and not in its index");
+            warnings.warn(
+                Harm::Damage,
+                &found.member.path,
+                "is in the archive and not in its index",
+            );
             return;
         };
         if let Some(what) = disagreement(&record, &found.member, found.content_offset_bytes) {
-            warnings.warn(&record.path, what);
+            warnings.warn(Harm::Damage, &record.path, what);
         }
     }
 
@@ -47,7 +53,7 @@ impl<'a> AgainstIndex<'a> {
             match record {
                 Ok(record) => {
                     let text = "is in the index and not in the archive: it is lost";
-                    warnings.warn(&record.path, text);
+                    warnings.warn(Harm::Damage, &record.path, text);
                 }
                 Err(error) => {
                     let why = error.to_string();

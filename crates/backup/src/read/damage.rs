@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use archive::index::INDEX_VERSION;
 use archive::stream::ArchiveOffset;
+use flow::monitor::Harm;
 
 /// One thing found wrong while an archive was read. Offsets count bytes of the archive before
 /// compression, from the start of the source.
@@ -57,6 +59,11 @@ pub enum DamageKind {
         /// Which one.
         what: &'static str,
     },
+    /// The index is of a version of the format that is not known here.
+    Later {
+        /// Which one.
+        version: u32,
+    },
     /// The index itself is damaged.
     Index {
         /// Why.
@@ -81,7 +88,19 @@ impl Damage {
 
     /// Whether something is wrong for certain, so that the archive is not sound.
     pub fn is_certain(&self) -> bool {
-        !matches!(self.kind, DamageKind::Trailing | DamageKind::Zeros)
+        matches!(self.harm(), Harm::Damage | Harm::CutOff)
+    }
+
+    /// What it means for the data.
+    pub(crate) fn harm(&self) -> Harm {
+        match self.kind {
+            DamageKind::Trailing | DamageKind::Zeros => Harm::Doubt,
+            DamageKind::Later { .. } => Harm::Later,
+            DamageKind::Truncated | DamageKind::NoEndMark | DamageKind::IndexMissing => {
+                Harm::CutOff
+            }
+            _ => Harm::Damage,
+        }
     }
 }
 
@@ -139,6 +158,11 @@ impl fmt::Display for Damage {
             DamageKind::Checksum { what } => {
                 write!(formatter, "the {what} of the {length} bytes at byte {at} does not hold")
             }
+            DamageKind::Later { version } => write!(
+                formatter,
+                "a later version of takeup wrote the index (version {version}, and this one knows \
+                 {INDEX_VERSION}): the contents were not held against it"
+            ),
             DamageKind::Index { why } => write!(formatter, "the index is damaged: {why}"),
         }
     }

@@ -449,8 +449,9 @@ impl<'a> MemberStream<'a> {
                 if let Some(version) = versions
                     && version != u32::from(index::INDEX_VERSION)
                 {
-                    let why = format!("version {version} is not known to this program");
-                    self.report(header_offset_bytes, 0, DamageKind::Index { why }, InMember::No);
+                    // There is no earlier one.
+                    let kind = DamageKind::Later { version };
+                    self.report(header_offset_bytes, 0, kind, InMember::No);
                 }
             }
             Event::Skip { stored_bytes, why } => {

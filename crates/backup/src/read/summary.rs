@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use archive::stream::ArchiveOffset;
 use flow::crew::cores;
+use flow::monitor::Harm;
 use flow::run::{Command, Endpoint, RunReport, StageReport};
 
 use super::TableState;
@@ -65,8 +66,11 @@ impl ReadSummary {
         for text in tape.notes {
             warnings.note(b"", text);
         }
-        for text in tape.warnings.into_iter().chain(tape.damage) {
-            warnings.warn(b"", text);
+        for text in tape.warnings {
+            warnings.warn(Harm::Unseen, b"", text);
+        }
+        for text in tape.damage {
+            warnings.warn(Harm::Damage, b"", text);
         }
         Some(tape.report)
     }

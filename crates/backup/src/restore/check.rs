@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use archive::index::RecordKind;
 use archive::stream::ArchiveOffset;
+use flow::monitor::Harm;
 
 use super::{Checksums, RestoreOptions};
 use crate::read::block_check::BlockCheck;
@@ -34,7 +35,7 @@ fn conclude_late(
         "checksums that do not hold: {count} of {blocks} blocks, the first at byte {first} of the \
          archive; what was restored from there is damaged, and `takeup verify` names it"
     );
-    warnings.warn(b"", text);
+    warnings.warn(Harm::Blocks, b"", text);
     Checksums::Damaged { blocks: count }
 }
 
@@ -63,7 +64,7 @@ pub(crate) fn conclude(
         return Checksums::Hold { blocks };
     }
     let text = format!("checksums that do not hold: {differing_count} of {blocks} blocks");
-    warnings.warn(b"", text);
+    warnings.warn(Harm::Blocks, b"", text);
     // In a compressed archive a block differs because a chunk was lost, and what was in it has been
     // named already.
     if !check.index.is_compressed() {
@@ -89,7 +90,7 @@ fn name_lost(
         let (from, to) = (record.header_offset_bytes, record.content_offset_bytes);
         if touches(lost, from, to) && selection.selects(&record.path) && named < NAMED_MAX {
             named += 1;
-            warnings.warn(&record.path, "lost: its header cannot be read");
+            warnings.warn(Harm::Damage, &record.path, "lost: its header cannot be read");
         }
     }
 }
@@ -130,6 +131,6 @@ fn name_files(
             None => "lies in a block whose checksum does not hold",
         };
         named += 1;
-        warnings.warn(&record.path, text);
+        warnings.warn(Harm::Damage, &record.path, text);
     }
 }

@@ -25,6 +25,7 @@ use failures::with_causes;
 use flow::account::Account;
 use flow::budget::Loan;
 use flow::cancel::Stopped;
+use flow::monitor::Harm;
 use tree::{Destination, Overwrite, Worker};
 use twox_hash::XxHash3_64;
 
@@ -257,7 +258,7 @@ impl<'a> Dispatcher<'a> {
             return Ok(());
         }
         for note in &notes {
-            self.warnings.warn(&member.path, note.to_string());
+            self.warnings.warn(Harm::Metadata, &member.path, note.to_string());
         }
         self.take_off_root(&mut member);
         if self.strip_components > 0 {

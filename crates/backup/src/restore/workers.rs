@@ -15,7 +15,7 @@ use flow::account::{Account, Stage, State};
 use flow::budget::{Budget, Loan};
 use flow::cancel::{POLL, Stopped};
 use flow::crew::{Crew, cores};
-use flow::monitor::Counter;
+use flow::monitor::{Counter, Harm};
 use flow::queue::Queue;
 use flow::run::{RunReport, StageKind};
 use tree::{Created, Destination, Overwrite, RestoreFile, Worker};
@@ -185,7 +185,11 @@ impl<'a> Workers<'a> {
             self.existing.fetch_add(1, Ordering::Relaxed);
         }
         if !ends_the_run(&error) {
-            self.warnings.warn(&member.path, sentence(&error));
+            let harm = match error {
+                tree::RestoreError::Exists { .. } => Harm::Existing,
+                _ => Harm::NotRestored,
+            };
+            self.warnings.warn(harm, &member.path, sentence(&error));
             return;
         }
         self.crew.fail(error.into());
@@ -318,6 +322,7 @@ impl Creator<'_> {
             }
             Ok(Created::Kept) => {}
             Ok(Created::KeptShorter) => self.shared.warnings.warn(
+                Harm::Existing,
                 &member.path,
                 "stays: newer than the archived one but shorter, as after an interrupted copy",
             ),
@@ -389,6 +394,7 @@ impl Creator<'_> {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
         let name = String::from_utf8_lossy(name);
         self.shared.warnings.warn(
+            Harm::Damage,
             path,
             format!(
                 "not restored: {missing_bytes} bytes of its content are missing; \

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use archive::member::{Extent, Member};
 use flow::cancel::Cancel;
+use flow::monitor::Harm;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use twox_hash::XxHash3_64;
@@ -167,7 +168,11 @@ pub(crate) fn find_extra(
         let mut names: Vec<Vec<u8>> = match live.read_dir() {
             Ok(entries) => entries.flatten().map(|entry| entry.file_name().into_vec()).collect(),
             Err(error) => {
-                warnings.warn(directory, format!("cannot look for extra files: {error}"));
+                warnings.warn(
+                    Harm::Different,
+                    directory,
+                    format!("cannot look for extra files: {error}"),
+                );
                 continue;
             }
         };
@@ -179,7 +184,7 @@ pub(crate) fn find_extra(
             }
             path.extend_from_slice(&name);
             if !paths.hashes.contains(&XxHash3_64::oneshot(&path)) {
-                warnings.warn(&path, "in the live tree, and not in the archive");
+                warnings.warn(Harm::Different, &path, "in the live tree, and not in the archive");
                 report.extra.push(path);
             }
         }

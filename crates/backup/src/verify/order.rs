@@ -13,6 +13,7 @@ use failures::with_causes;
 use flow::account::Account;
 use flow::budget::Loan;
 use flow::cancel::Stopped;
+use flow::monitor::Harm;
 
 use super::seen::{Seen, SeenReader};
 use super::workers::{Candidate, Job, Large, Object, Workers, remember};
@@ -62,6 +63,8 @@ pub(crate) struct Verifier<'a> {
     written: Option<Compression>,
     /// Of the sections of the index at hand.
     set_id: SetIdHasher,
+    /// The index at hand is of a later version.
+    is_later: bool,
 }
 
 impl<'a> Verifier<'a> {
@@ -85,6 +88,7 @@ impl<'a> Verifier<'a> {
             written: None,
             late_check: keep.map(LateCheck::new),
             set_id: SetIdHasher::new(),
+            is_later: false,
         }
     }
 
@@ -105,6 +109,7 @@ impl<'a> Verifier<'a> {
                     self.index_section(&path, stream, account)?;
                 }
                 Some(Item::Damage(damage)) => {
+                    self.is_later |= matches!(damage.kind, DamageKind::Later { .. });
                     if damage.kind == DamageKind::LeadingGarbage {
                         self.leading_bytes = damage.length_bytes;
                     }
@@ -120,6 +125,7 @@ impl<'a> Verifier<'a> {
                     self.archives += 1;
                     self.late_check = self.keep.map(LateCheck::new);
                     self.set_id = SetIdHasher::new();
+                    self.is_later = false;
                 }
                 Some(Item::Passed { what }) => self.warnings.note(b"", what),
                 Some(Item::EndOfSegment) => self.flush(account)?,
@@ -292,6 +298,7 @@ impl<'a> Verifier<'a> {
             SectionReader::new(stream, account).with_set_id(in_set_id.then_some(&mut set_id));
         let buffered = io::BufReader::with_capacity(64 << 10, &mut reader);
         let result = match section {
+            _ if self.is_later => Ok(()),
             Some(Section::Files) => self.files(IndexReader::new(buffered), begins_bytes)?,
             Some(Section::Blocks) => match &mut self.late_check {
                 Some(check) => check.hold_against(IndexReader::new(buffered)),
@@ -392,6 +399,8 @@ impl<'a> Verifier<'a> {
                     Ok(None) => break,
                     Err(error) => return Ok(Err(error.into())),
                 };
+            let is_file = matches!(record.kind, RecordKind::File { .. });
+            self.report.checked.files += u64::from(is_file);
             let place = in_stream(base_bytes, begins_bytes, record.header_offset_bytes);
             let (unknown, seen) = match place {
                 Some(place) => found.take_at(place).map_err(VerifyError::Spool)?,
@@ -407,7 +416,7 @@ impl<'a> Verifier<'a> {
             match seen {
                 None => {
                     let what = "is in the index and not in the archive: it is lost".to_owned();
-                    self.report.problem(&record.path, what, self.warnings);
+                    self.report.problem_of(&record, what, self.warnings);
                 }
                 Some(seen) => self.hold_against(&record, &seen),
             }
@@ -458,11 +467,11 @@ impl<'a> Verifier<'a> {
             Some(_) => {
                 self.report.checked.content_hashes += 1;
                 let what = "its content is not what was backed up (the hash differs)".to_owned();
-                self.report.problem(&record.path, what, self.warnings);
+                self.report.problem_of(record, what, self.warnings);
             }
             None => {
                 let what = "its content is not whole".to_owned();
-                self.report.problem(&record.path, what, self.warnings);
+                self.report.problem_of(record, what, self.warnings);
             }
         }
     }
@@ -482,10 +491,14 @@ fn in_stream(
 fn sort(report: &mut VerifyReport, candidate: Candidate, untouched: bool, warnings: &Warnings<'_>) {
     let differing = candidate.differing;
     if untouched {
-        warnings.warn(&differing.path, "differs from the archive although it did not change");
+        warnings.warn(
+            Harm::Different,
+            &differing.path,
+            "differs from the archive although it did not change",
+        );
         report.differs.push(differing);
     } else {
-        warnings.warn(&differing.path, "changed since the backup");
+        warnings.warn(Harm::Different, &differing.path, "changed since the backup");
         report.changed.push(differing);
     }
 }

@@ -19,7 +19,7 @@ use flow::account::{Account, Stage, State};
 use flow::budget::{Budget, Loan};
 use flow::cancel::Stopped;
 use flow::crew::{Crew, cores};
-use flow::monitor::Counter;
+use flow::monitor::{Counter, Harm};
 use flow::queue::Queue;
 use flow::run::StageKind;
 use flow::turnstile::Turnstile;
@@ -294,11 +294,15 @@ impl Results {
             Compared::NotAsked => return Ok(()),
             Compared::Same => {}
             Compared::Missing => {
-                warnings.warn(&member.path, "in the archive, and missing in the live tree");
+                warnings.warn(
+                    Harm::Different,
+                    &member.path,
+                    "in the archive, and missing in the live tree",
+                );
                 self.missing.push(member.path.clone());
             }
             Compared::Failed(what) => {
-                warnings.warn(&member.path, format!("cannot be compared: {what}"));
+                warnings.warn(Harm::Different, &member.path, format!("cannot be compared: {what}"));
                 self.not_compared.push(Problem { path: member.path.clone(), what });
                 return Ok(());
             }

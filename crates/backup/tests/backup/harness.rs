@@ -71,9 +71,9 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Object and text of the notices of one level, in order of the object.
-    pub fn texts(&self, level: Level) -> Vec<(String, String)> {
-        let wanted = self.notices.iter().filter(|notice| notice.level == level);
+    /// Object and text of the notices of some levels, in order of the object.
+    pub fn texts(&self, is_wanted: impl Fn(Level) -> bool) -> Vec<(String, String)> {
+        let wanted = self.notices.iter().filter(|notice| is_wanted(notice.level));
         let mut texts: Vec<_> = wanted
             .map(|notice| (String::from_utf8_lossy(&notice.object).into(), notice.text.clone()))
             .collect();
@@ -82,11 +82,11 @@ impl Finished {
     }
 
     pub fn warnings(&self) -> Vec<(String, String)> {
-        self.texts(Level::Warning)
+        self.texts(|level| matches!(level, Level::Warning(_)))
     }
 
     pub fn notes(&self) -> Vec<(String, String)> {
-        self.texts(Level::Note)
+        self.texts(|level| level == Level::Note)
     }
 
     pub fn bytes(&self) -> Vec<u8> {

@@ -33,20 +33,20 @@ impl Monitor for Kept {
 impl Kept {
     /// `object: text` of the warnings, sorted.
     pub fn warnings(&self) -> Vec<String> {
-        self.lines(Level::Warning)
+        self.lines(|level| matches!(level, Level::Warning(_)))
     }
 
     pub fn notes(&self) -> Vec<String> {
-        self.lines(Level::Note)
+        self.lines(|level| level == Level::Note)
     }
 
-    fn lines(&self, level: Level) -> Vec<String> {
+    fn lines(&self, is_wanted: impl Fn(Level) -> bool) -> Vec<String> {
         let notices = self.0.lock().unwrap();
         let line = |notice: &Notice| {
             format!("{}: {}", String::from_utf8_lossy(&notice.object), notice.text)
         };
         let mut lines: Vec<_> =
-            notices.iter().filter(|notice| notice.level == level).map(line).collect();
+            notices.iter().filter(|notice| is_wanted(notice.level)).map(line).collect();
         lines.sort();
         lines
     }

@@ -13,14 +13,18 @@ use device::tape::DriveCompression;
 use device::target::Existing;
 use finding::Certainty;
 use flow::cancel::Cancel;
+use flow::monitor::{Level, Monitor, Notice};
 use flow::run::RunReport;
 use model::tape::generation::Generation;
+use report::escape::escape;
 use report::streaming::TapeSummary;
+use report::verdict::{State, Verdict};
 use serde_json::{Value, json};
 use sets::{BlockLayout, DrivePace, START_FILL_PERCENT, TapeOptions, TapeReport};
 use tree::{Attributes, FileSystems};
 
 use crate::change::{ChangeArgs, Changer};
+use crate::compression_by_name;
 use crate::failure::Failure;
 use crate::options::{CommonArgs, TargetArgs, destination};
 use crate::outcome::{Outcome, SummaryPlace, certainty, finish, print_with, summarise};
@@ -50,9 +54,13 @@ pub struct BackupArgs {
     /// Where the archive goes; - is standard output
     #[arg(short, long, value_name = "TARGET")]
     to: OsString,
-    /// zstd[:LEVEL], gzip[:LEVEL] or none
-    #[arg(short, long, default_value = "none", value_name = "METHOD")]
-    compress: Compression,
+    /// zstd[:LEVEL], gzip[:LEVEL] or none; zstd where the method is left out
+    ///
+    /// By default the name of the target says it: .tar.zst, .tzst and .zst are zstd, .tar.gz, .tgz
+    /// and .gz are gzip, and every other target is not compressed.
+    #[arg(short, long, num_args = 0..=1, require_equals = true, default_missing_value = "zstd",
+          value_name = "METHOD")]
+    compress: Option<Compression>,
     /// Threads that compress; by default one for each core
     #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
     compress_threads: Option<NonZero<usize>>,
@@ -132,30 +140,48 @@ fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failu
     crate::interrupt::watch(&cancel);
     let changer = Changer::new(&arguments.tape.change, &cancel);
     let to = destination(&arguments.to, tape_options(&arguments.tape, &arguments.to), changer);
-    let options = options(arguments, to);
+    let chosen = compression_by_name::choose(arguments.compress, &to)?;
+    let options = options(arguments, to, chosen.compression);
     let folder = std::path::absolute(&arguments.to).ok();
     let folder = folder.as_deref().and_then(Path::parent).filter(|_| arguments.to != "-");
     let source = arguments.sources.first().map(PathBuf::as_path);
     let mut terminal = Terminal::new(&arguments.common)
         .recording(arguments.record.apart_from(&arguments.to)?)?
         .watching(source, folder);
+    if let Some(text) = chosen.contradiction {
+        let object = arguments.to.as_encoded_bytes().to_vec();
+        terminal.notice(Notice { level: Level::Note, object, text });
+    }
     let result = backup(&options, &terminal, &cancel);
     terminal.close();
     let report = result?;
     let tape = report.tape.as_ref().map(|tape| tape_summary(&report.run, tape));
     let mut summary = summarise(report.run, &mut terminal);
+    if let Some(verdict) = all_left_out(&summary.run, &report.excluded) {
+        summary.verdict = verdict;
+    }
     summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
     let fields = json!({ "tape": tape });
     let lines = tape.map(|tape| tape.to_text()).unwrap_or_default();
     let fields = if lines.is_empty() { Value::Null } else { fields };
     print_with(&summary, &fields, &lines, &arguments.common, place)?;
-    match terminal.warnings_total() {
-        0 => Ok(Outcome::Done),
-        _ => Ok(Outcome::Warned),
-    }
+    Ok(summary.verdict.state.into())
 }
 
-fn options(arguments: &BackupArgs, to: Destination) -> BackupOptions {
+/// An archive without a file, because of what was excluded: hardly what was meant.
+fn all_left_out(run: &RunReport, excluded: &[String]) -> Option<Verdict> {
+    if run.files > 0 || excluded.is_empty() {
+        return None;
+    }
+    let globs: Vec<String> = excluded.iter().map(|glob| escape(glob.as_bytes())).collect();
+    let text = format!(
+        "INCOMPLETE: the archive holds no file: --exclude {} left out what there was",
+        globs.join(" ")
+    );
+    Some(Verdict { state: State::Incomplete, text })
+}
+
+fn options(arguments: &BackupArgs, to: Destination, compression: Compression) -> BackupOptions {
     let target = &arguments.target;
     let is_tape = to.is_tape();
     let mut options = BackupOptions {
@@ -164,11 +190,11 @@ fn options(arguments: &BackupArgs, to: Destination) -> BackupOptions {
         existing: target.existing(),
         shrinking: if arguments.force { Shrinking::Allow } else { Shrinking::Refuse },
         mode: target.mode(),
-        compression: arguments.compress,
+        compression,
         compress_threads: arguments.compress_threads.map(NonZero::get),
         read_threads: arguments.read_threads.map(NonZero::get),
         block_bytes: target.block_size.bytes(),
-        ring_bytes: target.ring_bytes(least_ring_bytes(arguments.compress)),
+        ring_bytes: target.ring_bytes(least_ring_bytes(compression)),
         start_fill_percent: target.start_fill.unwrap_or(0),
         refill: Refill::AsAtTheStart,
         excludes: arguments.exclude.clone(),

@@ -140,7 +140,7 @@ pub fn run(arguments: &CaptureArgs) -> ExitCode {
         let _ = to_standard_output(failure.to_json("capture").as_bytes());
     }
     to_standard_error(&failure.to_text());
-    ExitCode::from(FAILED)
+    failure.exit_code()
 }
 
 /// With what is recorded.

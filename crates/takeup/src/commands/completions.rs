@@ -2,11 +2,9 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::commands::TakeupArgs;
-use crate::failure::FAILED;
 use crate::outcome::to_standard_output;
 use crate::terminal::to_standard_error;
 
@@ -24,12 +22,12 @@ pub struct CompletionsArgs {
 /// Prints them.
 pub fn run(arguments: &CompletionsArgs) -> ExitCode {
     let mut text = Vec::new();
-    clap_complete::generate(arguments.shell, &mut TakeupArgs::command(), "takeup", &mut text);
+    clap_complete::generate(arguments.shell, &mut crate::commands::command(), "takeup", &mut text);
     match to_standard_output(&text) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             to_standard_error(&failure.to_text());
-            ExitCode::from(FAILED)
+            failure.exit_code()
         }
     }
 }

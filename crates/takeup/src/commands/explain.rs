@@ -104,7 +104,7 @@ pub fn run(arguments: &ExplainArgs) -> ExitCode {
         let _ = to_standard_output(failure.to_json("explain").as_bytes());
     }
     to_standard_error(&failure.to_text());
-    ExitCode::from(FAILED)
+    failure.exit_code()
 }
 
 fn explain(arguments: &ExplainArgs) -> Result<ExitCode, Failure> {

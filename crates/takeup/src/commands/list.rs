@@ -11,20 +11,20 @@ use backup::list::{
 };
 use backup::origin::Origin;
 use backup::read::ReadFailure;
-use backup::selection::Selection;
+use backup::selection::{NotFound, Selection};
 use clap::Args;
 use flow::cancel::Cancel;
-use flow::monitor::{Level, Monitor, Notice};
+use flow::monitor::{Harm, Level, Monitor, Notice};
 use report::calendar::time_text;
 use report::escape::escape;
-use report::format::counted;
+use report::format::{counted, size};
 use serde_json::json;
-use sets::{SetOnVolume, sets_on_volume};
+use sets::{SetContents, SetOnVolume, TapeOrigin, sets_on_volume};
 
 use crate::failure::{Failure, nothing_found_hint, with_causes};
 use crate::options::{ArchiveArgs, CommonArgs};
-use crate::outcome::{Outcome, SummaryPlace, finish, near_hints, summarise};
-use crate::tape_source::{self, TapeSourceArgs};
+use crate::outcome::{Outcome, SummaryPlace, finish, near_hints, summarise, tell};
+use crate::tape_source::{self, TapeSourceArgs, in_another_set};
 use crate::terminal::{Terminal, to_standard_error};
 
 /// List what is in an archive
@@ -95,6 +95,7 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
         return list_sets(arguments, &from, &cancel);
     }
     let ring_bytes = tape_source::ring_bytes(&arguments.archive, &from);
+    let tape = from.as_tape().cloned();
     let options = ListOptions {
         from,
         selection: Selection::new(arguments.paths.iter().cloned().map(OsString::into_vec)),
@@ -125,24 +126,33 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
     terminal.notice(Notice { level: Level::Detail, object: Vec::new(), text: worth });
     for missing in &report.not_found {
         let text = "not in the archive".to_owned();
-        terminal.notice(Notice { level: Level::Warning, object: missing.path.clone(), text });
+        terminal.notice(Notice {
+            level: Level::Warning(Harm::NotFound),
+            object: missing.path.clone(),
+            text,
+        });
     }
     let asked = arguments.paths.len();
     // What damage has taken is in the archive all the same.
     let is_sound = terminal.warnings_total() == asked as u64;
     if asked > 0 && report.not_found.len() == asked && is_sound {
-        let hint = nothing_found_hint(&report.not_found);
-        let what = "nothing of what was asked for is in the archive";
-        return Err(Failure::of(what, Some(&hint)));
+        return Err(nothing_found(&report.not_found, tape.as_ref(), &cancel));
     }
     to_standard_error(&near_hints(&report.not_found));
+    let verdict = terminal.verdict(&report.run);
     if form == Form::Json {
         print_summary(&report, &mut terminal)?;
+    } else {
+        tell(&verdict);
     }
-    match terminal.warnings_total() {
-        0 => Ok(Outcome::Done),
-        _ => Ok(Outcome::Warned),
-    }
+    Ok(verdict.state.into())
+}
+
+/// Nothing of what was asked for is in the archive.
+fn nothing_found(missing: &[NotFound], tape: Option<&TapeOrigin>, cancel: &Cancel) -> Failure {
+    let elsewhere = tape.and_then(|tape| in_another_set(tape, missing, cancel));
+    let hint = elsewhere.unwrap_or_else(|| nothing_found_hint(missing));
+    Failure::of("nothing of what was asked for is in the archive", Some(&hint))
 }
 
 /// The last line of a list as JSON.
@@ -196,7 +206,7 @@ fn list_sets(arguments: &ListArgs, from: &Origin, cancel: &Cancel) -> Result<Out
     }
 }
 
-/// `  1 0123456789ab 2026-11-20 08:33:01 zstd:3  segments 1-4  complete`.
+/// `  1 0123456789ab 2026-11-20 08:33:01 zstd:3  segments 1-4, complete: 40 files, 1.20 GB: home`.
 fn set_line(set: &SetOnVolume) -> String {
     let seconds = i64::try_from(set.time_seconds).unwrap_or(i64::MAX);
     let time = time_text(seconds);
@@ -210,12 +220,28 @@ fn set_line(set: &SetOnVolume) -> String {
         1 => String::new(),
         number => format!(", volume {number}"),
     };
+    let contents = match (&set.contents, set.has_index) {
+        (Some(contents), _) => contents_text(contents),
+        (None, true) => "; its index cannot be read".to_owned(),
+        (None, false) => String::new(),
+    };
     format!(
-        "{:>3} {} {time} {:<8} segments {first}-{last}{volume}, {state}",
+        "{:>3} {} {time} {:<8} segments {first}-{last}{volume}, {state}{contents}",
         set.number,
         &set.id[..12],
         set.compression
     )
+}
+
+/// `: 40 files, 1.20 GB: home/eva etc`.
+fn contents_text(contents: &SetContents) -> String {
+    let files = counted(contents.files, "file", "files");
+    let roots: Vec<String> = contents.roots.iter().map(|root| escape(root)).collect();
+    let more = match contents.roots_total - contents.roots.len() as u64 {
+        0 => String::new(),
+        more => format!(" and {}", counted(more, "more", "more")),
+    };
+    format!(": {files}, {}: {}{more}", size(contents.archive_bytes), roots.join(" "))
 }
 
 fn set_document(set: &SetOnVolume) -> serde_json::Value {
@@ -231,6 +257,13 @@ fn set_document(set: &SetOnVolume) -> serde_json::Value {
         "compression": set.compression,
         "block_bytes": set.block_bytes,
         "first_file": set.first_file,
+        "contents": set.contents.as_ref().map(|contents| json!({
+            "sources": contents.roots.iter().map(|root| escape(root)).collect::<Vec<_>>(),
+            "sources_total": contents.roots_total,
+            "members": contents.members,
+            "files": contents.files,
+            "archive_bytes": contents.archive_bytes,
+        })),
     })
 }
 

@@ -4,10 +4,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 
-use crate::commands::TakeupArgs;
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
 use crate::terminal::to_standard_error;
 
 /// Write the manual pages into a folder
@@ -19,14 +18,14 @@ pub struct ManArgs {
 
 /// Writes them.
 pub fn run(arguments: &ManArgs) -> ExitCode {
-    match clap_mangen::generate_to(TakeupArgs::command(), &arguments.directory) {
+    match clap_mangen::generate_to(crate::commands::command(), &arguments.directory) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let directory = arguments.directory.display();
             let why = crate::failure::with_causes(&error);
             let failure = Failure::of(format!("write manual pages: {directory}: {why}"), None);
             to_standard_error(&failure.to_text());
-            ExitCode::from(FAILED)
+            failure.exit_code()
         }
     }
 }

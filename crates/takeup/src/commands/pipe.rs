@@ -74,9 +74,7 @@ fn move_data(arguments: &PipeArgs, place: SummaryPlace) -> Result<Outcome, Failu
         Terminal::new(&arguments.common).recording(arguments.record.apart_from(&arguments.to)?)?;
     let result = pipe(&options, &terminal, &cancel);
     terminal.close();
-    print(&summarise(result?, &mut terminal), &arguments.common, place)?;
-    match terminal.warnings_total() {
-        0 => Ok(Outcome::Done),
-        _ => Ok(Outcome::Warned),
-    }
+    let summary = summarise(result?, &mut terminal);
+    print(&summary, &arguments.common, place)?;
+    Ok(summary.verdict.state.into())
 }

@@ -25,7 +25,7 @@ use host::stack::{Place, Stack};
 use rustix::fs::FileType;
 use serde_json::json;
 
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
 use crate::outcome::to_standard_output;
 use crate::quantity::Size;
 use crate::terminal::to_standard_error;
@@ -69,7 +69,7 @@ pub fn run(arguments: &ProbeArgs) -> ExitCode {
         let _ = to_standard_output(failure.to_json("probe").as_bytes());
     }
     to_standard_error(&failure.to_text());
-    ExitCode::from(FAILED)
+    failure.exit_code()
 }
 
 fn probe(arguments: &ProbeArgs) -> Result<(), Failure> {

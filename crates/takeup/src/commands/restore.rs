@@ -5,12 +5,13 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use backup::restore::{Checksums, RestoreOptions, Synchronise, restore};
+use backup::restore::{Checksums, RestoreError, RestoreOptions, Synchronise, restore};
 use backup::selection::Selection;
 use clap::{Args, ValueEnum};
 use flow::cancel::Cancel;
 use report::format::{count, duration};
 use serde_json::json;
+use sets::TapeOrigin;
 use tree::{Attributes, Modes, Overwrite, Owners, Privileges};
 
 use crate::failure::Failure;
@@ -128,9 +129,10 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
         .folding_repeats()
         .watching(Some(Path::new(&arguments.from)), Some(&arguments.into));
     let options = options(arguments, &cancel)?;
+    let tape = options.from.as_tape().cloned();
     let result = restore(options, &terminal, &cancel);
     terminal.close();
-    let report = result?;
+    let report = result.map_err(|error| not_restored(error, tape.as_ref(), &cancel))?;
     if report.existing > 0 && arguments.overwrite == OverwriteName::No {
         to_standard_error(EXISTING_HINT);
     }
@@ -167,7 +169,17 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
         "synchronised": !arguments.no_sync,
     });
     print_with(&summary, &more, &text, &arguments.common, SummaryPlace::Output)?;
-    Ok(if terminal.warnings_total() == 0 { Outcome::Done } else { Outcome::Warned })
+    Ok(summary.verdict.state.into())
+}
+
+/// The failure, with the set that has what was asked for where the chosen one has not.
+fn not_restored(error: RestoreError, tape: Option<&TapeOrigin>, cancel: &Cancel) -> Failure {
+    if let (RestoreError::NothingFound { paths }, Some(tape)) = (&error, tape)
+        && let Some(hint) = tape_source::in_another_set(tape, paths, cancel)
+    {
+        return Failure::new(&error, Some(hint));
+    }
+    error.into()
 }
 
 fn options(arguments: &RestoreArgs, cancel: &Cancel) -> Result<RestoreOptions, Failure> {

@@ -6,7 +6,6 @@ use clap::Args;
 use finding::{Room, Rule};
 use serde_json::json;
 
-use crate::failure::FAILED;
 use crate::outcome::to_standard_output;
 use crate::terminal::to_standard_error;
 
@@ -45,7 +44,7 @@ pub fn run(arguments: &RulesArgs) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             to_standard_error(&failure.to_text());
-            ExitCode::from(FAILED)
+            failure.exit_code()
         }
     }
 }

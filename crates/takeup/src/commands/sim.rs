@@ -198,7 +198,7 @@ pub fn run(arguments: &SimArgs) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             to_standard_error(&failure.to_text());
-            ExitCode::from(FAILED)
+            failure.exit_code()
         }
     }
 }

@@ -11,7 +11,8 @@ use backup::verify::{
 use clap::Args;
 use flow::cancel::Cancel;
 use report::escape::escape;
-use report::format::counted;
+use report::format::{count, counted};
+use report::verdict::{State, Verdict};
 use serde_json::{Value, json};
 use tree::{Attributes, CompareOwners, Difference};
 
@@ -91,21 +92,77 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let result = verify(options, &terminal, &cancel);
     terminal.close();
     let report = result?;
-    let summary = summarise(report.run.clone(), &mut terminal);
-    let (more, mut text) = (document(&report), verdict(&report));
+    let mut summary = summarise(report.run.clone(), &mut terminal);
+    summary.verdict = verdict(&report, summary.verdict);
+    let (more, mut text) = (document(&report), compared(&report));
     text.push_str(&elsewhere(arguments.against.as_deref(), &report));
     text.push_str(&origin(report.read_from));
     text.push_str(&report.tape.as_ref().map(tape_source::lines).unwrap_or_default());
     print_with(&summary, &more, &text, &arguments.common, SummaryPlace::Output)?;
-    match (report.is_sound(), terminal.warnings_total()) {
-        (false, _) => Ok(Outcome::Bad),
-        (true, 0) => Ok(Outcome::Done),
-        (true, _) => Ok(Outcome::Warned),
-    }
+    Ok(summary.verdict.state.into())
 }
 
-/// What was checked and found, in a line each.
-fn verdict(report: &VerifyReport) -> String {
+/// The verdict on what was read: the first line.
+fn verdict(report: &VerifyReport, beside: Verdict) -> Verdict {
+    if !report.is_sound() {
+        return Verdict { state: State::Damaged, text: damaged(report) };
+    }
+    if beside.state > State::Different {
+        return beside;
+    }
+    let found = differences(report);
+    if !found.is_empty() {
+        let compared = counted(report.checked.compared, "member", "members");
+        let found = found.join(", ");
+        let text = format!("DIFFERENT: of {compared} compared with live files {found}");
+        return Verdict { state: State::Different, text };
+    }
+    if beside.state > State::Done {
+        return beside;
+    }
+    let empty = if report.run.files == 0 { ", and holds no file" } else { "" };
+    let text = format!("the archive is sound{empty}: checked with {}", with(report));
+    Verdict { state: State::Done, text }
+}
+
+/// What is damaged, each file once, and what that means for the others.
+fn damaged(report: &VerifyReport) -> String {
+    let (hit, checked) = (&report.hit, &report.checked);
+    let what = || report.damaged.items.first().map_or("", |first| &first.what);
+    let files = match checked.files {
+        0 => counted(hit.files, "file", "files"),
+        all => format!("{} of {}", count(hit.files), counted(all, "file", "files")),
+    };
+    let folders = counted(hit.others, "folder or link", "folders or links");
+    let hit_what = match (hit.files, hit.others) {
+        (0, 0) => escape(what().as_bytes()),
+        (0, _) => folders,
+        (_, 0) => files,
+        _ => format!("{files} and {folders}"),
+    };
+    let first = match (hit.files + hit.others, escape(&hit.first)) {
+        (0, _) => String::new(),
+        (1, first) => format!(" ({first})"),
+        (_, first) => format!(" ({first} and others)"),
+    };
+    let between = match hit.blocks {
+        0 => String::new(),
+        blocks => format!(
+            "; {} outside of file contents: a name, an owner or a time may be wrong",
+            counted(blocks, "block differs", "blocks differ")
+        ),
+    };
+    let is_known = checked.index && checked.files > 0;
+    let rest = match (is_known, hit.files + hit.others) {
+        (false, _) => "; without a whole index the rest could not be checked",
+        (true, 0) => "; the contents of all files are intact",
+        (true, _) => "; the rest is intact",
+    };
+    format!("DAMAGED: {hit_what}{first}{between}{rest}")
+}
+
+/// With what the archive was checked.
+fn with(report: &VerifyReport) -> String {
     let checked = &report.checked;
     let mut with = Vec::new();
     if checked.content_hashes > 0 {
@@ -114,23 +171,22 @@ fn verdict(report: &VerifyReport) -> String {
     if let Some(blocks) = checked.blocks {
         with.push(counted(blocks, "block checksum", "block checksums"));
     }
-    let with = if with.is_empty() {
+    if with.is_empty() {
         "its structure alone, since it carries no index".to_owned()
     } else {
         with.join(" and ")
-    };
-    let mut text = match report.damaged.total {
-        0 => format!("the archive is sound: checked with {with}\n"),
-        places => {
-            let places = counted(places, "place", "places");
-            format!("the archive is damaged in {places}: checked with {with}\n")
-        }
-    };
-    if checked.compared == 0 {
-        return text;
     }
-    let compared = counted(checked.compared, "member", "members");
-    text.push_str(&format!("{compared} compared with live files\n"));
+}
+
+/// What was compared, as a line, where something was.
+fn compared(report: &VerifyReport) -> String {
+    match report.checked.compared {
+        0 => String::new(),
+        members => format!("{} compared with live files\n", counted(members, "member", "members")),
+    }
+}
+
+fn differences(report: &VerifyReport) -> Vec<String> {
     let found = [
         (
             report.differs.total,
@@ -142,10 +198,8 @@ fn verdict(report: &VerifyReport) -> String {
         (report.extra.total, "is new", "are new"),
         (report.not_compared.total, "could not be compared", "could not be compared"),
     ];
-    for (number, one, many) in found.into_iter().filter(|(number, ..)| *number > 0) {
-        text.push_str(&format!("{}\n", counted(number, one, many)));
-    }
-    text
+    let found = found.into_iter().filter(|(number, ..)| *number > 0);
+    found.map(|(number, one, many)| counted(number, one, many)).collect()
 }
 
 /// That the wrong folder was compared with, and which was meant.
@@ -211,12 +265,15 @@ fn document(report: &VerifyReport) -> Value {
         "sound": report.is_sound(),
         "checked": {
             "index": report.checked.index,
+            "files": report.checked.files,
             "content_hashes": report.checked.content_hashes,
             "blocks": report.checked.blocks,
             "compared": report.checked.compared,
         },
         "read_from": origin_document(report.read_from),
         "damaged": problems(&report.damaged),
+        "damaged_files": report.hit.files,
+        "damaged_others": report.hit.others,
         "changed": differing(&report.changed),
         "differs": differing(&report.differs),
         "missing": paths(&report.missing),

@@ -27,7 +27,7 @@ use observe::watch::{Interval, Watch};
 
 use screen::lines::Lines;
 
-use crate::failure::{FAILED, Failure, with_causes};
+use crate::failure::{Failure, with_causes};
 use crate::outcome::to_standard_output;
 use crate::terminal::{colour, to_standard_error};
 use report::escape::escape;
@@ -154,7 +154,7 @@ pub fn run(arguments: &WatchArgs) -> ExitCode {
         let _ = to_standard_output(line.as_bytes());
     }
     to_standard_error(&failure.to_text());
-    ExitCode::from(FAILED)
+    failure.exit_code()
 }
 
 fn watch(arguments: &WatchArgs) -> Result<(), Failure> {

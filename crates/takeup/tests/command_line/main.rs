@@ -6,6 +6,8 @@ mod capture;
 mod capture_records;
 mod capture_sampled;
 mod captured_record;
+mod compression_names;
+mod exit_codes;
 mod explain;
 mod explanation;
 mod failures;
@@ -24,6 +26,7 @@ mod runs;
 mod signals;
 mod standard_output;
 mod transcripts;
+mod verdicts;
 mod watch;
 mod watch_record;
 

@@ -206,10 +206,12 @@ fn what_exists_is_told_a_few_times_and_then_counted() {
     assert_eq!(refused.status.code(), Some(2));
     let text = String::from_utf8(refused.stderr).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 22, "{text}");
+    assert_eq!(lines.len(), 23, "{text}");
     assert!(lines[..20].iter().all(|line| line.ends_with(": already exists")), "{text}");
     assert_eq!(lines[20], "takeup: warning: already exists: 2 980 more");
     assert!(lines[21].starts_with("hint: --overwrite "), "{text}");
+    let verdict = "takeup: INCOMPLETE: 3 000 files exist already and stay (tree/";
+    assert!(lines[22].starts_with(verdict), "{text}");
     let told = run(path, &[&again[..], &["--json"]].concat());
     let document: Value = serde_json::from_slice(&told.stdout).unwrap();
     assert_eq!((&document["existing"], &document["warnings_total"]), (&3000.into(), &3000.into()));

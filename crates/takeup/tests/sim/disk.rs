@@ -549,3 +549,28 @@ fn one_disk_has_a_backing() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("is the inside of another virtual disk"), "{text}");
 }
+
+/// A folder with files of its own takes no other, so that nothing can be put in their place.
+#[test]
+fn a_file_that_cannot_be_replaced_says_so() {
+    needs::require!(Fuse);
+    let disk = Disk::with(&["--time", "none"]);
+    let source = disk.folder.path().join("source");
+    fs::write(&source, vec![7; MIB]).unwrap();
+    let (source, target) = (source.to_str().unwrap(), disk.told("disk"));
+    let target = target.to_str().unwrap();
+    let output = run(&["pipe", "--from", source, "--overwrite", "--to", target]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    let expected = format!("takeup: cannot make a new file beside {target}, which would take its");
+    assert!(text.starts_with(&expected), "{text}");
+    assert!(text.contains("hint: `--to - 1<> FILE` writes over the file itself"), "{text}");
+    // The way that the hint tells.
+    let program = env!("CARGO_BIN_EXE_takeup");
+    let script = format!("{program} pipe --from {source} --to - 1<> {target}");
+    let status = Command::new("bash").args(["-c", &script]).status().unwrap();
+    assert!(status.success());
+    let mut start = vec![0; MIB];
+    disk.open("disk").read_exact(&mut start).unwrap();
+    assert!(start.iter().all(|byte| *byte == 7));
+}

@@ -17,6 +17,7 @@ mod limits;
 mod made_record;
 mod media;
 mod programs;
+mod sets;
 mod typos;
 
 use serde_json::Value;

@@ -16,7 +16,7 @@ mod on_sim_drive {
             // A block in the middle of a segment, which labels and filemarks shift by little.
             cartridge(&["faults", "scratched", "unreadable=21"]);
             let into = tempfile::tempdir().unwrap();
-            let said = restore(into.path(), &[]).with_code(2);
+            let said = restore(into.path(), &[]).with_code(1);
             let intact = intact_files(&tree.path(), &tree.restored(into.path()));
             let lost = lost_of(&tree, &intact);
             // One block of 64 KiB, or one chunk of compressed files.

@@ -1,0 +1,75 @@
+//! Which members of an archive damage has hit: each counted once, however many checks found it.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+
+use archive::index::{FileRecord, RecordKind};
+use archive::stream::ArchiveOffset;
+
+/// Members that are told apart; more are counted as often as they are found.
+const TOLD_APART_MAX: usize = 1 << 20;
+/// Ranges that are remembered, to tell which blocks differ for no other reason.
+const RANGES_MAX: usize = 1 << 16;
+
+/// Members that are damaged or lost.
+#[derive(Clone, Debug, Default)]
+pub struct Hit {
+    /// Files among them.
+    pub files: u64,
+    /// Folders, links and the like.
+    pub others: u64,
+    /// Path of the first.
+    pub first: Vec<u8>,
+    /// Blocks whose checksum does not hold although no member in them was hit: a header, padding.
+    pub blocks: u64,
+    seen: HashSet<u64>,
+    ranges: Vec<Range<ArchiveOffset>>,
+}
+
+impl Hit {
+    /// A member that the index knows.
+    pub(crate) fn record(&mut self, record: &FileRecord) {
+        let stored_bytes = match &record.kind {
+            RecordKind::File { stored_bytes, .. } => *stored_bytes,
+            _ => 0,
+        };
+        self.path(&record.path, matches!(record.kind, RecordKind::File { .. }));
+        if self.ranges.len() < RANGES_MAX {
+            let end_bytes = record.content_offset_bytes + stored_bytes;
+            self.ranges.push(record.header_offset_bytes..end_bytes);
+        }
+    }
+
+    /// A member by its path; none where that is empty.
+    pub(crate) fn path(&mut self, path: &[u8], is_file: bool) {
+        if path.is_empty() {
+            return;
+        }
+        let mut hasher = DefaultHasher::new();
+        path.hash(&mut hasher);
+        if self.seen.len() < TOLD_APART_MAX && !self.seen.insert(hasher.finish()) {
+            return;
+        }
+        if self.first.is_empty() {
+            self.first = path.to_vec();
+        }
+        *(if is_file { &mut self.files } else { &mut self.others }) += 1;
+    }
+
+    /// Blocks that differ: how many of them touch no member that was hit.
+    pub(crate) fn blocks(&mut self, differing: &[u64], block_bytes: u64) {
+        if self.ranges.len() >= RANGES_MAX {
+            return;
+        }
+        self.ranges.sort_by_key(|range| range.start);
+        let touched = |block: &&u64| {
+            let start = ArchiveOffset::of_block(**block, block_bytes);
+            let end = start + block_bytes;
+            let before = self.ranges.partition_point(|range| range.start < end);
+            self.ranges[..before].iter().rev().any(|range| range.end > start)
+        };
+        let elsewhere = differing.iter().filter(|block| !touched(block)).count();
+        self.blocks += elsewhere as u64;
+    }
+}

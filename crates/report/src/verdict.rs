@@ -1,0 +1,257 @@
+//! What a run came to for the data of the user: the first line of a summary, and the exit code.
+//!
+//! Each warning of a run says what it means for the data ([`Harm`]). A [`Tally`] counts the objects
+//! of each kind of harm, and the verdict follows from the counts, the same way for every command.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use flow::monitor::Harm;
+use flow::run::{Command, RunReport};
+use serde::Serialize;
+
+use crate::format::{count, counted};
+
+/// What a run came to, from good to bad.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// All was done, and what was looked at is good.
+    #[default]
+    Done,
+    /// All was done, and there was nothing to do it with.
+    Empty,
+    /// Nothing proves that data are lost, and they may be.
+    Doubtful,
+    /// The archive is sound, and the live files are not as archived.
+    Different,
+    /// Something was left out, and was named.
+    Incomplete,
+    /// Part of it is of a later version of the format, which this program cannot check.
+    Later,
+    /// Data are lost, or are not what was archived.
+    Damaged,
+}
+
+/// The state in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// What the run came to.
+    #[serde(rename = "verdict")]
+    pub state: State,
+    /// The first line of the summary; empty where the headline says all there is.
+    #[serde(rename = "verdict_text")]
+    pub text: String,
+}
+
+/// Objects that are told apart when they are counted; more are counted as often as they come.
+const TOLD_APART_MAX: usize = 1 << 20;
+
+/// Objects by kind of harm.
+#[derive(Debug, Default)]
+pub struct Tally {
+    kinds: BTreeMap<Harm, Objects>,
+    seen: HashSet<u64>,
+}
+
+/// The objects of one kind of harm.
+#[derive(Clone, Debug, Default)]
+struct Objects {
+    /// How many have a name.
+    named: u64,
+    /// The first of them, escaped.
+    first: String,
+    /// What was said without a name: of the run, or of the archive.
+    unnamed: u64,
+    first_text: String,
+}
+
+impl Tally {
+    /// Counts a warning. `object` is escaped, and empty where the run as a whole is meant.
+    pub fn count(&mut self, harm: Harm, object: &str, text: &str) {
+        let kind = self.kinds.entry(harm).or_default();
+        if object.is_empty() {
+            kind.unnamed += 1;
+            if kind.unnamed == 1 {
+                // It goes before that of an object, which has its name in the verdict.
+                text.clone_into(&mut kind.first_text);
+            }
+            return;
+        }
+        let mut hasher = DefaultHasher::new();
+        (harm, object).hash(&mut hasher);
+        let is_new = self.seen.len() >= TOLD_APART_MAX || self.seen.insert(hasher.finish());
+        kind.named += u64::from(is_new);
+        if kind.first.is_empty() {
+            object.clone_into(&mut kind.first);
+        }
+        if kind.unnamed == 0 && kind.first_text.is_empty() {
+            kind.first_text = format!("{object}: {text}");
+        }
+    }
+
+    /// The verdict on a run.
+    pub fn verdict(&self, run: &RunReport) -> Verdict {
+        let (state, word) = match self.worst(run.command) {
+            None => return nothing(run),
+            Some(state @ State::Damaged) => (state, "DAMAGED"),
+            Some(state @ State::Later) => (state, "LATER VERSION"),
+            Some(state @ State::Doubtful) => (state, "DOUBTFUL"),
+            Some(state) => (state, "INCOMPLETE"),
+        };
+        // The files in damaged blocks are named where they are known.
+        let has_names = self.kinds.get(&Harm::Damage).is_some_and(|damage| damage.named > 0);
+        let is_told = |harm: &Harm| *harm != Harm::Blocks || !has_names;
+        let kinds = self.kinds.iter().filter(|(harm, _)| is_told(harm));
+        let mut clauses: Vec<String> = kinds.map(|(harm, objects)| objects.clause(*harm)).collect();
+        let holds_none = run.command == Command::Backup && run.files == 0;
+        if holds_none && self.kinds.contains_key(&Harm::Unread) {
+            clauses.push("the archive holds no file".to_owned());
+        }
+        Verdict { state, text: format!("{word}: {}", clauses.join("; ")) }
+    }
+
+    fn worst(&self, command: Command) -> Option<State> {
+        // What is on a volume that was left out is lost to this run, and no damage.
+        let left_out = matches!(command, Command::Restore | Command::List)
+            && self.kinds.contains_key(&Harm::Unseen);
+        let state = |harm: &Harm| match harm {
+            Harm::Damage | Harm::Blocks | Harm::CutOff if left_out => State::Incomplete,
+            Harm::Damage | Harm::Blocks | Harm::CutOff => State::Damaged,
+            Harm::Doubt => State::Doubtful,
+            Harm::Later => State::Later,
+            Harm::Different => State::Different,
+            _ => State::Incomplete,
+        };
+        self.kinds.keys().map(state).max()
+    }
+}
+
+impl Objects {
+    /// `60 files could not be read`; of a single one its name.
+    fn clause(&self, harm: Harm) -> String {
+        if harm == Harm::CutOff {
+            let text = "the end of the archive is missing or was written over: more may be lost";
+            return text.to_owned();
+        }
+        let Some((one, many)) = words(harm) else { return self.first_text.clone() };
+        if self.named == 0 {
+            return match self.unnamed {
+                1 => self.first_text.clone(),
+                more => format!("{} ({} in all)", self.first_text, count(more)),
+            };
+        }
+        let counted = counted(self.named, one, many);
+        let others = if self.named == 1 { "" } else { " and others" };
+        let beside = match self.unnamed {
+            0 => String::new(),
+            _ => format!("; {}", self.first_text),
+        };
+        format!("{counted} ({}{others}){beside}", self.first)
+    }
+}
+
+/// What is counted, for one and for many; `None` where the text itself is what is to be said.
+fn words(harm: Harm) -> Option<(&'static str, &'static str)> {
+    Some(match harm {
+        Harm::Damage => ("file is damaged or lost", "files are damaged or lost"),
+        Harm::Unread => ("file could not be read", "files could not be read"),
+        Harm::Unlisted => (
+            "folder could not be listed, with all that is in it",
+            "folders could not be listed, with all that is in them",
+        ),
+        Harm::Flawed => ("file is not archived as it was", "files are not archived as they were"),
+        Harm::Existing => ("file exists already and stays", "files exist already and stay"),
+        Harm::NotRestored => ("file could not be restored", "files could not be restored"),
+        Harm::Metadata => (
+            "file came back without part of its metadata",
+            "files came back without part of their metadata",
+        ),
+        Harm::NotFound => ("path is not in the archive", "paths are not in the archive"),
+        Harm::Different => ("file differs", "files differ"),
+        Harm::Blocks | Harm::CutOff | Harm::Unseen | Harm::Doubt | Harm::Later | Harm::Beside => {
+            return None;
+        }
+    })
+}
+
+/// Of a run that warned of nothing: whether it had anything to do.
+fn nothing(run: &RunReport) -> Verdict {
+    let text = match run.command {
+        Command::Backup if run.files == 0 && run.members <= 1 => {
+            "EMPTY: the archive holds no file, because there was none to archive"
+        }
+        Command::Restore if run.members == 0 => "EMPTY: the archive holds nothing to restore",
+        Command::Pipe if run.source_bytes == 0 => "EMPTY: the source gave no data",
+        _ => return Verdict::default(),
+    };
+    Verdict { state: State::Empty, text: text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(command: Command) -> RunReport {
+        RunReport { command, files: 3, members: 4, source_bytes: 100, ..RunReport::default() }
+    }
+
+    #[test]
+    fn one_flaw_that_two_checks_find_is_one() {
+        let mut tally = Tally::default();
+        tally.count(Harm::Damage, "a/b", "its content is not whole");
+        tally.count(Harm::Damage, "a/b", "its hash differs");
+        let verdict = tally.verdict(&run(Command::Restore));
+        assert_eq!(verdict.state, State::Damaged);
+        assert_eq!(verdict.text, "DAMAGED: 1 file is damaged or lost (a/b)");
+    }
+
+    /// Whatever else is lost with the end of an archive is not known.
+    #[test]
+    fn an_archive_that_is_cut_off_is_no_single_file() {
+        let mut tally = Tally::default();
+        tally.count(Harm::CutOff, "a/b", "the archive is cut off inside this member");
+        tally.count(Harm::Damage, "a/b", "not restored: 5 bytes are missing");
+        tally.count(Harm::Blocks, "", "checksums that do not hold: 1 of 3 blocks");
+        let text = tally.verdict(&run(Command::Restore)).text;
+        let end = "the end of the archive is missing or was written over: more may be lost";
+        assert_eq!(text, format!("DAMAGED: 1 file is damaged or lost (a/b); {end}"));
+        let mut tally = Tally::default();
+        tally.count(Harm::Blocks, "", "checksums that do not hold: 1 of 3 blocks");
+        let text = tally.verdict(&run(Command::Restore)).text;
+        assert_eq!(text, "DAMAGED: checksums that do not hold: 1 of 3 blocks");
+    }
+
+    #[test]
+    fn files_that_could_not_be_read_are_counted() {
+        let mut tally = Tally::default();
+        for number in 0..60 {
+            tally.count(Harm::Unread, &format!("tree/{number}"), "permission denied");
+        }
+        let verdict = tally.verdict(&run(Command::Backup));
+        let text = "INCOMPLETE: 60 files could not be read (tree/0 and others)";
+        assert_eq!((verdict.state, &*verdict.text), (State::Incomplete, text));
+        let none = RunReport { files: 0, ..run(Command::Backup) };
+        let text = format!("{text}; the archive holds no file");
+        assert_eq!(tally.verdict(&none).text, text);
+    }
+
+    #[test]
+    fn damage_outweighs_what_was_left_out() {
+        let mut tally = Tally::default();
+        tally.count(Harm::Existing, "a", "already exists");
+        assert_eq!(tally.verdict(&run(Command::Restore)).state, State::Incomplete);
+        tally.count(Harm::Damage, "", "the index is damaged");
+        assert_eq!(tally.verdict(&run(Command::Restore)).state, State::Damaged);
+        // A volume that the user left out is no damage of the others.
+        tally.count(Harm::Unseen, "", "volume 2 was left out: what is on it is missing");
+        assert_eq!(tally.verdict(&run(Command::Restore)).state, State::Incomplete);
+    }
+
+    #[test]
+    fn nothing_is_told_as_nothing() {
+        let empty = RunReport { files: 0, members: 1, source_bytes: 0, ..run(Command::Backup) };
+        assert_eq!(Tally::default().verdict(&empty).state, State::Empty);
+        assert_eq!(Tally::default().verdict(&run(Command::Backup)), Verdict::default());
+    }
+}

@@ -1,0 +1,186 @@
+//! How an archive is compressed, where `--compress` leaves it to the name of the target.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use archive::chunk::Compression;
+use backup::destination::Destination;
+
+use crate::failure::Failure;
+
+/// What was chosen.
+#[derive(Debug)]
+pub struct Chosen {
+    /// How the archive is compressed.
+    pub compression: Compression,
+    /// What the name of the target says in its place, as a sentence.
+    pub contradiction: Option<String>,
+}
+
+/// What the end of a name says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    /// A method that is written here.
+    Known(&'static str),
+    /// Another one.
+    Unknown(&'static str),
+    /// Plain tar.
+    Plain,
+    /// Nothing.
+    Nothing,
+}
+
+/// Ends of names, as `tar -a` knows them, and what they stand for.
+const ENDS: [(&str, Named); 20] = [
+    (".zst", Named::Known("zstd")),
+    (".tzst", Named::Known("zstd")),
+    (".zstd", Named::Known("zstd")),
+    (".gz", Named::Known("gzip")),
+    (".tgz", Named::Known("gzip")),
+    (".taz", Named::Known("gzip")),
+    (".tar", Named::Plain),
+    (".xz", Named::Unknown("xz")),
+    (".txz", Named::Unknown("xz")),
+    (".lzma", Named::Unknown("lzma")),
+    (".tlz", Named::Unknown("lzma")),
+    (".bz2", Named::Unknown("bzip2")),
+    (".tbz", Named::Unknown("bzip2")),
+    (".tbz2", Named::Unknown("bzip2")),
+    (".lz4", Named::Unknown("lz4")),
+    (".lzo", Named::Unknown("lzop")),
+    (".lz", Named::Unknown("lzip")),
+    (".br", Named::Unknown("brotli")),
+    (".zip", Named::Unknown("zip")),
+    (".7z", Named::Unknown("7z")),
+];
+
+fn named(name: &OsStr) -> Named {
+    let name = name.to_string_lossy().to_lowercase();
+    let end = ENDS.iter().find(|(end, _)| name.len() > end.len() && name.ends_with(end));
+    end.map_or(Named::Nothing, |(_, named)| *named)
+}
+
+/// Chooses by what was asked for, else by the name of the target.
+///
+/// # Errors
+/// When the name stands for a compression that is not written here.
+pub fn choose(asked: Option<Compression>, to: &Destination) -> Result<Chosen, Failure> {
+    let name = match to {
+        // Only a file is what its name says.
+        Destination::Path(path) if path != "-" && is_file_or_nothing(Path::new(path)) => path,
+        _ => OsStr::new(""),
+    };
+    let shown = Path::new(name).display();
+    let Some(compression) = asked else {
+        return match named(name) {
+            Named::Known(method) => {
+                let compression = method.parse().map_err(|error| Failure::new(&error, None))?;
+                Ok(Chosen { compression, contradiction: None })
+            }
+            Named::Unknown(method) => Err(Failure::of(
+                format!("{shown}: takeup writes zstd and gzip, and no {method}"),
+                Some(
+                    "end the name in .tar.zst or .tar.gz; `--to - | PROGRAM > FILE` compresses \
+                     with another program",
+                ),
+            )),
+            Named::Plain | Named::Nothing => {
+                Ok(Chosen { compression: Compression::None, contradiction: None })
+            }
+        };
+    };
+    let written = match compression {
+        Compression::None => "plain tar",
+        Compression::Zstd { .. } => "zstd",
+        Compression::Gzip { .. } => "gzip",
+    };
+    let says = match named(name) {
+        Named::Known(method) | Named::Unknown(method) if method != written => Some(method),
+        Named::Plain if compression != Compression::None => Some("plain tar"),
+        _ => None,
+    };
+    let contradiction = says.map(|says| format!("the name says {says}, the archive is {written}"));
+    Ok(Chosen { compression, contradiction })
+}
+
+fn is_file_or_nothing(path: &Path) -> bool {
+    path.metadata().map_or(true, |status| status.is_file())
+}
+
+/// The arguments with the method of `--compress` in one word with it: what follows the option is
+/// its method only where it looks like one, since a source may follow too.
+pub fn with_method(typed: Vec<OsString>) -> Vec<OsString> {
+    if typed.get(1).is_none_or(|command| command != "backup") {
+        return typed;
+    }
+    let mut words = typed.into_iter().peekable();
+    let mut joined = Vec::new();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            joined.push(word);
+            joined.extend(words);
+            return joined;
+        }
+        let text = word.to_str().unwrap_or_default();
+        if text == "--compress" || text == "-c" {
+            let method = words.next_if(|next| is_method(next)).unwrap_or_else(|| "zstd".into());
+            let mut whole = OsString::from("--compress=");
+            whole.push(method);
+            joined.push(whole);
+        } else if let Some(method) = text.strip_prefix("-c").filter(|it| is_method(OsStr::new(it)))
+        {
+            joined.push(format!("--compress={method}").into());
+        } else {
+            joined.push(word);
+        }
+    }
+    joined
+}
+
+/// One of the known words, or a word that can be nothing else: it is told that it is not known.
+fn is_method(word: &OsStr) -> bool {
+    let Some(text) = word.to_str() else { return false };
+    let name = text.split(':').next().unwrap_or_default();
+    let is_known = ["zstd", "gzip", "none"].contains(&name);
+    let is_word = !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b':')
+        && !Path::new(text).exists();
+    is_known || is_word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_tar() {
+        let check = |name: &str, expected| assert_eq!(named(OsStr::new(name)), expected, "{name}");
+        check("a.tar.zst", Named::Known("zstd"));
+        check("a.TZST", Named::Known("zstd"));
+        check("dir/a.tgz", Named::Known("gzip"));
+        check("a.tar.gz", Named::Known("gzip"));
+        check("a.tar.xz", Named::Unknown("xz"));
+        check("a.tar", Named::Plain);
+        check(".gz", Named::Nothing);
+        check("backup", Named::Nothing);
+        check("a.zst.old", Named::Nothing);
+    }
+
+    #[test]
+    fn a_source_is_no_method() {
+        let joined = |words: &[&str]| {
+            let typed = ["takeup", "backup"].into_iter().chain(words.iter().copied());
+            let joined = with_method(typed.map(OsString::from).collect());
+            joined[2..].iter().map(|it| it.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(joined(&["--compress", "/home", "--to"]), ["--compress=zstd", "/home", "--to"]);
+        assert_eq!(joined(&["--compress", "gzip:9", "/home"]), ["--compress=gzip:9", "/home"]);
+        assert_eq!(joined(&["-czstd:19", "/home"]), ["--compress=zstd:19", "/home"]);
+        assert_eq!(joined(&["-c", "src"]), ["--compress=zstd", "src"]);
+        assert_eq!(joined(&["--compress", "lzma", "/home"]), ["--compress=lzma", "/home"]);
+        assert_eq!(joined(&["/home", "--compress"]), ["/home", "--compress=zstd"]);
+        assert_eq!(joined(&["--", "--compress", "gzip"]), ["--", "--compress", "gzip"]);
+        let other = vec!["takeup".into(), "plan".into(), "--compress".into(), "zstd".into()];
+        assert_eq!(with_method(other.clone()), other);
+    }
+}

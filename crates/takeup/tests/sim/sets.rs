@@ -1,0 +1,144 @@
+//! What a list of sets tells, and which set has what the last one has not. The question for the
+//! next tape on a terminal, which nothing is drawn over.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::drive::{Drive, LIMIT, takeup};
+
+fn run(drive: &Drive, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = takeup().current_dir(drive.folder()).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// Two sets, of `letters` and of `numbers`.
+fn two_sets() -> Drive {
+    let drive = Drive::new();
+    for (folder, files) in [("letters", ["a", "b"]), ("numbers", ["1", "2"])] {
+        fs::create_dir(drive.folder().join(folder)).unwrap();
+        for file in files {
+            fs::write(drive.folder().join(folder).join(file), vec![b'x'; 50_000]).unwrap();
+        }
+        let tape = drive.tape();
+        let output = run(&drive, &["backup", folder, "--to", tape.to_str().unwrap(), "--quiet"]);
+        assert_eq!(output.0, Some(0), "{output:?}");
+    }
+    drive
+}
+
+#[test]
+fn a_list_of_sets_says_what_is_in_them() {
+    needs::require!(Fuse);
+    let drive = two_sets();
+    let tape = drive.tape();
+    let (code, text, errors) = run(&drive, &["list", tape.to_str().unwrap(), "--sets"]);
+    assert_eq!(code, Some(0), "{errors}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].ends_with(", complete: 2 files, 104 kB: letters"), "{text}");
+    assert!(lines[1].ends_with(", complete: 2 files, 104 kB: numbers"), "{text}");
+    let (_, text, _) = run(&drive, &["list", tape.to_str().unwrap(), "--sets", "--json"]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let contents = &document["sets"][0]["contents"];
+    assert_eq!(contents["sources"], serde_json::json!(["letters"]), "{document:#}");
+    assert_eq!((&contents["files"], &contents["members"]), (&2.into(), &3.into()));
+}
+
+#[test]
+fn what_another_set_has_is_told_with_its_number() {
+    needs::require!(Fuse);
+    let drive = two_sets();
+    let tape = drive.tape();
+    let tape = tape.to_str().unwrap();
+    let hint = "hint: set 1 of this volume has letters/a: add --set 1";
+    let restore = ["restore", tape, "letters/a", "--into", "out"];
+    for arguments in [&restore[..], &["list", tape, "letters/a"]] {
+        let (code, _, errors) = run(&drive, arguments);
+        assert_eq!(code, Some(1), "{errors}");
+        assert!(errors.contains(hint), "{errors}");
+    }
+    let (code, _, errors) = run(&drive, &[&restore[..], &["--set", "1"]].concat());
+    assert_eq!(code, Some(0), "{errors}");
+    // What no set has is told as before.
+    let (code, _, errors) = run(&drive, &["restore", tape, "letters/c", "--into", "out"]);
+    assert_eq!(code, Some(1));
+    assert!(errors.contains("hint: ") && !errors.contains("--set"), "{errors}");
+}
+
+/// A server of tmux with one window of 80 columns.
+struct Window {
+    socket: String,
+}
+
+impl Window {
+    fn open(folder: &Path, command: &str) -> Window {
+        let socket = folder.join("tmux").to_str().unwrap().to_owned();
+        let size = ["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", command];
+        let window = Window { socket };
+        assert!(window.tmux(&size).status.success());
+        window
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> std::process::Output {
+        Command::new("tmux").args(["-S", &self.socket]).args(arguments).output().unwrap()
+    }
+
+    fn shown(&self) -> String {
+        String::from_utf8(self.tmux(&["capture-pane", "-p"]).stdout).unwrap()
+    }
+
+    fn wait_for(&self, words: &str) -> String {
+        let end = Instant::now() + LIMIT;
+        loop {
+            let shown = self.shown();
+            if shown.contains(words) {
+                return shown;
+            }
+            assert!(Instant::now() < end, "no {words}: {shown}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+#[test]
+fn nothing_is_drawn_over_the_question_for_the_next_tape() {
+    needs::require!(Fuse, Tmux);
+    let drive = Drive::with(&["--time", "none", "--capacity", "8M", "--compression", "off"]);
+    let mut noise = vec![0; 12 << 20];
+    let mut state = 1_u64;
+    for byte in &mut noise {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        *byte = (state >> 56) as u8;
+    }
+    fs::write(drive.folder().join("noise"), noise).unwrap();
+    let program = env!("CARGO_BIN_EXE_takeup");
+    let (folder, tape) = (drive.folder().display(), drive.tape());
+    let backup = format!("{program} backup noise --to {} --ring 16M", tape.display());
+    let window = Window::open(drive.folder(), &format!("cd {folder}; {backup}; sleep 60"));
+    let question = "then press Enter (q gives up):";
+    let joined = |shown: &str| shown.lines().map(str::trim_end).collect::<Vec<_>>().join("");
+    let end = Instant::now() + LIMIT;
+    while !joined(&window.shown()).contains("for volume 2 of set") {
+        assert!(Instant::now() < end, "{}", window.shown());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // A live line comes five times a second.
+    std::thread::sleep(Duration::from_secs(2));
+    let shown = window.shown();
+    let words: String = shown.split_whitespace().collect();
+    let wanted: String = question.split_whitespace().collect();
+    assert!(words.contains(&wanted), "{shown}");
+    assert!(!shown.contains("changing the volume"), "{shown}");
+    window.tmux(&["send-keys", "q", "Enter"]);
+    window.wait_for("declined");
+}
