@@ -41,7 +41,7 @@ impl Instance {
     /// Makes one, with all its buffers together of about that size, that does not record yet.
     pub(crate) fn make(tracefs: &Tracefs, buffer_bytes: u64) -> Result<Instance, TraceError> {
         let all = tracefs.path("instances");
-        remove_left(&all);
+        remove_left(&all, None);
         let own = Process::of(std::process::id()).map_or(0, |own| own.start_ticks);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = all.join(format!("{NAME}{}-{own}-{count}", std::process::id()));
@@ -139,16 +139,23 @@ fn lost(text: &str) -> u64 {
     text.lines().filter_map(counted).fold(0, u64::saturating_add)
 }
 
-/// Removes the instances of processes that have ended without.
-fn remove_left(all: &Path) {
-    let Ok(entries) = fs::read_dir(all) else { return };
+/// Removes the instances of processes that have ended without; how many are still there. Those of
+/// the process that has started this one count among them while it runs.
+pub(crate) fn remove_left(all: &Path, parent: Option<u32>) -> usize {
+    let Ok(entries) = fs::read_dir(all) else { return 0 };
+    let mut left = 0;
     for entry in entries.flatten() {
         let name = entry.file_name();
-        if name.to_str().and_then(owner).is_some_and(|owner| !owner.runs()) {
-            // Whoever is faster has done it.
-            let _ = fs::remove_dir(entry.path());
+        let Some(owner) = name.to_str().and_then(owner) else { continue };
+        if owner.runs() {
+            left += usize::from(Some(owner.pid) == parent);
+            continue;
         }
+        // It is busy as long as one of its files is open. Another process may be faster.
+        let removed = fs::remove_dir(entry.path());
+        left += usize::from(removed.is_err_and(|error| error.kind() != io::ErrorKind::NotFound));
     }
+    left
 }
 
 /// Whose instance it is, by its name.

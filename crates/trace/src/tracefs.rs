@@ -75,6 +75,12 @@ impl Tracefs {
         Ok(Tracefs { folder, _mount: Some(mount) })
     }
 
+    /// Removes what recordings of processes that were killed have left; how many of them are still
+    /// there, among them those of `parent`, if it still runs.
+    pub fn remove_left(&self, parent: Option<u32>) -> usize {
+        crate::instance::remove_left(&self.path("instances"), parent)
+    }
+
     /// The path of one of its files.
     pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.folder.join(below)

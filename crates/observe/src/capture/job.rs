@@ -13,10 +13,12 @@
 //! Not here: starting it under a recording, which is the command's.
 
 mod blocks;
+mod cadence;
 mod compare;
 mod group;
 mod section;
 mod slice;
+mod spread;
 mod trial;
 mod words;
 
@@ -153,17 +155,11 @@ impl Job {
         }
         group::name(&mut groups);
         let scale = section::Scale::of(&groups, profile.seconds, target.limits);
-        let written = groups.into_iter().map(|group| {
-            let parts = Part::of(&group);
-            let slices = |part: &Part| {
-                let part = *part;
-                Slice::of(&group, part).into_iter().map(move |slice| (part, slice))
-            };
-            let section = |(part, slice)| Section::of(&group, part, slice, &scale);
-            let sections = parts.iter().flat_map(slices).map(section).collect();
+        let groups = groups.into_iter().map(|group| {
+            let sections = sections(&group, &scale);
             Written { group, sections }
         });
-        let groups = written.collect();
+        let groups = groups.collect();
         let heading = heading(profile, &scale);
         let runtime_seconds = target.limits.map(|limits| whole(limits.seconds.ceil()).max(1));
         Ok(Job { directory, groups, left_out, heading, runtime_seconds })
@@ -212,6 +208,25 @@ impl Job {
         }
         text
     }
+}
+
+/// The sections of a group. Where nothing pauses they come one after the other, but for those that
+/// are one load: side by side there would be more in flight than was captured.
+fn sections(group: &Group, scale: &section::Scale) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    let mut before: Option<String> = None;
+    for part in Part::of(group) {
+        if *part != Part::Syncs && !group.pauses() {
+            before = sections.last().map(|section| section.name.clone());
+        }
+        for slice in Slice::of(group, *part) {
+            if slice.is_after {
+                before = sections.last().map(|section| section.name.clone());
+            }
+            sections.push(Section::of(group, *part, slice, scale, before.as_deref()));
+        }
+    }
+    sections
 }
 
 /// A comment must stay one line, whatever a file is called.

@@ -33,6 +33,8 @@ pub enum Unknown {
     NotAllowed,
     /// A page of a mapped file was fetched; what was done with it is no call.
     Mapped,
+    /// Requests of libaio were in flight before anything was recorded of them.
+    BegunBefore,
 }
 
 impl Unknown {
@@ -50,13 +52,16 @@ impl Unknown {
             Unknown::NotRecorded => "what was recorded does not say it",
             Unknown::NotAllowed => "looking at it needs rights that this process lacks",
             Unknown::Mapped => "of mapped files it is seen which pages are fetched, not their use",
+            Unknown::BegunBefore => {
+                "requests were in flight when the recording began, and how many is not seen"
+            }
         }
     }
 }
 
 impl Unknown {
     /// All reasons that there are.
-    pub const ALL: [Unknown; 10] = [
+    pub const ALL: [Unknown; 12] = [
         Unknown::OffsetOfRing,
         Unknown::RequestOfAio,
         Unknown::RegisteredFile,
@@ -67,6 +72,8 @@ impl Unknown {
         Unknown::DoneAtOnce,
         Unknown::NotRecorded,
         Unknown::NotAllowed,
+        Unknown::Mapped,
+        Unknown::BegunBefore,
     ];
 }
 
@@ -242,7 +249,8 @@ pub struct Operation {
     pub engine: Engine,
     /// What.
     pub asked: Asked,
-    /// Where in the file it begins.
+    /// Where in the file it begins. Of a direct request of libaio or io_uring it is where that is
+    /// on the device: what goes on behind another one or comes again does so there, too.
     pub offset_bytes: Known<u64>,
     /// How much it asked for.
     pub asked_bytes: Known<u64>,
@@ -264,6 +272,9 @@ pub trait Recording {
     fn file_again(&mut self, number: FileNumber, file: &OpenedFile);
     /// An operation has ended, or never will within this recording.
     fn operation(&mut self, operation: &Operation);
+    /// How many were in flight when operations of a file began that were handed out as
+    /// [`Unknown::BegunBefore`], and how often: it became known later.
+    fn depths(&mut self, _number: FileNumber, _counts: &[(u32, u64)]) {}
     /// Events that were lost since the last word of them: operations may be missing or be wrong.
     fn lost(&mut self, events: u64);
 }

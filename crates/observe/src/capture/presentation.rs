@@ -117,12 +117,15 @@ pub fn cells(file: &FileProfile) -> Vec<String> {
     ]
 }
 
-/// `fdatasync / 1`: the call, and writes between two.
+/// `fdatasync / 1`: the call, and how many writes there are for each of them.
 fn sync(file: &FileProfile) -> String {
     match (file.sync.call, file.sync.operations_between) {
         ("none", _) if file.synchronous == Some(true) => "each write".to_owned(),
         ("none", _) => "-".to_owned(),
-        (call, Some(between)) => format!("{call} / {between:.0}"),
+        (call, Some(_)) => {
+            let mean = file.writes as f64 / file.sync.calls.max(1) as f64;
+            format!("{call} / {}", words::short_number(mean))
+        }
         (call, None) => format!("{call}, once"),
     }
 }

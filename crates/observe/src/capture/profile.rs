@@ -130,6 +130,19 @@ pub struct FileProfile {
     pub known_share: BTreeMap<&'static str, f64>,
     /// Counts for each 1/100 of the recording, for charts: bytes read and written.
     pub series: Vec<[u64; 2]>,
+    /// Where reads and writes began.
+    #[serde(default)]
+    pub places: Places,
+}
+
+/// How often reads and writes began in which part of a file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Places {
+    /// Bytes of a part.
+    pub cell_bytes: u64,
+    /// Where a part begins, and how often, of those where any did. Of direct requests of libaio
+    /// and io_uring these are places on the device.
+    pub counts: Vec<(u64, u64)>,
 }
 
 /// Sizes asked for, by count.
@@ -157,6 +170,13 @@ pub struct Sync {
     /// Median of writes that each of them made sure of, those before the first sync and behind the
     /// last left out; `None` with fewer than two syncs.
     pub operations_between: Option<f64>,
+    /// Writes between two that 1 in 10 and 9 in 10 do not exceed: far from each other where syncs
+    /// come in bunches.
+    #[serde(default)]
+    pub operations_range: Option<[f64; 2]>,
+    /// Writes for each of them, over the whole recording.
+    #[serde(default)]
+    pub operations_mean: Option<f64>,
     /// Median time one takes, in s.
     pub seconds: Option<f64>,
 }

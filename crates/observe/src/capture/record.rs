@@ -360,6 +360,7 @@ fn check_file(file: &FileProfile) -> Result<(), EntryError> {
     let sizes = || file.block_sizes.read.iter().chain(&file.block_sizes.write);
     let counts = [file.calls, file.reads, file.writes, file.errors, file.sync.calls];
     let others = [file.block_sizes.others].into_iter().chain(sizes().map(|(_, count)| *count));
+    let others = others.chain(file.places.counts.iter().map(|(_, count)| *count));
     let engines = file.engines.values().copied();
     if counts.into_iter().chain(others).chain(engines).any(|it| it > COUNT_MAX) {
         return Err(EntryError::Number("a count of a file"));
@@ -375,7 +376,15 @@ fn check_file(file: &FileProfile) -> Result<(), EntryError> {
         return Err(EntryError::Number("a share of a file"));
     }
     let times = [file.think_seconds, file.latency_seconds, file.sync.seconds];
-    let counts = [file.depth, file.sync.operations_between, Some(file.operations_per_second)];
+    let range = file.sync.operations_range.unwrap_or_default();
+    let counts = [
+        file.depth,
+        file.sync.operations_between,
+        file.sync.operations_mean,
+        Some(range[0]),
+        Some(range[1]),
+        Some(file.operations_per_second),
+    ];
     let burstiness = [file.burstiness];
     let all = times.into_iter().chain(counts).chain(burstiness).flatten();
     if all.into_iter().any(|it| !(0.0..1e18).contains(&it)) {

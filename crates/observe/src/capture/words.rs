@@ -138,26 +138,79 @@ fn of_file(file: &FileProfile) -> Vec<(&'static Rule, String)> {
     let mut words = format!("{} {order}, {}", direction(file), pieces(file));
     words.push_str(&how(file));
     let mut said = vec![(rule, words)];
-    if let Some(between) = file.sync.operations_between {
+    if file.sync.operations_between.is_some() {
         let call = file.sync.call;
-        let every = if between == 1.0 {
-            "every write".to_owned()
-        } else {
-            format!("every {} writes", count(whole(between)))
+        let words = match Cadence::of(file) {
+            Cadence::Even(1) => format!("data are synced after every write, by {call}"),
+            Cadence::Even(every) => {
+                format!("data are synced after every {} writes, by {call}", count(every))
+            }
+            Cadence::Uneven(words) => format!("data are synced by {call} {words}"),
         };
-        said.push((&rules::SYNCED, format!("data are synced after {every}, by {call}")));
+        said.push((&rules::SYNCED, words));
     }
     said
+}
+
+/// How the syncs of a file come.
+enum Cadence {
+    /// Each behind about so many writes.
+    Even(u64),
+    /// In bunches, or with less and more writes between them: how many of how many writes.
+    Uneven(String),
+}
+
+impl Cadence {
+    /// What share the mean, and 8 in 10 of all, may be off the median for one number to be said.
+    const EVEN: f64 = 0.2;
+
+    /// Of a file with two syncs or more.
+    fn of(file: &FileProfile) -> Cadence {
+        let sync = &file.sync;
+        let mean = file.writes as f64 / sync.calls.max(1) as f64;
+        let median = sync.operations_between.unwrap_or(mean);
+        let [low, high] = sync.operations_range.unwrap_or([median; 2]);
+        let is_near = |it: f64| (it - median).abs() <= (Cadence::EVEN * median).max(0.05);
+        // Writes before the first one and behind the last one are in the mean only.
+        let ends = (file.writes as f64 - median * (sync.calls.max(2) - 1) as f64).abs();
+        let is_mean = is_near(mean) || ends <= 2.0 * median;
+        if median >= 1.0 && is_near(low) && is_near(high) && is_mean {
+            return Cadence::Even(whole(median));
+        }
+        let writes = counted(file.writes, "write", "writes");
+        let mut words = format!(
+            "{} for {writes}, one for {} on average",
+            counted(sync.calls, "time", "times"),
+            short_number(mean),
+        );
+        if low < mean / 2.0 && median < mean * 0.75 {
+            words.push_str(match whole(median) {
+                0 => ", in bunches: half of them with no write between",
+                1 => ", in bunches: half of them with one write between or none",
+                _ => ", in bunches",
+            });
+        }
+        Cadence::Uneven(words)
+    }
+}
+
+/// With a decimal where it matters.
+pub fn short_number(value: f64) -> String {
+    if value >= 10.0 || (value - value.round()).abs() < 0.05 {
+        count(whole(value))
+    } else {
+        format!("{value:.1}")
+    }
 }
 
 fn log(file: &FileProfile) -> String {
     let mut words = format!("written {}", pieces(file));
     match (file.sync.call, file.sync.operations_between) {
-        (call, Some(1.0)) => words.push_str(&format!(", each followed by {call}")),
-        (call, Some(0.0)) => words.push_str(&format!(", {call} without a write between")),
-        (call, Some(writes)) => {
-            words.push_str(&format!(", {call} after every {} writes", count(whole(writes))));
-        }
+        (call, Some(_)) => words.push_str(&match Cadence::of(file) {
+            Cadence::Even(1) => format!(", each followed by {call}"),
+            Cadence::Even(every) => format!(", {call} after every {} writes", count(every)),
+            Cadence::Uneven(words) => format!(", {call} {words}"),
+        }),
         (_, None) if file.synchronous == Some(true) => {}
         ("none", None) => words.push_str(", never synced"),
         (call, None) => words.push_str(&format!(", {call} once")),
@@ -289,6 +342,7 @@ fn numbered(finding: Finding, files: &[&FileProfile]) -> Finding {
         ("rewrite share", first.rewrite_share, Unit::Share),
         ("block", first.block_bytes.map(|it| it as f64), Unit::Bytes),
         ("writes between two syncs", first.sync.operations_between, Unit::Count),
+        ("writes for each sync", first.sync.operations_mean, Unit::Count),
         ("in flight", first.depth, Unit::Count),
     ];
     for (name, value, unit) in shares {
@@ -443,6 +497,37 @@ file       class  engine  reads  writes  read  written      block  in order  aga
         assert_eq!(disk["unknown"]["sequential_share"], reason);
         assert_eq!((&disk["engine"], &document["lost_events"]), (&"libaio".into(), &2.into()));
         assert_eq!(document["findings"][0]["rule"], "capture.lost");
+    }
+
+    /// Half of the syncs have one write in front of them, and the others many: the median says
+    /// nothing of how many there are.
+    #[test]
+    fn syncs_in_bunches_are_told_by_their_number() {
+        let said = |bunch: &[u64], rounds: u64| {
+            let mut profiler = Profiler::new(Limits::default());
+            open(&mut profiler, 0, "/srv/table", false);
+            let mut at = 0;
+            for between in bunch.iter().cycle().take(bunch.len() * rounds as usize) {
+                for _ in 0..*between {
+                    at += 1;
+                    let offset = at * 7919 % 10_000 * 4096;
+                    let time = at * 1000;
+                    profiler.operation(&operation(Asked::Write, Engine::Psync, time, offset, 4096));
+                }
+                let sync = Asked::Sync(SyncCall::Fsync);
+                profiler.operation(&operation(sync, Engine::Psync, at * 1000 + 500, 0, 0));
+            }
+            let found = findings(&profiler.profile());
+            let synced = found.iter().find(|it| it.rule.id == "capture.synced");
+            synced.unwrap().sentence()
+        };
+        assert_eq!(
+            said(&[1, 1, 1, 80], 20),
+            "srv/table: data are synced by fsync 80 times for 1 660 writes, one for 21 on average, \
+             in bunches: half of them with one write between or none"
+        );
+        assert!(said(&[0, 0, 0, 80], 20).ends_with("half of them with no write between"));
+        assert_eq!(said(&[20], 80), "srv/table: data are synced after every 20 writes, by fsync");
     }
 
     #[test]

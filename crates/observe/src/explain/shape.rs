@@ -142,29 +142,60 @@ fn windows(kib: f64, queue: &Queue) -> Option<u64> {
     })
 }
 
-/// The mean size of requests before they were joined.
+/// The mean size of requests before they were joined, if none was of nothing.
 fn piece_kib(seen: &Seen<'_>) -> f64 {
     let made = seen.counted.requests.saturating_add(seen.counted.merges);
     seen.counted.sectors as f64 / 2.0 / (made.max(1)) as f64
 }
 
+impl Seen<'_> {
+    /// Requests without those that may have moved nothing.
+    fn full(&self) -> u64 {
+        self.counted.requests.saturating_sub(self.empty).max(1)
+    }
+
+    /// The size of so many requests that moved all of it; a range where some may have been of
+    /// nothing.
+    fn size(&self, of_all: u64, of_full: u64) -> String {
+        let of = |count: u64| kib(self.counted.sectors as f64 / 2.0 / count.max(1) as f64);
+        either(of(of_all), of(of_full))
+    }
+
+    /// Of a request at the device.
+    fn request_size(&self) -> String {
+        self.size(self.counted.requests, self.full())
+    }
+
+    /// Of a request before it was joined to others.
+    fn piece_size(&self) -> String {
+        let with_joined = |requests: u64| requests.saturating_add(self.counted.merges);
+        self.size(with_joined(self.counted.requests), with_joined(self.full()))
+    }
+
+    /// The share that was joined to others.
+    fn merged(&self, decimals: usize) -> String {
+        let merges = self.counted.merges as f64;
+        let of = |requests: u64| 100.0 * merges / (merges + requests as f64).max(1.0);
+        let [least, most] =
+            [self.counted.requests, self.full()].map(|it| format!("{:.decimals$}", of(it)));
+        format!("{} %", either(least, most))
+    }
+}
+
+/// One, or from one to the other where they differ.
+fn either(least: String, most: String) -> String {
+    if least == most { least } else { format!("{least} to {most}") }
+}
+
 /// `reads of 8.0 KiB and writes of 4.0 KiB`; a range where some may have been of nothing.
 fn sizes(members: &[&Seen<'_>]) -> String {
-    let one = |seen: &&Seen<'_>| {
-        let least = kib(seen.columns.request_kib);
-        if seen.empty == 0 {
-            return format!("{} of {least}", seen.name);
-        }
-        let full = seen.counted.requests.saturating_sub(seen.empty).max(1);
-        let most = kib(seen.counted.sectors as f64 / 2.0 / full as f64);
-        format!("{} of {least} to {most}", seen.name)
-    };
+    let one = |seen: &&Seen<'_>| format!("{} of {}", seen.name, seen.request_size());
     members.iter().map(one).collect::<Vec<_>>().join(" and ")
 }
 
 /// `86 % of reads and 91 % of writes`.
 fn shares(members: &[&Seen<'_>]) -> String {
-    let one = |seen: &&Seen<'_>| format!("{:.0} % of {}", seen.columns.merged_percent, seen.name);
+    let one = |seen: &&Seen<'_>| format!("{} of {}", seen.merged(0), seen.name);
     members.iter().map(one).collect::<Vec<_>>().join(" and ")
 }
 
@@ -199,7 +230,7 @@ fn merged(members: &[&Seen<'_>]) -> Finding {
     let pieces: Vec<String> = members
         .iter()
         .map(|seen| {
-            let (piece, size) = (kib(piece_kib(seen)), kib(seen.columns.request_kib));
+            let (piece, size) = (seen.piece_size(), seen.request_size());
             format!("{} of {piece} become {size}", seen.name)
         })
         .collect();
@@ -209,9 +240,9 @@ fn merged(members: &[&Seen<'_>]) -> Finding {
 
 fn write_back(members: &[&Seen<'_>]) -> Finding {
     let seen = members[0];
-    let percent = seen.columns.merged_percent;
-    let what = format!("write-back of the page cache: {percent:.1} % of its writes are joined");
-    let (piece, size) = (kib(piece_kib(seen)), kib(seen.columns.request_kib));
+    let share = seen.merged(1);
+    let what = format!("write-back of the page cache: {share} of its writes are joined");
+    let (piece, size) = (seen.piece_size(), seen.request_size());
     let why = format!("pages of {piece} become requests of {size}");
     let finding = Finding::new(&rules::WRITE_BACK, Certainty::Inferred, what).because(why);
     Finding {

@@ -298,6 +298,31 @@ fn flushes_that_are_counted_as_writes_do_not_halve_the_writes() {
     assert_eq!(sentences, expected);
 }
 
+/// Data of 64 KiB in pieces of 4 KiB, and half of the writes of nothing: the data are not said to
+/// be smaller than they are.
+#[test]
+fn flushes_that_are_counted_as_writes_do_not_halve_what_is_joined() {
+    let sentence = |merges: f64| {
+        let load = Load {
+            write: (400.0, merges, 32.0, 2.0),
+            flush: (200.0, 0.0, 0.0, 4.0),
+            queue_length: 1.8,
+            busy_percent: 94.0,
+            ..Load::default()
+        };
+        let start = row((8, 0), "sda", DiskCounters::default(), 0);
+        let end = row((8, 0), "sda", load.counters(), 0);
+        let looks =
+            vec![reading(0.0, vec![start], Some(disk())), reading(SECONDS, vec![end], None)];
+        last_of(looks).devices[0].findings[0].sentence()
+    };
+    let joined = sentence(1000.0);
+    assert!(joined.contains("71 to 83 % of writes join others"), "{joined}");
+    assert!(joined.contains("become 32.0 KiB to 64.0 KiB"), "{joined}");
+    let written_back = sentence(40_000.0);
+    assert!(written_back.contains("become requests of 32.0 KiB to 64.0 KiB"), "{written_back}");
+}
+
 /// Counters that stand still with three requests in flight.
 #[test]
 fn a_device_that_finishes_nothing_hangs_and_an_idle_one_does_not() {

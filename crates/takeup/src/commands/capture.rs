@@ -7,6 +7,7 @@
 
 mod below;
 pub mod document;
+mod guard;
 mod job;
 mod sampling;
 mod subject;
@@ -33,6 +34,7 @@ use observe::live::Watched;
 use screen::captured::{Together, devices_text};
 use trace::{TraceError, Tracefs};
 
+use self::guard::Guard;
 use self::job::{JobArgs, Made, Wanted};
 use self::subject::Subject;
 use super::watch::{say_cut, watched};
@@ -67,7 +69,7 @@ pub struct CaptureArgs {
     #[arg(
         long,
         value_name = "PID",
-        required_unless_present_any = ["command", "import", "from"],
+        required_unless_present_any = ["command", "import", "from", "guard"],
         conflicts_with_all = ["command", "import", "from"]
     )]
     pid: Option<u32>,
@@ -98,6 +100,9 @@ pub struct CaptureArgs {
     json: bool,
     #[command(flatten)]
     job: JobArgs,
+    /// Wait for the end of a capture and take away what it left (started by `takeup capture`)
+    #[arg(long, hide = true)]
+    guard: bool,
     /// A command to start and record
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -131,6 +136,9 @@ struct Told {
 
 /// Runs the command.
 pub fn run(arguments: &CaptureArgs) -> ExitCode {
+    if arguments.guard {
+        return guard::run(arguments.tracefs.as_deref());
+    }
     let failure = match capture(arguments) {
         Ok(code) => return code,
         Err(failure) => failure,
@@ -157,8 +165,9 @@ impl Means<'_> {
             Some(folder) => Tracefs::at(folder)?,
             None => Tracefs::open()?,
         };
+        let guard = Guard::start(self.tracefs);
         let session = Session::begin(&tracefs, &[subject.pid()], self.buffer.0, to)?;
-        Ok(Begun { tracefs, session })
+        Ok(Begun { tracefs, session, guard })
     }
 }
 
@@ -166,6 +175,7 @@ impl Means<'_> {
 struct Begun {
     tracefs: Tracefs,
     session: Session,
+    guard: Guard,
 }
 
 fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
@@ -281,7 +291,7 @@ fn record(
     cancel: &Cancel,
     to: &mut Profiler,
 ) -> Result<Recorded, Failure> {
-    let Begun { tracefs, mut session } = begun;
+    let Begun { tracefs, mut session, guard: _guard } = begun;
     let failure = |error: TraceError| Failure::new(&error, None);
     let counters = |error: CounterError| Failure::new(&error, None);
     let beside = watched.map(Beside::begin).transpose().map_err(counters)?;

@@ -336,3 +336,104 @@ fn a_recording_of_strace_is_imported() {
     assert_eq!(said.status.code(), Some(1), "{}", shown(&said, at));
     assert!(String::from_utf8_lossy(&said.stderr).contains("wrong: line 1: there is no time"));
 }
+
+/// A mount of tracefs of this test's own.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    fn new() -> Mounted {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tracefs", "none"])
+            .arg(folder.path())
+            .status()
+            .unwrap();
+        assert!(mounted.success());
+        Mounted(folder)
+    }
+
+    fn instances_of(&self, process: u32) -> usize {
+        let name = format!("takeup-{process}-");
+        let all = fs::read_dir(self.0.path().join("instances")).unwrap().flatten();
+        all.filter(|it| it.file_name().to_string_lossy().starts_with(&name)).count()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+/// Waits for something that happens, and fails where it does not for long.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..3000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{what}");
+}
+
+/// A killed process cannot switch off what the kernel records for it.
+#[test]
+fn a_killed_capture_leaves_nothing_that_records() {
+    needs::require!(Tracefs);
+    let mounted = Mounted::new();
+    let directory = tempfile::tempdir().unwrap();
+    let mut capture = takeup()
+        .current_dir(directory.path())
+        .args(["capture", "--for", "100s", "--", "sleep", "100"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let id = capture.id();
+    wait_until("it records", || mounted.instances_of(id) > 0);
+    capture.kill().unwrap();
+    capture.wait().unwrap();
+    wait_until("what it recorded with is gone", || mounted.instances_of(id) == 0);
+}
+
+/// Nor can it remove the folder in which it runs fio, or end that.
+#[test]
+fn a_killed_validation_leaves_no_folder_and_no_fio() {
+    needs::require!(Tracefs, Fio);
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    // Two seconds of a pause behind each of 30 writes.
+    let trace: String = (0..30)
+        .map(|number| {
+            let second = number * 2;
+            format!(
+                "1 {second}.000001 pwrite64(3</srv/x>, \"\"..., 4096, {number}) = 4096 <0.00001>\n"
+            )
+        })
+        .collect();
+    fs::write(at.join("trace"), trace).unwrap();
+    let mut capture = takeup()
+        .current_dir(at)
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .args(["capture", "--import", "trace", "--validate"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let folders = || {
+        let all = fs::read_dir(at).unwrap().flatten();
+        all.map(|it| it.path()).filter(|it| it.is_dir()).collect::<Vec<_>>()
+    };
+    let fios = |folder: &Path| {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let line = |it: fs::DirEntry| fs::read(it.path().join("cmdline")).unwrap_or_default();
+        let name = folder.to_str().unwrap().as_bytes();
+        all.map(line).filter(|line| line.windows(name.len()).any(|it| it == name)).count()
+    };
+    wait_until("it runs fio", || folders().first().is_some_and(|it| fios(it) > 0));
+    let folder = folders().remove(0);
+    capture.kill().unwrap();
+    capture.wait().unwrap();
+    wait_until("its folder is gone", || folders().is_empty());
+    wait_until("fio is gone", || fios(&folder) == 0);
+}

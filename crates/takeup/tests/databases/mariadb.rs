@@ -96,8 +96,8 @@ fn single_rows(database: &Mariadb) {
     assert!(sizes.into_iter().all(|bytes| bytes.is_multiple_of(512)), "{log:#}");
 }
 
-/// A table that is several times the buffer pool: it is read ahead with a ring, whose requests tell
-/// everything but where in the file.
+/// A table that is several times the buffer pool: it is read ahead with a ring, whose direct
+/// requests tell where on the device.
 fn dump(database: &Mariadb) {
     let captured = capture(&database.server, database.again("mariadb-dump", "takeup large", ""));
     let large = captured.busiest("/takeup/large.ibd");
@@ -105,8 +105,8 @@ fn dump(database: &Mariadb) {
     assert_eq!(large["block_bytes"], 16_384, "{large:#}");
     assert_eq!(large["direct"], true, "{large:#}");
     assert!(number(large, "read_share") > 0.95, "{large:#}");
-    assert_eq!(large["sequential_share"], serde_json::Value::Null, "{large:#}");
-    assert!(large["unknown"]["sequential_share"].is_string(), "{large:#}");
+    // By its places on the device, where pages go on from one extent to the next.
+    assert!(number(large, "sequential_share") > 0.5, "{large:#}");
     let (_, logged) = captured.bytes("/ib_logfile0");
     let (read, _) = captured.bytes("/takeup/large.ibd");
     assert!(logged * 10 < read, "{logged} {read}");

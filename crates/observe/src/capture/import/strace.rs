@@ -9,7 +9,7 @@ mod calls;
 mod line;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::BufRead;
 use std::rc::Rc;
 
@@ -85,6 +85,8 @@ struct Call<'a> {
 struct Trace<'a> {
     recording: &'a mut dyn Recording,
     threads: HashMap<u32, Thread>,
+    /// Threads within a call that makes a thread or a process.
+    making: BTreeSet<u32>,
     /// Openings that are handed on: path and flags.
     files: HashMap<(Option<String>, [Option<bool>; 3]), FileNumber>,
     in_flight: HashMap<FileNumber, u32>,
@@ -99,6 +101,7 @@ impl<'a> Trace<'a> {
         Trace {
             recording,
             threads: HashMap::new(),
+            making: BTreeSet::new(),
             files: HashMap::new(),
             in_flight: HashMap::new(),
             contexts: HashMap::new(),
@@ -113,6 +116,7 @@ impl<'a> Trace<'a> {
         match line {
             Line::Other => Ok(()),
             Line::Exited => {
+                self.making.remove(&thread);
                 if let Some(pending) = self.threads.remove(&thread).and_then(|it| it.pending) {
                     self.landed(&pending);
                 }
@@ -122,6 +126,7 @@ impl<'a> Trace<'a> {
             Line::Call(name, rest) => self.call(thread, start_ns, name, rest, None),
             Line::Resumed(name, rest) => {
                 let pending = self.threads.get_mut(&thread).and_then(|it| it.pending.take());
+                self.making.remove(&thread);
                 // Where the recording began in the midst of a call, its beginning is missing.
                 let Some(pending) = pending.filter(|it| it.name == name) else { return Ok(()) };
                 self.landed(&pending);
@@ -160,6 +165,11 @@ impl<'a> Trace<'a> {
         }
         kept.truncate(end);
         let pending = Pending { name: name.to_owned(), arguments: kept, start_ns, in_flight };
+        if calls::makes_a_process(name) {
+            self.making.insert(thread);
+        } else {
+            self.making.remove(&thread);
+        }
         if let Some(thread) = self.threads.get_mut(&thread) {
             thread.pending = Some(pending);
         }
@@ -197,12 +207,9 @@ impl<'a> Trace<'a> {
         if self.threads.contains_key(&number) {
             return Ok(());
         }
-        let is_clone =
-            |it: &&Thread| it.pending.as_ref().is_some_and(|it| calls::makes_a_process(&it.name));
-        let mut makers = self.threads.values().filter(is_clone);
-        let (maker, other) = (makers.next(), makers.next());
-        let child = match (maker, other) {
-            (Some(maker), None) => {
+        let only = self.making.first().filter(|_| self.making.len() == 1);
+        let child = match only.and_then(|maker| self.threads.get(maker)) {
+            Some(maker) => {
                 let flags = maker.pending.as_ref().map_or("", |it| it.arguments.as_str());
                 maker.child(number, flags)
             }

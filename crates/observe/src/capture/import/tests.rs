@@ -366,3 +366,34 @@ mod hostile {
         }
     }
 }
+
+/// Each new thread was once looked for among all that there are, so that time grew with the square of their number.
+#[test]
+fn many_threads_at_once_are_followed_one_by_one() {
+    const THREADS: u32 = 100_000;
+    let mut text = String::new();
+    for number in 1..=THREADS {
+        let at = f64::from(number) / 1000.0;
+        text.push_str(&format!("{number} {at:.6} pwrite64(3</srv/x>, \"\"..., 1, 0) = 1 <0.1>\n"));
+    }
+    let mut profiler = Profiler::new(Limits { openings: 1 << 22, ..Limits::default() });
+    let imported = strace::import(Cursor::new(text), &mut profiler).unwrap();
+    assert_eq!(imported.operations, u64::from(THREADS));
+    assert_eq!(profiler.profile().files[0].writes, u64::from(THREADS));
+}
+
+/// The one thread that is within a clone is whose child a new thread is.
+#[test]
+fn a_new_thread_is_the_child_of_the_only_one_that_makes_one() {
+    let (all, _) = traced(
+        "1 1.000000 openat(AT_FDCWD, \"/srv/x\", O_RDWR) = 3</srv/x> <0.1>\n\
+         1 1.100000 write(3</srv/x>, \"\"..., 10) = 10 <0.1>\n\
+         1 1.200000 clone(child_stack=NULL, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD <unfinished ...>\n\
+         2 1.300000 write(3</srv/x>, \"\"..., 10) = 10 <0.1>\n\
+         1 1.400000 <... clone resumed>) = 2 <0.1>\n\
+         3 1.500000 write(3</srv/x>, \"\"..., 10) = 10 <0.1>\n",
+    );
+    let offsets: Vec<Known<u64>> = all.operations.iter().map(|it| it.offset_bytes).collect();
+    assert_eq!(offsets, [Ok(0), Ok(10), Err(Unknown::Position)]);
+    assert_eq!(all.operations[1].process, 1);
+}

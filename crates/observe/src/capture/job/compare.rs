@@ -7,8 +7,7 @@
 //!   and Mixing Times*, chapter 4). It is the largest share of operations that is alike in both.
 //!   Sizes are told apart by direction, each direction counted for itself, so that the mix is not
 //!   counted twice; offsets are behind an earlier end, within the last write, or elsewhere.
-//! - *sync*: 0 if the calls differ, else the smaller number of writes between two by the larger:
-//!   the median, or the mean where writes go to a queue and syncs are calls.
+//! - *sync*: 0 if the calls differ, else the smaller number of writes for each sync by the larger.
 //! - *depth*: the smaller by the larger.
 //! - *engine* and *direct*: the same or not.
 //!
@@ -17,13 +16,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use report::format::{count, percent};
+use report::format::percent;
 use serde::Serialize;
 
 use super::super::operation::Engine;
 use super::super::profile::{FileProfile, Profile};
 use super::group::Group;
-use super::{Job, bytes, whole, words};
+use super::{Job, bytes, words};
+use crate::capture::words::short_number;
 
 /// What is compared, in the order in which it is told.
 pub const PROPERTIES: [&str; 7] = ["engine", "direct", "sizes", "offsets", "mix", "sync", "depth"];
@@ -281,15 +281,13 @@ fn sync(group: &Group) -> Side<(&'static str, f64)> {
         return Side { words: "none".to_owned(), value: Ok(("none", 1.0)) };
     }
     let value = match group.sync_call {
-        "none" => Some(("none", 1.0)),
-        // Of a queue's writes many are under way at each sync, so that the median says little.
-        call if group.syncs_beside() => Some((call, group.writes as f64 / group.syncs as f64)),
-        call => group.between.map(|between| (call, between)),
+        "none" => ("none", 1.0),
+        // How many there are, and not how many lie between two: that says little where they bunch.
+        call => (call, group.writes as f64 / group.syncs.max(1) as f64),
     };
-    let words = |(call, between): &(&'static str, f64)| match *call {
-        "none" => "none".to_owned(),
-        call => format!("{call} each {}", count(whole(*between).max(1))),
+    let words = match value {
+        ("none", _) => "none".to_owned(),
+        (call, each) => format!("{call} each {}", short_number(each)),
     };
-    let seldom = "there are fewer than two syncs";
-    Side::of(value, words, group.unknown.get("operations_between").copied().unwrap_or(seldom))
+    Side { words, value: Ok(value) }
 }

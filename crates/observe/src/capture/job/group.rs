@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::operation::{Engine, FileKind, SyncCall};
-use super::super::profile::{Class, FileProfile};
+use super::super::profile::{Class, FileProfile, Places};
 
 /// Most files of a group's own.
 const FILES_MAX: usize = 64;
@@ -57,8 +57,8 @@ pub struct Group {
     pub sync_call: &'static str,
     /// How many of these.
     pub syncs: u64,
-    /// Writes between two of them.
-    pub between: Option<f64>,
+    /// Writes between two that 1 in 10 and 9 in 10 do not exceed, of the file with most.
+    pub between_range: Option<[f64; 2]>,
     /// In flight, of each file.
     pub depth: Option<f64>,
     /// Threads of the file that has most.
@@ -73,6 +73,8 @@ pub struct Group {
     pub burstiness: Option<f64>,
     /// Mean size of the files that tell theirs.
     pub size_bytes: Option<u64>,
+    /// Where the file that was used most was read and written.
+    pub places: Places,
     /// The files are used at the same time, and not one after the other.
     pub beside: bool,
     /// Why something is not known.
@@ -172,7 +174,7 @@ impl Group {
             append: first.append,
             sync_call: if syncs > 0 { first.sync.call } else { "none" },
             syncs,
-            between: mean(|file| file.sync.operations_between, |file| file.sync.calls),
+            between_range: first.sync.operations_range,
             depth: mean(|file| file.depth, FileProfile::operations),
             threads: files.iter().map(|file| file.threads).max().unwrap_or(1),
             think_seconds: mean(|file| file.think_seconds, FileProfile::operations),
@@ -180,6 +182,7 @@ impl Group {
             rate: (reads + writes) as f64 / used_seconds(&spans, seconds),
             burstiness: mean(|file| file.burstiness, FileProfile::operations),
             size_bytes: known_sizes().sum::<u64>().checked_div(known_sizes().count() as u64),
+            places: first.places.clone(),
             beside: are_beside(&spans),
             unknown: files.iter().rev().flat_map(|file| file.unknown.clone()).collect(),
         }
@@ -214,12 +217,12 @@ impl Group {
         alone && !self.is_queued() && think > PAUSE_SECONDS_MIN && think > 0.1 * wait
     }
 
-    /// Whether syncs are calls, and writes requests of a queue: fio's engines for queues ask the
-    /// queue for their syncs, so that calls are made by a section of their own, each behind a
-    /// write.
+    /// Whether syncs are calls, and writes requests of a ring: fio's engine for rings asks the ring
+    /// for its syncs, so that calls are made by a section of their own, each behind a write. Its
+    /// `libaio` makes calls (3.33).
     pub fn syncs_beside(&self) -> bool {
         let is_call = self.sync_call != SyncCall::Ring.name();
-        self.is_queued() && is_call && self.syncs > 0 && self.writes > self.syncs
+        self.engine == Engine::IoUring && is_call && self.syncs > 0 && self.writes > self.syncs
     }
 
     /// Whether one thread may have several requests in flight.

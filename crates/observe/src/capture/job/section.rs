@@ -16,7 +16,8 @@ use super::blocks::fio_size;
 use super::bytes;
 use super::group::Group;
 use super::slice::{DEPTH_MAX, Slice, asked_depth};
-use super::{blocks, whole};
+use super::spread::{self, Load};
+use super::{blocks, cadence, whole};
 
 /// Share of rewrites from which on they are imitated.
 const REWRITE_MIN: f64 = 0.05;
@@ -144,8 +145,14 @@ impl Lines {
 }
 
 impl Section {
-    /// The section for a part of a group.
-    pub fn of(group: &Group, part: Part, slice: Slice, scale: &Scale) -> Section {
+    /// The section for a part of a group, that begins when the section of that name has ended.
+    pub fn of(
+        group: &Group,
+        part: Part,
+        slice: Slice,
+        scale: &Scale,
+        after: Option<&str>,
+    ) -> Section {
         let mut name = match part {
             Part::Reads => format!("{}-reads", group.name),
             Part::Writes | Part::Queued => format!("{}-writes", group.name),
@@ -162,12 +169,18 @@ impl Section {
         let jobs = depth(group, part, slice, &mut lines);
         let of_slice = Scale { slice: slice.share, ..*scale };
         let cut = size(group, part, &of_slice, block, jobs, &mut lines);
-        order(group, part, &mut lines);
+        let files = group.names.len().max(1) as u64;
+        let load = load(group, part, &of_slice, cut / files);
+        order(group, part, &load, &mut lines);
         opened(group, &mut lines);
         if part.writes(group) > 0 {
             syncs(group, part, slice, &mut lines);
         }
         pace(group, part, jobs, slice.share, &mut lines);
+        if let Some(before) = after {
+            let why = "one after the other: side by side there would be more in flight";
+            lines.add(format!("wait_for={before}"), why);
+        }
         Section { name, lines: lines.0, file_bytes: cut }
     }
 
@@ -271,6 +284,36 @@ fn depth(group: &Group, part: Part, slice: Slice, lines: &mut Lines) -> u64 {
     jobs
 }
 
+/// What a file of a job may have, and a request in it: more than any disk and any call.
+const FILE_BYTES_MAX: u64 = 1 << 50;
+const BLOCK_BYTES_MAX: u64 = 1 << 40;
+
+/// The unit of a file's size.
+fn padded_block(block: u64) -> u64 {
+    block.clamp(512, BLOCK_BYTES_MAX).next_multiple_of(4096)
+}
+
+/// A section as far as it matters for where its requests go.
+fn load(group: &Group, part: Part, scale: &Scale, file_bytes: u64) -> Load {
+    let sizes = [(&group.read_sizes, part.reads(group)), (&group.write_sizes, part.writes(group))];
+    let used = || sizes.iter().filter(|(_, calls)| *calls > 0);
+    let all = || used().flat_map(|(sizes, _)| sizes.iter());
+    let calls: u64 = all().map(|(_, calls)| calls).sum();
+    let bytes: f64 = all().map(|(bytes, calls)| *bytes as f64 * *calls as f64).sum();
+    let smallest = all().map(|(bytes, _)| *bytes).filter(|it| *it > 0).min();
+    let block_bytes = smallest.or(group.block_bytes).unwrap_or(4096).max(512);
+    let mean = if calls > 0 { bytes / calls as f64 } else { block_bytes as f64 };
+    let operations = part.reads(group) + part.writes(group);
+    Load {
+        operations: whole(operations as f64 * scale.share * scale.slice)
+            .div_ceil(group.names.len().max(1) as u64),
+        file_bytes,
+        block_bytes,
+        mean_bytes: mean.max(block_bytes as f64),
+        is_one_size: all().all(|(bytes, _)| *bytes == block_bytes),
+    }
+}
+
 /// How large a file of a group is, where that comes from, and whether it was there before.
 fn size_of(group: &Group, share: f64) -> (u64, String, Before) {
     /// Smallest file that is worth making.
@@ -282,7 +325,9 @@ fn size_of(group: &Group, share: f64) -> (u64, String, Before) {
     let block = largest.or(group.block_bytes).unwrap_or(4096).max(512);
     let moved = group.moved_bytes();
     let fresh = moved as f64 * (1.0 - group.reuse.unwrap_or(0.0)) / group.paths.len().max(1) as f64;
-    let padded = |bytes: u64| bytes.max(BYTES_MIN).next_multiple_of(block.next_multiple_of(4096));
+    // An import has the numbers that a file of others says; no disk has so many bytes.
+    let unit = padded_block(block);
+    let padded = |bytes: u64| bytes.clamp(BYTES_MIN, FILE_BYTES_MAX).next_multiple_of(unit);
     let before = Before::of(group, fresh);
     let asked = whole(moved as f64 * share / files as f64);
     match group.size_bytes {
@@ -337,7 +382,7 @@ impl Before {
 fn size(group: &Group, part: Part, scale: &Scale, block: u64, jobs: u64, lines: &mut Lines) -> u64 {
     let (size, origin, before) = size_of(group, scale.share);
     let files = group.names.len().max(1) as u64;
-    let unit = block.next_multiple_of(4096);
+    let unit = padded_block(block);
     let least = unit * 4;
     let cut = (whole((size as f64 * scale.size_share).floor()) / unit * unit).max(least);
     let (size, origin) =
@@ -390,7 +435,7 @@ fn rewrites(group: &Group) -> Option<(u64, f64)> {
 }
 
 /// Where in the file.
-fn order(group: &Group, part: Part, lines: &mut Lines) {
+fn order(group: &Group, part: Part, load: &Load, lines: &mut Lines) {
     let (reads, writes) = (part.reads(group), part.writes(group));
     let plain = match (reads > 0, writes > 0) {
         (true, true) => "rw",
@@ -410,7 +455,12 @@ fn order(group: &Group, part: Part, lines: &mut Lines) {
             (format!("rand{plain}"), "at random")
         };
         let why = group.reason("sequential_share");
-        return lines.assume(Some(format!("rw={rw}")), "order", why, taken);
+        lines.assume(Some(format!("rw={rw}")), "order", why, taken);
+        if !in_order && !load.is_one_size {
+            let why = "fio's map of places used before would cut the larger requests";
+            lines.add("norandommap=1", why);
+        }
+        return;
     };
     let rewritten = rewrites(group).filter(|_| writes > 0 && reads == 0);
     let again = if reads > 0 { 0.0 } else { group.rewrite.unwrap_or(0.0) };
@@ -441,11 +491,21 @@ fn order(group: &Group, part: Part, lines: &mut Lines) {
     if random < 100.0 {
         lines.add(format!("percentage_random={random}"), "the others");
     }
-    let why = match group.reuse {
-        Some(reuse) => format!("a place may be used again: {} were", percent(reuse)),
-        None => "a place may be used again".to_owned(),
-    };
-    lines.add("norandommap=1", why);
+    if random < 90.0 {
+        let why = match group.reuse {
+            Some(reuse) => format!("a place may be used again: {} were", percent(reuse)),
+            None => "a place may be used again".to_owned(),
+        };
+        return lines.add("norandommap=1", why);
+    }
+    let spread = spread::of(group, load);
+    for (value, origin) in spread.lines(load, group.reuse) {
+        lines.add(value, origin);
+    }
+    if load.is_one_size || matches!(spread, spread::Spread::Even) {
+        return;
+    }
+    lines.add("norandommap=1", "fio's map of places used before would cut the larger requests");
 }
 
 /// With which flags it is opened.
@@ -479,18 +539,34 @@ fn syncs(group: &Group, part: Part, slice: Slice, lines: &mut Lines) {
         let origin = format!("so many writes for each one that is synced: {mean:.1} for a sync");
         return lines.add(format!("flow={weight}"), origin);
     }
-    let mut every = group.between.unwrap_or(mean).round().max(1.0);
+    let mut every = slice.every.unwrap_or_else(|| whole(mean).max(1));
     if part == Part::Syncs {
         lines.add(format!("flow={FLOW_OF_SYNCS}"), "the weight of one of them");
-        every = 1.0;
+        every = 1;
     }
-    let origin = format!(
-        "{} {}, {} writes; {} between two of them",
+    let made = match part {
+        Part::Syncs => group.syncs,
+        _ => cadence::made(whole(group.writes as f64 * slice.share), every),
+    };
+    let mut origin = format!(
+        "{} {} of {} writes, one for {}",
         count(group.syncs),
         group.sync_call,
         count(group.writes),
-        group.between.map_or("not known how many".to_owned(), |between| format!("{between}")),
+        super::super::words::short_number(mean),
     );
+    if slice.share < 1.0 {
+        origin.push_str("; this section has its part of them");
+    } else if made != group.syncs {
+        origin.push_str(&format!("; this makes {}", count(made)));
+    }
+    if let Some([low, high]) = group.between_range.filter(|[low, high]| high - low > mean.max(1.0))
+    {
+        origin.push_str(&format!(
+            "; they came in bunches ({low:.0} to {high:.0} writes between two), which fio does not \
+             do"
+        ));
+    }
     let option = match group.sync_call {
         "fdatasync" => format!("fdatasync={every}"),
         "sync_file_range" => format!("sync_file_range=write:{every}"),

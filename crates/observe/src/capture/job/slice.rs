@@ -1,6 +1,8 @@
-//! A ring of any depth by sections of fio, which makes each a power of two.
+//! What a section of fio cannot do alone, by several: a ring of any depth, since fio makes each a
+//! power of two, and syncs of any number.
 
 use super::super::operation::Engine;
+use super::cadence;
 use super::group::Group;
 use super::section::Part;
 use super::whole;
@@ -21,12 +23,17 @@ pub struct Slice {
     pub depth: Option<u64>,
     /// Share of the operations.
     pub share: f64,
+    /// A sync behind so many writes; `None` where there are none, or they are the syncs alone.
+    pub every: Option<u64>,
+    /// It begins when the one before has ended.
+    pub is_after: bool,
 }
 
 impl Slice {
     /// Into what a part of a group is cut.
     pub fn of(group: &Group, part: Part) -> Vec<Slice> {
-        let whole = vec![Slice { number: 1, depth: None, share: 1.0 }];
+        let cadences = Slice::by_cadence(group, part);
+        let whole = cadences.clone();
         if group.engine != Engine::IoUring || part == Part::Syncs {
             return whole;
         }
@@ -42,6 +49,8 @@ impl Slice {
             left = left.saturating_sub(own);
         }
         let all: u64 = depths.iter().sum();
+        // Not both: of a ring whose depth is no power of two syncs come as near as one number does.
+        let every = cadence::nearest(&cadences);
         if depths.len() < 2 {
             return whole;
         }
@@ -49,8 +58,28 @@ impl Slice {
             number: at + 1,
             depth: Some(*depth),
             share: *depth as f64 / all as f64,
+            every,
+            is_after: false,
         };
         depths.iter().enumerate().map(slice).collect()
+    }
+
+    /// By how many writes there are for a sync.
+    fn by_cadence(group: &Group, part: Part) -> Vec<Slice> {
+        let one = Slice { number: 1, depth: None, share: 1.0, every: None, is_after: false };
+        let has_syncs = matches!(part, Part::Writes | Part::All) && group.syncs > 0;
+        if !has_syncs || group.writes == 0 {
+            return vec![one];
+        }
+        let cadences = cadence::of(group.writes, group.syncs);
+        let slice = |(at, cadence): (usize, &cadence::Cadence)| Slice {
+            number: at + 1,
+            share: cadence.share,
+            every: Some(cadence.every),
+            is_after: at > 0,
+            ..one
+        };
+        cadences.iter().enumerate().map(slice).collect()
     }
 }
 

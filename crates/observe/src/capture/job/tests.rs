@@ -8,7 +8,7 @@ use flow::cancel::Cancel;
 use proptest::prelude::*;
 
 use super::super::operation::Engine;
-use super::super::profile::{BlockSizes, Sync};
+use super::super::profile::{BlockSizes, Places, Sync};
 use super::*;
 
 /// The WAL of PostgreSQL under inserts of single rows, as a profile has it.
@@ -38,6 +38,7 @@ fn log() -> FileProfile {
             calls: 4000,
             operations_between: Some(1.0),
             seconds: Some(1e-3),
+            ..Sync::default()
         },
         depth: Some(1.0),
         threads: 1,
@@ -50,6 +51,7 @@ fn log() -> FileProfile {
         unknown: BTreeMap::new(),
         known_share: BTreeMap::new(),
         series: vec![[0, 327_680]; 100],
+        places: Places::default(),
     }
 }
 
@@ -143,7 +145,13 @@ fn alike_files_are_one_section_and_a_mix_stays_whole_without_syncs() {
 
 #[test]
 fn reads_and_writes_with_syncs_are_sections_of_their_own_on_one_file() {
-    let sync = Sync { call: "fsync", calls: 10, operations_between: Some(30.0), seconds: None };
+    let sync = Sync {
+        call: "fsync",
+        calls: 10,
+        operations_between: Some(30.0),
+        seconds: None,
+        ..Sync::default()
+    };
     let text = job(vec![FileProfile { sync, ..table(1) }]).text();
     let (reads, writes) = (options(&text, "data-reads"), options(&text, "data-writes"));
     assert_eq!(reads[0], writes[0]);
@@ -156,7 +164,13 @@ fn reads_and_writes_with_syncs_are_sections_of_their_own_on_one_file() {
 /// fio asks a ring for the syncs of a section with a ring; a program may call them beside it.
 #[test]
 fn syncs_by_call_beside_a_ring_are_a_section_in_step_with_it() {
-    let sync = Sync { call: "fdatasync", calls: 50, operations_between: Some(7.0), seconds: None };
+    let sync = Sync {
+        call: "fdatasync",
+        calls: 50,
+        operations_between: Some(7.0),
+        seconds: None,
+        ..Sync::default()
+    };
     let ring = FileProfile {
         engine: Engine::IoUring,
         reads: 0,
@@ -232,13 +246,20 @@ fn limits_cut_all_sections_by_the_same_share() {
 fn fio_does_what_the_job_says() {
     needs::require!(Fio);
     let folder = tempfile::tempdir().unwrap();
-    let sync = Sync { call: "fsync", calls: 10, operations_between: Some(30.0), seconds: None };
+    let sync = Sync {
+        call: "fsync",
+        calls: 10,
+        operations_between: Some(30.0),
+        seconds: None,
+        ..Sync::default()
+    };
     let paced = FileProfile { think_seconds: Some(0.000_1), ..log() };
     // As insert loads come: fio dies of bursts beside syncs.
     let bursty = FileProfile { burstiness: Some(6.0), ..paced };
     let captured = profile(vec![bursty, FileProfile { sync, ..table(1) }]);
     let limits = Limits { file_bytes: 16 << 20, operations: 1000, seconds: 30.0 };
-    let trial = Trial::prepare(&captured, folder.path(), limits, &Cancel::new()).unwrap();
+    let trial = Trial::prepare(&captured, folder.path(), limits, &Cancel::new(), &mut |_| {});
+    let trial = trial.unwrap();
     let made: u64 = trial.job().files().len() as u64;
     assert_eq!(made, 2);
     assert!(trial.job().text().contains("rate_process=poisson beside syncs"));
@@ -337,7 +358,7 @@ fn the_same_again_has_full_scores_and_each_difference_costs_its_own() {
     file.rewrite_share = Some(0.475);
     (file.reads, file.writes) = (1000, 3000);
     file.block_sizes.read = vec![(8192, 1000)];
-    file.sync.operations_between = Some(4.0);
+    file.sync.calls = 750;
     file.depth = Some(2.0);
     let validation = compare(&captured, &job, &run);
     let found = percents(&validation);
@@ -433,7 +454,7 @@ prop_compose! {
             block_sizes: BlockSizes { read, write, others: 0 },
             sequential_share: shares[0], rewrite_share: shares[1], reuse_share: shares[2],
             direct: flags[0], synchronous: flags[1], append: flags[2],
-            sync: Sync { call, calls, operations_between: between, seconds: None },
+            sync: Sync { call, calls, operations_between: between, ..Sync::default() },
             depth, threads, think_seconds: think, latency_seconds: latency, size_bytes: size,
             series,
             ..log()
@@ -467,4 +488,109 @@ fn is_taken(job: &Job) -> Result<(), TestCaseError> {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     prop_assert!(output.status.success() && said.is_empty(), "{said}\n{}", job.text());
     Ok(())
+}
+
+/// Sizes and offsets are numbers that a file of others said: none of them ends the program.
+#[test]
+fn numbers_at_the_end_of_all_make_a_job() {
+    for bytes in [u64::MAX, u64::MAX - 4095, u64::MAX / 2] {
+        let huge = FileProfile {
+            written_bytes: Some(bytes),
+            block_bytes: Some(bytes),
+            block_sizes: BlockSizes { read: vec![], write: vec![(bytes, 4000)], others: 0 },
+            ..log()
+        };
+        for size_bytes in [None, Some(bytes)] {
+            for kind in [FileKind::Regular, FileKind::BlockDevice] {
+                let file = FileProfile { size_bytes, kind, ..huge.clone() };
+                assert!(job(vec![file.clone()]).text().contains("filesize="));
+                let limits = Limits { file_bytes: 1 << 24, operations: 1000, seconds: 5.0 };
+                let target = Target { folder: None, limits: Some(limits) };
+                assert!(Job::of(&profile(vec![file]), &target).is_ok());
+            }
+        }
+    }
+}
+
+fn number_of(lines: &[String], option: &str) -> f64 {
+    let value = lines.iter().find_map(|line| line.strip_prefix(&format!("{option}=")));
+    value.unwrap_or_else(|| panic!("{option} in {lines:?}")).parse().unwrap()
+}
+
+/// The median between two says nothing of how many there are.
+#[test]
+fn syncs_that_come_in_bunches_keep_their_number() {
+    for (calls, writes) in [(235, 2000), (1829, 14_577), (1333, 2000), (800, 2000)] {
+        for between in [0.0, 1.0] {
+            let sync =
+                Sync { call: "fsync", calls, operations_between: Some(between), ..log().sync };
+            let file = FileProfile {
+                writes,
+                sync,
+                rewrite_share: Some(0.0),
+                sequential_share: Some(0.0),
+                block_sizes: BlockSizes { read: vec![], write: vec![(8192, writes)], others: 0 },
+                ..log()
+            };
+            let text = job(vec![file]).text();
+            let sections = ["write-ahead-log", "write-ahead-log-2"].map(|it| options(&text, it));
+            let made = |lines: &Vec<String>| {
+                (number_of(lines, "number_ios") / number_of(lines, "fsync")).floor()
+            };
+            let all: f64 = sections.iter().filter(|it| !it.is_empty()).map(made).sum();
+            assert!((all / calls as f64 - 1.0).abs() < 0.1, "{all} of {calls}:\n{text}");
+        }
+    }
+}
+
+/// fio takes a map of what it has been at, and cuts what is larger than a hole in it.
+#[test]
+fn sizes_that_differ_are_asked_for_without_a_map() {
+    let ring = FileProfile {
+        engine: Engine::IoUring,
+        sequential_share: None,
+        reuse_share: None,
+        reads: 0,
+        writes: 1000,
+        block_sizes: BlockSizes {
+            read: vec![],
+            write: vec![(4096, 830), (65_536, 170)],
+            others: 0,
+        },
+        ..table(1)
+    };
+    let text = job(vec![ring]).text();
+    assert!(options(&text, "data").contains(&"norandommap=1".to_owned()), "{text}");
+}
+
+#[test]
+fn hot_places_are_hot_in_the_job() {
+    let hot = FileProfile {
+        size_bytes: Some(64 << 20),
+        sequential_share: Some(0.0),
+        reuse_share: Some(0.53),
+        ..table(1)
+    };
+    let text = job(vec![hot.clone()]).text();
+    let lines = options(&text, "data");
+    let zipf = lines.iter().find_map(|line| line.strip_prefix("random_distribution=zipf:"));
+    let zipf: f64 = zipf.unwrap_or_else(|| panic!("{text}")).parse().unwrap();
+    assert!((0.5..2.0).contains(&zipf), "{zipf}");
+    let cold = FileProfile { reuse_share: Some(0.06), ..hot };
+    assert!(!job(vec![cold]).text().contains("random_distribution"));
+}
+
+/// Side by side a section of reads and one of writes have twice the depth.
+#[test]
+fn sections_of_one_file_that_does_not_pause_come_one_after_the_other() {
+    let sync = Sync {
+        call: "fsync",
+        calls: 300,
+        operations_between: Some(1.0),
+        seconds: None,
+        ..Sync::default()
+    };
+    let text = job(vec![FileProfile { sync, ..table(1) }]).text();
+    let writes = options(&text, "data-writes");
+    assert!(writes.contains(&"wait_for=data-reads".to_owned()), "{text}");
 }

@@ -23,7 +23,8 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Makes a folder below one that is given, and in it the files of a job for a profile.
+    /// Makes a folder below one that is given, and in it the files of a job for a profile; `made`
+    /// is called with the folder while there is nothing in it.
     ///
     /// # Errors
     /// When there is no job, no room or no fio, or fio refuses.
@@ -32,9 +33,11 @@ impl Trial {
         below: &Path,
         limits: Limits,
         cancel: &Cancel,
+        made: &mut dyn FnMut(&Path),
     ) -> Result<Trial, JobError> {
         process::version()?;
         let folder = OwnFolder::new(below)?;
+        made(folder.path());
         let target = Target { folder: Some(folder.path()), limits: Some(limits) };
         let job = Job::of(captured, &target)?;
         check_folder(&job, folder.path(), captured)?;

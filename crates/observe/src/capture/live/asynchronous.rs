@@ -3,7 +3,7 @@
 use trace::Event;
 
 use super::follower::{End, Follower};
-use super::requests::{REGISTERED, Request, Submitted, asked_of, seen};
+use super::requests::{Before, Block, Context, REGISTERED, Request, Submitted, asked_of, seen};
 use crate::capture::operation::{
     Asked, Engine, FileKind, FileNumber, Known, Operation, Recording, Unknown,
 };
@@ -37,9 +37,21 @@ impl Follower {
         });
         let start_ns = event.time_ns;
         let thread = event.thread;
-        let request = Request { start_ns, process, thread, asked, file, is_handed: false };
+        let place = Err(Unknown::OffsetOfRing);
+        let request = Request { start_ns, process, thread, asked, file, is_handed: false, place };
+        self.last_of_ring.insert(thread, key(event));
         if let Some(before) = self.rings.submit(key(event), request) {
             self.release(before.file);
+        }
+    }
+
+    /// The block layer is asked for something outside of a call that is followed: it is for the
+    /// request that the thread has just submitted to a ring.
+    pub(super) fn block_of_ring(&mut self, thread: u32, block: Block) {
+        let Some(key) = self.last_of_ring.get(&thread) else { return };
+        let Some(request) = self.rings.get(*key) else { return };
+        if request.place.is_err() && request.asked == block.asked {
+            request.place = block.place;
         }
     }
 
@@ -99,7 +111,12 @@ impl Follower {
             file,
             engine: Engine::IoUring,
             asked: request.asked,
-            offset_bytes: if is_sync { Ok(0) } else { Err(Unknown::OffsetOfRing) },
+            offset_bytes: match is_sync {
+                true => Ok(0),
+                // Of a buffered one it may be what is read ahead.
+                false if is_direct => request.place,
+                false => Err(Unknown::OffsetOfRing),
+            },
             asked_bytes: if is_sync { Ok(0) } else { Err(Unknown::NotEnded) },
             done_bytes: Err(Unknown::NotEnded),
             synchronous: false,
@@ -114,17 +131,21 @@ impl Follower {
         if found.is_none() {
             self.requests_unseen += count as u64;
         }
-        let waiting = self.contexts.of(end.process, end.begun.values[0]);
+        let is_whole = self.whole.contains(&end.process);
+        let context = self.contexts.of(end.process, end.begun.values[0], is_whole);
         for at in 0..count {
-            let in_flight = u32::try_from(waiting.len() + 1).unwrap_or(u32::MAX);
+            let in_flight = u32::try_from(context.waiting.len() + 1).unwrap_or(u32::MAX);
+            let level = context.before.as_mut().map(Before::submit);
             let seen = found.as_ref().and_then(|found| found.get(at));
-            waiting.push_back(seen.map(|(block, bytes)| Submitted {
+            context.waiting.push_back(seen.map(|(block, bytes)| Submitted {
                 start_ns: end.begun.start_ns,
                 thread: end.event.thread,
                 asked: block.asked,
                 bytes: *bytes,
+                place: block.place,
                 device: block.device,
-                in_flight,
+                in_flight: if level.is_none() { Ok(in_flight) } else { Err(Unknown::BegunBefore) },
+                level: level.unwrap_or(0),
             }));
         }
     }
@@ -132,17 +153,51 @@ impl Follower {
     /// Which of the requests it is that have ended is behind a pointer: the oldest stand for them.
     pub(super) fn aio_fetched(&mut self, end: &End<'_>, to: &mut dyn Recording) {
         let Ok(count) = usize::try_from(end.answer) else { return };
-        let waiting = self.contexts.of(end.process, end.begun.values[0]);
-        let count = count.min(waiting.len());
-        let are_all = count == waiting.len();
-        let fetched: Vec<Submitted> = waiting.drain(..count).flatten().collect();
+        let is_whole = self.whole.contains(&end.process);
+        let key = (end.process, end.begun.values[0]);
+        let context = self.contexts.of(key.0, key.1, is_whole);
+        let is_counted = context.before.is_none();
+        if let Some(before) = &mut context.before {
+            before.fetch(count);
+        }
+        let count = count.min(context.waiting.len());
+        let are_all = is_counted && count == context.waiting.len();
+        let fetched: Vec<Submitted> = context.waiting.drain(..count).flatten().collect();
         for submitted in fetched {
             let mut operation = self.of_aio(end.process, &submitted, to);
+            if let Some(before) = &mut self.contexts.of(key.0, key.1, is_whole).before {
+                before.handed_out(operation.file, submitted.level);
+            }
             if are_all {
                 let end_ns = end.event.time_ns;
                 operation.duration_ns = Ok(end_ns.saturating_sub(submitted.start_ns));
             }
             to.operation(&operation);
+        }
+    }
+
+    /// A context ends: all was fetched, so that what was in flight when the recording began is
+    /// what was fetched more than was submitted.
+    pub(super) fn aio_ended(&mut self, process: u32, only: Option<u64>, to: &mut dyn Recording) {
+        for context in self.contexts.end(process, only) {
+            self.context_ended(process, context, to);
+        }
+    }
+
+    fn context_ended(&mut self, process: u32, context: Context, to: &mut dyn Recording) {
+        let mut left: Vec<Operation> = Vec::new();
+        let mut before = context.before;
+        for submitted in context.waiting.into_iter().flatten() {
+            let mut operation = self.of_aio(process, &submitted, to);
+            operation.duration_ns = Err(Unknown::NotEnded);
+            if let Some(before) = &mut before {
+                before.handed_out(operation.file, submitted.level);
+            }
+            left.push(operation);
+        }
+        left.iter().for_each(|operation| to.operation(operation));
+        for (file, counts) in before.iter().flat_map(Before::depths) {
+            to.depths(file, &counts);
         }
     }
 
@@ -159,12 +214,12 @@ impl Follower {
             file,
             engine: Engine::Libaio,
             asked: submitted.asked,
-            offset_bytes: Err(Unknown::RequestOfAio),
+            offset_bytes: submitted.place,
             asked_bytes: submitted.bytes,
             // What the device was given; whether it failed is behind a pointer.
             done_bytes: submitted.bytes,
             synchronous: false,
-            in_flight: Ok(submitted.in_flight),
+            in_flight: submitted.in_flight,
             error: 0,
         }
     }

@@ -34,6 +34,9 @@ pub(super) enum Call {
     /// ctx_id.
     Submit,
     Reap,
+    Destroy,
+    /// The process ends by itself.
+    Exit,
     /// fd is what it returns; flags.
     Open,
     Create,
@@ -123,6 +126,8 @@ pub(super) const CALLS: &[Row] = &[
     row!(Call::Submit, "io_submit", "ctx_id"),
     row!(Call::Reap, "io_getevents", "ctx_id"),
     row!(Call::Reap, "io_pgetevents", "ctx_id"),
+    row!(Call::Destroy, "io_destroy", "ctx"),
+    row!(Call::Exit, "exit_group",),
     row!(Call::Open, "open", "flags"),
     row!(Call::Open, "openat", "flags"),
     row!(Call::OpenBySettings, "openat2",),
@@ -144,7 +149,11 @@ const OTHERS: &[Wanted] = &[
     Wanted { system: "task", name: "task_newtask", fields: &["pid", "clone_flags"] },
     Wanted { system: "sched", name: "sched_process_exit", fields: &["pid", "group_dead"] },
     Wanted { system: "sched", name: "sched_process_exec", fields: &["pid", "old_pid"] },
-    Wanted { system: "block", name: "block_bio_queue", fields: &["dev", "nr_sector", "rwbs"] },
+    Wanted {
+        system: "block",
+        name: "block_bio_queue",
+        fields: &["dev", "nr_sector", "rwbs", "sector"],
+    },
     Wanted { system: "filemap", name: "mm_filemap_fault", fields: &["s_dev", "i_ino", "index"] },
 ];
 
@@ -178,7 +187,7 @@ pub(super) enum Kind {
     Ended,
     /// A process runs another program; pid, old_pid.
     Exec,
-    /// A request goes to a block device; dev, nr_sector, rwbs.
+    /// A request goes to a block device; dev, nr_sector, rwbs, sector.
     Block,
     /// A page of a mapped file is fetched; s_dev, i_ino, index.
     Fault,

@@ -45,6 +45,10 @@ pub struct Follower {
     pub(super) contexts: Contexts,
     pub(super) ours: HashSet<u32>,
     pub(super) mappings: Mappings,
+    /// Processes of which everything was recorded that they did to contexts of libaio.
+    pub(super) whole: HashSet<u32>,
+    /// What each thread has submitted last to a ring.
+    pub(super) last_of_ring: HashMap<u32, (u64, u64)>,
     waiting: Vec<Event>,
     /// Threads that have ended since somebody asked.
     ended: Vec<u32>,
@@ -100,6 +104,8 @@ impl Follower {
         self.in_flight.clear();
         self.rings.drain();
         self.contexts.drain();
+        self.whole.clear();
+        self.last_of_ring.clear();
         self.descriptors.lose_positions();
     }
 
@@ -150,6 +156,7 @@ impl Follower {
             return;
         }
         self.ours.insert(new);
+        self.whole.insert(new);
         if let Some(process) = self.threads.process(event.thread) {
             self.descriptors.fork(process, new);
         }
@@ -166,7 +173,9 @@ impl Follower {
         {
             self.descriptors.forget(process);
             self.ours.remove(&process);
+            self.whole.remove(&process);
         }
+        self.last_of_ring.remove(&event.thread);
         self.mappings.ended(event.thread);
         self.threads.ended(event.thread);
         self.ended.push(event.thread);
@@ -175,6 +184,7 @@ impl Follower {
     /// Another program: what was to be closed on the way is not there any more.
     fn exec(&mut self, event: &Event) {
         let Some(process) = self.threads.process(event.thread) else { return };
+        self.whole.insert(process);
         let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return };
         let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
         let left: HashSet<u32> = entries.flatten().filter_map(number).collect();
@@ -182,16 +192,19 @@ impl Follower {
     }
 
     fn block(&mut self, event: &Event) {
-        let Some(begun) = self.begun.get_mut(&event.thread) else { return };
-        if CALLS[begun.row].call != Call::Submit || begun.blocks.len() >= BLOCKS_MAX {
-            return;
-        }
         let value = |at: usize| event.value(at).unwrap_or(0);
-        begun.blocks.extend(Block::of(value(0), value(1), value(2)));
+        let Some(block) = Block::of(value(0), value(1), event.value(3), value(2)) else { return };
+        let Some(begun) = self.begun.get_mut(&event.thread) else {
+            return self.block_of_ring(event.thread, block);
+        };
+        if CALLS[begun.row].call == Call::Submit && begun.blocks.len() < BLOCKS_MAX {
+            begun.blocks.push(block);
+        }
     }
 
     fn enter(&mut self, row: usize, event: &Event, to: &mut dyn Recording) {
         let call = CALLS[row].call;
+        self.last_of_ring.remove(&event.thread);
         let mut values = [0; 5];
         for (at, value) in values.iter_mut().enumerate() {
             *value = event.value(at).unwrap_or(0);
@@ -216,6 +229,11 @@ impl Follower {
                 };
                 begun.file = Some((file, self.hold(file)));
             }
+        }
+        if call == Call::Exit
+            && let Some(process) = self.threads.process(event.thread)
+        {
+            self.aio_ended(process, None, to);
         }
         if let Some(before) = self.begun.insert(event.thread, begun) {
             self.release(before.file);
@@ -262,6 +280,7 @@ impl Follower {
             Call::Open | Call::Create | Call::OpenBySettings => self.opened(call, &end, to),
             Call::Submit => self.aio_submitted(&end),
             Call::Reap => self.aio_fetched(&end, to),
+            Call::Destroy => self.aio_ended(process, Some(begun.values[0]), to),
             Call::Splice => self.spliced(&end, to),
             _ if call.is_operation() => self.operation(call, &end, to),
             _ => self.descriptor(call, &end, to),

@@ -36,6 +36,8 @@ pub(super) struct Request {
     pub(super) file: Option<(FileNumber, u32)>,
     /// Another thread does it.
     pub(super) is_handed: bool,
+    /// Where the block layer was asked for it, while it was submitted.
+    pub(super) place: Known<u64>,
 }
 
 /// The rings of the processes that are followed.
@@ -86,16 +88,21 @@ pub(super) struct Block {
     pub(super) device: u64,
     pub(super) asked: Asked,
     pub(super) bytes: u64,
+    /// Where on the device.
+    pub(super) place: Known<u64>,
 }
 
 impl Block {
-    /// Of the kernel's number of a device, sectors, and letters: `W` writes, `R` reads, `M` is a
+    /// Of the kernel's number of a device, sectors, where the first of them is, and letters: `W` writes, `R` reads, `M` is a
     /// file system's own business (`blk_fill_rwbs`, kernel/trace/blktrace.c).
-    pub(super) fn of(device: u64, sectors: u64, letters: u64) -> Option<Block> {
+    pub(super) fn of(device: u64, sectors: u64, first: Option<u64>, letters: u64) -> Option<Block> {
         let letters = letters.to_ne_bytes();
-        if letters.contains(&b'M') {
+        // Without a sector it is a flush of the device's cache.
+        if letters.contains(&b'M') || sectors == 0 {
             return None;
         }
+        let place = first.and_then(|first| first.checked_mul(SECTOR_BYTES));
+        let place = place.ok_or(Unknown::NotRecorded);
         let asked = letters.iter().find_map(|letter| match letter {
             b'R' => Some(Asked::Read),
             b'W' => Some(Asked::Write),
@@ -104,7 +111,7 @@ impl Block {
         let major = u32::try_from(device >> 20).ok()?;
         let minor = u32::try_from(device & 0xF_FFFF).ok()?;
         let device = rustix::fs::makedev(major, minor);
-        Some(Block { device, asked, bytes: sectors.saturating_mul(SECTOR_BYTES) })
+        Some(Block { device, asked, bytes: sectors.saturating_mul(SECTOR_BYTES), place })
     }
 }
 
@@ -115,9 +122,13 @@ pub(super) struct Submitted {
     pub(super) thread: u32,
     pub(super) asked: Asked,
     pub(super) bytes: Known<u64>,
+    /// Where on the device.
+    pub(super) place: Known<u64>,
     /// The device, if it is known.
     pub(super) device: u64,
-    pub(super) in_flight: u32,
+    pub(super) in_flight: Known<u32>,
+    /// Of a context of before the recording: how many more were submitted than fetched since.
+    pub(super) level: i64,
 }
 
 /// What so many requests asked for, by what the block layer was given meanwhile: each of them where
@@ -136,31 +147,98 @@ pub(super) fn seen(count: usize, blocks: &[Block]) -> Option<Vec<(Block, Known<u
         return Some(blocks.into_iter().map(|block| (block, Ok(block.bytes))).collect());
     }
     let is_one_way = blocks.iter().all(|block| block.asked == first.asked);
-    is_one_way.then(|| vec![(first, Err(Unknown::RequestOfAio)); count])
+    let unplaced = Block { place: Err(Unknown::RequestOfAio), ..first };
+    is_one_way.then(|| vec![(unplaced, Err(Unknown::RequestOfAio)); count])
 }
 
-/// Contexts of libaio, with what was submitted to them and not fetched.
+/// A context of libaio.
+#[derive(Debug, Default)]
+pub(super) struct Context {
+    /// What was submitted to it and not fetched.
+    pub(super) waiting: VecDeque<Option<Submitted>>,
+    /// Of one that may have been there before anything was recorded.
+    pub(super) before: Option<Before>,
+}
+
+/// Levels of a context that are counted.
+const LEVELS_MAX: usize = 1 << 12;
+
+/// What was in flight before anything was recorded. It is known once the context has ended:
+/// whoever ends one has fetched what there was.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// How many more were fetched than submitted since.
+    fetched_more: i64,
+    /// The most that it ever was: so many were in flight at least.
+    most: i64,
+    /// How often an operation of a file began with so many more submitted than fetched.
+    levels: HashMap<(FileNumber, i64), u64>,
+}
+
+impl Before {
+    /// One more is submitted; how many more than were fetched that makes.
+    pub(super) fn submit(&mut self) -> i64 {
+        self.fetched_more -= 1;
+        -self.fetched_more
+    }
+
+    pub(super) fn fetch(&mut self, count: usize) {
+        self.fetched_more += i64::try_from(count).unwrap_or(i64::MAX);
+        self.most = self.most.max(self.fetched_more);
+    }
+
+    /// An operation that began at a level was handed out.
+    pub(super) fn handed_out(&mut self, file: FileNumber, level: i64) {
+        if self.levels.len() < LEVELS_MAX || self.levels.contains_key(&(file, level)) {
+            *self.levels.entry((file, level)).or_default() += 1;
+        }
+    }
+
+    /// How many operations of each file began with how many in flight, where it ends now; nothing
+    /// where not all was fetched.
+    pub(super) fn depths(&self) -> HashMap<FileNumber, Vec<(u32, u64)>> {
+        let mut depths: HashMap<FileNumber, Vec<(u32, u64)>> = HashMap::new();
+        if self.fetched_more < self.most {
+            return depths;
+        }
+        for ((file, level), count) in &self.levels {
+            let Ok(depth) = u32::try_from(self.most + level) else { continue };
+            depths.entry(*file).or_default().push((depth, *count));
+        }
+        depths
+    }
+}
+
+/// Contexts of libaio, by their process and their number.
 #[derive(Debug, Default)]
 pub(super) struct Contexts {
-    waiting: HashMap<(u32, u64), VecDeque<Option<Submitted>>>,
+    all: HashMap<(u32, u64), Context>,
 }
 
 impl Contexts {
-    /// Requests in flight of a context of a process.
-    pub(super) fn of(&mut self, process: u32, context: u64) -> &mut VecDeque<Option<Submitted>> {
-        if self.waiting.len() >= REQUESTS_MAX {
-            self.waiting.clear();
+    /// A context of a process, and whether all of that process was recorded.
+    pub(super) fn of(&mut self, process: u32, context: u64, is_whole: bool) -> &mut Context {
+        if self.all.len() >= REQUESTS_MAX {
+            self.all.clear();
         }
-        let waiting = self.waiting.entry((process, context)).or_default();
-        waiting.truncate(REQUESTS_MAX);
-        waiting
+        let before = || (!is_whole).then(Before::default);
+        let new = || Context { waiting: VecDeque::new(), before: before() };
+        let context = self.all.entry((process, context)).or_insert_with(new);
+        context.waiting.truncate(REQUESTS_MAX);
+        context
+    }
+
+    /// A context has ended, or all of a process have.
+    pub(super) fn end(&mut self, process: u32, only: Option<u64>) -> Vec<Context> {
+        let is_ended = |key: &(u32, u64)| key.0 == process && only.is_none_or(|it| it == key.1);
+        self.all.extract_if(|key, _| is_ended(key)).map(|(_, context)| context).collect()
     }
 
     /// All that were not fetched.
     pub(super) fn drain(&mut self) -> Vec<(u32, Submitted)> {
-        let all = self.waiting.drain();
-        all.flat_map(|((process, _), waiting)| {
-            waiting.into_iter().flatten().map(move |it| (process, it))
+        let all = self.all.drain();
+        all.flat_map(|((process, _), context)| {
+            context.waiting.into_iter().flatten().map(move |it| (process, it))
         })
         .collect()
     }

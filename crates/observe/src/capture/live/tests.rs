@@ -1,5 +1,7 @@
 //! Events made by hand, of processes that there are not, so that nothing can be looked up.
 
+use std::collections::BTreeSet;
+
 use trace::Event;
 
 use super::calls::{events, events_everywhere};
@@ -17,6 +19,7 @@ struct Kept {
     files: Vec<OpenedFile>,
     operations: Vec<Operation>,
     lost: u64,
+    depths: Vec<(FileNumber, Vec<(u32, u64)>)>,
 }
 
 impl Recording for Kept {
@@ -33,6 +36,10 @@ impl Recording for Kept {
 
     fn lost(&mut self, events: u64) {
         self.lost += events;
+    }
+
+    fn depths(&mut self, file: FileNumber, counts: &[(u32, u64)]) {
+        self.depths.push((file, counts.to_vec()));
     }
 }
 
@@ -61,6 +68,16 @@ impl Story {
     fn call(&mut self, thread: u32, name: &str, values: &[u64], answer: i64) {
         self.event(thread, &format!("sys_enter_{name}"), values);
         self.event(thread, &format!("sys_exit_{name}"), &[answer.cast_unsigned()]);
+    }
+
+    /// The process ran when the recording began.
+    fn told_of_one_that_ran(self) -> Kept {
+        let mut follower = Follower::new();
+        let mut kept = Kept::default();
+        follower.meet(&BTreeSet::from([PROCESS]), &mut kept);
+        follower.take(self.events, &mut kept);
+        follower.finish(&mut kept);
+        kept
     }
 
     fn told(self) -> Kept {
@@ -231,4 +248,96 @@ fn what_had_begun_when_events_were_lost_is_forgotten() {
     assert_eq!(kept.operations.len(), 1);
     assert_eq!(kept.operations[0].offset_bytes, Err(Unknown::Position));
     assert_eq!(kept.operations[0].in_flight, Ok(1));
+}
+
+/// What was submitted before the recording began is in flight, and how much that is is not seen.
+#[test]
+fn requests_of_libaio_of_before_the_recording_have_no_known_depth() {
+    let mut story = Story::default();
+    for _ in 0..4 {
+        story.call(PROCESS, "io_getevents", &[9], 1);
+        story.event(PROCESS, "sys_enter_io_submit", &[9]);
+        story.event(PROCESS, "block_bio_queue", &[0x80_0001, 8, u64::from(b'R')]);
+        story.event(PROCESS, "sys_exit_io_submit", &[1]);
+    }
+    let kept = story.told_of_one_that_ran();
+    assert_eq!(kept.operations.len(), 4);
+    for operation in &kept.operations {
+        let reason = operation.in_flight.unwrap_err().reason();
+        assert!(reason.contains("when the recording began"), "{reason}");
+    }
+}
+
+/// All of them were fetched when the process ends, so that it is known then.
+#[test]
+fn how_many_were_in_flight_before_the_recording_is_known_at_the_end() {
+    let mut story = Story::default();
+    let submit = |story: &mut Story, sector: u64| {
+        story.event(PROCESS, "sys_enter_io_submit", &[9]);
+        story.event(PROCESS, "block_bio_queue", &[0x80_0001, 8, u64::from(b'W'), sector]);
+        story.event(PROCESS, "sys_exit_io_submit", &[1]);
+    };
+    for number in 0..3 {
+        story.call(PROCESS, "io_getevents", &[9], 1);
+        submit(&mut story, 800 * number);
+    }
+    story.call(PROCESS, "io_getevents", &[9], 5);
+    story.event(PROCESS, "sys_enter_exit_group", &[]);
+    let kept = story.told_of_one_that_ran();
+    // Five were in flight whenever one more was asked for, that one included.
+    assert_eq!(kept.depths, [(kept.operations[0].file, vec![(5, 3)])]);
+    assert_eq!(offsets(&kept), [Ok(0), Ok(800 * 512), Ok(1600 * 512)]);
+}
+
+/// Who is killed has not fetched what was in flight.
+#[test]
+fn a_process_that_is_killed_leaves_the_depth_unknown() {
+    let mut story = Story::default();
+    for number in 0..3 {
+        story.call(PROCESS, "io_getevents", &[9], 2);
+        for at in 0..2 {
+            story.event(PROCESS, "sys_enter_io_submit", &[9]);
+            let sector = 8 * (number + at);
+            story.event(PROCESS, "block_bio_queue", &[0x80_0001, 8, u64::from(b'R'), sector]);
+            story.event(PROCESS, "sys_exit_io_submit", &[1]);
+        }
+    }
+    story.event(PROCESS, "sys_enter_exit_group", &[]);
+    assert_eq!(story.told_of_one_that_ran().depths, []);
+}
+
+/// After a loss the same holds: how many were submitted meanwhile is not known.
+#[test]
+fn requests_of_libaio_have_no_known_depth_after_a_loss() {
+    let mut story = Story::of_a_process();
+    story.call(PROCESS, "io_getevents", &[9], 1);
+    story.event(PROCESS, "sys_enter_io_submit", &[9]);
+    story.event(PROCESS, "block_bio_queue", &[0x80_0001, 8, u64::from(b'R'), 8]);
+    story.event(PROCESS, "sys_exit_io_submit", &[1]);
+    let (first, rest) = story.events.split_at(1);
+    let mut follower = Follower::new();
+    let mut kept = Kept::default();
+    follower.take(first.to_vec(), &mut kept);
+    follower.take(Vec::new(), &mut kept);
+    follower.lose(7, &mut kept);
+    follower.take(rest.to_vec(), &mut kept);
+    follower.finish(&mut kept);
+    assert_eq!(kept.operations[0].in_flight, Err(Unknown::BegunBefore));
+}
+
+/// While a direct request is submitted to a ring the block layer is asked for its place.
+#[test]
+fn direct_requests_of_a_ring_have_a_place_on_the_device() {
+    let mut story = Story::of_a_process();
+    story.call(PROCESS, "openat", &[u64::from(libc::O_DIRECT.cast_unsigned())], 3);
+    for (number, sector) in [(1, 4096), (2, 88)] {
+        story.event(PROCESS, "io_uring_submit_req", &[1, number, 22, 0]);
+        story.event(PROCESS, "io_uring_file_get", &[1, number, 3]);
+        story.event(PROCESS, "block_bio_queue", &[0x80_0001, 0, u64::from(b'W'), 5]);
+        story.event(PROCESS, "block_bio_queue", &[0x80_0001, 8, u64::from(b'R'), sector]);
+        story.event(PROCESS, "block_bio_queue", &[0x80_0001, 8, u64::from(b'R'), sector + 8]);
+    }
+    story.event(PROCESS, "io_uring_complete", &[1, 2, 8192]);
+    story.event(PROCESS, "io_uring_complete", &[1, 1, 8192]);
+    assert_eq!(offsets(&story.told()), [Ok(88 * 512), Ok(4096 * 512)]);
 }

@@ -8,7 +8,7 @@ use super::super::operation::{
 };
 use super::class::{self, Behaviour};
 use super::known_words::{FEW, NONE};
-use super::order::{Mixing, Sequence, Touched};
+use super::order::{Mixing, Sequence, Spread, Touched};
 use super::tally::{Histogram, Numbers, Untold};
 use super::time::{Bursts, Series};
 use super::{BlockSizes, FileProfile, Sync};
@@ -111,6 +111,7 @@ pub struct Gathered {
     rewrites: u64,
     writes_placed: u64,
     touched: Touched,
+    spread: Spread,
     direct: Votes,
     synchronous: Votes,
     append: Votes,
@@ -149,6 +150,7 @@ impl Gathered {
             rewrites: 0,
             writes_placed: 0,
             touched: Touched::default(),
+            spread: Spread::default(),
             direct: Votes::default(),
             synchronous: Votes::default(),
             append: Votes::default(),
@@ -278,7 +280,16 @@ impl Gathered {
             }
             self.last_write = Some((offset, offset.saturating_add(bytes)));
         }
+        self.spread.add(offset);
         self.touched.add(offset, bytes)
+    }
+
+    /// What was in flight, of operations that did not tell it at first.
+    pub fn depths(&mut self, counts: &[(u32, u64)]) {
+        for (in_flight, count) in counts {
+            self.in_flight_untold.told(Unknown::BegunBefore, *count);
+            self.in_flight.add_often(u64::from(*in_flight), *count);
+        }
     }
 
     fn thought(&mut self, operation: &Operation) {
@@ -358,6 +369,7 @@ impl Gathered {
             unknown: BTreeMap::new(),
             known_share: BTreeMap::new(),
             series: self.series.resampled(recorded_ns, PARTS),
+            places: self.spread.places(),
         };
         profile.class = class::class(self.kind, profile.path.as_deref(), &self.behaviour(&profile));
         (profile.unknown, profile.known_share) = (told.unknown, told.known_share);
@@ -386,13 +398,16 @@ impl Gathered {
     fn sync(&self, told: &mut Told) -> Sync {
         let most = self.syncs.iter().max_by_key(|(_, count)| **count);
         let calls = self.syncs.values().sum();
-        let between = Numbers::quantile(&[&self.between_syncs], 0.5);
+        let between = |share: f64| Numbers::quantile(&[&self.between_syncs], share);
+        let range = between(0.1).zip(between(0.9));
         let times = &self.sync_times;
         let median = times.histogram.quantile(0.5).map(|ns| ns / 1e9);
         Sync {
             call: most.map_or("none", |(call, _)| call.name()),
             calls,
-            operations_between: told.few("sync.operations_between", between),
+            operations_between: told.few("sync.operations_between", between(0.5)),
+            operations_range: range.map(|(low, high)| [low, high]),
+            operations_mean: (calls > 0).then(|| self.directions[1].count as f64 / calls as f64),
             seconds: told.most("sync.seconds", median, &times.untold, calls),
         }
     }

@@ -1,8 +1,10 @@
 //! Where operations begin: at the end of others, within the last one, or where something was
 //! before.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
+
+use super::Places;
 
 /// Most of the last operations that a next one may follow.
 const MOST: usize = 128;
@@ -78,6 +80,46 @@ impl Sequence {
         let at = self.next % MOST;
         (self.ends[at], self.begins[at], self.times[at]) = (end, begin, at_ns);
         self.next = at + 1;
+    }
+}
+
+/// Most cells of a [`Spread`].
+const CELLS_MAX: usize = 128;
+/// The smallest cell.
+const CELL_BYTES_MIN: u64 = 4096;
+
+/// How often operations began in which part of a file: in cells of one size, which is doubled
+/// when there are too many of them.
+#[derive(Clone, Debug)]
+pub struct Spread {
+    cell_bytes: u64,
+    cells: BTreeMap<u64, u64>,
+}
+
+impl Default for Spread {
+    fn default() -> Spread {
+        Spread { cell_bytes: CELL_BYTES_MIN, cells: BTreeMap::new() }
+    }
+}
+
+impl Spread {
+    /// One more.
+    pub fn add(&mut self, offset: u64) {
+        *self.cells.entry(offset / self.cell_bytes).or_default() += 1;
+        while self.cells.len() > CELLS_MAX {
+            self.cell_bytes *= 2;
+            let mut halved = BTreeMap::new();
+            for (cell, count) in std::mem::take(&mut self.cells) {
+                *halved.entry(cell / 2).or_default() += count;
+            }
+            self.cells = halved;
+        }
+    }
+
+    /// As a profile has it.
+    pub fn places(&self) -> Places {
+        let cell = |(cell, count): (&u64, &u64)| (cell * self.cell_bytes, *count);
+        Places { cell_bytes: self.cell_bytes, counts: self.cells.iter().map(cell).collect() }
     }
 }
 
@@ -306,6 +348,20 @@ mod tests {
             let found = touched.again_share().unwrap();
             prop_assert!((found - truth).abs() < 0.08, "{found} for {truth}");
         }
+    }
+
+    #[test]
+    fn cells_grow_until_there_are_few_and_none_is_lost() {
+        let mut spread = Spread::default();
+        let base = 3 << 40;
+        for number in 0..100_000_u64 {
+            spread.add(base + number * 8192);
+        }
+        spread.add(u64::MAX);
+        let places = spread.places();
+        assert!(places.counts.len() <= CELLS_MAX, "{}", places.counts.len());
+        assert_eq!(places.counts.iter().map(|(_, count)| count).sum::<u64>(), 100_001);
+        assert!(places.counts[0].0 <= base && base < places.counts[0].0 + places.cell_bytes);
     }
 
     #[test]

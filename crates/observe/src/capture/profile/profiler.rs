@@ -200,6 +200,13 @@ impl Recording for Profiler {
         }
     }
 
+    fn depths(&mut self, number: FileNumber, counts: &[(u32, u64)]) {
+        let opened = self.opened.get(number as usize);
+        if let Some(at) = opened.and_then(|it| it.gathered) {
+            self.gathered[at].depths(counts);
+        }
+    }
+
     fn lost(&mut self, events: u64) {
         self.lost_events += events;
     }

@@ -106,6 +106,11 @@ impl Numbers {
         Numbers { exact: Vec::new(), limit, last: 0, rest: Histogram::default() }
     }
 
+    /// So many more.
+    pub fn add_often(&mut self, value: u64, count: u64) {
+        (0..count).for_each(|_| self.add(value));
+    }
+
     /// One more.
     pub fn add(&mut self, value: u64) {
         if let Some((it, count)) = self.exact.get_mut(self.last)
@@ -166,6 +171,14 @@ impl Untold {
                 None
             }
         }
+    }
+
+    /// So many told in the end what they had not told for that reason.
+    pub fn told(&mut self, reason: Unknown, count: u64) {
+        if let Some(untold) = self.by_reason.get_mut(&reason) {
+            *untold = untold.saturating_sub(count);
+        }
+        self.by_reason.retain(|_, count| *count > 0);
     }
 
     /// How many did not tell.

@@ -11,6 +11,7 @@ use observe::capture::profile::{Profile, Profiler};
 use report::table::Colour;
 use serde_json::{Value, json};
 
+use super::guard::Guard;
 use super::subject::Subject;
 use super::{Means, Recorded, record, refusal};
 use crate::failure::Failure;
@@ -115,8 +116,11 @@ fn validate(
     cancel: &Cancel,
 ) -> Result<Validation, Failure> {
     let limits = Limits { file_bytes: limit.0, operations: OPERATIONS_MAX, seconds: SECONDS_MAX };
-    let trial = Trial::prepare(captured, below, limits, cancel).map_err(|error| failure(&error))?;
+    let mut guard = Guard::start(means.tracefs);
+    let trial = Trial::prepare(captured, below, limits, cancel, &mut |made| guard.folder(made));
+    let trial = trial.map_err(|error| failure(&error))?;
     let subject = Subject::start(&trial.command())?;
+    guard.process(subject.pid());
     let mut profiler = Profiler::new(observe::capture::profile::Limits::default());
     // fio ends by itself before that, unless the disk holds it.
     let patience = Duration::from_secs_f64(SECONDS_MAX * 2.0);

@@ -1,0 +1,70 @@
+//! By which options of fio the syncs of a section come to their number.
+//!
+//! fio syncs behind every so many writes of a section, but for the last one, which ends it (3.33).
+//! Where no such number comes near the count, one part of the writes has the next smaller number
+//! and the rest the next larger one. How syncs bunch is not made again.
+
+use super::slice::Slice;
+use super::whole;
+
+/// What the count may be off for one section to do.
+const NEAR: f64 = 0.05;
+
+/// A share of the writes of a group, with a sync behind every so many of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cadence {
+    /// A sync behind so many writes.
+    pub every: u64,
+    /// Of the writes.
+    pub share: f64,
+}
+
+/// How many syncs a section makes.
+pub fn made(writes: u64, every: u64) -> u64 {
+    writes.saturating_sub(1) / every.max(1)
+}
+
+/// The sections that make `syncs` of `writes`, of which there is one of each at least.
+pub fn of(writes: u64, syncs: u64) -> Vec<Cadence> {
+    let off = |every: u64| (made(writes, every) as f64 / syncs as f64 - 1.0).abs();
+    let below = (writes.saturating_sub(1) / syncs).max(1);
+    let above = below + 1;
+    let nearer = if off(below) <= off(above) { below } else { above };
+    if off(nearer) <= NEAR || below * syncs >= writes.saturating_sub(1) && below == 1 {
+        return vec![Cadence { every: nearer, share: 1.0 }];
+    }
+    // x / below + (1 - x) / above is a sync for each write.
+    let (dense, sparse) = (1.0 / below as f64, 1.0 / above as f64);
+    let share = ((syncs as f64 / writes as f64 - sparse) / (dense - sparse)).clamp(0.0, 1.0);
+    if whole(share * 100.0) == 0 || whole(share * 100.0) == 100 {
+        return vec![Cadence { every: nearer, share: 1.0 }];
+    }
+    vec![Cadence { every: below, share }, Cadence { every: above, share: 1.0 - share }]
+}
+
+/// The number of the largest of several sections.
+pub fn nearest(slices: &[Slice]) -> Option<u64> {
+    slices.iter().max_by(|a, b| a.share.total_cmp(&b.share)).and_then(|slice| slice.every)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_count_comes_back(writes in 1u64..1_000_000, part in 0.0..1.0f64) {
+            let syncs = ((writes as f64 * part * part * part) as u64).max(1);
+            let all = of(writes, syncs);
+            let shares: f64 = all.iter().map(|it| it.share).sum();
+            prop_assert!((shares - 1.0).abs() < 1e-9);
+            let count: u64 =
+                all.iter().map(|it| made((writes as f64 * it.share).round() as u64, it.every)).sum();
+            // Each section has none behind its last write.
+            let off = (count as f64 - syncs as f64).abs();
+            prop_assert!(off <= 2.5 + 0.05 * syncs as f64, "{count} for {syncs}: {all:?}");
+        }
+    }
+}

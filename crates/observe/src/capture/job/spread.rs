@@ -1,0 +1,253 @@
+//! Where random requests go: everywhere alike, to hot blocks, or to hot parts of the file.
+//!
+//! What a distribution makes of a section is foretold as the share of requests whose place was
+//! used before. Of N requests to blocks that are chosen with the probabilities p, each covering
+//! its block with probability q (larger where requests are larger than a block), the share is the
+//! sum of p (1 - (1 - (1 - q)^N) / (N q)). By that Zipf's exponent is fitted to the share that was
+//! captured; fio scatters its hot blocks over the file. Hot parts are told from hot blocks by that
+//! they alone bring the share.
+
+use report::format::percent;
+
+use super::group::Group;
+use super::whole;
+
+/// Exponents that are tried: fio takes none that is 1 (3.33).
+const ZIPF: [f64; 2] = [0.05, 2.5];
+/// Shares are alike up to this difference.
+const NEAR: f64 = 0.03;
+/// Parts of a file that are told apart.
+const PARTS: usize = 20;
+/// What share of the requests goes elsewhere than if all parts were alike, for parts to be hot.
+const SKEWED: f64 = 0.15;
+
+/// A distribution for fio.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spread {
+    /// Each place once before any is used again: fio's map.
+    Once,
+    /// Every place alike.
+    Even,
+    /// Hot blocks, by Zipf's exponent.
+    Blocks(f64),
+    /// Hot parts of the file: per cent of the requests, and of the file.
+    Parts(Vec<(u64, u64)>),
+}
+
+/// A section as far as it matters here.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Reads and writes of it.
+    pub operations: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// The smallest and the mean request.
+    pub block_bytes: u64,
+    /// The mean request.
+    pub mean_bytes: f64,
+    /// All requests have one size.
+    pub is_one_size: bool,
+}
+
+impl Load {
+    fn blocks(&self) -> f64 {
+        (self.file_bytes as f64 / self.block_bytes.max(1) as f64).max(1.0)
+    }
+
+    /// The share of places used again where a block is chosen with probability `chance`.
+    fn again(&self, chance: f64) -> f64 {
+        let larger = (self.mean_bytes / self.block_bytes.max(1) as f64 - 1.0).max(0.0);
+        let covered = (chance + larger / self.blocks()).min(1.0);
+        let count = self.operations.max(1) as f64;
+        if covered <= 0.0 {
+            return 0.0;
+        }
+        let ever = -(count * (-covered).ln_1p()).exp_m1();
+        (1.0 - ever / (count * covered)).clamp(0.0, 1.0)
+    }
+
+    /// What a distribution makes of it.
+    pub fn reuse(&self, spread: &Spread) -> f64 {
+        match spread {
+            Spread::Once => (1.0 - self.blocks() / self.operations.max(1) as f64).max(0.0),
+            Spread::Even => self.again(1.0 / self.blocks()),
+            Spread::Blocks(exponent) => self.zipf(*exponent),
+            Spread::Parts(parts) => {
+                let part = |(requests, size): &(u64, u64)| {
+                    let (requests, size) = (*requests as f64 / 100.0, *size as f64 / 100.0);
+                    requests * self.again(requests / (size * self.blocks()).max(1.0))
+                };
+                parts.iter().map(part).sum()
+            }
+        }
+    }
+
+    /// The blocks in the order of their chances, in groups that grow with them.
+    fn zipf(&self, exponent: f64) -> f64 {
+        let blocks = self.blocks();
+        let (mut from, mut weights, mut groups) = (1.0, 0.0, Vec::new());
+        while from <= blocks {
+            let to = (from * 1.05).ceil().max(from + 1.0).min(blocks + 1.0);
+            let each = f64::powf((from + to - 1.0) / 2.0, -exponent);
+            weights += each * (to - from);
+            groups.push((each, to - from));
+            from = to;
+        }
+        let part = |(each, count): &(f64, f64)| {
+            let chance = each / weights;
+            chance * count * self.again(chance)
+        };
+        groups.iter().map(part).sum()
+    }
+
+    /// The exponent that makes the share.
+    fn fitted(&self, reuse: f64) -> f64 {
+        let [mut low, mut high] = ZIPF;
+        for _ in 0..40 {
+            let middle = f64::midpoint(low, high);
+            if self.zipf(middle) < reuse { low = middle } else { high = middle }
+        }
+        let exponent = (f64::midpoint(low, high) * 100.0).round() / 100.0;
+        if (exponent - 1.0).abs() < 0.005 { 1.01 } else { exponent }
+    }
+}
+
+/// What comes nearest to what a group did; where the share of places used again is not known, what
+/// asks for the least.
+pub fn of(group: &Group, load: &Load) -> Spread {
+    let Some(reuse) = group.reuse else {
+        return if load.is_one_size { Spread::Once } else { Spread::Even };
+    };
+    let is_near = |spread: &Spread| (load.reuse(spread) - reuse).abs() <= NEAR;
+    if let Some(hot) = parts(group)
+        && (load.reuse(&hot) - reuse).abs() <= 2.5 * NEAR
+    {
+        return hot;
+    }
+    let even = load.reuse(&Spread::Even);
+    if load.is_one_size && reuse < even - NEAR {
+        return Spread::Once;
+    }
+    if is_near(&Spread::Even) || reuse < even {
+        return Spread::Even;
+    }
+    Spread::Blocks(load.fitted(reuse))
+}
+
+/// Parts of the file that have more requests than others, if any have.
+fn parts(group: &Group) -> Option<Spread> {
+    let places = &group.places;
+    let first = places.counts.first()?.0;
+    let last = places.counts.last()?.0.saturating_add(places.cell_bytes);
+    // Places on a device begin somewhere.
+    let base = if group.is_queued() { first } else { 0 };
+    let size = group.size_bytes?.max(1);
+    let all: u64 = places.counts.iter().map(|(_, count)| count).sum();
+    if last.saturating_sub(base) > size.saturating_add(2 * places.cell_bytes) || all < 100 {
+        return None;
+    }
+    let mut bins = [0.0; PARTS];
+    for (start, count) in &places.counts {
+        // A cell may lie in several parts.
+        let at = |byte: u64| (byte - base) as f64 / size as f64 * PARTS as f64;
+        let (from, to) = (at(*start), at(start.saturating_add(places.cell_bytes)));
+        for (index, bin) in bins.iter_mut().enumerate() {
+            let (low, high) = (index as f64, (index + 1) as f64);
+            let high = if index + 1 == PARTS { f64::MAX } else { high };
+            let common = (to.min(high) - from.max(low)).max(0.0);
+            *bin += common / (to - from).max(1e-9) * *count as f64;
+        }
+    }
+    let even = all as f64 / PARTS as f64;
+    let skew = bins.iter().map(|bin| (bin - even).abs()).sum::<f64>() / (2.0 * all as f64);
+    // What is left to chance where all are alike.
+    let chance = (PARTS as f64 / (2.0 * std::f64::consts::PI * all as f64)).sqrt();
+    (skew > SKEWED + chance).then(|| Spread::Parts(joined(&bins, all as f64)))
+}
+
+/// Neighbours that are nearly alike, as whole per cents of the requests and of the file.
+fn joined(bins: &[f64], all: f64) -> Vec<(u64, u64)> {
+    let width = 100 / PARTS as u64;
+    let mut groups: Vec<(f64, u64)> = Vec::new();
+    for bin in bins {
+        let noise = 2.0 * bin.sqrt().max(1.0) + 0.15 * bin;
+        match groups.last_mut() {
+            Some((sum, size)) if (*sum * width as f64 / *size as f64 - bin).abs() <= noise => {
+                *sum += bin;
+                *size += width;
+            }
+            _ => groups.push((*bin, width)),
+        }
+    }
+    let mut shares: Vec<(u64, u64)> =
+        groups.iter().map(|(sum, size)| (whole(sum / all * 100.0), *size)).collect();
+    // They are to come to 100: the largest bears what rounding left.
+    let sum: u64 = shares.iter().map(|it| it.0).sum();
+    if let Some(largest) = shares.iter_mut().max_by_key(|it| it.0) {
+        largest.0 = (largest.0 + 100).saturating_sub(sum);
+    }
+    shares
+}
+
+impl Spread {
+    /// As fio takes it, and what is said of it.
+    pub fn lines(&self, load: &Load, reuse: Option<f64>) -> Vec<(String, String)> {
+        let captured = match reuse {
+            Some(reuse) => format!("{} of places were used before", percent(reuse)),
+            None => "whether places were used before is not seen".to_owned(),
+        };
+        let brings = format!("brings {}", percent(load.reuse(self)));
+        let map = ("norandommap=1".to_owned(), format!("{captured}; without a map {brings}"));
+        match self {
+            Spread::Once => Vec::new(),
+            Spread::Even => vec![map],
+            Spread::Blocks(exponent) => vec![(
+                format!("random_distribution=zipf:{exponent}"),
+                format!("{captured}: hot blocks; this exponent {brings}"),
+            )],
+            Spread::Parts(parts) => {
+                let parts: Vec<String> =
+                    parts.iter().map(|(requests, size)| format!("{requests}/{size}")).collect();
+                vec![(
+                    format!("random_distribution=zoned:{}", parts.join(":")),
+                    format!("{captured}: hot parts, per cent of requests / of the file; {brings}"),
+                )]
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What requests to such blocks do, drawn one by one.
+    fn drawn(load: &Load, exponent: f64) -> f64 {
+        let blocks = load.file_bytes / load.block_bytes;
+        let mut sums = vec![0.0];
+        for rank in 1..=blocks {
+            sums.push(sums[sums.len() - 1] + (rank as f64).powf(-exponent));
+        }
+        let mut random = samples::Random::numbered(7);
+        let (mut seen, mut again) = (std::collections::HashSet::new(), 0);
+        for _ in 0..load.operations {
+            let share = (random.bits() >> 11) as f64 / (1_u64 << 53) as f64;
+            let drawn = share * sums[sums.len() - 1];
+            let block = sums.partition_point(|sum| *sum <= drawn);
+            again += u64::from(!seen.insert(block));
+        }
+        again as f64 / load.operations as f64
+    }
+
+    #[test]
+    fn what_is_foretold_is_what_is_drawn_and_an_exponent_comes_back() {
+        for (operations, exponent) in [(300, 0.4), (2000, 0.9), (2000, 1.3), (8000, 0.7)] {
+            let (file_bytes, block_bytes) = (32 << 20, 4096);
+            let load =
+                Load { operations, file_bytes, block_bytes, mean_bytes: 4096.0, is_one_size: true };
+            let found = drawn(&load, exponent);
+            assert!((found - load.zipf(exponent)).abs() < 0.04, "{found}, {}", load.zipf(exponent));
+            assert!((load.zipf(load.fitted(found)) - found).abs() < 0.02);
+        }
+    }
+}
