@@ -305,10 +305,20 @@ mod tests {
 
     #[test]
     fn programs_of_tests_are_told_from_libraries() {
-        let messages = r#"{"reason":"compiler-artifact","manifest_path":"/t/crates/flow/Cargo.toml","target":{"name":"flow","kind":["lib"]},"profile":{"test":false},"executable":null}
-{"reason":"compiler-artifact","manifest_path":"/t/crates/flow/Cargo.toml","target":{"name":"ring","kind":["test"]},"profile":{"test":true},"executable":"/b/ring-1"}
-{"reason":"build-finished","success":true}"#;
-        let programs = programs(messages);
+        let artifact = |name: &str, kind: &str, is_test: bool, program: &str| {
+            format!(
+                r#"{{"reason": "compiler-artifact", "profile": {{"test": {is_test}}},
+                "manifest_path": "/t/crates/flow/Cargo.toml", "executable": {program},
+                "target": {{"name": "{name}", "kind": ["{kind}"]}}}}"#
+            )
+            .replace('\n', " ")
+        };
+        let messages = [
+            artifact("flow", "lib", false, "null"),
+            artifact("ring", "test", true, "\"/b/ring-1\""),
+            r#"{"reason": "build-finished", "success": true}"#.to_string(),
+        ];
+        let programs = programs(&messages.join("\n"));
         assert_eq!(programs.len(), 1);
         assert_eq!(programs[0].name, "flow test ring");
         assert_eq!(programs[0].program, Path::new("/b/ring-1"));
