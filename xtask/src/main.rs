@@ -9,6 +9,7 @@
 
 mod folders;
 mod lab;
+mod mutants;
 mod replay;
 mod statistics;
 mod tidy;
@@ -37,6 +38,8 @@ enum Chore {
     Replay(replay::ReplayArguments),
     /// Print what the judgement of experiments claims of known truths, before and now
     Statistics(statistics::StatisticsArguments),
+    /// Put small defects into the source and see whether the tests fail
+    Mutants(mutants::MutantsArguments),
     /// Put cases of known truth to the program and hold its answers against them
     Trial(trial::TrialArguments),
     /// Serve a tape drive over iSCSI, in the lab's guest
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Chore::Tidy(arguments) => tidy::run(&arguments),
         Chore::Replay(arguments) => replay::run(&arguments),
         Chore::Statistics(arguments) => statistics::run(&arguments),
+        Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Trial(arguments) => trial::run(&arguments),
         Chore::LabDrive(arguments) => lab::serve_drive(&arguments),
         Chore::Stage(arguments) => peers::run_stage(&arguments),

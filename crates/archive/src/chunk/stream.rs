@@ -191,8 +191,8 @@ impl GzipStream {
         let mut moved = 0;
         loop {
             // Grown in steps, because the length is known only once the header is complete.
+            // From ten bytes on, a quarter is at least one byte more.
             let length_bytes = (self.held.len() + self.held.len() / 4).max(10);
-            let length_bytes = length_bytes.max(self.held.len() + 1);
             moved += hold(&mut self.held, &input[moved..], length_bytes);
             if let Some(header) = gzip_member::decode_header(&self.held, offset_bytes)? {
                 self.held.clear();

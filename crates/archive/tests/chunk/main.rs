@@ -2,6 +2,7 @@
 //! and against damage at every byte.
 
 mod boundaries;
+mod chunk_sizes;
 mod damage;
 mod foreign;
 mod index;

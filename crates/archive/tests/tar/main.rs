@@ -1,6 +1,7 @@
 //! Tar archives against themselves, against GNU tar, bsdtar and Python, and against hostile bytes.
 
 mod damage;
+mod global_limit;
 mod header_fixtures;
 mod others_read_by_us;
 mod ours_read_by_others;

@@ -1,0 +1,79 @@
+//! What mutants are made of, and the tests that must see them.
+
+use std::fmt;
+
+use clap::ValueEnum as _;
+
+/// A part of the source with tests of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Subject {
+    /// tar, chunks and the index
+    Archive,
+    /// Scanning, reading and restoring trees
+    Tree,
+    /// Sets of archives on tapes
+    Sets,
+    /// Rings, queues and what limited a run
+    Flow,
+    /// Backup, verify, restore and list
+    Backup,
+    /// Settings of the kernel that are changed and restored
+    Settings,
+    /// What is claimed of experiments
+    Judgement,
+}
+
+impl Subject {
+    /// All subjects.
+    pub fn all() -> Vec<Subject> {
+        Subject::value_variants().to_vec()
+    }
+
+    /// The package that is mutated.
+    pub fn package(self) -> &'static str {
+        match self {
+            Subject::Archive => "archive",
+            Subject::Tree => "tree",
+            Subject::Sets => "sets",
+            Subject::Flow => "flow",
+            Subject::Backup => "backup",
+            Subject::Settings => "host",
+            Subject::Judgement => "bench",
+        }
+    }
+
+    /// The files that are mutated, as patterns; all of the package where there is no pattern.
+    pub fn files(self) -> &'static [&'static str] {
+        match self {
+            Subject::Settings => {
+                &["crates/host/src/settings.rs", "crates/host/src/settings/**/*.rs"]
+            }
+            Subject::Judgement => {
+                &["crates/bench/src/judgement.rs", "crates/bench/src/judgement/**/*.rs"]
+            }
+            _ => &[],
+        }
+    }
+
+    /// The tests that must see a mutant, as arguments of `cargo test`.
+    ///
+    /// `sets` has unit tests of its options and claims only: all else in it needs an archive to
+    /// write and a drive to write to, and the tests that have both are those of `backup`.
+    pub fn tests(self) -> &'static [&'static str] {
+        match self {
+            Subject::Archive => &["--package", "archive", "--tests"],
+            Subject::Tree => &["--package", "tree", "--tests"],
+            Subject::Sets => &["--package", "sets", "--package", "backup", "--tests"],
+            Subject::Flow => &["--package", "flow", "--tests"],
+            Subject::Backup => &["--package", "backup", "--tests"],
+            Subject::Settings => &["--package", "host", "--tests"],
+            Subject::Judgement => &["--package", "bench", "--tests"],
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&format!("{self:?}").to_lowercase())
+    }
+}
