@@ -43,6 +43,7 @@ use flow::crew::{Crew, StageFailure, cores};
 use flow::monitor::{Harm, Level, Monitor, Notice};
 use flow::run::{Command, Endpoint, RunReport};
 use flow::sink::WriteError;
+use flow::steps::StreamSteps;
 use sets::{Safe, SetPlan, TapeSetError, TapeSink};
 use tree::{Attributes, FileSystems, Scan, ScanError};
 
@@ -396,6 +397,12 @@ impl Run<'_> {
             archive_bytes: done.archive_bytes,
             target_bytes: done.target_bytes,
             stages: self.stage_reports(),
+            steps: Some(StreamSteps {
+                read: Vec::new(),
+                write: self.stages.write_steps(),
+                ring_blocks: self.sizes.archive.blocks,
+                block_bytes: self.options.block_bytes,
+            }),
             times_ran_empty: done.times_ran_empty,
             ring_bytes: self.sizes.bytes(),
             engine: self.engine.name(),

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use device::source::{Source, SourceError};
 use device::target::{Existing, FileMode, TargetError};
-use flow::account::{Account, Stage};
+use flow::account::{Account, Stage, State};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, StageFailure, cores};
@@ -21,6 +21,7 @@ use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 use flow::sink::{WriteError, WriteOptions, write_all};
 use flow::source::{ReadError, read_file, read_stream};
+use flow::steps::StreamSteps;
 use sets::{TapeSetError, TapeStream};
 
 use crate::destination::{Completed, Destination, DestinationError, Output, open_target};
@@ -196,6 +197,8 @@ impl Run<'_> {
         let consumer = consumers.remove(0);
         let (read, write) = (Stage::new(StageKind::Read), Stage::new(StageKind::Write));
         self.monitor.stages(&[&read, &write]);
+        read.keep_steps(State::Blocked);
+        write.keep_steps(State::Starved);
         let crew = Crew::<Ended>::new(cancel);
         let moved = crew.scope(write.kind(), |scope| {
             let reader = crew.spawn(scope, &read, |account| {
@@ -215,6 +218,12 @@ impl Run<'_> {
             archive_bytes: write.bytes(),
             target_bytes: write.bytes(),
             stages: vec![read.report(), write.report()],
+            steps: Some(StreamSteps {
+                read: read.steps(),
+                write: write.steps(),
+                ring_blocks: blocks,
+                block_bytes: options.block_bytes,
+            }),
             times_ran_empty: consumer.times_ran_empty(),
             ring_bytes: (blocks * options.block_bytes) as u64,
             engine: self.engine.name(),

@@ -14,6 +14,7 @@ use host::counters::processor::{ThreadSchedule, thread_ns};
 
 use crate::run::{StageKind, StageReport};
 use crate::series::{Series, StageSeries};
+use crate::steps::{Keeper, Step};
 
 /// What a thread of a stage is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct Stage {
     start: Instant,
     /// Where it is asked for.
     series: OnceLock<Series>,
+    /// Of a stage of one thread, where it is asked for; and the wait that is not its own.
+    steps: OnceLock<(State, Keeper)>,
 }
 
 impl Stage {
@@ -66,6 +69,7 @@ impl Stage {
             occupied_ns: AtomicU64::new(0),
             start: Instant::now(),
             series: OnceLock::new(),
+            steps: OnceLock::new(),
         })
     }
 
@@ -77,6 +81,17 @@ impl Stage {
     /// What it did over time, where that is kept; complete once all accounts are closed.
     pub fn series(&self) -> Option<StageSeries> {
         self.series.get().map(Series::told)
+    }
+
+    /// Keeps what each block costs from now on; time in the state `waiting` is the other stage's.
+    /// For a stage of one thread that counts its bytes block by block.
+    pub fn keep_steps(&self, waiting: State) {
+        self.steps.get_or_init(|| (waiting, Keeper::new()));
+    }
+
+    /// What each block has cost, where that is kept.
+    pub fn steps(&self) -> Vec<Step> {
+        self.steps.get().map(|(_, keeper)| keeper.steps()).unwrap_or_default()
     }
 
     /// Opens the account of one thread, which is working from this moment on. To be called on the
@@ -127,6 +142,11 @@ impl Stage {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(series) = self.series.get() {
             series.add_bytes(bytes);
+        }
+        if let Some((waiting, keeper)) = self.steps.get()
+            && bytes > 0
+        {
+            keeper.add(self.state_ns[*waiting as usize].load(Ordering::Relaxed));
         }
     }
 

@@ -20,7 +20,11 @@
 //! is asked: one that had requests for most of the run is the limit, and the time that it took for
 //! what the run read is in every promise.
 
+mod stream;
+
 use crate::run::{RunReport, StageKind};
+pub use stream::LargerRing;
+use stream::{Stream, target_floor_seconds};
 
 /// What held the run back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +62,9 @@ pub const PROCESSOR_SHARE: f64 = 0.85;
 /// to [`CORE_WAIT_PROCESSOR_SHARE`] at least. One that is woken often, for a slow reader for
 /// example, waits for a core each time and yet for the reader most of the time.
 pub const CORE_WAIT_SHARE: f64 = 0.25;
+/// The ring is the limit where a larger one brings this share of what the busiest stage would, if
+/// that cost nothing.
+pub const RING_SHARE: f64 = 0.8;
 /// See [`CORE_WAIT_SHARE`].
 pub const CORE_WANTED_SHARE: f64 = 0.75;
 /// See [`CORE_WAIT_SHARE`].
@@ -106,6 +113,11 @@ pub struct Analysis {
     /// What it would have taken if the bottleneck cost nothing, at least; where that is the use
     /// that other programs made of the cores, with the cores for itself.
     pub seconds_without: f64,
+    /// Whether [`Analysis::seconds_without`] is known: not where what is left is a program whose
+    /// pace the run does not show, since it always had to wait.
+    pub without_is_known: bool,
+    /// What a larger ring would have brought, where the run shows that it would have.
+    pub larger_ring: Option<LargerRing>,
     /// What the stages would have taken more, one after the other.
     pub saved_seconds: f64,
     /// Share of the time of all cores that the stages used.
@@ -147,28 +159,57 @@ pub fn analyse(run: &RunReport) -> Analysis {
     let is_foreign = cause == Cause::Processor && cores.is_foreign();
     let free = if is_foreign { None } else { bottleneck };
     let others = |index: &usize| Some(*index) != bottleneck;
+    let stream = Stream::new(run);
+    let larger_ring = stream.as_ref().and_then(Stream::larger_ring);
     let next = (0..times.len()).filter(others).max_by(|a, b| order(&times, *a, *b));
+    let seconds_without = match bottleneck {
+        Some(_) if is_foreign => {
+            let others = seconds_without(run, &times, free, seconds - aside_seconds);
+            let disk = sane(run.source_disk_own_seconds.unwrap_or(0.0));
+            aside_seconds + others.max(disk).min(seconds - aside_seconds)
+        }
+        Some(_) => aside_seconds + seconds_without(run, &times, free, seconds - aside_seconds),
+        None => seconds,
+    };
+    let paced = match (&stream, free) {
+        (Some(stream), Some(free)) => stream.seconds_without(free),
+        (None, Some(free)) if free + 1 < times.len() => target_floor_seconds(run),
+        _ => Some(0.0),
+    };
+    let seconds_without = seconds_without.max(paced.unwrap_or(0.0)).min(seconds);
     Analysis {
-        cause,
+        cause: if is_of_the_ring(cause, larger_ring, seconds_without, seconds) {
+            Cause::Turns
+        } else {
+            cause
+        },
         stages,
         bottleneck,
         next,
         seconds,
         is_foreign,
-        seconds_without: match bottleneck {
-            Some(_) if is_foreign => {
-                let others = seconds_without(run, &times, free, seconds - aside_seconds);
-                let disk = sane(run.source_disk_own_seconds.unwrap_or(0.0));
-                aside_seconds + others.max(disk).min(seconds - aside_seconds)
-            }
-            Some(_) => aside_seconds + seconds_without(run, &times, free, seconds - aside_seconds),
-            None => seconds,
-        },
+        seconds_without,
+        without_is_known: paced.is_some(),
+        larger_ring,
         saved_seconds: saved_seconds(&times, seconds - aside_seconds),
         processor_share,
         others_share,
         cores: run.cores,
     }
+}
+
+/// Whether a larger ring brings nearly as much as a bottleneck that costs nothing: then the ring is
+/// what held the run back.
+fn is_of_the_ring(
+    cause: Cause,
+    larger_ring: Option<LargerRing>,
+    seconds_without: f64,
+    seconds: f64,
+) -> bool {
+    let overlaps = matches!(cause, Cause::Stage | Cause::Source | Cause::Turns);
+    larger_ring.is_some_and(|ring| {
+        overlaps && seconds - ring.seconds >= RING_SHARE * (seconds - seconds_without)
+    })
 }
 
 /// The times of one stage, per thread unless it says otherwise, cleaned of what cannot be.

@@ -57,6 +57,7 @@ pub mod run;
 pub mod series;
 pub mod sink;
 pub mod source;
+pub mod steps;
 #[doc(hidden)]
 pub mod trap;
 pub mod turnstile;

@@ -11,6 +11,8 @@ use device::target::TargetKind;
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::steps::StreamSteps;
+
 /// What was run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Command {
@@ -197,6 +199,12 @@ pub struct RunReport {
     /// The part of it that what this run read took.
     #[serde(skip)]
     pub source_disk_own_seconds: Option<f64>,
+    /// How many requests that disk had at once while it had any, on average.
+    #[serde(skip)]
+    pub source_disk_in_flight: Option<f64>,
+    /// What each block cost, of a run with one thread at each end of one ring.
+    #[serde(skip)]
+    pub steps: Option<StreamSteps>,
     /// The same of the target's disk as `others_on_source_bytes`.
     #[serde(skip)]
     pub others_on_target_bytes: Option<u64>,

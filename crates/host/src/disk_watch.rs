@@ -22,6 +22,8 @@ pub struct DiskTime {
     pub busy_seconds: f64,
     /// The part of it that this process has a right to, by what it read.
     pub own_seconds: f64,
+    /// How many requests it had at once while it had any, on average.
+    pub in_flight: f64,
 }
 
 /// What this process had from disks and gave to them, all disks together (proc_pid_io(5)).
@@ -47,7 +49,8 @@ impl DiskWatch {
         let busy_seconds = f64::from(disk.busy_ms) / 1e3;
         let all = disk.read.plus(disk.write).bytes();
         let share = if all > 0 { (own as f64 / all as f64).min(1.0) } else { 0.0 };
-        Some(DiskTime { busy_seconds, own_seconds: busy_seconds * share })
+        let in_flight = f64::from(disk.weighted_ms) / f64::from(disk.busy_ms.max(1));
+        Some(DiskTime { busy_seconds, own_seconds: busy_seconds * share, in_flight })
     }
 
     /// Bytes that others have moved on it since. Rather too few than too many: what this process

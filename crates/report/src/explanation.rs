@@ -5,7 +5,7 @@
 //! other end.
 
 use finding::{Certainty, Finding, Rule, Unit};
-use flow::bottleneck::{Analysis, Cause, StageShare};
+use flow::bottleneck::{Analysis, Cause, LargerRing, StageShare};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
 use crate::format::{counted, duration, percent, rate, size};
@@ -17,8 +17,15 @@ const CHANGES_WORTH_NAMING_SECONDS: f64 = 0.1;
 
 /// Share of a stage's time that the end of the run may take without a word.
 const SYNCHRONISE_WORTH_NAMING: f64 = 0.1;
-/// Share of the cores that others have without holding anything back, and yet worth a word.
-const OTHERS_WORTH_NAMING: f64 = 0.25;
+/// Share of the run that a stage waited for cores that others had, from which on it is worth a word.
+const OTHERS_WORTH_NAMING: f64 = 0.05;
+/// Share of a run that both ends of a ring must wait for it, where nothing else shows that it is
+/// small.
+const RING_WAITS_SHARE: f64 = 0.2;
+/// What is not compressed has to be written in this share of the run to be worth it.
+const NONE_IS_FASTER: f64 = 0.9;
+/// Share of the run in which a disk had requests, from which on it is the limit itself.
+const DISK_BUSY_SHARE: f64 = 0.9;
 /// Share of what passes a disk that is worth one.
 const DISK_SHARE_WORTH_NAMING: f64 = 0.1;
 
@@ -64,7 +71,10 @@ fn caveat(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
             "winding took {wound} of it, reading {what} {read}, and both are no stage's"
         ));
     }
-    if analysis.cause != Cause::Processor && analysis.others_share >= OTHERS_WORTH_NAMING {
+    let waited_share = stage.core_wait_share * stage.busy_share;
+    let others_are_more = analysis.others_share > analysis.processor_share;
+    if analysis.cause != Cause::Processor && others_are_more && waited_share >= OTHERS_WORTH_NAMING
+    {
         let (theirs, wait) = (percent(analysis.others_share), percent(stage.core_wait_share));
         let name = stage.kind;
         caveats.push(format!(
@@ -127,7 +137,7 @@ pub fn explain(analysis: &Analysis, run: &RunReport) -> Finding {
     }
     let found = Finding {
         caveat: caveat(analysis, stage, run),
-        gain: Some(gain(analysis, stage)),
+        gain: gain(analysis, stage, run),
         action: advice(analysis, stage, run),
         ..Finding::new(rule(analysis.cause), Certainty::Measured, what)
     };
@@ -195,11 +205,35 @@ fn limit_sentence(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> S
             format!("the rate limit of {limit} was the limit: {name} was held back by it{next}")
         }
         Cause::Processor => processor_sentence(analysis, stage),
+        Cause::Turns if analysis.larger_ring.is_some() => ring_sentence(analysis, run),
         Cause::Turns => format!(
             "no stage was the limit alone: the busiest, {name}, was busy for {share} of \
              {whole}{next}"
         ),
     }
+}
+
+/// The ring did not hold what came while the other end was slow.
+fn ring_sentence(analysis: &Analysis, run: &RunReport) -> String {
+    let ends: Vec<String> = run
+        .stages
+        .iter()
+        .zip([true, false])
+        .map(|(stage, is_first)| {
+            let (for_what, waited) = match is_first {
+                true => ("room", stage.blocked_seconds),
+                false => ("data", stage.starved_seconds),
+            };
+            let share = percent(waited / run.seconds.max(f64::MIN_POSITIVE));
+            format!("{} waited for {for_what} {share} of the time", stage.kind)
+        })
+        .collect();
+    format!(
+        "the ring of {} was the limit, too small for the bursts: in {} {}",
+        size(run.ring_bytes),
+        duration(analysis.seconds),
+        ends.join(", ")
+    )
 }
 
 fn processor_sentence(analysis: &Analysis, stage: &StageShare) -> String {
@@ -274,7 +308,13 @@ fn next_clause(analysis: &Analysis) -> String {
 }
 
 /// What the run would have been without the limit, and what the overlap saved.
-fn gain(analysis: &Analysis, stage: &StageShare) -> String {
+fn gain(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<String> {
+    if let (Cause::Turns, Some(ring)) = (analysis.cause, analysis.larger_ring) {
+        return Some(ring_gain(&ring, analysis));
+    }
+    if !analysis.without_is_known {
+        return Some(unknown_gain(stage, run));
+    }
     let without = duration(analysis.seconds_without);
     let whole = duration(analysis.seconds);
     let whose = match analysis.cause {
@@ -287,7 +327,35 @@ fn gain(analysis: &Analysis, stage: &StageShare) -> String {
         saved if saved < analysis.seconds * 0.01 => String::new(),
         saved => format!("; the overlap of the stages saved {}", duration(saved)),
     };
-    format!("{whose} the run would have taken {without} instead of {whole}{saved}")
+    let of_ring = analysis.larger_ring.map(|ring| format!("; {}", ring_gain(&ring, analysis)));
+    let of_ring = of_ring.unwrap_or_default();
+    Some(format!("{whose} the run would have taken {without} instead of {whole}{of_ring}{saved}"))
+}
+
+fn ring_gain(ring: &LargerRing, analysis: &Analysis) -> String {
+    let (with, whole) = (duration(ring.seconds), duration(analysis.seconds));
+    format!(
+        "with a ring of {} the run would have taken {with} instead of {whole}",
+        size(ring.bytes)
+    )
+}
+
+/// The program at the other end always had to wait for this stage.
+fn unknown_gain(stage: &StageShare, run: &RunReport) -> String {
+    let other = match (stage.kind, run.target) {
+        (StageKind::Write, _) => format!("program that fills the {}", run.source),
+        (_, Endpoint::Tape) => "drive".to_owned(),
+        (_, target) => format!("reader of the {target}"),
+    };
+    let name = match stage.kind {
+        StageKind::Read => "source",
+        StageKind::Write => "target",
+        other => other.name(),
+    };
+    format!(
+        "what a faster {name} would bring is not known: the {other} always waited, and so did not \
+         show its own pace"
+    )
 }
 
 /// From which share on the processor counts as what a stage waits for.
@@ -306,7 +374,7 @@ fn advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
         Cause::Turns if run.archive_bytes <= run.ring_bytes => {
             "so little was moved that opening and closing took the time".to_owned()
         }
-        Cause::Turns => "a larger --ring lets the stages overlap more".to_owned(),
+        Cause::Turns => return turns_advice(analysis, run),
         Cause::Processor if analysis.is_foreign => {
             if run.command == Command::Pipe {
                 return Some("the programs of the pipeline need more or faster cores".to_owned());
@@ -322,12 +390,40 @@ fn advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
     Some(text)
 }
 
+/// A ring is proposed where it was played through, or where both ends were seen to wait for it.
+fn turns_advice(analysis: &Analysis, run: &RunReport) -> Option<String> {
+    if let Some(ring) = analysis.larger_ring {
+        return Some(format!("--ring {}", typed(ring.bytes)));
+    }
+    let share = |seconds: f64| seconds / run.seconds.max(f64::MIN_POSITIVE);
+    let blocked = run.stages.iter().map(|it| share(it.blocked_seconds)).fold(0.0, f64::max);
+    let starved = run.stages.last().map_or(0.0, |it| share(it.starved_seconds));
+    if run.command == Command::Pipe || blocked.min(starved) < RING_WAITS_SHARE {
+        return None;
+    }
+    Some(format!(
+        "a larger --ring may help: stages waited for room in it {} of the time, and for data {}",
+        percent(blocked),
+        percent(starved)
+    ))
+}
+
+/// Bytes as an option takes them.
+fn typed(bytes: u64) -> String {
+    match bytes {
+        whole if whole.is_multiple_of(1 << 20) => format!("{}M", whole >> 20),
+        whole if whole.is_multiple_of(1 << 10) => format!("{}K", whole >> 10),
+        other => other.to_string(),
+    }
+}
+
 fn stage_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> String {
     let on_core = stage.on_core_share >= ON_CORE || analysis.cause == Cause::Processor;
     match stage.kind {
         StageKind::Scan => {
             "a tree with fewer, larger directories or a faster disk would help".to_owned()
         }
+        StageKind::Read if !on_core && run.command == Command::Backup => disk_advice(stage, run),
         StageKind::Read => read_advice(on_core, run).to_owned(),
         StageKind::Compress => compress_advice(analysis, stage, run),
         StageKind::Decompress => decompress_advice(run).to_owned(),
@@ -388,24 +484,42 @@ fn hash_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> &'st
     }
 }
 
+/// What the readers of a tree wait for. A run reads in one way, so it does not show what another
+/// would bring, and no setting is proposed.
+fn disk_advice(stage: &StageShare, run: &RunReport) -> String {
+    let busy = run.source_disk_seconds.map(|seconds| seconds / run.seconds.max(f64::MIN_POSITIVE));
+    match (busy, run.source_disk_in_flight) {
+        (Some(busy), Some(in_flight))
+            if busy >= DISK_BUSY_SHARE * stage.occupied_share.min(1.0) && busy > 0.0 =>
+        {
+            format!(
+                "the disk of the tree had requests for {} of the run, {in_flight:.1} at once: a \
+                 faster disk would help; whether a setting would, this run does not show",
+                percent(busy.min(1.0))
+            )
+        }
+        (Some(busy), _) => format!(
+            "the disk of the tree had requests for {} of the run only; what else the readers \
+             waited for is not known",
+            percent(busy.min(1.0))
+        ),
+        _ => "the readers waited for the file system of the tree; whether a setting would help, \
+              this run does not show"
+            .to_owned(),
+    }
+}
+
 fn read_advice(on_core: bool, run: &RunReport) -> &'static str {
     let small = is_of_small_files(run);
     match (run.command, on_core) {
         (Command::Backup, true) if small => {
             "the cost is in opening small files: more or faster cores would help"
         }
-        (Command::Backup, false) if small => {
-            "more files in flight (--read-threads) or a faster disk would help"
-        }
         (Command::Backup, true) => {
             "the cost is in copying from the page cache and in hashing: more or faster cores would \
              help"
         }
         (_, true) => "the cost is in copying: a faster core would help",
-        (Command::Backup, false) => {
-            "the disk of the tree gives no more: a faster one, or one with more read-ahead, would \
-             help"
-        }
         (Command::Pipe, false) if run.source == Endpoint::Pipe => "look at what fills the pipe",
         (_, false) => "what holds the archive gives no more: a faster device would help",
     }
@@ -446,9 +560,25 @@ fn compress_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> 
     if !spare_cores {
         ways.push("more cores".to_owned());
     }
-    ways.push("--compress none".to_owned());
-    let last = ways.pop().expect("a way was pushed above");
-    format!("{} or {last} would help", ways.join(", "))
+    if none_is_faster(analysis, run) {
+        ways.push("--compress none".to_owned());
+    }
+    let Some(last) = ways.pop() else { return "a faster core would help".to_owned() };
+    match ways.as_slice() {
+        [] => format!("{last} would help"),
+        ways => format!("{} or {last} would help", ways.join(", ")),
+    }
+}
+
+/// Whether the target takes what is not compressed in less time than this run took. A program and a
+/// drive may keep to a clock: of them that is not known.
+fn none_is_faster(analysis: &Analysis, run: &RunReport) -> bool {
+    let grows = run.archive_bytes as f64 / run.target_bytes.max(1) as f64;
+    let grows = if run.target_bytes == 0 { 1.0 } else { grows };
+    let write = analysis.stages.iter().find(|stage| stage.kind == StageKind::Write);
+    let takes = write.map_or(0.0, |stage| stage.busy_seconds * grows);
+    let is_known = !matches!(run.target, Endpoint::Pipe | Endpoint::Stream | Endpoint::Tape);
+    is_known && takes < NONE_IS_FASTER * analysis.seconds
 }
 
 #[cfg(test)]

@@ -67,6 +67,7 @@ pub fn summarise(run: RunReport, terminal: &mut Terminal) -> RunSummary {
         others_on_target_bytes,
         source_disk_seconds: time.map(|time| time.busy_seconds),
         source_disk_own_seconds: time.map(|time| time.own_seconds),
+        source_disk_in_flight: time.map(|time| time.in_flight),
         ..run
     };
     let verdict = terminal.verdict(&run);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use archive::index::ExtentRecord;
 use archive::member::Timestamp;
 use failures::lock;
-use flow::account::{Account, Stage};
+use flow::account::{Account, Stage, State};
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, cores};
@@ -17,6 +17,7 @@ use flow::restart::Restart;
 use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
 use flow::run::{StageKind, StageReport};
 use flow::sink::{Sink, WriteError, WriteOptions, write_all};
+use flow::steps::Step;
 use flow::turnstile::Turnstile;
 use sets::{Chunks, Segments, TapeSetError};
 use tree::{Accounts, CaptureOptions, Capturer, Progress, Scan};
@@ -52,13 +53,20 @@ pub(super) struct Stages {
 
 impl Stages {
     pub(super) fn new() -> Stages {
-        Stages {
+        let stages = Stages {
             scan: Stage::new(StageKind::Scan),
             read: Stage::new(StageKind::Read),
             hash: Stage::new(StageKind::Hash),
             compress: Stage::new(StageKind::Compress),
             write: Stage::new(StageKind::Write),
-        }
+        };
+        stages.write.keep_steps(State::Starved);
+        stages
+    }
+
+    /// What each block cost the writer.
+    pub(super) fn write_steps(&self) -> Vec<Step> {
+        self.write.steps()
     }
 
     pub(super) fn tell(&self, monitor: &dyn Monitor) {

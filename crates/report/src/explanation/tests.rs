@@ -5,6 +5,7 @@ use crate::findings::line;
 use flow::bottleneck::{BUSY_SHARE, CORE_WAIT_PROCESSOR_SHARE, CORE_WAIT_SHARE};
 use flow::bottleneck::{CORE_WANTED_SHARE, PROCESSOR_SHARE, SHORTEST_SECONDS, analyse};
 use flow::run::StageReport;
+use flow::steps::{Step, StreamSteps};
 use std::collections::BTreeSet;
 
 fn stage(kind: StageKind, states: [f64; 3], processor_seconds: f64) -> StageReport {
@@ -268,4 +269,121 @@ fn of_a_run_that_wound_nearly_all_the_time_winding_is_told() {
     let expected = "no stage was the limit: of 1 min 10 s winding took 1 min 09 s, reading labels \
                     and index 500 ms";
     assert_eq!(words(&stages, &tape), expected);
+}
+
+/// On a machine with other work: write waited for a core 1 % of its time, and that is nothing.
+#[test]
+fn cores_that_were_hardly_waited_for_are_not_named() {
+    let text = |core_wait_seconds: f64| {
+        let write =
+            StageReport { core_wait_seconds, ..stage(StageKind::Write, [9.7, 0.3, 0.0], 1.0) };
+        let others = RunReport { others_seconds: Some(19.6), ..pipe() };
+        words(&[stage(StageKind::Read, [0.4, 0.0, 9.6], 0.4), write], &others)
+    };
+    assert!(!text(0.1).contains("other programs"), "{}", text(0.1));
+    let held = text(2.0);
+    assert!(held.contains("other programs took 98 % of the cores, for which write"), "{held}");
+}
+
+/// A cold tree of small files: what more files in flight would bring, the run does not show.
+#[test]
+fn no_setting_is_proposed_that_the_run_did_not_try() {
+    let read = StageReport { threads: 8, ..stage(StageKind::Read, [9.7, 0.3, 0.0], 1.0) };
+    let write = stage(StageKind::Write, [0.5, 9.5, 0.0], 0.5);
+    for bytes in [SMALL, 40_000_000] {
+        for (busy, said) in [
+            (Some(9.9), "had requests for 99 % of the run, 3.6 at once: a faster disk would help"),
+            (Some(2.0), "had requests for 20 % of the run only; what else the readers waited for"),
+            (None, "the readers waited for the file system of the tree"),
+        ] {
+            let run = RunReport {
+                source_disk_seconds: busy,
+                source_disk_in_flight: busy.map(|_| 3.6),
+                ..backup("none", bytes)
+            };
+            let text = words(&[read.clone(), write.clone()], &run);
+            assert!(text.contains(said), "{text}");
+            assert!(!text.contains("in flight") && !text.contains("read-ahead"), "{text}");
+        }
+    }
+}
+
+/// Eight bursts of ten blocks with a pause behind each, into a ring of two blocks, and to a program
+/// that takes 20 MB/s by the clock: it makes up for each pause.
+fn bursts_to_a_clock(ring_blocks: usize) -> RunReport {
+    let (mut read, mut write) = (Vec::new(), Vec::new());
+    let (mut now, mut free, mut written, mut owed) = (0.0_f64, vec![0.0_f64], 0.0_f64, 0.0_f64);
+    for number in 0..80_usize {
+        let cost = if number % 10 == 9 { 0.4 } else { 0.001 };
+        let room = if number < ring_blocks { 0.0 } else { free[number + 1 - ring_blocks] };
+        let blocked = (room - now).max(0.0);
+        now += blocked + cost;
+        read.push(Step { cost_seconds: cost, waited_seconds: blocked });
+        let starved = (now - written).max(0.0);
+        // The clock went on while nothing came.
+        owed += starved;
+        let saved = owed.min(0.049);
+        owed -= saved;
+        let took = 0.05 - saved;
+        written = written.max(now) + took;
+        free.push(written);
+        write.push(Step { cost_seconds: took, waited_seconds: starved });
+    }
+    let sum = |of: &[Step], part: fn(&Step) -> f64| of.iter().map(part).sum::<f64>();
+    let states = [
+        [sum(&read, |it| it.cost_seconds), 0.0, sum(&read, |it| it.waited_seconds)],
+        [sum(&write, |it| it.cost_seconds), sum(&write, |it| it.waited_seconds), 0.0],
+    ];
+    RunReport {
+        seconds: written,
+        archive_bytes: 80 << 20,
+        ring_bytes: (ring_blocks as u64) << 20,
+        stages: vec![
+            StageReport::of_one_thread(StageKind::Read, states[0]),
+            StageReport::of_one_thread(StageKind::Write, states[1]),
+        ],
+        steps: Some(StreamSteps { read, write, ring_blocks, block_bytes: 1 << 20 }),
+        ..pipe()
+    }
+}
+
+#[test]
+fn a_ring_too_small_for_the_bursts_is_named_with_what_a_larger_one_brings() {
+    let run = bursts_to_a_clock(2);
+    let analysis = analyse(&run);
+    let text = line(&explain(&analysis, &run));
+    let ring = analysis.larger_ring.expect("a larger ring brings something");
+    let with = bursts_to_a_clock(usize::try_from(ring.bytes >> 20).unwrap()).seconds;
+    assert!((ring.seconds - with).abs() < 0.1 * run.seconds, "{ring:?}, {with}: {text}");
+    assert!(text.starts_with("the ring of 2.10 MB was the limit"), "{text}");
+    assert!(text.contains("; --ring "), "{text}");
+    // With a ring that holds a burst there is nothing to say of it.
+    let run = bursts_to_a_clock(64);
+    let analysis = analyse(&run);
+    assert_eq!(analysis.larger_ring, None);
+    // A source without pauses leaves the clock: 80 blocks of 50 ms.
+    assert!(analysis.seconds_without > 3.5, "{analysis:?}");
+}
+
+#[test]
+fn a_reader_that_always_waited_has_shown_no_pace() {
+    let read = vec![Step { cost_seconds: 0.1, waited_seconds: 0.0 }; 40];
+    let write = vec![Step { cost_seconds: 0.001, waited_seconds: 0.099 }; 40];
+    let run = RunReport {
+        seconds: 4.0,
+        archive_bytes: 40 << 20,
+        stages: vec![
+            StageReport::of_one_thread(StageKind::Read, [0.1, 3.9, 0.0]),
+            StageReport::of_one_thread(StageKind::Write, [0.04, 3.96, 0.0]),
+        ],
+        steps: Some(StreamSteps { read, write, ring_blocks: 2, block_bytes: 1 << 20 }),
+        ..pipe()
+    };
+    let text = line(&explain(&analyse(&run), &run));
+    assert!(text.starts_with("the source was the limit"), "{text}");
+    assert!(text.contains("what a faster source would bring is not known"), "{text}");
+    // A device that takes all at once has no clock.
+    let run = RunReport { target: Endpoint::CharacterDevice, ..run };
+    let text = line(&explain(&analyse(&run), &run));
+    assert!(text.contains("the run would have taken 40 ms instead of 4.00 s"), "{text}");
 }

@@ -175,3 +175,33 @@ fn a_slow_reader_of_a_backup() {
     let output = child.wait_with_output().unwrap();
     check(&output.stderr, "write", &["stage"]);
 }
+
+/// Bursts with pauses between them, a ring that holds a quarter of a burst, and a reader that takes
+/// its time for each part: only a larger ring lets it read on in the pauses.
+#[test]
+fn a_ring_that_is_too_small_for_the_bursts() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = takeup()
+        .current_dir(directory.path())
+        .args(["pipe", "--json", "--ring", "1M", "--block-size", "256k"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let source = thread::spawn(move || {
+        for _ in 0..6 {
+            input.write_all(&vec![7; 4 << 20]).unwrap();
+            thread::sleep(Duration::from_millis(400));
+        }
+    });
+    drain_slowly(&mut child);
+    source.join().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stderr).unwrap();
+    let explanation = document["explanation"].as_str().unwrap();
+    assert!(explanation.starts_with("the ring of 1.05 MB was the limit"), "{document:#}");
+    assert!(explanation.contains("; with a ring of "), "{document:#}");
+    assert!(explanation.contains("; --ring "), "{document:#}");
+}

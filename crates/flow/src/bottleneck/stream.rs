@@ -1,0 +1,146 @@
+//! A stream through one ring, played again: what a larger ring would have brought, and the pace of
+//! the end that would be left if the other one cost nothing.
+
+use crate::run::{Endpoint, RunReport};
+use crate::steps::{StreamSteps, pauses, sustained_seconds};
+
+/// A larger ring is worth a word from this share of the run on, and from this time on.
+const WORTH_SHARE: f64 = 0.05;
+const WORTH_SECONDS: f64 = 0.05;
+/// The run as it is played and as it was may differ by this share.
+const PLAYED_SHARE: f64 = 0.1;
+/// Fewer blocks show nothing.
+const LEAST_BLOCKS: usize = 8;
+/// A ring of this time, or less above it, is as good as a larger one.
+const AS_GOOD: f64 = 1.02;
+/// No larger ring is proposed.
+const RING_BYTES_MAX: usize = 1 << 30;
+
+/// What a larger ring would have brought.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LargerRing {
+    /// Its bytes.
+    pub bytes: u64,
+    /// What the run would have taken with it.
+    pub seconds: f64,
+}
+
+/// What is known of the pace of an end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Pace {
+    /// What it took is what it takes.
+    AsSeen,
+    /// It makes up for waiting: so many seconds a block, where it does not have to.
+    Clock(f64),
+    /// It makes up for waiting, and always had to wait.
+    Unknown,
+}
+
+/// A run that can be played again.
+pub(super) struct Stream<'a> {
+    steps: &'a StreamSteps,
+    paces: [Pace; 2],
+    /// As it was played with the ring that it had.
+    played_seconds: f64,
+    /// The run by what was played.
+    blocks_scale: f64,
+    run_seconds: f64,
+}
+
+impl<'a> Stream<'a> {
+    /// `None` where the blocks were not kept, or played again take another time than they did.
+    pub(super) fn new(run: &'a RunReport) -> Option<Stream<'a>> {
+        let steps = run.steps.as_ref()?;
+        let blocks = steps.read.len().min(steps.write.len());
+        if blocks < LEAST_BLOCKS {
+            return None;
+        }
+        let played_seconds = steps.seconds_with(steps.ring_blocks);
+        let took: f64 =
+            steps.write[..blocks].iter().map(|it| it.cost_seconds + it.waited_seconds).sum();
+        if (played_seconds - took).abs() > PLAYED_SHARE * took {
+            return None;
+        }
+        let kept_bytes = (blocks * steps.block_bytes) as f64;
+        let read = match run.source {
+            Endpoint::Pipe | Endpoint::Stream if pauses(&steps.read) => Pace::AsSeen,
+            Endpoint::Pipe | Endpoint::Stream => clock(sustained_seconds(&steps.read)),
+            _ => Pace::AsSeen,
+        };
+        let write = match run.target {
+            Endpoint::Pipe | Endpoint::Stream | Endpoint::Tape => {
+                clock(sustained_seconds(&steps.write))
+            }
+            _ => Pace::AsSeen,
+        };
+        Some(Stream {
+            steps,
+            paces: [read, write],
+            played_seconds,
+            blocks_scale: (run.archive_bytes as f64 / kept_bytes).max(1.0),
+            run_seconds: run.seconds,
+        })
+    }
+
+    /// The least that the run would have taken with the end `free` at no cost; `None` where the
+    /// pace of the other end is not known.
+    pub(super) fn seconds_without(&self, free: usize) -> Option<f64> {
+        let (steps, pace) = match free {
+            0 => (&self.steps.write, self.paces[1]),
+            _ => (&self.steps.read, self.paces[0]),
+        };
+        let seen: f64 = steps.iter().map(|step| step.cost_seconds).sum();
+        match pace {
+            Pace::AsSeen => Some(seen * self.blocks_scale),
+            Pace::Clock(pace) => Some(seen.max(pace * steps.len() as f64) * self.blocks_scale),
+            Pace::Unknown => None,
+        }
+    }
+
+    /// The smallest ring that is as good as a very large one, if the run gains by it.
+    pub(super) fn larger_ring(&self) -> Option<LargerRing> {
+        if self.paces.contains(&Pace::Unknown) {
+            return None;
+        }
+        let steps = self.steps;
+        let largest = (RING_BYTES_MAX / steps.block_bytes.max(1)).min(steps.write.len());
+        let best = self.seconds_with(largest.max(steps.ring_blocks));
+        let mut blocks = steps.ring_blocks * 2;
+        while blocks < largest && self.seconds_with(blocks) > best * AS_GOOD {
+            blocks *= 2;
+        }
+        let saved = (self.played_seconds - self.seconds_with(blocks)) * self.blocks_scale;
+        let is_worth = saved >= (WORTH_SHARE * self.run_seconds).max(WORTH_SECONDS);
+        is_worth.then(|| LargerRing {
+            bytes: (blocks * steps.block_bytes) as u64,
+            seconds: self.run_seconds - saved,
+        })
+    }
+
+    /// As the ends are seen, and as they are by the clock: the longer of both.
+    fn seconds_with(&self, blocks: usize) -> f64 {
+        let paces = self.paces.map(|pace| match pace {
+            Pace::Clock(pace) => Some(pace),
+            _ => None,
+        });
+        let by_the_clock = self.steps.seconds_by_the_clock(blocks, paces);
+        self.steps.seconds_with(blocks).max(by_the_clock)
+    }
+}
+
+/// The least that a run through other rings than one takes at its target: nothing where that is a
+/// disk, `None` where it is a program or a drive that did not show its pace.
+pub(super) fn target_floor_seconds(run: &RunReport) -> Option<f64> {
+    match (run.target, &run.steps) {
+        (Endpoint::Pipe | Endpoint::Stream | Endpoint::Tape, Some(steps)) => {
+            let pace = sustained_seconds(&steps.write)?;
+            let blocks = run.target_bytes as f64 / steps.block_bytes.max(1) as f64;
+            Some(pace * blocks)
+        }
+        _ => Some(0.0),
+    }
+}
+
+fn clock(pace: Option<f64>) -> Pace {
+    pace.map_or(Pace::Unknown, Pace::Clock)
+}

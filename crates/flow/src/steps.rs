@@ -1,0 +1,211 @@
+//! What each block cost the two stages of a stream, and how long the stream would have taken with
+//! another ring or with another end.
+//!
+//! The times of a whole run do not show a ring that is too small for the bursts of its source:
+//! while the ring is full the source waits, while it is empty the target does, and both look busy
+//! for half of the run. With the cost of each block and the size of the ring the run can be played
+//! again ([`played_seconds`]), with a larger ring for example.
+//!
+//! The other end of a pipe is a program with a pace of its own. One that keeps to a clock
+//! (`pv -L`) takes a burst at once after it had to wait, and is slow again behind it: what it took
+//! during a run that made it wait is no measure of what it can take. [`sustained_seconds`] is:
+//! the pace in the second half of the stretches without a wait.
+
+use std::sync::Mutex;
+use std::time::Instant;
+
+use failures::lock;
+
+/// Most blocks that are kept; of a longer run it is the first ones.
+pub const STEPS_MAX: usize = 1 << 16;
+/// A shorter wait is the way of a block from thread to thread.
+const WAIT_SECONDS: f64 = 1e-3;
+/// A pace is that of so many blocks and of so long a time at least.
+const SUSTAINED_STEPS: usize = 4;
+const SUSTAINED_SECONDS: f64 = 0.2;
+
+/// One block in one stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Step {
+    /// Seconds that it took, without the wait for the other stage.
+    pub cost_seconds: f64,
+    /// Seconds of waiting for the other stage before it.
+    pub waited_seconds: f64,
+}
+
+/// The steps of both stages of a stream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StreamSteps {
+    /// Of the stage that fills the ring.
+    pub read: Vec<Step>,
+    /// Of the stage that empties the ring.
+    pub write: Vec<Step>,
+    /// Blocks of the ring.
+    pub ring_blocks: usize,
+    /// Bytes of a block.
+    pub block_bytes: usize,
+}
+
+impl StreamSteps {
+    /// How long the blocks that are kept take from the first read to the last write, with a ring of
+    /// so many blocks.
+    pub fn seconds_with(&self, ring_blocks: usize) -> f64 {
+        played_seconds(&costs(&self.read), &costs(&self.write), ring_blocks)
+    }
+
+    /// The same where the reading or the writing end keeps to a clock: each of its blocks takes as
+    /// long as in the stretches in which it did not wait.
+    pub fn seconds_by_the_clock(&self, ring_blocks: usize, ends: [Option<f64>; 2]) -> f64 {
+        let [read, write] = [&self.read, &self.write];
+        let paced = |steps: &[Step], pace: Option<f64>| match pace {
+            Some(pace) => vec![pace; steps.len()],
+            None => costs(steps),
+        };
+        played_seconds(&paced(read, ends[0]), &paced(write, ends[1]), ring_blocks)
+    }
+}
+
+fn costs(steps: &[Step]) -> Vec<f64> {
+    steps.iter().map(|step| step.cost_seconds).collect()
+}
+
+/// Plays a stream again: block `k` is read into the slot of block `k - ring_blocks` once that is
+/// written, and is written once it is read.
+pub fn played_seconds(read: &[f64], write: &[f64], ring_blocks: usize) -> f64 {
+    let ring_blocks = ring_blocks.max(1);
+    let mut written_at = Vec::with_capacity(write.len());
+    let (mut read_at, mut last) = (0.0_f64, 0.0_f64);
+    for (number, (read, write)) in read.iter().zip(write).enumerate() {
+        if let Some(slot) = number.checked_sub(ring_blocks) {
+            read_at = read_at.max(written_at[slot]);
+        }
+        read_at += read;
+        last = last.max(read_at) + write;
+        written_at.push(last);
+    }
+    last
+}
+
+/// Seconds that a block takes while the stage does not have to wait: those of the second half, by
+/// time, of each stretch without a wait. `None` where such stretches are too short to tell.
+pub fn sustained_seconds(steps: &[Step]) -> Option<f64> {
+    let (mut blocks, mut seconds) = (0, 0.0);
+    for stretch in steps.chunk_by(|_, next| next.waited_seconds < WAIT_SECONDS) {
+        let whole: f64 = stretch.iter().map(|step| step.cost_seconds).sum();
+        let mut at = 0.0;
+        for step in stretch {
+            if at >= whole / 2.0 {
+                blocks += 1;
+                seconds += step.cost_seconds;
+            }
+            at += step.cost_seconds;
+        }
+    }
+    (blocks >= SUSTAINED_STEPS && seconds >= SUSTAINED_SECONDS).then(|| seconds / blocks as f64)
+}
+
+/// Whether an end works in bursts with pauses between them, rather than at a pace: most of its time
+/// is in a few blocks that take much longer than the others.
+pub fn pauses(steps: &[Step]) -> bool {
+    /// A clock such as that of `pv` ticks ten times a second.
+    const PAUSE_SECONDS: f64 = 0.12;
+    const TIMES_THE_MEDIAN: f64 = 4.0;
+    let mut sorted = costs(steps);
+    sorted.sort_by(f64::total_cmp);
+    let Some(median) = sorted.get(sorted.len() / 2) else { return false };
+    let least = PAUSE_SECONDS.max(TIMES_THE_MEDIAN * median);
+    let long: f64 = sorted.iter().filter(|cost| **cost >= least).sum();
+    long > sorted.iter().sum::<f64>() / 2.0
+}
+
+/// Steps that are being kept.
+#[derive(Debug)]
+pub(crate) struct Keeper(Mutex<Kept>);
+
+#[derive(Debug)]
+struct Kept {
+    last: Instant,
+    waited_ns: u64,
+    steps: Vec<Step>,
+}
+
+impl Keeper {
+    pub(crate) fn new() -> Keeper {
+        Keeper(Mutex::new(Kept { last: Instant::now(), waited_ns: 0, steps: Vec::new() }))
+    }
+
+    /// A block is done; `waited_ns` is what the stage has waited for the other one so far.
+    pub(crate) fn add(&self, waited_ns: u64) {
+        let mut kept = lock(&self.0);
+        if kept.steps.len() == STEPS_MAX {
+            return;
+        }
+        let now = Instant::now();
+        let whole = now.duration_since(kept.last).as_secs_f64();
+        let waited_seconds = waited_ns.saturating_sub(kept.waited_ns) as f64 / 1e9;
+        let cost_seconds = (whole - waited_seconds).max(0.0);
+        kept.steps.push(Step { cost_seconds, waited_seconds });
+        (kept.last, kept.waited_ns) = (now, waited_ns);
+    }
+
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        lock(&self.0).steps.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that keeps to a clock: `per_block` each, but what it could not do while it waited
+    /// it makes up for at once.
+    fn clocked(waits: &[f64], per_block: f64) -> Vec<Step> {
+        let mut owed = 0.0;
+        let step = |waited: &f64| {
+            owed += waited;
+            let saved = per_block.min(owed);
+            owed -= saved;
+            Step { cost_seconds: per_block - saved, waited_seconds: *waited }
+        };
+        waits.iter().map(step).collect()
+    }
+
+    #[test]
+    fn a_ring_holds_a_burst_or_it_does_not() {
+        // Ten blocks at once, then a pause of 0.5 s; each block takes 0.05 s to write.
+        let read: Vec<f64> = (0..80).map(|k| if k % 10 == 9 { 0.5 } else { 0.0 }).collect();
+        let write = vec![0.05; 80];
+        let small = played_seconds(&read, &write, 2);
+        let large = played_seconds(&read, &write, 64);
+        assert!((large - 4.05).abs() < 0.51, "{large}");
+        assert!(small > 7.0, "{small}");
+        assert!((played_seconds(&read, &write, 1 << 20) - large).abs() < 0.5);
+        assert!((played_seconds(&vec![0.0; 80], &write, 2) - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_a_clock_makes_up_for_is_not_its_pace() {
+        // It waits 0.25 s for every tenth block, at 0.05 s a block: five of ten come at once.
+        let waits: Vec<f64> = (0..80).map(|k| if k % 10 == 0 { 0.25 } else { 0.0 }).collect();
+        let steps = clocked(&waits, 0.05);
+        let total: f64 = steps.iter().map(|step| step.cost_seconds).sum();
+        assert!((total - 2.0).abs() < 1e-9, "{total}");
+        let pace = sustained_seconds(&steps).unwrap();
+        assert!((pace - 0.05).abs() < 1e-9, "{pace}");
+        // One that waits for each block shows nothing.
+        assert_eq!(sustained_seconds(&clocked(&[0.06; 80], 0.05)), None);
+    }
+
+    #[test]
+    fn pauses_are_told_from_a_pace() {
+        let step = |cost_seconds| Step { cost_seconds, waited_seconds: 0.0 };
+        let bursts: Vec<Step> =
+            (0..80).map(|k| step(if k % 10 == 9 { 0.3 } else { 0.001 })).collect();
+        assert!(pauses(&bursts));
+        let ticks: Vec<Step> =
+            (0..80).map(|k| step(if k % 2 == 0 { 0.1 } else { 0.001 })).collect();
+        assert!(!pauses(&ticks));
+        assert!(!pauses(&vec![step(0.3); 10]));
+        assert!(!pauses(&[]));
+    }
+}
