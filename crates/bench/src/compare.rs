@@ -13,6 +13,7 @@
 
 mod apart;
 mod short;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,7 @@ use serde::Serialize;
 
 use crate::judgement::{CellSummary, Judgement, Options, Verdict, judge, settle, the_same};
 use crate::power::POWER;
-use crate::record::{Cell, Experiment, Factor, RunRecord, Value, shown_cell};
+use crate::record::{Cell, Experiment, Factor, Value, shown_cell};
 use crate::statistics::interval::{Interval, of_geometric_mean, of_mean, t_factor};
 use crate::statistics::noncentral::{away, typical_estimate};
 use crate::statistics::ratio::{independent, paired};
@@ -28,6 +29,7 @@ use crate::statistics::{geometric_mean, median, standard_deviation};
 pub use apart::apart;
 use report::format::counted;
 use report::rounding::{Rounding, percent_at_least};
+use turns::took_turns;
 
 /// Which of two rates that differ is the higher one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -118,22 +120,17 @@ pub fn compare(a: &Experiment, b: &Experiment, options: &Options) -> Comparison 
     let in_turns = took_turns(&a.runs, &b.runs);
     let judged = |one: &Experiment| judge(&a.header.factors, &one.runs, options);
     let (judged_a, judged_b) = (judged(a), judged(b));
-    let find = |judgement: &Judgement, cell: &Cell| {
-        judgement.cells.iter().find(|known| known.cell == *cell).cloned()
-    };
-    let mut pairs: Vec<Pair> = judged_a
-        .cells
-        .iter()
-        .filter_map(|cell| Some(pair(cell, &find(&judged_b, &cell.cell)?, in_turns, options)))
-        .collect();
+    let (in_a, in_b) = (by_cell(&judged_a), by_cell(&judged_b));
+    let in_both = |cell: &CellSummary| Some(pair(cell, in_b.get(&cell.cell)?, in_turns, options));
+    let mut pairs: Vec<Pair> = judged_a.cells.iter().filter_map(in_both).collect();
     decide(&mut pairs, options);
-    let lonely = |mine: &Judgement, other: &Judgement| {
-        mine.cells.iter().filter(|cell| find(other, &cell.cell).is_none()).count()
+    let lonely = |mine: &Judgement, other: &BTreeMap<&Cell, &CellSummary>| {
+        mine.cells.iter().filter(|cell| !other.contains_key(&cell.cell)).count()
     };
     let mut comparison = Comparison {
         factors: a.header.factors.clone(),
-        only_in_a: lonely(&judged_a, &judged_b),
-        only_in_b: lonely(&judged_b, &judged_a),
+        only_in_a: lonely(&judged_a, &in_b),
+        only_in_b: lonely(&judged_b, &in_a),
         pairs,
         in_turns,
         passed_over,
@@ -145,6 +142,10 @@ pub fn compare(a: &Experiment, b: &Experiment, options: &Options) -> Comparison 
     comparison.sentences = sentences(&comparison);
     comparison.sentences.extend(short::runs([("A", &judged_a), ("B", &judged_b)]));
     comparison
+}
+
+fn by_cell(judgement: &Judgement) -> BTreeMap<&Cell, &CellSummary> {
+    judgement.cells.iter().map(|summary| (&summary.cell, summary)).collect()
 }
 
 /// Factors of one level in both, and not the same one.
@@ -188,34 +189,6 @@ fn without_lonely(
     kept
 }
 
-/// Whether each repeat of both began before the next one of either, and neither was always first:
-/// who comes second all the time is later by a whole run, and a drift is part of every pair.
-fn took_turns(a: &[RunRecord], b: &[RunRecord]) -> bool {
-    let last = |runs: &[RunRecord]| runs.iter().map(|run| run.repeat).max().unwrap_or(0);
-    let repeats = last(a).min(last(b));
-    let began = |runs: &[RunRecord], repeat: u64| {
-        let own = runs.iter().filter(|run| run.repeat == repeat);
-        let times = own.map(|run| run.started_unix_seconds);
-        times.clone().min().zip(times.max())
-    };
-    let mut first = None;
-    let mut before = 0;
-    let (mut a_first, mut b_first) = (0, 0);
-    for repeat in 1..=repeats {
-        let (Some(in_a), Some(in_b)) = (began(a, repeat), began(b, repeat)) else { return false };
-        if in_a.0.min(in_b.0) < before {
-            return false;
-        }
-        before = in_a.1.max(in_b.1);
-        a_first += u64::from(in_a.0 < in_b.0);
-        b_first += u64::from(in_b.0 < in_a.0);
-        first = first.or(Some(in_a.0.min(in_b.0)));
-    }
-    let is_fair = a_first.min(b_first) >= (repeats / 3).max(1);
-    // Of rows without times nothing is known.
-    repeats >= 2 && is_fair && first.is_some_and(|first| before > first)
-}
-
 fn pair(a: &CellSummary, b: &CellSummary, in_turns: bool, options: &Options) -> Pair {
     let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect::<Vec<_>>();
     let ratio = if in_turns {
@@ -238,8 +211,9 @@ fn pair(a: &CellSummary, b: &CellSummary, in_turns: bool, options: &Options) -> 
 
 /// Rates of B and of A in the repeats that both have.
 fn same_repeats(a: &CellSummary, b: &CellSummary) -> Vec<(f64, f64)> {
-    let in_a = |repeat: u64| a.rates.iter().find(|(known, _)| *known == repeat);
-    b.rates.iter().filter_map(|(repeat, b)| Some((*b, in_a(*repeat)?.1))).collect()
+    // Of two runs of one repeat the first one.
+    let in_a: BTreeMap<u64, f64> = a.rates.iter().rev().copied().collect();
+    b.rates.iter().filter_map(|(repeat, b)| Some((*b, *in_a.get(repeat)?))).collect()
 }
 
 /// Corrects the p-values for their number, and names what is left.

@@ -32,11 +32,13 @@ use crate::observed::{About, Measures};
 use crate::plan::{Plan, Stop};
 use crate::read::Pages;
 use crate::record::{Cell, RunRecord};
+use crate::run::neighbours::{Machine, Neighbours};
 use crate::run::{Executor, Unfinished};
 use fio::FioRun;
 use load::Load;
 use queue::Queues;
 use ramp::{Ramp, Watch};
+use report::format::{counted, duration};
 use safety::Permission;
 use targets::Targets;
 use work::Work;
@@ -162,6 +164,27 @@ fn of_files(load: Option<&Load>, run: &FioRun) -> Measures {
 const NO_HUGE_PAGES: &str = "fio's memory has no huge pages, which need a glibc from 2.35 and \
                              a kernel that gives them: large direct requests are slower without";
 
+/// How long runs of a fixed length take at the least; of others nothing is known before the first.
+fn foretold(cells: usize, run_seconds: f64, stop: &Stop) -> Option<String> {
+    let one = run_seconds + FIO_START_SECONDS;
+    let (round, repeats) = (cells as f64 * one, stop.repeats_min);
+    (run_seconds > 0.0 && cells > 0).then(|| {
+        let budget = stop.budget_seconds;
+        let enough = if repeats as f64 * round > budget {
+            format!("; the budget of {} is over before (--budget)", duration(budget))
+        } else {
+            String::new()
+        };
+        format!(
+            "{} of {} take {} or more, {} each{enough}",
+            counted(repeats, "repeat", "repeats"),
+            counted(cells as u64, "combination", "combinations"),
+            duration(repeats as f64 * round),
+            duration(one),
+        )
+    })
+}
+
 impl Executor for DiskExecutor {
     type Error = DiskError;
 
@@ -169,8 +192,14 @@ impl Executor for DiskExecutor {
         self.queues.applies(cell) && Load::from_cell(cell).is_ok_and(|load| load.is_sensible())
     }
 
-    fn foretell(&mut self, _cells: &[Cell], _stop: &Stop) -> Vec<String> {
-        self.queues.left_out()
+    fn neighbours(&self) -> Box<dyn Neighbours> {
+        Box::new(Machine::watch(None))
+    }
+
+    fn foretell(&mut self, cells: &[Cell], stop: &Stop) -> Vec<String> {
+        let mut said = self.queues.left_out();
+        said.extend(foretold(cells.len(), self.run_seconds, stop));
+        said
     }
 
     fn unfinished(&self) -> Option<Unfinished> {

@@ -21,6 +21,7 @@ mod sweeps;
 mod tape;
 mod typed;
 mod verdict;
+mod winner;
 mod words;
 mod worth;
 
@@ -342,6 +343,14 @@ pub fn judge(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judge
     judgement.sentences.extend(words::about_runs(factors, runs, &judgement, options));
     never_a_finding(&mut judgement);
     typed::attach(&mut judgement.sentences, runs);
+    let mut sentences = std::mem::take(&mut judgement.sentences);
+    match &judgement.pooled {
+        Some(pooled) => {
+            winner::put_first(&mut sentences, &pooled.factors, &pooled.judgement, runs);
+        }
+        None => winner::put_first(&mut sentences, factors, &judgement, runs),
+    }
+    judgement.sentences = sentences;
     judgement.sentences.sort_by_key(|sentence| sentence.subject);
     judgement
 }

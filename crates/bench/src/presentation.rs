@@ -11,6 +11,8 @@ mod settled;
 pub use settled::{name as verdict_name, settled as verdict_sign};
 mod times;
 
+use std::collections::BTreeSet;
+
 use crate::judgement::{CellSummary, Change, Effect, Judgement, Options, Sentence, Verdict};
 use crate::quantities::{self, Unit, title};
 use crate::record::{Cell, Experiment, Factor, Header, Value};
@@ -28,8 +30,9 @@ pub use times::document;
 /// Cells as a table for the terminal, then the sentences.
 pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> String {
     let table = cell_table(experiment, judgement);
-    let recommended: Vec<usize> = (0..judgement.cells.len())
-        .filter(|&index| judgement.recommended.iter().any(|found| found.is(index)))
+    let recommended: Vec<usize> = (judgement.recommended.iter())
+        .filter(|found| found.is(found.cell))
+        .map(|found| found.cell)
         .collect();
     let mut text = terminal_table(&table, &recommended, colour);
     let more = [operations::apart(experiment, judgement), programs::table(experiment, judgement)];
@@ -49,6 +52,7 @@ pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> S
 }
 
 fn terminal_table(table: &PageTable, strong: &[usize], colour: Colour) -> String {
+    let strong: BTreeSet<usize> = strong.iter().copied().collect();
     let heads: Vec<(&str, Align)> =
         table.columns.iter().map(|(name, cells)| (name.as_str(), cells.align())).collect();
     let mut shown = Table::new(&heads);
@@ -195,7 +199,8 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
     if effects.rows.len() > 1 {
         sections.push(Section {
             title: "Effects".to_owned(),
-            text: "What a change does on average over everything else, and what it depends on."
+            text: "What a change does on average over everything else, and what it depends on. A \
+                   change that is faster with some settings and slower with others has no average."
                 .to_owned(),
             tables: vec![(effects, Folding::Open)],
             ..Section::default()
@@ -244,9 +249,10 @@ pub fn effect_table(judgement: &Judgement) -> PageTable {
     let (mains, mut joint): (Vec<&Effect>, Vec<&Effect>) =
         judgement.effects.iter().partition(|effect| effect.with.is_none());
     let matters = |effect: &Effect| effect.ratio.ln().abs() > Options::default().band.ln_1p();
+    let mains = mains.into_iter().filter(|effect| effect.is_average());
     joint.retain(|effect| effect.verdict == Verdict::Differs && matters(effect));
     joint.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
-    let row = |effect: &&Effect| {
+    let row = |effect: &Effect| {
         vec![
             shown_change(&effect.change),
             effect.with.as_ref().map_or("-".to_owned(), shown_change),
@@ -255,7 +261,7 @@ pub fn effect_table(judgement: &Judgement) -> PageTable {
             effect.pairs.to_string(),
         ]
     };
-    let rows = mains.iter().chain(joint.iter().take(INTERACTIONS_MAX)).map(row).collect();
+    let rows = mains.chain(joint.into_iter().take(INTERACTIONS_MAX)).map(row).collect();
     PageTable { caption: "Effects".to_owned(), columns, rows }
 }
 
@@ -266,15 +272,22 @@ fn shown_change(change: &Change) -> String {
 
 fn environment_table(experiment: &Experiment) -> PageTable {
     let columns = vec![("setting".into(), Cells::Words), ("value".into(), Cells::Words)];
-    let mut rows: Vec<Vec<String>> = Vec::new();
+    // What differs between runs, as the read-ahead that was set, shows all its values.
+    let mut known: Vec<(&str, BTreeSet<&str>, Vec<&str>)> = Vec::new();
     for (name, value) in experiment.runs.iter().flat_map(|run| &run.environment) {
-        match rows.iter_mut().find(|row| row[0] == *name) {
-            Some(row) if row[1].split(", ").any(|known| known == value) => {}
-            // What differs between runs, as the read-ahead that was set, shows all its values.
-            Some(row) => row[1] = format!("{}, {value}", row[1]),
-            None => rows.push(vec![name.clone(), value.clone()]),
+        let place = known.iter().position(|(known, ..)| known == name).unwrap_or(known.len());
+        if place == known.len() {
+            known.push((name, BTreeSet::new(), Vec::new()));
+        }
+        let (_, distinct, values) = &mut known[place];
+        if distinct.insert(value) {
+            values.push(value);
         }
     }
+    let row = |(name, _, values): &(&str, BTreeSet<&str>, Vec<&str>)| {
+        vec![(*name).to_owned(), values.join(", ")]
+    };
+    let rows = known.iter().map(row).collect();
     PageTable { caption: "Environment".to_owned(), columns, rows }
 }
 

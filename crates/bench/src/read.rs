@@ -32,6 +32,7 @@ use crate::memory;
 use crate::observed::{About, Before};
 use crate::plan::Plan;
 use crate::record::{Cell, Factor, Level, RunRecord};
+use crate::run::neighbours::{Machine, Neighbours};
 use crate::run::{Executor, Unfinished};
 use pages::PagesInForce;
 
@@ -153,6 +154,15 @@ impl Executor for ReadExecutor {
 
     fn finish(&mut self) -> Result<(), ReadError> {
         Ok(self.guard.put_back()?)
+    }
+
+    fn neighbours(&self) -> Box<dyn Neighbours> {
+        let disk = match &self.subjects[..] {
+            [one] => Some(one.path.as_path()),
+            // Of several disks it is not known which one others slow.
+            _ => None,
+        };
+        Box::new(Machine::watch(disk))
     }
 
     fn applies(&self, cell: &Cell) -> bool {

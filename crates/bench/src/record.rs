@@ -5,7 +5,7 @@
 //! by whoever goes on writing, and said. Everything that is concluded from a file can be concluded
 //! again from it, later, by other methods.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -400,6 +400,14 @@ pub enum RecordError {
         /// What is wrong with it.
         why: String,
     },
+    /// Judging it would take more time and memory than a command should.
+    #[error("{}: {what}: this is too large to judge", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// What there is too much of, and how much is allowed.
+        what: String,
+    },
     /// Another version wrote it.
     #[error("{}: format {format}, this version reads format {FORMAT}", path.display())]
     Format {
@@ -409,6 +417,17 @@ pub enum RecordError {
         format: u32,
     },
 }
+
+/// More runs than this are not judged: an experiment of a year, one run each two minutes.
+pub const RUNS_MAX: usize = 250_000;
+
+/// Combinations and repeats may not both be more than this. A hundred thousand runs are 316 repeats
+/// of 316 combinations, 2 of 50,000 or 50,000 of 2; where both are more, hardly any combination has
+/// a repeat in common with another one.
+pub const SIDE_MAX: usize = 1_000;
+
+/// A longer file is not read: its runs with all their series are held in memory.
+const FILE_BYTES_MAX: u64 = 512 << 20;
 
 /// Reads an experiment.
 pub fn load(path: &Path) -> Result<Experiment, RecordError> {
@@ -423,8 +442,14 @@ pub fn read(mut reader: impl BufRead, path: &Path) -> Result<Experiment, RecordE
     let mut header: Option<Header> = None;
     let mut runs = Vec::new();
     let mut torn_bytes = 0;
+    let mut length = 0;
+    let large = |what: String| RecordError::TooLarge { path: path.to_owned(), what };
     for line in 1.. {
         let bytes = read_line(&mut reader).map_err(file_error)?;
+        length += bytes.len() as u64;
+        if length > FILE_BYTES_MAX {
+            return Err(large(format!("more than {} MiB", FILE_BYTES_MAX >> 20)));
+        }
         if bytes.is_empty() {
             break;
         }
@@ -438,6 +463,9 @@ pub fn read(mut reader: impl BufRead, path: &Path) -> Result<Experiment, RecordE
                 return Err(RecordError::Format { path: path.to_owned(), format: found.format });
             }
             Line::Experiment(found) if header.is_none() => header = Some(found),
+            Line::Run(_) if runs.len() == RUNS_MAX => {
+                return Err(large(format!("more than {RUNS_MAX} runs")));
+            }
             Line::Run(run) if header.is_some() => runs.push(*run),
             Line::Experiment(_) => return Err(wrong("a second experiment".to_owned())),
             Line::Run(_) => return Err(wrong("a run before its experiment".to_owned())),
@@ -448,7 +476,28 @@ pub fn read(mut reader: impl BufRead, path: &Path) -> Result<Experiment, RecordE
         line: 1,
         why: "the file is empty".to_owned(),
     })?;
+    let sides = sides(&runs);
+    if sides.0.min(sides.1) > SIDE_MAX {
+        let (cells, repeats) = sides;
+        return Err(large(format!(
+            "{cells} combinations and {repeats} repeats, of which one may be more than {SIDE_MAX}"
+        )));
+    }
     Ok(Experiment { header, runs, torn_bytes })
+}
+
+/// How many combinations ran, and in how many blocks: what takes a person to change makes a block
+/// of its own in each repeat.
+fn sides(runs: &[RunRecord]) -> (usize, usize) {
+    let cells: BTreeSet<&Cell> = runs.iter().map(|run| &run.cell).collect();
+    let block = |run| {
+        let run: &RunRecord = run;
+        let hard: Vec<Option<&Level>> =
+            crate::quantities::hard_to_change().map(|name| run.cell.get(name)).collect();
+        (run.repeat, hard)
+    };
+    let blocks: BTreeSet<_> = runs.iter().map(block).collect();
+    (cells.len(), blocks.len())
 }
 
 /// What the parser says, to which every line is the first one.
@@ -532,68 +581,4 @@ impl RunFile {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn header() -> Header {
-        let levels = vec![Level::Number(65536), Level::Text("default".into())];
-        let factor =
-            Factor { name: "read_ahead_bytes".into(), levels, role: Role::Setting, present: None };
-        Header {
-            format: FORMAT,
-            kind: "read".into(),
-            title: "t".into(),
-            value: Value::Rate,
-            factors: vec![factor],
-            plan: serde_json::json!({ "paths": ["/x"] }),
-            seed: 7,
-            started_unix_seconds: 1,
-        }
-    }
-
-    #[test]
-    fn an_experiment_survives_a_torn_line() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("runs.ndjson");
-        let run = RunRecord { bytes: 10, seconds: 2.0, repeat: 1, ..RunRecord::default() };
-        let mut file = RunFile::create(&path, &header()).unwrap();
-        file.push(&run).unwrap();
-        assert!(RunFile::create(&path, &header()).is_err());
-        let whole = std::fs::read(&path).unwrap();
-        for cut in 0..20 {
-            let mut bytes = whole.clone();
-            bytes.extend_from_slice(&whole[whole.len() - 30..whole.len() - 1 - cut]);
-            std::fs::write(&path, &bytes).unwrap();
-            let found = load(&path).unwrap();
-            assert_eq!((found.runs.len(), found.torn_bytes), (1, 29 - cut as u64));
-            RunFile::go_on(&path, &found).unwrap().push(&run).unwrap();
-            let found = load(&path).unwrap();
-            assert_eq!((found.runs, found.torn_bytes), (vec![run.clone(), run.clone()], 0));
-        }
-    }
-
-    #[test]
-    fn what_is_no_experiment_is_said() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("x");
-        let check = |text: &str, expected: &str| {
-            std::fs::write(&path, text).unwrap();
-            let error = load(&path).unwrap_err().to_string();
-            assert!(error.contains(expected), "{error}");
-        };
-        check("", "line 1: not a line of an experiment: the file is empty");
-        check("{\"run\":{}}\n", "a run before its experiment");
-        check("hello\n", "line 1");
-        let line = serde_json::to_string(&Line::Experiment(header())).unwrap();
-        check(&line.replace("\"format\":1", "\"format\":9"), "the file is empty");
-        check(&(line.replace("\"format\":1", "\"format\":9") + "\n"), "format 9, this version");
-        check(&format!("{line}\n{line}\n"), "line 2: not a line of an experiment: a second");
-    }
-
-    #[test]
-    fn levels_as_people_read_them() {
-        let shown = |bytes| Level::Number(bytes).shown("block_bytes");
-        assert_eq!([512, 10240, 65536, 1 << 20].map(shown), ["512 B", "10 KiB", "64 KiB", "1 MiB"]);
-        assert_eq!(Level::Number(4096).shown("depth"), "4096");
-    }
-}
+mod tests;

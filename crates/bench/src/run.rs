@@ -12,6 +12,7 @@ use std::error::Error;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 mod limit;
+pub mod neighbours;
 
 use flow::cancel::Cancel;
 use report::format::{counted, duration};
@@ -22,6 +23,7 @@ use crate::record::{
     Cell, Experiment, FORMAT, Header, Level, RecordError, RunFile, RunRecord, Value,
 };
 use limit::{Estimates, Room, Watched, watch};
+use neighbours::{Foreign, Neighbours, Unwatched};
 
 /// Failures in a row after which a cell is not tried again.
 const FAILURES_MAX: u32 = 2;
@@ -44,6 +46,11 @@ pub trait Executor {
     /// How far the last run was in its measured part when it was stopped, if it had come to that.
     fn unfinished(&self) -> Option<Unfinished> {
         None
+    }
+
+    /// Begins to watch what others do to the next run.
+    fn neighbours(&self) -> Box<dyn Neighbours> {
+        Box::new(Unwatched)
     }
 
     /// What can be said of runs of these cells before the first one; `stop` is when it is enough.
@@ -201,6 +208,8 @@ pub fn run<'a, E: Executor>(
         estimates: Estimates::of(&experiment.runs),
         failures: BTreeMap::new(),
         cut,
+        run_again: 0,
+        early: Early::Waiting,
     };
     for block in 1..=plan.stop.repeats_max {
         if let Some(ended) = course.block(block, &mut experiment.runs)? {
@@ -241,7 +250,24 @@ struct Course<'a, E> {
     failures: BTreeMap<Cell, u32>,
     /// Cells of which a run was stopped. Another one would cost as much and tell nothing new.
     cut: BTreeSet<Cell>,
+    /// Runs that were repeated since others had hit them.
+    run_again: u64,
+    early: Early,
 }
+
+/// Whether the first runs have said how long all of them take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Early {
+    Waiting,
+    Told,
+}
+
+/// Runs after which it is known what a run takes with all that belongs to it.
+const EARLY_RUNS: u64 = 3;
+/// An experiment that is over before that is not forecast.
+const FORECAST_WORTH_SECONDS: f64 = 30.0;
+/// Share of the runs that are asked for that may be run again.
+const AGAIN_SHARE: f64 = 0.25;
 
 impl<E: Executor> Course<'_, E> {
     fn block(
@@ -282,6 +308,39 @@ impl<E: Executor> Course<'_, E> {
         failures >= FAILURES_MAX || self.cut.contains(cell)
     }
 
+    /// What the first runs took says how long all of them take: more than the bytes by a rate,
+    /// since a run begins, finds its place and waits for what it wrote.
+    fn tell_early(&mut self, block: u64) {
+        let counted_runs = self.estimates.count();
+        let is_due = block == 1 && counted_runs >= EARLY_RUNS.min(self.cells.len() as u64);
+        let Some(mean) = self.estimates.mean_seconds().filter(|_| is_due) else { return };
+        if self.early == Early::Told {
+            return;
+        }
+        self.early = Early::Told;
+        let stop = self.plan.stop;
+        let round = mean * self.cells.len() as f64;
+        let all = round * stop.repeats_min as f64;
+        if all < FORECAST_WORTH_SECONDS {
+            return;
+        }
+        let fits = (stop.budget_seconds / round).floor();
+        let enough = if fits < stop.repeats_min as f64 {
+            format!("; the budget of {} is over before (--budget)", duration(stop.budget_seconds))
+        } else {
+            String::new()
+        };
+        self.parts.observer.foretold(&format!(
+            "the first {} took {} each with all that belongs to them: {} of {} take about \
+             {}{enough}",
+            counted(counted_runs, "run", "runs"),
+            duration(mean),
+            counted(stop.repeats_min, "repeat", "repeats"),
+            counted(self.cells.len() as u64, "combination", "combinations"),
+            duration(all),
+        ));
+    }
+
     /// After the first block it is known how many there will be; said where these are too few.
     fn tell_repeats(&self, block: u64) {
         let (took, stop) = (self.seconds(), self.plan.stop);
@@ -306,6 +365,46 @@ impl<E: Executor> Course<'_, E> {
         runs: &mut Vec<RunRecord>,
     ) -> Result<Option<Ended>, RecordError> {
         self.parts.observer.begins(&self.progress(cell, block, runs));
+        let Some((mut run, foreign)) = self.attempt(cell, waiting) else {
+            return Ok(Some(Ended::Cancelled));
+        };
+        let mut others = foreign;
+        if self.is_worth_another(cell, &run, foreign) {
+            self.run_again += 1;
+            let Some((second, again)) = self.attempt(cell, waiting) else {
+                return Ok(Some(Ended::Cancelled));
+            };
+            if second.error.is_none() && again.weight(&second) <= foreign.weight(&run) {
+                (run, others) = (second, again);
+            }
+            run.measures.insert(neighbours::AGAIN.to_owned(), 1.0);
+        }
+        if others.has_hit(&run) {
+            others.keep(&mut run);
+        }
+        run.repeat = block;
+        run.order = runs.len() as u64 + 1;
+        self.parts.file.push(&run)?;
+        runs.push(run);
+        let run = runs.last().expect("it was pushed just now");
+        self.parts.observer.ended(&self.progress(cell, block, runs), run);
+        self.tell_early(block);
+        Ok(None)
+    }
+
+    /// Whether a run that others have hit is run again: there is time, and not too many were.
+    fn is_worth_another(&self, cell: &Cell, run: &RunRecord, foreign: Foreign) -> bool {
+        let asked = self.cells.len() as f64 * self.plan.stop.repeats_min as f64;
+        let known = self.estimates.known_seconds(cell).unwrap_or(0.0);
+        run.error.is_none()
+            && foreign.has_hit(run)
+            && (self.run_again as f64) < (AGAIN_SHARE * asked).max(1.0)
+            && known < self.seconds_left()
+    }
+
+    /// Runs one cell once, with what others did meanwhile; `None` when the user stopped it.
+    fn attempt(&mut self, cell: &Cell, waiting: usize) -> Option<(RunRecord, Foreign)> {
+        let neighbours = self.parts.executor.neighbours();
         let started_unix_seconds = unix_seconds();
         let begun = self.seconds();
         let room = Room {
@@ -317,7 +416,7 @@ impl<E: Executor> Course<'_, E> {
         let allowed = self.estimates.allowed_seconds(cell, room);
         let work = |cancel: &Cancel| self.parts.executor.execute(cell, cancel);
         let mut run = match watch(allowed, self.parts.cancel, work) {
-            Watched::Cancelled => return Ok(Some(Ended::Cancelled)),
+            Watched::Cancelled => return None,
             Watched::Cut(seconds) => match self.parts.executor.unfinished() {
                 Some(late) if late.seconds < seconds / 2.0 => {
                     *self.failures.entry(cell.clone()).or_default() += 1;
@@ -345,15 +444,10 @@ impl<E: Executor> Course<'_, E> {
             run.error = Some("nothing was moved".to_owned());
         }
         run.cell = cell.clone();
-        run.repeat = block;
-        run.order = runs.len() as u64 + 1;
         run.started_unix_seconds = started_unix_seconds;
-        self.parts.file.push(&run)?;
         self.estimates.add(cell, self.seconds() - begun);
-        runs.push(run);
-        let run = runs.last().expect("it was pushed just now");
-        self.parts.observer.ended(&self.progress(cell, block, runs), run);
-        Ok(None)
+        let foreign = neighbours.since(&run);
+        Some((run, foreign))
     }
 
     fn seconds(&self) -> f64 {

@@ -21,6 +21,7 @@ pub mod series;
 pub mod simultaneous;
 pub mod stopping;
 pub mod sweep;
+mod two_way;
 
 /// Arithmetic mean; `None` of nothing.
 pub fn mean(values: &[f64]) -> Option<f64> {

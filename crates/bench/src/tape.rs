@@ -53,6 +53,7 @@ use crate::payload::{Data, Payload};
 use crate::plan::{Plan, Stop};
 use crate::random::Random;
 use crate::record::{Cell, CellError, RunRecord};
+use crate::run::neighbours::{Machine, Neighbours};
 use crate::run::{Executor, Unfinished};
 use counters::{Counters, StatusFile};
 use drive::MeasuredDrive;
@@ -367,6 +368,10 @@ impl TapeExecutor {
 
 impl Executor for TapeExecutor {
     type Error = TapeBenchError;
+
+    fn neighbours(&self) -> Box<dyn Neighbours> {
+        Box::new(Machine::watch(None))
+    }
 
     fn applies(&self, cell: &Cell) -> bool {
         self.job(cell).is_ok_and(|job| job.is_sensible(&self.standing))

@@ -3,32 +3,51 @@
 use std::collections::BTreeMap;
 
 use super::{CellSummary, Options};
-use crate::record::{Cell, Factor, RunRecord};
+use crate::record::{Cell, Factor, Level, RunRecord};
 use crate::statistics::outliers::outliers;
 use crate::statistics::{geometric_mean, harmonic_mean, interval, mean, standard_deviation};
 
 /// One summary for each cell that has at least one good run, in the order of the factors' levels.
 pub fn summarise(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Vec<CellSummary> {
-    let mut by_place: BTreeMap<(Vec<usize>, Cell), Vec<&RunRecord>> = BTreeMap::new();
+    let places = Places::new(factors);
+    let mut by_place: BTreeMap<(Vec<usize>, &Cell), Vec<&RunRecord>> = BTreeMap::new();
     for run in runs {
-        by_place.entry((place(factors, &run.cell), run.cell.clone())).or_default().push(run);
+        by_place.entry((places.of(&run.cell), &run.cell)).or_default().push(run);
     }
     let level = match &options.stopping {
         Some(rule) => options.confidence.max(rule.level(by_place.len())),
         None => options.confidence,
     };
     let summaries =
-        by_place.into_iter().map(|((_, cell), runs)| summary(cell, &runs, level, options));
+        by_place.into_iter().map(|((_, cell), runs)| summary(cell.clone(), &runs, level, options));
     summaries.flatten().collect()
 }
 
-/// Where a cell stands among all: the index of its level in each factor; unknown ones last.
-pub fn place(factors: &[Factor], cell: &Cell) -> Vec<usize> {
-    let index = |factor: &Factor| {
-        let level = cell.get(&factor.name)?;
-        factor.levels.iter().position(|known| known == level)
-    };
-    factors.iter().map(|factor| index(factor).unwrap_or(usize::MAX)).collect()
+/// Where each level of each factor stands.
+pub struct Places<'a> {
+    factors: Vec<(&'a str, BTreeMap<&'a Level, usize>)>,
+}
+
+impl<'a> Places<'a> {
+    /// Of these factors, in the order of their levels.
+    pub fn new(factors: &'a [Factor]) -> Places<'a> {
+        let of = |factor: &'a Factor| {
+            let mut places = BTreeMap::new();
+            for (index, level) in factor.levels.iter().enumerate() {
+                places.entry(level).or_insert(index);
+            }
+            (factor.name.as_str(), places)
+        };
+        Places { factors: factors.iter().map(of).collect() }
+    }
+
+    /// Where a cell stands among all: the index of its level in each factor; unknown ones last.
+    pub fn of(&self, cell: &Cell) -> Vec<usize> {
+        let index = |(name, places): &(&str, BTreeMap<&Level, usize>)| {
+            cell.get(*name).and_then(|level| places.get(level).copied()).unwrap_or(usize::MAX)
+        };
+        self.factors.iter().map(index).collect()
+    }
 }
 
 fn summary(cell: Cell, runs: &[&RunRecord], level: f64, options: &Options) -> Option<CellSummary> {

@@ -6,6 +6,7 @@
 //! What differs between mediums is then known from one number for each repeat and no more, however
 //! many runs stand behind it.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -56,6 +57,9 @@ pub struct Comparer {
     /// By what errors are multiplied, where repeats depend on each other.
     widened: f64,
     confidence: f64,
+    /// Factors of simultaneous intervals by the number of cells and the degrees of freedom, as they
+    /// were needed: each takes thousands of evaluations.
+    factors: RefCell<BTreeMap<(usize, u64), f64>>,
 }
 
 impl Comparer {
@@ -67,16 +71,13 @@ impl Comparer {
             loads.map(|factor| cell.cell.get(&factor.name).cloned()).collect()
         };
         let loads: BTreeSet<Vec<Option<Level>>> = cells.iter().map(load).collect();
-        let mut known: Vec<Vec<Option<&Level>>> = Vec::new();
+        let mut known: BTreeMap<Vec<Option<&Level>>, usize> = BTreeMap::new();
         let mut plots = Vec::with_capacity(cells.len());
         for cell in cells {
             let levels: Vec<Option<&Level>> =
                 hard_to_change().map(|name| cell.cell.get(name)).collect();
-            let place = known.iter().position(|other| *other == levels);
-            plots.push(place.unwrap_or(known.len()));
-            if place.is_none() {
-                known.push(levels);
-            }
+            let next = known.len();
+            plots.push(*known.entry(levels).or_insert(next));
         }
         let mut blocks: BTreeMap<(u64, usize), usize> = BTreeMap::new();
         let mut observations = Vec::new();
@@ -98,7 +99,21 @@ impl Comparer {
             compared: cells.len() - loads.len(),
             widened: 1.0,
             confidence: options.confidence,
+            factors: RefCell::default(),
         }
+    }
+
+    /// The factor of a standard error among `family` cells, the degrees rounded to the careful side
+    /// so that there are few distinct ones.
+    fn factor(&self, family: usize, degrees: f64) -> f64 {
+        let rounded = match degrees {
+            few if few < 1.5 => few,
+            some if some < 20.0 => (some * 4.0).floor() / 4.0,
+            many => many.min(1e4).floor(),
+        };
+        let computed = || dunnett_factor(self.confidence, family, rounded).unwrap_or(f64::INFINITY);
+        let mut factors = self.factors.borrow_mut();
+        *factors.entry((family, rounded.to_bits())).or_insert_with(computed)
     }
 
     /// Takes it that repeats are like the one before, as far as what is left of the runs of a cell
@@ -197,22 +212,10 @@ impl Comparer {
     /// those of all other loads.
     pub fn against(&self, one: usize, others: &[usize]) -> Vec<Against> {
         let family = self.compared.max(others.len());
-        let mut known: BTreeMap<u64, f64> = BTreeMap::new();
-        let mut factor = |degrees: f64| {
-            // Few distinct numbers, each rounded to the careful side.
-            let rounded = match degrees {
-                few if few < 1.5 => few,
-                some if some < 20.0 => (some * 4.0).floor() / 4.0,
-                many => many.min(1e4).floor(),
-            };
-            *known.entry(rounded.to_bits()).or_insert_with(|| {
-                dunnett_factor(self.confidence, family, rounded).unwrap_or(f64::INFINITY)
-            })
-        };
         let against = |&other: &usize| {
             let (contrast, basis) = self.ratio(other, one);
             let interval = match basis {
-                Basis::Repeats => contrast.interval_with(factor(contrast.degrees)),
+                Basis::Repeats => contrast.interval_with(self.factor(family, contrast.degrees)),
                 Basis::SingleRuns => Interval { low: 0.0, high: f64::INFINITY },
             };
             Against { contrast, interval, basis }

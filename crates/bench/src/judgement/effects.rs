@@ -41,6 +41,28 @@ pub struct Effect {
     pub verdict: Verdict,
     /// Pairs of cells, or pairs of pairs, that it is an average of.
     pub pairs: usize,
+    /// Of a main effect that is an average of what it is nowhere: where it makes things slowest and
+    /// where fastest, both settled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns_around: Option<Box<[At; 2]>>,
+}
+
+/// What a change does at one combination of everything else.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct At {
+    /// Everything else.
+    pub others: Cell,
+    /// By what the rate is multiplied there.
+    pub ratio: f64,
+    /// Its interval.
+    pub interval: Option<Interval>,
+}
+
+impl Effect {
+    /// Whether it is a main effect that says something of any combination.
+    pub fn is_average(&self) -> bool {
+        self.with.is_none() && self.turns_around.is_none()
+    }
 }
 
 /// More levels of a factor are not each compared with the first one.
@@ -107,7 +129,31 @@ impl Design<'_> {
         let pairs = self
             .at(change)
             .filter_map(|from| Some(vec![(-1.0, from), (1.0, self.moved(from, change)?)]));
-        self.effect(change, None, pairs.collect())
+        let pairs: Vec<Vec<(f64, &Cell)>> = pairs.collect();
+        let turns_around = self.turns_around(change, &pairs);
+        let effect = self.effect(change, None, pairs)?;
+        Some(Effect { turns_around, ..effect })
+    }
+
+    /// The two ends of a change that is shown to be slower with some of all else, and faster with
+    /// some: as one of so many, by Bonferroni.
+    fn turns_around(&self, change: &Change, pairs: &[Vec<(f64, &Cell)>]) -> Option<Box<[At; 2]>> {
+        let confidence = 1.0 - (1.0 - self.options.confidence) / pairs.len().max(1) as f64;
+        let at = |pair: &Vec<(f64, &Cell)>| {
+            let terms: Vec<(f64, usize)> =
+                pair.iter().map(|(sign, cell)| (*sign, self.cells[*cell].0)).collect();
+            let contrast = self.comparer.contrast(&terms)?;
+            let interval = contrast.interval(confidence);
+            let mut others = pair[0].1.clone();
+            others.remove(&change.factor);
+            let is_settled = Verdict::of(interval, self.options) == Verdict::Differs;
+            is_settled.then(|| At { others, ratio: contrast.ratio(), interval })
+        };
+        let found: Vec<At> = pairs.iter().filter(|_| pairs.len() > 1).filter_map(at).collect();
+        let slowest = found.iter().min_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
+        let fastest = found.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
+        let turns = slowest.ratio < 1.0 && fastest.ratio > 1.0;
+        turns.then(|| Box::new([slowest.clone(), fastest.clone()]))
     }
 
     fn interaction(&self, change: &Change, with: &Change) -> Option<Effect> {
@@ -152,6 +198,7 @@ impl Design<'_> {
             interval,
             verdict: Verdict::of(interval, self.options),
             pairs: groups.len(),
+            turns_around: None,
         })
     }
 

@@ -8,6 +8,7 @@ use super::sampling::{Machine, sampling};
 use super::{CellSummary, Judgement, Sentence, Subject, rules};
 use crate::quantities;
 use crate::record::{Cell, Factor, Level, RunRecord, shown_cell};
+use crate::run::neighbours::{AGAIN, CORES, DISK, WAIT, was_hit};
 use crate::statistics::drift::{Moment, trend};
 use crate::statistics::median;
 use crate::statistics::series::{Course, course};
@@ -33,6 +34,7 @@ pub fn doubts(factors: &[Factor], runs: &[RunRecord], judgement: &Judgement) -> 
     };
     add(&rules::PRINTED_RATE, Certainty::Measured, printed_rates(factors, runs));
     add(&rules::FAILED_RUNS, Certainty::Measured, Vec::from_iter(failures(factors, runs)));
+    add(&rules::FOREIGN_LOAD, Certainty::Measured, Vec::from_iter(foreign(factors, runs)));
     add(&rules::OUTLIERS, Certainty::Inferred, Vec::from_iter(outliers(factors, cells)));
     add(&rules::REGIME_CHANGE, Certainty::Inferred, Vec::from_iter(changing));
     add(&rules::DIP, Certainty::Inferred, Vec::from_iter(dipping));
@@ -195,6 +197,50 @@ fn failures(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
     Some(format!("{} of {} runs gave no number, first {place}: {why}", failed.len(), runs.len()))
 }
 
+/// What other programs did to the runs, and what was done about it.
+fn foreign(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
+    let hit: Vec<&RunRecord> = runs.iter().filter(|run| was_hit(run)).collect();
+    let again = runs.iter().filter(|run| run.measures.contains_key(AGAIN)).count() as u64;
+    let all = runs.len();
+    let Some(first) = hit.first() else {
+        let counted = report::format::counted(again, "run", "runs");
+        return (again > 0).then(|| {
+            format!("other programs disturbed {counted} of {all}: run again, and undisturbed then")
+        });
+    };
+    let most =
+        |name: &str| hit.iter().filter_map(|run| run.measures.get(name)).copied().reduce(f64::max);
+    let cores = most(CORES).map(|percent| match most(WAIT) {
+        Some(wait) => format!(
+            "up to {percent:.0} % of the cores, for which a run waited up to {wait:.0} % of its \
+             time"
+        ),
+        None => format!("up to {percent:.0} % of the cores"),
+    });
+    let disk = most(DISK).map(|bytes| {
+        format!("up to {} on the disk during a run", report::format::size(bytes as u64))
+    });
+    let what: Vec<String> = cores.into_iter().chain(disk).collect();
+    let repeated = match again {
+        0 => String::new(),
+        some => format!(
+            ", although {} run again",
+            match some {
+                1 => "1 was".to_owned(),
+                some => format!("{some} were"),
+            }
+        ),
+    };
+    Some(format!(
+        "other programs disturbed {} of {all} runs{repeated}: {} (first {} repeat {}); their rates \
+         are lower than the hardware's, repeat them on an idle machine",
+        hit.len(),
+        what.join(", "),
+        shown_cell(&first.cell, factors),
+        first.repeat,
+    ))
+}
+
 fn outliers(factors: &[Factor], cells: &[CellSummary]) -> Option<String> {
     let found: Vec<String> = cells
         .iter()
@@ -301,8 +347,10 @@ fn drift(runs: &[RunRecord]) -> Option<String> {
 /// Notes of the runs, each once, with how many runs have it.
 fn notes(runs: &[RunRecord]) -> Vec<String> {
     let mut counts: Vec<(&str, usize)> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for note in runs.iter().flat_map(|run| &run.notes) {
-        match counts.iter_mut().find(|(known, _)| known == note) {
+        let place = *places.entry(note).or_insert(counts.len());
+        match counts.get_mut(place) {
             Some((_, count)) => *count += 1,
             None => counts.push((note, 1)),
         }

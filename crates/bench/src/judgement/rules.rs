@@ -12,6 +12,12 @@ finding::rules! {
                       force, unless another one is shown to be faster",
         source: "docs/design/statistics.md",
     }
+    PLATEAU {
+        id: "experiment.plateau",
+        looks_at: "the intervals of all levels of a number against the fastest one",
+        speaks_when: "from some level on all of them lie within 15 % of it, two levels at least",
+        source: "docs/design/statistics.md",
+    }
     NOT_SETTLED {
         id: "experiment.not-settled",
         looks_at: "the intervals of all levels and combinations against the one that is \
@@ -29,7 +35,8 @@ finding::rules! {
     ONE_FOR_ALL {
         id: "experiment.one-for-all",
         looks_at: "what each combination of settings gets of the best of each load",
-        speaks_when: "there are several loads",
+        speaks_when: "there are several loads: the settings with which the one that loses most \
+                      loses least",
         source: "docs/design/statistics.md",
     }
     GAIN {
@@ -71,6 +78,15 @@ finding::rules! {
         speaks_when: "they are less than 6 % apart",
         source: "--limit, or the native rate of the drive's generation",
     }
+    FOREIGN_LOAD {
+        id: "experiment.foreign-load",
+        looks_at: "what other programs did during each run: cores that a stage of the run waited \
+                   for, and bytes on its disk",
+        speaks_when: "a run waited for a core for 5 % of its time while others used 10 % of the \
+                      cores or more, or they moved a tenth of its bytes on its disk; programs that \
+                      are run tell no waiting: half of the cores",
+        source: "/proc/stat, /proc/PID/schedstat, /sys/block; docs/bench.md",
+    }
     OFF_THE_CURVE {
         id: "experiment.off-the-curve",
         looks_at: "how far each level lies from such a curve",
@@ -80,9 +96,10 @@ finding::rules! {
     }
     JOINT_EFFECT {
         id: "experiment.joint-effect",
-        looks_at: "what a setting brings at each level of a load",
+        looks_at: "what a setting brings at each level of a load, and with each other setting",
         speaks_when: "that differs by more than chance explains, all levels of the load taken at \
-                      once",
+                      once; or it is shown to be faster with some settings and slower with others, \
+                      in which case no average is told",
         source: "docs/design/statistics.md",
     }
     CONDITION {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cells::place;
+use super::cells::Places;
 use super::comparer::{Against, Basis, Comparer};
 use super::verdict::Verdict;
 use super::{CellSummary, Options, Recommendation, Sweep};
@@ -22,6 +22,7 @@ pub fn recommend(
 ) -> Vec<Recommendation> {
     let is_load =
         |name: &str| factors.iter().any(|factor| factor.name == name && factor.role == Role::Load);
+    let places = Places::new(factors);
     let mut by_load: BTreeMap<(Vec<usize>, Cell), Vec<usize>> = BTreeMap::new();
     for (index, cell) in cells.iter().enumerate() {
         let load: Cell = cell
@@ -30,7 +31,7 @@ pub fn recommend(
             .filter(|(name, _)| is_load(name))
             .map(|(name, level)| (name.clone(), level.clone()))
             .collect();
-        by_load.entry((place(factors, &load), load)).or_default().push(index);
+        by_load.entry((places.of(&load), load)).or_default().push(index);
     }
     let is_present = |index: &usize| {
         factors.iter().filter(|factor| factor.role == Role::Setting).all(|factor| {
@@ -155,17 +156,25 @@ pub fn sweeps(
     options: &Options,
 ) -> Vec<Sweep> {
     let mut found = Vec::new();
-    let sweeping = Sweeping { cells, recommended, comparer, options };
+    let mut told_through = vec![None; cells.len()];
+    // Of two recommendations of one cell there are none; the first one is told.
+    for (index, found) in recommended.iter().enumerate().rev() {
+        told_through[found.cell] = Some(index);
+    }
+    let sweeping = Sweeping { cells, recommended, told_through, comparer, options };
+    let places = Places::new(factors);
     for factor in factors.iter().filter(|factor| factor.levels.len() > 1) {
         let mut groups: BTreeMap<(Vec<usize>, Cell), Vec<usize>> = BTreeMap::new();
         for (index, cell) in cells.iter().enumerate() {
             if cell.cell.contains_key(&factor.name) {
                 let mut others = cell.cell.clone();
                 others.remove(&factor.name);
-                groups.entry((place(factors, &others), others)).or_default().push(index);
+                groups.entry((places.of(&others), others)).or_default().push(index);
             }
         }
-        for ((_, others), members) in groups {
+        let own = Places::new(std::slice::from_ref(factor));
+        for ((_, others), mut members) in groups {
+            members.sort_by_cached_key(|&index| own.of(&cells[index].cell));
             found.extend(sweeping.sweep(factor, others, members));
         }
     }
@@ -175,16 +184,17 @@ pub fn sweeps(
 struct Sweeping<'a> {
     cells: &'a [CellSummary],
     recommended: &'a [Recommendation],
+    /// The recommendation that each cell is, as an index.
+    told_through: Vec<Option<usize>>,
     comparer: &'a Comparer,
     options: &'a Options,
 }
 
 impl Sweeping<'_> {
-    fn sweep(&self, factor: &Factor, others: Cell, mut members: Vec<usize>) -> Option<Sweep> {
+    fn sweep(&self, factor: &Factor, others: Cell, members: Vec<usize>) -> Option<Sweep> {
         if members.len() < 2 {
             return None;
         }
-        members.sort_by_key(|&index| place(std::slice::from_ref(factor), &self.cells[index].cell));
         let speed = |place: &usize| self.cells[members[*place]].bytes_per_second;
         let best = (0..members.len()).max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
         let raw: Vec<f64> =
@@ -195,7 +205,8 @@ impl Sweeping<'_> {
         let logs: Vec<(f64, f64)> = levels.iter().copied().zip(members.iter().map(error)).collect();
         let knee = simplest_of_the_best(&logs, highest, self.options.band)?;
         let knee = shown_before(self.comparer, &members, knee, members[best], self.options);
-        let told = self.recommended.iter().find(|found| members.contains(&found.cell));
+        let told = members.iter().filter_map(|&cell| self.told_through[cell]).min();
+        let told = told.map(|index| &self.recommended[index]);
         let is_told = factor.role == Role::Setting && told.is_some();
         let chosen = told.and_then(|found| members.iter().position(|&cell| cell == found.cell));
         let (verdicts, basis, hidden) = self.verdicts(&members, chosen.unwrap_or(knee));

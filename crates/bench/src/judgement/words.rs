@@ -11,6 +11,7 @@ pub use together::together;
 use std::collections::BTreeSet;
 
 use super::bounds::bounds;
+use super::comparer::Against;
 use super::costs::{Grown, grown};
 use super::findings::{doubts, named, requests};
 use super::pipes::slow_programs;
@@ -27,7 +28,7 @@ use crate::record::{Cell, Factor, Level, Role, RunRecord, Value, shown_cell};
 use crate::statistics::interval::Interval;
 use curve::{Curve, between};
 use finding::{Certainty, Finding, Unit};
-use joint::{conditions, joint_effects};
+use joint::{conditions, joint_effects, turned};
 use report::rounding::Rounding;
 
 /// What to set, what it brings and costs, and what the numbers say about the hardware.
@@ -59,7 +60,7 @@ pub fn conclusions(
         }
     }
     let common = for_all_loads(judgement, options);
-    all.extend(common.iter().filter_map(|common| one_for_all(common, factors)));
+    all.extend(common.iter().filter_map(|common| one_for_all(common, factors, judgement)));
     let drive = tape::Drive::of(runs);
     for sweep in judgement.sweeps.iter().filter(|sweep| sweep.is_told) {
         let drive = drive.as_ref();
@@ -69,6 +70,7 @@ pub fn conclusions(
     if let Some(anchor) = common.as_ref().map(|common| &common.settings).or(first) {
         all.extend(joint_effects(factors, anchor, judgement, options));
     }
+    all.extend(turned(factors, judgement));
     all.extend(requests(judgement, factors, runs));
     all.extend(read_ahead(judgement, options));
     all.extend(two_blocks::which_matters(judgement, options));
@@ -119,6 +121,8 @@ pub fn is_nobodys(load: &Cell) -> bool {
 /// One setting for several loads.
 struct Common {
     settings: Cell,
+    /// The load that loses most with it, and its best cell.
+    worst: (Cell, usize),
     /// What each load keeps of its best at least, by the intervals.
     share: f64,
     /// Whether it is what is in force.
@@ -149,12 +153,16 @@ fn for_all_loads(judgement: &Judgement, options: &Options) -> Option<Common> {
             match worst.iter_mut().find(|(known, ..)| known.settings == settings) {
                 Some((known, seen, share)) => {
                     *seen += 1;
-                    known.share = known.share.min(least);
+                    if least < known.share {
+                        (known.share, known.worst) = (least, (found.load.clone(), found.best));
+                    }
                     *share = share.min(told);
                 }
                 None => {
                     let is_present = index == found.baseline;
-                    worst.push((Common { settings, share: least, is_present }, 1, told));
+                    let own = (found.load.clone(), found.best);
+                    let one = Common { settings, worst: own, share: least, is_present };
+                    worst.push((one, 1, told));
                 }
             }
         }
@@ -165,16 +173,32 @@ fn for_all_loads(judgement: &Judgement, options: &Options) -> Option<Common> {
 }
 
 /// The sentence; of single runs there is none, nor where nothing is varied that could be set.
-fn one_for_all(common: &Common, factors: &[Factor]) -> Option<Sentence> {
+fn one_for_all(common: &Common, factors: &[Factor], judgement: &Judgement) -> Option<Sentence> {
     let is_choice = |factor: &Factor| factor.role == Role::Setting && factor.levels.len() > 1;
     if common.share <= 0.0 || !factors.iter().any(is_choice) {
         return None;
     }
+    let (load, best) = &common.worst;
+    let best = &judgement.cells[*best].cell;
+    let own: Cell = best
+        .iter()
+        .filter(|(name, _)| !load.contains_key(*name))
+        .map(|(name, level)| (name.clone(), level.clone()))
+        .collect();
+    let share = (common.share * 100.0).floor();
+    let loses = if own == common.settings {
+        "with it every load is at its best".to_owned()
+    } else {
+        format!(
+            "{} loses most by it and keeps {share:.0} % or more of its rate with {}",
+            shown_cell(load, factors),
+            shown_cell(&own, factors),
+        )
+    };
     let text = format!(
-        "{}{} for every load: each then has {:.0} % of its best rate or more",
+        "where one setting has to serve every load: {}{}; {loses}",
         if common.is_present { "keep " } else { "" },
         shown_cell(&common.settings, factors),
-        (common.share * 100.0).floor()
     );
     let finding = Finding::new(&rules::ONE_FOR_ALL, Certainty::Inferred, text);
     Some(Sentence::new(
@@ -182,6 +206,9 @@ fn one_for_all(common: &Common, factors: &[Factor]) -> Option<Sentence> {
         finding.with_number("share_of_best", common.share, Unit::Share),
     ))
 }
+
+/// Levels whose whole interval lies within this share of the best one make next to no difference.
+const NEXT_TO_NOTHING: f64 = 0.15;
 
 struct Words<'a> {
     factors: &'a [Factor],
@@ -212,7 +239,11 @@ impl Words<'_> {
             }
             // The sweep through the recommended cell; what to set is that cell's level.
             let chosen = sweep.cells.iter().position(|&cell| cell == recommended).unwrap_or(0);
-            all.push(self.choice(&load, sweep, chosen));
+            let choice = self.choice(&load, sweep, chosen);
+            // Where it is all the same there is nothing else to say.
+            let is_same = choice.verdict == Some(Verdict::Same);
+            all.extend(self.from_where_on(&load, sweep).filter(|_| !is_same));
+            all.push(choice);
             if let Some(text) = self.edge(sweep, chosen) {
                 let text = format!("{load}{text}");
                 let finding = Finding::new(&rules::NOT_TESTED, Certainty::Unknown, text);
@@ -261,7 +292,7 @@ impl Words<'_> {
             self.cell(sweep.cells[chosen]).told(self.options.value),
             self.place_of(sweep, chosen),
             self.levels_that(sweep, chosen, Verdict::Same, &the_same(self.options)),
-            self.levels_that(sweep, chosen, Verdict::NotSettled, "not settled"),
+            self.open_levels(sweep, chosen),
         );
         let finding = Finding::new(&rules::SETTING, certainty, text);
         Sentence { change, ..Sentence::new(Subject::Set, finding).settled(Verdict::Differs) }
@@ -300,9 +331,10 @@ impl Words<'_> {
         let numeric = self.factor(&sweep.factor).is_some_and(Factor::is_numeric);
         let differs = |place: usize| sweep.verdicts[place] == Verdict::Differs;
         let is_last = chosen + 1 == sweep.cells.len();
-        let is_above = (0..chosen).any(differs);
+        // One that may be as fast makes it no longer the smallest that is.
+        let is_above = chosen > 0 && (0..chosen).all(differs);
         match (numeric && is_above, is_last) {
-            (true, true) if differs(chosen - 1) => match self.options.value {
+            (true, true) => match self.options.value {
                 Value::Rate => ", the largest tested: the rate still rises there",
                 Value::Time => ", the largest tested: the time still falls there",
             },
@@ -317,6 +349,59 @@ impl Words<'_> {
         let own = places.filter(|&place| place != chosen && sweep.verdicts[place] == verdict);
         let shown: Vec<String> = own.map(|place| self.level(sweep, place)).collect();
         if shown.is_empty() { String::new() } else { format!("; {what}: {}", shown.join(", ")) }
+    }
+
+    /// `; 64 KiB may be as fast: 8 % slower to 1 % faster`, for each level that is not settled.
+    fn open_levels(&self, sweep: &Sweep, chosen: usize) -> String {
+        let is_open =
+            |place: &usize| *place != chosen && sweep.verdicts[*place] == Verdict::NotSettled;
+        let open: Vec<usize> = (0..sweep.cells.len()).filter(is_open).collect();
+        let cells: Vec<usize> = open.iter().map(|&place| sweep.cells[place]).collect();
+        let against = self.judgement.comparer.against(sweep.cells[chosen], &cells);
+        let told = |(&place, against): (&usize, &Against)| {
+            let side = |ratio: f64| {
+                let percent = (100.0 * (ratio - 1.0).abs()).ceil();
+                format!("{percent:.0} % {}", if ratio < 1.0 { "slower" } else { "faster" })
+            };
+            let Interval { low, high } = against.interval;
+            let level = self.level(sweep, place);
+            match against.basis {
+                Basis::Repeats => format!("{level} ({} to {})", side(low), side(high)),
+                Basis::SingleRuns => format!("{level} (ran once)"),
+            }
+        };
+        let told: Vec<String> = open.iter().zip(&against).map(told).collect();
+        match told.is_empty() {
+            true => String::new(),
+            false => format!("; may be as fast: {}", told.join(", ")),
+        }
+    }
+
+    /// From which level on a number makes next to no difference, where that is so: the answer where
+    /// no single level can be told from the others.
+    fn from_where_on(&self, load: &str, sweep: &Sweep) -> Option<Sentence> {
+        let count = sweep.cells.len();
+        let is_numeric = self.factor(&sweep.factor).is_some_and(Factor::is_numeric);
+        if !is_numeric || count < 3 || sweep.basis != Basis::Repeats {
+            return None;
+        }
+        let comparer = &self.judgement.comparer;
+        let best = sweep.cells[sweep.best];
+        let least: Vec<f64> =
+            sweep.cells.iter().map(|&cell| comparer.at_least(cell, best)).collect();
+        let within = |from: usize| 1.0 - least[from..].iter().copied().fold(1.0, f64::min);
+        let from = (0..count - 1).find(|&from| within(from) <= NEXT_TO_NOTHING)?;
+        let percent = (100.0 * within(from)).ceil().max(1.0);
+        let name = title(&sweep.factor);
+        let text = if from == 0 {
+            format!("{load}{name} does not matter: all levels are within {percent:.0} %")
+        } else {
+            let level = self.level(sweep, from);
+            format!("{load}{name} does not matter from {level} on: all within {percent:.0} %")
+        };
+        let finding = Finding::new(&rules::PLATEAU, Certainty::Inferred, text);
+        let finding = finding.with_number("within", within(from), Unit::Share);
+        Some(Sentence::new(Subject::Set, finding).settled(Verdict::Same))
     }
 
     /// What lies outside of the levels.

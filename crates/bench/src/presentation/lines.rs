@@ -5,6 +5,8 @@
 //! to. The one key of a line tells what it is: `run`, `cell`, `effect` or `sentence`. Numbers carry
 //! their unit as the last word of their name.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Value, json};
 
 use super::document;
@@ -19,13 +21,17 @@ pub fn ndjson(experiment: &Experiment, judgement: &Judgement) -> String {
         text.push_str(&json!({ name: value }).to_string());
         text.push('\n');
     };
+    let cells: BTreeMap<_, _> = judgement.cells.iter().map(|own| (&own.cell, own)).collect();
+    let is_recommended: BTreeSet<usize> = (judgement.recommended.iter())
+        .filter(|found| found.is(found.cell))
+        .map(|found| found.cell)
+        .collect();
     for run in &experiment.runs {
-        let cell = judgement.cells.iter().find(|cell| cell.cell == run.cell);
-        put("run", run_object(run, cell));
+        put("run", run_object(run, cells.get(&run.cell).copied()));
     }
     for (index, cell) in judgement.cells.iter().enumerate() {
         let mut object = document(cell, experiment.header.value);
-        object["is_recommended"] = judgement.recommended.iter().any(|found| found.is(index)).into();
+        object["is_recommended"] = is_recommended.contains(&index).into();
         put("cell", object);
     }
     judgement.effects.iter().for_each(|effect| put("effect", json!(effect)));

@@ -52,7 +52,7 @@ pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<
         let name = shown_cell(&source.cells[found.cell].cell, factors);
         row(name, found.gain, found.gain_interval, found.verdict)
     };
-    let mains = judgement.effects.iter().filter(|effect| effect.with.is_none());
+    let mains = judgement.effects.iter().filter(|effect| effect.is_average());
     let main = |effect: &Effect| {
         row(shown_change(&effect.change), effect.ratio, effect.interval, effect.verdict)
     };

@@ -88,6 +88,11 @@ impl Estimates {
         all.get(all.len() / 2).copied()
     }
 
+    /// How many were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Mean of the runs that were counted.
     pub fn mean_seconds(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_seconds / self.count as f64)

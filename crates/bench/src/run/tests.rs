@@ -20,6 +20,18 @@ struct Fake<'a> {
     /// The user's.
     cancel: Cancel,
     executed: Vec<u64>,
+    /// Attempts, from 1, during which others are at work.
+    hit: &'a [u64],
+    attempts: Shared<u64>,
+}
+
+/// Others take all cores, or none.
+struct Scripted(bool);
+
+impl Neighbours for Scripted {
+    fn since(&self, _run: &RunRecord) -> Foreign {
+        Foreign { cores_share: if self.0 { 0.97 } else { 0.0 }, ..Foreign::default() }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +55,11 @@ impl Executor for Fake<'_> {
 
     fn applies(&self, cell: &Cell) -> bool {
         cell["level"] != Level::Number(4)
+    }
+
+    fn neighbours(&self) -> Box<dyn Neighbours> {
+        self.attempts.set(self.attempts.get() + 1);
+        Box::new(Scripted(self.hit.contains(&self.attempts.get())))
     }
 
     fn execute(&mut self, cell: &Cell, _: &Cancel) -> Result<RunRecord, FakeError> {
@@ -98,12 +115,78 @@ struct Setting {
     scatter: f64,
     failing: Option<u64>,
     cancel_in: Option<u64>,
+    hit: &'static [u64],
 }
 
-const STEADY: Setting = Setting { scatter: 0.01, failing: None, cancel_in: None };
+const STEADY: Setting = Setting { scatter: 0.01, failing: None, cancel_in: None, hit: &[] };
+
+#[test]
+fn a_run_that_others_hit_is_run_again_and_what_stays_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let stop = Stop { repeats_min: 4, repeats_max: 4, ..Stop::default() };
+    // The second run is hit, and not when it is run again; the fourth is hit both times.
+    let hit = Setting { hit: &[2, 5, 6], ..STEADY };
+    let (_, executed, experiment) = go(&directory.path().join("a"), &plan(stop), &hit);
+    assert_eq!((executed.len(), experiment.runs.len()), (14, 12));
+    let of = |name: &str| {
+        let has = |run: &&RunRecord| run.measures.contains_key(name);
+        experiment.runs.iter().filter(has).map(|run| run.order).collect::<Vec<u64>>()
+    };
+    assert_eq!(of(neighbours::AGAIN), [2, 4]);
+    assert_eq!(of(neighbours::CORES), [4]);
+    let factors = &experiment.header.factors;
+    let judged = crate::judgement::judge(factors, &experiment.runs, &Default::default());
+    let told = judged.sentences.iter().find(|one| one.text.starts_with("other programs disturbed"));
+    let text = &told.unwrap().text;
+    assert!(
+        text.contains("disturbed 1 of 12 runs, although 2 were run again: up to 97 %"),
+        "{text}"
+    );
+    // Not without an end: three of twelve at most.
+    let always = Setting { hit: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15], ..STEADY };
+    let (_, executed, experiment) = go(&directory.path().join("b"), &plan(stop), &always);
+    assert_eq!((executed.len(), experiment.runs.len()), (15, 12));
+}
+
+/// What is said while an experiment of runs that take a second each goes on.
+#[test]
+fn the_first_runs_say_how_long_all_take() {
+    struct Heard(std::cell::RefCell<Vec<String>>);
+    impl Observer for Heard {
+        fn foretold(&self, what: &str) {
+            self.0.borrow_mut().push(what.to_owned());
+        }
+        fn begins(&self, _: &Progress<'_>) {}
+        fn ended(&self, _: &Progress<'_>, _: &RunRecord) {}
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let heard = |repeats_min: u64, budget_seconds: f64| {
+        let stop = Stop { repeats_min, repeats_max: 100, budget_seconds, ..Stop::default() };
+        let heard = Heard(Default::default());
+        let path = directory.path().join(format!("{repeats_min}-{budget_seconds}"));
+        go_heard(&path, &plan(stop), &STEADY, &heard);
+        heard.0.into_inner().first().cloned().unwrap_or_default()
+    };
+    assert_eq!(
+        heard(12, 600.0),
+        "the first 3 runs took 1.00 s each with all that belongs to them: 12 repeats of 3 \
+         combinations take about 36.0 s"
+    );
+    assert!(heard(20, 40.0).ends_with("; the budget of 40.0 s is over before (--budget)"));
+    assert_eq!(heard(5, 600.0), "", "over in half a minute");
+}
 
 /// Runs, going on with what the file holds, and says how it ended and which levels were run.
 fn go(path: &Path, plan: &Plan, setting: &Setting) -> (Ended, Vec<u64>, Experiment) {
+    go_heard(path, plan, setting, &Silent)
+}
+
+fn go_heard(
+    path: &Path,
+    plan: &Plan,
+    setting: &Setting,
+    observer: &dyn Observer,
+) -> (Ended, Vec<u64>, Experiment) {
     let time = Shared::new(0.0);
     let mut fake = Fake {
         time: &time,
@@ -113,6 +196,8 @@ fn go(path: &Path, plan: &Plan, setting: &Setting) -> (Ended, Vec<u64>, Experime
         cancel_in: setting.cancel_in,
         cancel: Cancel::new(),
         executed: Vec::new(),
+        hit: setting.hit,
+        attempts: Shared::new(0),
     };
     let header = header(plan);
     let mut experiment = if path.exists() {
@@ -129,7 +214,7 @@ fn go(path: &Path, plan: &Plan, setting: &Setting) -> (Ended, Vec<u64>, Experime
     let parts = Parts {
         executor: &mut fake,
         file: &mut file,
-        observer: &Silent,
+        observer,
         clock: &|| time.get(),
         cancel: &cancel,
     };

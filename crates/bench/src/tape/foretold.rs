@@ -81,6 +81,9 @@ fn time(jobs: &[TapeJob], rates: &Rates, clock_ratio: f64, stop: &Stop) -> Optio
             parts.push_str(&format!(" and {} for winding", duration(ours(all.winding))));
         }
     }
+    if all.by_commands {
+        parts.push_str("; its small blocks take longer than that");
+    }
     Some(format!("a round of {cells} takes {one} {parts}; {enough}"))
 }
 
@@ -95,6 +98,8 @@ struct Took {
     marking: f64,
     winding: f64,
     filemarks: u64,
+    /// Whether commands take longer than the bytes at the drive's rate.
+    by_commands: bool,
 }
 
 impl Took {
@@ -103,6 +108,7 @@ impl Took {
         self.marking += more.marking;
         self.winding += more.winding;
         self.filemarks += more.filemarks;
+        self.by_commands |= more.by_commands;
     }
 
     fn seconds(&self) -> f64 {
@@ -136,18 +142,29 @@ impl Way<'_> {
             winding += self.wind(0);
         }
         let begun_bytes = self.head_bytes;
+        let by_commands = self.moving(job, bytes) > 1.01 * bytes as f64 / self.highest;
         self.head_bytes = begun_bytes.saturating_add(bytes);
         let filemarks = job.filemarks();
         let parameters = self.rates.parameters.as_ref();
         let mark_ns = parameters.map_or(0, |known| known.synchronise_ns.value);
-        let mut moving = bytes as f64 / self.highest;
+        let mut moving = self.moving(job, bytes);
         if job.operation == Operation::Read {
             winding += self.wind(begun_bytes);
             self.head_bytes = begun_bytes.saturating_add(bytes);
             moving *= 2.0;
         }
         let marking = filemarks as f64 * mark_ns as f64 / 1e9;
-        Took { moving, marking, winding, filemarks }
+        Took { moving, marking, winding, filemarks, by_commands }
+    }
+
+    /// Seconds of a drive that moves while it gets blocks: by its own rate, or by the commands that
+    /// the blocks take, whichever is longer.
+    fn moving(&self, job: &TapeJob, bytes: u64) -> f64 {
+        let by_rate = bytes as f64 / self.highest;
+        let Some(known) = &self.rates.parameters else { return by_rate };
+        let blocks = bytes as f64 / job.block_bytes.max(1) as f64;
+        let commands = blocks * known.command_overhead_ns.value as f64 / 1e9;
+        by_rate.max(commands + bytes as f64 / known.host_bytes_per_second.value.max(1) as f64)
     }
 
     /// Seconds to another place.
@@ -228,6 +245,34 @@ mod tests {
         assert!(text.contains("1 of 3 runs are shorter than 3 of the drive's buffers"), "{text}");
         assert!(said(150.0).contains("the budget of 2 min 30 s gives 2 of 5 repeats"));
         assert!(said(20.0).contains("is not enough for one round"));
+    }
+
+    /// 64 MiB in blocks of 1 KiB with 1 ms for each take more than a minute, whatever the rate.
+    #[test]
+    fn commands_of_small_blocks_are_part_of_a_round() {
+        let job = |block: &str| {
+            let mut cell = cell(&[]);
+            cell.insert(
+                "block_bytes".to_owned(),
+                crate::record::Level::Number(block.parse().unwrap()),
+            );
+            TapeJob::from_cell(&cell, 64 << 20).unwrap()
+        };
+        let generation = Generation::all().iter().find(|known| known.name == "LTO-3").unwrap();
+        let mut parameters = TapeParameters::of(generation);
+        assert!(parameters.set("command_overhead_ns", 1_000_000));
+        assert!(parameters.set("synchronise_ns", 0));
+        let rates = Rates {
+            highest_bytes_per_second: Some(80 << 20),
+            parameters: Some(parameters),
+            is_set: true,
+            ..Rates::default()
+        };
+        let stop = Stop { repeats_min: 1, ..Stop::default() };
+        let said = |block| time(&[job(block)], &rates, 1.0, &stop).unwrap();
+        assert!(said("1024").contains("takes 1 min 0"), "{}", said("1024"));
+        assert!(said("1024").contains("small blocks take longer"), "{}", said("1024"));
+        assert!(said("1048576").contains("takes 800 ms"), "{}", said("1048576"));
     }
 
     /// A virtual LTO-3 with a small cartridge: filemarks and the way back are most of a round.

@@ -198,8 +198,16 @@ fn every_rule_speaks_and_no_other() {
     torn[7].error = Some("no medium".to_owned());
     let torn = judge(&all, &torn, &Options::default());
     let same = Design { rates: [100e6; 4], ..RISING };
+    let near = Design { rates: [50e6, 100e6, 105e6, 108e6], ..RISING };
     let mut judgements = vec![judged(&PLAIN), judged(&slow), flat.judged(), dented.judged()];
-    judgements.extend([torn, same.judged(), two_loads(), three_lengths(), three_windows()]);
+    judgements.extend([
+        torn,
+        same.judged(),
+        near.judged(),
+        two_loads(),
+        three_lengths(),
+        three_windows(),
+    ]);
     judgements.push(two_block_sizes());
     let long = |tweak: fn(&mut RunRecord)| Design { repeats: 12, tweak, ..RISING }.judged();
     judgements.extend([long(wavy), long(two_speeds)]);

@@ -1,7 +1,9 @@
 //! The curve through a sweep in words: what the numbers say about the hardware.
 
+use std::collections::BTreeMap;
+
 use finding::{Certainty, Finding, Unit};
-use report::format::rate;
+use report::format::{counted, rate};
 use report::rounding::Rounding;
 
 use super::super::tape::Drive;
@@ -12,6 +14,7 @@ use crate::model::known::Known;
 use crate::model::{LARGE_RESIDUAL, Model, PhysicalLimit, Point, matching_limit};
 use crate::quantities::{self, title};
 use crate::record::{Cell, Factor, Level, shown_cell};
+use crate::run::neighbours::{CORES, DISK};
 use crate::statistics::interval::Interval;
 
 /// A plateau and a limit that are nearer than this are taken to be the same.
@@ -215,8 +218,17 @@ impl Curve<'_> {
         }
         let told = |place: usize| {
             let (cell, residual) = (self.cell(place), model.residuals[place]);
+            let others = [CORES, DISK].iter().filter_map(|name| cell.measured.get(*name));
+            let others = match others.map(BTreeMap::len).max() {
+                Some(hit) => format!(
+                    "; other programs disturbed {hit} of its {}, which may be why",
+                    counted(cell.rates.len() as u64, "run", "runs")
+                ),
+                None => String::new(),
+            };
             format!(
-                "{} {}{} is out of line: {}, {:.0} % {} than the other levels let one expect",
+                "{} {}{} is out of line: {}, {:.0} % {} than the other levels let one \
+                 expect{others}",
                 title(&self.sweep.factor),
                 self.level(place),
                 in_brackets(&self.sweep.others, self.factors),

@@ -3,11 +3,12 @@
 
 use finding::{Certainty, Finding, Unit};
 
+use super::super::effects::At;
 use super::super::verdict::the_same;
-use super::super::{Judgement, Options, Sentence, Subject, Verdict, rules};
+use super::super::{Effect, Judgement, Options, Sentence, Subject, Verdict, rules};
 use super::told_ratio;
 use crate::quantities::title;
-use crate::record::{Cell, Factor, Level, Role};
+use crate::record::{Cell, Factor, Level, Role, shown_cell};
 use crate::statistics::blocks::Contrast;
 use crate::statistics::ratio::differ;
 
@@ -93,6 +94,29 @@ impl Joint<'_> {
     }
 }
 
+/// Settings that make some combinations slower and others faster: there is no average to tell.
+pub fn turned(factors: &[Factor], judgement: &Judgement) -> Vec<Sentence> {
+    let sentence = |effect: &Effect| {
+        let ends = effect.turns_around.as_ref()?;
+        let change = &effect.change;
+        let told = |at: &At| {
+            let (ratio, _) = told_ratio(at.ratio, at.interval);
+            format!("{ratio} times with {}", shown_cell(&at.others, factors))
+        };
+        let text = format!(
+            "{} {} instead of {} is slower with some settings and faster with others: {} and {}",
+            title(&change.factor),
+            change.to.shown(&change.factor),
+            change.from.shown(&change.factor),
+            told(&ends[0]),
+            told(&ends[1]),
+        );
+        let finding = Finding::new(&rules::JOINT_EFFECT, Certainty::Inferred, text);
+        Some(Sentence::new(Subject::Finding, finding).settled(Verdict::Differs))
+    };
+    judgement.effects.iter().filter_map(sentence).collect()
+}
+
 fn joined(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
@@ -107,7 +131,7 @@ pub fn conditions(judgement: &Judgement, options: &Options) -> Vec<Sentence> {
     let own = judgement
         .effects
         .iter()
-        .filter(|effect| effect.with.is_none() && pooled.over.contains(&effect.change.factor));
+        .filter(|effect| effect.is_average() && pooled.over.contains(&effect.change.factor));
     let sentence = |effect: &super::super::Effect| {
         let change = &effect.change;
         let (ratio, between) = told_ratio(effect.ratio, effect.interval);

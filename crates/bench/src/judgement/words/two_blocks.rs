@@ -18,7 +18,7 @@ const WRITES: &str = "block_bytes";
 pub fn which_matters(judgement: &Judgement, options: &Options) -> Option<Sentence> {
     let effect = |name: &str| {
         let mut own = judgement.effects.iter();
-        own.find(|effect| effect.with.is_none() && effect.change.factor == name)
+        own.find(|effect| effect.is_average() && effect.change.factor == name)
     };
     let (reads, writes) = (effect(READS)?, effect(WRITES)?);
     let verdict = match (reads.verdict, writes.verdict) {
