@@ -193,6 +193,7 @@ fn what_is_not_refused_leaves_files_as_they_were() {
         "fallocate=truncate",
         "gtod_reduce=1",
         "pre_read=1",
+        "fill_device=1",
         "verify_dump=1\nverify_state_save=1",
         "zonemode=strided\nzonesize=64k\nzonerange=64k\nzoneskip=64k",
         "latency_target=500000\nlatency_window=100000\nlatency_percentile=99",

@@ -59,7 +59,7 @@ pub struct RefusedLine {
 pub enum LineFault {
     /// A section whose name could be that of a file.
     #[error(
-        "is no plain name: name the section in brackets with letters, digits, blanks and -_., and \
+        "is no plain name: name the section in brackets with letters, digits, blanks and -_.%, and \
          its file with filename="
     )]
     Section,

@@ -349,6 +349,7 @@ const TABLE: &[(Treatment, &[&str])] = &[
     (LeftOut(TAKEUPS_REPORT), &["block_error_percentiles", "stats", "unified_rw_reporting"]),
     (LeftOut(ERRORS), &["continue_on_error", "ignore_error", "recover_zbd_write_error"]),
     (LeftOut(OWN_FILES), &["create_on_open"]),
+    (LeftOut("a job ends with its size, never with a full disk"), &["fill_device", "fill_fs"]),
     (LeftOut("blocks that fail verification are not written to files"), &["verify_dump"]),
     (Refused(EXECUTES), &["exec_postrun", "exec_prerun"]),
     (
@@ -368,7 +369,7 @@ const TABLE: &[(Treatment, &[&str])] = &[
         ],
     ),
     (RefusedIfSet(REMOVES), &["unlink", "unlink_each_loop"]),
-    (RefusedIfSet(OUTGROWS), &["file_append", "fill_device", "fill_fs"]),
+    (RefusedIfSet(OUTGROWS), &["file_append"]),
     (Refused("it adds files that the job does not name: name them with filename="), &["opendir"]),
     (RefusedIfSet("it makes the files and measures nothing: leave it out"), &["create_only"]),
     (RefusedIfSet(STATES), &["verify_only", "verify_state_load"]),

@@ -109,8 +109,6 @@ fn what_is_not_on_the_list_is_refused() {
         "verify_state_load=1",
         "opendir=/etc",
         "file_append=1",
-        "fill_device=1",
-        "fill_fs=1",
         "ioscheduler=none",
         "replay_redirect=/dev/sdx",
         "merge_blktrace_file=x",
@@ -155,6 +153,7 @@ fn ramps_of_parts_that_begin_together() {
 
 #[test]
 fn sizes_are_those_of_fio() {
+    assert!(bytes("8z") > Some(1 << 50), "zones, of whatever length");
     let sizes = [("512", 512), ("4k", 4096), ("4KiB", 4096), ("2M", 2 << 20), ("1t", 1 << 40)];
     for (text, expected) in sizes {
         assert_eq!(bytes(text), Some(expected), "{text}");
@@ -207,7 +206,7 @@ fn what_is_set_beside_the_file_takes_the_place_of_what_is_in_it() {
 #[test]
 fn all_that_is_refused_is_said_at_once_with_what_to_do() {
     let text = "[global]\nexec_prerun=rm -r /\nname=x\n[/dev/sda]\nunlink=1\nrw=read\n\
-                ioengine=external:/x.so\nnosuch=1\nsize=1z\ninclude /etc/passwd\n";
+                ioengine=external:/x.so\nnosuch=1\nsize=1y\ninclude /etc/passwd\n";
     let Err(JobError::Lines { lines }) = read(text) else { panic!("it was taken") };
     let found: Vec<(usize, &str)> =
         lines.iter().map(|line| (line.number.unwrap(), &*line.line)).collect();
@@ -217,7 +216,7 @@ fn all_that_is_refused_is_said_at_once_with_what_to_do() {
         (5, "unlink=1"),
         (7, "ioengine=external:/x.so"),
         (8, "nosuch=1"),
-        (9, "size=1z"),
+        (9, "size=1y"),
         (10, "include /etc/passwd"),
     ];
     assert_eq!(found, expected);

@@ -79,7 +79,7 @@ pub fn is_harmless_format(text: &str) -> bool {
 
 /// Whether a letter means nothing but itself in a name.
 pub fn is_plain_letter(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || "-_. ".contains(letter)
+    letter.is_ascii_alphanumeric() || "-_.% ".contains(letter)
 }
 
 /// Whether a letter means nothing but itself in a value.
@@ -98,6 +98,8 @@ pub fn bytes(text: &str) -> Option<u64> {
         "m" | "mb" | "mi" | "mib" => 2,
         "g" | "gb" | "gi" | "gib" => 3,
         "t" | "tb" | "ti" | "tib" => 4,
+        // Zones of a length that is not known here: more than any file has.
+        "z" => return Some(u64::MAX >> 8),
         _ => return None,
     };
     number.checked_mul(1024u64.pow(power))

@@ -279,7 +279,7 @@ fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
 /// Says what of a job is run in another way than the file has it.
 fn say_changes(file: &Path, job: &UserJob, path: Option<&Path>) {
     let shown = |path: &Path| escape(path.as_os_str().as_bytes());
-    let mut say = |text: String| {
+    let say = |text: String| {
         crate::terminal::to_standard_error(&format!("takeup: job {}: {text}\n", shown(file)));
     };
     if let (Some(other), Some(path)) = (job.replaced(), path) {
@@ -387,7 +387,11 @@ fn queue_hint(error: &QueueError) -> String {
 fn plan(arguments: &DiskArgs, job: Option<&UserJob>) -> Result<Plan, Failure> {
     let path = arguments.path.clone().unwrap_or_default();
     let path = std::path::absolute(&path).unwrap_or(path);
-    let paths = job.map_or_else(|| vec![path], UserJob::paths);
+    let mut paths = job.map_or_else(|| vec![path], UserJob::paths);
+    if paths.is_empty() {
+        // Of a job whose engines open no file.
+        paths.push(PathBuf::from("no file"));
+    }
     let names_files = !arguments.files.is_empty() || !arguments.file_size.is_empty();
     if names_files && (job.is_some() || !arguments.has_files()) {
         return Err(Failure::of(
