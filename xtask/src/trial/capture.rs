@@ -6,8 +6,9 @@
 //! comes back if every property of every file does. What the capture says beside the job (block,
 //! order, depth, syncs) is held against the first run, as sentences.
 //!
-//! Buffered requests of libaio are not among the cases: `docs/capture.md` says that of them nothing
-//! but their number is seen. A capture that is attached goes on until fio ends.
+//! Not among the cases are buffered requests of libaio, of which nothing but their number is seen,
+//! and several direct files of one process with libaio, whose requests are not told apart
+//! (`docs/capture.md`). A capture that is attached goes on until fio ends.
 
 mod job;
 mod log;

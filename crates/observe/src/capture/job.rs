@@ -15,6 +15,7 @@
 mod blocks;
 mod cadence;
 mod compare;
+mod extent;
 mod group;
 mod section;
 mod slice;

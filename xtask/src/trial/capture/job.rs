@@ -149,10 +149,14 @@ mod tests {
 
     #[test]
     fn sections_that_wait_are_not_in_flight_together() {
-        let text = "; said\n[global]\nthread\n\n[a-reads]\n; captured: /x and 1 more that are alike\n\
-                    filename=f\nioengine=libaio\niodepth=8\n\n[a-writes]\n; captured: /x and 1 more\n\
-                    ioengine=libaio\niodepth=4\nwait_for=a-reads\n[a-writes-2]\n; captured: /x\n\
-                    ioengine=libaio\niodepth=2\nwait_for=a-reads\n[b]\n; captured: /y\nnumjobs=2\n";
+        let more = "; captured: /x and 1 more that are alike";
+        let text = format!(
+            "; said\n[global]\nthread\n\n[a-reads]\n{more}\nfilename=f\nioengine=libaio\n\
+             iodepth=8\n\n[a-writes]\n{more}\nioengine=libaio\niodepth=4\nwait_for=a-reads\n\
+             [a-writes-2]\n; captured: /x\nioengine=libaio\niodepth=2\nwait_for=a-reads\n\
+             [b]\n; captured: /y\nnumjobs=2\n"
+        );
+        let text = text.as_str();
         let sections = Sections::of(text).unwrap();
         assert_eq!(sections.depth(&sections.of_file(Path::new("/x"))), 8);
         assert_eq!(sections.depth(&sections.of_file(Path::new("/y"))), 2);

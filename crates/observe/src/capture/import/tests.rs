@@ -367,7 +367,8 @@ mod hostile {
     }
 }
 
-/// Each new thread was once looked for among all that there are, so that time grew with the square of their number.
+/// Each new thread was once looked for among all that there are, so that time grew with the square
+/// of their number.
 #[test]
 fn many_threads_at_once_are_followed_one_by_one() {
     const THREADS: u32 = 100_000;
@@ -388,7 +389,7 @@ fn a_new_thread_is_the_child_of_the_only_one_that_makes_one() {
     let (all, _) = traced(
         "1 1.000000 openat(AT_FDCWD, \"/srv/x\", O_RDWR) = 3</srv/x> <0.1>\n\
          1 1.100000 write(3</srv/x>, \"\"..., 10) = 10 <0.1>\n\
-         1 1.200000 clone(child_stack=NULL, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD <unfinished ...>\n\
+         1 1.200000 clone(flags=CLONE_VM|CLONE_FILES|CLONE_THREAD <unfinished ...>\n\
          2 1.300000 write(3</srv/x>, \"\"..., 10) = 10 <0.1>\n\
          1 1.400000 <... clone resumed>) = 2 <0.1>\n\
          3 1.500000 write(3</srv/x>, \"\"..., 10) = 10 <0.1>\n",

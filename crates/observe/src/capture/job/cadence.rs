@@ -1,6 +1,7 @@
 //! By which options of fio the syncs of a section come to their number.
 //!
-//! fio syncs behind every so many writes of a section, but for the last one, which ends it (3.33).
+//! fio syncs behind every so many writes of a section, but for the last one, which ends it, and
+//! those that fill a queue of libaio at its beginning (3.33: 385 of 400 at a depth of 16).
 //! Where no such number comes near the count, one part of the writes has the next smaller number
 //! and the rest the next larger one. How syncs bunch is not made again.
 
@@ -19,23 +20,25 @@ pub struct Cadence {
     pub share: f64,
 }
 
-/// How many syncs a section makes.
-pub fn made(writes: u64, every: u64) -> u64 {
-    writes.saturating_sub(1) / every.max(1)
+/// How many syncs a section makes that has so many in flight.
+pub fn made(writes: u64, every: u64, depth: u64) -> u64 {
+    writes.saturating_sub(depth.saturating_sub(1).max(1)) / every.max(1)
 }
 
 /// The sections that make `syncs` of `writes`, of which there is one of each at least.
-pub fn of(writes: u64, syncs: u64) -> Vec<Cadence> {
-    let off = |every: u64| (made(writes, every) as f64 / syncs as f64 - 1.0).abs();
-    let below = (writes.saturating_sub(1) / syncs).max(1);
+pub fn of(writes: u64, syncs: u64, depth: u64) -> Vec<Cadence> {
+    let off = |every: u64| (made(writes, every, depth) as f64 / syncs as f64 - 1.0).abs();
+    let below = (made(writes, 1, depth) / syncs).max(1);
     let above = below + 1;
     let nearer = if off(below) <= off(above) { below } else { above };
-    if off(nearer) <= NEAR || below * syncs >= writes.saturating_sub(1) && below == 1 {
+    if off(nearer) <= NEAR || syncs >= made(writes, 1, depth) {
         return vec![Cadence { every: nearer, share: 1.0 }];
     }
-    // x / below + (1 - x) / above is a sync for each write.
+    // (x writes - lost) / below + ((1 - x) writes - lost) / above are the syncs.
     let (dense, sparse) = (1.0 / below as f64, 1.0 / above as f64);
-    let share = ((syncs as f64 / writes as f64 - sparse) / (dense - sparse)).clamp(0.0, 1.0);
+    let lost = (writes - made(writes, 1, depth)) as f64 * (dense + sparse) / writes as f64;
+    let wanted = syncs as f64 / writes as f64 + lost;
+    let share = ((wanted - sparse) / (dense - sparse)).clamp(0.0, 1.0);
     if whole(share * 100.0) == 0 || whole(share * 100.0) == 100 {
         return vec![Cadence { every: nearer, share: 1.0 }];
     }
@@ -55,16 +58,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_count_comes_back(writes in 1u64..1_000_000, part in 0.0..1.0f64) {
+        fn the_count_comes_back(
+            writes in 1u64..1_000_000,
+            part in 0.0..1.0f64,
+            depth in 1u64..33,
+        ) {
             let syncs = ((writes as f64 * part * part * part) as u64).max(1);
-            let all = of(writes, syncs);
+            let all = of(writes, syncs, depth);
             let shares: f64 = all.iter().map(|it| it.share).sum();
             prop_assert!((shares - 1.0).abs() < 1e-9);
-            let count: u64 =
-                all.iter().map(|it| made((writes as f64 * it.share).round() as u64, it.every)).sum();
+            let own = |it: &Cadence| whole(writes as f64 * it.share);
+            let count: u64 = all.iter().map(|it| made(own(it), it.every, depth)).sum();
             // Each section has none behind its last write.
             let off = (count as f64 - syncs as f64).abs();
-            prop_assert!(off <= 2.5 + 0.05 * syncs as f64, "{count} for {syncs}: {all:?}");
+            let near = 2.5 + depth as f64 + 0.05 * syncs as f64;
+            prop_assert!(off <= near, "{count} for {syncs}: {all:?}");
         }
     }
 }

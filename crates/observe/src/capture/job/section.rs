@@ -12,12 +12,10 @@ use report::format::{count, counted, percent};
 
 use super::super::operation::{Engine, SyncCall};
 use super::super::profile::Class;
-use super::blocks::fio_size;
-use super::bytes;
 use super::group::Group;
-use super::slice::{DEPTH_MAX, Slice, asked_depth};
+use super::slice::{DEPTH_MAX, Slice, asked_depth, filled};
 use super::spread::{self, Load};
-use super::{blocks, cadence, whole};
+use super::{blocks, cadence, extent, whole};
 
 /// Share of rewrites from which on they are imitated.
 const REWRITE_MIN: f64 = 0.05;
@@ -26,6 +24,9 @@ const REWRITE_MIN: f64 = 0.05;
 const FLOW_MAX: f64 = 1000.0;
 /// The weight of syncs: those of writes are several times it, and whole numbers.
 const FLOW_OF_SYNCS: f64 = 8.0;
+
+/// Why requests of several sizes go without a map.
+const MAP_CUTS: &str = "fio's map of places used before would cut the larger requests";
 
 /// An option of fio, or what is known in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +71,11 @@ impl Part {
                 _ => &[Part::Reads, Part::Queued, Part::Syncs],
             };
         }
-        let apart = group.syncs > 0 || rewrites(group).is_some();
+        // Behind one write fio makes a sync again for each read that comes before the next write.
+        let mixed = group.writes as f64 / (1.0 - group.read_share().unwrap_or(0.0)).max(1e-3);
+        let is_mixed =
+            group.syncs > group.writes && (mixed / group.syncs as f64 - 1.0).abs() <= 0.1;
+        let apart = group.syncs > 0 && !is_mixed || rewrites(group).is_some();
         if group.reads > 0 && group.writes > 0 && apart {
             &[Part::Reads, Part::Writes]
         } else {
@@ -102,7 +107,7 @@ pub struct Scale {
     /// Share of the size of files, at most 1.
     pub size_share: f64,
     /// Share of the operations of a part that one section has.
-    slice: f64,
+    pub slice: f64,
 }
 
 impl Scale {
@@ -114,7 +119,7 @@ impl Scale {
             .min(limits.seconds / seconds.max(1e-3))
             .min(1.0);
         let taken = |group: &Group| {
-            let each = size_of(group, share).0;
+            let each = extent::size_of(group, share).0;
             each.saturating_mul(group.names.len() as u64)
         };
         let all = groups.iter().map(taken).fold(0, u64::saturating_add);
@@ -168,9 +173,9 @@ impl Section {
         let block = blocks::add(group, part, &mut lines);
         let jobs = depth(group, part, slice, &mut lines);
         let of_slice = Scale { slice: slice.share, ..*scale };
-        let cut = size(group, part, &of_slice, block, jobs, &mut lines);
+        let cut = extent::size(group, part, &of_slice, block, jobs, &mut lines);
         let files = group.names.len().max(1) as u64;
-        let load = load(group, part, &of_slice, cut / files);
+        let load = extent::load(group, part, &of_slice, cut / files);
         order(group, part, &load, &mut lines);
         opened(group, &mut lines);
         if part.writes(group) > 0 {
@@ -217,9 +222,13 @@ fn captured(group: &Group, lines: &mut Lines) {
 }
 
 fn engine(group: &Group, part: Part, lines: &mut Lines) {
-    if part == Part::Syncs {
-        let origin = "syncs are calls, and fio's engine for a queue asks that for its syncs";
+    if part == Part::Syncs && group.sync_call != SyncCall::Ring.name() {
+        let origin = "syncs are calls, and fio's engine for a ring asks that for its syncs";
         return lines.add("ioengine=psync", origin);
+    }
+    if part == Part::Syncs {
+        let origin = "one at a time: fio repeats the syncs of a deeper ring (3.33)";
+        return lines.add("ioengine=io_uring", origin);
     }
     let calls = |calls: &str| format!("{} by {calls}", count(group.operations()));
     let (engine, by) = match group.engine {
@@ -258,7 +267,10 @@ fn depth(group: &Group, part: Part, slice: Slice, lines: &mut Lines) -> u64 {
                 if slice.depth.is_some() {
                     origin.push_str(", by several sections: fio makes each a power of two");
                 }
-                lines.add(format!("iodepth={}", slice.depth.unwrap_or(all)), origin);
+                // What fio makes of it, whatever it is told.
+                let is_ring = group.engine == Engine::IoUring;
+                let one = if is_ring { all.next_power_of_two() } else { all };
+                lines.add(format!("iodepth={}", slice.depth.unwrap_or(one)), origin);
             }
             None => {
                 let why = group.reason("depth");
@@ -284,149 +296,6 @@ fn depth(group: &Group, part: Part, slice: Slice, lines: &mut Lines) -> u64 {
     jobs
 }
 
-/// What a file of a job may have, and a request in it: more than any disk and any call.
-const FILE_BYTES_MAX: u64 = 1 << 50;
-const BLOCK_BYTES_MAX: u64 = 1 << 40;
-
-/// The unit of a file's size.
-fn padded_block(block: u64) -> u64 {
-    block.clamp(512, BLOCK_BYTES_MAX).next_multiple_of(4096)
-}
-
-/// A section as far as it matters for where its requests go.
-fn load(group: &Group, part: Part, scale: &Scale, file_bytes: u64) -> Load {
-    let sizes = [(&group.read_sizes, part.reads(group)), (&group.write_sizes, part.writes(group))];
-    let used = || sizes.iter().filter(|(_, calls)| *calls > 0);
-    let all = || used().flat_map(|(sizes, _)| sizes.iter());
-    let calls: u64 = all().map(|(_, calls)| calls).sum();
-    let bytes: f64 = all().map(|(bytes, calls)| *bytes as f64 * *calls as f64).sum();
-    let smallest = all().map(|(bytes, _)| *bytes).filter(|it| *it > 0).min();
-    let block_bytes = smallest.or(group.block_bytes).unwrap_or(4096).max(512);
-    let mean = if calls > 0 { bytes / calls as f64 } else { block_bytes as f64 };
-    let operations = part.reads(group) + part.writes(group);
-    Load {
-        operations: whole(operations as f64 * scale.share * scale.slice)
-            .div_ceil(group.names.len().max(1) as u64),
-        file_bytes,
-        block_bytes,
-        mean_bytes: mean.max(block_bytes as f64),
-        is_one_size: all().all(|(bytes, _)| *bytes == block_bytes),
-    }
-}
-
-/// How large a file of a group is, where that comes from, and whether it was there before.
-fn size_of(group: &Group, share: f64) -> (u64, String, Before) {
-    /// Smallest file that is worth making.
-    const BYTES_MIN: u64 = 64 << 10;
-    let files = group.names.len().max(1) as u64;
-    // One file stands for all of them where they are synced.
-    let stands_for = (group.paths.len() as u64).div_ceil(files).max(1);
-    let largest = group.read_sizes.iter().chain(&group.write_sizes).map(|(bytes, _)| *bytes).max();
-    let block = largest.or(group.block_bytes).unwrap_or(4096).max(512);
-    let moved = group.moved_bytes();
-    let fresh = moved as f64 * (1.0 - group.reuse.unwrap_or(0.0)) / group.paths.len().max(1) as f64;
-    // An import has the numbers that a file of others says; no disk has so many bytes.
-    let unit = padded_block(block);
-    let padded = |bytes: u64| bytes.clamp(BYTES_MIN, FILE_BYTES_MAX).next_multiple_of(unit);
-    let before = Before::of(group, fresh);
-    let asked = whole(moved as f64 * share / files as f64);
-    match group.size_bytes {
-        Some(size) if group.device => {
-            let cut = size.min(moved.saturating_mul(4)).max(64 << 20);
-            let origin = format!("the device has {}, of which a part is taken", bytes(size));
-            (padded(cut), origin, Before::There)
-        }
-        Some(size) if before == Before::There => {
-            let size = size.saturating_mul(stands_for);
-            (padded(size), format!("{} in the capture", bytes(size)), before)
-        }
-        _ if moved > 0 => {
-            let origin = format!("{} were moved in each", bytes(moved / group.paths.len() as u64));
-            (padded(asked), origin, before)
-        }
-        Some(size) => (padded(size), format!("{} in the capture", bytes(size)), before),
-        None => {
-            (padded(block * 1024), "size unknown: 1024 blocks are an assumption".into(), before)
-        }
-    }
-}
-
-/// Whether what is written was there before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
-    /// It had room for what was written: its size does not change.
-    There,
-    /// It grew while it was written.
-    Grew,
-    /// Not known.
-    Unknown,
-}
-
-impl Before {
-    /// `fresh` is how many bytes were moved in a file for the first time.
-    fn of(group: &Group, fresh: f64) -> Before {
-        if group.append == Some(true) {
-            return Before::Grew;
-        }
-        match group.size_bytes {
-            // A block at the end may have been cut.
-            Some(size) if size as f64 > fresh * 1.05 + 65536.0 => Before::There,
-            Some(_) if group.writes == 0 => Before::There,
-            Some(_) if group.written_bytes.is_some() => Before::Grew,
-            _ => Before::Unknown,
-        }
-    }
-}
-
-/// The size of the files and what is done with it; returns the bytes that they take.
-fn size(group: &Group, part: Part, scale: &Scale, block: u64, jobs: u64, lines: &mut Lines) -> u64 {
-    let (size, origin, before) = size_of(group, scale.share);
-    let files = group.names.len().max(1) as u64;
-    let unit = padded_block(block);
-    let least = unit * 4;
-    let cut = (whole((size as f64 * scale.size_share).floor()) / unit * unit).max(least);
-    let (size, origin) =
-        if cut < size { (cut, format!("{origin}; cut by a limit")) } else { (size, origin) };
-    lines.add(format!("filesize={}", fio_size(size)), origin);
-    if files > 1 {
-        lines.add(format!("nrfiles={files}"), "each of them of that size");
-    }
-    let operations = part.reads(group) + part.writes(group);
-    let own = whole(operations as f64 * scale.share * scale.slice).div_ceil(jobs).max(1);
-    let each = if jobs > 1 { format!(", by {jobs} jobs") } else { String::new() };
-    let origin = if scale.share < 1.0 {
-        format!("{} were captured{each}; cut by a limit", count(operations))
-    } else {
-        format!("{} were captured{each}", count(operations))
-    };
-    lines.add(format!("number_ios={own}"), origin);
-    let most = own.saturating_mul(block).max(size.saturating_mul(files)).max(unit);
-    lines.add(format!("io_size={}", fio_size(most)), "more than number_ios takes, which ends it");
-    if part.writes(group) > 0 {
-        written(group, before, cut < size, lines);
-    }
-    size.saturating_mul(files)
-}
-
-/// What was there before a write.
-fn written(group: &Group, before: Before, is_cut: bool, lines: &mut Lines) {
-    match before {
-        Before::There => lines.add("overwrite=1", "the file had room for what was written"),
-        Before::Grew if group.append == Some(true) && !is_cut => {
-            lines.add("file_append=1", "opened to append; the job's file begins empty");
-            lines.add("fallocate=none", "it grows with what is written");
-        }
-        Before::Grew => lines.add("fallocate=none", "the file grew with what was written"),
-        Before::Unknown => {
-            let placed = matches!(group.class, Class::WriteAheadLog | Class::Data);
-            let why = group.reason("size_bytes");
-            let value = placed.then(|| "overwrite=1".to_owned());
-            let taken = if placed { "a file that was there" } else { "a file that grows" };
-            lines.assume(value, "what was there before", why, taken);
-        }
-    }
-}
-
 /// How often a place is written before the next one, where that is often.
 fn rewrites(group: &Group) -> Option<(u64, f64)> {
     let share = group.rewrite.filter(|share| *share >= REWRITE_MIN)?;
@@ -448,19 +317,7 @@ fn order(group: &Group, part: Part, load: &Load, lines: &mut Lines) {
         lines.add(format!("rwmixread={share}"), origin);
     }
     let Some(sequential) = group.sequential else {
-        let in_order = matches!(group.class, Class::WriteAheadLog | Class::Stream);
-        let (rw, taken) = if in_order {
-            (plain.to_owned(), "in order, as such files are,")
-        } else {
-            (format!("rand{plain}"), "at random")
-        };
-        let why = group.reason("sequential_share");
-        lines.assume(Some(format!("rw={rw}")), "order", why, taken);
-        if !in_order && !load.is_one_size {
-            let why = "fio's map of places used before would cut the larger requests";
-            lines.add("norandommap=1", why);
-        }
-        return;
+        return assumed_order(group, plain, load, lines);
     };
     let rewritten = rewrites(group).filter(|_| writes > 0 && reads == 0);
     let again = if reads > 0 { 0.0 } else { group.rewrite.unwrap_or(0.0) };
@@ -505,7 +362,22 @@ fn order(group: &Group, part: Part, load: &Load, lines: &mut Lines) {
     if load.is_one_size || matches!(spread, spread::Spread::Even) {
         return;
     }
-    lines.add("norandommap=1", "fio's map of places used before would cut the larger requests");
+    lines.add("norandommap=1", MAP_CUTS);
+}
+
+/// Where in the file, if that was not seen.
+fn assumed_order(group: &Group, plain: &str, load: &Load, lines: &mut Lines) {
+    let in_order = matches!(group.class, Class::WriteAheadLog | Class::Stream);
+    let (rw, taken) = if in_order {
+        (plain.to_owned(), "in order, as such files are,")
+    } else {
+        (format!("rand{plain}"), "at random")
+    };
+    let why = group.reason("sequential_share");
+    lines.assume(Some(format!("rw={rw}")), "order", why, taken);
+    if !in_order && !load.is_one_size {
+        lines.add("norandommap=1", MAP_CUTS);
+    }
 }
 
 /// With which flags it is opened.
@@ -546,7 +418,7 @@ fn syncs(group: &Group, part: Part, slice: Slice, lines: &mut Lines) {
     }
     let made = match part {
         Part::Syncs => group.syncs,
-        _ => cadence::made(whole(group.writes as f64 * slice.share), every),
+        _ => cadence::made(whole(group.writes as f64 * slice.share), every, filled(group)),
     };
     let mut origin = format!(
         "{} {} of {} writes, one for {}",

@@ -38,6 +38,11 @@ impl Slice {
             return whole;
         }
         let Some(depth) = group.depth.map(|depth| asked_depth(group, depth)) else { return whole };
+        // One of its own is as near as several for a depth that is just short of a power of two.
+        let power = depth.next_power_of_two();
+        if depth * 15 >= power * 14 {
+            return whole;
+        }
         let mut left = depth;
         let mut depths = Vec::new();
         while left > 0 && depths.len() < SLICES_MAX {
@@ -71,7 +76,7 @@ impl Slice {
         if !has_syncs || group.writes == 0 {
             return vec![one];
         }
-        let cadences = cadence::of(group.writes, group.syncs);
+        let cadences = cadence::of(group.writes, group.syncs, filled(group));
         let slice = |(at, cadence): (usize, &cadence::Cadence)| Slice {
             number: at + 1,
             share: cadence.share,
@@ -80,6 +85,14 @@ impl Slice {
             ..one
         };
         cadences.iter().enumerate().map(slice).collect()
+    }
+}
+
+/// How many writes fio has in flight at the beginning, without a sync behind them.
+pub fn filled(group: &Group) -> u64 {
+    match (group.engine, group.depth) {
+        (Engine::Libaio, Some(depth)) => asked_depth(group, depth),
+        _ => 1,
     }
 }
 

@@ -21,6 +21,11 @@ const PARTS: usize = 20;
 /// What share of the requests goes elsewhere than if all parts were alike, for parts to be hot.
 const SKEWED: f64 = 0.15;
 
+/// From this share on nearly all was used before, however hot the blocks are.
+const SATURATED: f64 = 0.85;
+/// The chance that two requests go to one block, above which blocks are hot.
+const SAME_BLOCK: f64 = 0.004;
+
 /// A distribution for fio.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Spread {
@@ -82,17 +87,22 @@ impl Load {
         }
     }
 
-    /// The blocks in the order of their chances, in groups that grow with them.
-    fn zipf(&self, exponent: f64) -> f64 {
+    /// The blocks in the order of their chances, in groups that grow with them: the weight of one,
+    /// and how many there are.
+    fn groups(&self, exponent: f64) -> Vec<(f64, f64)> {
         let blocks = self.blocks();
-        let (mut from, mut weights, mut groups) = (1.0, 0.0, Vec::new());
+        let (mut from, mut groups) = (1.0, Vec::new());
         while from <= blocks {
             let to = (from * 1.05).ceil().max(from + 1.0).min(blocks + 1.0);
-            let each = f64::powf((from + to - 1.0) / 2.0, -exponent);
-            weights += each * (to - from);
-            groups.push((each, to - from));
+            groups.push((f64::powf((from + to - 1.0) / 2.0, -exponent), to - from));
             from = to;
         }
+        groups
+    }
+
+    fn zipf(&self, exponent: f64) -> f64 {
+        let groups = self.groups(exponent);
+        let weights: f64 = groups.iter().map(|(each, count)| each * count).sum();
         let part = |(each, count): &(f64, f64)| {
             let chance = each / weights;
             chance * count * self.again(chance)
@@ -100,12 +110,42 @@ impl Load {
         groups.iter().map(part).sum()
     }
 
+    /// The chance that two requests go to one block.
+    fn same_block(&self, exponent: f64) -> f64 {
+        let groups = self.groups(exponent);
+        let weights: f64 = groups.iter().map(|(each, count)| each * count).sum();
+        let squares: f64 = groups.iter().map(|(each, count)| each * each * count).sum();
+        squares / (weights * weights)
+    }
+
+    /// The exponent by how uneven parts of the file were used: of blocks that are scattered over
+    /// them two requests go to one part because they go to one block, or by chance.
+    fn fitted_to_parts(&self, group: &Group) -> Option<f64> {
+        let counts = &group.places.counts;
+        let all: f64 = counts.iter().map(|(_, count)| *count as f64).sum();
+        let parts = (group.size_bytes? as f64 / group.places.cell_bytes.max(1) as f64)
+            .max(counts.len() as f64);
+        if parts < 16.0 || all < 500.0 {
+            return None;
+        }
+        let squares: f64 = counts.iter().map(|(_, count)| (*count as f64 / all).powi(2)).sum();
+        let same = (squares - 1.0 / parts - 1.0 / all) / (1.0 - 1.0 / parts);
+        let even = 1.0 / self.blocks();
+        let is_hot = same > SAME_BLOCK.max(1.5 * even);
+        is_hot.then(|| Load::solved(|exponent| self.same_block(exponent) < same))
+    }
+
     /// The exponent that makes the share.
     fn fitted(&self, reuse: f64) -> f64 {
+        Load::solved(|exponent| self.zipf(exponent) < reuse)
+    }
+
+    /// The exponent up to which something is so.
+    fn solved(is_less: impl Fn(f64) -> bool) -> f64 {
         let [mut low, mut high] = ZIPF;
-        for _ in 0..40 {
+        for _ in 0..14 {
             let middle = f64::midpoint(low, high);
-            if self.zipf(middle) < reuse { low = middle } else { high = middle }
+            if is_less(middle) { low = middle } else { high = middle }
         }
         let exponent = (f64::midpoint(low, high) * 100.0).round() / 100.0;
         if (exponent - 1.0).abs() < 0.005 { 1.01 } else { exponent }
@@ -125,6 +165,11 @@ pub fn of(group: &Group, load: &Load) -> Spread {
         return hot;
     }
     let even = load.reuse(&Spread::Even);
+    if reuse >= SATURATED
+        && let Some(exponent) = load.fitted_to_parts(group)
+    {
+        return Spread::Blocks(exponent);
+    }
     if load.is_one_size && reuse < even - NEAR {
         return Spread::Once;
     }
@@ -193,7 +238,7 @@ impl Spread {
     /// As fio takes it, and what is said of it.
     pub fn lines(&self, load: &Load, reuse: Option<f64>) -> Vec<(String, String)> {
         let captured = match reuse {
-            Some(reuse) => format!("{} of places were used before", percent(reuse)),
+            Some(reuse) => format!("{} of requests went to places used before", percent(reuse)),
             None => "whether places were used before is not seen".to_owned(),
         };
         let brings = format!("brings {}", percent(load.reuse(self)));

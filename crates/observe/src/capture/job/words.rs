@@ -93,7 +93,8 @@ pub fn of_all(captured: &Profile, job: &Job, run: &Profile) -> Vec<String> {
         left_out.map(|left_out| format!("not in the job: {left_out}")).collect();
     if job.groups.iter().map(|written| written.sections.len()).sum::<usize>() > 1 {
         sentences.push(
-            "sections run beside one another; which file waited for which is not reproduced"
+            "reads and writes of one file may come one after the other, and files side by side: \
+             which waited for which is not reproduced"
                 .to_owned(),
         );
     }

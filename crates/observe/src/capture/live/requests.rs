@@ -93,8 +93,9 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Of the kernel's number of a device, sectors, where the first of them is, and letters: `W` writes, `R` reads, `M` is a
-    /// file system's own business (`blk_fill_rwbs`, kernel/trace/blktrace.c).
+    /// Of the kernel's number of a device, sectors, where the first of them is, and letters: `W`
+    /// writes, `R` reads, `M` is a file system's own business (`blk_fill_rwbs`,
+    /// kernel/trace/blktrace.c).
     pub(super) fn of(device: u64, sectors: u64, first: Option<u64>, letters: u64) -> Option<Block> {
         let letters = letters.to_ne_bytes();
         // Without a sector it is a flush of the device's cache.

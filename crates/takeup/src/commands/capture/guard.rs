@@ -29,8 +29,8 @@ const TRIES_MAX: u32 = 500;
 pub struct Guard(Option<ChildStdin>);
 
 impl Guard {
-    /// Starts one for this process. Without one a capture does what it does: what it leaves if it is
-    /// killed is left to the next capture.
+    /// Starts one for this process. A capture goes on where none can be started: what it leaves if
+    /// it is killed is left to the next one then.
     pub fn start(tracefs: Option<&Path>) -> Guard {
         // The program as it runs, whatever has become of its file.
         let mut command = Command::new("/proc/self/exe");
