@@ -121,7 +121,8 @@ fn go(path: &Path, plan: &Plan, setting: &Setting) -> (Ended, Vec<u64>, Experime
         Experiment { header, runs: Vec::new(), torn_bytes: 0 }
     };
     let mut file = if path.exists() {
-        RunFile::go_on(path, &experiment).unwrap()
+        let (file, begun) = RunFile::begun(path).unwrap().unwrap();
+        file.go_on(&begun).unwrap()
     } else {
         RunFile::create(path, &experiment.header).unwrap()
     };
