@@ -65,8 +65,19 @@ enum Command {
     Man(man::ManArgs),
 }
 
+impl Command {
+    /// Whether it opens many files at once, and starts no program that should not.
+    fn moves_trees(&self) -> bool {
+        use Command::{Backup, List, Pipe, Restore, Verify};
+        matches!(self, Backup(_) | Restore(_) | List(_) | Verify(_) | Pipe(_))
+    }
+}
+
 /// Runs what the arguments ask for.
 pub fn run(arguments: TakeupArgs) -> ExitCode {
+    if arguments.command.moves_trees() {
+        host::open_files::raise();
+    }
     match arguments.command {
         Command::Backup(arguments) => backup::run(&arguments),
         Command::Restore(arguments) => restore::run(&arguments),

@@ -8,11 +8,13 @@ mod change;
 mod commands;
 mod failure;
 mod interrupt;
+mod memory;
 mod options;
 mod outcome;
 mod output_file;
 mod quantity;
 mod recording;
+mod small_file;
 mod standard_output;
 mod tape_source;
 mod terminal;
@@ -23,6 +25,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use commands::TakeupArgs;
+
+#[global_allocator]
+static MEMORY: memory::OrEnd = memory::OrEnd;
 
 fn main() -> ExitCode {
     #[cfg(debug_assertions)]
