@@ -208,6 +208,9 @@ pub enum BackupError {
     /// A set on tape did not come to its end. Part of it is there.
     #[error(transparent)]
     Unfinished(Box<Unfinished>),
+    /// Files were left out because this process could not open any more.
+    #[error(transparent)]
+    Shortage(#[from] interruptible::Shortage),
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),

@@ -189,6 +189,9 @@ pub enum RestoreError {
     /// A stage cannot be started, or broke down.
     #[error(transparent)]
     Stage(#[from] StageFailure),
+    /// Files were left out because this process could not open any more.
+    #[error(transparent)]
+    Shortage(#[from] interruptible::Shortage),
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -283,6 +286,7 @@ fn restore_into(
     run.stages.extend([parse.report(), create.report()]);
     let index = check.as_deref().map(|check| &check.index);
     let not_found = not_found(&mut selection, index, &warnings);
+    interruptible::check_shortage()?;
     let checksums = check::conclude(check.as_deref(), late, &lost, &options, &warnings);
     something(run.members + existing, &options, &not_found, &warnings)?;
     if options.synchronise == Synchronise::Yes {

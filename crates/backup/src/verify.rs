@@ -282,6 +282,9 @@ pub enum VerifyError {
     /// A stage cannot be started, or broke down.
     #[error(transparent)]
     Stage(#[from] StageFailure),
+    /// Files were left out because this process could not open any more.
+    #[error(transparent)]
+    Shortage(#[from] interruptible::Shortage),
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -366,6 +369,7 @@ pub fn verify(
         live::find_extra(against, &workers, &mut report, &warnings, cancel)?;
         report.elsewhere = elsewhere::look(against, &report);
     }
+    interruptible::check_shortage()?;
     report.run.seconds = start.elapsed().as_secs_f64();
     report.warnings = warnings.count();
     Ok(report)

@@ -5,9 +5,11 @@
 //! by whoever goes on writing, and said. Everything that is concluded from a file can be concluded
 //! again from it, later, by other methods.
 
+mod run_file;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use flow::run::StageReport;
@@ -18,6 +20,8 @@ use crate::disk::Operations;
 use crate::histogram::Histogram;
 use crate::programs::{PipeUse, ProgramUse};
 use crate::quantities::{self, Unit};
+
+pub use run_file::RunFile;
 
 /// Version of the lines. Fields are added without a new one.
 pub const FORMAT: u32 = 1;
@@ -416,6 +420,14 @@ pub enum RecordError {
         /// Its format.
         format: u32,
     },
+    /// A file to go on with that another user may have made.
+    #[error("{} is not gone on with: {why}", path.display())]
+    Untrusted {
+        /// The file.
+        path: PathBuf,
+        /// What another user could have done.
+        why: String,
+    },
 }
 
 /// More runs than this are not judged: an experiment of a year, one run each two minutes.
@@ -530,54 +542,6 @@ fn read_line(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a line without end"));
     }
     Ok(bytes)
-}
-
-/// A file of runs that is being written.
-#[derive(Debug)]
-pub struct RunFile {
-    file: File,
-    path: PathBuf,
-}
-
-impl RunFile {
-    /// Begins a file, which must not exist.
-    pub fn create(path: &Path, header: &Header) -> Result<RunFile, RecordError> {
-        let opened = OpenOptions::new().append(true).create_new(true).open(path);
-        let file = opened.map_err(|source| RecordError::File {
-            what: "create",
-            path: path.to_owned(),
-            source,
-        })?;
-        let mut file = RunFile { file, path: path.to_owned() };
-        file.append(&header_line(header))?;
-        Ok(file)
-    }
-
-    /// Goes on with a file, behind its last whole line.
-    pub fn go_on(path: &Path, experiment: &Experiment) -> Result<RunFile, RecordError> {
-        let error = |source| RecordError::File { what: "append to", path: path.to_owned(), source };
-        let mut file = OpenOptions::new().append(true).open(path).map_err(error)?;
-        let length = file.seek(SeekFrom::End(0)).map_err(error)?;
-        file.set_len(length - experiment.torn_bytes.min(length)).map_err(error)?;
-        Ok(RunFile { file, path: path.to_owned() })
-    }
-
-    /// Removes a file that holds nothing to be kept.
-    pub fn remove(self) -> Result<(), RecordError> {
-        let removed = std::fs::remove_file(&self.path);
-        removed.map_err(|source| RecordError::File { what: "remove", path: self.path, source })
-    }
-
-    /// Appends a run, and waits until it is on the disk.
-    pub fn push(&mut self, run: &RunRecord) -> Result<(), RecordError> {
-        self.append(&run_line(run))
-    }
-
-    fn append(&mut self, line: &[u8]) -> Result<(), RecordError> {
-        let written = self.file.write_all(line).and_then(|()| self.file.sync_data());
-        let path = &self.path;
-        written.map_err(|source| RecordError::File { what: "write", path: path.clone(), source })
-    }
 }
 
 #[cfg(test)]

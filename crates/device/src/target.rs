@@ -9,7 +9,9 @@
 //! What an archive holds is the secret of many: a new one that root makes is root's alone, and one
 //! that takes the place of another is no more open than that was (`replaced`).
 
+mod links;
 mod replaced;
+mod unfinished;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -23,6 +25,8 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use replaced::Replaced;
+
+pub use unfinished::abandon;
 
 /// What to do when the target holds something already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -160,7 +164,7 @@ pub struct Target {
 /// A file that has not got its final name yet.
 #[derive(Debug)]
 struct Pending {
-    directory: OwnedFd,
+    directory: Arc<OwnedFd>,
     partial: OsString,
     name: OsString,
     existing: Existing,
@@ -303,6 +307,7 @@ impl Target {
             Err(error) => return Err(fail("synchronise the folder of", error)),
         }
         self.pending = None;
+        unfinished::remove(&self.file);
         Ok(Completed { not_kept })
     }
 
@@ -376,7 +381,8 @@ impl Target {
             |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
         // An existing target may be a symbolic link: write beside the file that it leads to.
         let real = match existing {
-            Existing::Replace => std::fs::canonicalize(path).unwrap_or_else(|_| path.into()),
+            Existing::Replace => links::followed(path)
+                .map_err(|source| TargetError::Open { path: path.into(), source })?,
             Existing::Keep => path.to_path_buf(),
         };
         let name = real.file_name().ok_or_else(|| open_error(Errno::ISDIR))?.to_owned();
@@ -403,8 +409,13 @@ impl Target {
             FileMode::Usual => 0o666,
         };
         let file = lock_partial(&directory, &partial, path, first_mode)?;
+        let directory = Arc::new(directory);
         let pending = Pending { directory, partial, name, existing, mode, replaced };
-        Ok(Target::of(file, TargetKind::File, path, Some(pending)))
+        let target = Target::of(file, TargetKind::File, path, Some(pending));
+        if let Some(pending) = &target.pending {
+            unfinished::add(&target.file, &pending.directory, &pending.partial);
+        }
+        Ok(target)
     }
 }
 
@@ -434,6 +445,7 @@ impl Drop for Target {
         {
             let _ = unlink(&pending.directory, &pending.partial);
         }
+        unfinished::remove(&self.file);
     }
 }
 

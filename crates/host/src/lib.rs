@@ -2,9 +2,10 @@
 //!
 //! [`counters`] is what the kernel counts: looked at twice, the difference is what happened in
 //! between. [`layers`] is the storage below a path, [`stack`] all that is to be told of it layer by
-//! layer, of this or a recorded [`machine`], [`queue`] how the queue of a block device is
-//! set, [`settings`] what of the kernel can be set, [`mounts`] what is mounted where, [`processes`]
-//! what is told of one process, [`threads`] what its threads are in, and [`pipes`] how full those
+//! layer, of this or a recorded [`machine`], [`queue`] how the queue of a block device is set,
+//! [`settings`] what of the kernel can be set, [`mounts`] what is mounted where, [`open_files`] how
+//! many this process may have open, [`processes`] what is told of one process, [`programs`] where
+//! those are that we start, [`threads`] what its threads are in, and [`pipes`] how full those
 //! between programs are.
 //! [`unnamed_file()`] is a place on its disk for what nobody needs behind the run.
 //!
@@ -32,8 +33,10 @@ mod disk_watch;
 pub mod layers;
 pub mod machine;
 pub mod mounts;
+pub mod open_files;
 pub mod pipes;
 pub mod processes;
+pub mod programs;
 pub mod queue;
 pub mod settings;
 pub mod stack;

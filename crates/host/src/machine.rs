@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -147,12 +147,9 @@ impl Machine {
 /// What a program writes to its standard output.
 fn output(program: &str, arguments: &[&str], within: Duration) -> io::Result<Vec<u8>> {
     let ends = Instant::now() + within;
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut child = Command::new(program)
+    let mut child = crate::programs::command(program)?
         .args(arguments)
         .env("LC_ALL", "C")
-        // Where such programs are, which is not in the path of every user.
-        .env("PATH", format!("{path}:/usr/local/sbin:/usr/sbin:/sbin:/opt/VRTS/bin"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

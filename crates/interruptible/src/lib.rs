@@ -12,11 +12,15 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 #![expect(clippy::disallowed_methods, reason = "here they are made again")]
 
+mod shortage;
+
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::path::Arg;
+
+pub use shortage::{Shortage, check_shortage, remember_shortage};
 
 /// `open(2)`.
 ///
@@ -38,6 +42,23 @@ pub fn openat(
     flags: OFlags,
     mode: Mode,
 ) -> Result<OwnedFd, Errno> {
+    path.into_with_c_str(|path| {
+        shortage::opened(|| rustix::fs::openat(&directory, path, flags, mode))
+    })
+}
+
+/// `openat(2)` of something that is not needed yet: that no descriptor is left for it is no
+/// shortage ([`check_shortage`]).
+///
+/// # Errors
+///
+/// What the kernel says, but for `EINTR`.
+pub fn openat_ahead(
+    directory: impl AsFd,
+    path: impl Arg,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd, Errno> {
     path.into_with_c_str(|path| retry_on_intr(|| rustix::fs::openat(&directory, path, flags, mode)))
 }
 
@@ -54,7 +75,7 @@ pub fn openat2(
     resolve: ResolveFlags,
 ) -> Result<OwnedFd, Errno> {
     path.into_with_c_str(|path| {
-        retry_on_intr(|| rustix::fs::openat2(&directory, path, flags, mode, resolve))
+        shortage::opened(|| rustix::fs::openat2(&directory, path, flags, mode, resolve))
     })
 }
 

@@ -4,6 +4,8 @@
 //! bytes that are no UTF-8. What is shown is one line and can be told from other names; it is the
 //! notation of the C language, which `printf '%b'` of a shell reads back.
 
+use std::borrow::Cow;
+
 /// `name` with control characters, backslashes and whatever is no UTF-8 escaped.
 pub fn escape(name: &[u8]) -> String {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'\\';
@@ -38,6 +40,53 @@ pub fn escape_controls(sentence: &str) -> String {
     let parts: Vec<String> = sentence.split('\\').map(|part| escape(part.as_bytes())).collect();
     parts.join("\\")
 }
+
+/// What may go to standard output or to standard error: text in which a terminal obeys nothing but
+/// line ends, tabs and the bold heads of our own tables.
+///
+/// Names are escaped where they are put into a sentence ([`escape`]). This is the wall behind that:
+/// every text goes through it, so that a field of a record that no sentence has escaped does no
+/// more harm than another. What is hidden becomes `\\uXXXX`, which is the same text in JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Printable<'a>(Cow<'a, str>);
+
+impl<'a> Printable<'a> {
+    /// Makes it of any bytes; what is no UTF-8 becomes octal, as in names.
+    pub fn of(bytes: &'a [u8]) -> Printable<'a> {
+        let own = |text: &str| BOLD.iter().any(|code| text.starts_with(code));
+        let is_kept = |text: &str| match text.chars().next() {
+            Some('\n' | '\t') => true,
+            Some('\u{1b}') => own(text),
+            Some(character) => !is_hidden(character),
+            None => true,
+        };
+        if let Ok(text) = std::str::from_utf8(bytes)
+            && text.char_indices().all(|(at, _)| is_kept(&text[at..]))
+        {
+            return Printable(Cow::Borrowed(text));
+        }
+        let mut shown = String::with_capacity(bytes.len());
+        for chunk in bytes.utf8_chunks() {
+            for (at, character) in chunk.valid().char_indices() {
+                if is_kept(&chunk.valid()[at..]) {
+                    shown.push(character);
+                } else {
+                    shown.push_str(&format!("\\u{:04x}", u32::from(character)));
+                }
+            }
+            push_octal(&mut shown, chunk.invalid());
+        }
+        Printable(Cow::Owned(shown))
+    }
+
+    /// The bytes to be written.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// What `report::table` sets around the head of a table.
+const BOLD: [&str; 2] = ["\x1b[1m", "\x1b[0m"];
 
 /// Control characters, and those that change the direction of what follows, with which one name
 /// can be made to look like another (Unicode technical report 36, section 2.5).
@@ -91,6 +140,22 @@ mod tests {
         assert_eq!(escape(b"a\x1b[2Jb\n\xff"), "a\\033[2Jb\\n\\377");
         assert_eq!(escape("grün ☂".as_bytes()), "grün ☂");
         assert_eq!(escape("a\u{202e}b".as_bytes()), "a\\342\\200\\256b");
+    }
+
+    #[test]
+    fn nothing_that_is_printed_is_obeyed_but_our_own_bold() {
+        let check = |text: &[u8], expected: &str| {
+            assert_eq!(Printable::of(text).as_bytes(), expected.as_bytes(), "{text:?}");
+        };
+        check(b"\x1b[1mhead\x1b[0m\n\ta \\n", "\x1b[1mhead\x1b[0m\n\ta \\n");
+        check(b"\x1b[2J\x1b]0;title\x07\r", "\\u001b[2J\\u001b]0;title\\u0007\\u000d");
+        check("\u{9b}2J\u{202e}\x7f".as_bytes(), "\\u009b2J\\u202e\\u007f");
+        check(b"\x1b[1\xff", "\\u001b[1\\377");
+        let document = serde_json::json!({ "a": "\u{9b}\u{202e}\x1b\n" });
+        let printed = document.to_string();
+        let printed = Printable::of(printed.as_bytes());
+        let read: serde_json::Value = serde_json::from_slice(printed.as_bytes()).unwrap();
+        assert_eq!(read, document);
     }
 
     proptest! {

@@ -267,9 +267,13 @@ impl PageTable {
         self
     }
 
-    /// The table as CSV (RFC 4180), with `\n` at the end of lines.
+    /// The table as CSV (RFC 4180), with `\n` at the end of lines. A field that a spreadsheet would
+    /// take for a formula has an apostrophe in front, which makes it text there.
     pub fn to_csv(&self) -> String {
         let field = |text: &String| {
+            let may_be_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+            let is_formula = may_be_formula && text.parse::<f64>().is_err();
+            let text = &if is_formula { format!("'{text}") } else { text.clone() };
             if text.contains([',', '"', '\n', '\r']) {
                 format!("\"{}\"", text.replace('"', "\"\""))
             } else {
@@ -338,6 +342,12 @@ mod tests {
             columns: vec![("a,b".into(), Cells::Words), ("c".into(), Cells::Numbers)],
             rows: vec![vec!["say \"x\"".into(), "1\n2".into()]],
         };
+        let formulas = ["=cmd|' /C calc'!A0", "+1+2", "-1.5e3", "@sum", "--fast", "-"];
+        let rows = formulas.map(|text| vec![text.to_owned()]).to_vec();
+        let columns = vec![("=a".into(), Cells::Words)];
+        let harmless = PageTable { caption: String::new(), columns, rows }.to_csv();
+        let expected = "'=a\n'=cmd|' /C calc'!A0\n'+1+2\n-1.5e3\n'@sum\n'--fast\n'-\n";
+        assert_eq!(harmless, expected);
         assert_eq!(table.to_csv(), "\"a,b\",c\n\"say \"\"x\"\"\",\"1\n2\"\n");
     }
 }

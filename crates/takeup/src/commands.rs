@@ -91,8 +91,19 @@ fn with_exit_codes(command: clap::Command) -> clap::Command {
     }
 }
 
+impl Command {
+    /// Whether it opens many files at once, and starts no program that should not.
+    fn moves_trees(&self) -> bool {
+        use Command::{Backup, List, Pipe, Restore, Verify};
+        matches!(self, Backup(_) | Restore(_) | List(_) | Verify(_) | Pipe(_))
+    }
+}
+
 /// Runs what the arguments ask for.
 pub fn run(arguments: TakeupArgs) -> ExitCode {
+    if arguments.command.moves_trees() {
+        host::open_files::raise();
+    }
     match arguments.command {
         Command::Backup(arguments) => backup::run(&arguments),
         Command::Restore(arguments) => restore::run(&arguments),

@@ -22,6 +22,7 @@ use device::source::SourceError;
 use device::tape::OpenError;
 use device::target::TargetError;
 use flow::crew::StageFailure;
+use interruptible::Shortage;
 use observe::capture::record::CaptureRecordError;
 use report::escape::escape;
 use report::run_record::RunRecordError;
@@ -194,6 +195,7 @@ impl From<BackupError> for Failure {
                 Some(format!("--ring of at least {least}, or smaller blocks with --block-size"))
             }
             BackupError::Engine(_) => Some(NO_URING.to_owned()),
+            BackupError::Shortage(shortage) => shortage_hint(*shortage),
             BackupError::Tape(error) => tape_set_hint(error),
             BackupError::Stage(failure) => stage_hint(failure),
             BackupError::Unfinished(unfinished) => {
@@ -323,6 +325,7 @@ impl From<RestoreError> for Failure {
         let hint = match &error {
             RestoreError::Read(failure) => read_hint(failure),
             RestoreError::Stage(failure) => stage_hint(failure),
+            RestoreError::Shortage(shortage) => shortage_hint(*shortage),
             RestoreError::NothingFound { paths } => Some(nothing_found_hint(paths)),
             RestoreError::NothingLeft { .. } => Some(
                 "--strip-components leaves so many components of every path out; takeup list \
@@ -344,6 +347,7 @@ impl From<VerifyError> for Failure {
         let hint = match &error {
             VerifyError::Read(failure) => read_hint(failure),
             VerifyError::Stage(failure) => stage_hint(failure),
+            VerifyError::Shortage(shortage) => shortage_hint(*shortage),
             _ => None,
         };
         Failure::new(&error, hint)
@@ -367,6 +371,13 @@ fn stage_hint(failure: &StageFailure) -> Option<String> {
         }
         StageFailure::NotStarted { .. } => None,
     }
+}
+
+/// What can be done when the process has no descriptors left. The soft limit was raised already.
+fn shortage_hint(shortage: Shortage) -> Option<String> {
+    shortage
+        .is_of_descriptors()
+        .then(|| "raise the hard limit of open files (`ulimit -H -n` shows it)".to_owned())
 }
 
 const NO_URING: &str = "--engine pread works without io_uring";

@@ -9,11 +9,13 @@ mod commands;
 mod compression_by_name;
 mod failure;
 mod interrupt;
+mod memory;
 mod options;
 mod outcome;
 mod output_file;
 mod quantity;
 mod recording;
+mod small_file;
 mod standard_output;
 mod tape_source;
 mod terminal;
@@ -24,6 +26,9 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 
 use commands::TakeupArgs;
+
+#[global_allocator]
+static MEMORY: memory::OrEnd = memory::OrEnd;
 
 fn main() -> ExitCode {
     #[cfg(debug_assertions)]

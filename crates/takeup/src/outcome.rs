@@ -8,7 +8,7 @@ use finding::Certainty;
 use flow::monitor::{Harm, Level, Monitor, Notice};
 use flow::run::RunReport;
 use model::tape::generation;
-use report::escape::escape;
+use report::escape::{Printable, escape};
 use report::summary::RunSummary;
 use report::verdict::{State, Verdict};
 use serde_json::Value;
@@ -149,10 +149,11 @@ pub fn certainty(of: generation::Certainty) -> Certainty {
     }
 }
 
-/// Writes to standard output and says when that fails.
+/// Writes text to standard output, without anything that a terminal would obey, and says when that
+/// fails.
 pub fn to_standard_output(bytes: &[u8]) -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
-    let written = output.write_all(bytes).and_then(|()| output.flush());
+    let written = output.write_all(Printable::of(bytes).as_bytes()).and_then(|()| output.flush());
     written.map_err(|error| {
         let why = crate::failure::with_causes(&error);
         Failure::of(format!("write standard output: {why}"), None)

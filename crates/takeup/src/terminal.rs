@@ -19,7 +19,7 @@ use flow::monitor::{Counter, Level, Monitor, Notice, Pause};
 use flow::run::RunReport;
 use host::counters::processor::ProcessorClock;
 use host::{DiskTime, DiskWatch};
-use report::escape::escape;
+use report::escape::{Printable, escape};
 use report::format::{count, counted, duration, percent, rate, size};
 use report::summary::Warning;
 use report::table::Colour;
@@ -435,9 +435,15 @@ impl Drop for Question {
     }
 }
 
-/// Writes to standard error and does not care whether anybody reads it.
+/// Writes to standard error, without anything that a terminal would obey but a live line that is
+/// cleared first. Does not care whether anybody reads it.
 pub fn to_standard_error(text: &str) {
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    let (clear, text) = match text.strip_prefix(CLEAR) {
+        Some(rest) => (CLEAR, rest),
+        None => ("", text),
+    };
+    let text = Printable::of(text.as_bytes());
+    let _ = std::io::stderr().lock().write_all(&[clear.as_bytes(), text.as_bytes()].concat());
 }
 
 fn columns() -> usize {

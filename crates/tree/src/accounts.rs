@@ -10,10 +10,11 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Mutex;
 
 use failures::lock;
+use rustix::fs::{Mode, OFlags};
 
 /// Questions to `getent` per table and run.
 pub const ASKED_MAX: usize = 4096;
@@ -152,19 +153,18 @@ fn has_other_sources(switch: &[u8], database: &str) -> bool {
 }
 
 fn ask(database: &str, key: &str) -> Option<(Box<[u8]>, u32)> {
-    let output = Command::new("getent")
-        .args([database, "--", key])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
+    let asked = host::programs::command("getent").and_then(|mut getent| {
+        getent.args([database, "--", key]).stdin(Stdio::null()).stderr(Stdio::null()).output()
+    });
+    let output = asked.inspect_err(interruptible::remember_shortage).ok()?;
     let line = output.stdout.split(|&byte| byte == b'\n').next()?;
     parse_line(line).map(|(name, id)| (name.into(), id))
 }
 
 fn read(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
-    if let Ok(file) = File::open(path) {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    if let Ok(file) = interruptible::open(path, flags, Mode::empty()).map(File::from) {
         // What could be read counts: names are a convenience, the numbers are archived anyway.
         let _ = file.take(FILE_BYTES_MAX).read_to_end(&mut bytes);
     }

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use interruptible::openat;
+use interruptible::{openat, openat_ahead};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, fstat, statat};
 use rustix::io::Errno;
 
@@ -371,9 +371,16 @@ impl Job {
         budget: Option<&NamesBudget>,
     ) -> Listed {
         let parent = self.parent.names();
-        let descriptor = match open_directory(&self.parent, parent.name(self.index)) {
+        let name = parent.name(self.index);
+        let opened = match budget {
+            Some(_) => open_directory_ahead(&self.parent, name),
+            None => open_directory(&self.parent, name),
+        };
+        let descriptor = match opened {
             Ok(descriptor) => descriptor,
-            Err(Errno::MFILE | Errno::NFILE) if budget.is_some() => return Listed::deferred(),
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) if budget.is_some() => {
+                return Listed::deferred();
+            }
             Err(error) => return self.failed(ScanProblem::open_directory, error),
         };
         let identity = match fstat(&descriptor) {
@@ -533,9 +540,18 @@ impl<'a> Filter<'a> {
 
 /// Opens a directory below another one, never through a symbolic link.
 pub(crate) fn open_directory(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
+    quietly(|flags| openat(&parent, name, flags, Mode::empty()))
+}
+
+/// The same before its turn.
+fn open_directory_ahead(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
+    quietly(|flags| openat_ahead(&parent, name, flags, Mode::empty()))
+}
+
+/// Opens a directory without a change of its access time where that may be.
+fn quietly(open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let quietly = OFlags::NOATIME | OFlags::NONBLOCK;
-    let open = |flags| openat(&parent, name, flags, Mode::empty());
     match open(flags | quietly) {
         // Only the owner may read without touching the access time.
         Err(Errno::PERM) => open(flags),

@@ -11,9 +11,9 @@
 //!
 //! What is alive at any time: the listings from the source down to where the walk is, the
 //! look-ahead's (bounded by number and by bytes of names), and the directories of entries that the
-//! caller still holds. Of the first kind only the innermost [`OPEN_LEVELS_MAX`] keep their
+//! caller still holds. Of the first kind only the innermost, as many as `open_levels` says, keep their
 //! descriptors; on the way back up a directory is opened again as `..` of its child and its
-//! identity compared. So at most `LookAheadLimits::directories + OPEN_LEVELS_MAX + 2` descriptors
+//! identity compared. So at most `directories + open_levels + 2` descriptors ([`LookAheadLimits`])
 //! are open on top of those that entries in flight hold.
 //!
 //! A directory of a million names is listed as a whole (sorting needs that), about 25 bytes a name
@@ -60,11 +60,21 @@ pub struct LookAheadLimits {
     pub directories: usize,
     /// Bytes of their names. A directory that does not fit waits for its turn.
     pub names_bytes: usize,
+    /// Innermost directories on the way from the source that keep their descriptors.
+    pub open_levels: usize,
+    /// Most items that one batch adds; each may hold a directory of its own open.
+    pub batch_items: usize,
 }
 
 impl Default for LookAheadLimits {
     fn default() -> LookAheadLimits {
-        LookAheadLimits { threads: 8, directories: 64, names_bytes: 8 << 20 }
+        LookAheadLimits {
+            threads: 8,
+            directories: 64,
+            names_bytes: 8 << 20,
+            open_levels: OPEN_LEVELS_MAX,
+            batch_items: BATCH_ITEMS_MAX,
+        }
     }
 }
 
@@ -151,11 +161,11 @@ pub enum Progress {
     Stopped,
 }
 
-/// Most items that one batch adds.
+/// Most items that one batch adds, where descriptors are plenty.
 pub const BATCH_ITEMS_MAX: usize = 64;
 /// Longest that [`Scan::next_batch`] waits for a listing that is under way.
 pub const WAIT_MAX: Duration = Duration::from_millis(50);
-/// Innermost directories on the way from the source that keep their descriptors.
+/// The same of directories on the way from the source that keep their descriptors.
 pub const OPEN_LEVELS_MAX: usize = 32;
 /// Longest archive path of a directory that is entered: 256 KiB.
 pub const PATH_BYTES_MAX: usize = 256 << 10;
@@ -256,10 +266,10 @@ impl Scan {
         &self.stripped
     }
 
-    /// Appends the next items, [`BATCH_ITEMS_MAX`] at most. Waits only when there is none to give,
+    /// Appends the next items, [`LookAheadLimits::batch_items`] at most. Waits only when there is none to give,
     /// and then for [`WAIT_MAX`] at most unless this thread lists the directory itself.
     pub fn next_batch(&mut self, items: &mut Vec<Item>) -> Progress {
-        let full = items.len() + BATCH_ITEMS_MAX;
+        let full = items.len() + self.limits.batch_items.max(1);
         let had = items.len();
         while items.len() < full {
             if self.rules.stop.load(Ordering::Relaxed) {
@@ -373,7 +383,7 @@ impl Scan {
         }
         self.levels.push(level);
         // The holder of the source stays open: from there everything can be found again.
-        let outer = self.levels.len().saturating_sub(1 + OPEN_LEVELS_MAX);
+        let outer = self.levels.len().saturating_sub(1 + self.limits.open_levels.max(1));
         if outer > 0 {
             self.levels[outer].directory = None;
         }

@@ -64,6 +64,8 @@ pub fn check_rust(path: &str, text: &str) -> Vec<Finding> {
     findings.extend(check_functions(path, &code));
     findings.extend(check_tests(path, text, &code));
     findings.extend(check_names(path, &code));
+    findings.extend(check_programs(path, text, &code));
+    findings.extend(check_printers(path, &code));
     for word in UNFINISHED {
         for (at, _) in code.match_indices(word) {
             let message = format!("{word} is not finished work");
@@ -183,6 +185,43 @@ fn check_functions(path: &str, code: &str) -> Vec<Finding> {
     findings
 }
 
+/// What the product prints goes through `report::escape::Printable`, so that a terminal obeys
+/// nothing of it.
+fn check_printers(path: &str, code: &str) -> Vec<Finding> {
+    let Some(product) = product(path, code) else { return Vec::new() };
+    let message = "a way to a terminal: print with to_standard_output or to_standard_error";
+    let printed = product.lines().enumerate().filter(|(_, line)| {
+        let is_stream = ["io::stdout()", "io::stderr()"].iter().any(|it| line.contains(it));
+        let is_asked = line.contains("is_terminal") || line.contains("colour(");
+        is_stream && !is_asked
+    });
+    printed.map(|(index, _)| Finding::new("printer", path, index + 1, message)).collect()
+}
+
+/// The code of a file as far as it is shipped.
+fn product<'a>(path: &str, code: &'a str) -> Option<&'a str> {
+    let (krate, file) = path.strip_prefix("crates/")?.split_once("/src/")?;
+    let is_test = file.ends_with("tests.rs") || file.contains("tests/");
+    let end = code.find("#[cfg(test)]").unwrap_or(code.len());
+    (!NOT_SHIPPED.contains(&krate) && !is_test).then_some(&code[..end])
+}
+
+/// Crates with `src` that is no part of what is shipped.
+const NOT_SHIPPED: &[&str] = &["needs", "peers", "samples", "stepper"];
+
+/// The product starts programs by an absolute path: a name would be looked up by a PATH that may
+/// lead to the working directory, which anybody may have filled.
+fn check_programs(path: &str, text: &str, code: &str) -> Vec<Finding> {
+    let Some(product) = product(path, code) else { return Vec::new() };
+    let starts = product.match_indices("Command::new(");
+    let by_name = starts.map(|(at, word)| at + word.len()).filter(|&at| {
+        let argument = text.get(at..).unwrap_or_default().trim_start();
+        !argument.starts_with("\"/")
+    });
+    let message = "a program that is looked up: host::programs::command, or an absolute path";
+    by_name.map(|at| Finding::new("program", path, source::line_of(code, at), message)).collect()
+}
+
 /// Tests that end early look like tests that passed, so what they lack is told by `needs`.
 fn check_tests(path: &str, text: &str, code: &str) -> Vec<Finding> {
     // Where `needs` itself is tested, and where this list is.
@@ -295,6 +334,37 @@ mod tests {
         check(&format!("//! Ring, {}.\n", BELITTLING[0].to_uppercase()), &[("word", 1)]);
         let util = check_rust("crates/flow/src/util.rs", "//! Ring.\n");
         assert_eq!(rules(&util), [("module-name", 0)]);
+    }
+
+    #[test]
+    fn the_product_starts_programs_by_an_absolute_path() {
+        let found = |path: &str, text: &str| {
+            let text = format!("//! Code.\n{text}\n");
+            rules(&check_rust(path, &text)).contains(&("program", 2))
+        };
+        let product = "crates/tree/src/accounts.rs";
+        assert!(found(product, "fn f() { Command::new(\"getent\"); }"));
+        assert!(found(product, "fn f() { std::process::Command::new(program); }"));
+        assert!(!found(product, "fn f() { Command::new(\"/bin/sh\"); }"));
+        assert!(!found(product, "// Command::new(program)"));
+        assert!(!found("crates/tree/tests/tree/scan.rs", "fn f() { Command::new(\"rm\"); }"));
+        assert!(!found("crates/peers/src/lib.rs", "fn f() { Command::new(cargo); }"));
+        let test = "#[cfg(test)] mod tests { fn f() { Command::new(\"true\"); } }";
+        assert!(!found(product, test));
+    }
+
+    #[test]
+    fn the_product_prints_through_its_printers() {
+        let found = |text: &str| {
+            let text = format!("//! Code.\n{text}\n");
+            rules(&check_rust("crates/takeup/src/run.rs", &text)).contains(&("printer", 2))
+        };
+        assert!(found("fn f() { std::io::stdout().write_all(b\"\"); }"));
+        assert!(found("fn f() { let mut out = io::stderr().lock(); }"));
+        assert!(!found("fn f() { std::io::stderr().is_terminal() }"));
+        assert!(!found("fn f() { let it = colour(&std::io::stdout()); }"));
+        assert!(!found("// io::stdout()"));
+        assert!(!found("#[cfg(test)] mod tests { fn f() { io::stdout(); } }"));
     }
 
     #[test]

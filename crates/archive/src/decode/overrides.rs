@@ -44,6 +44,8 @@ pub(super) struct Overrides {
     sparse_major: Option<u64>,
     sparse_minor: Option<u64>,
     xattrs: Xattrs,
+    /// The name, as it is encoded, of the last `LIBARCHIVE.xattr` record.
+    libarchive_xattr: Option<Vec<u8>>,
     selinux: Option<Vec<u8>>,
     acl_access: Option<Vec<u8>>,
     acl_default: Option<Vec<u8>>,
@@ -119,10 +121,18 @@ impl Overrides {
             _ => match split_at_prefix(keyword) {
                 Some((Family::Sparse, name)) => self.apply_sparse(name, value, limits, vital)?,
                 Some((Family::SchilyXattr, name)) => {
-                    self.set_xattr(xattr::name_from_schily(name), value.to_vec(), notes);
+                    // libarchive writes each attribute twice, in this order. It encodes the name
+                    // in both, which star and GNU tar do not.
+                    let is_repeated = self.libarchive_xattr.take().is_some_and(|it| it == name);
+                    if !is_repeated {
+                        self.set_xattr(xattr::name_from_schily(name), value.to_vec(), notes);
+                    }
                 }
                 Some((Family::LibarchiveXattr, name)) => match xattr::base64(value) {
-                    Some(value) => self.set_xattr(xattr::name_from_libarchive(name), value, notes),
+                    Some(value) => {
+                        self.libarchive_xattr = Some(name.to_vec());
+                        self.set_xattr(xattr::name_from_libarchive(name), value, notes);
+                    }
                     None => minor(),
                 },
                 None => {}

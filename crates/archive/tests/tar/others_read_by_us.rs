@@ -384,3 +384,57 @@ fn concatenated_archives_are_read_through() {
     let members = items.iter().filter(|item| matches!(item, Item::Member { .. })).count();
     assert_eq!(members, 2 * count(tree.path()));
 }
+
+/// bsdtar writes each attribute twice, both times with a percent-encoded name. Only the attributes
+/// that the file has come back, also beside the most that a file may have.
+#[test]
+fn attributes_of_bsdtar_come_back_under_their_own_names() {
+    needs::require!(Bsdtar, Attributes);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("file");
+    std::fs::write(&file, b"").expect("space in the temporary folder");
+    let names = ["user.a=b", "user.p%q", "user.pl+%41", "user.x y", "user.\u{e9}"];
+    for name in names {
+        set_xattr(&file, name.as_bytes(), name.as_bytes());
+    }
+    for form in [&[][..], &["--options", "pax:xattrheader=LIBARCHIVE"]] {
+        let options = [&["--format", "pax", "--xattrs"][..], form].concat();
+        let archive = Tool::Bsdtar.create(folder.path(), &options);
+        let members = members(&archive);
+        let (member, _) = members.iter().find(|(it, _)| it.kind == Kind::File).expect("the file");
+        let found: Vec<_> = member.xattrs.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let expected = names.map(|name| (name.as_bytes(), name.as_bytes()));
+        assert_eq!(found, expected, "{form:?}");
+    }
+}
+
+/// libarchive writes a negative time with a fraction as if the sign were that of the seconds alone.
+/// Nothing in the archive says who wrote it, so it is read as POSIX has it, as GNU tar reads it.
+#[test]
+fn a_negative_time_with_a_fraction_counts_away_from_zero() {
+    needs::require!(Bsdtar, GnuTar);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("file");
+    std::fs::write(&file, b"").expect("space in the temporary folder");
+    let time =
+        |seconds, nanoseconds| rustix::fs::Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+    let (access, written) = (time(0, 0), time(-10, 250_000_000));
+    let times = rustix::fs::Timestamps { last_access: access, last_modification: written };
+    rustix::fs::utimensat(rustix::fs::CWD, &file, &times, rustix::fs::AtFlags::empty())
+        .expect("our own file");
+    let read = |tool: Tool| {
+        let members = members(&tool.create(folder.path(), &["--format", "pax"]));
+        let (member, _) = members.iter().find(|(it, _)| it.kind == Kind::File).expect("the file");
+        (member.modified.seconds, member.modified.nanoseconds)
+    };
+    assert_eq!(read(Tool::GnuTar), (-10, 250_000_000));
+    // The record says -10.25.
+    assert_eq!(read(Tool::Bsdtar), (-11, 750_000_000));
+    let archive = folder.path().join("archive");
+    std::fs::write(&archive, Tool::Bsdtar.create(folder.path(), &["--format", "pax"]))
+        .expect("space in the temporary folder");
+    let into = tempfile::tempdir().expect("a temporary folder");
+    Tool::GnuTar.extract(&archive, into.path(), "C.UTF-8");
+    let theirs = modified(&into.path().join("file"));
+    assert_eq!((theirs.seconds, theirs.nanoseconds), (-11, 750_000_000));
+}

@@ -9,8 +9,7 @@ use std::mem::MaybeUninit;
 use flow::monitor::{Level, Monitor, Notice};
 use interruptible::openat;
 use rustix::fs::{CWD, Mode, OFlags, RawDir};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tree::{BATCH_ITEMS_MAX, LookAheadLimits, OPEN_LEVELS_MAX};
+use tree::{BATCH_ITEMS_MAX, LookAheadLimits};
 
 use super::placed::{PLACED_THREADS, PLACED_WAITING};
 
@@ -39,7 +38,7 @@ const OTHERS: usize = 24;
 const OF_A_READER: usize = 2;
 
 impl InHand {
-    /// Raises the soft limit to the hard one, and takes as much as fits below.
+    /// Takes as much as fits below the limit of open files.
     pub(super) fn for_run(read_threads: Option<usize>, monitor: &dyn Monitor) -> InHand {
         let wanted = InHand {
             read_threads: read_threads.unwrap_or(READ_THREADS).max(1),
@@ -49,7 +48,7 @@ impl InHand {
             placed_threads: PLACED_THREADS,
             look_ahead: LookAheadLimits::default(),
         };
-        let limit = raise_limit();
+        let limit = host::open_files::limit();
         let open = open_descriptors();
         let fitting = wanted.fit(limit.saturating_sub(open));
         if fitting != wanted {
@@ -85,6 +84,8 @@ impl InHand {
                 now.batches_waiting = (now.batches_waiting / 2).max(1);
                 now.read_threads = (now.read_threads / 2).max(1);
                 now.look_ahead.directories = (now.look_ahead.directories / 2).max(1);
+                now.look_ahead.open_levels = (now.look_ahead.open_levels / 2).max(2);
+                now.look_ahead.batch_items = (now.look_ahead.batch_items / 2).max(2);
             }
             if now == before {
                 break;
@@ -96,24 +97,14 @@ impl InHand {
     /// Most that are open at once: every entry in a folder of its own.
     fn descriptors(&self) -> usize {
         // The scan's last batch is cut into ours while it is handed on.
-        let scan = self.look_ahead.directories + OPEN_LEVELS_MAX + 2 + BATCH_ITEMS_MAX;
+        let LookAheadLimits { directories, open_levels, batch_items, .. } = self.look_ahead;
+        let scan = directories + open_levels + 2 + batch_items;
         let waiting = self.batches_waiting * self.batch_items;
         let reading = self.read_threads * (2 * self.batch_items + OF_A_READER);
         // The reader that handed them on has taken its next batch.
         let placed = self.placed_waiting + self.placed_threads;
         OTHERS + scan + waiting + reading + placed
     }
-}
-
-/// Returns the limit that holds then.
-fn raise_limit() -> usize {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: maximum, maximum };
-    let holds = match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => maximum,
-        Err(_) => current,
-    };
-    holds.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
 /// How many descriptors the process has open; 0 where the kernel does not tell. Not by the
@@ -140,12 +131,18 @@ mod tests {
         batch_items: BATCH_ITEMS_MAX,
         placed_waiting: PLACED_WAITING,
         placed_threads: PLACED_THREADS,
-        look_ahead: LookAheadLimits { threads: 8, directories: 64, names_bytes: 8 << 20 },
+        look_ahead: LookAheadLimits {
+            threads: 8,
+            directories: 64,
+            names_bytes: 8 << 20,
+            open_levels: 32,
+            batch_items: BATCH_ITEMS_MAX,
+        },
     };
 
     #[test]
     fn what_is_in_hand_fits_every_limit_that_is_at_all_possible() {
-        for limit in 160..10_000 {
+        for limit in 48..10_000 {
             let fitting = WANTED.fit(limit);
             assert!(fitting.descriptors() <= limit, "{limit}: {fitting:?}");
             assert!(fitting.read_threads >= 1 && fitting.batch_items >= 2);

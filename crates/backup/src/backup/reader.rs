@@ -170,6 +170,8 @@ impl<'a> Reader<'a> {
         }
         let mut spent = self.meter.spent();
         self.wait_for_leases(leased, &mut rest)?;
+        // What could not be opened then is no warning about a file: the run ends.
+        interruptible::check_shortage()?;
         drop(batch.items);
         let shared = self.shared;
         let turn = shared.turnstile.enter(batch.ticket, self.account, State::Blocked)?;

@@ -7,11 +7,12 @@
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 
 use flow::cancel::Cancel;
 use host::processes::huge_page_bytes;
+use host::programs;
 
 use super::DiskError;
 use crate::programs::group::Group;
@@ -31,7 +32,9 @@ pub struct Output {
 
 /// What fio says of itself.
 pub fn version() -> Result<String, DiskError> {
-    match Command::new("fio").arg("--version").stderr(Stdio::null()).output() {
+    let output = programs::command("fio")
+        .and_then(|mut fio| fio.arg("--version").stderr(Stdio::null()).output());
+    match output {
         Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(DiskError::NoFio),
         Err(source) => Err(DiskError::Start(source)),
@@ -59,7 +62,7 @@ pub fn run(
     look: &mut dyn FnMut(),
     cancel: &Cancel,
 ) -> Result<Output, DiskError> {
-    let mut command = Command::new("fio");
+    let mut command = programs::command("fio").map_err(DiskError::Start)?;
     if pages == Pages::Huge {
         command.env("GLIBC_TUNABLES", tunables(std::env::var("GLIBC_TUNABLES").ok()));
     }

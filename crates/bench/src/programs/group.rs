@@ -214,14 +214,16 @@ impl Group {
                 rustix::io::dup(rustix::stdio::stderr()).map_or_else(|_| Stdio::null(), Stdio::from)
             }
         };
-        Command::new(shell)
+        let start = |source| ProgramsError::Start { what: shell.clone(), source };
+        host::programs::shell(shell)
+            .map_err(start)?
             .args(arguments)
             .process_group(self.number())
             .stdin(Stdio::null())
             .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|source| ProgramsError::Start { what: shell.clone(), source })
+            .map_err(start)
     }
 
     /// Its number, for a program that is to be started in it.

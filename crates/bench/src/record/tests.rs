@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn header() -> Header {
+pub(super) fn header() -> Header {
     let levels = vec![Level::Number(65536), Level::Text("default".into())];
     let factor =
         Factor { name: "read_ahead_bytes".into(), levels, role: Role::Setting, present: None };
@@ -33,7 +33,9 @@ fn an_experiment_survives_a_torn_line() {
         std::fs::write(&path, &bytes).unwrap();
         let found = load(&path).unwrap();
         assert_eq!((found.runs.len(), found.torn_bytes), (1, 29 - cut as u64));
-        RunFile::go_on(&path, &found).unwrap().push(&run).unwrap();
+        let (file, begun) = RunFile::begun(&path).unwrap().unwrap();
+        assert_eq!(begun.torn_bytes, found.torn_bytes);
+        file.go_on(&begun).unwrap().push(&run).unwrap();
         let found = load(&path).unwrap();
         assert_eq!((found.runs, found.torn_bytes), (vec![run.clone(), run.clone()], 0));
     }

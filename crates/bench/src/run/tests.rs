@@ -206,7 +206,8 @@ fn go_heard(
         Experiment { header, runs: Vec::new(), torn_bytes: 0 }
     };
     let mut file = if path.exists() {
-        RunFile::go_on(path, &experiment).unwrap()
+        let (file, begun) = RunFile::begun(path).unwrap().unwrap();
+        file.go_on(&begun).unwrap()
     } else {
         RunFile::create(path, &experiment.header).unwrap()
     };

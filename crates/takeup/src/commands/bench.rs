@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use bench::judgement::{Judgement, judge};
 use bench::plan::Plan;
-use bench::record::{Cell, Experiment, Factor, RunFile, load, shown_cell};
+use bench::record::{Cell, Experiment, Factor, RecordError, RunFile, shown_cell};
 use bench::run::{Ended, Executor, Parts, header, is_same, not_run};
 use clap::{Args, Subcommand};
 use flow::cancel::Cancel;
@@ -194,19 +194,18 @@ pub fn experiment<E: Executor>(
 pub const PUT_BACK: &str = "`takeup bench put-back` tries again";
 
 /// What an earlier run of the same command has left. A file with another experiment is left alone.
-fn begun(plan: &mut Plan, path: &Path) -> Result<Option<Experiment>, Failure> {
-    if !path.exists() {
-        return Ok(None);
-    }
-    let experiment = load(path).map_err(|error| Failure::new(&error, None))?;
+fn begun(plan: &mut Plan, path: &Path) -> Result<Option<(RunFile, Experiment)>, Failure> {
+    let found = RunFile::begun(path).map_err(|error| {
+        let hint = matches!(error, RecordError::Untrusted { .. });
+        Failure::new(&error, hint.then(|| "--output NAME begins a new file".to_owned()))
+    })?;
+    let Some((file, experiment)) = found else { return Ok(None) };
     // Whoever does not care for the seed goes on with the one there is.
     let seed = plan.seed;
     plan.seed = experiment.header.seed;
     if !is_same(plan, &experiment.header) {
         if !experiment.tells_something() {
-            std::fs::remove_file(path).map_err(|error| {
-                Failure::of(format!("remove {}: {error}", path.display()), None)
-            })?;
+            file.remove().map_err(|error| Failure::new(&error, None))?;
             plan.seed = seed;
             return Ok(None);
         }
@@ -217,18 +216,18 @@ fn begun(plan: &mut Plan, path: &Path) -> Result<Option<Experiment>, Failure> {
     }
     let runs = experiment.runs.len();
     to_standard_error(&format!("takeup: {} holds {runs} runs: going on\n", path.display()));
-    Ok(Some(experiment))
+    Ok(Some((file, experiment)))
 }
 
 fn open(
     plan: &Plan,
     path: &Path,
-    begun: Option<Experiment>,
+    begun: Option<(RunFile, Experiment)>,
 ) -> Result<(Experiment, RunFile), Failure> {
-    let failed = |error: bench::record::RecordError| Failure::new(&error, None);
+    let failed = |error: RecordError| Failure::new(&error, None);
     match begun {
-        Some(experiment) => {
-            let file = RunFile::go_on(path, &experiment).map_err(failed)?;
+        Some((file, experiment)) => {
+            let file = file.go_on(&experiment).map_err(failed)?;
             Ok((experiment, file))
         }
         None => {

@@ -16,7 +16,7 @@ use clap::Args;
 use flow::cancel::Cancel;
 use flow::monitor::{Harm, Level, Monitor, Notice};
 use report::calendar::time_text;
-use report::escape::escape;
+use report::escape::{Printable, escape};
 use report::format::{counted, size};
 use serde_json::json;
 use sets::{SetContents, SetOnVolume, TapeOrigin, sets_on_volume};
@@ -292,7 +292,10 @@ impl Printer<'_> {
                 self.output.write_all(&member.path).and_then(|()| self.output.write_all(b"\0"))
             }
             Form::Long => writeln!(self.output, "{}", long_line(member)),
-            Form::Json => writeln!(self.output, "{}", document(listed)),
+            Form::Json => {
+                let line = format!("{}\n", document(listed));
+                self.output.write_all(Printable::of(line.as_bytes()).as_bytes())
+            }
         };
         if let Err(error) = written {
             self.error = Some(error);

@@ -30,7 +30,7 @@ use screen::lines::Lines;
 use crate::failure::{Failure, with_causes};
 use crate::outcome::to_standard_output;
 use crate::terminal::{colour, to_standard_error};
-use report::escape::escape;
+use report::escape::{Printable, escape};
 use report::format::counted;
 use report::table::Colour;
 
@@ -441,7 +441,8 @@ fn terminal_width() -> Option<usize> {
 /// A reader that has seen enough ends the watch, which is no failure.
 fn print(text: &str) -> Result<Next, Failure> {
     let mut output = io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+    match output.write_all(Printable::of(text.as_bytes()).as_bytes()).and_then(|()| output.flush())
+    {
         Ok(()) => Ok(Next::Follows),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Next::Ends),
         Err(error) => {

@@ -8,13 +8,13 @@ use tempfile::tempdir;
 use crate::command::{Case, run, takeup};
 
 /// A loop device over a file of its own, until it is dropped.
-struct LoopDevice {
-    path: PathBuf,
+pub struct LoopDevice {
+    pub path: PathBuf,
     _folder: tempfile::TempDir,
 }
 
 impl LoopDevice {
-    fn new(bytes: u64) -> LoopDevice {
+    pub fn new(bytes: u64) -> LoopDevice {
         let folder = tempdir().unwrap();
         let file = folder.path().join("disk");
         std::fs::File::create(&file).unwrap().set_len(bytes).unwrap();

@@ -28,6 +28,8 @@ pub enum Fault {
     ShortWrites(usize),
     /// A read that reaches beyond this byte gives EIO.
     ReadFailsAt(u64),
+    /// Every file but one called `sound` says this when it is opened.
+    OpenFails(i32),
     FsyncFails,
     /// fsync of the folder is not known to this file system.
     FsyncFolderUnknown,
@@ -176,7 +178,12 @@ impl Filesystem for Failing {
         reply.created(&NO_TIME, &attributes, Generation(0), FileHandle(0), flags);
     }
 
-    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, _: &Request, number: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        if let Fault::OpenFails(code) = self.fault
+            && self.folder().names.get("sound") != Some(&number.into())
+        {
+            return reply.error(Errno::from_i32(code));
+        }
         reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
     }
 

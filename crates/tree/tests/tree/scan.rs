@@ -23,7 +23,12 @@ fn with_threads(threads: usize) -> ScanOptions {
 /// Every sort of look-ahead: none, usual, hardly any room, no room for names at all.
 fn look_aheads() -> Vec<ScanOptions> {
     let options = |threads, directories, names_bytes| ScanOptions {
-        look_ahead: LookAheadLimits { threads, directories, names_bytes },
+        look_ahead: LookAheadLimits {
+            threads,
+            directories,
+            names_bytes,
+            ..LookAheadLimits::default()
+        },
         ..ScanOptions::default()
     };
     vec![

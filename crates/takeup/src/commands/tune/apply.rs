@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use bench::disk::queue::settings_of;
@@ -320,12 +320,10 @@ pub fn apply(
 /// Looks once more when udev has applied its rules, which it does when a disk that was open for
 /// writing is closed, and after some time: others (tuned, multipathd) have no such sign.
 fn again(change: &Change, arguments: &ApplyArgs) -> (Vec<Now>, String) {
-    let settled = Command::new("udevadm")
-        .args(["settle", "--timeout=10"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+    let settled = host::programs::command("udevadm").and_then(|mut udevadm| {
+        udevadm.args(["settle", "--timeout=10"]).stdin(Stdio::null());
+        udevadm.stdout(Stdio::null()).stderr(Stdio::null()).status()
+    });
     let udev = match settled {
         Err(error) if error.kind() == io::ErrorKind::NotFound => "",
         _ => "after `udevadm settle` and ",

@@ -1,0 +1,77 @@
+//! The file that a target's name leads to, where that is a symbolic link.
+//!
+//! What is replaced is what the link leads to. A link of another user would let that user choose
+//! any file of ours, so it is not followed. Each link is opened once, looked at and read by its
+//! descriptor: one that is put in its place meanwhile changes nothing.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+/// As many as the kernel follows (path_resolution(7)).
+const LINKS_MAX: usize = 40;
+
+/// The path behind all links at its end. A name that is not there yet is one.
+pub(super) fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = match interruptible::open(&path, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(path),
+            opened => opened?,
+        };
+        let status = rustix::fs::fstat(&opened)?;
+        if FileType::from_raw_mode(status.st_mode) != FileType::Symlink {
+            return Ok(path);
+        }
+        if ![0, rustix::process::geteuid().as_raw()].contains(&status.st_uid) {
+            let why = format!("{} is a symbolic link of user {}", path.display(), status.st_uid);
+            return Err(io::Error::other(why));
+        }
+        let target = rustix::fs::readlinkat(&opened, c"", Vec::new())?;
+        path.pop();
+        path.push(OsStr::from_bytes(target.as_bytes()));
+    }
+    Err(Errno::LOOP.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{lchown, symlink};
+
+    use super::*;
+
+    #[test]
+    fn links_are_followed_to_their_end_unless_another_user_made_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("inner")).unwrap();
+        std::fs::write(at("inner/file"), "").unwrap();
+        symlink("inner/file", at("relative")).unwrap();
+        symlink(at("relative"), at("chain")).unwrap();
+        symlink("loop", at("loop")).unwrap();
+        symlink("nowhere", at("dangling")).unwrap();
+        let check = |name: &str, expected: &str| {
+            assert_eq!(followed(&at(name)).unwrap(), at(expected), "{name}");
+        };
+        check("inner/file", "inner/file");
+        check("relative", "inner/file");
+        check("chain", "inner/file");
+        check("dangling", "nowhere");
+        check("new", "new");
+        assert_eq!(
+            followed(&at("loop")).unwrap_err().raw_os_error(),
+            Some(Errno::LOOP.raw_os_error())
+        );
+        needs::require!(Root);
+        lchown(at("relative"), Some(54_321), None).unwrap();
+        for name in ["relative", "chain"] {
+            let error = followed(&at(name)).unwrap_err().to_string();
+            assert!(error.contains("is a symbolic link of user 54321"), "{name}: {error}");
+        }
+    }
+}

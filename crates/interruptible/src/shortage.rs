@@ -1,0 +1,97 @@
+//! Whether this process itself has run out of descriptors or memory, or a file system said so.
+//!
+//! `EMFILE` from open(2) has two senders. The kernel says it where this process has no descriptor
+//! left; then no file is opened any more, and what is missing from a run is our failure. A file
+//! system may say it too (a FUSE file system answers with any number that it likes); then it
+//! concerns that one file. To tell them apart, something that no file system is asked about is
+//! opened in the same moment.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+/// The first shortage of this process; 0 where there was none.
+static SHORTAGE: AtomicI32 = AtomicI32::new(0);
+/// Another thread may close a file between an open that failed and the question why. So an open is
+/// made again that often before the answer is taken for that of the file system.
+const TRIES: usize = 4;
+
+/// This process had no descriptor or no memory left for something that it needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shortage(Errno);
+
+impl Shortage {
+    /// Whether a higher limit of open files would help.
+    pub fn is_of_descriptors(self) -> bool {
+        self.0 == Errno::MFILE
+    }
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self.0 {
+            Errno::MFILE => "takeup may open no more files: its limit of open files is reached",
+            Errno::NFILE => "the system may open no more files: its limit of open files is reached",
+            _ => "the system has no memory left for takeup to open files",
+        })
+    }
+}
+
+impl std::error::Error for Shortage {}
+
+/// Fails where a call of this process failed since its start because it had nothing left. A run
+/// that goes by what it could open asks before it says that it is complete.
+///
+/// # Errors
+/// The first shortage.
+pub fn check_shortage() -> Result<(), Shortage> {
+    match SHORTAGE.load(Ordering::Acquire) {
+        0 => Ok(()),
+        number => Err(Shortage(Errno::from_raw_os_error(number))),
+    }
+}
+
+/// Remembers a shortage where a call of the standard library failed for one.
+pub fn remember_shortage(error: &std::io::Error) {
+    let error = Errno::from_io_error(error);
+    if matches!(error, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
+        && let Err(shortage) = probe()
+    {
+        remember(shortage);
+    }
+}
+
+fn remember(shortage: Errno) {
+    let number = shortage.raw_os_error();
+    // The first one counts; where another thread was faster, its is as good.
+    let _ = SHORTAGE.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire);
+}
+
+/// Opens, and remembers a shortage.
+pub(crate) fn opened(open: impl Fn() -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
+    let mut result = retry_on_intr(&open);
+    for _ in 0..TRIES {
+        match result {
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => {}
+            result => return result,
+        }
+        if let Err(shortage) = probe() {
+            remember(shortage);
+            return result;
+        }
+        result = retry_on_intr(&open);
+    }
+    result
+}
+
+/// Opens the root without asking its file system anything (`O_PATH`, no component to look up).
+fn probe() -> Result<(), Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    match retry_on_intr(|| rustix::fs::openat(CWD, c"/", flags, Mode::empty())) {
+        Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => Err(error),
+        _ => Ok(()),
+    }
+}

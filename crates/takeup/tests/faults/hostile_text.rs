@@ -1,0 +1,167 @@
+//! Text of others in every command that prints it: a terminal obeys none of it.
+//!
+//! What may be obeyed are line ends, tabs, and the bold heads of our own tables.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::command::{Done, run, takeup};
+
+/// Clears the screen, sets the title, goes back in the line, turns the direction, and an
+/// introducer of sequences that is one character in UTF-8.
+const HOSTILE: &str = "x\u{1b}[2J\u{1b}]0;evil\u{7}\r\u{8}\u{9b}2J\u{202e}y";
+
+fn with(arguments: &[&str]) -> Done {
+    run(takeup().args(arguments))
+}
+
+#[track_caller]
+fn harmless(done: &Done, what: &str) {
+    for text in [&String::from_utf8_lossy(&done.output), &*done.errors] {
+        let rest = text.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+        let obeyed = |it: char| (it.is_control() && it != '\n' && it != '\t') || it == '\u{202e}';
+        let at = rest.char_indices().find(|(_, it)| obeyed(*it)).map(|(at, _)| at);
+        assert!(
+            at.is_none(),
+            "{what}: {:?}",
+            &rest[at.unwrap_or(0)..].chars().take(200).collect::<String>()
+        );
+    }
+}
+
+/// Every string in a document, by its JSON pointer.
+fn strings(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::String(_) => found.push(at.to_owned()),
+        Value::Array(values) => values
+            .iter()
+            .enumerate()
+            .for_each(|(index, value)| strings(value, &format!("{at}/{index}"), found)),
+        Value::Object(values) => values.iter().for_each(|(key, value)| {
+            let key = key.replace('~', "~0").replace('/', "~1");
+            strings(value, &format!("{at}/{key}"), found);
+        }),
+        _ => {}
+    }
+}
+
+/// A file for each string of a record, with that one replaced.
+fn each_replaced(record: &Path, check: impl Fn(&Path, &str)) {
+    let text = std::fs::read_to_string(record).unwrap();
+    let lines: Vec<Value> = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    // One run is like another.
+    let lines = &lines[..lines.len().min(5)];
+    let hostile = record.with_extension("hostile");
+    for number in 0..lines.len().min(2) {
+        let mut found = Vec::new();
+        strings(&lines[number], "", &mut found);
+        assert!(!found.is_empty());
+        for pointer in found {
+            let mut lines = lines.to_vec();
+            for line in &mut lines {
+                if let Some(Value::String(text)) = line.pointer_mut(&pointer) {
+                    *text = format!("{text}{HOSTILE}");
+                }
+            }
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            std::fs::write(&hostile, text).unwrap();
+            check(&hostile, &pointer);
+        }
+    }
+}
+
+#[test]
+fn records_of_experiments() {
+    let folder = tempdir().unwrap();
+    let record = folder.path().join("runs.ndjson");
+    let path = record.to_str().unwrap();
+    let command = ["--command", "a=:", "--command", "b=:", "--repeats", "2", "-q", "-o", path];
+    let done = run(takeup().args(["bench", "run"]).args(command));
+    assert_eq!(done.code, Some(0), "{}", done.errors);
+    each_replaced(&record, |hostile, pointer| {
+        let hostile = hostile.to_str().unwrap();
+        for arguments in [
+            &["report", hostile][..],
+            &["report", hostile, "--csv", "-"],
+            &["report", hostile, "--json"],
+            &["compare", path, hostile],
+            &[
+                "bench",
+                "run",
+                "--command",
+                "a=:",
+                "--command",
+                "b=:",
+                "--repeats",
+                "2",
+                "-o",
+                hostile,
+            ],
+        ] {
+            harmless(&with(arguments), &format!("{pointer}: {arguments:?}"));
+        }
+    });
+}
+
+#[test]
+fn tables_that_are_imported() {
+    let folder = tempdir().unwrap();
+    let table = folder.path().join("table.csv");
+    let rates = ["1", "2", "3", "4"].map(|rate| format!("a{HOSTILE},{rate}\nb,{rate}1\n"));
+    std::fs::write(&table, format!("level{HOSTILE},rate\n{}", rates.concat())).unwrap();
+    let out = folder.path().join("out.ndjson");
+    let [table, out] = [&table, &out].map(|path| path.to_str().unwrap());
+    harmless(&with(&["bench", "import", table, "-o", out]), "import");
+    let value = ["bench", "import", table, "--value", "rate", "-o", out];
+    harmless(&with(&value), "import");
+    harmless(&with(&["report", out]), "report");
+}
+
+#[test]
+fn members_of_archives_and_files_of_others() {
+    let folder = tempdir().unwrap();
+    let name = HOSTILE.replace('/', "");
+    let tree = folder.path().join("tree");
+    std::fs::create_dir(&tree).unwrap();
+    std::fs::write(tree.join(&name), "content").unwrap();
+    std::os::unix::fs::symlink(HOSTILE, tree.join("link")).unwrap();
+    let archive = folder.path().join(format!("{name}.tar"));
+    let into = folder.path().join(format!("{name} into"));
+    let [tree, archive, into] = [&tree, &archive, &into].map(|path| path.to_str().unwrap());
+    let nothing = folder.path().join(format!("{name} is not there"));
+    let nothing = nothing.to_str().unwrap();
+    for arguments in [
+        &["backup", tree, "--to", archive, "-v"][..],
+        &["backup", tree, "--to", archive],
+        &["list", archive],
+        &["list", archive, "--long"],
+        &["list", archive, "--json"],
+        &["verify", archive, "--against", "/"],
+        &["verify", archive, "--json"],
+        &["restore", archive, "--into", into],
+        &["restore", archive, "--into", into, "--json"],
+        &["restore", archive, "--into", into, HOSTILE],
+        &["probe", archive],
+        &["report", nothing],
+        &["report", archive],
+        &["compare", archive, tree],
+        &["watch", "--from", archive],
+        &["watch", nothing, "--count", "1"],
+        &["capture", "--from", archive],
+        &["capture", "--import", archive],
+        &["bench", "read", nothing],
+        &["bench", "disk", nothing],
+        &["bench", "import", archive],
+        &["bench", "power", "--plan", archive],
+        &["sim", "status", nothing],
+        &["tune", "set", nothing, "read_ahead_kb=8"],
+        &["plan", nothing],
+        &["pipe", nothing, "--to", nothing],
+        &[HOSTILE],
+        &["backup", "--compress", HOSTILE],
+    ] {
+        harmless(&with(arguments), &format!("{arguments:?}"));
+    }
+}
