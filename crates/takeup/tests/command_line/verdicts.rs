@@ -94,7 +94,8 @@ fn a_sound_archive_says_so_first() {
     assert_eq!(first, sound);
     fs::write(path.join("tree/a"), "another content\n").unwrap();
     let against = ["verify", "x.tar", "--against", "."];
-    let verdict = "DIFFERENT: of 6 members compared with live files 1 changed since the backup";
+    let verdict = "DIFFERENT: the archive is sound; of 6 members compared with live files 1 \
+                   changed since the backup";
     check(path, &against, "different", verdict, 2);
 }
 
@@ -110,8 +111,8 @@ fn what_could_not_be_read_is_counted_first() {
         fs::write(&file, "x").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
     }
-    let verdict = "INCOMPLETE: 60 files could not be read (secrets/00 and others); the archive holds \
-                   no file";
+    let verdict = "INCOMPLETE: 60 files could not be read (secrets/00 and others); the archive \
+                   holds no file";
     let as_nobody = |more: &[&str]| {
         let mut command = takeup();
         if rustix::process::geteuid().is_root() {
