@@ -159,7 +159,8 @@ fn what_exists_already_and_what_is_not_there() {
     let output = run(path, &["restore", "x.tar", "--into", "."]);
     assert_eq!(output.status.code(), Some(2));
     let first = first_line(&output);
-    assert_eq!(first, "INCOMPLETE: 4 files exist already and stay (tree/a and others)");
+    // Several threads restore: which one comes first is nobody's business.
+    assert!(first.starts_with("INCOMPLETE: 4 files exist already and stay (tree/"), "{first}");
     let verdict = "INCOMPLETE: 1 path is not in the archive (tree/zzz)";
     let some = ["restore", "x.tar", "--into", "out", "--overwrite", "tree/a", "tree/zzz"];
     let output = run(path, &some);
