@@ -109,7 +109,7 @@ pub struct Listed<'a> {
 pub struct ListReport {
     /// The numbers.
     pub run: RunReport,
-    /// Warnings given to the monitor: a reason for exit code 2 if not 0.
+    /// Warnings given to the monitor: what each means for the data is its `Harm`.
     pub warnings: u64,
     /// Paths asked for at which nothing was found.
     pub not_found: Vec<NotFound>,

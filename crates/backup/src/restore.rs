@@ -134,7 +134,7 @@ pub struct RestoreReport {
     pub run: RunReport,
     /// What the tape has to tell, if it was one.
     pub tape: Option<TapeReading>,
-    /// Warnings given to the monitor: a reason for exit code 2 if not 0.
+    /// Warnings given to the monitor: what each means for the data is its `Harm`.
     pub warnings: u64,
     /// Members that were not restored because something exists at their path (each was warned of).
     pub existing: u64,

@@ -201,8 +201,7 @@ pub struct VerifyReport {
     pub run: RunReport,
     /// What the tape has to tell, if it was one.
     pub tape: Option<TapeReading>,
-    /// Warnings given to the monitor: damage, what differs, is missing or could not be compared. A
-    /// reason for exit code 2 if not 0.
+    /// Warnings given to the monitor: damage, what differs, is missing or could not be compared.
     pub warnings: u64,
     /// What there was to check with.
     pub checked: Checked,

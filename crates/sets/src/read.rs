@@ -457,7 +457,9 @@ pub struct SetContents {
     pub members: u64,
     /// Files among them.
     pub files: u64,
-    /// Bytes of the archive before compression.
+    /// Bytes of their contents, without holes.
+    pub source_bytes: u64,
+    /// Bytes of the archive before compression, with what pads its segments.
     pub archive_bytes: u64,
 }
 
@@ -474,7 +476,10 @@ impl SetContents {
             let record = record.ok()?;
             look(&record.path);
             contents.members += 1;
-            contents.files += u64::from(matches!(record.kind, RecordKind::File { .. }));
+            if let RecordKind::File { stored_bytes, .. } = record.kind {
+                contents.files += 1;
+                contents.source_bytes += stored_bytes;
+            }
             let is_below = root.as_ref().is_some_and(|root| {
                 let rest = record.path.strip_prefix(&**root);
                 rest.is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))

@@ -24,21 +24,18 @@ enum Named {
     Known(&'static str),
     /// Another one.
     Unknown(&'static str),
-    /// Plain tar.
-    Plain,
     /// Nothing.
     Nothing,
 }
 
 /// Ends of names, as `tar -a` knows them, and what they stand for.
-const ENDS: [(&str, Named); 20] = [
+const ENDS: [(&str, Named); 19] = [
     (".zst", Named::Known("zstd")),
     (".tzst", Named::Known("zstd")),
     (".zstd", Named::Known("zstd")),
     (".gz", Named::Known("gzip")),
     (".tgz", Named::Known("gzip")),
     (".taz", Named::Known("gzip")),
-    (".tar", Named::Plain),
     (".xz", Named::Unknown("xz")),
     (".txz", Named::Unknown("xz")),
     (".lzma", Named::Unknown("lzma")),
@@ -84,9 +81,7 @@ pub fn choose(asked: Option<Compression>, to: &Destination) -> Result<Chosen, Fa
                      with another program",
                 ),
             )),
-            Named::Plain | Named::Nothing => {
-                Ok(Chosen { compression: Compression::None, contradiction: None })
-            }
+            Named::Nothing => Ok(Chosen { compression: Compression::None, contradiction: None }),
         };
     };
     let written = match compression {
@@ -96,7 +91,7 @@ pub fn choose(asked: Option<Compression>, to: &Destination) -> Result<Chosen, Fa
     };
     let says = match named(name) {
         Named::Known(method) | Named::Unknown(method) if method != written => Some(method),
-        Named::Plain if compression != Compression::None => Some("plain tar"),
+        // Every reader of tar looks into a .tar that is compressed.
         _ => None,
     };
     let contradiction = says.map(|says| format!("the name says {says}, the archive is {written}"));
@@ -160,7 +155,7 @@ mod tests {
         check("dir/a.tgz", Named::Known("gzip"));
         check("a.tar.gz", Named::Known("gzip"));
         check("a.tar.xz", Named::Unknown("xz"));
-        check("a.tar", Named::Plain);
+        check("a.tar", Named::Nothing);
         check(".gz", Named::Nothing);
         check("backup", Named::Nothing);
         check("a.zst.old", Named::Nothing);

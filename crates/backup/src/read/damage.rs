@@ -81,7 +81,7 @@ impl Damage {
         Damage::new(ArchiveOffset::START, 0, DamageKind::Index { why })
     }
 
-    /// Whether it is a reason for exit code 2. Trailing bytes are none.
+    /// Whether it is a warning. Trailing bytes are none.
     pub fn counts(&self) -> bool {
         self.kind != DamageKind::Trailing
     }

@@ -241,7 +241,7 @@ fn contents_text(contents: &SetContents) -> String {
         0 => String::new(),
         more => format!(" and {}", counted(more, "more", "more")),
     };
-    format!(": {files}, {}: {}{more}", size(contents.archive_bytes), roots.join(" "))
+    format!(": {files}, {}: {}{more}", size(contents.source_bytes), roots.join(" "))
 }
 
 fn set_document(set: &SetOnVolume) -> serde_json::Value {
@@ -262,6 +262,7 @@ fn set_document(set: &SetOnVolume) -> serde_json::Value {
             "sources_total": contents.roots_total,
             "members": contents.members,
             "files": contents.files,
+            "source_bytes": contents.source_bytes,
             "archive_bytes": contents.archive_bytes,
         })),
     })

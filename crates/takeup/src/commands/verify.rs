@@ -114,7 +114,9 @@ fn verdict(report: &VerifyReport, beside: Verdict) -> Verdict {
     if !found.is_empty() {
         let compared = counted(report.checked.compared, "member", "members");
         let found = found.join(", ");
-        let text = format!("DIFFERENT: of {compared} compared with live files {found}");
+        let text = format!(
+            "DIFFERENT: the archive is sound; of {compared} compared with live files {found}"
+        );
         return Verdict { state: State::Different, text };
     }
     if beside.state > State::Done {

@@ -58,7 +58,7 @@ const TABLE: [(&str, i32); 50] = [
     ("capture --from garbage", 1),
     ("capture --from later.capture", 3),
     ("bench read x.tar --print-plan --engines psync", 0),
-    ("bench read no-such --print-plan", 1),
+    ("bench read no-such --engines psync --repeats 3", 1),
     ("sim status tree", 1),
     ("rules", 0),
     ("completions bash", 0),

@@ -218,7 +218,9 @@ fn what_is_no_pair_of_records_is_refused() {
     let mut told = String::new();
     for case in cases {
         let output = run(here, case);
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{case:?}");
+        // One of a later version has a code of its own.
+        let code = if case.contains(&"newer") { 3 } else { 1 };
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(code), 0), "{case:?}");
         let error = String::from_utf8(output.stderr).unwrap();
         told.push_str(&format!("$ takeup {}\n{error}\n", case.join(" ")));
     }

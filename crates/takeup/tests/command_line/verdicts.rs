@@ -94,7 +94,8 @@ fn a_sound_archive_says_so_first() {
     assert_eq!(first, sound);
     fs::write(path.join("tree/a"), "another content\n").unwrap();
     let against = ["verify", "x.tar", "--against", "."];
-    let verdict = "DIFFERENT: of 6 members compared with live files 1 changed since the backup";
+    let verdict = "DIFFERENT: the archive is sound; of 6 members compared with live files 1 \
+                   changed since the backup";
     check(path, &against, "different", verdict, 2);
 }
 
@@ -110,8 +111,8 @@ fn what_could_not_be_read_is_counted_first() {
         fs::write(&file, "x").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
     }
-    let verdict = "INCOMPLETE: 60 files could not be read (secrets/00 and others); the archive holds \
-                   no file";
+    let verdict = "INCOMPLETE: 60 files could not be read (secrets/00 and others); the archive \
+                   holds no file";
     let as_nobody = |more: &[&str]| {
         let mut command = takeup();
         if rustix::process::geteuid().is_root() {
@@ -158,7 +159,8 @@ fn what_exists_already_and_what_is_not_there() {
     let output = run(path, &["restore", "x.tar", "--into", "."]);
     assert_eq!(output.status.code(), Some(2));
     let first = first_line(&output);
-    assert_eq!(first, "INCOMPLETE: 4 files exist already and stay (tree/a and others)");
+    // Several threads restore: which one comes first is nobody's business.
+    assert!(first.starts_with("INCOMPLETE: 4 files exist already and stay (tree/"), "{first}");
     let verdict = "INCOMPLETE: 1 path is not in the archive (tree/zzz)";
     let some = ["restore", "x.tar", "--into", "out", "--overwrite", "tree/a", "tree/zzz"];
     let output = run(path, &some);
