@@ -164,7 +164,10 @@ fn sizes_are_those_of_fio() {
 }
 
 /// The job of the fourth account, as its author ran it.
-const ACCOUNTS: &str = "[global]\nioengine=libaio\ninvalidate=1\nramp_time=5\nruntime=180\ntime_based\ndirect=1\ngroup_reporting=1\nper_job_logs=0\nbs=8k\nreadwrite=randrw\nsize=40g\niodepth=8\nend_fsync=1\n# gtod_reduce=1\n  \n[test1-subtest1-blocksize32k]\nfilename=/mnt/sde/fio.img\nnumjobs=4\n";
+const ACCOUNTS: &str = "[global]\nioengine=libaio\ninvalidate=1\nramp_time=5\nruntime=180\n\
+    time_based\ndirect=1\ngroup_reporting=1\nper_job_logs=0\nbs=8k\nreadwrite=randrw\nsize=40g\n\
+    iodepth=8\nend_fsync=1\n# gtod_reduce=1\n\x20\x20\n[test1-subtest1-blocksize32k]\n\
+    filename=/mnt/sde/fio.img\nnumjobs=4\n";
 
 #[test]
 fn the_job_of_an_account_is_taken_as_it_is() {
