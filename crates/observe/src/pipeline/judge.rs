@@ -157,7 +157,7 @@ impl Case<'_> {
         if is_turns {
             predicted.extend(self.with_buffer());
             judgement.findings.extend(self.lone_blocker());
-        } else {
+        } else if !judgement.findings.iter().any(|it| it.rule == &rules::SMALL_TAPE_WRITES) {
             judgement.findings.extend(self.small_calls());
         }
         if rule == &rules::PACE {

@@ -41,19 +41,16 @@ Examples:
   takeup explain 'tar cf - /srv | gzip -c | dd obs=512k of=/dev/nst0'
   takeup explain --baseline 'tar cf - /srv | zstd -c > /mnt/srv.tar.zst'
   takeup explain --try 'tar cf - /srv | gzip -c > /dev/nst0'
-  takeup explain tar -cf /dev/nst0 /srv
+  takeup explain tar cf /dev/nst0 /srv
+  takeup explain --try -- tar -b 20 -cf /dev/nst0 /srv
   takeup explain --pid $(pgrep -x gzip) --for 10s
   takeup explain 'pg_dump shop | gzip > shop.gz' --json | jq '.limit, .findings[].sentence'
 
 The pipeline really runs: what it writes is written. --baseline and --try run it again.")]
 pub struct ExplainArgs {
-    /// The pipeline, as one word for the shell; of a single program the words as they are
-    #[arg(
-        value_name = "PIPELINE",
-        required_unless_present = "pid",
-        conflicts_with = "pid",
-        allow_hyphen_values = true
-    )]
+    /// The pipeline, as one word for the shell, or the words of a single program; behind `--`
+    /// where it has options
+    #[arg(value_name = "PIPELINE", required_unless_present = "pid", conflicts_with = "pid")]
     pipeline: Vec<String>,
     /// Look at a process that runs, and at all that pipes join it to
     #[arg(long, value_name = "PID")]
@@ -148,7 +145,7 @@ fn explain(arguments: &ExplainArgs) -> Result<ExitCode, Failure> {
 fn typed(words: &[String]) -> Result<String, Failure> {
     let line = match words {
         [line] => line.clone(),
-        // A line in quotes has spaces; what stands beside it is an option that was mistyped.
+        // A line in quotes has spaces, and nothing beside it.
         [first, other, ..] if first.trim().contains(char::is_whitespace) => {
             let hint =
                 "the pipeline is one word, in quotes; options are in `takeup explain --help`";

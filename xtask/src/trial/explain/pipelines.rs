@@ -108,7 +108,7 @@ impl Pipeline {
 fn paced(random: &mut Random) -> Pipeline {
     let rate = between(random, 8, 56);
     let bytes = 5 * rate.min(36) * MB / 2;
-    let (with, pace) = (format!("pv -qL {rate}m"), one_of(random, &["gzip -1", "zstd -9 -T1"]));
+    let (with, pace) = (format!("pv -qL {rate}m"), one_of(random, &["gzip -1", "zstd -9"]));
     let shared = if pace == "gzip -1" { "pigz -1" } else { "zstd -9 -T0" };
     let line = |pv: &str, compress: &str| format!("cat noise | {pv} | {compress} >/dev/null");
     let changes = vec![
@@ -141,8 +141,8 @@ fn compressor(random: &mut Random) -> Pipeline {
     let (with, shared, bytes) = match random.below(5) {
         0 => ("gzip -6", "pigz -6", 90 * MB),
         1 => ("gzip -1", "pigz -1", 90 * MB),
-        2 => ("xz -0 -T1", "xz -0 -T2", 12 * MB),
-        3 => ("zstd -12 -T1", "zstd -12 -T2", 60 * MB),
+        2 => ("zstd -15", "zstd -15 -T2", 30 * MB),
+        3 => ("zstd -12", "zstd -12 -T2", 60 * MB),
         _ => ("xz -0", "xz -0 -T2", 12 * MB),
     };
     let source = one_of(random, &["cat noise", "tar cf - noise", "head -c 999M noise"]);
@@ -158,7 +158,7 @@ fn compressor(random: &mut Random) -> Pipeline {
 
 /// Two stages that work about as much.
 fn two_stages(random: &mut Random) -> Pipeline {
-    let all = ["gzip -1", "zstd -9 -T1", "zstd -6 -T1", "sha512sum - noise", "gzip -2"];
+    let all = ["gzip -1", "zstd -9", "zstd -6", "sha512sum - noise", "gzip -2"];
     let (first, second) = (one_of(random, &all[..3]), one_of(random, &all));
     let line = |first: &str, buffer: &str, second: &str| {
         format!("cat noise | {first} | {buffer}{second} >/dev/null")
@@ -174,7 +174,7 @@ fn two_stages(random: &mut Random) -> Pipeline {
 /// Something that goes two ways.
 fn tee(random: &mut Random) -> Pipeline {
     let inner = one_of(random, &["copy", ">(sha256sum >/dev/null)", ">(gzip -1 >/dev/null)"]);
-    let compress = one_of(random, &["gzip -1", "zstd -9 -T1", "cat"]);
+    let compress = one_of(random, &["gzip -1", "zstd -9", "cat"]);
     let line = |tee: &str, buffer: &str, compress: &str| {
         format!("cat noise | {tee} | {buffer}{compress} >/dev/null")
     };
@@ -299,7 +299,7 @@ fn compressed_to_tape(random: &mut Random) -> Pipeline {
 fn bursts(random: &mut Random) -> Pipeline {
     let (count, size, pause) =
         (between(random, 3, 6), between(random, 6, 20), between(random, 1, 9));
-    let compress = one_of(random, &["gzip -1", "zstd -9 -T1"]);
+    let compress = one_of(random, &["gzip -1", "zstd -9"]);
     let shared = if compress == "gzip -1" { "pigz -1" } else { "zstd -9 -T0" };
     let line = |pause: &str, buffer: &str, compress: &str| {
         format!(
