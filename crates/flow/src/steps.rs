@@ -52,20 +52,10 @@ impl StreamSteps {
     pub fn seconds_with(&self, ring_blocks: usize) -> f64 {
         played_seconds(&costs(&self.read), &costs(&self.write), ring_blocks)
     }
-
-    /// The same where the reading or the writing end keeps to a clock: each of its blocks takes as
-    /// long as in the stretches in which it did not wait.
-    pub fn seconds_by_the_clock(&self, ring_blocks: usize, ends: [Option<f64>; 2]) -> f64 {
-        let [read, write] = [&self.read, &self.write];
-        let paced = |steps: &[Step], pace: Option<f64>| match pace {
-            Some(pace) => vec![pace; steps.len()],
-            None => costs(steps),
-        };
-        played_seconds(&paced(read, ends[0]), &paced(write, ends[1]), ring_blocks)
-    }
 }
 
-fn costs(steps: &[Step]) -> Vec<f64> {
+/// What each block cost.
+pub fn costs(steps: &[Step]) -> Vec<f64> {
     steps.iter().map(|step| step.cost_seconds).collect()
 }
 
@@ -104,18 +94,33 @@ pub fn sustained_seconds(steps: &[Step]) -> Option<f64> {
     (blocks >= SUSTAINED_STEPS && seconds >= SUSTAINED_SECONDS).then(|| seconds / blocks as f64)
 }
 
-/// Whether an end works in bursts with pauses between them, rather than at a pace: most of its time
-/// is in a few blocks that take much longer than the others.
-pub fn pauses(steps: &[Step]) -> bool {
-    /// A clock such as that of `pv` ticks ten times a second.
-    const PAUSE_SECONDS: f64 = 0.12;
-    const TIMES_THE_MEDIAN: f64 = 4.0;
-    let mut sorted = costs(steps);
-    sorted.sort_by(f64::total_cmp);
-    let Some(median) = sorted.get(sorted.len() / 2) else { return false };
-    let least = PAUSE_SECONDS.max(TIMES_THE_MEDIAN * median);
-    let long: f64 = sorted.iter().filter(|cost| **cost >= least).sum();
-    long > sorted.iter().sum::<f64>() / 2.0
+/// An end that works in bursts with pauses between them, rather than at a pace: most of its time is
+/// in a few blocks that take much longer than the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pauses {
+    /// A block that takes so long holds a pause.
+    pub least_seconds: f64,
+    /// A pause that was seen as a whole. A source that pauses while there is no room for its data
+    /// has a part of the pause behind it when there is room again, and only the rest is seen.
+    pub whole_seconds: f64,
+}
+
+impl Pauses {
+    /// Those of an end, if it works so.
+    pub fn of(steps: &[Step]) -> Option<Pauses> {
+        /// A clock such as that of `pv` ticks ten times a second.
+        const PAUSE_SECONDS: f64 = 0.12;
+        const TIMES_THE_MEDIAN: f64 = 4.0;
+        let mut sorted = costs(steps);
+        sorted.sort_by(f64::total_cmp);
+        let median = sorted.get(sorted.len() / 2)?;
+        let least_seconds = PAUSE_SECONDS.max(TIMES_THE_MEDIAN * median);
+        let long = &sorted[sorted.partition_point(|cost| *cost < least_seconds)..];
+        // One that was longer by chance is not the measure of all.
+        let whole_seconds = *long.get(long.len() * 3 / 4)?;
+        let is_most = long.iter().sum::<f64>() > sorted.iter().sum::<f64>() / 2.0;
+        is_most.then_some(Pauses { least_seconds, whole_seconds })
+    }
 }
 
 /// Steps that are being kept.
@@ -201,11 +206,11 @@ mod tests {
         let step = |cost_seconds| Step { cost_seconds, waited_seconds: 0.0 };
         let bursts: Vec<Step> =
             (0..80).map(|k| step(if k % 10 == 9 { 0.3 } else { 0.001 })).collect();
-        assert!(pauses(&bursts));
+        assert_eq!(Pauses::of(&bursts).map(|it| it.whole_seconds), Some(0.3));
         let ticks: Vec<Step> =
             (0..80).map(|k| step(if k % 2 == 0 { 0.1 } else { 0.001 })).collect();
-        assert!(!pauses(&ticks));
-        assert!(!pauses(&vec![step(0.3); 10]));
-        assert!(!pauses(&[]));
+        assert_eq!(Pauses::of(&ticks), None);
+        assert_eq!(Pauses::of(&[step(0.3); 10]), None);
+        assert_eq!(Pauses::of(&[]), None);
     }
 }

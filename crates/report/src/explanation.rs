@@ -17,7 +17,7 @@ const CHANGES_WORTH_NAMING_SECONDS: f64 = 0.1;
 
 /// Share of a stage's time that the end of the run may take without a word.
 const SYNCHRONISE_WORTH_NAMING: f64 = 0.1;
-/// Share of the run that a stage waited for cores that others had, from which on it is worth a word.
+/// Share of the run that a stage waited for cores that others had: from here on it is named.
 const OTHERS_WORTH_NAMING: f64 = 0.05;
 /// Share of a run that both ends of a ring must wait for it, where nothing else shows that it is
 /// small.

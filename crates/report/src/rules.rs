@@ -46,8 +46,9 @@ finding::rules! {
     }
     TURNS {
         id: "limit.turns",
-        looks_at: "the times of all stages",
-        speaks_when: "none is busy for 60 % of the run",
+        looks_at: "the times of all stages; of a pipe also what each block cost",
+        speaks_when: "none is busy for 60 % of the run, or a larger ring would bring 80 % of what \
+                      the busiest would, if it cost nothing",
         source: "docs/explanation.md",
     }
 }

@@ -2,7 +2,7 @@
 //! the end that would be left if the other one cost nothing.
 
 use crate::run::{Endpoint, RunReport};
-use crate::steps::{StreamSteps, pauses, sustained_seconds};
+use crate::steps::{Pauses, Step, StreamSteps, costs, played_seconds, sustained_seconds};
 
 /// A larger ring is worth a word from this share of the run on, and from this time on.
 const WORTH_SHARE: f64 = 0.05;
@@ -32,8 +32,24 @@ enum Pace {
     AsSeen,
     /// It makes up for waiting: so many seconds a block, where it does not have to.
     Clock(f64),
+    /// It pauses, also while nothing is seen of it.
+    Pauses(Pauses),
     /// It makes up for waiting, and always had to wait.
     Unknown,
+}
+
+impl Pace {
+    /// What each block would have cost without a wait.
+    fn costs(self, steps: &[Step]) -> Vec<f64> {
+        let cost = |step: &Step| match self {
+            Pace::Clock(seconds) => seconds,
+            Pace::Pauses(pauses) if step.cost_seconds >= pauses.least_seconds => {
+                step.cost_seconds.max(pauses.whole_seconds)
+            }
+            _ => step.cost_seconds,
+        };
+        steps.iter().map(cost).collect()
+    }
 }
 
 /// A run that can be played again.
@@ -63,8 +79,10 @@ impl<'a> Stream<'a> {
         }
         let kept_bytes = (blocks * steps.block_bytes) as f64;
         let read = match run.source {
-            Endpoint::Pipe | Endpoint::Stream if pauses(&steps.read) => Pace::AsSeen,
-            Endpoint::Pipe | Endpoint::Stream => clock(sustained_seconds(&steps.read)),
+            Endpoint::Pipe | Endpoint::Stream => match Pauses::of(&steps.read) {
+                Some(pauses) => Pace::Pauses(pauses),
+                None => clock(sustained_seconds(&steps.read)),
+            },
             _ => Pace::AsSeen,
         };
         let write = match run.target {
@@ -89,12 +107,8 @@ impl<'a> Stream<'a> {
             0 => (&self.steps.write, self.paces[1]),
             _ => (&self.steps.read, self.paces[0]),
         };
-        let seen: f64 = steps.iter().map(|step| step.cost_seconds).sum();
-        match pace {
-            Pace::AsSeen => Some(seen * self.blocks_scale),
-            Pace::Clock(pace) => Some(seen.max(pace * steps.len() as f64) * self.blocks_scale),
-            Pace::Unknown => None,
-        }
+        let sum = |pace: Pace| pace.costs(steps).iter().sum::<f64>() * self.blocks_scale;
+        (pace != Pace::Unknown).then(|| sum(Pace::AsSeen).max(sum(pace)))
     }
 
     /// The smallest ring that is as good as a very large one, if the run gains by it.
@@ -117,14 +131,13 @@ impl<'a> Stream<'a> {
         })
     }
 
-    /// As the ends are seen, and as they are by the clock: the longer of both.
+    /// As the ends were seen, and at their own pace: the longer of both.
     fn seconds_with(&self, blocks: usize) -> f64 {
-        let paces = self.paces.map(|pace| match pace {
-            Pace::Clock(pace) => Some(pace),
-            _ => None,
-        });
-        let by_the_clock = self.steps.seconds_by_the_clock(blocks, paces);
-        self.steps.seconds_with(blocks).max(by_the_clock)
+        let [read, write] = self.paces;
+        let at_their_pace =
+            played_seconds(&read.costs(&self.steps.read), &write.costs(&self.steps.write), blocks);
+        let as_seen = played_seconds(&costs(&self.steps.read), &costs(&self.steps.write), blocks);
+        as_seen.max(at_their_pace)
     }
 }
 

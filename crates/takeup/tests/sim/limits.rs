@@ -2,8 +2,8 @@
 //! stay what it is. A matrix of limits and of foreign load on cores, disk and memory.
 //!
 //! Nothing is asserted of times. What is asserted is that a run which waits for a disk does not
-//! blame cores that others use, that these are named where it waited for them, and that no run promises
-//! itself more than its disk gives.
+//! blame cores that others use, that these are named where it waited for them, and that no run
+//! promises itself more than its disk gives.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
