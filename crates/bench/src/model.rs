@@ -80,12 +80,17 @@ impl Model {
     }
 }
 
+/// No curve is drawn through more points: every place where a plateau may begin is tried, so that
+/// work grows with the square of their number, and each is drawn again for its interval.
+pub const POINTS_MAX: usize = 64;
+
 /// Fits the family to at least three points in the order of their levels and takes its simplest
 /// member that explains them: with or without a plateau, by the Bayesian information criterion
-/// (Schwarz 1978). `None` of fewer points, or of rates or levels that are not positive.
+/// (Schwarz 1978). `None` of fewer points or of more than [`POINTS_MAX`], or of rates or levels
+/// that are not positive.
 pub fn fit(points: &[Point]) -> Option<Model> {
     let positive = |point: &Point| point.level > 0.0 && point.bytes_per_second > 0.0;
-    if points.len() < 3 || !points.iter().all(positive) {
+    if !(3..=POINTS_MAX).contains(&points.len()) || !points.iter().all(positive) {
         return None;
     }
     let mut best: Option<(f64, Model)> = None;

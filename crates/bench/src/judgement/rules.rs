@@ -15,7 +15,8 @@ finding::rules! {
     PLATEAU {
         id: "experiment.plateau",
         looks_at: "the intervals of all levels of a number against the fastest one",
-        speaks_when: "from some level on all of them lie within 15 % of it, two levels at least",
+        speaks_when: "from some level on all of them lie within 15 % of it, and none of these is \
+                      shown to differ from the one that is recommended; two levels at least",
         source: "docs/design/statistics.md",
     }
     NOT_SETTLED {

@@ -242,7 +242,7 @@ impl Words<'_> {
             let choice = self.choice(&load, sweep, chosen);
             // Where it is all the same there is nothing else to say.
             let is_same = choice.verdict == Some(Verdict::Same);
-            all.extend(self.from_where_on(&load, sweep).filter(|_| !is_same));
+            all.extend(self.from_where_on(&load, sweep, chosen).filter(|_| !is_same));
             all.push(choice);
             if let Some(text) = self.edge(sweep, chosen) {
                 let text = format!("{load}{text}");
@@ -379,7 +379,7 @@ impl Words<'_> {
 
     /// From which level on a number makes next to no difference, where that is so: the answer where
     /// no single level can be told from the others.
-    fn from_where_on(&self, load: &str, sweep: &Sweep) -> Option<Sentence> {
+    fn from_where_on(&self, load: &str, sweep: &Sweep, chosen: usize) -> Option<Sentence> {
         let count = sweep.cells.len();
         let is_numeric = self.factor(&sweep.factor).is_some_and(Factor::is_numeric);
         if !is_numeric || count < 3 || sweep.basis != Basis::Repeats {
@@ -391,6 +391,10 @@ impl Words<'_> {
             sweep.cells.iter().map(|&cell| comparer.at_least(cell, best)).collect();
         let within = |from: usize| 1.0 - least[from..].iter().copied().fold(1.0, f64::min);
         let from = (0..count - 1).find(|&from| within(from) <= NEXT_TO_NOTHING)?;
+        // What is shown to be faster matters, however little.
+        if chosen < from || sweep.verdicts[from..].contains(&Verdict::Differs) {
+            return None;
+        }
         let percent = (100.0 * within(from)).ceil().max(1.0);
         let name = title(&sweep.factor);
         let text = if from == 0 {
