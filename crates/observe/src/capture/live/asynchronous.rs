@@ -111,11 +111,13 @@ impl Follower {
             file,
             engine: Engine::IoUring,
             asked: request.asked,
-            offset_bytes: match is_sync {
-                true => Ok(0),
-                // Of a buffered one it may be what is read ahead.
-                false if is_direct => request.place,
-                false => Err(Unknown::OffsetOfRing),
+            // Of a buffered one what the block layer is asked for may be what is read ahead.
+            offset_bytes: if is_sync {
+                Ok(0)
+            } else if is_direct {
+                request.place
+            } else {
+                Err(Unknown::OffsetOfRing)
             },
             asked_bytes: if is_sync { Ok(0) } else { Err(Unknown::NotEnded) },
             done_bytes: Err(Unknown::NotEnded),
