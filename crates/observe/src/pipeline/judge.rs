@@ -160,6 +160,7 @@ impl Case<'_> {
         } else if !judgement.findings.iter().any(|it| it.rule == &rules::SMALL_TAPE_WRITES) {
             judgement.findings.extend(self.small_calls());
         }
+        judgement.findings.extend(self.stops());
         if rule == &rules::PACE {
             predicted.extend(self.without_rate());
         }

@@ -79,6 +79,13 @@ finding::rules! {
                       times or more, and waits for it for a tenth of the run",
         source: "/proc/PID/io; what a write costs, of a virtual drive as it is set",
     }
+    DRIVE_STOPS {
+        id: "pipeline.drive-stops",
+        looks_at: "how long the last stage waited for a drive to take its writes",
+        speaks_when: "that is 0.3 seconds more than half as long again as the drive takes at its \
+                      highest rate, with what each write costs",
+        source: "/proc/PID/task/TID/syscall; the drive's rates, of a virtual one as it is set",
+    }
     LEVEL {
         id: "pipeline.level",
         looks_at: "the words of a compressor that is the limit by its work",

@@ -1,8 +1,15 @@
 //! The drive behind a pipeline: what it needs for all that it is given, whoever hands it over.
 
+use finding::{Certainty, Finding, Unit};
 use report::format::{duration, rate};
 
-use super::Case;
+use super::{Case, line, rules};
+
+/// Waiting that is so many times what the drive needs, and this longer, is for its stops.
+const STOPS_RATIO: f64 = 1.5;
+const STOPS_SECONDS: f64 = 0.3;
+/// What the kernel and its caller take for a write at most.
+pub(super) const KERNEL_SECONDS: f64 = 300e-6;
 
 /// Programs whose output a drive cannot make smaller.
 const COMPRESSORS: [&str; 16] = [
@@ -36,6 +43,49 @@ impl Case<'_> {
             seconds if seconds > 0.0 => seconds + mark,
             _ => 0.0,
         }
+    }
+
+    /// How long the last stage waited for the drive to take its writes, and how long the drive
+    /// takes for them at the most where it never stops; `None` where nothing is known of that.
+    fn waited_and_needed(&self) -> Option<(f64, f64)> {
+        let last = self.look.stages.last()?;
+        let drive = self.look.drive.as_ref()?;
+        let medium = Some(self.drive_seconds()).filter(|&seconds| seconds > 0.0)?;
+        let each = drive.command_seconds? + KERNEL_SECONDS;
+        let byte = drive.interface_bytes_per_second.map_or(0.0, |rate| 1.0 / rate.max(1.0));
+        let bytes = last.bytes_out? as f64;
+        let needed = medium + last.write_calls as f64 * each + bytes * byte;
+        Some((last.device_write_seconds - last.flush_seconds, needed))
+    }
+
+    /// Whether the drive was waited for much longer than it takes for the data: it stops for want
+    /// of data, goes back and starts again.
+    pub(super) fn drive_stops(&self) -> bool {
+        self.waited_and_needed()
+            .is_some_and(|(waited, needed)| waited > STOPS_RATIO * needed + STOPS_SECONDS)
+    }
+
+    /// That it stops, and what helps.
+    pub(super) fn stops(&self) -> Option<Finding> {
+        let (waited, needed) = self.waited_and_needed().filter(|_| self.drive_stops())?;
+        let what = format!(
+            "{} was waited for for {}, and takes the data in {} where it never stops",
+            self.look.drive.as_ref()?.name,
+            duration(waited),
+            duration(needed)
+        );
+        let command = self.split.as_deref().and_then(line::buffered);
+        let change = "put a buffer in front of the drive; what it saves is not known";
+        let finding = Finding::new(&rules::DRIVE_STOPS, Certainty::Inferred, what)
+            .because("a drive that runs out of data stops, goes back and starts again")
+            .with_number("waited", waited, Unit::Seconds)
+            .with_number("needed", needed, Unit::Seconds);
+        Some(match command {
+            Some(command) => {
+                finding.with_action(format!("{change}: {command}")).with_command(command)
+            }
+            None => finding.with_action(change),
+        })
     }
 
     /// The same in words.

@@ -38,9 +38,10 @@ impl Case<'_> {
     pub(super) fn hides_its_pace(&self, at: usize) -> bool {
         let stage = &self.look.stages[at];
         let waits = stage.blocked_seconds + stage.starved_seconds;
-        self.declared_seconds(at).is_none()
+        let sleeps = self.declared_seconds(at).is_none()
             && self.share(stage.clock_seconds) >= HIDES_SHARE
-            && self.share(waits) >= HIDES_SHARE
+            && self.share(waits) >= HIDES_SHARE;
+        sleeps || (at + 1 == self.look.stages.len() && self.drive_stops())
     }
 
     /// How long a stage takes by itself, without its end; `None` where that is not known.
@@ -85,6 +86,9 @@ impl Case<'_> {
 
     /// A stage's name as in a sentence, with what hides its pace.
     pub(super) fn hidden_because(&self, at: usize) -> String {
+        if at + 1 == self.look.stages.len() && self.drive_stops() {
+            return "how long the drive takes without its stops is not known".to_owned();
+        }
         let Stage { clock_seconds, .. } = &self.look.stages[at];
         format!(
             "{} waits for the clock for {} of the run and may wait longer where nothing else \

@@ -3,6 +3,7 @@
 use finding::{Certainty, Finding, Unit};
 use report::format::{binary_size, duration};
 
+use super::drive::KERNEL_SECONDS;
 use super::{Case, Predicted, line, rules};
 
 /// Smaller writes to a tape cost more than they move, and what is proposed in their place.
@@ -12,8 +13,6 @@ pub(super) const PROPOSED_BYTES: u64 = 64 << 10;
 const WRITES_MIN: u64 = 200;
 /// Of the run, which the writes must take.
 const WRITES_SHARE: f64 = 0.1;
-/// A write that takes longer than this, beside what the drive's numbers say, waits for the medium.
-const KERNEL_SECONDS: f64 = 300e-6;
 
 /// Small writes of the last stage.
 struct Writes {

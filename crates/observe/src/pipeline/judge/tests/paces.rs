@@ -119,6 +119,30 @@ fn a_buffer_behind_what_works_in_bursts() {
     assert_eq!(judge(&seen, None).predicted, None);
 }
 
+/// A drive that stops and starts makes its writer wait much longer than it takes: what is left of
+/// that with a buffer is not known.
+#[test]
+fn a_drive_that_stops_has_no_floor() {
+    let mut seen = small_writes(65536.0);
+    let gzip = stage("gzip -1", [1.8, 0.0, 8.2, 0.0]);
+    seen.stages.insert(0, stage("cat x", [0.1, 0.0, 9.9, 0.0]));
+    seen.stages.insert(1, gzip);
+    seen.stages[2] = Stage { starved_seconds: 2.0, ..seen.stages[2].clone() };
+    seen.stages[2].device_write_seconds = 7.5;
+    (seen.stages[2].device_seconds, seen.stages[2].working_seconds) = (7.6, 0.4);
+    let drive = seen.drive.as_mut().unwrap();
+    (drive.highest_bytes_per_second, drive.command_seconds) = (300e6, Some(50e-6));
+    let typed = "cat x | gzip -1 | dd obs=64k of=/dev/nst0";
+    let found = judge(&seen, Some(typed));
+    assert_eq!(rules_of(&found)[..2], ["pipeline.turns", "pipeline.drive-stops"], "{found:?}");
+    assert_eq!((found.longest_stage_seconds, &found.predicted), (None, &None));
+    let action = found.findings[1].action.clone().unwrap();
+    assert!(action.ends_with("| takeup pipe --block-size 64k --overwrite --to /dev/nst0"));
+    // What it takes without a stop is no reason to wait.
+    seen.drive.as_mut().unwrap().highest_bytes_per_second = 40e6;
+    assert!(!rules_of(&judge(&seen, None)).contains(&"pipeline.drive-stops"));
+}
+
 fn small_writes(bytes_each: f64) -> Look {
     let mut tar = writes("/dev/nst0", stage("tar -b 20 -cf /dev/nst0 x", [0.5, 0.0, 0.0, 9.5]));
     tar.device_write_seconds = 9.0;
