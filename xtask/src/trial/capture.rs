@@ -6,8 +6,8 @@
 //! comes back if every property of every file does. What the capture says beside the job (block,
 //! order, depth, syncs) is held against the first run, as sentences.
 //!
-//! Not among the cases are buffered requests of libaio, of which nothing but their number is seen,
-//! and several direct files of one process with libaio, whose requests are not told apart
+//! Not among the cases are buffered requests of libaio and io_uring, whose places are not seen, and
+//! several direct files of one process with libaio, whose requests are not told apart
 //! (`docs/capture.md`). A capture that is attached goes on until fio ends.
 
 mod job;

@@ -4,8 +4,8 @@
 //! block sizes that are tried. The rate of each size follows from the drive's own model: a command
 //! and its transfer, or the medium, whichever is slower. Drives whose knee is no clear one, with a
 //! rate just below the best, are drawn again. The buffer is small and a filemark, winding and a
-//! stop take next to no time, so that a run of a second shows what a run of minutes does. During some of
-//! the cases other programs use the cores for a while.
+//! stop take next to no time, so that a run of a second shows what a run of minutes does. During
+//! some of the cases other programs use the cores for a while.
 //!
 //! Not here: drives that take the time of their generation for all of that, which are tried by hand
 //! (`docs/bench.md`).

@@ -4,10 +4,12 @@
 //! A program with a full pipe before it and an empty one behind it is what all others wait for; at
 //! the ends of a pipeline one of the two is enough.
 
+use std::collections::BTreeMap;
+
 use finding::{Certainty, Finding, Unit};
 
 use super::{Judgement, Sentence, Subject, rules};
-use crate::record::{Factor, RunRecord, shown_cell};
+use crate::record::{Cell, Factor, RunRecord, shown_cell};
 
 /// A pipe that is so often full, or empty, is full, or empty.
 const MOSTLY_PERCENT: f64 = 60.0;
@@ -26,10 +28,12 @@ pub fn slow_programs(
     runs: &[RunRecord],
     judgement: &Judgement,
 ) -> Vec<Sentence> {
+    let mut of_cell: BTreeMap<&Cell, Vec<&RunRecord>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.error.is_none()) {
+        of_cell.entry(&run.cell).or_default().push(run);
+    }
     let one = |cell: &super::CellSummary| {
-        let own = |run: &&RunRecord| run.cell == cell.cell && run.error.is_none();
-        let runs: Vec<&RunRecord> = runs.iter().filter(own).collect();
-        let found = slow_program(&runs)?;
+        let found = slow_program(of_cell.get(&cell.cell)?)?;
         let place = match shown_cell(&cell.cell, factors).as_str() {
             "the only combination" => String::new(),
             shown => format!("{shown}: "),

@@ -10,7 +10,8 @@
 //!
 //! (randomised complete blocks, Fisher 1935; where runs are missing, incomplete ones by least
 //! squares, Yates 1936; solved by [`TwoWay`]). The scatter of a cell is what is left, moderated
-//! over all cells ([`moderate`]). Differences between cells are sums of runs in which the blocks cancel.
+//! over all cells ([`moderate`]). Differences between cells are sums of runs in which the blocks
+//! cancel.
 
 use std::collections::BTreeMap;
 

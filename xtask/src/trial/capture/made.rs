@@ -61,9 +61,8 @@ impl Told {
     fn of(random: &mut Random, number: usize) -> Told {
         let engine = one(random, &["psync", "libaio", "io_uring"]);
         let is_direct = match engine {
-            "libaio" => true,
             "psync" => random.below(5) < 2,
-            _ => random.below(4) < 3,
+            _ => true,
         };
         // fio makes the depth of a ring a power of two, whatever it is told (3.33).
         let depth = match engine {

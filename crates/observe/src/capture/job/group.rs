@@ -82,7 +82,8 @@ pub struct Group {
 }
 
 /// What files of one group have in common.
-type Alike = (Class, Engine, [Option<bool>; 3], &'static str, [bool; 4], Option<u32>);
+type Alike =
+    (Class, Engine, [Option<bool>; 3], &'static str, [bool; 4], Option<u32>, [Vec<u64>; 2]);
 
 fn alike(file: &FileProfile) -> Alike {
     (
@@ -97,7 +98,18 @@ fn alike(file: &FileProfile) -> Alike {
             file.kind == FileKind::BlockDevice,
         ],
         file.block_bytes.and_then(u64::checked_ilog2),
+        [frequent(&file.block_sizes.read), frequent(&file.block_sizes.write)],
     )
+}
+
+/// The sizes that one in ten or more have, in their order; none where all have one.
+fn frequent(sizes: &[(u64, u64)]) -> Vec<u64> {
+    let all: u64 = sizes.iter().map(|(_, calls)| *calls).fold(0, u64::saturating_add);
+    let is_frequent = |(_, calls): &&(u64, u64)| *calls as f64 >= 0.1 * all as f64;
+    let mut frequent: Vec<u64> =
+        sizes.iter().filter(is_frequent).map(|(bytes, _)| *bytes).collect();
+    frequent.sort_unstable();
+    if frequent.len() < 2 { Vec::new() } else { frequent }
 }
 
 /// Joins the files that are alike. `seconds` is the length of the recording.

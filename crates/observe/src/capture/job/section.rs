@@ -329,6 +329,8 @@ fn order(group: &Group, part: Part, load: &Load, lines: &mut Lines) {
     } else {
         (elsewhere / (1.0 - again).max(1e-3) * 100.0).round().min(100.0)
     };
+    let by_chance = rewritten.is_none() && sequential <= load.in_order_by_chance(group);
+    let random = if by_chance && random > 0.0 { 100.0 } else { random };
     if let Some((times, share)) = rewritten {
         let origin = format!("{} of writes begin within the one before", percent(share));
         lines.add(format!("rw=randwrite:{times}"), origin);

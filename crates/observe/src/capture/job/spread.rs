@@ -59,6 +59,16 @@ impl Load {
         (self.file_bytes as f64 / self.block_bytes.max(1) as f64).max(1.0)
     }
 
+    /// The share in order that random requests may come to: each may begin at one of the last ends,
+    /// of which the profile looks at more where more are in flight, and a map leaves fewer places.
+    pub fn in_order_by_chance(&self, group: &Group) -> f64 {
+        let ends = match group.depth {
+            Some(depth) if depth > 1.0 => (8.0 + 3.0 * depth).min(128.0),
+            _ => 8.0,
+        };
+        (3.5 * ends * self.mean_bytes / self.file_bytes.max(1) as f64).min(0.3)
+    }
+
     /// The share of places used again where a block is chosen with probability `chance`.
     fn again(&self, chance: f64) -> f64 {
         let larger = (self.mean_bytes / self.block_bytes.max(1) as f64 - 1.0).max(0.0);
@@ -188,14 +198,19 @@ fn parts(group: &Group) -> Option<Spread> {
     let base = if group.is_queued() { first } else { 0 };
     let size = group.size_bytes?.max(1);
     let all: u64 = places.counts.iter().map(|(_, count)| count).sum();
-    if last.saturating_sub(base) > size.saturating_add(2 * places.cell_bytes) || all < 100 {
+    if all < 100 {
         return None;
     }
+    // A file in pieces on its device: in the order of the pieces.
+    let is_whole = last.saturating_sub(base) <= size.saturating_add(2 * places.cell_bytes);
+    let width =
+        if is_whole { places.cell_bytes as f64 } else { size as f64 / places.counts.len() as f64 };
     let mut bins = [0.0; PARTS];
-    for (start, count) in &places.counts {
+    for (number, (start, count)) in places.counts.iter().enumerate() {
         // A cell may lie in several parts.
-        let at = |byte: u64| (byte - base) as f64 / size as f64 * PARTS as f64;
-        let (from, to) = (at(*start), at(start.saturating_add(places.cell_bytes)));
+        let begin = if is_whole { (start - base) as f64 } else { number as f64 * width };
+        let at = |byte: f64| byte / size as f64 * PARTS as f64;
+        let (from, to) = (at(begin), at(begin + width));
         for (index, bin) in bins.iter_mut().enumerate() {
             let (low, high) = (index as f64, (index + 1) as f64);
             let high = if index + 1 == PARTS { f64::MAX } else { high };

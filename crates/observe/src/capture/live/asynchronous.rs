@@ -127,14 +127,20 @@ impl Follower {
         }
     }
 
+    /// What a context of a process may have in flight when it is first seen; nothing where all that
+    /// the process did was recorded.
+    fn before(&self, process: u32) -> Option<Before> {
+        (!self.whole.contains(&process)).then(Before::default)
+    }
+
     pub(super) fn aio_submitted(&mut self, end: &End<'_>) {
         let Ok(count) = usize::try_from(end.answer) else { return };
         let found = seen(count, &end.begun.blocks);
         if found.is_none() {
             self.requests_unseen += count as u64;
         }
-        let is_whole = self.whole.contains(&end.process);
-        let context = self.contexts.of(end.process, end.begun.values[0], is_whole);
+        let before = self.before(end.process);
+        let context = self.contexts.of(end.process, end.begun.values[0], before);
         for at in 0..count {
             let in_flight = u32::try_from(context.waiting.len() + 1).unwrap_or(u32::MAX);
             let level = context.before.as_mut().map(Before::submit);
@@ -155,9 +161,9 @@ impl Follower {
     /// Which of the requests it is that have ended is behind a pointer: the oldest stand for them.
     pub(super) fn aio_fetched(&mut self, end: &End<'_>, to: &mut dyn Recording) {
         let Ok(count) = usize::try_from(end.answer) else { return };
-        let is_whole = self.whole.contains(&end.process);
+        let before = self.before(end.process);
         let key = (end.process, end.begun.values[0]);
-        let context = self.contexts.of(key.0, key.1, is_whole);
+        let context = self.contexts.of(key.0, key.1, before);
         let is_counted = context.before.is_none();
         if let Some(before) = &mut context.before {
             before.fetch(count);
@@ -167,7 +173,7 @@ impl Follower {
         let fetched: Vec<Submitted> = context.waiting.drain(..count).flatten().collect();
         for submitted in fetched {
             let mut operation = self.of_aio(end.process, &submitted, to);
-            if let Some(before) = &mut self.contexts.of(key.0, key.1, is_whole).before {
+            if let Some(before) = &mut self.contexts.of(key.0, key.1, None).before {
                 before.handed_out(operation.file, submitted.level);
             }
             if are_all {

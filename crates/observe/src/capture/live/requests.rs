@@ -217,13 +217,17 @@ pub(super) struct Contexts {
 }
 
 impl Contexts {
-    /// A context of a process, and whether all of that process was recorded.
-    pub(super) fn of(&mut self, process: u32, context: u64, is_whole: bool) -> &mut Context {
+    /// A context of a process; one that is new has that in flight from before the recording.
+    pub(super) fn of(
+        &mut self,
+        process: u32,
+        context: u64,
+        before: Option<Before>,
+    ) -> &mut Context {
         if self.all.len() >= REQUESTS_MAX {
             self.all.clear();
         }
-        let before = || (!is_whole).then(Before::default);
-        let new = || Context { waiting: VecDeque::new(), before: before() };
+        let new = || Context { waiting: VecDeque::new(), before };
         let context = self.all.entry((process, context)).or_insert_with(new);
         context.waiting.truncate(REQUESTS_MAX);
         context
