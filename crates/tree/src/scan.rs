@@ -267,8 +267,8 @@ impl Scan {
     }
 
     /// Appends the next items, [`LookAheadLimits::batch_items`] at most. Waits only when there is
-    /// none to give,
-    /// and then for [`WAIT_MAX`] at most unless this thread lists the directory itself.
+    /// none to give, and then for [`WAIT_MAX`] at most unless this thread lists the directory
+    /// itself.
     pub fn next_batch(&mut self, items: &mut Vec<Item>) -> Progress {
         let full = items.len() + self.limits.batch_items.max(1);
         let had = items.len();
