@@ -220,7 +220,8 @@ pub fn restore(
     cancel: &Cancel,
 ) -> Result<RestoreReport, RestoreError> {
     let destination = open_destination(&options)?;
-    let result = restore_into(&destination, options, monitor, cancel);
+    let result = restore_into(&destination, options, monitor, cancel)
+        .and_then(|report| Ok(interruptible::check_shortage().map(|()| report)?));
     if result.is_err() {
         destination.take_back();
     }
@@ -286,7 +287,6 @@ fn restore_into(
     run.stages.extend([parse.report(), create.report()]);
     let index = check.as_deref().map(|check| &check.index);
     let not_found = not_found(&mut selection, index, &warnings);
-    interruptible::check_shortage()?;
     let checksums = check::conclude(check.as_deref(), late, &lost, &options, &warnings);
     something(run.members + existing, &options, &not_found, &warnings)?;
     if options.synchronise == Synchronise::Yes {

@@ -368,10 +368,9 @@ pub fn verify(
         live::find_extra(against, &workers, &mut report, &warnings, cancel)?;
         report.elsewhere = elsewhere::look(against, &report);
     }
-    interruptible::check_shortage()?;
     report.run.seconds = start.elapsed().as_secs_f64();
     report.warnings = warnings.count();
-    Ok(report)
+    Ok(interruptible::check_shortage().map(|()| report)?)
 }
 
 /// What the workers do.

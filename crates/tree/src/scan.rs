@@ -11,8 +11,8 @@
 //!
 //! What is alive at any time: the listings from the source down to where the walk is, the
 //! look-ahead's (bounded by number and by bytes of names), and the directories of entries that the
-//! caller still holds. Of the first kind only the innermost, as many as `open_levels` says, keep their
-//! descriptors; on the way back up a directory is opened again as `..` of its child and its
+//! caller still holds. Of the first kind only the innermost keep their descriptors, as many as
+//! `open_levels` says; on the way back up a directory is opened again as `..` of its child and its
 //! identity compared. So at most `directories + open_levels + 2` descriptors ([`LookAheadLimits`])
 //! are open on top of those that entries in flight hold.
 //!
@@ -266,8 +266,9 @@ impl Scan {
         &self.stripped
     }
 
-    /// Appends the next items, [`LookAheadLimits::batch_items`] at most. Waits only when there is none to give,
-    /// and then for [`WAIT_MAX`] at most unless this thread lists the directory itself.
+    /// Appends the next items, [`LookAheadLimits::batch_items`] at most. Waits only when there is
+    /// none to give, and then for [`WAIT_MAX`] at most unless this thread lists the directory
+    /// itself.
     pub fn next_batch(&mut self, items: &mut Vec<Item>) -> Progress {
         let full = items.len() + self.limits.batch_items.max(1);
         let had = items.len();

@@ -138,7 +138,7 @@ fn a_setting_that_is_changed_starts_none() {
     };
     let path = device.path.to_str().unwrap();
     planted.check(
-        || tune(&["set", path, "read_ahead_kb=64", "--settle", "0s"]),
+        || tune(&["set", path, "read_ahead_kb=64", "--settle", "10ms"]),
         |done| is_done(done) && is_done(&run(&mut tune(&["revert"]))),
     );
 }
