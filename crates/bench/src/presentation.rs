@@ -11,11 +11,11 @@ mod settled;
 pub use settled::{name as verdict_name, settled as verdict_sign};
 mod times;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::judgement::{CellSummary, Change, Effect, Judgement, Options, Sentence, Verdict};
 use crate::quantities::{self, Unit, title};
-use crate::record::{Cell, Experiment, Factor, Header, Value};
+use crate::record::{Cell, Experiment, Factor, Header, RunRecord, Value};
 use crate::statistics::interval::Interval;
 use report::format::{counted, duration};
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
@@ -49,6 +49,16 @@ pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> S
     let headed: Vec<(&str, Vec<String>)> = judgement.sentences.iter().map(told).collect();
     text.push_str(&report::findings::lines_under_heads(&headed));
     text
+}
+
+/// Runs without an error, by their combination. Once for a table: a look through all runs for each
+/// of its rows takes the square of their number.
+fn good_runs_by_cell(runs: &[RunRecord]) -> BTreeMap<&Cell, Vec<&RunRecord>> {
+    let mut by_cell: BTreeMap<&Cell, Vec<&RunRecord>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.error.is_none()) {
+        by_cell.entry(&run.cell).or_default().push(run);
+    }
+    by_cell
 }
 
 fn terminal_table(table: &PageTable, strong: &[usize], colour: Colour) -> String {

@@ -220,9 +220,10 @@ fn ring_sentence(analysis: &Analysis, run: &RunReport) -> String {
         .iter()
         .zip([true, false])
         .map(|(stage, is_first)| {
-            let (for_what, waited) = match is_first {
-                true => ("room", stage.blocked_seconds),
-                false => ("data", stage.starved_seconds),
+            let (for_what, waited) = if is_first {
+                ("room", stage.blocked_seconds)
+            } else {
+                ("data", stage.starved_seconds)
             };
             let share = percent(waited / run.seconds.max(f64::MIN_POSITIVE));
             format!("{} waited for {for_what} {share} of the time", stage.kind)
@@ -335,7 +336,7 @@ fn gain(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<Stri
 fn ring_gain(ring: &LargerRing, analysis: &Analysis) -> String {
     let (with, whole) = (duration(ring.seconds), duration(analysis.seconds));
     format!(
-        "with a ring of {} the run would have taken {with} instead of {whole}",
+        "with a ring of {} the run would have taken {with} at best instead of {whole}",
         size(ring.bytes)
     )
 }

@@ -23,12 +23,12 @@ pub struct VirtualDrive {
     pub speed_up: f64,
     /// Whether it compresses what it is given.
     pub compresses: bool,
-    /// What a command takes beside its bytes, in seconds.
-    pub command_seconds: f64,
+    /// What a command takes beside its bytes, in seconds, where the drive says so.
+    pub command_seconds: Option<f64>,
     /// What its interface takes at most.
-    pub interface_bytes_per_second: f64,
+    pub interface_bytes_per_second: Option<f64>,
     /// What a filemark takes once everything is on the medium, in seconds.
-    pub synchronise_seconds: f64,
+    pub synchronise_seconds: Option<f64>,
 }
 
 impl VirtualDrive {
@@ -53,9 +53,10 @@ impl VirtualDrive {
             speed_up,
             // Unless it says that it does not.
             compresses: status.get("compression").and_then(Value::as_bool).unwrap_or(true),
-            command_seconds: seconds("command_overhead_ns")?,
-            interface_bytes_per_second: parameter("host_bytes_per_second")? * speed_up,
-            synchronise_seconds: seconds("synchronise_ns")?,
+            command_seconds: seconds("command_overhead_ns"),
+            interface_bytes_per_second: parameter("host_bytes_per_second")
+                .map(|rate| rate * speed_up),
+            synchronise_seconds: seconds("synchronise_ns"),
         })
     }
 

@@ -44,8 +44,8 @@ pub(super) struct Overrides {
     sparse_major: Option<u64>,
     sparse_minor: Option<u64>,
     xattrs: Xattrs,
-    /// The name, as it is encoded, of the last `LIBARCHIVE.xattr` record.
-    libarchive_xattr: Option<Vec<u8>>,
+    /// Name, as it is encoded, and value of the last `LIBARCHIVE.xattr` record.
+    libarchive_xattr: Option<(Vec<u8>, Vec<u8>)>,
     selinux: Option<Vec<u8>>,
     acl_access: Option<Vec<u8>>,
     acl_default: Option<Vec<u8>>,
@@ -123,14 +123,15 @@ impl Overrides {
                 Some((Family::SchilyXattr, name)) => {
                     // libarchive writes each attribute twice, in this order. It encodes the name
                     // in both, which star and GNU tar do not.
-                    let is_repeated = self.libarchive_xattr.take().is_some_and(|it| it == name);
+                    let last = self.libarchive_xattr.take();
+                    let is_repeated = last.is_some_and(|(n, v)| n == name && v == value);
                     if !is_repeated {
                         self.set_xattr(xattr::name_from_schily(name), value.to_vec(), notes);
                     }
                 }
                 Some((Family::LibarchiveXattr, name)) => match xattr::base64(value) {
                     Some(value) => {
-                        self.libarchive_xattr = Some(name.to_vec());
+                        self.libarchive_xattr = Some((name.to_vec(), value.clone()));
                         self.set_xattr(xattr::name_from_libarchive(name), value, notes);
                     }
                     None => minor(),

@@ -257,7 +257,7 @@ fn another_file_and_size_take_the_place_of_those_of_a_job() {
     let sets = ["size=256k".to_owned()];
     let job = UserJob::read(&file, Wanted { path: Some(&path), sets: &sets }).unwrap();
     assert_eq!(job.replaced(), Some(Path::new("/mnt/no-such/fio.img")));
-    assert_eq!(job.paths(), [path.clone()]);
+    assert_eq!(job.paths(), std::slice::from_ref(&path));
     let plan = plan(&path, &[]);
     let mut executor = DiskExecutor::new(&plan, Some(job), Permission::KeepData, None).unwrap();
     let run = executor.execute(&Cell::new(), &Cancel::new()).unwrap();

@@ -242,7 +242,7 @@ impl Words<'_> {
             let choice = self.choice(&load, sweep, chosen);
             // Where it is all the same there is nothing else to say.
             let is_same = choice.verdict == Some(Verdict::Same);
-            all.extend(self.from_where_on(&load, sweep, chosen).filter(|_| !is_same));
+            all.extend(self.where_it_no_longer_matters(&load, sweep, chosen).filter(|_| !is_same));
             all.push(choice);
             if let Some(text) = self.edge(sweep, chosen) {
                 let text = format!("{load}{text}");
@@ -371,15 +371,21 @@ impl Words<'_> {
             }
         };
         let told: Vec<String> = open.iter().zip(&against).map(told).collect();
-        match told.is_empty() {
-            true => String::new(),
-            false => format!("; may be as fast: {}", told.join(", ")),
+        if told.is_empty() {
+            String::new()
+        } else {
+            format!("; may be as fast: {}", told.join(", "))
         }
     }
 
     /// From which level on a number makes next to no difference, where that is so: the answer where
     /// no single level can be told from the others.
-    fn from_where_on(&self, load: &str, sweep: &Sweep, chosen: usize) -> Option<Sentence> {
+    fn where_it_no_longer_matters(
+        &self,
+        load: &str,
+        sweep: &Sweep,
+        chosen: usize,
+    ) -> Option<Sentence> {
         let count = sweep.cells.len();
         let is_numeric = self.factor(&sweep.factor).is_some_and(Factor::is_numeric);
         if !is_numeric || count < 3 || sweep.basis != Basis::Repeats {

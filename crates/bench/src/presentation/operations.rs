@@ -35,11 +35,11 @@ pub(super) fn table(experiment: &Experiment, judgement: &Judgement) -> Option<Pa
     ];
     columns.extend(numbers.map(|name| (name.to_owned(), Cells::Numbers)));
     let mut rows = Vec::new();
+    let by_cell = super::good_runs_by_cell(&experiment.runs);
     for cell in &judgement.cells {
-        let own = |run: &&RunRecord| run.cell == cell.cell && run.error.is_none();
-        let runs: Vec<&RunRecord> = experiment.runs.iter().filter(own).collect();
+        let Some(runs) = by_cell.get(&cell.cell) else { continue };
         let shown = shown_cell(&cell.cell, &experiment.header.factors);
-        for part in parts(&runs) {
+        for part in parts(runs) {
             let mut row = vec![shown.clone()];
             row.extend(has_sections.then(|| part.section.clone()));
             row.push(part.operation.name().to_owned());

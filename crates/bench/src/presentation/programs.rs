@@ -16,9 +16,9 @@ const REST_SHARE: f64 = 0.01;
 /// has programs.
 pub(super) fn table(experiment: &Experiment, judgement: &Judgement) -> Option<PageTable> {
     let mut rows = Vec::new();
+    let by_cell = super::good_runs_by_cell(&experiment.runs);
     for cell in &judgement.cells {
-        let own = |run: &&RunRecord| run.cell == cell.cell && run.error.is_none();
-        let runs: Vec<&RunRecord> = experiment.runs.iter().filter(own).collect();
+        let Some(runs) = by_cell.get(&cell.cell) else { continue };
         let shown = shown_cell(&cell.cell, &experiment.header.factors);
         let mut names: Vec<&String> = Vec::new();
         for program in runs.iter().flat_map(|run| &run.programs) {
@@ -26,8 +26,8 @@ pub(super) fn table(experiment: &Experiment, judgement: &Judgement) -> Option<Pa
                 names.push(&program.name);
             }
         }
-        rows.extend(names.iter().map(|name| row(&shown, name, &runs)));
-        rows.extend(rest(&shown, &runs));
+        rows.extend(names.iter().map(|name| row(&shown, name, runs)));
+        rows.extend(rest(&shown, runs));
     }
     rows.truncate(ROWS_MAX);
     let numbers = ["processor", "read", "written", "pipe behind it", "full", "empty"];

@@ -147,9 +147,8 @@ impl Fit {
         }
         let degrees = degrees(&table, smaller, count);
         // What rounding leaves of a cell without a second run is no degree of freedom.
-        let variance = |(squares, degrees): (&f64, &f64)| match *degrees > 1e-6 {
-            true => (squares / degrees, *degrees),
-            false => (0.0, 0.0),
+        let variance = |(squares, degrees): (&f64, &f64)| {
+            if *degrees > 1e-6 { (squares / degrees, *degrees) } else { (0.0, 0.0) }
         };
         let variances: Vec<(f64, f64)> = squares.iter().zip(&degrees).map(variance).collect();
         let scatter = moderate(&variances)?;

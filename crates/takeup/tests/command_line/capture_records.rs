@@ -263,7 +263,9 @@ fn damaged_records_of_captures_are_told() {
     let mut told = String::new();
     for case in cases {
         let output = run(at, case);
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{case:?}");
+        // What a later version wrote has an exit code of its own.
+        let code = if case.contains(&"newer") { 3 } else { 1 };
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(code), 0), "{case:?}");
         let error = String::from_utf8(output.stderr).unwrap();
         told.push_str(&format!("$ takeup {}\n{error}\n", case.join(" ")));
     }

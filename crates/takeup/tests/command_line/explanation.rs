@@ -177,7 +177,8 @@ fn a_slow_reader_of_a_backup() {
 }
 
 /// Bursts with pauses between them, a ring that holds a quarter of a burst, and a reader that takes
-/// its time for each part: only a larger ring lets it read on in the pauses.
+/// its time for each part: a larger ring lets it read on in the pauses. How much of a pause passed
+/// unseen while the ring was full is not known, so that no more than a best case is told.
 #[test]
 fn a_ring_that_is_too_small_for_the_bursts() {
     let directory = tempfile::tempdir().unwrap();
@@ -201,7 +202,9 @@ fn a_ring_that_is_too_small_for_the_bursts() {
     let output = child.wait_with_output().unwrap();
     let document: Value = serde_json::from_slice(&output.stderr).unwrap();
     let explanation = document["explanation"].as_str().unwrap();
-    assert!(explanation.starts_with("the ring of 1.05 MB was the limit"), "{document:#}");
-    assert!(explanation.contains("; with a ring of "), "{document:#}");
-    assert!(explanation.contains("; --ring "), "{document:#}");
+    // The pauses take 2.4 s of some 2.8, whatever the ring is; without them the reader's 1.4 s are
+    // left, so that the source is the limit and the ring comes second.
+    assert!(explanation.starts_with("the source was the limit"), "{document:#}");
+    let ring = explanation.split("; ").find(|part| part.starts_with("with a ring of "));
+    assert!(ring.is_some_and(|part| part.contains(" at best instead of ")), "{document:#}");
 }

@@ -29,7 +29,7 @@ fn the_job_of_an_account_runs_on_another_file_with_another_size() {
     assert!(!place.exists(), "what was made for it is gone");
     let runs = fs::read_to_string(directory.path().join("takeup-bench-disk.ndjson")).unwrap();
     let run: serde_json::Value = serde_json::from_str(runs.lines().nth(1).unwrap()).unwrap();
-    assert_eq!(run["bytes"], 4 * (4 << 20), "{run}");
+    assert_eq!(run["run"]["bytes"], 4 * (4 << 20), "{run}");
 }
 
 #[test]
@@ -56,8 +56,7 @@ fn all_that_is_refused_is_told_in_one_answer() {
 #[test]
 fn what_is_left_out_is_told_with_its_reason() {
     let directory = tempfile::tempdir().unwrap();
-    let job =
-        "[a]\nrw=write\nsize=1m\nfilename=x\nwrite_bw_log=made\nwrite_lat_log=made\nstats=0\n";
+    let job = "[a]\nrw=write\nsize=1m\nfilename=x\nwrite_bw_log=made\nwrite_lat_log=made\nunified_rw_reporting=1\n";
     fs::write(directory.path().join("logs.fio"), job).unwrap();
     let arguments = ["bench", "disk", "--job", "logs.fio", "--print-plan"];
     let output = run(directory.path(), &arguments);
@@ -66,7 +65,10 @@ fn what_is_left_out_is_told_with_its_reason() {
     let logs =
         "takeup: job logs.fio: left out: write_bw_log, write_lat_log: no log files are written";
     assert!(told.contains(logs), "{told}");
-    assert!(told.contains("left out: stats: takeup reports each run itself\n"), "{told}");
+    assert!(
+        told.contains("left out: unified_rw_reporting: takeup reports each run itself\n"),
+        "{told}"
+    );
     assert_eq!(told.lines().count(), 2, "{told}");
     succeeds(directory.path(), &arguments);
 }

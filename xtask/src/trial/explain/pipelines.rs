@@ -278,9 +278,12 @@ fn compressed_to_tape(random: &mut Random) -> Pipeline {
     let target = one_of(random, &["dd obs=64k of=drive/nst0", "dd obs=256k of=drive/nst0"]);
     let source = one_of(random, &["cat noise", "tar cf - noise"]);
     let direct = random.below(3) == 0;
-    let line = |compress: &str, target: &str| match direct {
-        true => format!("{source} | {compress} >drive/nst0"),
-        false => format!("{source} | {compress} | {target}"),
+    let line = |compress: &str, target: &str| {
+        if direct {
+            format!("{source} | {compress} >drive/nst0")
+        } else {
+            format!("{source} | {compress} | {target}")
+        }
     };
     let last = if direct { 2 } else { 3 };
     let mut changes = vec![

@@ -63,6 +63,7 @@ impl Case<'_> {
         let last = self.look.stages.len().checked_sub(1)?;
         let writes = self.small_writes().filter(|_| self.longest == last)?;
         let stage = &self.look.stages[last];
+        #[expect(clippy::cast_possible_truncation, reason = "a float becomes the nearest number")]
         let each = binary_size(writes.bytes_each.round() as u64);
         let what = format!(
             "{} writes {each} to {tape} with each call: {} each, {} in all",

@@ -285,8 +285,12 @@ fn say_changes(file: &Path, job: &UserJob, path: Option<&Path>) {
     if let (Some(other), Some(path)) = (job.replaced(), path) {
         say(format!("works on {}, not on {}", shown(path), shown(other)));
     }
-    let mut reasons: Vec<&str> = job.left_out().iter().map(|(_, why)| *why).collect();
-    reasons.dedup();
+    let mut reasons: Vec<&str> = Vec::new();
+    for (_, why) in job.left_out() {
+        if !reasons.contains(why) {
+            reasons.push(why);
+        }
+    }
     for why in reasons {
         let of_it = job.left_out().iter().filter(|(_, own)| *own == why);
         let names: Vec<&str> = of_it.map(|(name, _)| name.as_str()).collect();

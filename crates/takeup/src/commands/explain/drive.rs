@@ -20,9 +20,9 @@ fn drive(name: &str) -> Option<Drive> {
             name: name.to_owned(),
             highest_bytes_per_second: played.highest_bytes_per_second as f64,
             compresses: played.compresses,
-            command_seconds: Some(played.command_seconds),
-            interface_bytes_per_second: Some(played.interface_bytes_per_second),
-            synchronise_seconds: Some(played.synchronise_seconds),
+            command_seconds: played.command_seconds,
+            interface_bytes_per_second: played.interface_bytes_per_second,
+            synchronise_seconds: played.synchronise_seconds,
         });
     }
     let found = tape::find(Path::new(name))?;
