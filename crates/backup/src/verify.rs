@@ -243,7 +243,7 @@ impl VerifyReport {
     fn damage(&mut self, damage: &Damage, warnings: &Warnings<'_>) {
         if damage.is_certain() {
             let path = damage.path.clone();
-            self.hit.path(&path, true);
+            self.hit.path(&path, hit::Object::File);
             self.damaged.push(Problem { path, what: damage.to_string() });
         }
         warnings.damage(damage);

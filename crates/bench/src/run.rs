@@ -398,7 +398,7 @@ impl<E: Executor> Course<'_, E> {
         let known = self.estimates.known_seconds(cell).unwrap_or(0.0);
         run.error.is_none()
             && foreign.has_hit(run)
-            && (self.run_again as f64) < (AGAIN_SHARE * asked).max(1.0)
+            && (self.run_again + 1) as f64 <= AGAIN_SHARE * asked
             && known < self.seconds_left()
     }
 

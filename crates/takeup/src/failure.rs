@@ -4,6 +4,8 @@
 //! Libraries say what went wrong; only here is known which option would have helped. The hints are
 //! one table per kind of error.
 
+mod wording;
+
 use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -31,6 +33,8 @@ use sets::{ChangeError, Refused, TapeReadFailure, TapeSetError};
 use sim::tape::MediumFileError;
 
 use crate::outcome::LATER_VERSION;
+use wording::system_text;
+pub use wording::without_error_numbers;
 
 /// Exit code of a run that failed, misuse included.
 pub const FAILED: u8 = 1;
@@ -534,57 +538,9 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     })
 }
 
-/// What libraries say of errors of the system, the way it is said everywhere:
-/// `cannot open: Permission denied (os error 13)` becomes `cannot open: permission denied`.
-pub fn without_error_numbers(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, behind)) = rest.split_once(" (os error ") {
-        let Some((number, behind)) = behind.split_once(')') else { break };
-        if number.is_empty() || number.bytes().any(|byte| !byte.is_ascii_digit()) {
-            break;
-        }
-        let (start, words) = match before.rsplit_once(": ") {
-            Some((start, words)) => (&before[..start.len() + 2], words),
-            None => ("", before),
-        };
-        out.push_str(start);
-        out.push_str(&lowercase(words));
-        rest = behind;
-    }
-    out + rest
-}
-
-/// `No such file or directory (os error 2)` becomes `no such file or directory`.
-fn system_text(error: &io::Error) -> String {
-    let text = error.to_string();
-    lowercase(text.split(" (os error").next().unwrap_or_default())
-}
-
-/// With a small letter at the start, but for abbreviations.
-fn lowercase(text: &str) -> String {
-    let mut letters = text.chars();
-    match (letters.next(), letters.next()) {
-        (Some(first), Some(second)) if second.is_lowercase() => {
-            format!("{}{}", first.to_lowercase(), &text[first.len_utf8()..])
-        }
-        _ => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_of_errors_are_left_out() {
-        let check = |text: &str, expected: &str| assert_eq!(without_error_numbers(text), expected);
-        check("cannot open: Permission denied (os error 13)", "cannot open: permission denied");
-        check("Input/output error (os error 5)", "input/output error");
-        check("a: No space left on device (os error 28), b", "a: no space left on device, b");
-        check("RDMA failed (os error 1)", "RDMA failed");
-        check("an (os error of) ours: Kept", "an (os error of) ours: Kept");
-    }
 
     #[test]
     fn a_failure_is_one_line_and_a_hint() {

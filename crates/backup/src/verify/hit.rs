@@ -27,6 +27,22 @@ pub struct Hit {
     ranges: Vec<Range<ArchiveOffset>>,
 }
 
+/// What a member stands for, as far as it is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Object {
+    File,
+    Other,
+}
+
+impl Object {
+    fn of(kind: &RecordKind) -> Object {
+        match kind {
+            RecordKind::File { .. } => Object::File,
+            _ => Object::Other,
+        }
+    }
+}
+
 impl Hit {
     /// A member that the index knows.
     pub(crate) fn record(&mut self, record: &FileRecord) {
@@ -34,7 +50,7 @@ impl Hit {
             RecordKind::File { stored_bytes, .. } => *stored_bytes,
             _ => 0,
         };
-        self.path(&record.path, matches!(record.kind, RecordKind::File { .. }));
+        self.path(&record.path, Object::of(&record.kind));
         if self.ranges.len() < RANGES_MAX {
             let end_bytes = record.content_offset_bytes + stored_bytes;
             self.ranges.push(record.header_offset_bytes..end_bytes);
@@ -42,7 +58,7 @@ impl Hit {
     }
 
     /// A member by its path; none where that is empty.
-    pub(crate) fn path(&mut self, path: &[u8], is_file: bool) {
+    pub(crate) fn path(&mut self, path: &[u8], object: Object) {
         if path.is_empty() {
             return;
         }
@@ -54,7 +70,10 @@ impl Hit {
         if self.first.is_empty() {
             self.first = path.to_vec();
         }
-        *(if is_file { &mut self.files } else { &mut self.others }) += 1;
+        match object {
+            Object::File => self.files += 1,
+            Object::Other => self.others += 1,
+        }
     }
 
     /// Blocks that differ: how many of them touch no member that was hit.

@@ -109,7 +109,7 @@ fn what_could_not_be_read_is_counted_first() {
     for number in 0..60 {
         let file = secrets.join(format!("{number:02}"));
         fs::write(&file, "x").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o0)).unwrap();
     }
     let verdict = "INCOMPLETE: 60 files could not be read (secrets/00 and others); the archive \
                    holds no file";

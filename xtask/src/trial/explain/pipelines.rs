@@ -1,5 +1,5 @@
-//! Pipelines of a trial: ten kinds in turn, their numbers by chance, and the single changes that are
-//! measured of each.
+//! Pipelines of a trial: ten kinds in turn, their numbers by chance, and the single changes
+//! that are measured of each.
 
 use samples::Random;
 

@@ -294,7 +294,7 @@ fn say_changes(file: &Path, job: &UserJob, path: Option<&Path>) {
     for why in reasons {
         let of_it = job.left_out().iter().filter(|(_, own)| *own == why);
         let names: Vec<&str> = of_it.map(|(name, _)| name.as_str()).collect();
-        say(format!("left out: {}: {why}", names.join(", ")));
+        say(format!("leaves out {}: {why}", names.join(", ")));
     }
 }
 
