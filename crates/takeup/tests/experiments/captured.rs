@@ -42,6 +42,9 @@ fn all() -> Vec<Told> {
     let mut all = Vec::new();
     for (engine, direct, depth) in ways {
         for (block_bytes, read_share) in loads {
+            // A quick disk answers small requests before a ring is full of them.
+            let is_deep_ring = engine == "io_uring" && depth > 1;
+            let block_bytes = if is_deep_ring { block_bytes.max(128 << 10) } else { block_bytes };
             let name = format!("job{}", all.len());
             all.push(Told { name, engine, block_bytes, read_share, direct, depth });
         }
@@ -80,19 +83,6 @@ fn off(file: &Value, field: &str, told: f64) -> Result<f64, String> {
     }
 }
 
-/// A ring gets one request after the other, some 20 us each while they are recorded. A disk that
-/// answers sooner than it is full never has as many in flight as fio was told.
-fn depth_off(told: &Told, file: &Value) -> Result<f64, String> {
-    let asked = told.depth as f64;
-    let is_quick = file["latency_seconds"].as_f64().is_some_and(|it| it < 20e-6 * asked);
-    let is_below = file["depth"].as_f64().is_some_and(|found| found < asked);
-    if told.engine == "io_uring" && is_quick && is_below {
-        Ok(0.0)
-    } else {
-        off(file, "depth", asked)
-    }
-}
-
 /// Whether it is the same, or why that cannot be seen.
 fn same(file: &Value, field: &str, told: &Value) -> Result<f64, String> {
     match &file[field] {
@@ -107,7 +97,7 @@ fn score(told: &Told, mix: f64, file: &Value) -> [Result<f64, String>; 5] {
         same(file, "engine", &told.engine.into()),
         off(file, "block_bytes", told.block_bytes as f64),
         off(file, "read_share", mix),
-        depth_off(told, file),
+        off(file, "depth", told.depth as f64),
         same(file, "direct", &told.direct.into()),
     ]
 }
