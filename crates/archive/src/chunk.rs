@@ -35,6 +35,15 @@ pub use format::{Format, OtherFormat};
 pub use padding::{PADDING_BYTES_MIN, encode_padding, padding_to_block};
 pub use stream::{StreamDecoder, StreamState, StreamStep};
 
+/// Whether the header of the frame or member at the start of `prefix` is one that Takeup writes, in
+/// the bits that readers pass over too. Of zstd that is one bit; a frame of others has it, too.
+pub fn is_as_written(coding: Coding, prefix: &[u8]) -> bool {
+    match coding {
+        Coding::Gzip => gzip_member::is_as_written(prefix),
+        Coding::Zstd => zstd_frame::is_as_written(prefix),
+    }
+}
+
 /// Level of `zstd` without a number.
 pub const ZSTD_LEVEL_DEFAULT: i32 = 3;
 /// Level of `gzip` without a number.

@@ -20,6 +20,7 @@ mod damage;
 mod decompress;
 pub(crate) mod excerpt;
 mod failure;
+mod frame_watch;
 mod headers;
 mod input;
 mod landmarks;
@@ -63,7 +64,6 @@ use input::is_plain_file;
 use landmarks::Landmarks;
 use members::{AfterEnd, MemberStream, Promise};
 use source::SourceReader;
-use summary::ReadSummary;
 use then_index::ThenIndex;
 
 use crate::past_cache::{PastCache, Way};
@@ -71,9 +71,9 @@ use crate::past_cache::{PastCache, Way};
 pub(crate) use cursor::Slice;
 pub use damage::{Damage, DamageKind};
 pub use failure::ReadFailure;
+pub(crate) use frame_watch::{ChunkHeaders, Outside};
 pub use input::IndexNeed;
-pub(crate) use input::Input;
-pub(crate) use table_watch::TableState;
+pub(crate) use {input::Input, summary::ReadSummary, table_watch::TableState};
 
 /// Bytes of a block of the reading rings. Independent of the blocks that the archive was written
 /// in, which matter to tapes only: there a read returns one of them, whatever is asked for.
@@ -178,7 +178,7 @@ struct Pipeline<'a, E> {
     trailing_bytes: AtomicU64,
     /// Whether all of the source came past the page cache.
     past_cache: AtomicBool,
-    table: Mutex<TableState>,
+    outside: Mutex<Outside>,
     /// The index of a set on tape, once it is known.
     tape_index: Mutex<Option<TapeIndex>>,
     tape_end: Mutex<Option<TapeEnd>>,
@@ -235,7 +235,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             ring_bytes: AtomicU64::new(0),
             trailing_bytes: AtomicU64::new(0),
             past_cache: AtomicBool::new(false),
-            table: Mutex::default(),
+            outside: Mutex::default(),
             tape_index: Mutex::new(None),
             tape_end: Mutex::new(None),
         })
@@ -561,7 +561,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             return Err(ReadFailure::Window { name, window_bytes, limit_bytes }.into());
         }
         self.trailing_bytes.store(shared.trailing_bytes(), Ordering::Relaxed);
-        *lock(&self.table) = shared.table_state();
+        *lock(&self.outside) = shared.outside();
         shared.finish();
         Ok(())
     }
@@ -587,7 +587,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             ring_bytes: self.ring_bytes.load(Ordering::Relaxed),
             trailing_bytes: self.trailing_bytes.load(Ordering::Relaxed),
             past_cache: self.past_cache.load(Ordering::Relaxed),
-            table: *lock(&self.table),
+            outside: *lock(&self.outside),
             stages,
             tape: lock(&self.tape_end).take(),
             lost: match format {

@@ -40,8 +40,8 @@ use crate::origin::Origin;
 use crate::read::block_check::{BlockCheck, KeptChecksums};
 use crate::read::members::MemberStream;
 use crate::read::{
-    Contents, Damage, IndexNeed, Input, ReadFailure, ReadSettings, TableState, plain_decoder,
-    read_archive,
+    ChunkHeaders, Contents, Damage, IndexNeed, Input, Outside, ReadFailure, ReadSettings,
+    ReadSummary, TableState, plain_decoder, read_archive,
 };
 use crate::warnings::Warnings;
 use sets::{Need, TapeReading};
@@ -249,6 +249,19 @@ impl VerifyReport {
         warnings.damage(damage);
     }
 
+    /// Records what is wrong with the compressed form of an archive of ours.
+    fn outside(&mut self, summary: &ReadSummary, warnings: &Warnings<'_>) {
+        let Outside { table, headers } = summary.outside;
+        let has_table = summary.compression == "zstd" && summary.endpoint != Endpoint::Tape;
+        if has_table && table != TableState::Holds {
+            let why = "the seek table behind the last frame is missing, or not that of the frames";
+            self.damage(&Damage::of_index(why.to_owned()), warnings);
+        }
+        if let ChunkHeaders::Changed(at) = headers {
+            self.damage(&Damage::of_chunk_header(at), warnings);
+        }
+    }
+
     /// Records what is wrong with a member that the index knows.
     fn problem_of(&mut self, record: &FileRecord, what: String, warnings: &Warnings<'_>) {
         self.hit.record(record);
@@ -259,6 +272,14 @@ impl VerifyReport {
         warnings.warn(Harm::Damage, path, what.clone());
         self.damaged.push(Problem { path: path.to_vec(), what });
     }
+}
+
+/// Whether an archive has the compressed form that it was written in. Who has compressed it anew,
+/// or decompressed it, has changed nothing that matters.
+fn is_as_written(written: archive::chunk::Compression, summary: &ReadSummary) -> bool {
+    let packed_anew =
+        summary.compression == "gzip" && summary.outside.headers == ChunkHeaders::Foreign;
+    !packed_anew && written.to_string().starts_with(summary.compression)
 }
 
 /// Why an archive could not be verified to its end.
@@ -343,12 +364,9 @@ pub fn verify(
         read_archive::<_, VerifyError>(input, &settings, &parse, monitor, &crew, body)?;
     let endpoint = summary.endpoint;
     report.read_from = if summary.past_cache { ReadFrom::Disk } else { read_from };
-    // Who has compressed it anew, or decompressed it, has changed nothing that matters.
-    let as_written = written.is_some_and(|was| was.to_string().starts_with(summary.compression));
-    let has_table = as_written && summary.compression == "zstd" && endpoint != Endpoint::Tape;
-    if has_table && report.checked.index && summary.table != TableState::Holds {
-        let why = "the seek table behind the last frame is missing, or not that of the frames";
-        report.damage(&Damage::of_index(why.to_owned()), &warnings);
+    let as_written = written.is_some_and(|was| is_as_written(was, &summary));
+    if as_written && report.checked.index {
+        report.outside(&summary, &warnings);
     }
     if let Some(tape) = &mut summary.tape {
         for what in tape.damage.drain(..) {

@@ -23,6 +23,8 @@ pub const FOREIGN_HEADER_BYTES_MAX: usize = 192 << 10;
 
 const SUBFIELD_BYTES: usize = 12;
 const STORED_BLOCK_BYTES_MAX: usize = 65_535;
+/// Magic number, deflate, an extra field; no time, no hints, unknown system.
+const FIXED: [u8; 10] = [0x1f, 0x8b, 8, FLAG_EXTRA, 0, 0, 0, 0, 0, 255];
 const FLAG_HEADER_CRC: u8 = 2;
 const FLAG_EXTRA: u8 = 4;
 const FLAG_NAME: u8 = 8;
@@ -51,7 +53,7 @@ pub struct MemberLengths {
 pub fn encode_header(lengths: MemberLengths) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     let extra_bytes = (4 + SUBFIELD_BYTES) as u16;
-    header[..10].copy_from_slice(&[0x1f, 0x8b, 8, FLAG_EXTRA, 0, 0, 0, 0, 0, 255]);
+    header[..10].copy_from_slice(&FIXED);
     header[10..12].copy_from_slice(&extra_bytes.to_le_bytes());
     header[12..14].copy_from_slice(&SUBFIELD_NAME);
     header[14..16].copy_from_slice(&(SUBFIELD_BYTES as u16).to_le_bytes());
@@ -60,6 +62,11 @@ pub fn encode_header(lengths: MemberLengths) -> [u8; HEADER_BYTES] {
     let check = libdeflater::crc32(&header[12..24]);
     header[24..28].copy_from_slice(&check.to_le_bytes());
     header
+}
+
+/// Whether `prefix` starts with a header as [`encode_header`] and padding make it.
+pub(super) fn is_as_written(prefix: &[u8]) -> bool {
+    prefix.starts_with(&FIXED) && prefix.get(12..).and_then(our_lengths).is_some()
 }
 
 /// Length of a stored member with `content_bytes` of content.

@@ -92,6 +92,12 @@ pub(crate) fn decode_opening(
     }))
 }
 
+/// Whether the frame at the start of `prefix` leaves the bit unset that nobody uses (RFC 8878,
+/// 3.1.1.1.1.3: an encoder must write 0, a decoder must not look at it).
+pub(super) fn is_as_written(prefix: &[u8]) -> bool {
+    prefix.get(4).is_some_and(|descriptor| descriptor & 0x10 == 0)
+}
+
 /// RFC 8878, 3.1.1.1.2: five bits of exponent, three of mantissa.
 fn window_size(byte: u8) -> u64 {
     let base = 1u64 << (10 + (byte >> 3));

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use archive::index::INDEX_VERSION;
-use archive::stream::ArchiveOffset;
+use archive::stream::{ArchiveOffset, StoredOffset};
 use flow::monitor::Harm;
 
 /// One thing found wrong while an archive was read. Offsets count bytes of the archive before
@@ -39,6 +39,12 @@ pub enum DamageKind {
     Lost {
         /// Why.
         why: String,
+    },
+    /// The header of a compressed chunk is not as it was written, in bits that decompressors pass
+    /// over: its content holds.
+    ChunkHeader {
+        /// Where in the source.
+        stored_bytes: StoredOffset,
     },
     /// The archive ends inside a member or header.
     Truncated,
@@ -79,6 +85,11 @@ impl Damage {
     /// Of the index as a whole.
     pub(crate) fn of_index(why: String) -> Damage {
         Damage::new(ArchiveOffset::START, 0, DamageKind::Index { why })
+    }
+
+    /// Of the outside of a compressed chunk.
+    pub(crate) fn of_chunk_header(stored_bytes: StoredOffset) -> Damage {
+        Damage::new(ArchiveOffset::START, 0, DamageKind::ChunkHeader { stored_bytes })
     }
 
     /// Whether it is a warning. Trailing bytes are none.
@@ -125,6 +136,11 @@ impl fmt::Display for Damage {
             DamageKind::Lost { why } => {
                 write!(formatter, "{length} bytes are missing at byte {at}: {why}")
             }
+            DamageKind::ChunkHeader { stored_bytes } => write!(
+                formatter,
+                "the header of the compressed chunk at byte {stored_bytes} of the source is not as \
+                 it was written; the content of the chunk holds"
+            ),
             DamageKind::Truncated if self.path.is_empty() => {
                 write!(formatter, "the archive is cut off at byte {at}, inside a header")
             }

@@ -30,7 +30,8 @@ use flow::turnstile::Turnstile;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::at_hand::{AtHand, Cut, Spare};
-use super::table_watch::{TableState, TableWatch};
+use super::frame_watch::{FrameWatch, Outside};
+use super::table_watch::TableWatch;
 use flow::gaps::{Gap, Gaps};
 
 /// Largest chunk that is decompressed as one.
@@ -76,6 +77,7 @@ pub(crate) struct Decompress {
     turnstile: Turnstile,
     trailing: AtomicU64,
     table: Mutex<TableWatch>,
+    frames: Mutex<FrameWatch>,
     /// A window that was refused.
     window_bytes: AtomicU64,
 }
@@ -99,6 +101,7 @@ impl Decompress {
             turnstile: Turnstile::new(cancel.clone()),
             trailing: AtomicU64::new(0),
             table: Mutex::default(),
+            frames: Mutex::default(),
             window_bytes: AtomicU64::new(0),
         }
     }
@@ -109,9 +112,13 @@ impl Decompress {
         (window_bytes > 0).then_some((window_bytes, WINDOW_BYTES_MAX))
     }
 
-    /// What became of the seek table, where the stream was cut without an index.
-    pub fn table_state(&self) -> TableState {
-        self.table().state()
+    /// What the frames or members were like that went by.
+    pub fn outside(&self) -> Outside {
+        Outside { table: self.table().state(), headers: lock(&self.frames).headers() }
+    }
+
+    fn watch_frame(&self, bytes: &[u8], offset_bytes: StoredOffset) {
+        lock(&self.frames).frame(self.coding, bytes, offset_bytes);
     }
 
     fn table(&self) -> MutexGuard<'_, TableWatch> {
@@ -242,6 +249,7 @@ impl Decompress {
                 self.spare.give_back(compressed);
                 continue;
             }
+            self.watch_frame(&compressed, chunk.compressed_offset_bytes);
             let content = Content::Known {
                 bytes: chunk.content_bytes as usize,
                 start_bytes: chunk.content_offset_bytes,
@@ -287,6 +295,7 @@ impl Cutter<'_> {
         loop {
             match self.finder.examine(self.at_hand.bytes(), self.input) {
                 Ok(Boundary::Chunk { compressed_bytes, content_bytes_max }) => {
+                    self.watch_frame();
                     let (frame, content) = (compressed_bytes as u64, content_bytes_max as u64);
                     self.shared.table().frame(frame, content);
                     let task = Task {
@@ -308,6 +317,7 @@ impl Cutter<'_> {
                     {}
                 }
                 Ok(Boundary::Stream) => {
+                    self.watch_frame();
                     self.stream(account)?;
                     if self.shared.refused_window().is_some() {
                         return Ok(());
@@ -328,6 +338,10 @@ impl Cutter<'_> {
                 }
             }
         }
+    }
+
+    fn watch_frame(&self) {
+        self.shared.watch_frame(self.at_hand.bytes(), self.finder.offset_bytes());
     }
 
     fn take_ticket(&mut self) -> u64 {

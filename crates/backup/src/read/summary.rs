@@ -7,7 +7,7 @@ use flow::crew::cores;
 use flow::monitor::Harm;
 use flow::run::{Command, Endpoint, RunReport, StageReport};
 
-use super::TableState;
+use super::Outside;
 use crate::warnings::Warnings;
 use sets::{TapeEnd, TapeReading};
 
@@ -25,8 +25,8 @@ pub(crate) struct ReadSummary {
     pub trailing_bytes: u64,
     /// Whether all that was read came past the page cache.
     pub past_cache: bool,
-    /// What became of the seek table of a zstd stream.
-    pub table: TableState,
+    /// Of its compressed form.
+    pub outside: Outside,
     /// `read` and, when compressed, `decompress`.
     pub stages: Vec<StageReport>,
     /// Of a tape.

@@ -61,8 +61,7 @@ fn bench_runs_the_design_of_btape() {
     let document = bench(folder.path(), &options).with_code(0).json();
     assert_eq!(document["runs"], 72, "{document:#}");
     // More than the medium holds: the run that met its end was made again from the beginning of the
-    // test area. Which run that was is in its notes, unless others disturbed it and a second attempt
-    // took its place.
+    // test area. Its notes say so, unless a second attempt took its place because of others.
     let moved = runs(folder.path()).iter().map(|run| run["bytes"].as_u64().unwrap()).sum::<u64>();
     assert!(moved > 24 << 20, "{moved} bytes: the end of the medium was not met");
     shell(folder.path(), "mt rewind; dd if=$TAPE bs=1k count=1 status=none | head -c 17 >label")
