@@ -282,7 +282,7 @@ fn list_stream(
             Item::IndexSection { .. } | Item::EndOfSegment => {}
             Item::Damage(damage) => warnings.damage(&damage),
             Item::NextArchive { offset_bytes } => {
-                warnings.note(b"", format!("another archive follows at byte {offset_bytes}"));
+                warnings.next_archive(offset_bytes);
             }
             Item::Passed { what } => warnings.note(b"", what),
         }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use archive::stream::ArchiveOffset;
 use flow::monitor::{Harm, Level, Monitor, Notice};
 
 use crate::read::Damage;
@@ -34,6 +35,12 @@ impl<'a> Warnings<'a> {
     /// Worth a line, no more.
     pub fn note(&self, object: &[u8], text: impl Into<String>) {
         self.tell(Level::Note, object, text);
+    }
+
+    /// A second archive in the same source: what it holds may take the place of what the first has.
+    pub fn next_archive(&self, offset_bytes: ArchiveOffset) {
+        let text = format!("another archive follows at byte {offset_bytes}");
+        self.tell(Level::Notable, b"", text);
     }
 
     /// Damage of the archive.

@@ -37,6 +37,8 @@ pub enum Level {
     Detail,
     /// Worth a line, no reason for exit code 2: a socket that was skipped.
     Note,
+    /// As a note, and told with `--quiet`, too: what was read is more than was named.
+    Notable,
     /// Something was not done or not as asked; what that means for the data decides on the exit
     /// code.
     Warning(Harm),

@@ -284,7 +284,9 @@ impl Monitor for Terminal {
                     self.shared.print(&format!("takeup: warning: {line}\n"));
                 }
             }
-            Level::Note if self.detail >= Detail::Normal => {
+            level @ (Level::Note | Level::Notable)
+                if level == Level::Notable || self.detail >= Detail::Normal =>
+            {
                 let before = self.shared.notes_total.fetch_add(1, Ordering::Relaxed);
                 if before < SHOWN_WARNINGS as u64 {
                     self.shared.print(&format!("takeup: note: {line}\n"));
@@ -293,7 +295,7 @@ impl Monitor for Terminal {
             Level::Detail if self.detail >= Detail::Verbose => {
                 self.shared.print(&format!("takeup: {line}\n"));
             }
-            Level::Note | Level::Detail => {}
+            Level::Note | Level::Notable | Level::Detail => {}
         }
     }
 

@@ -226,8 +226,7 @@ impl<'a> Dispatcher<'a> {
                 Some(Item::IndexSection { path }) => self.index_section(&path, stream, account)?,
                 Some(Item::Damage(damage)) => self.warnings.damage(&damage),
                 Some(Item::NextArchive { offset_bytes }) => {
-                    let text = format!("another archive follows at byte {offset_bytes}");
-                    self.warnings.note(b"", text);
+                    self.warnings.next_archive(offset_bytes);
                     self.late_check = self.kept.map(LateCheck::new);
                 }
                 Some(Item::Passed { what }) => self.warnings.note(b"", what),

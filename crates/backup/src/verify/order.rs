@@ -116,8 +116,7 @@ impl<'a> Verifier<'a> {
                     self.report.damage(&damage, self.warnings);
                 }
                 Some(Item::NextArchive { offset_bytes }) => {
-                    let text = format!("another archive follows at byte {offset_bytes}");
-                    self.warnings.note(b"", text);
+                    self.warnings.next_archive(offset_bytes);
                     self.settle(account)?;
                     self.workers.results().seen.clear();
                     self.base_bytes = offset_bytes;

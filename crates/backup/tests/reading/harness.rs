@@ -37,7 +37,7 @@ impl Kept {
     }
 
     pub fn notes(&self) -> Vec<String> {
-        self.lines(|level| level == Level::Note)
+        self.lines(|level| matches!(level, Level::Note | Level::Notable))
     }
 
     fn lines(&self, is_wanted: impl Fn(Level) -> bool) -> Vec<String> {

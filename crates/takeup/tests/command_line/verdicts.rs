@@ -48,6 +48,27 @@ fn flip(directory: &Path, from: &str, to: &str, what: &[u8]) {
     fs::write(directory.join(to), archive).unwrap();
 }
 
+/// What comes back is more than the archive that was meant: nobody asked for silence about that.
+#[test]
+fn a_second_archive_is_told_with_quiet_too() {
+    let directory = small_tree();
+    let path = directory.path();
+    run(path, &["backup", "tree", "--to", "x.tar", "--quiet"]);
+    let one = fs::read(path.join("x.tar")).unwrap();
+    fs::write(path.join("two.tar"), one.repeat(2)).unwrap();
+    let commands = [
+        &["verify", "two.tar"][..],
+        &["list", "two.tar"],
+        &["restore", "two.tar", "--into", "out", "--overwrite"],
+    ];
+    for arguments in commands {
+        let quiet = run(path, &[arguments, &["--quiet"]].concat());
+        assert_eq!(quiet.status.code(), Some(0), "{}", shown(&quiet, path));
+        let told = String::from_utf8(quiet.stderr.clone()).unwrap();
+        assert_eq!(told.matches("another archive follows at byte").count(), 1, "{told}");
+    }
+}
+
 #[test]
 fn one_flaw_is_one_damaged_file() {
     let directory = small_tree();
