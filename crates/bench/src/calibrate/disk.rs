@@ -119,6 +119,10 @@ const WAY_NS: f64 = 50_000.0;
 const SAME_RATE: f64 = 0.95;
 /// Levels tell a plateau when so many times as much is asked for at one of them.
 const FURTHER: f64 = 1.5;
+/// Answers wait for each other when as many times as many are asked for as are served at once.
+const WAITING: f64 = 2.0;
+/// Half as many in flight bring at least this share where the others only wait.
+const NEARLY_ALL: f64 = 0.85;
 /// What stays below this share of the highest rate is not held back by the rate of the whole.
 const BELOW_LINK: f64 = 0.8;
 /// The rate of the whole holds back what would otherwise come to so many times as much.
@@ -465,7 +469,7 @@ impl Servers {
         let is_same = |group: &&&Asked<'_>| rate(group) >= SAME_RATE * highest;
         let flat: Vec<&Asked<'_>> = sweep.iter().rev().take_while(is_same).copied().collect();
         let least = flat.last().map_or(f64::INFINITY, |group| group.in_flight as f64);
-        let is_plateau = last.in_flight as f64 >= FURTHER * least;
+        let is_flat = last.in_flight as f64 >= FURTHER * least;
         let of = if flat.is_empty() { vec![*last] } else { flat };
         let values: Vec<(u64, f64)> = of.iter().flat_map(|group| group.rates()).collect();
         let all = by_repeat(&values)?;
@@ -476,6 +480,12 @@ impl Servers {
             high: all.interval.high / single.interval.low,
         };
         let number = Estimate { value: all.value / single.value, interval, runs: values.len() };
+        // Little's law: what is in flight beyond those that are served waits in the queue of the
+        // device. The last of the servers is not always busy when as many are in flight.
+        let before = sweep.iter().filter(|group| 2 * group.in_flight <= last.in_flight);
+        let before = before.map(|group| rate(group)).fold(0.0, f64::max);
+        let waits = last.in_flight as f64 >= WAITING * number.interval.high;
+        let is_plateau = is_flat || (waits && before >= NEARLY_ALL * highest);
         Some(Servers { number, plateau: is_plateau.then_some(all.value) })
     }
 }

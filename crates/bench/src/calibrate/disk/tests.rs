@@ -171,6 +171,28 @@ fn depths_that_still_bring_more_tell_the_least() {
     assert!(disk.servers >= 14, "{disk:?}");
 }
 
+/// At 64 in flight an answer takes 27 ms where 7 are the device's: the others wait in its queue,
+/// also where sixteen alone do not keep all of it busy.
+#[test]
+fn answers_that_wait_tell_how_many_are_served() {
+    let changes = DiskChanges {
+        service_ns: Some(7_000_000),
+        servers: Some(16),
+        bytes_per_second: Some(600_000_000),
+        ..DiskChanges::default()
+    };
+    let disk = DiskParameters::sas15k().with(&changes);
+    let mut runs = all(&disk, &["randread"], &[4096, 1 << 20], &[1, 4, 16, 64]);
+    for run in &mut runs {
+        if run.cell.get("depth") == cell(&[("depth", "16")]).get("depth") {
+            run.seconds *= 1.12;
+        }
+    }
+    let found = calibrate(&repeated(&runs, 3, 1)).unwrap();
+    let told = of(&found, PARALLEL).unwrap_or_else(|| panic!("{found:#?}"));
+    assert_eq!(told.value, 16.0, "{found:#?}");
+}
+
 /// `takeup bench read` with `--cache direct` asks in a row, and tells the same but for seeks.
 #[test]
 fn reads_of_a_stream_tell_what_they_can() {
