@@ -59,7 +59,7 @@ pub struct Tally {
 struct Objects {
     /// How many have a name.
     named: u64,
-    /// The first of them, escaped.
+    /// The first of them by name, escaped: which comes first in time depends on the threads.
     first: String,
     /// What was said without a name: of the run, or of the archive.
     unnamed: u64,
@@ -82,11 +82,11 @@ impl Tally {
         (harm, object).hash(&mut hasher);
         let is_new = self.seen.len() >= TOLD_APART_MAX || self.seen.insert(hasher.finish());
         kind.named += u64::from(is_new);
-        if kind.first.is_empty() {
+        if kind.first.is_empty() || object < kind.first.as_str() {
             object.clone_into(&mut kind.first);
-        }
-        if kind.unnamed == 0 && kind.first_text.is_empty() {
-            kind.first_text = format!("{object}: {text}");
+            if kind.unnamed == 0 {
+                kind.first_text = format!("{object}: {text}");
+            }
         }
     }
 
@@ -204,6 +204,17 @@ mod tests {
         let verdict = tally.verdict(&run(Command::Restore));
         assert_eq!(verdict.state, State::Damaged);
         assert_eq!(verdict.text, "DAMAGED: 1 file is damaged or lost (a/b)");
+    }
+
+    /// Several threads find what is wrong in an order of their own.
+    #[test]
+    fn the_first_by_name_is_named() {
+        let mut tally = Tally::default();
+        for name in ["s/48", "s/07", "s/30"] {
+            tally.count(Harm::Damage, name, "its content is not whole");
+        }
+        let verdict = tally.verdict(&run(Command::Restore));
+        assert_eq!(verdict.text, "DAMAGED: 3 files are damaged or lost (s/07 and others)");
     }
 
     /// Whatever else is lost with the end of an archive is not known.

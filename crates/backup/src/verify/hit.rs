@@ -19,7 +19,7 @@ pub struct Hit {
     pub files: u64,
     /// Folders, links and the like.
     pub others: u64,
-    /// Path of the first.
+    /// Path of the first by name: which comes first in time depends on the threads.
     pub first: Vec<u8>,
     /// Blocks whose checksum does not hold although no member in them was hit: a header, padding.
     pub blocks: u64,
@@ -67,7 +67,7 @@ impl Hit {
         if self.seen.len() < TOLD_APART_MAX && !self.seen.insert(hasher.finish()) {
             return;
         }
-        if self.first.is_empty() {
+        if self.first.is_empty() || path < &self.first[..] {
             self.first = path.to_vec();
         }
         match object {
