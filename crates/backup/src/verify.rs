@@ -250,14 +250,17 @@ impl VerifyReport {
     }
 
     /// Records what is wrong with the compressed form of an archive of ours.
-    fn outside(&mut self, summary: &ReadSummary, warnings: &Warnings<'_>) {
+    fn outside(&mut self, summary: &ReadSummary, from_end: IndexFromEnd, warnings: &Warnings<'_>) {
         let Outside { table, headers } = summary.outside;
         let has_table = summary.compression == "zstd" && summary.endpoint != Endpoint::Tape;
         if has_table && table != TableState::Holds {
             let why = "the seek table behind the last frame is missing, or not that of the frames";
             self.damage(&Damage::of_index(why.to_owned()), warnings);
         }
-        if let ChunkHeaders::Changed(at) = headers {
+        // Where the archive is not alone in its source the members of others are no damage; nor is
+        // it known to be alone where other damage was met.
+        let is_alone = from_end == IndexFromEnd::Expected && self.damaged.total == 0;
+        if let (ChunkHeaders::Changed(at), true) = (headers, is_alone) {
             self.damage(&Damage::of_chunk_header(at), warnings);
         }
     }
@@ -366,7 +369,7 @@ pub fn verify(
     report.read_from = if summary.past_cache { ReadFrom::Disk } else { read_from };
     let as_written = written.is_some_and(|was| is_as_written(was, &summary));
     if as_written && report.checked.index {
-        report.outside(&summary, &warnings);
+        report.outside(&summary, from_end, &warnings);
     }
     if let Some(tape) = &mut summary.tape {
         for what in tape.damage.drain(..) {

@@ -41,7 +41,7 @@ pub enum DamageKind {
         why: String,
     },
     /// The header of a compressed chunk is not as it was written, in bits that decompressors pass
-    /// over: its content holds.
+    /// over. Whether the content holds says what else is told.
     ChunkHeader {
         /// Where in the source.
         stored_bytes: StoredOffset,
@@ -139,7 +139,7 @@ impl fmt::Display for Damage {
             DamageKind::ChunkHeader { stored_bytes } => write!(
                 formatter,
                 "the header of the compressed chunk at byte {stored_bytes} of the source is not as \
-                 it was written; the content of the chunk holds"
+                 it was written"
             ),
             DamageKind::Truncated if self.path.is_empty() => {
                 write!(formatter, "the archive is cut off at byte {at}, inside a header")

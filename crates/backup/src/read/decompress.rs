@@ -420,6 +420,7 @@ impl Cutter<'_> {
         error: Option<&ChunkError>,
         account: &mut Account,
     ) -> Result<bool, Stopped> {
+        lock(&self.shared.frames).settle();
         let start_bytes = self.finder.offset_bytes();
         let mut meaning = error.is_some();
         let found = loop {

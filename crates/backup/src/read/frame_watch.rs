@@ -4,7 +4,8 @@
 //! of the format covers and every reader passes over; a zstd frame has a bit that nobody uses. A
 //! flip there harms no content, but a medium that flips bits is damaged, and who asks whether an
 //! archive is sound wants to hear of it. Where one member of an archive is ours, all are: whoever
-//! compresses an archive anew leaves none of ours.
+//! compresses an archive anew leaves none of ours. Whether the source holds other archives, whose
+//! members are not ours, is not known here: `verify` asks only where there is one.
 
 use archive::chunk::{Coding, is_as_written};
 use archive::stream::StoredOffset;
@@ -41,17 +42,28 @@ pub(crate) struct FrameWatch {
     /// The same, once one as Takeup writes them came behind it: what lies behind an archive on a
     /// device may be anyone's.
     changed: Option<StoredOffset>,
+    /// Bytes that are no frame came: what lies behind them may be anyone's.
+    is_settled: bool,
 }
 
 impl FrameWatch {
     /// One begins with these bytes, which hold all of its header.
     pub fn frame(&mut self, coding: Coding, bytes: &[u8], offset_bytes: StoredOffset) {
+        if self.is_settled {
+            return;
+        }
         if is_as_written(coding, bytes) {
             self.any_as_written = true;
             self.changed = self.unlike;
         } else {
             self.unlike.get_or_insert(offset_bytes);
         }
+    }
+
+    /// Bytes that are no frame: the end of the archive, or damage that is told by itself. What a
+    /// device held before may lie behind them.
+    pub fn settle(&mut self) {
+        self.is_settled = true;
     }
 
     /// What is known once all have gone by.

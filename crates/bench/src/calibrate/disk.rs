@@ -121,7 +121,7 @@ const SAME_RATE: f64 = 0.95;
 const FURTHER: f64 = 1.5;
 /// Answers wait for each other when as many times as many are asked for as are served at once.
 const WAITING: f64 = 2.0;
-/// Half as many in flight bring at least this share where the others only wait.
+/// Levels below bring at least this share where what the last adds only waits.
 const NEARLY_ALL: f64 = 0.85;
 /// What stays below this share of the highest rate is not held back by the rate of the whole.
 const BELOW_LINK: f64 = 0.8;
@@ -326,7 +326,9 @@ impl Found {
             let is_below = servers.plateau.is_some_and(|rate| rate < BELOW_LINK * highest);
             let Estimate { value, interval, .. } = servers.number;
             if is_below && interval.high <= TELLING * interval.low {
-                let told = Estimate { value: value.round().max(1.0), ..servers.number };
+                // A whole number, and no less than what was seen.
+                let value = value.round().max(interval.low.ceil()).max(1.0);
+                let told = Estimate { value, ..servers.number };
                 return self.told.push(told.told(PARALLEL, from));
             }
             let at_least = interval.low.floor().max(1.0);
@@ -469,6 +471,7 @@ impl Servers {
         let is_same = |group: &&&Asked<'_>| rate(group) >= SAME_RATE * highest;
         let flat: Vec<&Asked<'_>> = sweep.iter().rev().take_while(is_same).copied().collect();
         let least = flat.last().map_or(f64::INFINITY, |group| group.in_flight as f64);
+        let is_further = |in_flight: u64| last.in_flight as f64 >= FURTHER * in_flight as f64;
         let is_flat = last.in_flight as f64 >= FURTHER * least;
         let of = if flat.is_empty() { vec![*last] } else { flat };
         let values: Vec<(u64, f64)> = of.iter().flat_map(|group| group.rates()).collect();
@@ -479,13 +482,18 @@ impl Servers {
             low: all.interval.low / single.interval.high * way,
             high: all.interval.high / single.interval.low,
         };
-        let number = Estimate { value: all.value / single.value, interval, runs: values.len() };
+        let before = sweep.iter().filter(|group| is_further(group.in_flight));
+        let before = before.map(|group| rate(group)).fold(0.0, f64::max);
         // Little's law: what is in flight beyond those that are served waits in the queue of the
         // device. The last of the servers is not always busy when as many are in flight.
-        let before = sweep.iter().filter(|group| 2 * group.in_flight <= last.in_flight);
-        let before = before.map(|group| rate(group)).fold(0.0, f64::max);
-        let waits = last.in_flight as f64 >= WAITING * number.interval.high;
+        let waits = last.in_flight as f64 >= WAITING * interval.high;
         let is_plateau = is_flat || (waits && before >= NEARLY_ALL * highest);
+        // Disks of an array are never all busy: of n of them n d / (d + n - 1) are, with d in
+        // flight (a closed network of equal queues). What is still to come is then up to about
+        // twice what the last levels brought.
+        let grown = if is_plateau { (highest / before).max(1.0) - 1.0 } else { 0.0 };
+        let interval = Interval { high: interval.high * (1.0 + 2.0 * grown), ..interval };
+        let number = Estimate { value: all.value / single.value, interval, runs: values.len() };
         Some(Servers { number, plateau: is_plateau.then_some(all.value) })
     }
 }

@@ -193,6 +193,21 @@ fn answers_that_wait_tell_how_many_are_served() {
     assert_eq!(told.value, 16.0, "{found:#?}");
 }
 
+/// The disks of an array are never all busy: what a sweep comes to is below their number.
+#[test]
+fn disks_of_an_array_are_within_what_is_told() {
+    let disk = DiskParameters::array(8);
+    for depths in [&[1, 8, 16, 32][..], &[1, 8, 32, 64], &[1, 16, 32, 64]] {
+        let runs = all(&disk, &["randread"], &[4096, 1 << 20], depths);
+        let found = calibrate(&repeated(&runs, 3, 1)).unwrap();
+        match (of(&found, PARALLEL), bound(&found, PARALLEL)) {
+            (Some(told), _) => assert!(told.interval.contains(8.0), "{depths:?} {told:#?}"),
+            (None, Some(least)) => assert!(least <= 8.0, "{depths:?} {found:#?}"),
+            (None, None) => panic!("{depths:?} {found:#?}"),
+        }
+    }
+}
+
 /// `takeup bench read` with `--cache direct` asks in a row, and tells the same but for seeks.
 #[test]
 fn reads_of_a_stream_tell_what_they_can() {
