@@ -24,7 +24,7 @@ pub struct CommonArgs {
     /// themselves (--to -), it goes to standard error.
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-    /// Print nothing but warnings and errors
+    /// Print warnings, errors and what must not go unseen, and nothing else
     #[arg(short, long, help_heading = "Output", conflicts_with = "verbose")]
     pub quiet: bool,
     /// Tell what was chosen and why
