@@ -2,13 +2,17 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use model::disk::{DiskChanges, DiskParameters};
 use serde_json::Value;
+use sim::mount::disk::{Access, Backing, Clock, DISK_NAME, DiskMount, DiskSettings, LoopChoice};
+use sim::speed_up::SpeedUp;
+use tempfile::TempDir;
 
 use crate::{document, run, shown, takeup};
 
@@ -19,6 +23,49 @@ fn file_of<'a>(document: &'a Value, end: &str) -> &'a Value {
     files.iter().find(is_it).unwrap_or_else(|| panic!("no {end} in {document:#}"))
 }
 
+const SLOW_ENGINE: &str = "io_uring";
+
+/// A disk of 4 MiB that answers each request after 5 ms, until it is dropped.
+struct SlowDisk {
+    place: TempDir,
+    mount: Option<DiskMount>,
+    _backing: TempDir,
+}
+
+impl SlowDisk {
+    fn new() -> SlowDisk {
+        let [place, inside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let changes = DiskChanges {
+            service_ns: Some(5_000_000),
+            servers: Some(64),
+            ..DiskChanges::default()
+        };
+        let file = inside.path().join("backing");
+        let settings = DiskSettings {
+            name: "sas15k".to_owned(),
+            parameters: DiskParameters::sas15k().with(&changes),
+            backing: Backing::open(&file, Some(4 << 20), Access::ReadWrite).unwrap(),
+            clock: Clock::Times(SpeedUp::ONE),
+            loop_device: LoopChoice::None,
+        };
+        let mount = DiskMount::new(settings, place.path()).unwrap();
+        SlowDisk { place, mount: Some(mount), _backing: inside }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.place.path().join(DISK_NAME)
+    }
+}
+
+impl Drop for SlowDisk {
+    fn drop(&mut self) {
+        if let Some(mount) = self.mount.take() {
+            let _ = mount.unmounter().unmount();
+            let _ = mount.wait();
+        }
+    }
+}
+
 /// A job of fio: its engine, what else it is told, its block size and depth, and whether the depth
 /// can be seen.
 const JOBS: [(&str, &str, u64, Option<f64>); 6] = [
@@ -26,8 +73,8 @@ const JOBS: [(&str, &str, u64, Option<f64>); 6] = [
     ("sync", "--rw=write --fdatasync=8", 4096, Some(1.0)),
     ("pvsync2", "--rw=randread", 16384, Some(1.0)),
     ("libaio", "--direct=1 --iodepth=8 --rw=randrw --rwmixread=30", 16384, Some(8.0)),
-    // Large enough that no disk has answered before the ring is full: with 4 KiB a quick one has.
-    ("io_uring", "--direct=1 --iodepth=16 --rw=randread", 131_072, Some(16.0)),
+    // On a disk of 5 ms: a quick one has answered before the ring is full.
+    (SLOW_ENGINE, "--direct=1 --iodepth=16 --rw=randread", 4096, Some(16.0)),
     ("io_uring", "--iodepth=16 --rw=randread --invalidate=0", 4096, None),
 ];
 
@@ -35,14 +82,18 @@ const JOBS: [(&str, &str, u64, Option<f64>); 6] = [
 /// own, to the last one.
 #[test]
 fn what_fio_does_comes_back() {
-    needs::require!(Tracefs, Fio, IoUring);
+    needs::require!(Tracefs, Fio, IoUring, Fuse);
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
+    let slow = SlowDisk::new();
     fs::write(at.join("data"), vec![7; 4 << 20]).unwrap();
     for (engine, options, block, depth) in JOBS {
         let block_option = format!("--bs={block}");
         let engine_option = format!("--ioengine={engine}");
-        let mut arguments = vec!["capture", "--json", "--", "fio", "--name=job", "--filename=data"];
+        let path =
+            if engine == SLOW_ENGINE && depth.is_some() { slow.path() } else { at.join("data") };
+        let file_option = format!("--filename={}", path.display());
+        let mut arguments = vec!["capture", "--json", "--", "fio", "--name=job", &file_option];
         arguments.extend([
             "--size=4m",
             "--output-format=json",
@@ -56,7 +107,7 @@ fn what_fio_does_comes_back() {
         let recorded = document(at, &arguments);
         let said: Value = serde_json::from_slice(&fs::read(at.join("said")).unwrap()).unwrap();
         let said = &said["jobs"][0];
-        let file = file_of(&recorded, "/data");
+        let file = file_of(&recorded, path.to_str().unwrap());
         let what = format!("{engine} {options}: {file:#}");
         assert_eq!(recorded["lost_events"], 0, "{what}");
         assert_eq!(file["engine"], engine, "{what}");
