@@ -90,6 +90,9 @@ pub struct Stage {
     pub device_write_seconds: f64,
     /// What of that it waited until a file had everything: in fsync(2), close(2) and its end.
     pub flush_seconds: f64,
+    /// What of its work and its waiting for devices and anything else came after every stage that
+    /// writes its input had ended. It overlaps with nothing that those stages do.
+    pub tail_seconds: f64,
     /// It waited for anything else.
     pub other_seconds: f64,
     /// What of that it waited for a time to come, in a way that may make up for other waiting.

@@ -49,6 +49,8 @@ pub(super) struct AtPipes {
     pub(super) is_empty: bool,
     /// One that it writes is full.
     pub(super) is_full: bool,
+    /// Every stage that wrote its input has ended.
+    pub(super) is_input_over: bool,
 }
 
 /// A stage that is followed.
@@ -102,10 +104,22 @@ impl Followed {
         }
     }
 
+    /// Whether it has ended; what the kernel counted of it stays readable until its parent asks.
+    pub(super) fn notice_end(&mut self) {
+        if self.is_gone || self.process.runs() {
+            return;
+        }
+        self.is_gone = true;
+        let times = ProcessTimes::of(self.process.pid);
+        if times.is_some_and(|times| times.start_ticks == self.process.start_ticks) {
+            self.count();
+        }
+    }
+
     /// What it has started, but for what is a stage of its own.
     pub(super) fn search(&mut self, tops: &BTreeSet<u32>) {
-        if !self.process.runs() {
-            self.is_gone = true;
+        self.notice_end();
+        if self.is_gone {
             return;
         }
         self.find_processes(tops);
@@ -187,15 +201,16 @@ impl Followed {
         self.stage.lifetime_seconds = self.since.elapsed().as_secs_f64();
         self.stage.is_hidden |= found == Doing::Hidden;
         self.count();
-        self.add(
-            seconds,
-            match found {
-                Doing::Asking | Doing::Hidden if pipes.is_full => Doing::Blocked,
-                Doing::Asking | Doing::Hidden if pipes.is_empty => Doing::Starved,
-                Doing::Hidden | Doing::Inside => Doing::Working,
-                found => found,
-            },
-        );
+        let here = match found {
+            Doing::Asking | Doing::Hidden if pipes.is_full => Doing::Blocked,
+            Doing::Asking | Doing::Hidden if pipes.is_empty => Doing::Starved,
+            Doing::Hidden | Doing::Inside => Doing::Working,
+            found => found,
+        };
+        if pipes.is_input_over && !matches!(here, Doing::Blocked | Doing::Starved) {
+            self.stage.tail_seconds += seconds;
+        }
+        self.add(seconds, here);
     }
 
     fn opened(&self, process: u32, file: u64) -> Option<Opened> {
@@ -320,6 +335,7 @@ impl Followed {
             stage.works_for(ran + waited);
         }
         stage.core_wait_seconds = waited.min(stage.working_seconds);
+        stage.tail_seconds = stage.tail_seconds.min(stage.busy_seconds());
         if let Some(why) = self.uncounted_because {
             stage.does_not_count(why);
         }
@@ -384,6 +400,7 @@ impl Stage {
         }
         let factor = self.lifetime_seconds / seen;
         self.working_seconds *= factor;
+        self.tail_seconds *= factor;
         self.scale_waits(factor);
     }
 }

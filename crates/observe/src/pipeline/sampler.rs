@@ -114,11 +114,8 @@ impl Sampler {
         }
         let seconds = now.duration_since(self.last).as_secs_f64();
         self.look_at_pipes(seconds);
-        let mut at_pipes = vec![AtPipes::default(); self.followed.len()];
-        for between in self.pipes.iter().filter(|between| between.is_open) {
-            at_pipes[between.to].is_empty |= between.is_empty;
-            at_pipes[between.from].is_full |= between.is_full;
-        }
+        self.followed.iter_mut().for_each(Followed::notice_end);
+        let at_pipes = self.at_pipes();
         for (followed, pipes) in self.followed.iter_mut().zip(at_pipes) {
             if !followed.is_gone {
                 followed.look(seconds, pipes, &self.tops);
@@ -129,6 +126,22 @@ impl Sampler {
         self.cost_seconds += thread_ns().saturating_sub(used_ns) as f64 / 1e9;
         let affordable_at = ((self.cost_seconds - COST_SECONDS) / COST_SHARE).max(0.0);
         self.next = (now + STEP).max(self.start + Duration::from_secs_f64(affordable_at));
+    }
+
+    /// How the pipes of each stage are.
+    fn at_pipes(&self) -> Vec<AtPipes> {
+        let mut at_pipes = vec![AtPipes::default(); self.followed.len()];
+        for between in self.pipes.iter().filter(|between| between.is_open) {
+            at_pipes[between.to].is_empty |= between.is_empty;
+            at_pipes[between.from].is_full |= between.is_full;
+        }
+        for (at, pipes) in at_pipes.iter_mut().enumerate() {
+            let mut writers =
+                self.pipes.iter().filter(|it| it.to == at).map(|it| it.from).peekable();
+            pipes.is_input_over =
+                writers.peek().is_some() && writers.all(|from| self.followed[from].is_gone);
+        }
+        at_pipes
     }
 
     fn look_at_pipes(&mut self, seconds: f64) {

@@ -41,7 +41,7 @@ impl Case<'_> {
             .with_number("writes", self.share(writes), Unit::Share)
             .with_number("rest", self.share(rest), Unit::Share);
         let is_last = self.longest + 1 == self.look.stages.len();
-        let own = Some((self.longest, rest.max(writes)));
+        let own = Some((self.longest, rest.max(writes) + stage.flush_seconds));
         let seconds = self.overlapped_with(own, self.used_seconds()).filter(|_| is_last);
         let predicted = seconds.and_then(|seconds| {
             self.if_worth(seconds, || Predicted {
@@ -93,7 +93,7 @@ impl Case<'_> {
     pub(super) fn without_rate(&self) -> Option<Predicted> {
         self.declared_seconds(self.longest)?;
         let stage = self.stage();
-        let own = (stage.busy_seconds() - stage.clock_seconds - stage.flush_seconds).max(0.0);
+        let own = (stage.busy_seconds() - stage.clock_seconds).max(0.0);
         let seconds = self.overlapped_with(Some((self.longest, own)), self.used_seconds())?;
         let command = self.split.as_deref().and_then(|split| {
             let stage = pace::without_rate(split.get(self.longest)?)?;
@@ -159,7 +159,8 @@ impl Case<'_> {
     /// once as there are cores and data, and all stages share the cores.
     fn shared_seconds(&self, found: &Parallel) -> Option<f64> {
         let stage = self.stage();
-        let work = found.work * stage.working_seconds;
+        let part = (found.work)(&stage.arguments);
+        let work = part * stage.working_seconds;
         let piece_bytes = (found.piece_bytes)(&stage.arguments);
         let pieces = match self.moved_in(self.longest) {
             Some(bytes) => bytes.div_ceil(piece_bytes) as f64,
@@ -168,9 +169,9 @@ impl Case<'_> {
             None => return None,
         };
         let at_once = pieces.min(self.left_cores());
-        let rest = stage.busy_seconds() - stage.working_seconds - stage.flush_seconds;
+        let rest = stage.busy_seconds() - stage.working_seconds;
         let own = work / at_once.max(1.0) + rest.max(0.0);
-        let used = self.used_seconds() - (1.0 - found.work) * stage.processor_seconds;
+        let used = self.used_seconds() - (1.0 - part) * stage.processor_seconds;
         self.overlapped_with(Some((self.longest, own)), used)
     }
 

@@ -3,11 +3,14 @@
 //! What a stage was seen to do is a bound from below only. A stage that holds a rate by the clock
 //! sleeps less when it was kept waiting, and makes up for it: its rate says how long it takes. One
 //! that sleeps without a rate that is known may or may not make up for it: then nothing is said.
-//! What a stage does at its end, until its target has everything, overlaps with nothing.
+//! A file that a stage waits for is read ahead while the stage is blocked: what it would be waited
+//! for where nothing blocks the stage is not known.
+//! What a stage does at its end overlaps with nothing: what it does once its input is over, and
+//! what its target does until it has everything.
 
-use super::{Case, Stage};
+use super::Case;
 
-/// Of the run, from which on sleeping and waiting for others hide from each other.
+/// Of the run, from which on sleeping or reading and waiting for others hide from each other.
 const HIDES_SHARE: f64 = 0.05;
 
 impl Case<'_> {
@@ -36,18 +39,38 @@ impl Case<'_> {
 
     /// Whether a stage may take longer by itself than [`Case::seen_seconds`].
     pub(super) fn hides_its_pace(&self, at: usize) -> bool {
-        let stage = &self.look.stages[at];
-        let waits = stage.blocked_seconds + stage.starved_seconds;
-        let sleeps = self.declared_seconds(at).is_none()
-            && self.share(stage.clock_seconds) >= HIDES_SHARE
-            && self.share(waits) >= HIDES_SHARE;
-        sleeps || (at + 1 == self.look.stages.len() && self.drive_stops())
+        self.sleeps_apart(at)
+            || self.is_read_ahead(at)
+            || (at + 1 == self.look.stages.len() && self.drive_stops())
     }
 
-    /// How long a stage takes by itself, without its end; `None` where that is not known.
+    /// Whether a stage waits for the clock, and at other times for its neighbours.
+    fn sleeps_apart(&self, at: usize) -> bool {
+        let stage = &self.look.stages[at];
+        let waits = stage.blocked_seconds + stage.starved_seconds;
+        self.declared_seconds(at).is_none()
+            && self.share(stage.clock_seconds) >= HIDES_SHARE
+            && self.share(waits) >= HIDES_SHARE
+    }
+
+    /// Whether a stage waits for what it reads, and at other times is blocked.
+    fn is_read_ahead(&self, at: usize) -> bool {
+        let stage = &self.look.stages[at];
+        let reads = stage.device_seconds - stage.device_write_seconds;
+        self.share(reads) >= HIDES_SHARE && self.share(stage.blocked_seconds) >= HIDES_SHARE
+    }
+
+    /// How long a stage takes by itself, with its end; `None` where that is not known.
     fn own_seconds(&self, at: usize) -> Option<f64> {
-        let flush = self.look.stages[at].flush_seconds;
-        (!self.hides_its_pace(at)).then(|| (self.seen_seconds(at) - flush).max(0.0))
+        (!self.hides_its_pace(at)).then(|| self.seen_seconds(at))
+    }
+
+    /// How long a stage goes on where nothing overlaps with it: once its input is over, and at the
+    /// end of the last one until its target has everything.
+    pub(super) fn tail_seconds(&self, at: usize) -> f64 {
+        let stage = &self.look.stages[at];
+        let is_last = at + 1 == self.look.stages.len();
+        stage.tail_seconds.max(if is_last { stage.flush_seconds } else { 0.0 })
     }
 
     /// The first stage whose pace is hidden.
@@ -61,8 +84,8 @@ impl Case<'_> {
     }
 
     /// How long all of it takes if nothing waits for anything that can overlap, where `changed`
-    /// takes that many seconds in the place of its own and all stages that much processor time;
-    /// `None` where that is not known.
+    /// takes that many seconds with its end in the place of its own, and all stages that much
+    /// processor time; `None` where that is not known.
     pub(super) fn overlapped_with(
         &self,
         changed: Option<(usize, f64)>,
@@ -72,11 +95,17 @@ impl Case<'_> {
             Some((stage, seconds)) if stage == at => Some(seconds),
             _ => self.own_seconds(at),
         };
-        let all: Option<Vec<f64>> = (0..self.look.stages.len()).map(own).collect();
-        let longest = all?.into_iter().fold(0.0, f64::max);
-        let cores = used_seconds / self.left_cores();
-        let programs = longest.max(cores) + self.end_seconds();
-        Some(programs.max(self.drive_seconds_to_end()))
+        let (mut longest, mut tails) = (0.0_f64, 0.0);
+        for at in 0..self.look.stages.len() {
+            let own = own(at)?;
+            let tail = self.tail_seconds(at).min(own);
+            longest = longest.max(own - tail);
+            tails += tail;
+        }
+        // A tail works on one core while the others have nothing to do.
+        let works_alone = (tails - self.end_seconds()).max(0.0);
+        let cores = (used_seconds - works_alone).max(0.0) / self.left_cores();
+        Some((longest.max(cores) + tails).max(self.drive_seconds_to_end()))
     }
 
     /// The same as it is.
@@ -89,12 +118,23 @@ impl Case<'_> {
         if at + 1 == self.look.stages.len() && self.drive_stops() {
             return "how long the drive takes without its stops is not known".to_owned();
         }
-        let Stage { clock_seconds, .. } = &self.look.stages[at];
+        let stage = &self.look.stages[at];
+        let share = |seconds: f64| report::format::percent(self.share(seconds).min(1.0));
+        if self.is_read_ahead(at) {
+            let reads = stage.device_seconds - stage.device_write_seconds;
+            let read = stage.waits_for.first().map_or("its files", |wait| wait.what.as_str());
+            return format!(
+                "{} waits for {read} for {} of the run, and the kernel reads ahead while the stage \
+                 is blocked",
+                self.named(at),
+                share(reads),
+            );
+        }
         format!(
             "{} waits for the clock for {} of the run and may wait longer where nothing else \
              keeps it",
             self.named(at),
-            report::format::percent(self.share(*clock_seconds).min(1.0))
+            share(stage.clock_seconds)
         )
     }
 }

@@ -14,6 +14,11 @@ const WRITES_MIN: u64 = 200;
 /// Of the run, which the writes must take.
 const WRITES_SHARE: f64 = 0.1;
 
+/// Processor time of a read and a write beside their bytes at most: what is more is other work.
+const CALL_SECONDS_MAX: f64 = 60e-6;
+/// How fast a program reads and writes bytes where each is copied by the kernel.
+const COPY_BYTES_PER_SECOND: f64 = 1e9;
+
 /// Small writes of the last stage.
 struct Writes {
     bytes_each: f64,
@@ -57,6 +62,35 @@ impl Case<'_> {
         Some((fixed.max(0.0), byte))
     }
 
+    /// Processor time that a write costs the last stage beside its bytes, for programs that do
+    /// nothing else with the data than to read and write them.
+    fn processor_seconds_each(&self, writes: &Writes) -> f64 {
+        let Some(last) = self.look.stages.last() else { return 0.0 };
+        if line::blocks::option(last.program(), PROPOSED_BYTES).is_none() {
+            return 0.0;
+        }
+        let copied = writes.bytes_each / COPY_BYTES_PER_SECOND;
+        (last.processor_seconds / writes.count - copied).clamp(0.0, CALL_SECONDS_MAX)
+    }
+
+    /// How long it takes with larger writes, each of which costs a fixed time beside its bytes.
+    fn larger_seconds(&self, writes: &Writes, fixed: f64, byte: f64) -> Option<f64> {
+        let last = self.look.stages.len().checked_sub(1)?;
+        let moved = writes.count * writes.bytes_each;
+        let fewer = (moved / PROPOSED_BYTES as f64).ceil();
+        let with_own =
+            |own: f64| self.overlapped_with(Some((last, own.max(0.0))), self.used_seconds());
+        if line::blocks::option(self.look.stages[last].program(), PROPOSED_BYTES).is_some() {
+            let each = fixed + self.processor_seconds_each(writes);
+            let saved = (writes.count - fewer).max(0.0) * each;
+            let seconds = with_own(self.seen_seconds(last) - saved)?;
+            return Some(seconds.max(self.seconds() - saved));
+        }
+        // Another program writes, while this one goes on.
+        let seconds = with_own(self.seen_seconds(last) - writes.seconds_each * writes.count)?;
+        Some(seconds.max(fewer * fixed + moved * byte + self.end_seconds()))
+    }
+
     /// Small writes to a tape by the stage that the others wait for, and what larger ones bring.
     pub(super) fn small_tape_writes(&self) -> Option<(Finding, Option<Predicted>)> {
         let tape = self.tape()?;
@@ -86,13 +120,7 @@ impl Case<'_> {
             let unknown = "what it saves is not known: what a write costs this drive is not known";
             return Some((finding.with_action(format!("{change}; {unknown}")), None));
         };
-        let fewer = (writes.count * writes.bytes_each / PROPOSED_BYTES as f64).ceil();
-        let moved = writes.count * writes.bytes_each;
-        let before = writes.count * fixed + moved * byte;
-        let saved = (before - fewer * fixed - moved * byte).max(0.0);
-        let own = (self.seen_seconds(last) - stage.flush_seconds - saved).max(0.0);
-        let seconds = self.overlapped_with(Some((last, own)), self.used_seconds())?;
-        let seconds = seconds.max(self.seconds() - saved);
+        let seconds = self.larger_seconds(&writes, fixed, byte)?;
         let command = self.split.as_deref().and_then(|split| {
             let mut all = split.to_vec();
             let changed = larger.or_else(|| line::blocks::collected(split.last()?))?;
